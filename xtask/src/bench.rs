@@ -1,0 +1,32 @@
+//! `cargo xtask bench NAME`: builds one race of heedful against its peers and runs it.
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace::{cargo, root};
+use crate::{python, step};
+
+pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<()> {
+    let known = names()?;
+    if !known.iter().any(|known| known == name) {
+        bail!("there is no bench `{name}`; there are: {}", known.join(", "));
+    }
+    let python = python::environment()?;
+    let build = ["build", "--release", "--package", "heedful-bench", "--bin", name];
+    step::command(&mut cargo(build))?;
+    let run = ["run", "--quiet", "--release", "--package", "heedful-bench", "--bin", name, "--"];
+    step::command(cargo(run).args(arguments).env("HEEDFUL_BENCH_PYTHON", python))
+}
+
+/// The benches there are, one file each.
+pub(crate) fn names() -> Result<Vec<String>> {
+    let folder = root().join("bench/src/bin");
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    names.sort();
+    Ok(names)
+}

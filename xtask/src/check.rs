@@ -1,0 +1,14 @@
+//! `cargo xtask check`: everything that can be said about the code without running it.
+
+use anyhow::Result;
+
+use crate::workspace::cargo;
+use crate::{step, tidy};
+
+pub(crate) fn run() -> Result<()> {
+    // The quickest first: a misplaced space should not cost a compilation.
+    step::command(&mut cargo(["fmt", "--all", "--check"]))?;
+    tidy::run()?;
+    step::command(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    step::command(cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+}

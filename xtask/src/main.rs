@@ -1,0 +1,58 @@
+//! The project's own commands, run as `cargo xtask COMMAND`.
+
+mod bench;
+mod check;
+mod golden;
+mod python;
+mod step;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+The project's own commands.
+
+Usage: cargo xtask COMMAND
+
+  check              formatting, clippy, tidy and documentation, every warning an error
+  test               all of check, every test, then a short run of the release binary's demo
+  tidy               our own rules: file lengths, where unsafe code may live, stray paths, white space
+  bench NAME [ARGS]  race heedful against its peers: gemm or step; ARGS go to the bench
+  golden             compute the reference results in crates/heedful/tests/golden again with PyTorch
+
+bench and golden make a Python environment under target/ at first use (several GB; HEEDFUL_PYTHON names the
+interpreter to make it with, python3 unless told).";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["--help" | "-h" | "help"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        ["check"] => check::run(),
+        ["test"] => test::run(),
+        ["tidy"] => tidy::run(),
+        ["bench", name, rest @ ..] => bench::run(name, rest),
+        ["bench"] => bail!("which bench? One of: {}", bench::names()?.join(", ")),
+        ["golden"] => golden::run(),
+        [] => bail!("no command given\n\n{HELP}"),
+        [known @ ("check" | "test" | "tidy" | "golden"), ..] => bail!("{known} takes no arguments"),
+        [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),
+    }
+}

@@ -1,0 +1,48 @@
+//! The Python environment in which the peers run: `target/venv`, filled from `bench/peers/requirements.txt`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::step;
+use crate::workspace::{root, target};
+
+/// Makes the environment, or brings it up to date, and returns its interpreter.
+pub(crate) fn environment() -> Result<PathBuf> {
+    let folder = target().join("venv");
+    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    let requirements = root().join("bench/peers/requirements.txt");
+    let wanted = fs::read_to_string(&requirements)
+        .with_context(|| format!("cannot read {}", requirements.display()))?;
+
+    // The stamp is the list that was installed, whole: what differs can be read off with `diff`.
+    let stamp = folder.join("installed-requirements.txt");
+    if python.exists() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    if !python.exists() {
+        create(&folder)?;
+    }
+    install(&python, &requirements)?;
+    // Written last: an interrupted installation is taken up again next time.
+    fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+    Ok(python)
+}
+
+fn create(folder: &Path) -> Result<()> {
+    let maker = std::env::var_os("HEEDFUL_PYTHON").unwrap_or_else(|| OsString::from("python3"));
+    step::command(Command::new(maker).args(["-m", "venv"]).arg(folder)).context(
+        "the peers need Python 3.11 or newer with its venv module; HEEDFUL_PYTHON names another interpreter",
+    )
+}
+
+fn install(python: &Path, requirements: &Path) -> Result<()> {
+    let pip =
+        ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps", "--requirement"];
+    step::command(Command::new(python).args(pip).arg(requirements))?;
+    // A missing shared library shows only here, and is better met now than in the middle of a bench.
+    step::command(Command::new(python).args(["-c", "import torch, numpy, safetensors"]))
+}

@@ -1,0 +1,143 @@
+//! The rules themselves: a path and its text in, complaints out.
+//!
+//! Words that a rule forbids are put together with `concat!`, so that this file keeps its own rules.
+
+const LONGEST_SOURCE: usize = 400;
+const LONGEST_ARCHITECTURE: usize = 150;
+
+const UNFINISHED: [&str; 3] = [concat!("to", "do!"), concat!("unimple", "mented!"), concat!("db", "g!")];
+const UNSAFE: &str = concat!("un", "safe");
+const MACHINE_PATHS: [&str; 4] =
+    [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/t", "mp/"), concat!("/Use", "rs/")];
+
+pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
+    let rust = path.ends_with(".rs");
+    length(path, text, complaints);
+    if !text.is_empty() && !text.ends_with('\n') {
+        complaints.push(format!("{path}: does not end in a newline"));
+    }
+    for (index, line) in text.split('\n').enumerate() {
+        let mut complain = |what: &str| complaints.push(format!("{path}:{}: {what}", index + 1));
+        if line.ends_with([' ', '\t', '\r']) {
+            complain("white space at the end of the line");
+        }
+        if MACHINE_PATHS.iter().any(|folder| names_folder(line, folder)) {
+            complain("a path that exists on one machine only");
+        }
+        if !rust {
+            continue;
+        }
+        let code = line.split("//").next().unwrap_or(line);
+        if let Some(word) = UNFINISHED.iter().find(|word| has_word(code, word)) {
+            complain(&format!("`{word}` left behind"));
+        }
+        if opens_unsafe_code(code) && !path.starts_with("crates/tensor/") {
+            complain("only crates/tensor may contain unsafe code");
+        }
+    }
+}
+
+fn length(path: &str, text: &str, complaints: &mut Vec<String>) {
+    let (lines, limit) = if path == "ARCHITECTURE.md" {
+        (text.lines().count(), LONGEST_ARCHITECTURE)
+    } else if path.ends_with(".rs") {
+        (lines_before_tests(text), LONGEST_SOURCE)
+    } else if path.ends_with(".py") || path.ends_with(".cu") {
+        (text.lines().count(), LONGEST_SOURCE)
+    } else {
+        return;
+    };
+    if lines > limit {
+        complaints.push(format!("{path}: {lines} lines, over {limit}: look for the seam"));
+    }
+}
+
+/// The lines above the test module at the end, which may be as long as it needs to be.
+fn lines_before_tests(text: &str) -> usize {
+    let lines: Vec<&str> = text.lines().collect();
+    let tests = lines.windows(2).rposition(|pair| pair[0] == "#[cfg(test)]" && pair[1].starts_with("mod "));
+    tests.unwrap_or(lines.len())
+}
+
+/// Whether `word` stands alone: `unsafe_code` and `my_dbg!` are other words.
+fn has_word(code: &str, word: &str) -> bool {
+    code.match_indices(word).any(|(start, _)| {
+        let before = code[..start].chars().next_back();
+        let after = code[start + word.len()..].chars().next();
+        let joins = |neighbour: Option<char>| neighbour.is_some_and(|c| c.is_alphanumeric() || c == '_');
+        !joins(before) && (word.ends_with('!') || !joins(after))
+    })
+}
+
+/// Whether the keyword is used, not merely written about in a message.
+fn opens_unsafe_code(code: &str) -> bool {
+    let follows = ["{", "(", "fn ", "impl ", "impl<", "trait ", "extern "];
+    code.match_indices(UNSAFE).any(|(start, word)| {
+        let after = code[start + word.len()..].trim_start();
+        has_word(&code[start..], UNSAFE) && follows.iter().any(|next| after.starts_with(next))
+    })
+}
+
+/// Whether the line holds `folder` as the beginning of an absolute path, not as a piece of a longer one or of an address.
+fn names_folder(line: &str, folder: &str) -> bool {
+    line.match_indices(folder).any(|(start, _)| {
+        let before = line[..start].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || "._-/{}~".contains(c))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(path: &str, text: &str) -> Vec<String> {
+        let mut complaints = Vec::new();
+        check(path, text, &mut complaints);
+        complaints
+    }
+
+    #[test]
+    fn a_clean_file_passes() {
+        assert!(complaints("crates/heedful/src/lib.rs", "#![forbid(unsafe_code)]\nfn f() {}\n").is_empty());
+        assert!(complaints("empty.md", "").is_empty());
+    }
+
+    #[test]
+    fn unsafe_code_has_one_home() {
+        let text = format!("{UNSAFE} {{ f() }}\n");
+        assert!(complaints("crates/tensor/src/cpu/simd.rs", &text).is_empty());
+        assert_eq!(complaints("crates/heedful/src/lib.rs", &text).len(), 1);
+        assert!(complaints("crates/heedful/src/lib.rs", &format!("// {UNSAFE} elsewhere\n")).is_empty());
+    }
+
+    #[test]
+    fn unfinished_code_is_found() {
+        for word in UNFINISHED {
+            assert_eq!(complaints("src/lib.rs", &format!("    {word}(x);\n")).len(), 1, "{word}");
+        }
+    }
+
+    #[test]
+    fn length_stops_at_the_tests() {
+        let long = "fn f() {}\n".repeat(LONGEST_SOURCE);
+        let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "// case\n".repeat(300));
+        assert!(complaints("src/lib.rs", &format!("{long}{tests}")).is_empty());
+        assert_eq!(complaints("src/lib.rs", &format!("{long}fn g() {{}}\n{tests}")).len(), 1);
+    }
+
+    #[test]
+    fn architecture_is_short() {
+        assert!(complaints("ARCHITECTURE.md", &"line\n".repeat(LONGEST_ARCHITECTURE)).is_empty());
+        assert_eq!(complaints("ARCHITECTURE.md", &"line\n".repeat(LONGEST_ARCHITECTURE + 1)).len(), 1);
+    }
+
+    #[test]
+    fn machine_paths_white_space_and_last_lines() {
+        for folder in MACHINE_PATHS {
+            assert_eq!(complaints("notes.md", &format!("see {folder}x\n")).len(), 1, "{folder}");
+            assert!(complaints("notes.md", &format!("see example.org{folder}x\n")).is_empty());
+        }
+        assert_eq!(complaints("notes.md", "text \n"), ["notes.md:1: white space at the end of the line"]);
+        assert_eq!(complaints("notes.md", "text"), ["notes.md: does not end in a newline"]);
+    }
+}
