@@ -1,0 +1,35 @@
+//! Matrix products `A B`, with `B` packed beforehand (weights: once per update).
+//!
+//! Every output element is one sum over `k` from first to last, kept in a register and never split, whatever the
+//! number of rows, threads or neighbours: the same row times the same matrix has the same bits alone and in any
+//! batch. Two kernels exist:
+//!
+//! - `panels`: f32 fused multiply-add (AVX-512, AVX2) or plain Rust. A bf16 product is the same kernel over
+//!   operands rounded to bf16, so that a bf16 model means the same on every machine.
+//! - `tiles`: AMX, bf16 operands with f32 sums.
+
+mod finish;
+mod matrix;
+mod packed;
+pub(crate) mod panels;
+mod peak;
+mod product;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod tiles;
+
+pub use finish::{Activation, Finish, Output};
+pub use matrix::{Elements, Matrix};
+pub use packed::Packed;
+pub(crate) use packed::PackedRows;
+pub use peak::measured_peak;
+pub(crate) use product::ROW_BLOCK;
+pub use product::{multiply, multiply_transposed};
+
+/// Columns of one packed strip of `B`, in every layout.
+pub(crate) const PANEL: usize = 32;
+
+/// True when the processor has AMX for bf16 and the kernel lets us use it.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn amx_is_permitted() -> bool {
+    tiles::is_permitted()
+}

@@ -1,0 +1,99 @@
+//! Operands in the order in which a kernel reads them.
+
+use crate::cpu::gemm::{Matrix, PANEL, panels};
+use crate::cpu::isa::{self, Isa};
+use crate::{Array, DType};
+
+/// The right-hand matrix of a product (`k × n`), packed for one type and the instruction set of the moment.
+pub struct Packed {
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+    pub(crate) dtype: DType,
+    pub(crate) layout: Layout,
+    pub(crate) data: Array,
+}
+
+/// How packed numbers are arranged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// f32 strips of [`PANEL`] columns: `[strip][k][PANEL]`.
+    Panels,
+    /// bf16 AMX tiles: `[strip][k / 32][two tiles of 16 k-pairs × 16 columns × 2]`.
+    #[cfg(target_arch = "x86_64")]
+    Tiles,
+}
+
+/// The layout for products in `dtype` on the current instruction set.
+pub(crate) fn layout_for(dtype: DType) -> Layout {
+    match (dtype, isa::current()) {
+        #[cfg(target_arch = "x86_64")]
+        (DType::Bf16, Isa::Amx) => Layout::Tiles,
+        _ => Layout::Panels,
+    }
+}
+
+impl Packed {
+    /// Packs `matrix` for products in `dtype` (its numbers are rounded to bf16 if that is the type).
+    pub fn new(matrix: Matrix<'_>, dtype: DType) -> Packed {
+        let (k, n) = (matrix.rows, matrix.columns);
+        let layout = layout_for(dtype);
+        let strips = n.div_ceil(PANEL);
+        let data = match layout {
+            Layout::Panels => {
+                let mut data = Array::scratch(DType::F32, strips, k * PANEL);
+                panels::pack(matrix, dtype, PANEL, data.f32_mut());
+                data
+            }
+            #[cfg(target_arch = "x86_64")]
+            Layout::Tiles => {
+                use crate::cpu::gemm::tiles;
+                let mut data = Array::scratch(DType::Bf16, strips, tiles::steps(k) * tiles::STEP);
+                tiles::pack_columns(matrix, data.bf16_mut());
+                data
+            }
+        };
+        Packed { k, n, dtype, layout, data }
+    }
+
+    /// Rows of the matrix: the length of every sum.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Columns of the matrix.
+    pub fn n(&self) -> usize {
+        self.n
+    }
+}
+
+/// The left-hand matrix of a product (`m × k`), packed because it is transposed in memory.
+pub(crate) struct PackedRows {
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    pub(crate) layout: Layout,
+    pub(crate) data: Array,
+}
+
+impl PackedRows {
+    /// Packs the transpose of `matrix` (row-major, `k × m`) as the left side of a product in `dtype`.
+    pub(crate) fn transpose_of(matrix: Matrix<'_>, dtype: DType) -> PackedRows {
+        let (k, m) = (matrix.rows, matrix.columns);
+        let layout = layout_for(dtype);
+        let data = match layout {
+            Layout::Panels => {
+                let height = panels::strip_height();
+                let mut data = Array::scratch(DType::F32, m.div_ceil(height), k * height);
+                panels::pack(matrix, dtype, height, data.f32_mut());
+                data
+            }
+            #[cfg(target_arch = "x86_64")]
+            Layout::Tiles => {
+                use crate::cpu::gemm::tiles;
+                let mut data = Array::scratch(DType::Bf16, m.div_ceil(PANEL), tiles::steps(k) * tiles::STEP);
+                tiles::pack_rows(matrix, data.bf16_mut());
+                data
+            }
+        };
+        PackedRows { m, k, layout, data }
+    }
+}

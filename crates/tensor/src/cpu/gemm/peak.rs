@@ -1,0 +1,27 @@
+//! How fast this chip multiplies when nothing has to be loaded or stored: the measure for every product.
+
+use std::time::Instant;
+
+use crate::DType;
+use crate::cpu::gemm::packed::{Layout, layout_for};
+use crate::cpu::threads::{parallel, thread_count};
+
+/// Floating point operations per second of all threads together, operands in registers: an upper bound that depends
+/// on the machine's mood, so measure it next to what it is held against.
+pub fn measured_peak(dtype: DType) -> f64 {
+    const ROUNDS: usize = 20_000;
+    let threads = thread_count();
+    let work: fn(usize) -> f64 = match layout_for(dtype) {
+        #[cfg(target_arch = "x86_64")]
+        Layout::Tiles => super::tiles::peak_work,
+        Layout::Panels => super::panels::peak_work,
+    };
+    work(1);
+    let start = Instant::now();
+    let done = std::sync::Mutex::new(0.0);
+    parallel(threads, |_| {
+        let operations = work(ROUNDS);
+        *done.lock().expect("peak lock") += operations;
+    });
+    done.into_inner().expect("peak lock") / start.elapsed().as_secs_f64()
+}

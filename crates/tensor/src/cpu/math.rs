@@ -1,0 +1,121 @@
+//! Functions of one number that vectorise: no branches, no calls, plain arithmetic.
+
+/// `e^x` to about one unit in the last place; 0 far below, ∞ far above, for `-∞` exactly 0.
+///
+/// `x = n ln 2 + r` with `|r| ≤ ln 2 / 2`; a polynomial gives `e^r`, the exponent field gives `2^n`.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    const LOG2_E: f32 = std::f32::consts::LOG2_E;
+    const LN2_HIGH: f32 = 0.693_359_4;
+    const LN2_LOW: f32 = -2.121_944_4e-4;
+    // Adding and subtracting 1.5 · 2²³ rounds to the nearest integer without a rounding instruction.
+    const ROUND: f32 = 12_582_912.0;
+
+    let clamped = if x > 88.0 { 88.0 } else { x };
+    let clamped = if clamped < -87.0 { -87.0 } else { clamped };
+    let shifted = clamped * LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    let r = clamped - n * LN2_HIGH - n * LN2_LOW;
+    let mut p = 1.987_569_1e-4;
+    p = p * r + 1.398_2e-3;
+    p = p * r + 8.333_452e-3;
+    p = p * r + 4.166_579_6e-2;
+    p = p * r + 1.666_666_6e-1;
+    p = p * r + 0.5;
+    let e_r = p * r * r + r + 1.0;
+    // The low bits of `shifted` are n itself: no conversion to an integer is needed.
+    let two_n = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
+    let value = e_r * two_n;
+    let value = if x < -87.0 { 0.0 } else { value };
+    if x > 88.0 { f32::INFINITY } else { value }
+}
+
+/// The error function, absolute error below 2e-7 (Abramowitz & Stegun 7.1.26 refitted is not enough near zero, so
+/// small arguments take the Taylor series).
+#[inline(always)]
+pub(crate) fn erf(x: f32) -> f32 {
+    let a = x.abs();
+    let t = 1.0 / (1.0 + 0.327_591_1 * a);
+    let poly =
+        t * (0.254_829_6 + t * (-0.284_496_74 + t * (1.421_413_7 + t * (-1.453_152 + t * 1.061_405_4))));
+    let tail = 1.0 - poly * exp(-a * a);
+    let a2 = a * a;
+    let series = a
+        * std::f32::consts::FRAC_2_SQRT_PI
+        * (1.0 + a2 * (-0.333_333_34 + a2 * (0.1 + a2 * (-0.023_809_524 + a2 * 0.004_629_63))));
+    let magnitude = if a < 0.5 { series } else { tail };
+    if x < 0.0 { -magnitude } else { magnitude }
+}
+
+/// `x Φ(x)`: the exact GELU, not its tanh approximation.
+#[inline(always)]
+pub(crate) fn gelu(x: f32) -> f32 {
+    0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
+}
+
+/// `Φ(x) + x φ(x)`, the derivative of [`gelu`].
+#[inline(always)]
+pub(crate) fn gelu_slope(x: f32) -> f32 {
+    const INV_SQRT_2PI: f32 = 0.398_942_3;
+    0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2)) + x * INV_SQRT_2PI * exp(-0.5 * x * x)
+}
+
+/// Rounds to bf16, to nearest and ties to even; a NaN stays a NaN.
+#[inline(always)]
+pub(crate) fn to_bf16_bits(x: f32) -> u16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+    let nan = (bits >> 16) | 0x40;
+    (if x.is_nan() { nan } else { rounded }) as u16
+}
+
+/// The value of a bf16.
+#[inline(always)]
+pub(crate) fn from_bf16_bits(bits: u16) -> f32 {
+    f32::from_bits(u32::from(bits) << 16)
+}
+
+/// `x` as bf16 would keep it.
+#[inline(always)]
+pub(crate) fn round_to_bf16(x: f32) -> f32 {
+    from_bf16_bits(to_bf16_bits(x))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exp_is_accurate_and_has_the_right_ends() {
+        let mut x = -86.0_f32;
+        while x < 87.5 {
+            let (ours, exact) = (f64::from(exp(x)), f64::from(x).exp());
+            assert!((ours - exact).abs() <= 2e-7 * exact, "exp({x}) = {ours}, not {exact}");
+            x += 0.0173;
+        }
+        assert_eq!(exp(f32::NEG_INFINITY), 0.0);
+        assert_eq!(exp(-1e30), 0.0);
+        assert_eq!(exp(0.0), 1.0);
+        assert_eq!(exp(1e30), f32::INFINITY);
+    }
+
+    #[test]
+    fn gelu_slope_is_the_derivative_of_gelu() {
+        for i in -60..=60 {
+            let x = i as f32 * 0.1;
+            let h = 1e-2;
+            let numeric = (f64::from(gelu(x + h)) - f64::from(gelu(x - h))) / (2.0 * f64::from(h));
+            assert!((numeric - f64::from(gelu_slope(x))).abs() < 1e-4, "at {x}: {numeric} {}", gelu_slope(x));
+        }
+        assert!((gelu(1.0) - 0.841_344_8).abs() < 1e-6);
+        assert!((erf(0.3) - 0.328_626_75).abs() < 1e-6 && (erf(-2.0) + 0.995_322_3).abs() < 1e-6);
+    }
+
+    #[test]
+    fn bf16_rounds_to_nearest_even() {
+        for x in [0.0_f32, 1.0, -1.0, 1.003_906_2, 1.011_718_8, 3.0e38, 1e-40, f32::INFINITY, -0.1] {
+            assert_eq!(to_bf16_bits(x), half::bf16::from_f32(x).to_bits(), "{x}");
+        }
+        assert!(round_to_bf16(f32::NAN).is_nan());
+    }
+}

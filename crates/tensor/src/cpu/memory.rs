@@ -1,0 +1,124 @@
+//! The buffer pool: memory is reused, not asked for.
+//!
+//! A buffer that is dropped goes to a shelf for its size class and the next request of that class takes it from
+//! there, so a training step at steady state asks the system for nothing. There are eight classes to an octave
+//! (at most one eighth is wasted), because batches of sentences differ a little in size from step to step and
+//! should still find each other's memory.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+/// Cache line and AVX-512 / AMX row width: no vector ever straddles two lines.
+const ALIGNMENT: usize = 64;
+const SMALLEST: usize = 64;
+
+static FROM_SYSTEM: AtomicUsize = AtomicUsize::new(0);
+
+/// A piece of pooled, 64-byte aligned memory. Fresh memory is zeroed, reused memory holds what it held: it is
+/// always initialised, so reading it is never undefined.
+pub(crate) struct Buffer {
+    start: NonNull<u8>,
+    capacity: usize,
+}
+
+// SAFETY: a Buffer owns its memory exclusively; it is plain bytes with no tie to a thread.
+unsafe impl Send for Buffer {}
+// SAFETY: shared access is read-only (`bytes`), writing needs `&mut`.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    pub(crate) fn new(bytes: usize) -> Buffer {
+        let capacity = size_class(bytes);
+        let shelved = shelves().lock().expect("pool lock").get_mut(&capacity).and_then(Vec::pop);
+        let start = shelved.map_or_else(|| from_system(capacity), |Shelved(start)| start);
+        Buffer { start, capacity }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: `start` points to `capacity` initialised bytes that this Buffer owns.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.capacity) }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `bytes`, and `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.capacity) }
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        let mut shelves = shelves().lock().expect("pool lock");
+        shelves.entry(self.capacity).or_default().push(Shelved(self.start));
+    }
+}
+
+/// Bytes that the pool has taken from the system so far and not given back.
+pub fn bytes_from_system() -> usize {
+    FROM_SYSTEM.load(Ordering::Relaxed)
+}
+
+/// Gives all memory that nobody uses back to the system, for instance after a change of model or batch size.
+pub fn trim() {
+    for (capacity, shelf) in shelves().lock().expect("pool lock").drain() {
+        for Shelved(start) in shelf {
+            // SAFETY: every shelved block came from `from_system(capacity)` and has no owner.
+            unsafe { dealloc(start.as_ptr(), layout(capacity)) };
+            FROM_SYSTEM.fetch_sub(capacity, Ordering::Relaxed);
+        }
+    }
+}
+
+struct Shelved(NonNull<u8>);
+// SAFETY: a shelved block has no owner; the lock around the shelves hands it to one thread.
+unsafe impl Send for Shelved {}
+
+fn shelves() -> &'static Mutex<HashMap<usize, Vec<Shelved>>> {
+    static SHELVES: OnceLock<Mutex<HashMap<usize, Vec<Shelved>>>> = OnceLock::new();
+    SHELVES.get_or_init(Mutex::default)
+}
+
+fn size_class(bytes: usize) -> usize {
+    if bytes <= SMALLEST {
+        return SMALLEST;
+    }
+    let octave = 1_usize << (usize::BITS - 1 - bytes.leading_zeros());
+    bytes.next_multiple_of((octave / 8).max(SMALLEST))
+}
+
+fn layout(capacity: usize) -> Layout {
+    Layout::from_size_align(capacity, ALIGNMENT).expect("a tensor larger than the address space")
+}
+
+fn from_system(capacity: usize) -> NonNull<u8> {
+    FROM_SYSTEM.fetch_add(capacity, Ordering::Relaxed);
+    let layout = layout(capacity);
+    // SAFETY: the layout's size is never zero (`SMALLEST`).
+    let start = unsafe { alloc_zeroed(layout) };
+    NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_classes_waste_at_most_an_eighth() {
+        for bytes in (1..100_000).step_by(37) {
+            let class = size_class(bytes);
+            assert!(class >= bytes && class.is_multiple_of(SMALLEST));
+            assert!(class - bytes <= (bytes / 8).max(SMALLEST), "{bytes} → {class}");
+        }
+    }
+
+    #[test]
+    fn a_dropped_buffer_is_used_again() {
+        let bytes = 7_654_321;
+        let first = Buffer::new(bytes);
+        let address = first.start;
+        drop(first);
+        assert_eq!(Buffer::new(bytes - 5).start, address);
+    }
+}

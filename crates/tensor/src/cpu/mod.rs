@@ -1,0 +1,14 @@
+//! The machinery below the operations: memory, threads, instruction sets, vector arithmetic, matrix products.
+//!
+//! Nothing here knows what attention is; nothing outside knows what a tile is.
+
+#[macro_use]
+pub(crate) mod simd;
+
+pub(crate) mod convert;
+pub mod gemm;
+pub mod isa;
+pub(crate) mod math;
+pub mod memory;
+pub(crate) mod number;
+pub mod threads;

@@ -1,0 +1,194 @@
+//! Numbers of either type, seen as f32: rows of them are read, summed and written in vectors.
+//!
+//! An operation that takes f32 and bf16 writes its loop once, for any [`Number`], and matches on [`Numbers`] outside
+//! of it. Slices are cut into blocks of known length first: the compiler drops the bounds checks and vectorises.
+
+use std::ops::Range;
+
+use half::bf16;
+
+use crate::cpu::math::{from_bf16_bits, to_bf16_bits};
+use crate::cpu::threads::SharedMut;
+use crate::{Array, DType};
+
+/// Partial sums of one row. So many that the compiler makes a vector loop of a block: a loop over 32 is unrolled first
+/// and then, for some types and functions, stays scalar.
+const BLOCK: usize = 128;
+
+/// An element as it is stored.
+pub(crate) trait Number: Copy + Send + Sync {
+    /// Its value, exact.
+    fn wide(self) -> f32;
+    /// The nearest one to `value`.
+    fn nearest(value: f32) -> Self;
+}
+
+impl Number for f32 {
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        self
+    }
+    #[inline(always)]
+    fn nearest(value: f32) -> f32 {
+        value
+    }
+}
+
+impl Number for bf16 {
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        from_bf16_bits(self.to_bits())
+    }
+    #[inline(always)]
+    fn nearest(value: f32) -> bf16 {
+        bf16::from_bits(to_bf16_bits(value))
+    }
+}
+
+/// The elements of an array, or some of them, in their own type.
+#[derive(Clone, Copy)]
+pub(crate) enum Numbers<'a> {
+    F32(&'a [f32]),
+    Bf16(&'a [bf16]),
+}
+
+impl<'a> Numbers<'a> {
+    pub(crate) fn of(array: &'a Array) -> Numbers<'a> {
+        match array.dtype() {
+            DType::F32 => Numbers::F32(array.f32()),
+            DType::Bf16 => Numbers::Bf16(array.bf16()),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn part(self, range: Range<usize>) -> Numbers<'a> {
+        match self {
+            Numbers::F32(values) => Numbers::F32(&values[range]),
+            Numbers::Bf16(values) => Numbers::Bf16(&values[range]),
+        }
+    }
+}
+
+/// The elements of an array, to write.
+pub(crate) enum NumbersMut<'a> {
+    F32(&'a mut [f32]),
+    Bf16(&'a mut [bf16]),
+}
+
+/// The elements of an array that several tasks write at once, each its own part; see [`SharedMut`].
+pub(crate) enum SharedNumbers {
+    F32(SharedMut<f32>),
+    Bf16(SharedMut<bf16>),
+}
+
+impl SharedNumbers {
+    pub(crate) fn of(array: &mut Array) -> SharedNumbers {
+        match array.dtype() {
+            DType::F32 => SharedNumbers::F32(SharedMut::new(array.f32_mut())),
+            DType::Bf16 => SharedNumbers::Bf16(SharedMut::new(array.bf16_mut())),
+        }
+    }
+
+    /// # Safety
+    /// As for [`SharedMut::slice`].
+    #[inline(always)]
+    pub(crate) unsafe fn slice(&self, range: Range<usize>) -> NumbersMut<'_> {
+        match self {
+            // SAFETY: the caller's promise, here and below.
+            SharedNumbers::F32(values) => NumbersMut::F32(unsafe { values.slice(range) }),
+            // SAFETY: as above.
+            SharedNumbers::Bf16(values) => NumbersMut::Bf16(unsafe { values.slice(range) }),
+        }
+    }
+}
+
+/// `to = from`, rounded or widened.
+#[inline(always)]
+pub(crate) fn copy<A: Number, B: Number>(from: &[A], to: &mut [B]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = B::nearest(from.wide());
+    }
+}
+
+/// `Σ f(x)` over a row, with a fixed order of additions.
+#[inline(always)]
+pub(crate) fn sum<T: Number>(row: &[T], f: impl Fn(f32) -> f32) -> f32 {
+    let mut lanes = [0.0_f32; BLOCK];
+    let (blocks, rest) = row.as_chunks::<BLOCK>();
+    for block in blocks {
+        for (lane, x) in lanes.iter_mut().zip(block) {
+            *lane += f(x.wide());
+        }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane += f(x.wide());
+    }
+    fold(lanes, |a, b| a + b)
+}
+
+/// `Σ f(x, y)` over two rows, with a fixed order of additions.
+#[inline(always)]
+pub(crate) fn sum_of_two<A: Number, B: Number>(a: &[A], b: &[B], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut lanes = [0.0_f32; BLOCK];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<BLOCK>(), b.as_chunks::<BLOCK>());
+    for (a, b) in a.iter().zip(b) {
+        for (lane, (a, b)) in lanes.iter_mut().zip(a.iter().zip(b)) {
+            *lane += f(a.wide(), b.wide());
+        }
+    }
+    for (lane, (a, b)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *lane += f(a.wide(), b.wide());
+    }
+    fold(lanes, |a, b| a + b)
+}
+
+/// The largest of a row; −∞ when there is nothing.
+#[inline(always)]
+pub(crate) fn max(row: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let mut lanes = [f32::NEG_INFINITY; BLOCK];
+    let (blocks, rest) = row.as_chunks::<BLOCK>();
+    for block in blocks {
+        for (lane, &x) in lanes.iter_mut().zip(block) {
+            *lane = larger(*lane, x);
+        }
+    }
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        *lane = larger(*lane, x);
+    }
+    fold(lanes, larger)
+}
+
+/// Joins the partial results, each time the upper half to the lower one.
+#[inline(always)]
+fn fold(lanes: [f32; BLOCK], join: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut rest = [0.0_f32; 16];
+    for (i, rest) in rest.iter_mut().enumerate() {
+        let pair = |from: usize| join(lanes[i + from], lanes[i + from + 64]);
+        *rest = join(join(pair(0), pair(32)), join(pair(16), pair(48)));
+    }
+    let mut half = rest.len() / 2;
+    while half > 0 {
+        for lane in 0..half {
+            rest[lane] = join(rest[lane], rest[lane + half]);
+        }
+        half /= 2;
+    }
+    rest[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_and_maxima_cover_every_element() {
+        for n in [0, 1, 7, 32, 33, 100, 128] {
+            let row: Vec<f32> = (0..n).map(|i| i as f32 + 1.0).collect();
+            let expected = (n * (n + 1) / 2) as f32;
+            assert_eq!(sum(&row, |x| x), expected);
+            assert_eq!(sum_of_two(&row, &row, |x, _| x), expected);
+            assert_eq!(max(&row), if n == 0 { f32::NEG_INFINITY } else { n as f32 });
+        }
+    }
+}

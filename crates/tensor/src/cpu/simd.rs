@@ -1,0 +1,106 @@
+//! One body of plain Rust, compiled once for each vector width and chosen at run time.
+//!
+//! The compiler vectorises a loop for the instructions of the function that it stands in. [`kernel!`] puts the
+//! same body into an AVX-512, an AVX2 and a plain function. Bodies are written so that every sum has one fixed
+//! order ([`lanes`]) and never ask for fused multiply-add, so the result has the same bits on all of them.
+
+/// Declares a function whose body is compiled for several instruction sets. Helpers that it calls must be
+/// `#[inline(always)]`, or they stay behind in the plain version.
+macro_rules! kernel {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident <$f:ident : Fn($($fin:ty),*) -> $fout:ty> ( $($arg:ident : $ty:ty),* $(,)? ) $(-> $ret:ty)? $body:block) => {
+        kernel! { @versions [$(#[$meta])*] [$vis] $name [<$f: Fn($($fin),*) -> $fout>] [] [$($arg: $ty),*] [$($arg),*] [$(-> $ret)?] $body }
+    };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$(const $c:ident : $cty:ty),+>)? ( $($arg:ident : $ty:ty),* $(,)? ) $(-> $ret:ty)? $body:block) => {
+        kernel! { @versions [$(#[$meta])*] [$vis] $name [$(<$(const $c: $cty),+>)?] [$(::<$($c),+>)?] [$($arg: $ty),*] [$($arg),*] [$(-> $ret)?] $body }
+    };
+    (@versions [$($meta:tt)*] [$vis:vis] $name:ident [$($generics:tt)*] [$($turbofish:tt)*] [$($params:tt)*] [$($args:tt)*] [$($ret:tt)*] $body:block) => {
+        $($meta)*
+        #[allow(clippy::too_many_arguments, clippy::needless_range_loop, reason = "kernels speak in indices")]
+        $vis fn $name $($generics)* ($($params)*) $($ret)* {
+            #[inline(always)]
+            fn body $($generics)* ($($params)*) $($ret)* $body
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+            fn avx512 $($generics)* ($($params)*) $($ret)* {
+                body $($turbofish)* ($($args)*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            fn avx2 $($generics)* ($($params)*) $($ret)* {
+                body $($turbofish)* ($($args)*)
+            }
+
+            #[cfg(target_arch = "x86_64")]
+            match $crate::cpu::isa::current() {
+                $crate::cpu::isa::Isa::Amx | $crate::cpu::isa::Isa::Avx512 => {
+                    // SAFETY: `isa::current()` only names what this machine was found to have.
+                    return unsafe { avx512 $($turbofish)* ($($args)*) };
+                }
+                $crate::cpu::isa::Isa::Avx2 => {
+                    // SAFETY: as above.
+                    return unsafe { avx2 $($turbofish)* ($($args)*) };
+                }
+                _ => {}
+            }
+            body $($turbofish)* ($($args)*)
+        }
+    };
+}
+
+/// Sixteen running values: one AVX-512 register, two AVX2 ones, four NEON ones.
+pub(crate) type Lanes = [f32; LANES];
+/// How many.
+pub(crate) const LANES: usize = 16;
+
+/// `Σ f(i)` over `0..n` with sixteen partial sums that are added in one fixed order, whatever the vector width.
+#[inline(always)]
+pub(crate) fn sum(n: usize, f: impl Fn(usize) -> f32) -> f32 {
+    let mut lanes: Lanes = [0.0; LANES];
+    let whole = n / LANES * LANES;
+    let mut i = 0;
+    while i < whole {
+        for (lane, total) in lanes.iter_mut().enumerate() {
+            *total += f(i + lane);
+        }
+        i += LANES;
+    }
+    for (lane, total) in lanes.iter_mut().enumerate().take(n - whole) {
+        *total += f(whole + lane);
+    }
+    fold(lanes, |a, b| a + b)
+}
+
+/// `max f(i)` over `0..n`; −∞ when there is nothing.
+#[inline(always)]
+pub(crate) fn max(n: usize, f: impl Fn(usize) -> f32) -> f32 {
+    let mut lanes: Lanes = [f32::NEG_INFINITY; LANES];
+    let whole = n / LANES * LANES;
+    let mut i = 0;
+    while i < whole {
+        for (lane, top) in lanes.iter_mut().enumerate() {
+            let value = f(i + lane);
+            *top = if value > *top { value } else { *top };
+        }
+        i += LANES;
+    }
+    for (lane, top) in lanes.iter_mut().enumerate().take(n - whole) {
+        let value = f(whole + lane);
+        *top = if value > *top { value } else { *top };
+    }
+    fold(lanes, |a, b| if b > a { b } else { a })
+}
+
+/// All lanes joined to one value, halves first: the same order for every vector width.
+#[inline(always)]
+pub(crate) fn fold(mut lanes: Lanes, join: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] = join(lanes[lane], lanes[lane + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}

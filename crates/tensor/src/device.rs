@@ -1,0 +1,49 @@
+//! Where numbers live and how they are stored: both are plain values, matched on where it matters.
+
+use std::fmt;
+
+/// The machine part that owns a tensor's memory and runs its operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Device {
+    /// The processor, with whatever instruction set [`crate::cpu::isa`] found on it.
+    #[default]
+    Cpu,
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Device::Cpu => write!(f, "cpu ({})", crate::cpu::isa::current()),
+        }
+    }
+}
+
+/// How one number is stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DType {
+    /// IEEE single precision.
+    #[default]
+    F32,
+    /// The upper half of a single: its range with 8 bits of precision. Sums over it are still kept in f32.
+    Bf16,
+}
+
+impl DType {
+    /// Bytes of one number.
+    pub const fn bytes(self) -> usize {
+        match self {
+            DType::F32 => 4,
+            DType::Bf16 => 2,
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DType::F32 => "f32",
+            DType::Bf16 => "bf16",
+        })
+    }
+}

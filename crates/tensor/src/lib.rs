@@ -1,0 +1,31 @@
+//! Arrays, gradients and devices: the compute core of heedful.
+//!
+//! Read the modules in this order:
+//!
+//! 1. [`Array`] is memory from a pool with a type and a shape (`rows × width`).
+//! 2. [`Tensor`] is an array that remembers how it was made.
+//! 3. [`tape`] walks those memories backwards: `backward()` is one short file.
+//! 4. [`Ragged`] says where the sequences of a batch begin; nothing is ever padded.
+//! 5. [`Params`] is one flat vector of named parameters, with one flat vector of gradients.
+//! 6. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
+//! 7. [`cpu`] is the machinery below: threads, instruction sets, matrix products.
+//!
+//! This crate is the only place in the project where `unsafe` code is allowed.
+
+#[macro_use]
+pub mod cpu;
+
+mod array;
+mod device;
+pub mod ops;
+mod params;
+mod ragged;
+pub mod random;
+pub mod tape;
+mod tensor;
+
+pub use array::Array;
+pub use device::{DType, Device};
+pub use params::{Init, Param, Params};
+pub use ragged::Ragged;
+pub use tensor::Tensor;

@@ -1,0 +1,146 @@
+//! Forward on the processor: `O = dropout(softmax(scale · Q Kᵀ)) V` for every head of every sequence.
+
+use super::Weights;
+use super::layout::{BLOCK, Block, Pair, Problem};
+use super::products::{Left, Right, STRIP, Start, Sums, multiply, transpose};
+use super::rows::{Copied, Output, Scratch};
+use super::softmax::{Peak, Seen, drop_weights, softmax};
+use crate::cpu::simd::LANES;
+use crate::cpu::threads::SharedMut;
+use crate::{Array, DType};
+
+/// What [`forward`] found.
+pub(super) struct Forward {
+    pub(super) context: Array,
+    /// For every head and row, what its softmax needs to be found again: see [`Peak`].
+    pub(super) peaks: Array,
+    /// For every sequence and head.
+    pub(super) weights: Option<Vec<Vec<f32>>>,
+}
+
+/// What all tasks write, each its own part.
+struct Outputs {
+    context: Output,
+    peaks: SharedMut<Peak>,
+    weights: Option<SharedMut<Vec<f32>>>,
+}
+
+pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
+    let Problem { query_sequences, key_sequences, heads, d_v, .. } = problem;
+    let rows = query_sequences.tokens();
+    let mut context = Array::scratch(problem.columns(0).array.dtype(), rows, heads * d_v);
+    let mut peaks = Array::scratch(DType::F32, heads * rows, 2);
+    let mut kept = (weights == Weights::Keep).then(|| {
+        let sizes =
+            query_sequences.lengths().zip(key_sequences.lengths()).map(|(queries, keys)| queries * keys);
+        sizes.flat_map(|size| (0..*heads).map(move |_| vec![0.0; size])).collect::<Vec<_>>()
+    });
+    let outputs = Outputs {
+        context: Output::new(&mut context),
+        peaks: SharedMut::new(peaks.f32_mut().as_chunks_mut().0),
+        weights: kept.as_mut().map(|kept| SharedMut::new(kept)),
+    };
+
+    let longest = key_sequences.longest().next_multiple_of(STRIP);
+    let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+    let lengths = [
+        longest * key_stride,
+        longest * problem.d_k,
+        longest * value_stride,
+        BLOCK * key_stride,
+        BLOCK * problem.score_stride(),
+        BLOCK * value_stride,
+        problem.bias_len(),
+    ];
+    problem.parallel(2, |pairs| {
+        let mut scratch = Scratch::new(&lengths);
+        let [keys, turned_keys, values, queries, scores, context, bias] = scratch.pieces(lengths);
+        let mut room = Room { keys, turned_keys, values, queries, scores, context, bias };
+        for pair in pairs {
+            room.attend(problem, pair, &outputs);
+        }
+    });
+    Forward { context, peaks, weights: kept }
+}
+
+/// One task's scratch memory: f32 copies of one head, and one block of everything that is computed.
+struct Room<'a> {
+    keys: &'a mut [f32],
+    turned_keys: &'a mut [f32],
+    values: &'a mut [f32],
+    queries: &'a mut [f32],
+    scores: &'a mut [f32],
+    context: &'a mut [f32],
+    bias: &'a mut [f32],
+}
+
+impl Room<'_> {
+    fn attend(&mut self, problem: &Problem, pair: Pair, outputs: &Outputs) {
+        let Problem { d_k, d_v, .. } = *problem;
+        let rows = problem.key_sequences.range(pair.sequence);
+        let n_keys = rows.len();
+        let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+        let keys = Copied { width: d_k, stride: key_stride, scale: 1.0 };
+        let values = Copied { width: d_v, stride: value_stride, scale: 1.0 };
+        problem.columns(1).read(rows.clone(), pair.head * d_k, keys, self.keys);
+        problem.columns(2).read(rows, pair.head * d_v, values, self.values);
+        transpose(n_keys, d_k, self.keys, key_stride, self.turned_keys);
+        for block in problem.blocks(pair.sequence) {
+            self.attend_block(problem, pair, &block, outputs);
+        }
+    }
+
+    fn attend_block(&mut self, problem: &Problem, pair: Pair, block: &Block, outputs: &Outputs) {
+        let Problem { d_k, d_v, scale, .. } = *problem;
+        let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+        let (m, n) = (block.rows.len(), block.keys.len());
+        let stride = n.next_multiple_of(LANES);
+        let first = block.keys.start;
+        let queries = Copied { width: d_k, stride: key_stride, scale };
+        problem.columns(0).read(block.rows.clone(), pair.head * d_k, queries, self.queries);
+
+        // S = scale · Q Kᵀ
+        let (left, right) =
+            (Left::rows(self.queries, key_stride), Right::transposed(self.turned_keys, d_k, first));
+        multiply(
+            [m, n, d_k],
+            left,
+            right,
+            Sums { values: self.scores, row_stride: stride, start: Start::Zero },
+        );
+
+        // P = softmax(S)
+        let bias = problem.bias(pair.sequence, block, stride, self.bias);
+        let seen = Seen { stride, limits: &block.limits[..m], bias };
+        let row = pair.head * problem.query_sequences.tokens() + block.rows.start;
+        // SAFETY: the peaks of this head and these rows are this task's alone.
+        softmax(self.scores, seen, unsafe { outputs.peaks.slice(row..row + m) });
+        if let Some(weights) = &outputs.weights {
+            let at = pair.sequence * problem.heads + pair.head;
+            // SAFETY: a pair's weights are its task's alone.
+            let weights = &mut unsafe { weights.slice(at..at + 1) }[0];
+            let n_keys = problem.key_sequences.length(pair.sequence);
+            for (query, scores) in block.queries.clone().zip(self.scores.chunks_exact(stride)) {
+                weights[query * n_keys..][block.keys.clone()].copy_from_slice(&scores[..n]);
+            }
+        }
+
+        // O = dropout(P) V
+        if !problem.dropout.is_none() {
+            drop_weights(self.scores, m, stride, problem.draws(pair.head, block));
+        }
+        let (left, right) = (
+            Left::rows(self.scores, stride),
+            Right::rows(&self.values[first * value_stride..], value_stride),
+        );
+        multiply(
+            [m, d_v, n],
+            left,
+            right,
+            Sums { values: self.context, row_stride: value_stride, start: Start::Zero },
+        );
+        let context = Copied { width: d_v, stride: value_stride, scale: 1.0 };
+        // SAFETY: this head's columns of these rows are this task's alone.
+        unsafe { outputs.context.write(block.rows.clone(), pair.head * d_v, context, self.context) };
+    }
+}

@@ -1,0 +1,166 @@
+//! Which keys a query may see, and the promise that it sees at least one.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::Ragged;
+
+/// Which keys a query may see. Rules combine: a key is seen when all of them allow it.
+///
+/// Positions are counted from the end: the last query stands at the last key. For equal lengths that is the usual
+/// triangle and band; with cached keys it is what the newest queries of the full sequence would see.
+#[derive(Clone, Debug, Default)]
+pub struct Mask {
+    causal: bool,
+    within: Option<usize>,
+    allowed: Vec<BoolMask>,
+}
+
+/// An arbitrary mask: for every sequence, queries × keys booleans (true = may be seen), laid end to end.
+#[derive(Clone, Debug)]
+pub struct BoolMask {
+    table: Arc<Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    queries: Ragged,
+    keys: Ragged,
+    /// Where each sequence's booleans begin.
+    starts: Vec<usize>,
+    allowed: Vec<bool>,
+}
+
+/// A query that sees no key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("query {query} of sequence {sequence} sees no key: every query needs at least one")]
+pub struct MaskError {
+    /// Which sequence.
+    pub sequence: usize,
+    /// Which query in it.
+    pub query: usize,
+}
+
+impl Mask {
+    /// Every key.
+    pub fn full() -> Mask {
+        Mask::default()
+    }
+
+    /// No key at a later position.
+    pub fn causal(self) -> Mask {
+        Mask { causal: true, ..self }
+    }
+
+    /// Only keys at distance ≤ r: the cost falls from `O(n²·d)` to `O(r·n·d)`.
+    pub fn within(self, r: usize) -> Mask {
+        Mask { within: Some(self.within.map_or(r, |before| before.min(r))), ..self }
+    }
+
+    /// Only keys that a boolean mask allows.
+    pub fn allowed(mut self, mask: BoolMask) -> Mask {
+        self.allowed.push(mask);
+        self
+    }
+
+    /// Whether every query sees a key. [`super::attention`] asks this first and panics on an error.
+    ///
+    /// # Panics
+    /// If a boolean mask was made for other sequences.
+    pub fn check(&self, queries: &Ragged, keys: &Ragged) -> Result<(), MaskError> {
+        for mask in &self.allowed {
+            mask.expect_sequences(queries, keys);
+        }
+        for (sequence, (n_queries, n_keys)) in queries.lengths().zip(keys.lengths()).enumerate() {
+            let sees = |query: usize| {
+                let mut seen = self.seen(query, n_queries, n_keys);
+                if self.allowed.is_empty() {
+                    !seen.is_empty()
+                } else {
+                    seen.any(|key| self.allows(sequence, query, key))
+                }
+            };
+            // Without booleans the first query stands farthest from the keys: if it sees one, so do the others.
+            let suspects = if self.allowed.is_empty() { n_queries.min(1) } else { n_queries };
+            if let Some(query) = (0..suspects).find(|&query| !sees(query)) {
+                return Err(MaskError { sequence, query });
+            }
+        }
+        Ok(())
+    }
+
+    /// The keys that `query` may see as far as position alone says.
+    pub(super) fn seen(&self, query: usize, n_queries: usize, n_keys: usize) -> Range<usize> {
+        let n_keys = n_keys as i64;
+        let position = query as i64 + n_keys - n_queries as i64;
+        let reach = self.within.map_or(i64::MAX / 4, |r| r.min(i64::MAX as usize / 4) as i64);
+        let ahead = if self.causal { 0 } else { reach };
+        let start = (position - reach).clamp(0, n_keys);
+        let end = (position + ahead + 1).clamp(start, n_keys);
+        start as usize..end as usize
+    }
+
+    /// The most keys that any of `n` neighbouring queries sees, of `n_keys`.
+    pub(super) fn widest(&self, n: usize, n_keys: usize) -> usize {
+        self.within.map_or(n_keys, |r| n_keys.min(n.saturating_add(r.saturating_mul(2))))
+    }
+
+    /// True when there is more than position to ask.
+    pub(super) fn has_booleans(&self) -> bool {
+        !self.allowed.is_empty()
+    }
+
+    /// What to add to the scores of `query` from key `first` on: 0 where the booleans allow, else −∞.
+    pub(super) fn bias(&self, sequence: usize, query: usize, first: usize, out: &mut [f32]) {
+        let n_keys = self.allowed.first().map_or(0, |mask| mask.table.keys.length(sequence));
+        for (key, out) in (first..).zip(out) {
+            let seen = key < n_keys && self.allows(sequence, query, key);
+            *out = if seen { 0.0 } else { f32::NEG_INFINITY };
+        }
+    }
+
+    fn allows(&self, sequence: usize, query: usize, key: usize) -> bool {
+        self.allowed.iter().all(|mask| mask.row(sequence, query)[key])
+    }
+}
+
+impl BoolMask {
+    /// For every sequence, queries × keys booleans, row after row, sequence after sequence.
+    ///
+    /// # Panics
+    /// If there are not as many booleans as that.
+    pub fn new(queries: &Ragged, keys: &Ragged, allowed: Vec<bool>) -> Result<BoolMask, MaskError> {
+        let (a, b) = (queries.sequences(), keys.sequences());
+        assert_eq!(a, b, "BoolMask: {a} sequences of queries and {b} of keys");
+        let mut starts = Vec::with_capacity(a);
+        let mut end = 0;
+        for (n_queries, n_keys) in queries.lengths().zip(keys.lengths()) {
+            starts.push(end);
+            end += n_queries * n_keys;
+        }
+        assert_eq!(
+            allowed.len(),
+            end,
+            "BoolMask: {} booleans for {end} pairs of query and key",
+            allowed.len()
+        );
+        let table = Table { queries: queries.clone(), keys: keys.clone(), starts, allowed };
+        let mask = BoolMask { table: Arc::new(table) };
+        Mask::full().allowed(mask.clone()).check(queries, keys)?;
+        Ok(mask)
+    }
+
+    fn row(&self, sequence: usize, query: usize) -> &[bool] {
+        let n_keys = self.table.keys.length(sequence);
+        let start = self.table.starts[sequence] + query * n_keys;
+        &self.table.allowed[start..start + n_keys]
+    }
+
+    fn expect_sequences(&self, queries: &Ragged, keys: &Ragged) {
+        let Table { queries: own_queries, keys: own_keys, .. } = &*self.table;
+        assert!(
+            own_queries == queries && own_keys == keys,
+            "attention: the boolean mask is for {own_queries:?} and {own_keys:?}, not for {queries:?} and {keys:?}"
+        );
+    }
+}

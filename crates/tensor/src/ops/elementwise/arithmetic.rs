@@ -1,0 +1,134 @@
+//! Sums, differences, products, changes of type.
+
+use super::blocks::{Step, binary, unary, with_row};
+use super::{check_same, reductions};
+use crate::random::Dropout;
+use crate::{DType, Tensor};
+
+/// `a + b`, same shapes.
+pub fn add(a: &Tensor, b: &Tensor) -> Tensor {
+    check_same("add", a, b);
+    let y = binary(Step::Add, a.array(), b.array(), joint(a, b));
+    let edges = [(a.edge(), a.dtype()), (b.edge(), b.dtype())];
+    Tensor::from_inputs(y, &[a, b], move |g, gradients| {
+        let [(a_edge, a_type), (b_edge, b_type)] = edges;
+        if a_edge.is_wanted() {
+            gradients.add(&a_edge, g.to(a_type));
+        }
+        gradients.add(&b_edge, g.into_dtype(b_type));
+    })
+}
+
+/// `a − b`, same shapes.
+pub fn subtract(a: &Tensor, b: &Tensor) -> Tensor {
+    check_same("subtract", a, b);
+    let y = binary(Step::Subtract, a.array(), b.array(), joint(a, b));
+    let edges = [(a.edge(), a.dtype()), (b.edge(), b.dtype())];
+    Tensor::from_inputs(y, &[a, b], move |g, gradients| {
+        let [(a_edge, a_type), (b_edge, b_type)] = edges;
+        if b_edge.is_wanted() {
+            gradients.add(&b_edge, unary(Step::Scale(-1.0), &g, b_type));
+        }
+        gradients.add(&a_edge, g.into_dtype(a_type));
+    })
+}
+
+/// `a · b` element by element, same shapes.
+pub fn multiply(a: &Tensor, b: &Tensor) -> Tensor {
+    check_same("multiply", a, b);
+    let y = binary(Step::Multiply, a.array(), b.array(), joint(a, b));
+    let kept = [(a.edge(), a.detached()), (b.edge(), b.detached())];
+    Tensor::from_inputs(y, &[a, b], move |g, gradients| {
+        let [(a_edge, a), (b_edge, b)] = kept;
+        if a_edge.is_wanted() {
+            gradients.add(&a_edge, binary(Step::Multiply, &g, b.array(), a.dtype()));
+        }
+        if b_edge.is_wanted() {
+            gradients.add(&b_edge, binary(Step::Multiply, &g, a.array(), b.dtype()));
+        }
+    })
+}
+
+/// `x + row` for every row of x; `row` is `1 × width`.
+pub fn add_row(x: &Tensor, row: &Tensor) -> Tensor {
+    assert!(row.shape() == [1, x.width()], "add_row: x is {:?} but the row is {:?}", x.shape(), row.shape());
+    let y = with_row(Step::Add, x.array(), row.array(), joint(x, row));
+    let edges = [(x.edge(), x.dtype()), (row.edge(), row.dtype())];
+    Tensor::from_inputs(y, &[x, row], move |g, gradients| {
+        let [(x_edge, x_type), (row_edge, row_type)] = edges;
+        if row_edge.is_wanted() {
+            gradients.add(&row_edge, reductions::column_sums(&g).into_dtype(row_type));
+        }
+        gradients.add(&x_edge, g.into_dtype(x_type));
+    })
+}
+
+/// `factor · x`.
+pub fn scale(x: &Tensor, factor: f32) -> Tensor {
+    let (edge, dtype) = (x.edge(), x.dtype());
+    Tensor::from_inputs(unary(Step::Scale(factor), x.array(), dtype), &[x], move |g, gradients| {
+        gradients.add(&edge, unary(Step::Scale(factor), &g, dtype));
+    })
+}
+
+/// `x · dropout factor`, drawn again for the gradient.
+pub fn dropout(x: &Tensor, dropout: Dropout) -> Tensor {
+    if dropout.is_none() {
+        return x.clone();
+    }
+    let (edge, dtype) = (x.edge(), x.dtype());
+    Tensor::from_inputs(unary(Step::Dropout(dropout), x.array(), dtype), &[x], move |g, gradients| {
+        gradients.add(&edge, unary(Step::Dropout(dropout), &g, dtype));
+    })
+}
+
+/// The same numbers stored as `dtype`, rounded if need be.
+pub fn cast(x: &Tensor, dtype: DType) -> Tensor {
+    if x.dtype() == dtype {
+        return x.clone();
+    }
+    let (edge, from) = (x.edge(), x.dtype());
+    Tensor::from_inputs(x.array().to(dtype), &[x], move |g, gradients| {
+        gradients.add(&edge, g.into_dtype(from));
+    })
+}
+
+/// The type of a result of two inputs: bf16 only if both are.
+fn joint(a: &Tensor, b: &Tensor) -> DType {
+    if a.dtype() == DType::Bf16 && b.dtype() == DType::Bf16 { DType::Bf16 } else { DType::F32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Array;
+    use crate::tape::backward_from;
+
+    #[test]
+    fn a_tensor_used_twice_gets_both_gradients() {
+        let x = Tensor::variable(Array::from_f32(1, 3, &[1.0, -2.0, 3.0]));
+        let y = add(&multiply(&x, &x), &scale(&x, 4.0));
+        assert_eq!(y.to_vec(), [5.0, -4.0, 21.0]);
+        let gradients = backward_from(&y, Array::from_f32(1, 3, &[1.0; 3]));
+        assert_eq!(gradients.of(&x).expect("gradient").f32(), [6.0, 0.0, 10.0]);
+    }
+
+    #[test]
+    fn types_join_and_gradients_keep_their_own() {
+        let narrow = Tensor::variable(Array::from_f32(1, 2, &[1.0, 2.0]).to(DType::Bf16));
+        let wide = Tensor::variable(Array::from_f32(1, 2, &[0.5, 0.25]));
+        assert_eq!(add(&narrow, &narrow).dtype(), DType::Bf16);
+        let y = subtract(&narrow, &wide);
+        assert_eq!((y.dtype(), y.to_vec()), (DType::F32, vec![0.5, 1.75]));
+        let gradients = backward_from(&y, Array::from_f32(1, 2, &[1.0, 3.0]));
+        assert_eq!(gradients.of(&narrow).expect("gradient").dtype(), DType::Bf16);
+        assert_eq!(gradients.of(&wide).expect("gradient").f32(), [-1.0, -3.0]);
+        assert_eq!(cast(&wide, DType::Bf16).dtype(), DType::Bf16);
+    }
+
+    #[test]
+    fn no_dropout_is_no_operation() {
+        let x = Tensor::variable(Array::from_f32(1, 2, &[1.0, 2.0]));
+        assert!(dropout(&x, Dropout::NONE).edge().same(&x.edge()));
+    }
+}

@@ -1,0 +1,69 @@
+//! Functions of one number. Each keeps its input, which is there anyway, and computes the slope from it.
+
+use super::blocks::{Step, binary, unary};
+use crate::Tensor;
+
+/// `tanh x`.
+pub fn tanh(x: &Tensor) -> Tensor {
+    function(x, Step::Tanh, Step::TanhSlope)
+}
+
+/// `1 / (1 + e^{−x})`.
+pub fn sigmoid(x: &Tensor) -> Tensor {
+    function(x, Step::Sigmoid, Step::SigmoidSlope)
+}
+
+/// `max(0, x)`.
+pub fn relu(x: &Tensor) -> Tensor {
+    function(x, Step::Relu, Step::ReluSlope)
+}
+
+/// `x Φ(x)`, with the exact Φ.
+pub fn gelu(x: &Tensor) -> Tensor {
+    function(x, Step::Gelu, Step::GeluSlope)
+}
+
+/// `e^x`.
+pub fn exp(x: &Tensor) -> Tensor {
+    function(x, Step::Exp, Step::ExpSlope)
+}
+
+/// The natural logarithm.
+pub fn log(x: &Tensor) -> Tensor {
+    function(x, Step::Log, Step::Divide)
+}
+
+fn function(x: &Tensor, value: Step, slope: Step) -> Tensor {
+    let (edge, kept) = (x.edge(), x.detached());
+    Tensor::from_inputs(unary(value, x.array(), x.dtype()), &[x], move |g, gradients| {
+        gradients.add(&edge, binary(slope, &g, kept.array(), kept.dtype()));
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Array;
+    use crate::tape::backward_from;
+
+    #[test]
+    fn values_at_zero_and_one() {
+        let x = Tensor::from_f32(1, 2, &[0.0, 1.0]);
+        let near = |y: Tensor, expected: [f32; 2]| {
+            assert!(y.to_vec().iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6), "{:?}", y.to_vec());
+        };
+        near(tanh(&x), [0.0, 0.761_594_2]);
+        near(sigmoid(&x), [0.5, 0.731_058_6]);
+        near(relu(&x), [0.0, 1.0]);
+        near(gelu(&x), [0.0, 0.841_344_8]);
+        near(exp(&x), [1.0, std::f32::consts::E]);
+        near(log(&exp(&x)), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn relu_has_no_slope_at_zero() {
+        let x = Tensor::variable(Array::from_f32(1, 3, &[-1.0, 0.0, 2.0]));
+        let gradients = backward_from(&relu(&x), Array::from_f32(1, 3, &[5.0; 3]));
+        assert_eq!(gradients.of(&x).expect("gradient").f32(), [0.0, 0.0, 5.0]);
+    }
+}

@@ -1,0 +1,190 @@
+//! Parts and wholes: tensors side by side, one below the other, some columns, some rows.
+
+use std::ops::Range;
+
+use crate::cpu::number::Numbers;
+use crate::cpu::threads::{SharedMut, parallel};
+use crate::{Array, DType, Tensor};
+
+/// Columns of one task of the gradient of [`gather_rows`]: whole cache lines.
+const COLUMNS: usize = 64;
+
+/// `[a ; b ; …]`: tensors of equal height and type side by side.
+///
+/// # Panics
+/// If there is none, or heights or types differ.
+pub fn concat_columns(parts: &[&Tensor]) -> Tensor {
+    let first = parts.first().expect("concat_columns: of no tensors");
+    for part in parts {
+        assert!(
+            part.rows() == first.rows() && part.dtype() == first.dtype(),
+            "concat_columns: {first:?} {:?} beside {part:?} {:?}",
+            first.shape(),
+            part.shape()
+        );
+    }
+    let rows = first.rows();
+    let mut y = Array::scratch(first.dtype(), rows, parts.iter().map(|part| part.width()).sum());
+    let mut places = Vec::with_capacity(parts.len());
+    let mut column = 0;
+    for part in parts {
+        copy(part.array(), [0, 0], &mut y, [0, column], [rows, part.width()]);
+        places.push((part.edge(), column, part.width()));
+        column += part.width();
+    }
+    Tensor::from_inputs(y, parts, move |g, gradients| {
+        for (edge, column, width) in places {
+            if edge.is_wanted() {
+                let mut part = Array::scratch(g.dtype(), rows, width);
+                copy(&g, [0, column], &mut part, [0, 0], [rows, width]);
+                gradients.add(&edge, part);
+            }
+        }
+    })
+}
+
+/// Some columns of x.
+///
+/// # Panics
+/// If x does not have them.
+pub fn columns(x: &Tensor, range: Range<usize>) -> Tensor {
+    assert!(
+        range.start <= range.end && range.end <= x.width(),
+        "columns: {range:?} of a tensor that is {:?}",
+        x.shape()
+    );
+    let [rows, whole] = x.shape();
+    let mut y = Array::scratch(x.dtype(), rows, range.len());
+    copy(x.array(), [0, range.start], &mut y, [0, 0], [rows, range.len()]);
+    let edge = x.edge();
+    Tensor::from_inputs(y, &[x], move |g, gradients| {
+        let mut dx = Array::zeros(g.dtype(), rows, whole);
+        copy(&g, [0, 0], &mut dx, [0, range.start], [rows, range.len()]);
+        gradients.add(&edge, dx);
+    })
+}
+
+/// Tensors of equal width and type, one below the other.
+///
+/// # Panics
+/// If there is none, or widths or types differ.
+pub fn concat_rows(parts: &[&Tensor]) -> Tensor {
+    let first = parts.first().expect("concat_rows: of no tensors");
+    for part in parts {
+        assert!(
+            part.width() == first.width() && part.dtype() == first.dtype(),
+            "concat_rows: {first:?} {:?} above {part:?} {:?}",
+            first.shape(),
+            part.shape()
+        );
+    }
+    let width = first.width();
+    let mut y = Array::scratch(first.dtype(), parts.iter().map(|part| part.rows()).sum(), width);
+    let mut places = Vec::with_capacity(parts.len());
+    let mut row = 0;
+    for part in parts {
+        copy(part.array(), [0, 0], &mut y, [row, 0], [part.rows(), width]);
+        places.push((part.edge(), row, part.rows()));
+        row += part.rows();
+    }
+    Tensor::from_inputs(y, parts, move |g, gradients| {
+        for (edge, row, rows) in places {
+            if edge.is_wanted() {
+                let mut part = Array::scratch(g.dtype(), rows, width);
+                copy(&g, [row, 0], &mut part, [0, 0], [rows, width]);
+                gradients.add(&edge, part);
+            }
+        }
+    })
+}
+
+/// Row `rows[i]` of x as row i; a row may come several times, and its gradients are added in that order.
+///
+/// # Panics
+/// If x does not have one of them.
+pub fn gather_rows(x: &Tensor, rows: &[usize]) -> Tensor {
+    let [height, width] = x.shape();
+    let mut y = Array::scratch(x.dtype(), rows.len(), width);
+    for (to, &from) in rows.iter().enumerate() {
+        assert!(from < height, "gather_rows: row {from} of a tensor that is {:?}", x.shape());
+        copy(x.array(), [from, 0], &mut y, [to, 0], [1, width]);
+    }
+    let (edge, rows) = (x.edge(), rows.to_vec());
+    Tensor::from_inputs(y, &[x], move |g, gradients| {
+        let mut dx = Array::zeros(DType::F32, height, width);
+        let shared = SharedMut::new(dx.f32_mut());
+        parallel(width.div_ceil(COLUMNS), |task| {
+            let columns = task * COLUMNS..((task + 1) * COLUMNS).min(width);
+            for (from, &to) in rows.iter().enumerate() {
+                // SAFETY: every column belongs to one task.
+                let to = unsafe { shared.slice(to * width + columns.start..to * width + columns.end) };
+                add(Numbers::of(&g).part(from * width + columns.start..from * width + columns.end), to);
+            }
+        });
+        gradients.add(&edge, dx.into_dtype(g.dtype()));
+    })
+}
+
+kernel! {
+    fn add(from: Numbers<'_>, to: &mut [f32]) {
+        match from {
+            Numbers::F32(from) => super::add_each(to, from),
+            Numbers::Bf16(from) => super::add_each(to, from),
+        }
+    }
+}
+
+/// Copies a block of `[rows, columns]` elements between arrays of one type; corners are `[row, column]`.
+fn copy(from: &Array, corner: [usize; 2], to: &mut Array, to_corner: [usize; 2], block: [usize; 2]) {
+    let widths = [from.width(), to.width()];
+    match from.dtype() {
+        DType::F32 => copy_block(from.f32(), corner, to.f32_mut(), to_corner, block, widths),
+        DType::Bf16 => copy_block(from.bf16(), corner, to.bf16_mut(), to_corner, block, widths),
+    }
+}
+
+fn copy_block<T: Copy>(
+    from: &[T],
+    corner: [usize; 2],
+    to: &mut [T],
+    to_corner: [usize; 2],
+    [rows, columns]: [usize; 2],
+    [width, to_width]: [usize; 2],
+) {
+    for row in 0..rows {
+        let at = (corner[0] + row) * width + corner[1];
+        let to_at = (to_corner[0] + row) * to_width + to_corner[1];
+        to[to_at..to_at + columns].copy_from_slice(&from[at..at + columns]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tape::backward_from;
+
+    #[test]
+    fn parts_come_back_out_of_the_whole() {
+        let a = Tensor::from_f32(2, 1, &[1.0, 2.0]);
+        let b = Tensor::from_f32(2, 2, &[3.0, 4.0, 5.0, 6.0]);
+        let beside = concat_columns(&[&a, &b]);
+        assert_eq!(beside.to_vec(), [1.0, 3.0, 4.0, 2.0, 5.0, 6.0]);
+        assert_eq!(columns(&beside, 1..3).to_vec(), b.to_vec());
+        let below = concat_rows(&[&b, &b]);
+        assert_eq!(
+            (below.shape(), gather_rows(&below, &[3, 0]).to_vec()),
+            ([4, 2], vec![5.0, 6.0, 3.0, 4.0])
+        );
+    }
+
+    #[test]
+    fn a_row_gathered_twice_gets_both_gradients() {
+        for dtype in [DType::F32, DType::Bf16] {
+            let x = Tensor::variable(Array::from_f32(3, 2, &[0.0; 6]).to(dtype));
+            let g = Array::from_f32(3, 2, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]).to(dtype);
+            let gradients = backward_from(&gather_rows(&x, &[2, 0, 2]), g);
+            let dx = gradients.of(&x).expect("gradient").to(DType::F32);
+            assert_eq!(dx.f32(), [4.0, 8.0, 0.0, 0.0, 17.0, 34.0]);
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Token vectors, scaled, with positions and dropout.
+//!
+//! ```text
+//! y_t = dropout(scale · table[id_t] + PE(pos_t))
+//! ```
+//!
+//! Gradient, with `g_t = dy_t · dropout factor`:
+//!
+//! ```text
+//! dtable[v] = scale · Σ_{t: id_t = v} g_t        dpositions[p] = Σ_{t: pos_t = p} g_t
+//! ```
+//!
+//! Shapes: `table` is `vocabulary × d`, a learned position table `positions × d`, y is `tokens × d`, f32.
+//! Kept for backward: the ids and the positions. Tokens are added in order, and a task owns some columns of the
+//! table for all of them: no two tasks meet and the sums do not depend on the number of threads.
+
+mod cpu;
+mod sinusoid;
+
+pub use sinusoid::sinusoid;
+
+use crate::cpu::threads::{SharedMut, parallel};
+use crate::random::Dropout;
+use crate::{Array, DType, Param, Ragged, Tensor};
+
+/// Tokens of one forward task.
+const TOKENS: usize = 64;
+
+/// Columns of one backward task: whole cache lines.
+const COLUMNS: usize = 64;
+
+/// What is added to a token's vector to tell where it stands.
+#[derive(Clone, Copy)]
+pub enum Positions<'a> {
+    /// Nothing.
+    None,
+    /// `PE(pos, 2i) = sin(pos / 10000^{2i/d})`, `PE(pos, 2i+1) = cos(…)`.
+    Sinusoidal,
+    /// Row `pos` of a learned table.
+    Learned(&'a Param),
+}
+
+/// The choices of [`embedding`].
+#[derive(Clone, Copy)]
+pub struct EmbeddingOptions<'a> {
+    /// The table's rows are multiplied by this (√d_model).
+    pub scale: f32,
+    /// Added afterwards.
+    pub positions: Positions<'a>,
+    /// Position of the first token of every sequence: 0, or how many tokens were decoded before.
+    pub first_position: usize,
+    /// Applied to the sum.
+    pub dropout: Dropout,
+    /// As in [`super::NormOptions`].
+    pub compute: DType,
+}
+
+/// `y_t = dropout(scale · table[id_t] + PE(pos_t))`, f32.
+///
+/// # Panics
+/// If there are not as many ids as tokens, an id or a position is beyond its table, the widths differ, or a
+/// sinusoidal width is odd.
+pub fn embedding(ids: &[u32], sequences: &Ragged, table: &Param, options: EmbeddingOptions<'_>) -> Tensor {
+    let [vocabulary, width] = table.shape();
+    let positions = check(ids, sequences, table, options);
+    let tokens = ids.len();
+    let mut y = Array::scratch(DType::F32, tokens, width);
+    let mut narrow = (options.compute == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
+    {
+        let waves = match options.positions {
+            Positions::Sinusoidal => {
+                Some(sinusoid::table(width, positions.iter().max().map_or(0, |last| last + 1)))
+            }
+            _ => None,
+        };
+        let learned = match options.positions {
+            Positions::Learned(param) => Some(param.values()),
+            _ => None,
+        };
+        let job = cpu::Forward {
+            width,
+            ids,
+            table: &table.values(),
+            scale: options.scale,
+            positions: &positions,
+            added: waves.as_deref().or(learned.as_deref()),
+            dropout: options.dropout,
+            y: SharedMut::new(y.f32_mut()),
+            narrow: narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
+        };
+        parallel(tokens.div_ceil(TOKENS), |task| {
+            cpu::forward(&job, task * TOKENS..((task + 1) * TOKENS).min(tokens));
+        });
+    }
+
+    let ids = ids.to_vec();
+    let (table, scale, dropout) = (table.clone(), options.scale, options.dropout);
+    let learned = match options.positions {
+        Positions::Learned(param) => Some(param.clone()),
+        _ => None,
+    };
+    Tensor::from_parameters(y, move |g, _| {
+        // y_t = dropout(scale · table[id_t] + PE(pos_t))
+        let rows: Vec<usize> = ids.iter().map(|&id| id as usize).collect();
+        scatter(&g, &rows, vocabulary, scale, dropout, &table);
+        if let Some(learned) = learned {
+            scatter(&g, &positions, learned.shape()[0], 1.0, dropout, &learned);
+        }
+    })
+    .with_narrow(narrow)
+}
+
+/// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient.
+fn scatter(g: &Array, rows: &[usize], height: usize, scale: f32, dropout: Dropout, param: &Param) {
+    let width = g.width();
+    let mut slot = param.gradient_slot();
+    let (gradient, add) = slot.write();
+    let shared = SharedMut::new(gradient);
+    if !add {
+        parallel(height.div_ceil(TOKENS), |task| {
+            let part = task * TOKENS * width..((task + 1) * TOKENS).min(height) * width;
+            // SAFETY: tasks have disjoint rows.
+            unsafe { shared.slice(part) }.fill(0.0);
+        });
+    }
+    parallel(width.div_ceil(COLUMNS), |task| {
+        let columns = task * COLUMNS..((task + 1) * COLUMNS).min(width);
+        cpu::scatter(&cpu::Scatter { width, g: g.f32(), rows, scale, dropout, to: &shared }, columns);
+    });
+}
+
+/// Panics with a sentence if something does not fit; returns every token's position.
+fn check(ids: &[u32], sequences: &Ragged, table: &Param, options: EmbeddingOptions<'_>) -> Vec<usize> {
+    let [vocabulary, width] = table.shape();
+    assert!(
+        ids.len() == sequences.tokens(),
+        "embedding: {} ids for sequences of {} tokens",
+        ids.len(),
+        sequences.tokens()
+    );
+    if let Some(id) = ids.iter().find(|&&id| id as usize >= vocabulary) {
+        panic!("embedding: id {id} is beyond the table's {vocabulary} rows");
+    }
+    let end = options.first_position + sequences.longest();
+    match options.positions {
+        Positions::None => {}
+        Positions::Sinusoidal => {
+            assert!(
+                width.is_multiple_of(2),
+                "embedding: sinusoidal positions need an even width, not {width}"
+            );
+        }
+        Positions::Learned(param) => {
+            let [rows, position_width] = param.shape();
+            assert!(
+                position_width == width,
+                "embedding: the table is {:?} but the positions are {:?}",
+                table.shape(),
+                param.shape()
+            );
+            let last = end.saturating_sub(1);
+            assert!(end <= rows, "embedding: position {last} is beyond the learned table's {rows} rows");
+        }
+    }
+    sequences.positions().map(|position| options.first_position + position).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+    use crate::{Init, Params, tape};
+
+    fn options(positions: Positions<'_>) -> EmbeddingOptions<'_> {
+        EmbeddingOptions {
+            scale: 2.0,
+            positions,
+            first_position: 0,
+            dropout: Dropout::NONE,
+            compute: DType::F32,
+        }
+    }
+
+    #[test]
+    fn rows_are_looked_up_scaled_and_placed() {
+        let params = Params::new(1);
+        let table = params.add("table", 3, 2, Init::Constant(0.0));
+        let places = params.add("places", 4, 2, Init::Constant(0.0));
+        table.set(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        places.set(&[10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0]);
+        let sequences = Ragged::from_lengths([1, 2]);
+        let plain = embedding(&[2, 0, 2], &sequences, &table, options(Positions::None));
+        assert_eq!(plain.to_vec(), [10.0, 12.0, 2.0, 4.0, 10.0, 12.0]);
+        let later = EmbeddingOptions { first_position: 1, ..options(Positions::Learned(&places)) };
+        let placed = embedding(&[2, 0, 2], &sequences, &table, later);
+        assert_eq!(placed.to_vec(), [40.0, 52.0, 32.0, 44.0, 60.0, 72.0]);
+
+        tape::backward_from(&placed, Array::from_f32(3, 2, &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]));
+        assert_eq!(table.gradient(), [8.0, 16.0, 0.0, 0.0, 34.0, 68.0]);
+        assert_eq!(places.gradient(), [0.0, 0.0, 5.0, 10.0, 16.0, 32.0, 0.0, 0.0]);
+        tape::backward_from(&plain, Array::from_f32(3, 2, &[1.0; 6]));
+        assert_eq!(table.gradient(), [10.0, 18.0, 0.0, 0.0, 38.0, 72.0]);
+    }
+
+    #[test]
+    fn dropout_drops_the_same_elements_both_ways() {
+        let params = Params::new(1);
+        let width = 50;
+        let table = params.add("table", 1, width, Init::Constant(1.0));
+        let dropout = Dropout::new(0.5, Stream::new(4, 5, 6));
+        let options = EmbeddingOptions { scale: 1.0, dropout, ..options(Positions::None) };
+        let y = embedding(&[0], &Ragged::from_lengths([1]), &table, options);
+        assert!(y.to_vec().contains(&0.0) && y.to_vec().contains(&2.0));
+        tape::backward_from(&y, Array::from_f32(1, width, &vec![1.0; width]));
+        assert_eq!(table.gradient(), y.to_vec());
+    }
+
+    #[test]
+    #[should_panic(expected = "embedding: id 3 is beyond the table's 3 rows")]
+    fn an_unknown_id_is_named() {
+        let table = Params::new(1).add("table", 3, 2, Init::Constant(0.0));
+        embedding(&[0, 3], &Ragged::from_lengths([2]), &table, options(Positions::None));
+    }
+
+    #[test]
+    #[should_panic(expected = "embedding: position 2 is beyond the learned table's 2 rows")]
+    fn a_position_beyond_the_table_is_named() {
+        let params = Params::new(1);
+        let table = params.add("table", 3, 2, Init::Constant(0.0));
+        let places = params.add("places", 2, 2, Init::Constant(0.0));
+        embedding(&[0, 1, 2], &Ragged::from_lengths([3]), &table, options(Positions::Learned(&places)));
+    }
+}

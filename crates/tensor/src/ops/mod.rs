@@ -1,0 +1,24 @@
+//! The operations, one folder each: formula, shapes, gradient, kernel, tests.
+//!
+//! Shapes that do not fit are bugs in the calling program: an operation panics and names itself and both shapes.
+
+pub mod adam;
+pub mod attention;
+pub mod cross_entropy;
+pub mod elementwise;
+pub mod embedding;
+pub mod linear;
+pub mod norm;
+pub mod softmax;
+
+pub use adam::{Adam, AdamOptions};
+pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
+pub use cross_entropy::{CrossEntropy, cross_entropy};
+pub use elementwise::{
+    add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, log, matmul,
+    mean, multiply, relu, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
+};
+pub use embedding::{EmbeddingOptions, Positions, embedding, sinusoid};
+pub use linear::{Activation, LinearOptions, linear, project};
+pub use norm::{NormOptions, layer_norm, residual, residual_norm};
+pub use softmax::{log_softmax, softmax};

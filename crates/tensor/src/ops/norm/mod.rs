@@ -1,0 +1,283 @@
+//! Residual connection, dropout and layer norm in one pass over memory.
+//!
+//! For each row of width d:
+//!
+//! ```text
+//! z = x + dropout(sublayer)                      (layer_norm: z = x)
+//! μ = Σ z / d       σ² = Σ (z − μ)² / d          (the biased variance)
+//! x̂ = (z − μ) / √(σ² + ε)
+//! y = γ x̂ + β
+//! ```
+//!
+//! Gradient, with `g = dy` and `h = γ g = dx̂`:
+//!
+//! ```text
+//! dγ = Σ_rows g x̂        dβ = Σ_rows g
+//! dz = (h − mean(h) − x̂ · mean(h x̂)) / √(σ² + ε)
+//! dx = dz                dsublayer = dz · dropout factor
+//! ```
+//!
+//! Shapes: x, sublayer and y are `rows × d`, γ and β are `1 × d`. x and y are f32; a sublayer is f32 or bf16.
+//! Kept for backward: x̂ in the compute type and one `1 / √(σ² + ε)` for each row; the dropout factors are drawn
+//! again. The sums over rows behind dγ and dβ are made for every 64 rows and joined in order, so they do not depend
+//! on the number of threads.
+
+mod cpu;
+
+use crate::cpu::number::{Numbers, SharedNumbers};
+use crate::cpu::threads::{SharedMut, parallel};
+use crate::random::Dropout;
+use crate::tape::{self, Gradients};
+use crate::{Array, DType, Param, Tensor};
+
+/// Rows of one task, and of one partial sum of dγ and dβ.
+const ROWS: usize = 64;
+
+/// The choices of [`layer_norm`] and [`residual_norm`].
+#[derive(Clone, Copy)]
+pub struct NormOptions {
+    /// ε under the root.
+    pub epsilon: f32,
+    /// Type in which the following products will want the result: bf16 writes the rounded form beside the f32 one.
+    pub compute: DType,
+}
+
+/// `y = γ (x − mean) / √(var + ε) + β`, per row; x f32, y f32.
+///
+/// # Panics
+/// If γ or β is not one row as wide as x, or x is not f32.
+pub fn layer_norm(x: &Tensor, gamma: &Param, beta: &Param, options: NormOptions) -> Tensor {
+    normalised("layer_norm", x, None, gamma, beta, options)
+}
+
+/// `LayerNorm(x + dropout(sublayer))`: x f32, sublayer f32 or bf16, result f32.
+///
+/// # Panics
+/// If the shapes differ, γ or β is not one row as wide as x, or x is not f32.
+pub fn residual_norm(
+    x: &Tensor,
+    sublayer: &Tensor,
+    gamma: &Param,
+    beta: &Param,
+    dropout: Dropout,
+    options: NormOptions,
+) -> Tensor {
+    normalised("residual_norm", x, Some((sublayer, dropout)), gamma, beta, options)
+}
+
+/// `x + dropout(sublayer)`: x f32, sublayer f32 or bf16, result f32.
+///
+/// # Panics
+/// If the shapes differ, or x is not f32.
+pub fn residual(x: &Tensor, sublayer: &Tensor, dropout: Dropout) -> Tensor {
+    check_pair("residual", x, sublayer);
+    let mut y = Array::scratch(DType::F32, x.rows(), x.width());
+    let (from, added, to) = (x.array().f32(), Numbers::of(sublayer.array()), SharedMut::new(y.f32_mut()));
+    parallel(x.rows().div_ceil(ROWS), |task| {
+        let range = rows_of(task, x.rows(), x.width());
+        // SAFETY: tasks have disjoint rows.
+        let to = unsafe { to.slice(range.clone()) };
+        cpu::add_dropped(&from[range.clone()], added.part(range.clone()), dropout, range.start, to);
+    });
+
+    let (x_edge, sublayer_edge, dtype) = (x.edge(), sublayer.edge(), sublayer.dtype());
+    Tensor::from_inputs(y, &[x, sublayer], move |g, gradients| {
+        // y = x + dropout(sublayer)
+        if sublayer_edge.is_wanted() {
+            gradients.add(&sublayer_edge, dropped(&g, dropout, dtype));
+        }
+        gradients.add(&x_edge, g);
+    })
+}
+
+/// `g · dropout factor` in `dtype`.
+fn dropped(g: &Array, dropout: Dropout, dtype: DType) -> Array {
+    let mut out = Array::scratch(dtype, g.rows(), g.width());
+    let (from, to) = (g.f32(), SharedNumbers::of(&mut out));
+    parallel(g.rows().div_ceil(ROWS), |task| {
+        let range = rows_of(task, g.rows(), g.width());
+        // SAFETY: tasks have disjoint rows.
+        let to = unsafe { to.slice(range.clone()) };
+        cpu::drop_again(&from[range.clone()], dropout, range.start, to);
+    });
+    out
+}
+
+fn normalised(
+    op: &'static str,
+    x: &Tensor,
+    sublayer: Option<(&Tensor, Dropout)>,
+    gamma: &Param,
+    beta: &Param,
+    options: NormOptions,
+) -> Tensor {
+    let [rows, width] = x.shape();
+    assert!(x.dtype() == DType::F32, "{op}: x must be f32, not {x:?}");
+    if let Some((sublayer, _)) = sublayer {
+        check_pair(op, x, sublayer);
+    }
+    for (name, param) in [("gamma", gamma), ("beta", beta)] {
+        assert!(param.shape() == [1, width], "{op}: x is {:?} but {name} is {:?}", x.shape(), param.shape());
+    }
+    let (dropout, sublayer) =
+        (sublayer.map_or(Dropout::NONE, |(_, dropout)| dropout), sublayer.map(|(s, _)| s));
+
+    let bf16 = options.compute == DType::Bf16;
+    let mut y = Array::scratch(DType::F32, rows, width);
+    let mut narrow = bf16.then(|| Array::scratch(DType::Bf16, rows, width));
+    let mut standard = tape::is_recording().then(|| Array::scratch(options.compute, rows, width));
+    let mut inverse_deviation = Array::scratch(DType::F32, rows, 1);
+    let job = cpu::Forward {
+        width,
+        x: x.array().f32(),
+        sublayer: sublayer.map(|sublayer| Numbers::of(sublayer.array())),
+        dropout,
+        gamma: &gamma.values(),
+        beta: &beta.values(),
+        epsilon: options.epsilon,
+        y: SharedMut::new(y.f32_mut()),
+        narrow: narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
+        standard: standard.as_mut().map(SharedNumbers::of),
+        inverse_deviation: SharedMut::new(inverse_deviation.f32_mut()),
+    };
+    parallel(rows.div_ceil(ROWS), |task| cpu::forward(&job, task * ROWS..((task + 1) * ROWS).min(rows)));
+
+    let Some(standard) = standard else { return Tensor::new(y).with_narrow(narrow) };
+    let (x_edge, sublayer_edge) = (x.edge(), sublayer.map(|sublayer| (sublayer.edge(), sublayer.dtype())));
+    let (gamma, beta) = (gamma.clone(), beta.clone());
+    Tensor::from_parameters(y, move |g, gradients: &mut Gradients| {
+        let mut d_sublayer = sublayer_edge
+            .as_ref()
+            .filter(|(edge, _)| edge.is_wanted())
+            .map(|&(_, dtype)| Array::scratch(dtype, rows, width));
+        let kept = Kept { standard, inverse_deviation, dropout };
+        let dx = backward(kept, g, d_sublayer.as_mut(), &gamma, &beta);
+        if let (Some((edge, _)), Some(d_sublayer)) = (sublayer_edge, d_sublayer) {
+            gradients.add(&edge, d_sublayer);
+        }
+        gradients.add(&x_edge, dx);
+    })
+    .with_narrow(narrow)
+}
+
+struct Kept {
+    standard: Array,
+    inverse_deviation: Array,
+    dropout: Dropout,
+}
+
+/// Writes the sublayer's gradient and those of γ and β; returns that of x, in the memory of `g`.
+fn backward(kept: Kept, mut g: Array, d_sublayer: Option<&mut Array>, gamma: &Param, beta: &Param) -> Array {
+    let (rows, width) = (g.rows(), g.width());
+    let chunks = rows.div_ceil(ROWS);
+    let mut partial = Array::scratch(DType::F32, chunks, 2 * width);
+    let job = cpu::Backward {
+        width,
+        standard: Numbers::of(&kept.standard),
+        inverse_deviation: kept.inverse_deviation.f32(),
+        dropout: kept.dropout,
+        gamma: &gamma.values(),
+        gradient: SharedMut::new(g.f32_mut()),
+        d_sublayer: d_sublayer.map(SharedNumbers::of),
+    };
+    let sums = SharedMut::new(partial.f32_mut());
+    parallel(chunks, |task| {
+        // SAFETY: each task has its own row of partial sums.
+        let sums = unsafe { sums.slice(task * 2 * width..(task + 1) * 2 * width) };
+        let (d_gamma, d_beta) = sums.split_at_mut(width);
+        cpu::backward(&job, task * ROWS..((task + 1) * ROWS).min(rows), d_gamma, d_beta);
+    });
+    // y = γ x̂ + β
+    cpu::join(partial.f32(), 2 * width, 0, gamma.gradient_slot().write());
+    cpu::join(partial.f32(), 2 * width, width, beta.gradient_slot().write());
+    g
+}
+
+fn rows_of(task: usize, rows: usize, width: usize) -> std::ops::Range<usize> {
+    task * ROWS * width..((task + 1) * ROWS).min(rows) * width
+}
+
+fn check_pair(op: &str, x: &Tensor, sublayer: &Tensor) {
+    assert!(x.dtype() == DType::F32, "{op}: x must be f32, not {x:?}");
+    assert!(
+        x.shape() == sublayer.shape(),
+        "{op}: x is {:?} but the sublayer is {:?}",
+        x.shape(),
+        sublayer.shape()
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::threads::set_thread_count;
+    use crate::random::Stream;
+    use crate::{Init, Params};
+
+    const OPTIONS: NormOptions = NormOptions { epsilon: 0.0, compute: DType::F32 };
+
+    fn norm_params(width: usize) -> (Param, Param) {
+        let params = Params::new(1);
+        let gamma = params.add("gamma", 1, width, Init::Constant(1.0));
+        (gamma, params.add("beta", 1, width, Init::Constant(0.0)))
+    }
+
+    #[test]
+    fn a_row_gets_mean_zero_and_biased_variance_one() {
+        let (gamma, beta) = norm_params(4);
+        let x = Tensor::from_f32(1, 4, &[1.0, 1.0, 3.0, 3.0]);
+        assert_eq!(layer_norm(&x, &gamma, &beta, OPTIONS).to_vec(), [-1.0, -1.0, 1.0, 1.0]);
+        gamma.set(&[2.0; 4]);
+        beta.set(&[0.5; 4]);
+        assert_eq!(layer_norm(&x, &gamma, &beta, OPTIONS).to_vec(), [-1.5, -1.5, 2.5, 2.5]);
+    }
+
+    #[test]
+    fn a_large_mean_does_not_swallow_the_variance() {
+        let (gamma, beta) = norm_params(2);
+        let x = Tensor::from_f32(1, 2, &[10_000.0, 10_002.0]);
+        assert_eq!(layer_norm(&x, &gamma, &beta, OPTIONS).to_vec(), [-1.0, 1.0]);
+    }
+
+    #[test]
+    fn residual_adds_and_drops_the_same_elements_both_ways() {
+        let (rows, width) = (70, 33);
+        let x = Tensor::variable(Array::zeros(DType::F32, rows, width));
+        let ones = Array::from_f32(rows, width, &vec![1.0; rows * width]);
+        let sublayer = Tensor::variable(ones.clone());
+        let dropout = Dropout::new(0.4, Stream::new(1, 2, 3));
+        let y = residual(&x, &sublayer, dropout);
+        assert!(y.to_vec().iter().enumerate().all(|(i, &y)| y == dropout.factor(i)));
+        let gradients = tape::backward_from(&y, ones);
+        assert_eq!(gradients.of(&sublayer).expect("gradient").f32(), y.to_vec());
+        assert_eq!(gradients.of(&x).expect("gradient").f32(), vec![1.0; rows * width]);
+    }
+
+    #[test]
+    fn bf16_writes_the_rounded_form_beside() {
+        let (gamma, beta) = norm_params(5);
+        let x = Tensor::from_f32(2, 5, &[0.1, 0.7, -0.3, 0.9, 0.2, 1.0, 2.0, 3.0, 4.0, 6.0]);
+        let y = layer_norm(&x, &gamma, &beta, NormOptions { epsilon: 1e-5, compute: DType::Bf16 });
+        assert_eq!(y.array_as(DType::Bf16).bf16(), y.array().to(DType::Bf16).bf16());
+    }
+
+    #[test]
+    fn one_and_several_threads_give_the_same_bits() {
+        let (rows, width) = (200, 33);
+        let stream = Stream::new(3, 1, 4);
+        let draw =
+            |from: u32| -> Vec<f32> { (0..(rows * width) as u32).map(|i| stream.normal(from + i)).collect() };
+        let run = |threads| {
+            set_thread_count(threads);
+            let (gamma, beta) = norm_params(width);
+            let x = Tensor::variable(Array::from_f32(rows, width, &draw(0)));
+            let sublayer = Tensor::variable(Array::from_f32(rows, width, &draw(10_000)));
+            let dropout = Dropout::new(0.1, stream);
+            let y = residual_norm(&x, &sublayer, &gamma, &beta, dropout, OPTIONS);
+            let gradients = tape::backward_from(&y, Array::from_f32(rows, width, &draw(20_000)));
+            let of = |tensor| gradients.of(tensor).expect("gradient").f32().to_vec();
+            (y.to_vec(), of(&x), of(&sublayer), gamma.gradient(), beta.gradient())
+        };
+        assert!(run(1) == run(2));
+    }
+}

@@ -1,0 +1,335 @@
+//! One flat vector holds all parameters of a model, a second one their gradients.
+//!
+//! A [`Param`] is a named, shaped view into both. The optimizer is one pass, a checkpoint is one write. Parameters
+//! are announced with [`Params::add`] while a model is built; the vectors are laid out at first use.
+
+use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::cpu::gemm::{Matrix, Packed};
+use crate::cpu::isa::{self, Isa};
+use crate::random::Stream;
+use crate::{Array, DType};
+
+/// Every parameter starts on a cache line.
+const ALIGNMENT: usize = 16;
+
+/// How a parameter is filled at first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Init {
+    /// Every element the same.
+    Constant(f32),
+    /// Uniform in `±√(6 / (rows + width))` (Glorot), which keeps the variance through a linear layer.
+    Xavier,
+    /// Normal with this standard deviation.
+    Normal(f32),
+}
+
+/// All parameters of a model. Cloning shares them.
+#[derive(Clone)]
+pub struct Params {
+    store: Arc<Store>,
+}
+
+struct Store {
+    seed: u64,
+    announced: Mutex<Vec<Entry>>,
+    flat: OnceLock<Flat>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    name: Arc<str>,
+    offset: usize,
+    rows: usize,
+    width: usize,
+    init: Init,
+}
+
+struct Flat {
+    entries: Vec<Entry>,
+    values: RwLock<Array>,
+    gradients: Mutex<FlatGradients>,
+    /// Raised whenever values change: packed copies of an older version are stale.
+    version: AtomicU64,
+}
+
+struct FlatGradients {
+    array: Array,
+    /// Per parameter: false until backward has written it since the last update. The first writer overwrites, so
+    /// the vector never needs to be cleared.
+    written: Vec<bool>,
+}
+
+/// A named, shaped view into the flat vectors. Cloning is cheap.
+#[derive(Clone)]
+pub struct Param {
+    store: Arc<Store>,
+    index: usize,
+    name: Arc<str>,
+    offset: usize,
+    rows: usize,
+    width: usize,
+    packs: Arc<Mutex<Vec<Pack>>>,
+}
+
+struct Pack {
+    key: (Orientation, DType, Isa),
+    version: u64,
+    packed: Arc<Packed>,
+}
+
+/// Which way round a weight enters a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Orientation {
+    /// `x W`
+    AsIs,
+    /// `x Wᵀ`
+    Transposed,
+}
+
+impl Params {
+    /// An empty set. `seed` decides the random initial values.
+    pub fn new(seed: u64) -> Params {
+        Params { store: Arc::new(Store { seed, announced: Mutex::default(), flat: OnceLock::new() }) }
+    }
+
+    /// Announces a parameter of `rows × width` numbers.
+    ///
+    /// # Panics
+    /// If the name is taken, or if the parameters are already in use.
+    pub fn add(&self, name: &str, rows: usize, width: usize, init: Init) -> Param {
+        assert!(
+            self.store.flat.get().is_none(),
+            "Params::add: {name} comes after the first use of the others"
+        );
+        let mut announced = self.store.announced.lock().expect("params lock");
+        assert!(announced.iter().all(|entry| &*entry.name != name), "Params::add: {name} exists already");
+        let offset =
+            announced.last().map_or(0, |e| (e.offset + e.rows * e.width).next_multiple_of(ALIGNMENT));
+        announced.push(Entry { name: name.into(), offset, rows, width, init });
+        self.param(announced.len() - 1, &announced[announced.len() - 1])
+    }
+
+    /// The parameter of that name.
+    pub fn get(&self, name: &str) -> Option<Param> {
+        let entries = &self.store.flat().entries;
+        let index = entries.iter().position(|entry| &*entry.name == name)?;
+        Some(self.param(index, &entries[index]))
+    }
+
+    /// All parameters in the order of their announcement.
+    pub fn iter(&self) -> impl Iterator<Item = Param> + '_ {
+        self.store.flat().entries.iter().enumerate().map(|(index, entry)| self.param(index, entry))
+    }
+
+    /// How many numbers there are to learn.
+    pub fn count(&self) -> usize {
+        self.iter().map(|param| param.rows * param.width).sum()
+    }
+
+    /// The flat vector, to read. Between parameters there may be a few zeros of alignment.
+    pub fn values(&self) -> RwLockReadGuard<'_, Array> {
+        self.store.flat().values.read().expect("params lock")
+    }
+
+    /// The flat vector, to change; packed copies are made anew afterwards.
+    pub fn values_mut(&self) -> RwLockWriteGuard<'_, Array> {
+        let flat = self.store.flat();
+        let guard = flat.values.write().expect("params lock");
+        flat.version.fetch_add(1, Ordering::Release);
+        guard
+    }
+
+    /// Calls `work` with the flat gradient vector; what no backward pass has written since [`Self::clear_gradients`]
+    /// is zero.
+    pub fn with_gradients<R>(&self, work: impl FnOnce(&mut [f32]) -> R) -> R {
+        let flat = self.store.flat();
+        let mut gradients = flat.gradients.lock().expect("params lock");
+        let FlatGradients { array, written } = &mut *gradients;
+        for (entry, written) in flat.entries.iter().zip(written) {
+            if !*written {
+                array.f32_mut()[entry.range()].fill(0.0);
+                *written = true;
+            }
+        }
+        work(array.f32_mut())
+    }
+
+    /// Forgets all gradients, at no cost: the next backward pass overwrites them.
+    pub fn clear_gradients(&self) {
+        self.store.flat().gradients.lock().expect("params lock").written.fill(false);
+    }
+
+    fn param(&self, index: usize, entry: &Entry) -> Param {
+        Param {
+            store: self.store.clone(),
+            index,
+            name: entry.name.clone(),
+            offset: entry.offset,
+            rows: entry.rows,
+            width: entry.width,
+            packs: Arc::default(),
+        }
+    }
+}
+
+impl Param {
+    /// The name given to [`Params::add`].
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `[rows, width]`.
+    pub fn shape(&self) -> [usize; 2] {
+        [self.rows, self.width]
+    }
+
+    /// The numbers, to read.
+    pub fn values(&self) -> Values<'_> {
+        let guard = self.store.flat().values.read().expect("params lock");
+        Values { guard, range: self.range() }
+    }
+
+    /// Replaces the numbers.
+    pub fn set(&self, values: &[f32]) {
+        assert_eq!(
+            values.len(),
+            self.range().len(),
+            "{}: {} values for {:?}",
+            self.name,
+            values.len(),
+            self.shape()
+        );
+        let flat = self.store.flat();
+        flat.values.write().expect("params lock").f32_mut()[self.range()].copy_from_slice(values);
+        flat.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// A copy of the gradient; zeros if no backward pass has written one.
+    pub fn gradient(&self) -> Vec<f32> {
+        let mut gradient = self.gradient_slot();
+        if gradient.is_first() { vec![0.0; self.range().len()] } else { gradient.slice().to_vec() }
+    }
+
+    /// The gradient, for a backward pass to write.
+    pub(crate) fn gradient_slot(&self) -> GradientSlot<'_> {
+        let guard = self.store.flat().gradients.lock().expect("params lock");
+        GradientSlot { guard, index: self.index, range: self.range() }
+    }
+
+    /// This matrix packed for products in `dtype` on the current instruction set: packed once per update.
+    pub(crate) fn packed(&self, orientation: Orientation, dtype: DType) -> Arc<Packed> {
+        let key = (orientation, dtype, isa::current());
+        let version = self.store.flat().version.load(Ordering::Acquire);
+        let mut packs = self.packs.lock().expect("params lock");
+        if let Some(pack) = packs.iter().find(|pack| pack.key == key && pack.version == version) {
+            return pack.packed.clone();
+        }
+        // Drop the stale copy first: its memory serves the new one.
+        packs.retain(|pack| pack.version == version && pack.key != key);
+        let values = self.values();
+        let matrix = Matrix::f32(&values, self.rows, self.width);
+        let matrix = match orientation {
+            Orientation::AsIs => matrix,
+            Orientation::Transposed => matrix.transposed(),
+        };
+        let packed = Arc::new(Packed::new(matrix, dtype));
+        packs.push(Pack { key, version, packed: packed.clone() });
+        packed
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.rows * self.width
+    }
+}
+
+/// A parameter's numbers, borrowed.
+pub struct Values<'a> {
+    guard: RwLockReadGuard<'a, Array>,
+    range: Range<usize>,
+}
+
+impl Deref for Values<'_> {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.guard.f32()[self.range.clone()]
+    }
+}
+
+/// A parameter's place in the flat gradient vector, locked.
+pub(crate) struct GradientSlot<'a> {
+    guard: MutexGuard<'a, FlatGradients>,
+    index: usize,
+    range: Range<usize>,
+}
+
+impl GradientSlot<'_> {
+    /// True when nothing has been written since the last update: overwrite, do not add.
+    pub(crate) fn is_first(&self) -> bool {
+        !self.guard.written[self.index]
+    }
+
+    /// The numbers as they are: garbage if this is the first write.
+    pub(crate) fn slice(&mut self) -> &mut [f32] {
+        &mut self.guard.array.f32_mut()[self.range.clone()]
+    }
+
+    /// The numbers to write, with word whether to add (true) or to overwrite (false). Counts as written from now on.
+    pub(crate) fn write(&mut self) -> (&mut [f32], bool) {
+        let add = std::mem::replace(&mut self.guard.written[self.index], true);
+        (self.slice(), add)
+    }
+
+    /// The numbers to add to: zeroed if this is the first write.
+    pub(crate) fn accumulate(&mut self) -> &mut [f32] {
+        let (slice, add) = self.write();
+        if !add {
+            slice.fill(0.0);
+        }
+        slice
+    }
+}
+
+impl Entry {
+    fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.rows * self.width
+    }
+}
+
+impl Store {
+    fn flat(&self) -> &Flat {
+        self.flat.get_or_init(|| {
+            let entries = self.announced.lock().expect("params lock").clone();
+            let len = entries.last().map_or(0, |entry| entry.range().end);
+            let mut values = Array::zeros(DType::F32, 1, len);
+            for (index, entry) in entries.iter().enumerate() {
+                let stream = Stream::new(self.seed, 0, index as u64);
+                entry.init.fill(&mut values.f32_mut()[entry.range()], entry, stream);
+            }
+            let written = vec![false; entries.len()];
+            let gradients = FlatGradients { array: Array::zeros(DType::F32, 1, len), written };
+            Flat {
+                entries,
+                values: RwLock::new(values),
+                gradients: Mutex::new(gradients),
+                version: AtomicU64::new(0),
+            }
+        })
+    }
+}
+
+impl Init {
+    fn fill(self, values: &mut [f32], entry: &Entry, stream: Stream) {
+        let bound = (6.0 / (entry.rows + entry.width) as f32).sqrt();
+        for (i, value) in values.iter_mut().enumerate() {
+            *value = match self {
+                Init::Constant(constant) => constant,
+                Init::Xavier => (2.0 * stream.uniform(i as u32) - 1.0) * bound,
+                Init::Normal(deviation) => deviation * stream.normal(i as u32),
+            };
+        }
+    }
+}

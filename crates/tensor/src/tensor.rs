@@ -1,0 +1,153 @@
+//! `Tensor`: an array that remembers how it was made.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use crate::tape::{self, Edge, Gradients};
+use crate::{Array, DType, Device};
+
+/// A matrix of `rows × width` numbers with its place on the tape. Cloning is cheap: the numbers are shared and
+/// never change.
+#[derive(Clone)]
+pub struct Tensor {
+    data: Arc<Data>,
+    edge: Edge,
+}
+
+/// Both forms are shared one by one: an operation keeps for backward the form that it needs, and the other one
+/// returns to the pool.
+struct Data {
+    array: Arc<Array>,
+    /// The same numbers rounded to bf16: matrix products want them so, and several may read one tensor.
+    narrow: OnceLock<Arc<Array>>,
+}
+
+impl Tensor {
+    /// A constant: no gradient flows to it.
+    pub fn new(array: Array) -> Tensor {
+        Tensor { data: Arc::new(Data { array: Arc::new(array), narrow: OnceLock::new() }), edge: Edge::NONE }
+    }
+
+    /// A constant from `rows × width` numbers.
+    pub fn from_f32(rows: usize, width: usize, values: &[f32]) -> Tensor {
+        Tensor::new(Array::from_f32(rows, width, values))
+    }
+
+    /// A tensor whose gradient [`tape::backward`] returns.
+    pub fn variable(array: Array) -> Tensor {
+        Tensor { edge: Edge::leaf(), ..Tensor::new(array) }
+    }
+
+    /// The result of an operation on `inputs`. `backward` receives the gradient of `array`, in `array`'s type, and
+    /// adds to those of the inputs through edges that it captured. It is dropped at once when no input wants a
+    /// gradient or the tape is paused.
+    pub fn from_inputs(
+        array: Array,
+        inputs: &[&Tensor],
+        backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
+    ) -> Tensor {
+        let wanted = inputs.iter().any(|input| input.edge.is_wanted());
+        if wanted { Tensor::from_parameters(array, backward) } else { Tensor::new(array) }
+    }
+
+    /// As [`Tensor::from_inputs`] for an operation that has parameters, whose gradients are always wanted.
+    pub fn from_parameters(
+        array: Array,
+        backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
+    ) -> Tensor {
+        Tensor::from_shared(Arc::new(array), backward)
+    }
+
+    /// As [`Tensor::from_parameters`] for an array that the operation keeps as well.
+    pub(crate) fn from_shared(
+        array: Arc<Array>,
+        backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
+    ) -> Tensor {
+        let edge = if tape::is_recording() { Edge::operation(backward) } else { Edge::NONE };
+        Tensor { data: Arc::new(Data { array, narrow: OnceLock::new() }), edge }
+    }
+
+    /// Adds the bf16 form that a kernel has written beside the f32 one.
+    pub(crate) fn with_narrow(self, narrow: Option<Array>) -> Tensor {
+        if let Some(narrow) = narrow {
+            debug_assert_eq!(narrow.len(), self.array().len());
+            drop(self.data.narrow.set(Arc::new(narrow)));
+        }
+        self
+    }
+
+    /// `[rows, width]`.
+    pub fn shape(&self) -> [usize; 2] {
+        [self.rows(), self.width()]
+    }
+
+    /// Number of rows (tokens).
+    pub fn rows(&self) -> usize {
+        self.data.array.rows()
+    }
+
+    /// Numbers in a row (features).
+    pub fn width(&self) -> usize {
+        self.data.array.width()
+    }
+
+    /// How the numbers are stored.
+    pub fn dtype(&self) -> DType {
+        self.data.array.dtype()
+    }
+
+    /// Where the numbers are.
+    pub fn device(&self) -> Device {
+        Device::Cpu
+    }
+
+    /// The numbers as they are stored.
+    pub fn array(&self) -> &Array {
+        &self.data.array
+    }
+
+    /// The numbers in the given type: those stored, or their rounded form, which is made once.
+    ///
+    /// # Panics
+    /// If the tensor is bf16 and f32 is asked for: widening is a copy, ask for it with [`Tensor::to_vec`] or
+    /// a cast.
+    pub fn array_as(&self, dtype: DType) -> &Arc<Array> {
+        match (self.dtype(), dtype) {
+            (DType::F32, DType::Bf16) => {
+                self.data.narrow.get_or_init(|| Arc::new(self.data.array.to(DType::Bf16)))
+            }
+            (have, want) if have == want => &self.data.array,
+            _ => panic!("array_as: a bf16 tensor has no f32 form"),
+        }
+    }
+
+    /// The numbers, copied and widened.
+    pub fn to_vec(&self) -> Vec<f32> {
+        match self.dtype() {
+            DType::F32 => self.array().f32().to_vec(),
+            DType::Bf16 => self.array().bf16().iter().map(|x| x.to_f32()).collect(),
+        }
+    }
+
+    /// The number of a 1 × 1 tensor.
+    pub fn item(&self) -> f32 {
+        assert_eq!(self.shape(), [1, 1], "item: the tensor is {:?}, not one number", self.shape());
+        self.to_vec()[0]
+    }
+
+    /// The same numbers, cut off from the tape.
+    pub fn detached(&self) -> Tensor {
+        Tensor { data: self.data.clone(), edge: Edge::NONE }
+    }
+
+    /// The way to this tensor for a gradient.
+    pub fn edge(&self) -> Edge {
+        self.edge.clone()
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor({} {}×{})", self.dtype(), self.rows(), self.width())
+    }
+}

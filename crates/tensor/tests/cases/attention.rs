@@ -1,0 +1,184 @@
+use heedful_tensor::ops::{AttentionOptions, BoolMask, Mask, Part, Weights, attention};
+use heedful_tensor::random::Dropout;
+use heedful_tensor::{Ragged, Tensor};
+
+use super::dropouts;
+use crate::support::reference::M;
+use crate::support::{Case, Values};
+
+#[derive(Clone, Copy, Debug)]
+enum Sees {
+    All,
+    Causal,
+    Window(usize),
+    CausalWindow(usize),
+    Some,
+}
+
+#[derive(Clone)]
+struct Setting {
+    queries: Vec<usize>,
+    keys: Vec<usize>,
+    heads: usize,
+    sees: Sees,
+    dropout: Dropout,
+}
+
+impl Setting {
+    fn allows(&self, query: usize, key: usize, shift: usize) -> bool {
+        let position = query + shift;
+        match self.sees {
+            Sees::All => true,
+            Sees::Causal => key <= position,
+            Sees::Window(r) => key.abs_diff(position) <= r,
+            Sees::CausalWindow(r) => key <= position && position - key <= r,
+            Sees::Some => (query * 5 + key * 3) % 4 != 1 || key == 0,
+        }
+    }
+
+    fn mask(&self) -> Mask {
+        match self.sees {
+            Sees::All => Mask::full(),
+            Sees::Causal => Mask::full().causal(),
+            Sees::Window(r) => Mask::full().within(r),
+            Sees::CausalWindow(r) => Mask::full().causal().within(r),
+            Sees::Some => {
+                let mut allowed = Vec::new();
+                for (&n_queries, &n_keys) in self.queries.iter().zip(&self.keys) {
+                    for query in 0..n_queries {
+                        allowed.extend((0..n_keys).map(|key| self.allows(query, key, 0)));
+                    }
+                }
+                let mask = BoolMask::new(&ragged(&self.queries), &ragged(&self.keys), allowed);
+                Mask::full().allowed(mask.expect("every query sees key 0"))
+            }
+        }
+    }
+
+    fn scale(&self, d_k: usize) -> f32 {
+        1.0 / ((d_k / self.heads) as f32).sqrt()
+    }
+
+    fn forward(&self, [queries, keys, values]: [Part; 3]) -> Tensor {
+        let options = AttentionOptions {
+            heads: self.heads,
+            scale: self.scale(queries.columns.len()),
+            mask: self.mask(),
+            dropout: self.dropout,
+            weights: Weights::Discard,
+        };
+        attention(queries, keys, values, &ragged(&self.queries), &ragged(&self.keys), &options).context
+    }
+
+    fn reference(&self, queries: &M, keys: &M, values: &M) -> M {
+        let (d_k, d_v) = (queries.width / self.heads, values.width / self.heads);
+        let scale = f64::from(self.scale(queries.width));
+        let longest = *self.keys.iter().max().expect("sequences");
+        let mut out = M::build(queries.rows, values.width, |_, _| 0.0);
+        let (mut first_query, mut first_key) = (0, 0);
+        for (&n_queries, &n_keys) in self.queries.iter().zip(&self.keys) {
+            for head in 0..self.heads {
+                for query in 0..n_queries {
+                    let row = first_query + query;
+                    let power = |key: usize| {
+                        if !self.allows(query, key, n_keys.saturating_sub(n_queries)) {
+                            return 0.0;
+                        }
+                        let dot = |c: usize| {
+                            queries.at(row, head * d_k + c) * keys.at(first_key + key, head * d_k + c)
+                        };
+                        (scale * (0..d_k).map(dot).sum::<f64>()).exp()
+                    };
+                    let powers: Vec<f64> = (0..n_keys).map(power).collect();
+                    let total: f64 = powers.iter().sum();
+                    for (key, power) in powers.iter().enumerate() {
+                        // The draw that the operation documents for this weight.
+                        let draw = (head * queries.rows + row) * longest + key;
+                        let weight = power / total * f64::from(self.dropout.factor(draw));
+                        for c in head * d_v..(head + 1) * d_v {
+                            out.values[row * values.width + c] += weight * values.at(first_key + key, c);
+                        }
+                    }
+                }
+            }
+            first_query += n_queries;
+            first_key += n_keys;
+        }
+        out
+    }
+}
+
+fn ragged(lengths: &[usize]) -> Ragged {
+    Ragged::from_lengths(lengths.iter().copied())
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    let all = [Sees::All, Sees::Causal, Sees::Window(2), Sees::CausalWindow(5), Sees::Some];
+    let mut cases = Vec::new();
+    for (lengths, heads, d_k, d_v) in
+        [(vec![1], 1, 7, 7), (vec![1, 50, 3], 3, 33, 33), (vec![2, 1], 4, 100, 64), (vec![5, 40], 2, 14, 66)]
+    {
+        for sees in all {
+            for dropout in dropouts() {
+                let setting =
+                    Setting { queries: lengths.clone(), keys: lengths.clone(), heads, sees, dropout };
+                let name = format!(
+                    "attention {lengths:?} {heads} heads d_k {d_k} d_v {d_v} {sees:?} dropout {}",
+                    !dropout.is_none()
+                );
+                cases.push(self_attention(name, setting, d_k, d_v));
+            }
+        }
+    }
+    for (queries, keys) in [(vec![1, 50, 3], vec![4, 1, 60]), (vec![1], vec![33]), (vec![7, 2], vec![7, 3])] {
+        for (sees, dropout) in
+            [(Sees::All, dropouts()[0]), (Sees::All, dropouts()[1]), (Sees::Some, dropouts()[1])]
+        {
+            let setting = Setting { queries: queries.clone(), keys: keys.clone(), heads: 3, sees, dropout };
+            let name =
+                format!("cross attention {queries:?} to {keys:?} {sees:?} dropout {}", !dropout.is_none());
+            cases.push(cross_attention(name, setting, 33, 21));
+        }
+    }
+    // New queries at the end of longer keys: decoding with a cache.
+    let (queries, keys) = (vec![1, 3], vec![9, 40]);
+    let setting = Setting { queries, keys, heads: 1, sees: Sees::Causal, dropout: dropouts()[0] };
+    cases.push(cross_attention("causal attention to cached keys".to_owned(), setting, 16, 16));
+    cases
+}
+
+/// Queries, keys and values are columns of one tensor.
+fn self_attention(name: String, setting: Setting, d_k: usize, d_v: usize) -> Case {
+    let (rows, again) = (setting.queries.iter().sum(), setting.clone());
+    let [q, k, v] = [0..d_k, d_k..2 * d_k, 2 * d_k..2 * d_k + d_v];
+    let parts = [q.clone(), k.clone(), v.clone()];
+    Case::new(
+        name,
+        move |run| {
+            let part = |columns| Part { tensor: run.x[0].clone(), columns };
+            setting.forward(parts.clone().map(part))
+        },
+        move |m| {
+            let part = |columns| m[0].columns(columns);
+            again.reference(&part(q.clone()), &part(k.clone()), &part(v.clone()))
+        },
+    )
+    .input(rows, 2 * d_k + d_v, Values::Within(1.0))
+}
+
+/// Queries are one tensor; keys and values another, with columns that nobody reads between them.
+fn cross_attention(name: String, setting: Setting, d_k: usize, d_v: usize) -> Case {
+    let (rows, key_rows, again) = (setting.queries.iter().sum(), setting.keys.iter().sum(), setting.clone());
+    let (k, v) = (0..d_k, d_k + 3..d_k + 3 + d_v);
+    let parts = [k.clone(), v.clone()];
+    Case::new(
+        name,
+        move |run| {
+            let [keys, values] = parts.clone().map(|columns| Part { tensor: run.x[1].clone(), columns });
+            setting.forward([Part { tensor: run.x[0].clone(), columns: 0..d_k }, keys, values])
+        },
+        move |m| again.reference(&m[0], &m[1].columns(k.clone()), &m[1].columns(v.clone())),
+    )
+    .input(rows, d_k, Values::Within(1.0))
+    .input(key_rows, d_k + 3 + d_v, Values::Within(1.0))
+}

@@ -1,0 +1,87 @@
+use heedful_tensor::ops::{EmbeddingOptions, Positions, embedding};
+use heedful_tensor::random::Dropout;
+use heedful_tensor::{Ragged, Tensor};
+
+use super::dropouts;
+use crate::support::reference::M;
+use crate::support::{Case, Run, Values};
+
+const SCALE: f32 = 5.5;
+const VOCABULARY: usize = 11;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    None,
+    Sinusoidal,
+    Learned,
+}
+
+#[derive(Clone)]
+struct Setting {
+    lengths: Vec<usize>,
+    kind: Kind,
+    first_position: usize,
+    dropout: Dropout,
+}
+
+impl Setting {
+    fn ids(&self) -> Vec<u32> {
+        (0..self.lengths.iter().sum::<usize>() as u32).map(|t| t * t % VOCABULARY as u32).collect()
+    }
+
+    fn forward(&self, run: &Run) -> Tensor {
+        let positions = match self.kind {
+            Kind::None => Positions::None,
+            Kind::Sinusoidal => Positions::Sinusoidal,
+            Kind::Learned => Positions::Learned(&run.p[1]),
+        };
+        let (first_position, dropout, compute) = (self.first_position, self.dropout, run.compute);
+        let options = EmbeddingOptions { scale: SCALE, positions, first_position, dropout, compute };
+        embedding(&self.ids(), &Ragged::from_lengths(self.lengths.clone()), &run.p[0], options)
+    }
+
+    fn reference(&self, m: &[M]) -> M {
+        let positions: Vec<usize> =
+            self.lengths.iter().flat_map(|&n| (0..n).map(|i| i + self.first_position)).collect();
+        let width = m[0].width;
+        let wave = |position: usize, column: usize| {
+            let angle = position as f64 / 10_000_f64.powf((column / 2 * 2) as f64 / width as f64);
+            if column.is_multiple_of(2) { angle.sin() } else { angle.cos() }
+        };
+        let ids = self.ids();
+        M::build(ids.len(), width, |t, c| {
+            let place = match self.kind {
+                Kind::None => 0.0,
+                Kind::Sinusoidal => wave(positions[t], c),
+                Kind::Learned => m[1].at(positions[t], c),
+            };
+            f64::from(SCALE) * m[0].at(ids[t] as usize, c) + place
+        })
+        .dropped(self.dropout)
+    }
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (lengths, width, first_position) in
+        [(vec![1], 7, 0), (vec![1, 50, 3], 33, 0), (vec![1, 50, 3], 100, 2), (vec![2, 1], 64, 9)]
+    {
+        for kind in [Kind::None, Kind::Sinusoidal, Kind::Learned] {
+            if kind == Kind::Sinusoidal && width % 2 == 1 {
+                continue;
+            }
+            for dropout in dropouts() {
+                let setting = Setting { lengths: lengths.clone(), kind, first_position, dropout };
+                let again = setting.clone();
+                let name = format!("embedding {lengths:?}×{width} {kind:?} dropout {}", !dropout.is_none());
+                let mut case = Case::new(name, move |run| setting.forward(run), move |m| again.reference(m))
+                    .param(VOCABULARY, width, Values::Within(1.0));
+                if kind == Kind::Learned {
+                    case = case.param(52, width, Values::Within(1.0));
+                }
+                cases.push(case);
+            }
+        }
+    }
+    cases
+}

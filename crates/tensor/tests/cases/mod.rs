@@ -1,0 +1,18 @@
+//! The table: shapes that fit no tile, sequences of one token, sequences of very different length in one batch.
+
+pub(crate) mod attention;
+pub(crate) mod elementwise;
+pub(crate) mod embedding;
+pub(crate) mod linear;
+pub(crate) mod norm;
+pub(crate) mod softmax;
+
+use heedful_tensor::random::{Dropout, Stream};
+
+/// Rows and widths for operations that work row by row.
+const SHAPES: [[usize; 2]; 5] = [[1, 7], [3, 33], [54, 100], [5, 64], [130, 16]];
+
+/// No dropout, and dropout.
+fn dropouts() -> [Dropout; 2] {
+    [Dropout::NONE, Dropout::new(0.3, Stream::new(5, 6, 7))]
+}

@@ -1,0 +1,54 @@
+use heedful_tensor::ops::{NormOptions, layer_norm, residual, residual_norm};
+
+use super::{SHAPES, dropouts};
+use crate::support::{Case, Values};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let epsilon = 1e-5;
+    let mut cases = Vec::new();
+    for [rows, width] in SHAPES {
+        let case = Case::new(
+            format!("layer_norm {rows}×{width}"),
+            move |run| {
+                let options = NormOptions { epsilon, compute: run.compute };
+                layer_norm(&run.x[0], &run.p[0], &run.p[1], options)
+            },
+            move |m| m[0].layer_norm(&m[1], &m[2], f64::from(epsilon)),
+        );
+        cases.push(
+            case.wide_input(rows, width, Values::Within(2.0)).param(1, width, Values::Positive).param(
+                1,
+                width,
+                Values::Within(1.0),
+            ),
+        );
+        for dropout in dropouts() {
+            let kind = if dropout.is_none() { "" } else { ", dropout" };
+            let case = Case::new(
+                format!("residual_norm {rows}×{width}{kind}"),
+                move |run| {
+                    let options = NormOptions { epsilon, compute: run.compute };
+                    residual_norm(&run.x[0], &run.x[1], &run.p[0], &run.p[1], dropout, options)
+                },
+                move |m| m[0].plus(&m[1].dropped(dropout), 1.0).layer_norm(&m[2], &m[3], f64::from(epsilon)),
+            );
+            cases.push(
+                case.wide_input(rows, width, Values::Within(1.0))
+                    .input(rows, width, Values::Within(1.0))
+                    .param(1, width, Values::Positive)
+                    .param(1, width, Values::Within(1.0)),
+            );
+            let case = Case::new(
+                format!("residual {rows}×{width}{kind}"),
+                move |run| residual(&run.x[0], &run.x[1], dropout),
+                move |m| m[0].plus(&m[1].dropped(dropout), 1.0),
+            );
+            cases.push(case.wide_input(rows, width, Values::Within(1.0)).input(
+                rows,
+                width,
+                Values::Within(1.0),
+            ));
+        }
+    }
+    cases
+}

@@ -1,0 +1,35 @@
+//! Every operation × every instruction set × f32 and bf16: results against naive f64 references, gradients against
+//! central differences. How that is done is in `support`, the table of cases in `cases`.
+
+mod cases;
+mod support;
+
+#[test]
+fn linear() {
+    support::check(&cases::linear::cases());
+}
+
+#[test]
+fn embedding() {
+    support::check(&cases::embedding::cases());
+}
+
+#[test]
+fn attention() {
+    support::check(&cases::attention::cases());
+}
+
+#[test]
+fn norm() {
+    support::check(&cases::norm::cases());
+}
+
+#[test]
+fn softmax_and_cross_entropy() {
+    support::check(&cases::softmax::cases());
+}
+
+#[test]
+fn elementwise() {
+    support::check(&cases::elementwise::cases());
+}

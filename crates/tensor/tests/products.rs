@@ -1,0 +1,146 @@
+//! Matrix products on every instruction set, against sums in f64.
+
+use std::sync::Mutex;
+
+use half::bf16;
+use heedful_tensor::cpu::gemm::{Activation, Finish, Matrix, Output, Packed, multiply, multiply_transposed};
+use heedful_tensor::cpu::isa;
+use heedful_tensor::random::{Dropout, Stream};
+use heedful_tensor::{Array, DType};
+
+const SHAPES: [[usize; 3]; 14] = [
+    [1, 1, 1],
+    [1, 512, 96],
+    [2, 7, 33],
+    [3, 33, 7],
+    [4, 100, 100],
+    [13, 31, 65],
+    [16, 64, 32],
+    [17, 32, 31],
+    [33, 96, 64],
+    [40, 1, 70],
+    [64, 64, 64],
+    [225, 40, 50],
+    [300, 33, 129],
+    [5, 0, 9],
+];
+
+fn numbers(n: usize, operation: u64) -> Vec<f32> {
+    let stream = Stream::new(11, 0, operation);
+    (0..n as u32).map(|i| stream.uniform(i) * 2.0 - 1.0).collect()
+}
+
+fn rounded(x: f32, dtype: DType) -> f64 {
+    f64::from(if dtype == DType::Bf16 { bf16::from_f32(x).to_f32() } else { x })
+}
+
+fn close(ours: f32, exact: f64, size: f64, what: &str) {
+    let error = (f64::from(ours) - exact).abs();
+    assert!(error <= 2e-6 * size + 1e-6, "{what}: {ours} instead of {exact}");
+}
+
+/// Every instruction set of this machine, one after the other: the choice is global.
+fn on_every_isa(test: impl Fn(isa::Isa)) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        isa::select(isa);
+        test(isa);
+    }
+}
+
+#[test]
+fn products_match_sums_in_double_precision() {
+    on_every_isa(|isa| {
+        for dtype in [DType::F32, DType::Bf16] {
+            for [m, k, n] in SHAPES {
+                let what = format!("{isa} {dtype} {m}×{k}×{n}");
+                let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+                let left = Array::from_f32(m, k, &a).to(dtype);
+                let exact: Vec<f64> = (0..m * n)
+                    .map(|i| {
+                        (0..k)
+                            .map(|j| rounded(a[i / n * k + j], dtype) * rounded(b[j * n + i % n], dtype))
+                            .sum()
+                    })
+                    .collect();
+                let mut turned = vec![0.0; k * n];
+                for (i, &x) in b.iter().enumerate() {
+                    turned[i % n * k + i / n] = x;
+                }
+                let sources = [Matrix::f32(&b, k, n), Matrix::f32(&turned, n, k).transposed()];
+                for right in sources.map(|source| Packed::new(source, dtype)) {
+                    let mut out = vec![0.5; m * n];
+                    multiply(Matrix::of(&left), &right, Output::F32(&mut out), Finish::NONE);
+                    out.iter().zip(&exact).for_each(|(&x, &y)| close(x, y, k as f64, &what));
+                    multiply(Matrix::of(&left), &right, Output::AddF32(&mut out), Finish::NONE);
+                    out.iter().zip(&exact).for_each(|(&x, &y)| close(x, 2.0 * y, k as f64, &what));
+                    // f32 rows are rounded on the way into a bf16 product.
+                    let mut again = vec![0.0; m * n];
+                    multiply(Matrix::f32(&a, m, k), &right, Output::F32(&mut again), Finish::NONE);
+                    again.iter().zip(&exact).for_each(|(&x, &y)| close(x, y, k as f64, &what));
+                }
+                // aᵀ as the left side: a is t × m there.
+                let (t, left_t) = (k, Array::from_f32(k, m, &transposed(&a, m, k)).to(dtype));
+                let right_t = Array::from_f32(t, n, &b).to(dtype);
+                let mut out = vec![0.5; m * n];
+                multiply_transposed(Matrix::of(&left_t), Matrix::of(&right_t), dtype, Output::F32(&mut out));
+                out.iter()
+                    .zip(&exact)
+                    .for_each(|(&x, &y)| close(x, y, k as f64, &format!("{what} transposed")));
+            }
+        }
+    });
+}
+
+fn transposed(a: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    (0..columns * rows).map(|i| a[i % rows * columns + i / rows]).collect()
+}
+
+#[test]
+fn bias_activation_dropout_and_rounding_happen_on_the_way_out() {
+    on_every_isa(|isa| {
+        for dtype in [DType::F32, DType::Bf16] {
+            let [m, k, n] = [37, 45, 70];
+            let (a, b, bias) = (numbers(m * k, 1), numbers(k * n, 2), numbers(n, 3));
+            let left = Array::from_f32(m, k, &a).to(dtype);
+            let right = Packed::new(Matrix::f32(&b, k, n), dtype);
+            let mut plain = vec![0.0; m * n];
+            multiply(Matrix::of(&left), &right, Output::F32(&mut plain), Finish::NONE);
+            let dropout = Dropout::new(0.25, Stream::new(5, 6, 7));
+            let finish = Finish { bias: Some(&bias), activation: Activation::Relu, dropout };
+            let mut finished = Array::scratch(DType::Bf16, m, n);
+            multiply(Matrix::of(&left), &right, Output::over(&mut finished), finish);
+            for i in 0..m * n {
+                let expected = bf16::from_f32((plain[i] + bias[i % n]).max(0.0) * dropout.factor(i));
+                assert_eq!(finished.bf16()[i], expected, "{isa} {dtype} element {i}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_row_has_the_same_bits_alone_and_among_others() {
+    on_every_isa(|isa| {
+        for dtype in [DType::F32, DType::Bf16] {
+            let [m, k, n] = [61, 100, 96];
+            let left = Array::from_f32(m, k, &numbers(m * k, 1)).to(dtype);
+            let right = Packed::new(Matrix::f32(&numbers(k * n, 2), k, n), dtype);
+            let mut all = vec![0.0; m * n];
+            multiply(Matrix::of(&left), &right, Output::F32(&mut all), Finish::NONE);
+            for row in 0..m {
+                let mut alone = vec![0.0; n];
+                let rows = Matrix::of(&left).rows(row..row + 1);
+                multiply(rows, &right, Output::F32(&mut alone), Finish::NONE);
+                assert_eq!(alone, all[row * n..(row + 1) * n], "{isa} {dtype} row {row}");
+            }
+        }
+    });
+}
+
+#[test]
+#[should_panic(expected = "multiply: 2×3 by 4×5")]
+fn shapes_that_do_not_fit_are_named() {
+    let right = Packed::new(Matrix::f32(&[0.0; 20], 4, 5), DType::F32);
+    multiply(Matrix::f32(&[0.0; 6], 2, 3), &right, Output::F32(&mut [0.0; 10]), Finish::NONE);
+}
