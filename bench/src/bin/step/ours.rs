@@ -1,0 +1,69 @@
+//! Our side of the training race.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use heedful::batch::Batch;
+use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::transformer::Transformer;
+use heedful_tensor::random::Stream;
+use heedful_tensor::{DType, Ragged};
+
+use crate::work::{Lengths, Size, Spread, VOCABULARY};
+
+/// A model in training with its batches.
+pub(crate) struct Run {
+    trainer: Trainer,
+    batches: Vec<Batch>,
+}
+
+impl Run {
+    pub(crate) fn new(size: Size, dtype: DType, batches: &[Lengths]) -> Run {
+        let model = Transformer::new(size.config(), 1).expect("the sizes of the bench are sound");
+        let options = TrainerOptions::new(dtype, 1, Schedule::Constant { rate: 1e-4 });
+        Run {
+            trainer: Trainer::new(model, options),
+            batches: batches.iter().enumerate().map(|(i, lengths)| batch(lengths, i as u64)).collect(),
+        }
+    }
+
+    /// One step on every batch; the seconds it took.
+    pub(crate) fn epoch(&mut self) -> Result<f64> {
+        let start = Instant::now();
+        for batch in &self.batches {
+            self.trainer.step(batch)?;
+        }
+        Ok(start.elapsed().as_secs_f64())
+    }
+}
+
+fn batch(lengths: &[[usize; 2]], number: u64) -> Batch {
+    let side = |side: usize| Ragged::from_lengths(lengths.iter().map(|pair| pair[side]));
+    let ids = |tokens: usize, operation: u64| -> Vec<u32> {
+        let stream = Stream::new(7, number, operation);
+        (0..tokens as u32).map(|i| 3 + stream.bits(i) % (VOCABULARY as u32 - 3)).collect()
+    };
+    let (source_sequences, target_sequences) = (side(0), side(1));
+    Batch {
+        source: ids(source_sequences.tokens(), 0),
+        target_in: ids(target_sequences.tokens(), 1),
+        target_out: ids(target_sequences.tokens(), 2),
+        source_sequences,
+        target_sequences,
+    }
+}
+
+/// The most memory this process held while it trained a little, in bytes. Meant for a process of its own.
+pub(crate) fn peak_memory(size: Size, dtype: DType) -> Result<u64> {
+    let mut run = Run::new(size, dtype, &Spread::Equal.batches());
+    for _ in 0..3 {
+        run.epoch()?;
+    }
+    let status = std::fs::read_to_string("/proc/self/status").context("peak memory is read from /proc")?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))
+        .context("no VmHWM in /proc/self/status")?;
+    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kibibytes * 1024)
+}

@@ -1,0 +1,122 @@
+//! What is trained: two sizes of model, two ways for sentence lengths to be distributed.
+
+use std::str::FromStr;
+
+use anyhow::bail;
+use heedful::transformer::{DropoutRates, TransformerConfig};
+use heedful_tensor::random::Stream;
+
+/// A batch as lengths: `[source, target]` tokens of every pair.
+pub(crate) type Lengths = Vec<[usize; 2]>;
+
+pub(crate) const VOCABULARY: usize = 8000;
+
+/// Which model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// d 256, 3 + 3 layers, inner 1024.
+    Small,
+    /// The paper's base: d 512, 6 + 6 layers, inner 2048.
+    Base,
+}
+
+impl Size {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Size::Small => "small",
+            Size::Base => "base",
+        }
+    }
+
+    pub(crate) fn config(self) -> TransformerConfig {
+        let base = TransformerConfig::base(VOCABULARY);
+        let base =
+            TransformerConfig { dropout: DropoutRates { residual: 0.1, ..DropoutRates::default() }, ..base };
+        match self {
+            Size::Base => base,
+            Size::Small => TransformerConfig {
+                d_model: 256,
+                d_ff: 1024,
+                heads: 4,
+                encoder_layers: 3,
+                decoder_layers: 3,
+                ..base
+            },
+        }
+    }
+
+    /// Floating point operations of all matrix products with parameters, forward and backward, for one source and one target
+    /// token.
+    pub(crate) fn operations_per_pair_of_tokens(self) -> f64 {
+        let TransformerConfig { d_model: d, d_ff, encoder_layers, decoder_layers, .. } = self.config();
+        let encoder = encoder_layers * (4 * d * d + 2 * d * d_ff);
+        let decoder = decoder_layers * (8 * d * d + 2 * d * d_ff);
+        (6 * (encoder + decoder + VOCABULARY * d)) as f64
+    }
+}
+
+impl FromStr for Size {
+    type Err = anyhow::Error;
+
+    fn from_str(name: &str) -> anyhow::Result<Size> {
+        match name {
+            "small" => Ok(Size::Small),
+            "base" => Ok(Size::Base),
+            other => bail!("no size {other:?}"),
+        }
+    }
+}
+
+/// How long the sentences are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Spread {
+    /// 64 pairs of 32 + 32 tokens.
+    Equal,
+    /// Log-normal with mean 25, as in real text, sentences of similar length together, about 2048 target tokens a batch.
+    Realistic,
+}
+
+impl Spread {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Spread::Equal => "equal",
+            Spread::Realistic => "spread",
+        }
+    }
+
+    pub(crate) fn batches(self) -> Vec<Lengths> {
+        match self {
+            Spread::Equal => vec![vec![[32, 32]; 64]],
+            Spread::Realistic => realistic(),
+        }
+    }
+}
+
+/// Four batches out of the many that a corpus of 4,000 pairs gives: short, middle and long sentences as they come.
+fn realistic() -> Vec<Lengths> {
+    const PAIRS: u32 = 4000;
+    const TOKENS: usize = 2048;
+    const SIGMA: f32 = 0.6;
+    let mu = 25.0_f32.ln() - SIGMA * SIGMA / 2.0;
+    let (source, target) = (Stream::new(3, 0, 0), Stream::new(3, 0, 1));
+    let mut pairs: Lengths = (0..PAIRS)
+        .map(|i| {
+            let length = (mu + SIGMA * source.normal(i)).exp();
+            let translated = length * (0.12 * target.normal(i)).exp();
+            [length, translated].map(|length| length.round().clamp(1.0, 200.0) as usize)
+        })
+        .collect();
+    pairs.sort_unstable();
+    let mut batches: Vec<Lengths> = vec![Vec::new()];
+    let mut tokens = 0;
+    for pair in pairs {
+        if tokens + pair[1] > TOKENS {
+            batches.push(Vec::new());
+            tokens = 0;
+        }
+        tokens += pair[1];
+        batches.last_mut().expect("one batch at least").push(pair);
+    }
+    let step = batches.len() / 4;
+    batches.into_iter().skip(step / 2).step_by(step).take(4).collect()
+}

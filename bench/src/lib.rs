@@ -1,0 +1,12 @@
+//! Races between heedful and its peers: both do the same work, turn by turn, in one run.
+//!
+//! A bench is a binary in `src/bin/`. It starts a [`Peer`], measures both sides with [`race`], collects a [`Cell`] per row and
+//! ends with [`report`].
+
+mod pair;
+mod peer;
+mod report;
+
+pub use pair::{Paired, Quartiles, Turn, race, take_turns};
+pub use peer::{Allocator, Peer};
+pub use report::{Cell, report};

@@ -1,0 +1,116 @@
+//! Paired measurement: our turn, the peer's turn, again and again.
+//!
+//! A shared machine has fast and slow phases that last longer than a round. Two runs made at different times compare the phases;
+//! the ratio inside a round compares the programs, and its median is what we report.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::Result;
+
+/// OpenMP threads keep spinning for a while after their last work; a turn that starts earlier shares its cores with them.
+const REST: Duration = Duration::from_millis(30);
+
+/// Seconds of both sides, round by round.
+#[derive(Clone, Debug, Default)]
+pub struct Paired {
+    /// Our seconds.
+    pub ours: Vec<f64>,
+    /// The peer's seconds in the same rounds.
+    pub peer: Vec<f64>,
+}
+
+/// One side of a race: does its work once and returns the seconds that the work itself took.
+pub type Turn<'a> = Box<dyn FnMut() -> Result<f64> + 'a>;
+
+/// Runs `rounds` rounds in which every side has one turn, and returns each side's seconds.
+///
+/// Who goes first changes from round to round, so that no side always inherits another's caches and clock frequency. Warm all of
+/// them up before.
+pub fn take_turns(rounds: usize, sides: &mut [Turn<'_>]) -> Result<Vec<Vec<f64>>> {
+    let mut seconds = vec![Vec::with_capacity(rounds); sides.len()];
+    for round in 0..rounds {
+        let mut order: Vec<usize> = (0..sides.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        for side in order {
+            sleep(REST);
+            seconds[side].push(sides[side]()?);
+        }
+    }
+    Ok(seconds)
+}
+
+/// [`take_turns`] between two.
+pub fn race(
+    rounds: usize,
+    ours: impl FnMut() -> Result<f64>,
+    peer: impl FnMut() -> Result<f64>,
+) -> Result<Paired> {
+    let mut seconds = take_turns(rounds, &mut [Box::new(ours), Box::new(peer)])?.into_iter();
+    let mut next = || seconds.next().unwrap_or_default();
+    Ok(Paired { ours: next(), peer: next() })
+}
+
+impl Paired {
+    /// How many times as fast as the peer we were, per round.
+    pub fn ratios(&self) -> Vec<f64> {
+        self.ours.iter().zip(&self.peer).map(|(ours, peer)| peer / ours).collect()
+    }
+}
+
+/// A set of measurements in four numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quartiles {
+    /// The smallest.
+    pub least: f64,
+    /// A quarter lies below.
+    pub p25: f64,
+    /// The middle.
+    pub median: f64,
+    /// A quarter lies above.
+    pub p75: f64,
+    /// The largest.
+    pub most: f64,
+}
+
+impl Quartiles {
+    /// Sorts and reads off, interpolating between neighbours. Panics on an empty set: nothing was measured.
+    pub fn of(values: &[f64]) -> Self {
+        assert!(!values.is_empty(), "quartiles of no measurements");
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let place = share * (sorted.len() - 1) as f64;
+            let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+            below + (above - below) * place.fract()
+        };
+        Self { least: at(0.0), p25: at(0.25), median: at(0.5), p75: at(0.75), most: at(1.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quartiles_interpolate() {
+        let quartiles = Quartiles::of(&[4.0, 1.0, 3.0, 2.0]);
+        let expected = Quartiles { least: 1.0, p25: 1.75, median: 2.5, p75: 3.25, most: 4.0 };
+        assert_eq!(quartiles, expected);
+        assert_eq!(Quartiles::of(&[7.0]).p75, 7.0);
+    }
+
+    #[test]
+    fn a_race_takes_turns_and_alternates_who_starts() {
+        let order = std::cell::RefCell::new(String::new());
+        let turn = |name: char, seconds: f64| {
+            order.borrow_mut().push(name);
+            Ok(seconds)
+        };
+        let paired = race(3, || turn('o', 1.0), || turn('p', 2.0)).unwrap();
+        assert_eq!(*order.borrow(), "oppoop");
+        assert_eq!(paired.ratios(), [2.0; 3]);
+    }
+}

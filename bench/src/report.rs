@@ -1,0 +1,141 @@
+//! What a bench found: a table for people, then one line of JSON per cell for programs.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+
+use crate::pair::{Paired, Quartiles};
+
+/// One row of a bench.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    bench: String,
+    name: String,
+    unit: &'static str,
+    ours: Quartiles,
+    peer: Quartiles,
+    ratio: Quartiles,
+}
+
+impl Cell {
+    /// A cell of paired turns, each of which does `work` units: `tokens/s`, `GFLOP/s`. Its ratio is our speed over the peer's.
+    pub fn rate(bench: &str, name: &str, unit: &'static str, work: f64, paired: &Paired) -> Self {
+        let rates = |seconds: &[f64]| -> Vec<f64> { seconds.iter().map(|seconds| work / seconds).collect() };
+        Self {
+            bench: bench.to_owned(),
+            name: name.to_owned(),
+            unit,
+            ours: Quartiles::of(&rates(&paired.ours)),
+            peer: Quartiles::of(&rates(&paired.peer)),
+            ratio: Quartiles::of(&paired.ratios()),
+        }
+    }
+
+    /// A cell of one number each, in bytes. Its ratio is the peer's memory over ours, so that more is better here too.
+    pub fn memory(bench: &str, name: &str, ours: f64, peer: f64) -> Self {
+        let mebibytes = |bytes: f64| Quartiles::of(&[bytes / f64::from(1 << 20)]);
+        Self {
+            bench: bench.to_owned(),
+            name: name.to_owned(),
+            unit: "MiB",
+            ours: mebibytes(ours),
+            peer: mebibytes(peer),
+            ratio: Quartiles::of(&[peer / ours]),
+        }
+    }
+
+    /// The median of the paired ratios.
+    pub fn ratio(&self) -> f64 {
+        self.ratio.median
+    }
+
+    fn json(&self) -> String {
+        let (ours, peer, ratio) = (self.ours.median, self.peer.median, self.ratio.median);
+        json!({"bench": self.bench, "cell": self.name, "ours": ours, "peer": peer, "unit": self.unit, "ratio": ratio})
+            .to_string()
+    }
+
+    fn row(&self, width: usize) -> String {
+        // The largest rate is the best; of memory there is one number, four times.
+        let four = |q: Quartiles| {
+            format!("{:>9} {:>9} {:>9} {:>9}", short(q.most), short(q.median), short(q.p25), short(q.p75))
+        };
+        let ratio = self.ratio;
+        format!(
+            "{:<width$}  {:<8} | {} | {} | {:>6.2} {:>6.2} {:>6.2}",
+            self.name,
+            self.unit,
+            four(self.ours),
+            four(self.peer),
+            ratio.median,
+            ratio.p25,
+            ratio.p75
+        )
+    }
+}
+
+/// Prints the table, then the JSON lines, which also go to `target/bench/NAME.jsonl`.
+pub fn report(bench: &str, cells: &[Cell]) -> Result<()> {
+    let width = cells.iter().map(|cell| cell.name.len()).max().unwrap_or(0).max(4);
+    let four = format!("{:>9} {:>9} {:>9} {:>9}", "best", "median", "p25", "p75");
+    println!("{:<width$}  {:<8} | {:<39} | {:<39} | ours to peer", "", "", "ours", "peer");
+    println!("{:<width$}  {:<8} | {four} | {four} | median    p25    p75", "cell", "unit");
+    for cell in cells {
+        println!("{}", cell.row(width));
+    }
+    println!();
+    let lines: String = cells.iter().map(|cell| cell.json() + "\n").collect();
+    let path = jsonl(bench);
+    let folder = path.parent().context("the report has no folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::write(&path, &lines).with_context(|| format!("cannot write {}", path.display()))?;
+    print!("{lines}");
+    Ok(())
+}
+
+fn jsonl(bench: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
+    root.join(target).join("bench").join(format!("{bench}.jsonl"))
+}
+
+/// Three or four digits, whatever the size.
+fn short(value: f64) -> String {
+    match value {
+        v if v >= 100.0 => format!("{v:.0}"),
+        v if v >= 10.0 => format!("{v:.1}"),
+        v => format!("{v:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paired() -> Paired {
+        Paired { ours: vec![1.0, 2.0, 4.0], peer: vec![2.0, 6.0, 4.0] }
+    }
+
+    #[test]
+    fn a_cell_holds_medians_and_the_median_of_ratios() {
+        let cell = Cell::rate("step", "small bf16 equal", "tokens/s", 12.0, &paired());
+        let line: serde_json::Value = serde_json::from_str(&cell.json()).unwrap();
+        let expected = json!({"bench": "step", "cell": "small bf16 equal", "ours": 6.0, "peer": 3.0, "unit": "tokens/s",
+                              "ratio": 2.0});
+        assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn less_memory_is_a_higher_ratio() {
+        let cell = Cell::memory("step", "small bf16 memory", 1048576.0, 3145728.0);
+        assert_eq!(cell.ratio(), 3.0);
+        assert!(cell.row(20).contains("MiB"));
+    }
+
+    #[test]
+    fn numbers_stay_short() {
+        assert_eq!([short(0.123), short(12.34), short(1234.5)], ["0.12", "12.3", "1234"]);
+    }
+}
