@@ -1,0 +1,135 @@
+//! A batch of sentence pairs, laid end to end.
+//!
+//! ```text
+//! pairs        (x_1 … x_n, y_1 … y_m)
+//! source       x_1 … x_n
+//! target_in    <bos> y_1 … y_m      what the decoder reads
+//! target_out   y_1 … y_m <eos>      what it shall say: the same shifted by one, so position i predicts i + 1
+//! ```
+
+use heedful_tensor::Ragged;
+
+/// Sentence pairs as the model reads them in training.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Source tokens of all pairs, end to end.
+    pub source: Vec<u32>,
+    /// Where each source begins and ends.
+    pub source_sequences: Ragged,
+    /// `<bos>` and the target, end to end.
+    pub target_in: Vec<u32>,
+    /// The target and `<eos>`, end to end.
+    pub target_out: Vec<u32>,
+    /// Where each target begins and ends, in `target_in` and in `target_out` alike.
+    pub target_sequences: Ragged,
+}
+
+/// Sentences that no model, or not this model, can read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BatchError {
+    /// Nothing to learn from.
+    #[error("the batch has no sentence: give at least one")]
+    Empty,
+    /// The encoder would have nothing to attend to.
+    #[error("the source of sentence {sentence} is empty: leave the sentence out of the batch")]
+    EmptySource {
+        /// Which one, counted from 0.
+        sentence: usize,
+    },
+    /// An id that the embedding has no row for.
+    #[error(
+        "{side} sentence {sentence} has token {id}, but the {side} vocabulary has {vocabulary} tokens: \
+         encode the text with the vocabulary that the model was made for"
+    )]
+    OutOfVocabulary {
+        /// `source` or `target`.
+        side: &'static str,
+        /// Which sentence, counted from 0.
+        sentence: usize,
+        /// The token.
+        id: u32,
+        /// How many tokens there are.
+        vocabulary: usize,
+    },
+    /// Learned positions end somewhere.
+    #[error(
+        "{side} sentence {sentence} has {length} tokens, but positions are learned only up to {longest}: \
+         cut the sentence or use sinusoidal positions"
+    )]
+    TooLong {
+        /// `source` or `target`.
+        side: &'static str,
+        /// Which sentence, counted from 0.
+        sentence: usize,
+        /// Its length.
+        length: usize,
+        /// What the model can take.
+        longest: usize,
+    },
+}
+
+impl Batch {
+    /// Lays `(source, target)` pairs end to end and adds the markers of beginning and end to the targets. A target
+    /// may be empty: the model then learns to say `<eos>` at once.
+    pub fn new(pairs: &[(Vec<u32>, Vec<u32>)], bos: u32, eos: u32) -> Result<Batch, BatchError> {
+        let (source, source_sequences) = lay_end_to_end(pairs.iter().map(|(source, _)| source.as_slice()))?;
+        let target_tokens = pairs.iter().map(|(_, target)| target.len() + 1).sum();
+        let mut target_in = Vec::with_capacity(target_tokens);
+        let mut target_out = Vec::with_capacity(target_tokens);
+        for (_, target) in pairs {
+            target_in.push(bos);
+            target_in.extend_from_slice(target);
+            target_out.extend_from_slice(target);
+            target_out.push(eos);
+        }
+        let target_sequences = Ragged::from_lengths(pairs.iter().map(|(_, target)| target.len() + 1));
+        Ok(Batch { source, source_sequences, target_in, target_out, target_sequences })
+    }
+
+    /// How many sentence pairs there are.
+    pub fn sentences(&self) -> usize {
+        self.source_sequences.sequences()
+    }
+
+    /// How many tokens the model has to predict.
+    pub fn target_tokens(&self) -> usize {
+        self.target_sequences.tokens()
+    }
+}
+
+/// Lays source sentences end to end; none may be empty.
+pub fn lay_end_to_end<'a>(
+    sentences: impl Iterator<Item = &'a [u32]> + Clone,
+) -> Result<(Vec<u32>, Ragged), BatchError> {
+    if let Some(sentence) = sentences.clone().position(<[u32]>::is_empty) {
+        return Err(BatchError::EmptySource { sentence });
+    }
+    let sequences = Ragged::from_lengths(sentences.clone().map(<[u32]>::len));
+    if sequences.sequences() == 0 {
+        return Err(BatchError::Empty);
+    }
+    Ok((sentences.flatten().copied().collect(), sequences))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_shifted_by_one() {
+        let batch = Batch::new(&[(vec![5, 6], vec![7]), (vec![8], vec![])], 1, 2).expect("a good batch");
+        assert_eq!(batch.source, [5, 6, 8]);
+        assert_eq!(batch.target_in, [1, 7, 1]);
+        assert_eq!(batch.target_out, [7, 2, 2]);
+        assert_eq!(batch.source_sequences.lengths().collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(batch.target_sequences.lengths().collect::<Vec<_>>(), [2, 1]);
+        assert_eq!((batch.sentences(), batch.target_tokens()), (2, 3));
+    }
+
+    #[test]
+    fn empty_sources_and_empty_batches_are_errors() {
+        let empty_source = Batch::new(&[(vec![5], vec![7]), (vec![], vec![7])], 1, 2);
+        assert_eq!(empty_source, Err(BatchError::EmptySource { sentence: 1 }));
+        assert_eq!(Batch::new(&[], 1, 2), Err(BatchError::Empty));
+    }
+}

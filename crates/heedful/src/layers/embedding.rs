@@ -1,0 +1,43 @@
+//! `y_t = dropout(√d · table[id_t] + PE(pos_t))`.
+//!
+//! The table starts with deviation `1/√d`, so that the same rows serve the output projection; the factor √d brings
+//! them up to the size of the positions.
+
+use heedful_tensor::ops::{self, EmbeddingOptions};
+use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
+
+use super::{Pass, Position};
+
+/// A table of token vectors with the positions that are added to them.
+#[derive(Clone)]
+pub struct Embedding {
+    table: Param,
+    position: Position,
+    dropout: f32,
+}
+
+impl Embedding {
+    /// Announces a table `<name>.weight` of `vocabulary × d`; [`Embedding::new`] makes a layer of it. Tied embeddings
+    /// are layers that share a table.
+    pub fn table(params: &Params, name: &str, vocabulary: usize, d: usize) -> Param {
+        params.add(&format!("{name}.weight"), vocabulary, d, Init::Normal((d as f32).powf(-0.5)))
+    }
+
+    /// The layer over `table`; `dropout` is the rate on the sum of both.
+    pub fn new(table: Param, position: Position, dropout: f32) -> Embedding {
+        Embedding { table, position, dropout }
+    }
+
+    /// The vectors of `ids`, which are the tokens of `sequences` end to end.
+    pub fn forward(&self, ids: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        let [_, d] = self.table.shape();
+        let options = EmbeddingOptions {
+            scale: (d as f32).sqrt(),
+            positions: self.position.for_operation(),
+            first_position: 0,
+            dropout: pass.dropout(self.dropout),
+            compute: pass.compute(),
+        };
+        ops::embedding(ids, sequences, &self.table, options)
+    }
+}

@@ -1,0 +1,14 @@
+//! What every model shares. A layer owns named parameters and its `forward` is its formula.
+
+mod pass;
+
+mod embedding;
+mod linear;
+mod norm;
+mod position;
+
+pub use embedding::Embedding;
+pub use linear::Linear;
+pub use norm::{LayerNorm, Norm, Residual};
+pub use pass::{AttentionMap, Kind, Pass, Place};
+pub use position::{Position, Positions};

@@ -1,0 +1,195 @@
+//! `Pass`: what a forward pass must know besides numbers.
+//!
+//! ```text
+//! draws of the k-th operation at a step = Stream(seed, step, k)
+//! ```
+//!
+//! One value travels explicitly through all layers: the type to compute in, where dropout's randomness comes from,
+//! and whether the attention weights shall be kept. Nothing about a pass is global, so two passes never disturb each
+//! other, and the same seed and step give the same bits after a restart.
+
+use std::fmt;
+use std::sync::Arc;
+
+use heedful_tensor::ops::Weights;
+use heedful_tensor::random::{Dropout, Stream};
+use heedful_tensor::{DType, Ragged, tape};
+
+/// One forward pass, for training or for inference.
+#[derive(Debug)]
+pub struct Pass {
+    compute: DType,
+    draws: Option<Draws>,
+    maps: Option<Vec<AttentionMap>>,
+}
+
+/// Where the randomness of a training pass comes from.
+#[derive(Debug)]
+struct Draws {
+    seed: u64,
+    step: u64,
+    /// How many operations have asked so far.
+    operation: u64,
+}
+
+/// The weights of one attention layer for a whole batch.
+#[derive(Clone, Debug)]
+pub struct AttentionMap {
+    /// Which layer it was.
+    pub place: Place,
+    /// Where the sequences of queries begin and end.
+    pub queries: Ragged,
+    /// Where the sequences of keys begin and end.
+    pub keys: Ragged,
+    /// `weights[sequence][head]` is a matrix of queries × keys, row after row; each row sums to 1.
+    pub weights: Vec<Vec<Vec<f32>>>,
+}
+
+/// Names an attention layer of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Its parameters' prefix: `decoder.0.cross_attention`.
+    pub name: Arc<str>,
+    /// Counted from 0 within its stack.
+    pub layer: usize,
+    /// Who looks at whom.
+    pub kind: Kind,
+}
+
+/// Who looks at whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The source at itself.
+    EncoderSelf,
+    /// The target at its own past.
+    DecoderSelf,
+    /// The target at the source.
+    Cross,
+}
+
+impl Pass {
+    /// A pass of training step `step` (counted from 1; step 0 is where parameters draw their first values).
+    pub fn training(compute: DType, seed: u64, step: u64) -> Pass {
+        Pass { compute, draws: Some(Draws { seed, step, operation: 0 }), maps: None }
+    }
+
+    /// A pass without dropout and without gradients.
+    pub fn inference(compute: DType) -> Pass {
+        Pass { compute, draws: None, maps: None }
+    }
+
+    /// The same pass, keeping the weights of every attention layer that it goes through.
+    pub fn recording(self) -> Pass {
+        Pass { maps: Some(Vec::new()), ..self }
+    }
+
+    /// Type of the matrix products.
+    pub fn compute(&self) -> DType {
+        self.compute
+    }
+
+    /// Dropout at `rate` with draws of its own; none at inference.
+    pub fn dropout(&mut self, rate: f32) -> Dropout {
+        let Some(draws) = &mut self.draws else { return Dropout::NONE };
+        // Counted at rate 0 too, so that switching one dropout off leaves the draws of all others as they were.
+        let stream = Stream::new(draws.seed, draws.step, draws.operation);
+        draws.operation += 1;
+        if rate == 0.0 { Dropout::NONE } else { Dropout::new(rate, stream) }
+    }
+
+    /// Runs `work` as this pass demands: at inference nothing is left on the tape.
+    pub fn within<R>(&mut self, work: impl FnOnce(&mut Pass) -> R) -> R {
+        if self.draws.is_some() { work(self) } else { tape::paused(|| work(self)) }
+    }
+
+    /// Whether attention shall hand out its weights.
+    pub fn weights(&self) -> Weights {
+        if self.maps.is_some() { Weights::Keep } else { Weights::Discard }
+    }
+
+    /// Keeps the weights of one attention layer, if this pass is recording.
+    pub fn record(&mut self, map: AttentionMap) {
+        if let Some(maps) = &mut self.maps {
+            maps.push(map);
+        }
+    }
+
+    /// The weights recorded so far, in the order of computation; empty if the pass was not recording.
+    pub fn take_attention(&mut self) -> Vec<AttentionMap> {
+        self.maps.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}
+
+impl AttentionMap {
+    /// How many heads there are.
+    pub fn heads(&self) -> usize {
+        self.weights.first().map_or(0, Vec::len)
+    }
+
+    /// The weights of one sequence averaged over its heads: queries × keys.
+    pub fn mean_over_heads(&self, sequence: usize) -> Vec<f32> {
+        let heads = &self.weights[sequence];
+        let mut mean = vec![0.0; heads.first().map_or(0, Vec::len)];
+        for head in heads {
+            for (mean, weight) in mean.iter_mut().zip(head) {
+                *mean += weight / heads.len() as f32;
+            }
+        }
+        mean
+    }
+}
+
+impl Place {
+    /// The attention layer whose parameters begin with `name`.
+    pub fn new(name: &str, layer: usize, kind: Kind) -> Place {
+        Place { name: name.into(), layer, kind }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn factors(dropout: Dropout) -> Vec<f32> {
+        (0..64).map(|i| dropout.factor(i)).collect()
+    }
+
+    #[test]
+    fn dropout_is_a_function_of_seed_step_and_order() {
+        let draw = |seed, step, skip: usize| {
+            let mut pass = Pass::training(DType::F32, seed, step);
+            for _ in 0..skip {
+                let _ = pass.dropout(0.0);
+            }
+            factors(pass.dropout(0.5))
+        };
+        assert_eq!(draw(1, 1, 0), draw(1, 1, 0));
+        assert_ne!(draw(1, 1, 0), draw(2, 1, 0));
+        assert_ne!(draw(1, 1, 0), draw(1, 2, 0));
+        assert_ne!(draw(1, 1, 0), draw(1, 1, 1));
+    }
+
+    #[test]
+    fn inference_drops_nothing_and_leaves_no_tape() {
+        let mut pass = Pass::inference(DType::F32);
+        assert!(pass.dropout(0.5).is_none());
+        assert!(!pass.within(|_| tape::is_recording()));
+        assert!(Pass::training(DType::F32, 1, 1).within(|_| tape::is_recording()));
+    }
+
+    #[test]
+    fn heads_are_averaged() {
+        let sequences = Ragged::from_lengths([2]);
+        let weights = vec![vec![vec![1.0, 0.0, 0.5, 0.5], vec![0.0, 1.0, 0.5, 0.5]]];
+        let place = Place::new("decoder.0.cross_attention", 0, Kind::Cross);
+        let map = AttentionMap { place, queries: sequences.clone(), keys: sequences, weights };
+        assert_eq!(map.mean_over_heads(0), [0.5; 4]);
+        assert_eq!(map.heads(), 2);
+    }
+}

@@ -1,0 +1,10 @@
+//! From gradients to better parameters.
+
+mod schedule;
+
+mod optimizer;
+mod trainer;
+
+pub use optimizer::{Optimizer, Update};
+pub use schedule::Schedule;
+pub use trainer::{StepReport, Trainer, TrainerOptions};

@@ -1,0 +1,123 @@
+//! The learning rate as a function of the step, which counts from 1.
+//!
+//! ```text
+//! Noam          factor · d_model^-0.5 · min(step^-0.5, step · warmup^-1.5)      the paper's
+//! InverseSqrt   peak · min(step / warmup, √(warmup / step))                     the same curve, its top named
+//! Cosine        up to peak over warmup, then half a cosine down to floor at total
+//! Constant      rate
+//! ```
+
+use std::f64::consts::PI;
+
+/// How the learning rate goes over a training run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    /// Linear up for `warmup` steps, then down with the root of the step.
+    Noam {
+        /// Wider models want smaller steps.
+        d_model: usize,
+        /// Steps until the top.
+        warmup: u64,
+        /// 1 in the paper.
+        factor: f64,
+    },
+    /// As Noam, with the highest rate given.
+    InverseSqrt {
+        /// The rate at step `warmup`.
+        peak: f64,
+        /// Steps until the top; 0 starts there.
+        warmup: u64,
+    },
+    /// Half a cosine from `peak` to `floor`.
+    Cosine {
+        /// The highest rate.
+        peak: f64,
+        /// The rate from step `total` on.
+        floor: f64,
+        /// Steps until the top; 0 starts there.
+        warmup: u64,
+        /// Steps until the floor.
+        total: u64,
+    },
+    /// Always the same.
+    Constant {
+        /// The rate.
+        rate: f64,
+    },
+}
+
+impl Schedule {
+    /// The paper's schedule.
+    pub fn noam(d_model: usize, warmup: u64) -> Schedule {
+        Schedule::Noam { d_model, warmup, factor: 1.0 }
+    }
+
+    /// The rate of step `step`, the first being 1.
+    pub fn rate(self, step: u64) -> f32 {
+        let now = step.max(1) as f64;
+        let rate = match self {
+            Schedule::Noam { d_model, warmup, factor } => {
+                let up = now * (warmup.max(1) as f64).powf(-1.5);
+                factor * (d_model as f64).powf(-0.5) * now.powf(-0.5).min(up)
+            }
+            Schedule::InverseSqrt { peak, warmup } => {
+                let warmup = warmup.max(1) as f64;
+                peak * (now / warmup).min((warmup / now).sqrt())
+            }
+            Schedule::Cosine { peak, warmup, .. } if now <= warmup as f64 => peak * now / warmup as f64,
+            Schedule::Cosine { peak, floor, warmup, total } => {
+                let way = (now - warmup as f64) / (total.saturating_sub(warmup).max(1) as f64);
+                floor + (peak - floor) * 0.5 * (1.0 + (PI * way.min(1.0)).cos())
+            }
+            Schedule::Constant { rate } => rate,
+        };
+        rate as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(a: f32, b: f64) {
+        assert!((f64::from(a) - b).abs() <= 1e-6 * b.abs(), "{a} and {b}");
+    }
+
+    #[test]
+    fn noam_is_the_paper_s_curve() {
+        let schedule = Schedule::noam(512, 4000);
+        close(schedule.rate(1), 512_f64.powf(-0.5) * 4000_f64.powf(-1.5));
+        close(schedule.rate(4000), (512.0 * 4000.0_f64).powf(-0.5));
+        close(schedule.rate(16_000), 0.5 * (512.0 * 4000.0_f64).powf(-0.5));
+        assert!((1..4000).all(|step| schedule.rate(step) < schedule.rate(step + 1)));
+        assert!((4000..9000).all(|step| schedule.rate(step) > schedule.rate(step + 1)));
+    }
+
+    #[test]
+    fn inverse_square_root_is_noam_with_a_named_top() {
+        let noam = Schedule::noam(256, 100);
+        let named = Schedule::InverseSqrt { peak: f64::from(noam.rate(100)), warmup: 100 };
+        for step in [1, 50, 100, 101, 5000] {
+            close(named.rate(step), f64::from(noam.rate(step)));
+        }
+        close(Schedule::InverseSqrt { peak: 0.5, warmup: 0 }.rate(4), 0.25);
+    }
+
+    #[test]
+    fn cosine_goes_up_and_down_and_stays_down() {
+        let schedule = Schedule::Cosine { peak: 1.0, floor: 0.1, warmup: 10, total: 110 };
+        close(schedule.rate(5), 0.5);
+        close(schedule.rate(10), 1.0);
+        close(schedule.rate(60), 0.55);
+        close(schedule.rate(110), 0.1);
+        close(schedule.rate(1000), 0.1);
+        let at_once = Schedule::Cosine { peak: 1.0, floor: 0.0, warmup: 0, total: 0 };
+        assert!(at_once.rate(1).abs() < 1e-6);
+    }
+
+    #[test]
+    fn constant_is_constant() {
+        let schedule = Schedule::Constant { rate: 3e-4 };
+        assert!([0, 1, 1000].into_iter().all(|step| schedule.rate(step) == 3e-4));
+    }
+}

@@ -1,0 +1,45 @@
+//! Memory is reused, not asked for: from the third step on, batches of sizes already seen take nothing from the system.
+//!
+//! The pool counts what it takes, for the whole process: this file has one test only. It runs on one thread, because
+//! how many tasks hold scratch memory at the same time is chance on several.
+
+use heedful::batch::Batch;
+use heedful::tensor::DType;
+use heedful::tensor::cpu::{memory, threads};
+use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::transformer::{DropoutRates, Transformer, TransformerConfig};
+
+#[test]
+fn a_step_at_steady_state_takes_nothing_from_the_system() {
+    threads::set_thread_count(1);
+    let batches: Vec<Batch> = [[(12, 9), (5, 7), (1, 1)], [(20, 31), (3, 2), (9, 9)]].map(batch).into();
+    for compute in [DType::F32, DType::Bf16] {
+        let config = TransformerConfig {
+            encoder_layers: 2,
+            decoder_layers: 2,
+            dropout: DropoutRates { residual: 0.1, attention: 0.1, feed_forward: 0.1 },
+            ..TransformerConfig::tiny(100)
+        };
+        let model = Transformer::new(config, 1).expect("a good configuration");
+        let options = TrainerOptions::new(compute, 1, Schedule::Constant { rate: 1e-3 });
+        let mut trainer = Trainer::new(model, options);
+        let mut step_over_all = || {
+            for batch in &batches {
+                trainer.step(batch).expect("a good batch");
+            }
+        };
+        step_over_all();
+        step_over_all();
+        let before = memory::bytes_from_system();
+        for _ in 0..5 {
+            step_over_all();
+        }
+        assert_eq!(memory::bytes_from_system(), before, "{compute}: the pool has grown");
+    }
+}
+
+fn batch(lengths: [(usize, usize); 3]) -> Batch {
+    let sentence = |length: usize| (0..length).map(|i| 3 + (i * 37 % 97) as u32).collect();
+    let pairs: Vec<_> = lengths.iter().map(|&(n, m)| (sentence(n), sentence(m))).collect();
+    Batch::new(&pairs, 1, 2).expect("a good batch")
+}
