@@ -1,7 +1,6 @@
 //! Memory is reused, not asked for: from the third step on, batches of sizes already seen take nothing from the system.
 //!
-//! The pool counts what it takes, for the whole process: this file has one test only. It runs on one thread, because
-//! how many tasks hold scratch memory at the same time is chance on several.
+//! The pool counts what it takes, for the whole process: this file has one test only.
 
 use heedful::batch::Batch;
 use heedful::tensor::DType;
@@ -11,9 +10,9 @@ use heedful::transformer::{DropoutRates, Transformer, TransformerConfig};
 
 #[test]
 fn a_step_at_steady_state_takes_nothing_from_the_system() {
-    threads::set_thread_count(1);
     let batches: Vec<Batch> = [[(12, 9), (5, 7), (1, 1)], [(20, 31), (3, 2), (9, 9)]].map(batch).into();
-    for compute in [DType::F32, DType::Bf16] {
+    for (threads, compute) in [(1, DType::F32), (1, DType::Bf16), (2, DType::F32), (2, DType::Bf16)] {
+        threads::set_thread_count(threads);
         let config = TransformerConfig {
             encoder_layers: 2,
             decoder_layers: 2,
@@ -34,7 +33,7 @@ fn a_step_at_steady_state_takes_nothing_from_the_system() {
         for _ in 0..5 {
             step_over_all();
         }
-        assert_eq!(memory::bytes_from_system(), before, "{compute}: the pool has grown");
+        assert_eq!(memory::bytes_from_system(), before, "{threads} threads, {compute}: the pool has grown");
     }
 }
 

@@ -74,6 +74,18 @@ impl Dropout {
         self.threshold == 0
     }
 
+    /// The key of the draws and the number below which one of them drops its element, for kernels that draw many at once.
+    #[inline(always)]
+    pub(crate) fn key(self) -> [u32; 2] {
+        [self.stream.low, self.stream.high]
+    }
+
+    /// See [`Self::key`].
+    #[inline(always)]
+    pub(crate) fn threshold(self) -> u32 {
+        self.threshold
+    }
+
     /// What a kept element is multiplied by: `1 / (1 − rate)`.
     #[inline(always)]
     pub fn scale(self) -> f32 {

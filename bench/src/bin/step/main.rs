@@ -1,5 +1,8 @@
 //! One training step (forward, backward, Adam) of a Transformer, ours against PyTorch's, turn by turn:
-//! `cargo xtask bench step [ROUNDS] [SIZE …]`.
+//! `cargo xtask bench step [--tuned] [ROUNDS] [SIZE …]`.
+//!
+//! `--tuned` gives PyTorch a C library that keeps freed memory, which spares it most page faults; without it PyTorch runs as it is
+//! installed.
 //!
 //! Both sides train the same model on batches of the same lengths with dropout 0.1 on embeddings and sublayers, label smoothing
 //! 0.1 and Adam. PyTorch pads a batch to its longest sentence and is given sentences of similar length together.
@@ -28,12 +31,16 @@ fn main() -> Result<()> {
         println!("{}", ours::peak_memory(size.parse()?, dtype)?);
         return Ok(());
     }
-    let (rounds, sizes) = parse(&arguments)?;
+    let (allocator, arguments) = match arguments.split_first() {
+        Some((flag, rest)) if flag == "--tuned" => (Allocator::Tuned, rest),
+        _ => (Allocator::AsInstalled, &arguments[..]),
+    };
+    let (rounds, sizes) = parse(arguments)?;
     println!("{} threads, {}, {rounds} rounds", threads::thread_count(), isa::current());
     let mut cells = Vec::new();
     for size in sizes {
         for spread in [Spread::Equal, Spread::Realistic] {
-            speed(size, spread, rounds, &mut cells)?;
+            speed(size, spread, rounds, allocator, &mut cells)?;
         }
         memory(size, &mut cells)?;
     }
@@ -41,7 +48,7 @@ fn main() -> Result<()> {
 }
 
 fn parse(arguments: &[String]) -> Result<(usize, Vec<Size>)> {
-    let usage = "usage: cargo xtask bench step [ROUNDS] [small] [base]";
+    let usage = "usage: cargo xtask bench step [--tuned] [ROUNDS] [small] [base]";
     let (rounds, rest) = match arguments.first().map(|first| first.parse::<usize>()) {
         Some(Ok(0)) => bail!(usage),
         Some(Ok(rounds)) => (rounds, &arguments[1..]),
@@ -52,13 +59,19 @@ fn parse(arguments: &[String]) -> Result<(usize, Vec<Size>)> {
 }
 
 /// Races bf16 and f32 of both sides in the same rounds, so that every pair of them can be compared.
-fn speed(size: Size, spread: Spread, rounds: usize, cells: &mut Vec<Cell>) -> Result<()> {
-    let batches = spread.batches();
+fn speed(
+    size: Size,
+    spread: Spread,
+    rounds: usize,
+    allocator: Allocator,
+    cells: &mut Vec<Cell>,
+) -> Result<()> {
+    let batches = spread.batches(size);
     let tokens: usize = batches.iter().flatten().map(|&[_, target]| target).sum();
     let mut runs = DTYPES.map(|dtype| Run::new(size, dtype, &batches));
     let mut peers = Vec::new();
     for dtype in DTYPES {
-        let mut peer = Peer::start("step", Allocator::Tuned)?;
+        let mut peer = Peer::start("step", allocator)?;
         peer.ask(
             &json!({"op": "build", "size": size.name(), "dtype": dtype.to_string(), "batches": batches}),
         )?;
@@ -89,11 +102,12 @@ fn speed(size: Size, spread: Spread, rounds: usize, cells: &mut Vec<Cell>) -> Re
     drop(sides);
     let pair =
         |ours: usize, peer: usize| Paired { ours: seconds[ours].clone(), peer: seconds[2 + peer].clone() };
-    let (size, spread) = (size, spread.name());
+    let spread = spread.name();
+    let tuned = if allocator == Allocator::Tuned { " vs tuned" } else { "" };
     for (name, ours, peer) in [
-        (format!("{} bf16 {spread}", size.name()), 0, 0),
-        (format!("{} f32 {spread}", size.name()), 1, 1),
-        (format!("{} bf16 {spread} vs f32", size.name()), 0, 1),
+        (format!("{} bf16 {spread}{tuned}", size.name()), 0, 0),
+        (format!("{} f32 {spread}{tuned}", size.name()), 1, 1),
+        (format!("{} bf16 {spread} vs f32{tuned}", size.name()), 0, 1),
     ] {
         let cell = Cell::rate("step", &name, "tokens/s", tokens as f64, &pair(ours, peer));
         eprintln!("{name}: {:.2}", cell.ratio());
@@ -129,7 +143,7 @@ fn memory(size: Size, cells: &mut Vec<Cell>) -> Result<()> {
         let ours: f64 = String::from_utf8(output.stdout)?.trim().parse().context("our own memory")?;
         // As installed, PyTorch returns memory to the system at once: its peak is lower then.
         let mut peer = Peer::start("step", Allocator::AsInstalled)?;
-        let batches = Spread::Equal.batches();
+        let batches = Spread::Equal.batches(size);
         peer.ask(
             &json!({"op": "build", "size": size.name(), "dtype": dtype.to_string(), "batches": batches}),
         )?;

@@ -55,7 +55,7 @@ fn batch(lengths: &[[usize; 2]], number: u64) -> Batch {
 
 /// The most memory this process held while it trained a little, in bytes. Meant for a process of its own.
 pub(crate) fn peak_memory(size: Size, dtype: DType) -> Result<u64> {
-    let mut run = Run::new(size, dtype, &Spread::Equal.batches());
+    let mut run = Run::new(size, dtype, &Spread::Equal.batches(size));
     for _ in 0..3 {
         run.epoch()?;
     }

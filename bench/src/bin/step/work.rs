@@ -84,16 +84,21 @@ impl Spread {
         }
     }
 
-    pub(crate) fn batches(self) -> Vec<Lengths> {
+    /// The batches of one turn: several, so that no side is measured cold, but few of the large model.
+    pub(crate) fn batches(self, size: Size) -> Vec<Lengths> {
+        let count = match size {
+            Size::Small => 4,
+            Size::Base => 2,
+        };
         match self {
-            Spread::Equal => vec![vec![[32, 32]; 64]],
-            Spread::Realistic => realistic(),
+            Spread::Equal => vec![vec![[32, 32]; 64]; count],
+            Spread::Realistic => realistic(count),
         }
     }
 }
 
-/// Four batches out of the many that a corpus of 4,000 pairs gives: short, middle and long sentences as they come.
-fn realistic() -> Vec<Lengths> {
+/// `count` batches out of the many that a corpus of 4,000 pairs gives, from short sentences to long ones.
+fn realistic(count: usize) -> Vec<Lengths> {
     const PAIRS: u32 = 4000;
     const TOKENS: usize = 2048;
     const SIGMA: f32 = 0.6;
@@ -117,6 +122,6 @@ fn realistic() -> Vec<Lengths> {
         tokens += pair[1];
         batches.last_mut().expect("one batch at least").push(pair);
     }
-    let step = batches.len() / 4;
-    batches.into_iter().skip(step / 2).step_by(step).take(4).collect()
+    let step = batches.len() / count;
+    batches.into_iter().skip(step / 2).step_by(step).take(count).collect()
 }

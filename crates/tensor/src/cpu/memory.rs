@@ -11,6 +11,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use crate::cpu::threads;
+
 /// Cache line and AVX-512 / AMX row width: no vector ever straddles two lines.
 const ALIGNMENT: usize = 64;
 const SMALLEST: usize = 64;
@@ -32,8 +34,16 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
         let capacity = size_class(bytes);
-        let shelved = shelves().lock().expect("pool lock").get_mut(&capacity).and_then(Vec::pop);
-        let start = shelved.map_or_else(|| from_system(capacity), |Shelved(start)| start);
+        let mut shelves = shelves().lock().expect("pool lock");
+        let shelf = shelves.entry(capacity).or_default();
+        if threads::is_inside_task() && shelf.spares < threads::thread_count() {
+            // The other threads will want the same for their tasks, now or in a later step, as chance has it. With
+            // spares from the start, a step asks the system for nothing however its tasks happen to overlap.
+            let more = threads::thread_count() - shelf.spares;
+            shelf.blocks.extend((0..more).map(|_| Shelved(from_system(capacity))));
+            shelf.spares += more;
+        }
+        let start = shelf.blocks.pop().map_or_else(|| from_system(capacity), |Shelved(start)| start);
         Buffer { start, capacity }
     }
 
@@ -51,7 +61,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let mut shelves = shelves().lock().expect("pool lock");
-        shelves.entry(self.capacity).or_default().push(Shelved(self.start));
+        shelves.entry(self.capacity).or_default().blocks.push(Shelved(self.start));
     }
 }
 
@@ -63,7 +73,7 @@ pub fn bytes_from_system() -> usize {
 /// Gives all memory that nobody uses back to the system, for instance after a change of model or batch size.
 pub fn trim() {
     for (capacity, shelf) in shelves().lock().expect("pool lock").drain() {
-        for Shelved(start) in shelf {
+        for Shelved(start) in shelf.blocks {
             // SAFETY: every shelved block came from `from_system(capacity)` and has no owner.
             unsafe { dealloc(start.as_ptr(), layout(capacity)) };
             FROM_SYSTEM.fetch_sub(capacity, Ordering::Relaxed);
@@ -71,12 +81,20 @@ pub fn trim() {
     }
 }
 
+/// Free blocks of one size class.
+#[derive(Default)]
+struct Shelf {
+    blocks: Vec<Shelved>,
+    /// Blocks that were taken from the system before they were needed.
+    spares: usize,
+}
+
 struct Shelved(NonNull<u8>);
 // SAFETY: a shelved block has no owner; the lock around the shelves hands it to one thread.
 unsafe impl Send for Shelved {}
 
-fn shelves() -> &'static Mutex<HashMap<usize, Vec<Shelved>>> {
-    static SHELVES: OnceLock<Mutex<HashMap<usize, Vec<Shelved>>>> = OnceLock::new();
+fn shelves() -> &'static Mutex<HashMap<usize, Shelf>> {
+    static SHELVES: OnceLock<Mutex<HashMap<usize, Shelf>>> = OnceLock::new();
     SHELVES.get_or_init(Mutex::default)
 }
 

@@ -5,6 +5,8 @@
 #[macro_use]
 pub(crate) mod simd;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
 pub(crate) mod convert;
 pub mod gemm;
 pub mod isa;

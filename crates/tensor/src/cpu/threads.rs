@@ -51,6 +51,11 @@ pub fn thread_count() -> usize {
     }
 }
 
+/// True inside a task of [`parallel`].
+pub(crate) fn is_inside_task() -> bool {
+    INSIDE_TASK.get()
+}
+
 /// Uses `count` threads from now on. Results do not depend on it.
 pub fn set_thread_count(count: usize) {
     THREADS.store(count.clamp(1, MOST_THREADS), Ordering::Relaxed);

@@ -68,7 +68,13 @@ pub(crate) struct Destination<'a> {
     pub(super) place: Place,
     pub(super) columns: usize,
     pub(super) finish: Finish<'a>,
+    /// True when the output is larger than any cache that could keep it and its rows are whole cache lines: then it
+    /// is written past the caches, which spares reading it first.
+    pub(super) is_streamed: bool,
 }
+
+/// Outputs from this size on are streamed.
+const STREAMED_BYTES: usize = 16 << 20;
 
 pub(super) enum Place {
     F32(SharedMut<f32>),
@@ -78,12 +84,24 @@ pub(super) enum Place {
 
 impl<'a> Destination<'a> {
     pub(crate) fn new(output: Output<'_>, columns: usize, finish: Finish<'a>) -> Destination<'a> {
+        let bytes = match &output {
+            Output::F32(values) | Output::AddF32(values) => values.len() * 4,
+            Output::Bf16(values) => values.len() * 2,
+        };
         let place = match output {
             Output::F32(values) => Place::F32(SharedMut::new(values)),
             Output::AddF32(values) => Place::AddF32(SharedMut::new(values)),
             Output::Bf16(values) => Place::Bf16(SharedMut::new(values)),
         };
-        Destination { place, columns, finish }
+        let line = |address: usize, bytes: usize, row: usize| {
+            bytes >= STREAMED_BYTES && address.is_multiple_of(64) && row.is_multiple_of(64)
+        };
+        let is_streamed = match &place {
+            Place::Bf16(values) => line(values.address(0).addr(), bytes, columns * 2),
+            Place::F32(values) => line(values.address(0).addr(), bytes, columns * 4),
+            Place::AddF32(_) => false,
+        };
+        Destination { place, columns, finish, is_streamed }
     }
 
     /// Stores a block of sums (`rows` rows of up to [`PANEL`] columns, at a stride of [`PANEL`]) whose upper left

@@ -20,9 +20,9 @@ pub(crate) mod tiles;
 pub use finish::{Activation, Finish, Output};
 pub use matrix::{Elements, Matrix};
 pub use packed::Packed;
-pub(crate) use packed::PackedRows;
+pub(crate) use packed::Piece;
 pub use peak::measured_peak;
-pub(crate) use product::ROW_BLOCK;
+pub(crate) use product::{ROW_BLOCK, multiply_pieces};
 pub use product::{multiply, multiply_transposed};
 
 /// Columns of one packed strip of `B`, in every layout.

@@ -66,6 +66,22 @@ impl Packed {
     }
 }
 
+/// A part of a sum over tokens: some rows of two matrices, whose product `leftᵀ · right` is one addend of a weight's
+/// gradient. The loss packs its pieces where their rows are still in a near cache, and sums when all are there.
+pub(crate) struct Piece {
+    pub(crate) left: PackedRows,
+    pub(crate) right: Packed,
+}
+
+impl Piece {
+    /// Packs row-major matrices of as many rows for a product in `dtype`.
+    pub(crate) fn new(left: Matrix<'_>, right: Matrix<'_>, dtype: DType) -> Piece {
+        let (rows, other) = (left.rows, right.rows);
+        assert_eq!(rows, other, "weight gradient: {rows}×{} and {other}×{}", left.columns, right.columns);
+        Piece { left: PackedRows::transpose_of(left, dtype), right: Packed::new(right, dtype) }
+    }
+}
+
 /// The left-hand matrix of a product (`m × k`), packed because it is transposed in memory.
 pub(crate) struct PackedRows {
     pub(crate) m: usize,

@@ -3,13 +3,17 @@
 //! A block of `height × 32` sums stays in registers while `k` runs from first to last: one chain of additions for
 //! each sum. The right side is packed `[strip][k][32]`, the left side is read where it lies.
 
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
 use std::ops::Range;
 
 use half::bf16;
 
 use crate::cpu::convert::widen;
 use crate::cpu::gemm::finish::Destination;
-use crate::cpu::gemm::{Elements, Finish, Matrix, Output, PANEL, Packed, PackedRows};
+use crate::cpu::gemm::product::blocks;
+use crate::cpu::gemm::{Elements, Finish, Matrix, Output, PANEL, Packed, Piece};
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::{from_bf16_bits, round_to_bf16};
 use crate::cpu::threads::{SharedMut, parallel};
@@ -36,6 +40,14 @@ struct Left<'a> {
     k_stride: usize,
 }
 
+/// Both sides of one part of the sums.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    left: Left<'a>,
+    right: &'a [f32],
+    k: usize,
+}
+
 /// One task of [`super::multiply`].
 pub(crate) fn multiply(
     lhs: Matrix<'_>,
@@ -52,22 +64,66 @@ pub(crate) fn multiply(
         (None, Elements::Bf16(_)) => unreachable!("bf16 rows are always widened"),
     };
     let row_stride = if rounded.is_some() { k } else { lhs.row_stride };
-    let left = Left { values, block_stride: strip_height() * row_stride, row_stride, k_stride: 1 };
-    walk(left, rhs, rows, strips, out);
+    let height = strip_height();
+    let in_place = Left { values, block_stride: height * row_stride, row_stride, k_stride: 1 };
+    // Rows that meet many strips are worth putting in the order of reading; a few are read where they lie.
+    let packed =
+        (strips.len() >= WORTH_PACKING && rows.len() >= height).then(|| interleave(in_place, rows.len(), k));
+    let left = packed.as_ref().map_or(in_place, |packed| Left {
+        values: packed.f32(),
+        block_stride: height * k,
+        row_stride: 1,
+        k_stride: height,
+    });
+    walk(&[Part { left, right: rhs.data.f32(), k }], rows, strips, out);
 }
 
-/// One task of [`super::product::multiply_packed`].
-pub(crate) fn multiply_packed(
-    lhs: &PackedRows,
-    rhs: &Packed,
+/// Strips of the right side from which on [`interleave`] pays.
+const WORTH_PACKING: usize = 4;
+
+/// The rows of a task as `[block of rows][k][height]`: one cache line for each `k` instead of one for each row.
+fn interleave(left: Left<'_>, rows: usize, k: usize) -> Array {
+    let height = strip_height();
+    let mut packed = Array::scratch(DType::F32, rows.div_ceil(height), k * height);
+    for (block, out) in packed.f32_mut().chunks_exact_mut((k * height).max(1)).enumerate() {
+        let first = block * height;
+        if first + height > rows {
+            out.fill(0.0);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if height == TALLEST && first + height <= rows {
+            // SAFETY: blocks of this height exist only where AVX-512 does.
+            unsafe { x86::interleave14(&left.values[first * left.row_stride..], left.row_stride, k, out) };
+            continue;
+        }
+        for r in 0..height.min(rows - first) {
+            let row = &left.values[(first + r) * left.row_stride..][..k];
+            for (out, &value) in out[r..].iter_mut().step_by(height).zip(row) {
+                *out = value;
+            }
+        }
+    }
+    packed
+}
+
+/// One task of [`super::multiply_pieces`].
+pub(crate) fn multiply_pieces(
+    pieces: &[&Piece],
     rows: Range<usize>,
     strips: Range<usize>,
     out: &Destination<'_>,
 ) {
     let height = strip_height();
-    let block_stride = lhs.k * height;
-    let values = &lhs.data.f32()[rows.start / height * block_stride..];
-    walk(Left { values, block_stride, row_stride: 1, k_stride: height }, rhs, rows, strips, out);
+    let parts: Vec<Part<'_>> = pieces
+        .iter()
+        .map(|piece| {
+            let block_stride = piece.left.k * height;
+            let values = &piece.left.data.f32()[rows.start / height * block_stride..];
+            let left = Left { values, block_stride, row_stride: 1, k_stride: height };
+            Part { left, right: piece.right.data.f32(), k: piece.right.k }
+        })
+        .collect();
+    walk(&parts, rows, strips, out);
 }
 
 /// Rows that cannot be read where they lie: bf16 to be widened, or f32 to be rounded for a bf16 product.
@@ -94,40 +150,40 @@ kernel! {
     }
 }
 
-fn walk(left: Left<'_>, rhs: &Packed, rows: Range<usize>, strips: Range<usize>, out: &Destination<'_>) {
+fn walk(parts: &[Part<'_>], rows: Range<usize>, strips: Range<usize>, out: &Destination<'_>) {
     match isa::current() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: this machine has AVX-512.
-        Isa::Amx | Isa::Avx512 => unsafe { x86::walk_avx512(left, rhs, rows, strips, out) },
+        Isa::Amx | Isa::Avx512 => unsafe { x86::walk_avx512(parts, rows, strips, out) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: this machine has AVX2 and FMA.
-        Isa::Avx2 => unsafe { x86::walk_avx2(left, rhs, rows, strips, out) },
-        _ => walk_with(left, rhs, rows, strips, out, portable),
+        Isa::Avx2 => unsafe { x86::walk_avx2(parts, rows, strips, out) },
+        _ => walk_with(parts, rows, strips, out, portable),
     }
 }
 
-/// Calls `block(a, b, rows, sums)` for every block of the task and stores what it summed.
+/// Calls `block(a, b, rows, sums)`, which adds to `sums`, for every part of every block of the task, and stores what
+/// was summed.
 #[inline(always)]
 fn walk_with(
-    left: Left<'_>,
-    rhs: &Packed,
+    parts: &[Part<'_>],
     rows: Range<usize>,
     strips: Range<usize>,
     out: &Destination<'_>,
     block: impl Fn(Left<'_>, &[f32], usize, &mut [f32; TALLEST * PANEL]),
 ) {
     let height = strip_height();
-    let strip_len = rhs.k * PANEL;
-    let mut sums = [0.0_f32; TALLEST * PANEL];
-    for strip in strips {
-        let b = &rhs.data.f32()[strip * strip_len..(strip + 1) * strip_len];
-        for (i, row) in rows.clone().step_by(height).enumerate() {
-            let count = height.min(rows.end - row);
-            let a = Left { values: &left.values[(i * left.block_stride).min(left.values.len())..], ..left };
-            block(a, b, count, &mut sums);
-            // SAFETY: tasks are disjoint rectangles of the output.
-            unsafe { out.store(&sums, count, row, strip * PANEL) };
+    let k: usize = parts.iter().map(|part| part.k).sum();
+    for (row, strip) in blocks(rows.clone(), strips, height, k * PANEL * 4) {
+        let (i, count) = ((row - rows.start) / height, height.min(rows.end - row));
+        let mut sums = [0.0_f32; TALLEST * PANEL];
+        for Part { left, right, k } in parts {
+            let b = &right[strip * k * PANEL..(strip + 1) * k * PANEL];
+            let start = (i * left.block_stride).min(left.values.len());
+            block(Left { values: &left.values[start..], ..*left }, b, count, &mut sums);
         }
+        // SAFETY: tasks are disjoint rectangles of the output.
+        unsafe { out.store(&sums, count, row, strip * PANEL) };
     }
 }
 
@@ -143,7 +199,7 @@ pub(crate) fn peak_work(rounds: usize) -> f64 {
     let destination = Destination::new(Output::F32(&mut out), PANEL, Finish::NONE);
     let left = Left { values: &left, block_stride: height * K, row_stride: K, k_stride: 1 };
     for _ in 0..rounds {
-        walk(left, &rhs, 0..height, 0..1, &destination);
+        walk(&[Part { left, right: rhs.data.f32(), k: K }], 0..height, 0..1, &destination);
     }
     (rounds * 2 * height * K * PANEL) as f64
 }
@@ -153,6 +209,9 @@ fn portable(a: Left<'_>, b: &[f32], rows: usize, sums: &mut [f32; TALLEST * PANE
     const WIDE: usize = 8;
     for column in (0..PANEL).step_by(WIDE) {
         let mut block = [[0.0_f32; WIDE]; 4];
+        for (r, block) in block.iter_mut().enumerate() {
+            block.copy_from_slice(&sums[r * PANEL + column..r * PANEL + column + WIDE]);
+        }
         for (k, b) in b.chunks_exact(PANEL).enumerate() {
             let b: &[f32; WIDE] = b[column..column + WIDE].try_into().expect("eight columns");
             for (r, sums) in block.iter_mut().enumerate() {
@@ -233,127 +292,6 @@ fn copy<T: Copy>(
             let from = &values[column * matrix.column_stride..];
             for (r, row) in rows.clone().enumerate() {
                 out[r * width + c] = widen(from[row * matrix.row_stride]);
-            }
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-mod x86 {
-    use std::arch::x86_64::*;
-
-    use super::*;
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-    pub(super) fn walk_avx512(
-        left: Left<'_>,
-        rhs: &Packed,
-        rows: Range<usize>,
-        strips: Range<usize>,
-        out: &Destination<'_>,
-    ) {
-        walk_with(left, rhs, rows, strips, out, |a, b, rows, sums| {
-            in_bounds(a, b, rows);
-            match rows {
-                1 => block512::<1>(a, b, sums),
-                2 => block512::<2>(a, b, sums),
-                3 => block512::<3>(a, b, sums),
-                4 => block512::<4>(a, b, sums),
-                5 => block512::<5>(a, b, sums),
-                6 => block512::<6>(a, b, sums),
-                7 => block512::<7>(a, b, sums),
-                8 => block512::<8>(a, b, sums),
-                9 => block512::<9>(a, b, sums),
-                10 => block512::<10>(a, b, sums),
-                11 => block512::<11>(a, b, sums),
-                12 => block512::<12>(a, b, sums),
-                13 => block512::<13>(a, b, sums),
-                _ => block512::<14>(a, b, sums),
-            }
-        });
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn walk_avx2(
-        left: Left<'_>,
-        rhs: &Packed,
-        rows: Range<usize>,
-        strips: Range<usize>,
-        out: &Destination<'_>,
-    ) {
-        walk_with(left, rhs, rows, strips, out, |a, b, rows, sums| {
-            in_bounds(a, b, rows);
-            match rows {
-                1 => block256::<1>(a, b, sums),
-                2 => block256::<2>(a, b, sums),
-                3 => block256::<3>(a, b, sums),
-                _ => block256::<4>(a, b, sums),
-            }
-        });
-    }
-
-    /// What the blocks rely on when they read through pointers.
-    fn in_bounds(a: Left<'_>, b: &[f32], rows: usize) {
-        let k = b.len() / PANEL;
-        assert!(k == 0 || a.values.len() > (rows - 1) * a.row_stride + (k - 1) * a.k_stride);
-    }
-
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-    fn block512<const ROWS: usize>(a: Left<'_>, b: &[f32], sums: &mut [f32; TALLEST * PANEL]) {
-        let mut low = [_mm512_setzero_ps(); ROWS];
-        let mut high = [_mm512_setzero_ps(); ROWS];
-        let mut at = a.values.as_ptr();
-        for b in b.chunks_exact(PANEL) {
-            // SAFETY: `b` has 32 elements; `a` is in bounds by `in_bounds`.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T0>(b.as_ptr().wrapping_add(16 * PANEL).cast());
-                _mm_prefetch::<_MM_HINT_T0>(b.as_ptr().wrapping_add(16 * PANEL + 16).cast());
-                let b_low = _mm512_loadu_ps(b.as_ptr());
-                let b_high = _mm512_loadu_ps(b.as_ptr().add(16));
-                for r in 0..ROWS {
-                    let a = _mm512_set1_ps(*at.add(r * a.row_stride));
-                    low[r] = _mm512_fmadd_ps(a, b_low, low[r]);
-                    high[r] = _mm512_fmadd_ps(a, b_high, high[r]);
-                }
-            }
-            at = at.wrapping_add(a.k_stride);
-        }
-        for r in 0..ROWS {
-            let out = &mut sums[r * PANEL..(r + 1) * PANEL];
-            // SAFETY: 32 elements.
-            unsafe {
-                _mm512_storeu_ps(out.as_mut_ptr(), low[r]);
-                _mm512_storeu_ps(out.as_mut_ptr().add(16), high[r]);
-            }
-        }
-    }
-
-    #[target_feature(enable = "avx2,fma")]
-    fn block256<const ROWS: usize>(a: Left<'_>, b: &[f32], sums: &mut [f32; TALLEST * PANEL]) {
-        for column in [0, PANEL / 2] {
-            let mut low = [_mm256_setzero_ps(); ROWS];
-            let mut high = [_mm256_setzero_ps(); ROWS];
-            let mut at = a.values.as_ptr();
-            for b in b.chunks_exact(PANEL) {
-                // SAFETY: `b` has 32 elements of which 16 from `column` are read; `a` as in `in_bounds`.
-                unsafe {
-                    let b_low = _mm256_loadu_ps(b.as_ptr().add(column));
-                    let b_high = _mm256_loadu_ps(b.as_ptr().add(column + 8));
-                    for r in 0..ROWS {
-                        let a = _mm256_set1_ps(*at.add(r * a.row_stride));
-                        low[r] = _mm256_fmadd_ps(a, b_low, low[r]);
-                        high[r] = _mm256_fmadd_ps(a, b_high, high[r]);
-                    }
-                }
-                at = at.wrapping_add(a.k_stride);
-            }
-            for r in 0..ROWS {
-                let out = &mut sums[r * PANEL + column..r * PANEL + column + 16];
-                // SAFETY: 16 elements.
-                unsafe {
-                    _mm256_storeu_ps(out.as_mut_ptr(), low[r]);
-                    _mm256_storeu_ps(out.as_mut_ptr().add(8), high[r]);
-                }
             }
         }
     }

@@ -1,9 +1,11 @@
 //! The two products: shapes checked, work cut into tasks, each task handed to its kernel.
 
+use std::ops::Range;
+
 use crate::DType;
 use crate::cpu::gemm::finish::Destination;
 use crate::cpu::gemm::packed::Layout;
-use crate::cpu::gemm::{Finish, Matrix, Output, PANEL, Packed, PackedRows, panels};
+use crate::cpu::gemm::{Finish, Matrix, Output, PANEL, Packed, Piece, panels};
 use crate::cpu::threads::{parallel, thread_count};
 
 /// `out = finish(lhs · rhs)`, for a row-major `lhs` of `m × k`.
@@ -33,31 +35,32 @@ pub fn multiply(lhs: Matrix<'_>, rhs: &Packed, out: Output<'_>, finish: Finish<'
 
 /// `out = lhsᵀ · rhs` for row-major `lhs` (`t × m`) and `rhs` (`t × n`): the gradient of a weight.
 pub fn multiply_transposed(lhs: Matrix<'_>, rhs: Matrix<'_>, dtype: DType, out: Output<'_>) {
-    assert_eq!(
-        lhs.rows, rhs.rows,
-        "multiply_transposed: {}×{} and {}×{}",
-        lhs.rows, lhs.columns, rhs.rows, rhs.columns
-    );
-    multiply_packed(&PackedRows::transpose_of(lhs, dtype), &Packed::new(rhs, dtype), out);
+    multiply_pieces(&[&Piece::new(lhs, rhs, dtype)], out);
 }
 
-/// `out = lhs · rhs` with both sides packed.
-pub(crate) fn multiply_packed(lhs: &PackedRows, rhs: &Packed, out: Output<'_>) {
-    let (m, n) = (lhs.m, rhs.n);
-    assert_eq!(lhs.k, rhs.k, "multiply: {m}×{} by {}×{n}", lhs.k, rhs.k);
+/// `out = Σ leftᵀ · right` over the pieces, in their order.
+pub(crate) fn multiply_pieces(pieces: &[&Piece], out: Output<'_>) {
+    let Some(first) = pieces.first() else { return };
+    let (m, n, layout) = (first.left.m, first.right.n, first.right.layout);
+    for piece in pieces {
+        assert!(piece.left.m == m && piece.right.n == n, "multiply: pieces of different shapes");
+        assert!(
+            piece.left.layout == layout && piece.right.layout == layout,
+            "multiply: pieces of different layouts"
+        );
+    }
     assert_eq!(out.len(), m * n, "multiply: {m}×{n} does not fill {} elements", out.len());
-    assert_eq!(lhs.layout, rhs.layout, "multiply: operands packed for different instruction sets");
     let out = Destination::new(out, n, Finish::NONE);
     let grid = Grid::new(m, n);
-    match rhs.layout {
+    match layout {
         Layout::Panels => parallel(grid.tasks(), |task| {
             let (rows, strips) = grid.part(task);
-            panels::multiply_packed(lhs, rhs, rows, strips, &out);
+            panels::multiply_pieces(pieces, rows, strips, &out);
         }),
         #[cfg(target_arch = "x86_64")]
         Layout::Tiles => parallel(grid.tasks(), |task| {
             let (rows, strips) = grid.part(task);
-            super::tiles::multiply_packed(lhs, rhs, rows, strips, &out);
+            super::tiles::multiply_pieces(pieces, rows, strips, &out);
         }),
     }
 }
@@ -87,11 +90,28 @@ impl Grid {
         self.rows.div_ceil(self.row_block) * self.strips.div_ceil(self.strip_block)
     }
 
-    fn part(&self, task: usize) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+    fn part(&self, task: usize) -> (Range<usize>, Range<usize>) {
         let across = self.strips.div_ceil(self.strip_block);
         let (down, across) = (task / across, task % across);
         let rows = down * self.row_block..((down + 1) * self.row_block).min(self.rows);
         let strips = across * self.strip_block..((across + 1) * self.strip_block).min(self.strips);
         (rows, strips)
     }
+}
+
+/// The blocks of a task as (first row, strip), in an order that reuses both sides: as many strips as fit a part of the
+/// second cache, and for those the rows from top to bottom, so that neighbouring strips write neighbouring memory one
+/// after the other.
+pub(super) fn blocks(
+    rows: Range<usize>,
+    strips: Range<usize>,
+    height: usize,
+    strip_bytes: usize,
+) -> impl Iterator<Item = (usize, usize)> {
+    const GROUP_BYTES: usize = 512 << 10;
+    let group = (GROUP_BYTES / strip_bytes.max(1)).clamp(1, 16);
+    strips.clone().step_by(group).flat_map(move |first| {
+        let group = first..(first + group).min(strips.end);
+        rows.clone().step_by(height).flat_map(move |row| group.clone().map(move |strip| (row, strip)))
+    })
 }

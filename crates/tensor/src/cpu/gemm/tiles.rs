@@ -7,6 +7,7 @@
 
 mod finish;
 mod pack;
+pub(crate) mod small;
 
 use std::arch::asm;
 use std::cell::Cell;
@@ -16,11 +17,12 @@ use std::sync::OnceLock;
 use half::bf16;
 
 use crate::cpu::gemm::finish::Destination;
-use crate::cpu::gemm::{Elements, Matrix, PANEL, Packed, PackedRows};
+use crate::cpu::gemm::product::blocks;
+use crate::cpu::gemm::{Elements, Matrix, PANEL, Packed, Piece};
 use crate::cpu::math::to_bf16_bits;
 use crate::{Array, DType};
 
-pub(crate) use pack::{pack_columns, pack_rows};
+pub(crate) use pack::{pack_columns, pack_rows, transpose};
 
 /// `k` values of one tile instruction.
 pub(crate) const DEPTH: usize = 32;
@@ -133,25 +135,41 @@ pub(crate) fn multiply(
             left_rows(&in_place.expect("rows in place")[row * lhs.row_stride..], lhs.row_stride)
         }
     };
+    let steps = steps(rhs.k);
+    let segment = |_, row, strip| Segment { left: left_of(row), right: strip_of(rhs, strip), steps };
     // SAFETY: this layout exists only where AVX-512 does.
-    unsafe { walk(left_of, rhs, rows, strips, out) };
+    unsafe { walk(segment, 1, steps, rows, strips, out) };
 }
 
-/// One task of [`super::product::multiply_packed`].
-pub(crate) fn multiply_packed(
-    lhs: &PackedRows,
-    rhs: &Packed,
+/// One task of [`super::multiply_pieces`].
+pub(crate) fn multiply_pieces(
+    pieces: &[&Piece],
     rows: Range<usize>,
     strips: Range<usize>,
     out: &Destination<'_>,
 ) {
-    let strip_len = steps(lhs.k) * STEP;
-    let left_of = |row: usize| {
-        let strip = &lhs.data.bf16()[row / BLOCK * strip_len..][..strip_len];
-        Left { start: strip.as_ptr().cast(), row: 64, lower: TILE * 2, step: STEP * 2 }
+    let segment = |i: usize, row: usize, strip: usize| {
+        let Piece { left, right } = pieces[i];
+        let steps = steps(left.k);
+        let rows = &left.data.bf16()[row / BLOCK * steps * STEP..][..steps * STEP];
+        let left = Left { start: rows.as_ptr().cast(), row: 64, lower: TILE * 2, step: STEP * 2 };
+        Segment { left, right: strip_of(right, strip), steps }
     };
+    let steps = pieces.iter().map(|piece| steps(piece.left.k)).sum();
     // SAFETY: this layout exists only where AVX-512 does.
-    unsafe { walk(left_of, rhs, rows, strips, out) };
+    unsafe { walk(segment, pieces.len(), steps, rows, strips, out) };
+}
+
+/// Both sides of one part of a block's sums.
+struct Segment {
+    left: Left,
+    right: *const bf16,
+    steps: usize,
+}
+
+fn strip_of(rhs: &Packed, strip: usize) -> *const bf16 {
+    let strip_len = steps(rhs.k) * STEP;
+    rhs.data.bf16()[strip * strip_len..][..strip_len].as_ptr()
 }
 
 fn left_rows(values: &[bf16], stride: usize) -> Left {
@@ -179,39 +197,41 @@ fn copy_padded(lhs: Matrix<'_>, rows: Range<usize>, depth: usize) -> Array {
 /// before it, a few rows after each step: stores and rounding cost no time of their own.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
 fn walk(
-    left_of: impl Fn(usize) -> Left,
-    rhs: &Packed,
+    segment: impl Fn(usize, usize, usize) -> Segment,
+    segments: usize,
+    steps: usize,
     rows: Range<usize>,
     strips: Range<usize>,
     out: &Destination<'_>,
 ) {
     configure_thread();
-    let steps = steps(rhs.k);
     // Rows finished after each step.
     let share = BLOCK.div_ceil(steps.max(1));
     let mut sums = [Sums([0.0; BLOCK * BLOCK]), Sums([0.0; BLOCK * BLOCK])];
     let [mut done, mut current] = sums.each_mut();
     let mut waiting: Option<Waiting> = None;
-    for (row, strip) in blocks(rows.clone(), strips, steps) {
+    for (row, strip) in blocks(rows.clone(), strips, BLOCK, steps * STEP * 2) {
         let block = Waiting { row, column: strip * PANEL, rows: BLOCK.min(rows.end - row), finished: 0 };
-        let right = &rhs.data.bf16()[strip * steps * STEP..(strip + 1) * steps * STEP];
-        let mut right = right.as_ptr();
-        let mut left = left_of(row);
+        let mut fetched = 0;
         // SAFETY: both sides hold `steps` whole steps; the left one at least 16 rows, 32 if more are wanted. Tasks
         // are disjoint rectangles of the output.
         unsafe {
             clear();
-            for i in 0..steps {
-                if block.rows > 16 {
-                    step(left, right);
-                } else {
-                    half_step(left, right);
-                }
-                left.start = left.start.wrapping_add(left.step);
-                right = right.wrapping_add(STEP);
-                finish::fetch(out, &block, i * share..(i + 1) * share);
-                if let Some(block) = &mut waiting {
-                    finish::store(out, &done.0, block, share);
+            for i in 0..segments {
+                let Segment { mut left, mut right, steps } = segment(i, row, strip);
+                for _ in 0..steps {
+                    if block.rows > 16 {
+                        step(left, right);
+                    } else {
+                        half_step(left, right);
+                    }
+                    left.start = left.start.wrapping_add(left.step);
+                    right = right.wrapping_add(STEP);
+                    finish::fetch(out, &block, fetched..fetched + share);
+                    fetched += share;
+                    if let Some(block) = &mut waiting {
+                        finish::store(out, &done.0, block, share);
+                    }
                 }
             }
             if let Some(block) = &mut waiting {
@@ -226,17 +246,10 @@ fn walk(
         // SAFETY: as above.
         unsafe { finish::store(out, &done.0, block, BLOCK) };
     }
-}
-
-/// The blocks of a task, in an order that reuses both sides: as many strips as fit a part of the second cache, and
-/// for those the rows from top to bottom, so that neighbouring strips write neighbouring memory one after the other.
-fn blocks(rows: Range<usize>, strips: Range<usize>, steps: usize) -> impl Iterator<Item = (usize, usize)> {
-    const GROUP_BYTES: usize = 512 << 10;
-    let group = (GROUP_BYTES / (steps.max(1) * STEP * 2)).clamp(1, 16);
-    strips.clone().step_by(group).flat_map(move |first| {
-        let group = first..(first + group).min(strips.end);
-        rows.clone().step_by(BLOCK).flat_map(move |row| group.clone().map(move |strip| (row, strip)))
-    })
+    if out.is_streamed {
+        // What was written past the caches is in order for other threads only behind a fence.
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 /// A block of sums, on its way out of the tiles.
@@ -265,23 +278,23 @@ unsafe fn clear() {
 
 /// Sums (32 × 32) += left (32 × 32) · right (32 × 32).
 ///
-/// `tilezero` before a load breaks its dependence on the register's old value: a third faster when a neighbour
-/// keeps the core's other half busy.
+/// `tilezero` before a load breaks its dependence on the register's old value, and all four registers are freed
+/// before the first load: together a third to a half faster when a neighbour keeps the core's other half busy.
 #[inline(always)]
 unsafe fn step(left: Left, right: *const bf16) {
     // SAFETY: the caller vouches for 32 rows of `left` and one step of `right`; tiles are configured.
     unsafe {
         asm!(
             "tilezero tmm4",
-            "tileloadd tmm4, [{upper} + {row}]",
-            "tilezero tmm6",
-            "tileloadd tmm6, [{right} + {line}]",
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tilezero tmm7",
-            "tileloadd tmm7, [{right} + {line} + 1024]",
-            "tdpbf16ps tmm1, tmm4, tmm7",
             "tilezero tmm5",
+            "tilezero tmm6",
+            "tilezero tmm7",
+            "tileloadd tmm4, [{upper} + {row}]",
+            "tileloadd tmm6, [{right} + {line}]",
+            "tileloadd tmm7, [{right} + {line} + 1024]",
             "tileloadd tmm5, [{lower} + {row}]",
+            "tdpbf16ps tmm0, tmm4, tmm6",
+            "tdpbf16ps tmm1, tmm4, tmm7",
             "tdpbf16ps tmm2, tmm5, tmm6",
             "tdpbf16ps tmm3, tmm5, tmm7",
             upper = in(reg) left.start,

@@ -4,6 +4,8 @@ use super::layout::{BLOCK, Block, Pair, Problem};
 use super::products::{Left, Right, STRIP, Start, Sums, multiply, transpose};
 use super::rows::{Columns, Copied, Output, Scratch};
 use super::softmax::{Peak, Seen, softmax_backward};
+#[cfg(target_arch = "x86_64")]
+use super::tiles;
 use crate::Array;
 use crate::cpu::simd::LANES;
 
@@ -12,6 +14,11 @@ pub(super) type Target<'a> = (&'a Output, usize);
 
 /// Writes the gradients of queries, keys and values where they are wanted.
 pub(super) fn backward(problem: &Problem, peaks: &Array, gradient: &Array, targets: [Option<Target<'_>>; 3]) {
+    let inputs = Inputs { problem, peaks: peaks.f32().as_chunks().0, gradient, targets };
+    #[cfg(target_arch = "x86_64")]
+    if tiles::fit(&[problem.columns(0).array.dtype(), gradient.dtype()]) {
+        return tiles::backward::backward(&inputs);
+    }
     let longest = problem.key_sequences.longest().next_multiple_of(STRIP);
     let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
     let scores = BLOCK * problem.score_stride();
@@ -30,7 +37,6 @@ pub(super) fn backward(problem: &Problem, peaks: &Array, gradient: &Array, targe
         problem.bias_len(),
         problem.score_stride(),
     ];
-    let inputs = Inputs { problem, peaks: peaks.f32().as_chunks().0, gradient, targets };
     problem.parallel(5, |pairs| {
         let mut scratch = Scratch::new(&lengths);
         let [
@@ -70,11 +76,11 @@ pub(super) fn backward(problem: &Problem, peaks: &Array, gradient: &Array, targe
 }
 
 /// What all tasks read.
-struct Inputs<'a> {
-    problem: &'a Problem,
-    peaks: &'a [Peak],
-    gradient: &'a Array,
-    targets: [Option<Target<'a>>; 3],
+pub(super) struct Inputs<'a> {
+    pub(super) problem: &'a Problem,
+    pub(super) peaks: &'a [Peak],
+    pub(super) gradient: &'a Array,
+    pub(super) targets: [Option<Target<'a>>; 3],
 }
 
 /// One task's scratch memory: f32 copies of one head with their gradients, and one block of queries with theirs.

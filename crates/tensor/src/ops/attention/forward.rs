@@ -5,6 +5,8 @@ use super::layout::{BLOCK, Block, Pair, Problem};
 use super::products::{Left, Right, STRIP, Start, Sums, multiply, transpose};
 use super::rows::{Copied, Output, Scratch};
 use super::softmax::{Peak, Seen, drop_weights, softmax};
+#[cfg(target_arch = "x86_64")]
+use super::tiles;
 use crate::cpu::simd::LANES;
 use crate::cpu::threads::SharedMut;
 use crate::{Array, DType};
@@ -19,10 +21,10 @@ pub(super) struct Forward {
 }
 
 /// What all tasks write, each its own part.
-struct Outputs {
-    context: Output,
-    peaks: SharedMut<Peak>,
-    weights: Option<SharedMut<Vec<f32>>>,
+pub(super) struct Outputs {
+    pub(super) context: Output,
+    pub(super) peaks: SharedMut<Peak>,
+    pub(super) weights: Option<SharedMut<Vec<f32>>>,
 }
 
 pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
@@ -41,6 +43,11 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
         weights: kept.as_mut().map(|kept| SharedMut::new(kept)),
     };
 
+    #[cfg(target_arch = "x86_64")]
+    if tiles::fit(&[problem.columns(0).array.dtype()]) {
+        tiles::forward::forward(problem, &outputs);
+        return Forward { context, peaks, weights: kept };
+    }
     let longest = key_sequences.longest().next_multiple_of(STRIP);
     let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
     let lengths = [

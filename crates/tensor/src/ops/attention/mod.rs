@@ -17,7 +17,8 @@
 //! dQ = scale · dS K       dK = scale · dSᵀ Q
 //! ```
 //!
-//! Scores and weights exist for 32 queries of one head at a time and in f32, whatever the tensors are. Kept for
+//! Scores and weights exist for 32 queries of one head at a time and in f32, whatever the tensors are (on AMX the
+//! factors of the next product, `W` and `dS`, are rounded to bf16: see `tiles`). Kept for
 //! backward are the inputs and, for every row and head, the largest score and the sum of exponentials; the weights
 //! are computed again. Every sum has one order that depends on its sequence alone, so results have the same bits
 //! in any batch and for any number of threads. Windows bound the keys that a block touches: `O(r·n·d)`.
@@ -38,6 +39,8 @@ mod mask;
 mod products;
 mod rows;
 mod softmax;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 
 use layout::Problem;
 pub use mask::{BoolMask, Mask, MaskError};
@@ -585,15 +588,17 @@ mod tests {
     #[test]
     fn a_query_with_cached_keys_gets_the_bits_of_the_full_sequence() {
         let case = Case::new(&[45], 2, 9, 9).causal().within(17);
-        let [q, k, v, _] = case.numbers(DType::F32).map(Tensor::new);
-        let n = Ragged::from_lengths([45]);
-        let attend = |q: &Tensor, queries: &Ragged| {
-            let [q, k, v] = [q, &k, &v].map(|tensor| Part::whole(tensor.clone()));
-            paused(|| attention(q, k, v, queries, &n, &case.options()).context.to_vec())
-        };
-        let last = Tensor::new(rows(q.array(), 44..45));
-        let agree = || attend(&q, &n)[44 * 18..] == attend(&last, &Ragged::from_lengths([1]));
-        assert!(undisturbed(agree), "incremental decoding differs");
+        for dtype in [DType::F32, DType::Bf16] {
+            let [q, k, v, _] = case.numbers(dtype).map(Tensor::new);
+            let n = Ragged::from_lengths([45]);
+            let attend = |q: &Tensor, queries: &Ragged| {
+                let [q, k, v] = [q, &k, &v].map(|tensor| Part::whole(tensor.clone()));
+                paused(|| attention(q, k, v, queries, &n, &case.options()).context.to_vec())
+            };
+            let last = Tensor::new(rows(q.array(), 44..45));
+            let agree = || attend(&q, &n)[44 * 18..] == attend(&last, &Ragged::from_lengths([1]));
+            assert!(undisturbed(agree), "incremental decoding differs in {dtype}");
+        }
     }
 
     #[test]

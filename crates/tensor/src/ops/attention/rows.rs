@@ -112,6 +112,15 @@ impl Output {
         Output { width, elements }
     }
 
+    /// The bf16 elements and the row stride.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn halves(&self) -> (&SharedMut<bf16>, usize) {
+        match &self.elements {
+            Elements::Bf16(array) => (array, self.width),
+            Elements::F32(_) => panic!("attention: the output is f32, not bf16"),
+        }
+    }
+
     /// Writes `scale` times rows of scratch, `copy.stride` apart, to columns from `column` on.
     ///
     /// # Safety

@@ -2,8 +2,12 @@
 
 use half::bf16;
 
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
+use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::{exp, from_bf16_bits, to_bf16_bits};
-use crate::cpu::simd::{LANES, Lanes, fold, max};
+use crate::cpu::number::{NumbersMut, SharedNumbers};
+use crate::cpu::simd::{LANES, Lanes, fold};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, DType};
 
@@ -18,40 +22,32 @@ pub(super) struct Target {
 /// Rows of one task.
 const ROWS: usize = 8;
 
-/// Replaces each row of `logits` by the slope of the mean loss. Writes into the columns `start…` of `losses` the
-/// smoothed loss, the negative log-likelihood, and 1 where no class beats the label.
+/// Replaces each row of `logits` by the slope of the mean loss. Reports to `found(row, kind, value)` the smoothed loss
+/// (kind 0), the negative log-likelihood (1), and 1 where no class beats the label (2).
 pub(super) fn losses_and_slopes(
     logits: &mut Array,
     labels: &[u32],
     target: Target,
-    start: usize,
-    losses: &mut Array,
+    found: impl Fn(usize, usize, f32) + Sync,
 ) {
-    let (rows, classes, dtype) = (logits.rows(), logits.width(), logits.dtype());
-    let tokens = losses.width();
-    let losses = SharedMut::new(losses.f32_mut());
-    enum Logits {
-        F32(SharedMut<f32>),
-        Bf16(SharedMut<bf16>),
-    }
-    let logits = match dtype {
-        DType::F32 => Logits::F32(SharedMut::new(logits.f32_mut())),
-        DType::Bf16 => Logits::Bf16(SharedMut::new(logits.bf16_mut())),
-    };
+    let (rows, classes) = (logits.rows(), logits.width());
+    let logits = SharedNumbers::of(logits);
     parallel(rows.div_ceil(ROWS), |task| {
         let mut scratch = Array::scratch(DType::F32, 1, classes);
-        let first = task * ROWS;
-        for (row, &label) in labels.iter().enumerate().skip(first).take(ROWS) {
+        for (row, &label) in labels.iter().enumerate().skip(task * ROWS).take(ROWS) {
             let (range, label) = (row * classes..(row + 1) * classes, label as usize);
-            let results = match &logits {
-                // SAFETY: every row belongs to one task.
-                Logits::F32(z) => row_f32(unsafe { z.slice(range) }, label, target, scratch.f32_mut()),
-                // SAFETY: as above.
-                Logits::Bf16(z) => row_bf16(unsafe { z.slice(range) }, label, target, scratch.f32_mut()),
+            // SAFETY: every row belongs to one task.
+            let results = match unsafe { logits.slice(range) } {
+                NumbersMut::F32(z) => row_f32(z, label, target, scratch.f32_mut()),
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: this machine has AVX-512 with bf16.
+                NumbersMut::Bf16(z) if isa::current() == Isa::Amx => unsafe {
+                    avx512::row(z, label, target, scratch.f32_mut())
+                },
+                NumbersMut::Bf16(z) => row_bf16(z, label, target, scratch.f32_mut()),
             };
             for (kind, result) in results.into_iter().enumerate() {
-                // SAFETY: every token has its own places.
-                unsafe { losses.set(kind * tokens + start + row, result) };
+                found(row, kind, result);
             }
         }
     });
@@ -82,7 +78,7 @@ fn row<T: Copy>(
     let z_label = widen(z[label]);
     // Three passes over a row that stays in the first cache: the top score; the exponentials below it with their sum
     // and the sum of the scores; the slopes.
-    let top = max(z.len(), |j| widen(z[j]));
+    let top = highest(z, &widen);
     let mut sums: [Lanes; 2] = [[0.0; LANES]; 2];
     let whole = z.len() / LANES * LANES;
     for (z, e) in z[..whole].chunks_exact(LANES).zip(e[..whole].chunks_exact_mut(LANES)) {
@@ -100,23 +96,71 @@ fn row<T: Copy>(
         sums[1][lane] += *e;
     }
     let [z_sum, total] = sums.map(|lanes| fold(lanes, |a, b| a + b));
-    let log_total = total.ln();
-
-    // Relative to the top score, so that large logits lose no digits.
-    let z_label_below = z_label - top;
-    let negative_log_likelihood = log_total - z_label_below;
-    let others = if target.classes > 1 { target.smoothing / (target.classes - 1) as f32 } else { 0.0 };
-    let loss = log_total - (1.0 - target.smoothing) * z_label_below - others * (z_sum - z_label_below);
-
-    // dz = (p − q) / T
-    let per_token = 1.0 / target.tokens as f32;
-    let (p_scale, q_others) = (per_token / total, others * per_token);
+    let found = Found { z_label, top, z_sum, total };
+    let slope = found.slope(target);
     for (z, &e) in z.iter_mut().zip(e.iter()) {
-        *z = narrow(e * p_scale - q_others);
+        *z = narrow(e * slope.scale - slope.others);
     }
-    z[label] = narrow(e[label] * p_scale - (1.0 - target.smoothing) * per_token);
-    let correct = if z_label >= top { 1.0 } else { 0.0 };
-    [loss, negative_log_likelihood, correct]
+    z[label] = narrow(e[label] * slope.scale - slope.label);
+    found.losses(target)
+}
+
+/// What two passes over a row of scores have found.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    pub(super) z_label: f32,
+    pub(super) top: f32,
+    /// `Σ (z − top)`
+    pub(super) z_sum: f32,
+    /// `Σ e^{z − top}`
+    pub(super) total: f32,
+}
+
+/// `dz = (p − q) / T` as `e^{z − top} · scale − others`, or `− label` for the label.
+pub(super) struct Slope {
+    pub(super) scale: f32,
+    pub(super) others: f32,
+    pub(super) label: f32,
+}
+
+impl Found {
+    pub(super) fn slope(self, target: Target) -> Slope {
+        let per_token = 1.0 / target.tokens as f32;
+        Slope {
+            scale: per_token / self.total,
+            others: target.others() * per_token,
+            label: (1.0 - target.smoothing) * per_token,
+        }
+    }
+
+    /// The smoothed loss, the negative log-likelihood, and whether the label is on top. All relative to the top score,
+    /// so that large scores lose no digits.
+    pub(super) fn losses(self, target: Target) -> [f32; 3] {
+        let (log_total, label) = (self.total.ln(), self.z_label - self.top);
+        let loss = log_total - (1.0 - target.smoothing) * label - target.others() * (self.z_sum - label);
+        [loss, log_total - label, if self.z_label >= self.top { 1.0 } else { 0.0 }]
+    }
+}
+
+impl Target {
+    /// The mass of every class but the label.
+    fn others(self) -> f32 {
+        if self.classes > 1 { self.smoothing / (self.classes - 1) as f32 } else { 0.0 }
+    }
+}
+
+/// The largest score. So many running values that the compiler makes a vector loop of them: 16 are unrolled first and
+/// then stay scalar for bf16.
+#[inline(always)]
+fn highest<T: Copy>(z: &[T], widen: &impl Fn(T) -> f32) -> f32 {
+    let mut tops = [f32::NEG_INFINITY; 128];
+    for block in z.chunks(tops.len()) {
+        for (top, &z) in tops.iter_mut().zip(block) {
+            let z = widen(z);
+            *top = if z > *top { z } else { *top };
+        }
+    }
+    tops.into_iter().fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a })
 }
 
 /// `array *= factor`; nothing to do for the usual factor of 1.

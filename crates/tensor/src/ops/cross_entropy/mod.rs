@@ -12,12 +12,19 @@
 //! | `loss` | 1 × 1 |
 //!
 //! The tokens × V logits never exist at once: a few hundred rows are projected, turned into `dz` in place and
-//! pulled back to `dx` and `dW` while they are warm. So the gradient is computed in the forward pass (only when the
+//! pulled back to `dx` while they are warm, then packed as an addend of `dW`. So the gradient is computed in the forward pass (only when the
 //! tape records); backward scales it. Kept: `dx`, `dW`.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod cpu;
 
-use crate::cpu::gemm::{Finish, Matrix, Output, ROW_BLOCK, multiply, multiply_transposed};
+use std::ops::Range;
+use std::sync::Mutex;
+
+use crate::cpu::gemm::{Finish, Matrix, Output, Piece, ROW_BLOCK, multiply, multiply_pieces};
+use crate::cpu::number::{NumbersMut, SharedNumbers};
+use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
 use crate::tape;
 use crate::{Array, DType, Param, Tensor};
@@ -34,8 +41,8 @@ pub struct CrossEntropy {
     pub tokens: usize,
 }
 
-/// Logits that exist at a time: a share of the second-level caches and a small share of memory.
-const LOGIT_BYTES: usize = 16 << 20;
+/// Slopes that wait to be summed into `dW` at a time. More spares passes over `dW`, less spares memory.
+const SLOPE_BYTES: usize = 40 << 20;
 
 /// Cross entropy of `softmax(x Wᵀ)` against `labels`, one for each row of `x`; `W` is `[classes, d]`, `smoothing`
 /// of the mass is spread over the other classes.
@@ -60,22 +67,19 @@ pub fn cross_entropy(
     }
 
     let target = cpu::Target { smoothing, classes, tokens };
-    let mut pulled = tape::is_recording().then(|| Pulled::new(x, classes, compute));
-    // Whole tasks of the products where possible.
-    let rows = (LOGIT_BYTES / (classes * compute.bytes()) / ROW_BLOCK * ROW_BLOCK).max(ROW_BLOCK);
+    let mut pulled = tape::is_recording().then(|| Pulled::new(x, classes));
     let mut losses = Array::scratch(DType::F32, 3, tokens);
-    let mut logits = Array::scratch(compute, rows.min(tokens), classes);
+    // Whole chunks.
+    let rows = (SLOPE_BYTES / (classes * compute.bytes()) / ROW_BLOCK * ROW_BLOCK).max(ROW_BLOCK);
     for start in (0..tokens).step_by(rows) {
-        let range = start..(start + rows).min(tokens);
-        if range.len() < logits.rows() {
-            logits = Array::scratch(compute, range.len(), classes);
-        }
-        let x_rows = Matrix::of(x.array_as(compute)).rows(range.clone());
-        let packed = weight.packed(Orientation::Transposed, compute);
-        multiply(x_rows, &packed, Output::over(&mut logits), Finish::NONE);
-        cpu::losses_and_slopes(&mut logits, &labels[range.clone()], target, range.start, &mut losses);
+        let part = start..(start + rows).min(tokens);
+        let slopes =
+            score(x, weight, labels, part, compute, target, &mut losses, pulled.as_mut().map(|p| &mut p.dx));
         if let Some(pulled) = &mut pulled {
-            pulled.add(&logits, x_rows, weight, range.start, compute);
+            // dW = dzᵀ x
+            let dw = pulled.dw.f32_mut();
+            let out = if start == 0 { Output::F32(dw) } else { Output::AddF32(dw) };
+            multiply_pieces(&slopes.iter().collect::<Vec<_>>(), out);
         }
     }
 
@@ -106,26 +110,56 @@ struct Pulled {
 }
 
 impl Pulled {
-    fn new(x: &Tensor, classes: usize, compute: DType) -> Pulled {
-        debug_assert!(x.dtype() == DType::F32 || compute == DType::Bf16);
+    fn new(x: &Tensor, classes: usize) -> Pulled {
         Pulled {
             dx: Array::scratch(x.dtype(), x.rows(), x.width()),
             dw: Array::scratch(DType::F32, classes, x.width()),
         }
     }
+}
 
-    fn add(&mut self, dz: &Array, x: Matrix<'_>, weight: &Param, start: usize, compute: DType) {
-        let d = self.dx.width();
-        let part = start * d..(start + dz.rows()) * d;
-        // dx = dz W
-        let out = match self.dx.dtype() {
-            DType::F32 => Output::F32(&mut self.dx.f32_mut()[part]),
-            DType::Bf16 => Output::Bf16(&mut self.dx.bf16_mut()[part]),
-        };
-        multiply(Matrix::of(dz), &weight.packed(Orientation::AsIs, compute), out, Finish::NONE);
-        // dW = dzᵀ x
-        let dw = self.dw.f32_mut();
-        let out = if start == 0 { Output::F32(dw) } else { Output::AddF32(dw) };
-        multiply_transposed(Matrix::of(dz), x, compute, out);
-    }
+/// Scores the tokens `part`, a chunk of rows for each task: logits, losses and, if wanted, `dx`. Returns the chunks'
+/// addends of `dW`, packed while they are near (empty if `dx` is not wanted).
+#[allow(clippy::too_many_arguments, reason = "the whole state of the loss, once")]
+fn score(
+    x: &Tensor,
+    weight: &Param,
+    labels: &[u32],
+    part: Range<usize>,
+    compute: DType,
+    target: cpu::Target,
+    losses: &mut Array,
+    dx: Option<&mut Array>,
+) -> Vec<Piece> {
+    let x = Matrix::of(x.array_as(compute));
+    let forward = weight.packed(Orientation::Transposed, compute);
+    let backward = weight.packed(Orientation::AsIs, compute);
+    let (width, classes, tokens) = (backward.n(), forward.n(), losses.width());
+    let losses = SharedMut::new(losses.f32_mut());
+    let dx = dx.map(SharedNumbers::of);
+    let chunks = part.len().div_ceil(ROW_BLOCK);
+    let pieces: Vec<Mutex<Option<Piece>>> = (0..chunks).map(|_| Mutex::new(None)).collect();
+    parallel(chunks, |chunk| {
+        let start = part.start + chunk * ROW_BLOCK;
+        let rows = start..(start + ROW_BLOCK).min(part.end);
+        let x = x.rows(rows.clone());
+        let mut logits = Array::scratch(compute, rows.len(), classes);
+        multiply(x, &forward, Output::over(&mut logits), Finish::NONE);
+        cpu::losses_and_slopes(&mut logits, &labels[rows.clone()], target, |row, kind, loss| {
+            // SAFETY: every token has its own places.
+            unsafe { losses.set(kind * tokens + start + row, loss) };
+        });
+        if let Some(dx) = &dx {
+            // dx = dz W
+            // SAFETY: chunks have disjoint rows.
+            let out = match unsafe { dx.slice(rows.start * width..rows.end * width) } {
+                NumbersMut::F32(values) => Output::F32(values),
+                NumbersMut::Bf16(values) => Output::Bf16(values),
+            };
+            multiply(Matrix::of(&logits), &backward, out, Finish::NONE);
+            let piece = Piece::new(Matrix::of(&logits), x, compute);
+            *pieces[chunk].lock().expect("piece lock") = Some(piece);
+        }
+    });
+    pieces.into_iter().filter_map(|piece| piece.into_inner().expect("piece lock")).collect()
 }

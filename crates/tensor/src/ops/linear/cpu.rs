@@ -3,6 +3,7 @@
 use half::bf16;
 
 use crate::cpu::math::{from_bf16_bits, gelu as gelu_of, gelu_slope, to_bf16_bits};
+use crate::cpu::number::Numbers;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::GradientSlot;
 use crate::random::Dropout;
@@ -99,57 +100,46 @@ kernel! {
     }
 }
 
-/// Columns of one task of [`column_sums`]: whole cache lines of either type.
-const COLUMNS: usize = 64;
+/// Rows of one partial sum of [`column_sums`].
+const ROWS: usize = 128;
 
-/// `db = Σ_t dz_t`: every column is one sum from the first row to the last, whatever the number of threads.
+/// `db = Σ_t dz_t`. Rows are summed in chunks of a fixed number, read as they lie, and the chunks' sums are added in
+/// order: the result does not depend on the number of threads.
 pub(super) fn column_sums(gradient: &Array, slot: &mut GradientSlot<'_>) {
-    let width = gradient.width();
-    let sums = SharedMut::new(slot.accumulate());
-    parallel(width.div_ceil(COLUMNS), |task| {
-        let range = task * COLUMNS..((task + 1) * COLUMNS).min(width);
-        // SAFETY: tasks have disjoint ranges.
-        let sums = unsafe { sums.slice(range.clone()) };
-        match gradient.dtype() {
-            DType::F32 => sum_f32(gradient.f32(), width, range.start, sums),
-            DType::Bf16 => sum_bf16(gradient.bf16(), width, range.start, sums),
+    let (rows, width) = (gradient.rows(), gradient.width());
+    let chunks = rows.div_ceil(ROWS);
+    let mut partial = Array::scratch(DType::F32, chunks, width);
+    let sums = SharedMut::new(partial.f32_mut());
+    let numbers = Numbers::of(gradient);
+    parallel(chunks, |chunk| {
+        let part = chunk * ROWS * width..((chunk + 1) * ROWS).min(rows) * width;
+        // SAFETY: each chunk has its own row.
+        let sums = unsafe { sums.slice(chunk * width..(chunk + 1) * width) };
+        sums.fill(0.0);
+        match numbers.part(part) {
+            Numbers::F32(rows) => sum_f32(rows, sums),
+            Numbers::Bf16(rows) => sum_bf16(rows, sums),
         }
     });
+    sum_f32(partial.f32(), slot.accumulate());
 }
 
 kernel! {
-    fn sum_f32(rows: &[f32], width: usize, column: usize, sums: &mut [f32]) {
-        let mut totals = [0.0_f32; COLUMNS];
-        for row in rows.chunks_exact(width) {
-            add_row(&mut totals, &row[column..column + sums.len()], |x| x);
-        }
-        for (sum, total) in sums.iter_mut().zip(totals) {
-            *sum += total;
+    fn sum_f32(rows: &[f32], sums: &mut [f32]) {
+        for row in rows.chunks_exact(sums.len().max(1)) {
+            for (sum, x) in sums.iter_mut().zip(row) {
+                *sum += x;
+            }
         }
     }
 }
 
 kernel! {
-    fn sum_bf16(rows: &[bf16], width: usize, column: usize, sums: &mut [f32]) {
-        let mut totals = [0.0_f32; COLUMNS];
-        for row in rows.chunks_exact(width) {
-            add_row(&mut totals, &row[column..column + sums.len()], |x| from_bf16_bits(x.to_bits()));
-        }
-        for (sum, total) in sums.iter_mut().zip(totals) {
-            *sum += total;
-        }
-    }
-}
-
-#[inline(always)]
-fn add_row<T: Copy>(totals: &mut [f32; COLUMNS], row: &[T], widen: impl Fn(T) -> f32) {
-    if let Ok(row) = <&[T; COLUMNS]>::try_from(row) {
-        for c in 0..COLUMNS {
-            totals[c] += widen(row[c]);
-        }
-    } else {
-        for (total, &x) in totals.iter_mut().zip(row) {
-            *total += widen(x);
+    fn sum_bf16(rows: &[bf16], sums: &mut [f32]) {
+        for row in rows.chunks_exact(sums.len().max(1)) {
+            for (sum, x) in sums.iter_mut().zip(row) {
+                *sum += from_bf16_bits(x.to_bits());
+            }
         }
     }
 }

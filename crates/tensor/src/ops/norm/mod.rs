@@ -22,6 +22,8 @@
 //! again. The sums over rows behind dγ and dβ are made for every 64 rows and joined in order, so they do not depend
 //! on the number of threads.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod cpu;
 
 use crate::cpu::number::{Numbers, SharedNumbers};
@@ -140,7 +142,15 @@ fn normalised(
         standard: standard.as_mut().map(SharedNumbers::of),
         inverse_deviation: SharedMut::new(inverse_deviation.f32_mut()),
     };
-    parallel(rows.div_ceil(ROWS), |task| cpu::forward(&job, task * ROWS..((task + 1) * ROWS).min(rows)));
+    parallel(rows.div_ceil(ROWS), |task| {
+        let rows = task * ROWS..((task + 1) * ROWS).min(rows);
+        #[cfg(target_arch = "x86_64")]
+        if avx512::fits_forward(&job) {
+            // SAFETY: it fits only where AVX-512 is.
+            return unsafe { avx512::forward(&job, rows) };
+        }
+        cpu::forward(&job, rows);
+    });
 
     let Some(standard) = standard else { return Tensor::new(y).with_narrow(narrow) };
     let (x_edge, sublayer_edge) = (x.edge(), sublayer.map(|sublayer| (sublayer.edge(), sublayer.dtype())));
@@ -185,7 +195,13 @@ fn backward(kept: Kept, mut g: Array, d_sublayer: Option<&mut Array>, gamma: &Pa
         // SAFETY: each task has its own row of partial sums.
         let sums = unsafe { sums.slice(task * 2 * width..(task + 1) * 2 * width) };
         let (d_gamma, d_beta) = sums.split_at_mut(width);
-        cpu::backward(&job, task * ROWS..((task + 1) * ROWS).min(rows), d_gamma, d_beta);
+        let rows = task * ROWS..((task + 1) * ROWS).min(rows);
+        #[cfg(target_arch = "x86_64")]
+        if avx512::fits_backward(&job) {
+            // SAFETY: it fits only where AVX-512 is.
+            return unsafe { avx512::backward(&job, rows, d_gamma, d_beta) };
+        }
+        cpu::backward(&job, rows, d_gamma, d_beta);
     });
     // y = γ x̂ + β
     cpu::join(partial.f32(), 2 * width, 0, gamma.gradient_slot().write());

@@ -49,7 +49,12 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &[f32], block: &mut Wait
                 // SAFETY: as above; 32 bf16 are 64 bytes, and both register types are plain bits.
                 unsafe {
                     let bits = std::mem::transmute::<__m512bh, __m512i>(narrow);
-                    _mm512_storeu_si512(values.slice(range).as_mut_ptr().cast(), bits);
+                    let place = values.slice(range).as_mut_ptr().cast();
+                    if out.is_streamed {
+                        _mm512_stream_si512(place, bits);
+                    } else {
+                        _mm512_storeu_si512(place.cast(), bits);
+                    }
                 }
             }
         }
@@ -61,7 +66,7 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &[f32], block: &mut Wait
 #[inline]
 #[target_feature(enable = "avx512f")]
 pub(super) fn fetch(out: &Destination<'_>, block: &Waiting, part: Range<usize>) {
-    if block.column + PANEL > out.columns {
+    if out.is_streamed || block.column + PANEL > out.columns {
         return;
     }
     for r in part.start..part.end.min(block.rows) {

@@ -11,7 +11,7 @@ use crate::cpu::gemm::{Elements, Matrix, PANEL};
 use crate::cpu::threads::{SharedMut, parallel};
 
 /// Sixteen vectors of sixteen dwords: a tile on its way.
-type Tile = [__m512i; 16];
+pub(crate) type Tile = [__m512i; 16];
 
 /// Which operand a tile is for, and how that operand lies in memory.
 #[derive(Clone, Copy)]
@@ -261,7 +261,7 @@ fn round(bits: __m512i) -> __m512i {
 /// Rows become columns.
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn transpose(r: Tile) -> Tile {
+pub(crate) fn transpose(r: Tile) -> Tile {
     // Neighbours, then pairs of neighbours, inside each quarter of a register …
     let mut t = r;
     for i in (0..16).step_by(2) {

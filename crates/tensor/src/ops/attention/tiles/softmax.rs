@@ -1,0 +1,324 @@
+//! Rows of scores to rows of weights and back, sixteen at a time. (Written out: of loops over exactly 16 lanes the
+//! compiler makes single moves.) What `super::super::softmax` says about infinities and NaN holds here too.
+
+use std::arch::x86_64::*;
+
+use half::bf16;
+
+use super::super::softmax::{Draws, Limits, Peak, Seen};
+use super::{DEPTH, round, store};
+use crate::cpu::simd::LANES;
+
+/// What turns products into scores, and scores into the weights that count.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    pub(super) scale: f32,
+    pub(super) seen: Seen<'a>,
+    pub(super) draws: Draws,
+}
+
+impl Rules<'_> {
+    fn rows(self) -> usize {
+        self.seen.limits.len()
+    }
+
+    /// The factors of a row's weights, if there are any.
+    #[inline(always)]
+    fn factors(self, row: usize, factors: &mut [f32]) -> Option<&[f32]> {
+        if self.draws.dropout.is_none() {
+            return None;
+        }
+        let start = self.draws.start.wrapping_add(row.wrapping_mul(self.draws.row_stride));
+        let factors = &mut factors[..self.seen.stride];
+        self.draws.dropout.fill(factors, start);
+        Some(factors)
+    }
+
+    /// Sixteen scores and which of them are seen.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+    fn visible(self, scores: &[f32], row: usize, key: usize) -> (__m512, __mmask16) {
+        let mut mask = between(self.seen.limits[row], key);
+        let mut score = _mm512_mul_ps(load(scores, key), _mm512_set1_ps(self.scale));
+        // An overflow stays finite: ∞ − ∞ is no number. (The second operand is what a NaN leaves.)
+        score = _mm512_min_ps(_mm512_set1_ps(f32::MAX), score);
+        score = _mm512_max_ps(_mm512_set1_ps(f32::MIN), score);
+        if !self.seen.bias.is_empty() {
+            let bias = load(self.seen.bias, row * self.seen.stride + key);
+            mask = _mm512_mask_cmp_ps_mask::<_CMP_EQ_OQ>(mask, bias, _mm512_setzero_ps());
+        }
+        (_mm512_mask_mov_ps(_mm512_set1_ps(f32::NEG_INFINITY), mask, score), mask)
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(from: &[f32], at: usize) -> __m512 {
+    let from = &from[at..at + LANES];
+    // SAFETY: sixteen are there.
+    unsafe { _mm512_loadu_ps(from.as_ptr()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn save(to: &mut [f32], at: usize, vector: __m512) {
+    let to = &mut to[at..at + LANES];
+    // SAFETY: there is room for sixteen.
+    unsafe { _mm512_storeu_ps(to.as_mut_ptr(), vector) };
+}
+
+/// The lanes of sixteen keys from `key` on that lie within limits.
+#[inline(always)]
+fn between([start, end]: Limits, key: usize) -> __mmask16 {
+    let below = |limit: u32| (1_u32 << (limit as usize).saturating_sub(key).min(LANES)) - 1;
+    (below(end) & !below(start)) as __mmask16
+}
+
+/// `e^x` for `x ≤ 0`, as `math::exp` has it but for fused multiply-add.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn exp(x: __m512) -> __m512 {
+    let set = |x: f32| _mm512_set1_ps(x);
+    let least = set(-87.0);
+    // Not less, or no number.
+    let kept = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least);
+    let x = _mm512_max_ps(least, x);
+    let n = _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(_mm512_mul_ps(
+        x,
+        set(std::f32::consts::LOG2_E),
+    ));
+    let r = _mm512_fnmadd_ps(n, set(0.693_359_4), x);
+    let r = _mm512_fnmadd_ps(n, set(-2.121_944_4e-4), r);
+    let mut p = set(1.987_569_1e-4);
+    p = _mm512_fmadd_ps(p, r, set(1.398_2e-3));
+    p = _mm512_fmadd_ps(p, r, set(8.333_452e-3));
+    p = _mm512_fmadd_ps(p, r, set(4.166_579_6e-2));
+    p = _mm512_fmadd_ps(p, r, set(1.666_666_6e-1));
+    p = _mm512_fmadd_ps(p, r, set(0.5));
+    let e_r = _mm512_fmadd_ps(_mm512_mul_ps(p, r), r, _mm512_add_ps(r, set(1.0)));
+    _mm512_maskz_scalef_ps(kept, e_r, n)
+}
+
+/// Turns products into weights: in f32 before dropout where they lie, if they are kept, and rounded after dropout.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+pub(super) fn softmax(
+    scores: &mut [f32],
+    weights: &mut [bf16],
+    rules: Rules<'_>,
+    peaks: &mut [Peak],
+    factors: &mut [f32],
+    keep: bool,
+) {
+    const ROWS: usize = 4;
+    let stride = rules.seen.stride;
+    if stride == DEPTH {
+        let whole = rules.rows() / ROWS * ROWS;
+        for row in (0..whole).step_by(ROWS) {
+            let (scores, weights) = (&mut scores[row * DEPTH..], &mut weights[row * DEPTH..]);
+            short_rows::<ROWS>(scores, weights, rules, row, &mut peaks[row..], factors, keep);
+        }
+        for row in whole..rules.rows() {
+            let (scores, weights) = (&mut scores[row * DEPTH..], &mut weights[row * DEPTH..]);
+            short_rows::<1>(scores, weights, rules, row, &mut peaks[row..], factors, keep);
+        }
+        return;
+    }
+    let scores = scores[..rules.rows() * stride].chunks_exact_mut(stride);
+    let weights = weights[..rules.rows() * stride].chunks_exact_mut(stride);
+    for (row, ((scores, weights), peak)) in scores.zip(weights).zip(peaks).enumerate() {
+        let factors = rules.factors(row, factors);
+        let mut tops = _mm512_set1_ps(f32::NEG_INFINITY);
+        for key in (0..stride).step_by(LANES) {
+            let (score, _) = rules.visible(scores, row, key);
+            tops = _mm512_max_ps(score, tops);
+            save(scores, key, score);
+        }
+        let top = _mm512_reduce_max_ps(tops);
+        let mut sums = _mm512_setzero_ps();
+        for key in (0..stride).step_by(LANES) {
+            let weight = exp(_mm512_sub_ps(load(scores, key), _mm512_set1_ps(top)));
+            sums = _mm512_add_ps(sums, weight);
+            save(scores, key, weight);
+        }
+        let share = 1.0 / _mm512_reduce_add_ps(sums);
+        for key in (0..stride).step_by(DEPTH) {
+            let both = [load(scores, key), load(scores, key + LANES)];
+            finish(scores, weights, key, both, share, factors, keep);
+        }
+        *peak = [top, share];
+    }
+}
+
+/// [`softmax`] for `ROWS` rows of 32, which stay in registers: the same operations in the same order, but one row
+/// after the other would leave the processor waiting for each result.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+fn short_rows<const ROWS: usize>(
+    scores: &mut [f32],
+    weights: &mut [bf16],
+    rules: Rules<'_>,
+    first: usize,
+    peaks: &mut [Peak],
+    factors: &mut [f32],
+    keep: bool,
+) {
+    let mut values = [[_mm512_setzero_ps(); 2]; ROWS];
+    let mut tops = [0.0; ROWS];
+    for (i, values) in values.iter_mut().enumerate() {
+        let scores = &scores[i * DEPTH..(i + 1) * DEPTH];
+        *values = [rules.visible(scores, first + i, 0).0, rules.visible(scores, first + i, LANES).0];
+    }
+    for ([low, high], top) in values.iter().zip(&mut tops) {
+        *top = _mm512_reduce_max_ps(_mm512_max_ps(*high, *low));
+    }
+    for (values, &top) in values.iter_mut().zip(&tops) {
+        for value in values {
+            *value = exp(_mm512_sub_ps(*value, _mm512_set1_ps(top)));
+        }
+    }
+    let mut shares = [0.0; ROWS];
+    for ([low, high], share) in values.iter().zip(&mut shares) {
+        *share = 1.0 / _mm512_reduce_add_ps(_mm512_add_ps(*low, *high));
+    }
+    for (i, values) in values.into_iter().enumerate() {
+        let factors = rules.factors(first + i, factors);
+        let row = i * DEPTH..(i + 1) * DEPTH;
+        finish(&mut scores[row.clone()], &mut weights[row], 0, values, shares[i], factors, keep);
+        peaks[i] = [tops[i], shares[i]];
+    }
+}
+
+/// 32 exponentials become weights.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+fn finish(
+    scores: &mut [f32],
+    weights: &mut [bf16],
+    key: usize,
+    [low, high]: [__m512; 2],
+    share: f32,
+    factors: Option<&[f32]>,
+    keep: bool,
+) {
+    let mut low = _mm512_mul_ps(low, _mm512_set1_ps(share));
+    let mut high = _mm512_mul_ps(high, _mm512_set1_ps(share));
+    if keep {
+        save(scores, key, low);
+        save(scores, key + LANES, high);
+    }
+    if let Some(factors) = factors {
+        low = _mm512_mul_ps(low, load(factors, key));
+        high = _mm512_mul_ps(high, load(factors, key + LANES));
+    }
+    store(&mut weights[key..], round(low, high));
+}
+
+/// Where [`softmax_backward`] leaves what it found, rounded.
+pub(super) struct Found<'a> {
+    /// After dropout.
+    pub(super) weights: &'a mut [bf16],
+    /// `scale · dscore`.
+    pub(super) slopes: &'a mut [bf16],
+}
+
+/// Turns products into weights, and the gradients of the weights (`slopes`) into those of the products:
+/// `dscore = p ∘ (dp − Σ p dp)` with `dp = dropout(dweight)`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+pub(super) fn softmax_backward(
+    scores: &mut [f32],
+    slopes: &mut [f32],
+    rules: Rules<'_>,
+    peaks: &[Peak],
+    factors: &mut [f32],
+    found: Found<'_>,
+) {
+    let stride = rules.seen.stride;
+    let rows = rules.rows() * stride;
+    let scores = scores[..rows].chunks_exact_mut(stride);
+    let slopes = slopes[..rows].chunks_exact_mut(stride);
+    let out_weights = found.weights[..rows].chunks_exact_mut(stride);
+    let out_slopes = found.slopes[..rows].chunks_exact_mut(stride);
+    let scale = _mm512_set1_ps(rules.scale);
+    let inputs = scores.zip(slopes).zip(peaks);
+    for (row, (((scores, slopes), &peak), (out_weights, out_slopes))) in
+        inputs.zip(out_weights.zip(out_slopes)).enumerate()
+    {
+        let factors = rules.factors(row, factors);
+        let mut sums = _mm512_setzero_ps();
+        let mut last = [Lane::zero(); 2];
+        for key in (0..stride).step_by(DEPTH) {
+            // No `map`: a closure that is not inlined loses the instruction set.
+            for (i, lane) in last.iter_mut().enumerate() {
+                *lane = Lane::new(scores, slopes, rules, row, key + i * LANES, peak, factors);
+            }
+            for lane in last {
+                sums = _mm512_fmadd_ps(lane.weight, lane.slope, sums);
+            }
+            store(&mut out_weights[key..], round(last[0].after, last[1].after));
+            // A short row stays in registers.
+            if stride > DEPTH {
+                for (i, lane) in last.iter().enumerate() {
+                    save(scores, key + i * LANES, lane.weight);
+                    save(slopes, key + i * LANES, lane.slope);
+                }
+            }
+        }
+        let mean = _mm512_set1_ps(_mm512_reduce_add_ps(sums));
+        for key in (0..stride).step_by(DEPTH) {
+            if stride > DEPTH {
+                for (i, lane) in last.iter_mut().enumerate() {
+                    lane.weight = load(scores, key + i * LANES);
+                    lane.slope = load(slopes, key + i * LANES);
+                }
+            }
+            let mut both = [scale; 2];
+            for (both, lane) in both.iter_mut().zip(last) {
+                let slope = _mm512_mul_ps(lane.weight, _mm512_sub_ps(lane.slope, mean));
+                *both = _mm512_mul_ps(slope, scale);
+            }
+            store(&mut out_slopes[key..], round(both[0], both[1]));
+        }
+    }
+}
+
+/// Sixteen weights before and after dropout, and the gradients of those before.
+#[derive(Clone, Copy)]
+struct Lane {
+    weight: __m512,
+    after: __m512,
+    slope: __m512,
+}
+
+impl Lane {
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn zero() -> Lane {
+        let zero = _mm512_setzero_ps();
+        Lane { weight: zero, after: zero, slope: zero }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn new(
+        scores: &[f32],
+        slopes: &[f32],
+        rules: Rules<'_>,
+        row: usize,
+        key: usize,
+        [top, share]: Peak,
+        factors: Option<&[f32]>,
+    ) -> Lane {
+        let (score, mask) = rules.visible(scores, row, key);
+        let weight = exp(_mm512_sub_ps(score, _mm512_set1_ps(top)));
+        let weight = _mm512_mul_ps(weight, _mm512_set1_ps(share));
+        let slope = _mm512_maskz_mov_ps(mask, load(slopes, key));
+        match factors {
+            None => Lane { weight, after: weight, slope },
+            Some(factors) => {
+                let factor = load(factors, key);
+                let after = _mm512_mul_ps(weight, factor);
+                Lane { weight, after, slope: _mm512_mul_ps(slope, factor) }
+            }
+        }
+    }
+}
