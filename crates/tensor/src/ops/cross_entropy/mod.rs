@@ -20,9 +20,9 @@ mod avx512;
 mod cpu;
 
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use crate::cpu::gemm::{Finish, Matrix, Output, Piece, ROW_BLOCK, multiply, multiply_pieces};
+use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces};
 use crate::cpu::number::{NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
@@ -68,13 +68,20 @@ pub fn cross_entropy(
 
     let target = cpu::Target { smoothing, classes, tokens };
     let mut pulled = tape::is_recording().then(|| Pulled::new(x, classes));
+    let scoring = Scoring {
+        x: Matrix::of(x.array_as(compute)),
+        forward: weight.packed(Orientation::Transposed, compute),
+        backward: weight.packed(Orientation::AsIs, compute),
+        labels,
+        target,
+        compute,
+    };
     let mut losses = Array::scratch(DType::F32, 3, tokens);
     // Whole chunks.
     let rows = (SLOPE_BYTES / (classes * compute.bytes()) / ROW_BLOCK * ROW_BLOCK).max(ROW_BLOCK);
     for start in (0..tokens).step_by(rows) {
         let part = start..(start + rows).min(tokens);
-        let slopes =
-            score(x, weight, labels, part, compute, target, &mut losses, pulled.as_mut().map(|p| &mut p.dx));
+        let slopes = scoring.score(part, &mut losses, pulled.as_mut().map(|pulled| &mut pulled.dx));
         if let Some(pulled) = &mut pulled {
             // dW = dzᵀ x
             let dw = pulled.dw.f32_mut();
@@ -118,48 +125,53 @@ impl Pulled {
     }
 }
 
-/// Scores the tokens `part`, a chunk of rows for each task: logits, losses and, if wanted, `dx`. Returns the chunks'
-/// addends of `dW`, packed while they are near (empty if `dx` is not wanted).
-#[allow(clippy::too_many_arguments, reason = "the whole state of the loss, once")]
-fn score(
-    x: &Tensor,
-    weight: &Param,
-    labels: &[u32],
-    part: Range<usize>,
-    compute: DType,
+/// What the tokens of a batch are scored with.
+struct Scoring<'a> {
+    x: Matrix<'a>,
+    /// Wᵀ and W.
+    forward: Arc<Packed>,
+    backward: Arc<Packed>,
+    labels: &'a [u32],
     target: cpu::Target,
-    losses: &mut Array,
-    dx: Option<&mut Array>,
-) -> Vec<Piece> {
-    let x = Matrix::of(x.array_as(compute));
-    let forward = weight.packed(Orientation::Transposed, compute);
-    let backward = weight.packed(Orientation::AsIs, compute);
-    let (width, classes, tokens) = (backward.n(), forward.n(), losses.width());
-    let losses = SharedMut::new(losses.f32_mut());
-    let dx = dx.map(SharedNumbers::of);
-    let chunks = part.len().div_ceil(ROW_BLOCK);
-    let pieces: Vec<Mutex<Option<Piece>>> = (0..chunks).map(|_| Mutex::new(None)).collect();
-    parallel(chunks, |chunk| {
-        let start = part.start + chunk * ROW_BLOCK;
-        let rows = start..(start + ROW_BLOCK).min(part.end);
-        let x = x.rows(rows.clone());
-        let mut logits = Array::scratch(compute, rows.len(), classes);
-        multiply(x, &forward, Output::over(&mut logits), Finish::NONE);
-        cpu::losses_and_slopes(&mut logits, &labels[rows.clone()], target, |row, kind, loss| {
-            // SAFETY: every token has its own places.
-            unsafe { losses.set(kind * tokens + start + row, loss) };
+    compute: DType,
+}
+
+impl Scoring<'_> {
+    /// Scores the tokens `part`, a chunk of rows for each task: logits, losses and, if wanted, `dx`. Returns the
+    /// chunks' addends of `dW`, packed while they are near (empty if `dx` is not wanted).
+    fn score(&self, part: Range<usize>, losses: &mut Array, dx: Option<&mut Array>) -> Vec<Piece> {
+        let (width, classes, tokens) = (self.backward.n(), self.forward.n(), losses.width());
+        let losses = SharedMut::new(losses.f32_mut());
+        let dx = dx.map(SharedNumbers::of);
+        let chunks = part.len().div_ceil(ROW_BLOCK);
+        let pieces: Vec<Mutex<Option<Piece>>> = (0..chunks).map(|_| Mutex::new(None)).collect();
+        parallel(chunks, |chunk| {
+            let start = part.start + chunk * ROW_BLOCK;
+            let rows = start..(start + ROW_BLOCK).min(part.end);
+            let x = self.x.rows(rows.clone());
+            let mut logits = Array::scratch(self.compute, rows.len(), classes);
+            multiply(x, &self.forward, Output::over(&mut logits), Finish::NONE);
+            cpu::losses_and_slopes(
+                &mut logits,
+                &self.labels[rows.clone()],
+                self.target,
+                |row, kind, loss| {
+                    // SAFETY: every token has its own places.
+                    unsafe { losses.set(kind * tokens + start + row, loss) };
+                },
+            );
+            if let Some(dx) = &dx {
+                // dx = dz W
+                // SAFETY: chunks have disjoint rows.
+                let out = match unsafe { dx.slice(rows.start * width..rows.end * width) } {
+                    NumbersMut::F32(values) => Output::F32(values),
+                    NumbersMut::Bf16(values) => Output::Bf16(values),
+                };
+                multiply(Matrix::of(&logits), &self.backward, out, Finish::NONE);
+                let piece = Piece::new(Matrix::of(&logits), x, self.compute);
+                *pieces[chunk].lock().expect("piece lock") = Some(piece);
+            }
         });
-        if let Some(dx) = &dx {
-            // dx = dz W
-            // SAFETY: chunks have disjoint rows.
-            let out = match unsafe { dx.slice(rows.start * width..rows.end * width) } {
-                NumbersMut::F32(values) => Output::F32(values),
-                NumbersMut::Bf16(values) => Output::Bf16(values),
-            };
-            multiply(Matrix::of(&logits), &backward, out, Finish::NONE);
-            let piece = Piece::new(Matrix::of(&logits), x, compute);
-            *pieces[chunk].lock().expect("piece lock") = Some(piece);
-        }
-    });
-    pieces.into_iter().filter_map(|piece| piece.into_inner().expect("piece lock")).collect()
+        pieces.into_iter().filter_map(|piece| piece.into_inner().expect("piece lock")).collect()
+    }
 }
