@@ -144,17 +144,17 @@ pub(crate) fn sum_of_two<A: Number, B: Number>(a: &[A], b: &[B], f: impl Fn(f32,
 
 /// The largest of a row; −∞ when there is nothing.
 #[inline(always)]
-pub(crate) fn max(row: &[f32]) -> f32 {
+pub(crate) fn max<T: Number>(row: &[T]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
     let mut lanes = [f32::NEG_INFINITY; BLOCK];
     let (blocks, rest) = row.as_chunks::<BLOCK>();
     for block in blocks {
-        for (lane, &x) in lanes.iter_mut().zip(block) {
-            *lane = larger(*lane, x);
+        for (lane, x) in lanes.iter_mut().zip(block) {
+            *lane = larger(*lane, x.wide());
         }
     }
-    for (lane, &x) in lanes.iter_mut().zip(rest) {
-        *lane = larger(*lane, x);
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane = larger(*lane, x.wide());
     }
     fold(lanes, larger)
 }

@@ -2,7 +2,7 @@
 //!
 //! The compiler vectorises a loop for the instructions of the function that it stands in. [`kernel!`] puts the
 //! same body into an AVX-512, an AVX2 and a plain function. Bodies are written so that every sum has one fixed
-//! order ([`lanes`]) and never ask for fused multiply-add, so the result has the same bits on all of them.
+//! order ([`fold`]) and never ask for fused multiply-add, so the result has the same bits on all of them.
 
 /// Declares a function whose body is compiled for several instruction sets. Helpers that it calls must be
 /// `#[inline(always)]`, or they stay behind in the plain version.
@@ -53,44 +53,6 @@ macro_rules! kernel {
 pub(crate) type Lanes = [f32; LANES];
 /// How many.
 pub(crate) const LANES: usize = 16;
-
-/// `Σ f(i)` over `0..n` with sixteen partial sums that are added in one fixed order, whatever the vector width.
-#[inline(always)]
-pub(crate) fn sum(n: usize, f: impl Fn(usize) -> f32) -> f32 {
-    let mut lanes: Lanes = [0.0; LANES];
-    let whole = n / LANES * LANES;
-    let mut i = 0;
-    while i < whole {
-        for (lane, total) in lanes.iter_mut().enumerate() {
-            *total += f(i + lane);
-        }
-        i += LANES;
-    }
-    for (lane, total) in lanes.iter_mut().enumerate().take(n - whole) {
-        *total += f(whole + lane);
-    }
-    fold(lanes, |a, b| a + b)
-}
-
-/// `max f(i)` over `0..n`; −∞ when there is nothing.
-#[inline(always)]
-pub(crate) fn max(n: usize, f: impl Fn(usize) -> f32) -> f32 {
-    let mut lanes: Lanes = [f32::NEG_INFINITY; LANES];
-    let whole = n / LANES * LANES;
-    let mut i = 0;
-    while i < whole {
-        for (lane, top) in lanes.iter_mut().enumerate() {
-            let value = f(i + lane);
-            *top = if value > *top { value } else { *top };
-        }
-        i += LANES;
-    }
-    for (lane, top) in lanes.iter_mut().enumerate().take(n - whole) {
-        let value = f(whole + lane);
-        *top = if value > *top { value } else { *top };
-    }
-    fold(lanes, |a, b| if b > a { b } else { a })
-}
 
 /// All lanes joined to one value, halves first: the same order for every vector width.
 #[inline(always)]

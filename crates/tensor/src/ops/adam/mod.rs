@@ -7,7 +7,7 @@
 //!
 //! Without a limit the norm is still wanted (it tells a diverging run), and falls out of the same pass.
 
-use crate::cpu::simd::sum;
+use crate::cpu::number::sum;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, DType, Params};
 
@@ -159,7 +159,7 @@ fn norm_by_chunks(n: usize, chunk: impl Fn(std::ops::Range<usize>) -> f32 + Sync
 
 kernel! {
     fn square_sum(gradients: &[f32]) -> f32 {
-        sum(gradients.len(), |i| gradients[i] * gradients[i])
+        sum(gradients, |g| g * g)
     }
 }
 
@@ -176,7 +176,7 @@ kernel! {
             square[i] = v;
             values[i] = values[i] * decay - rate * m / (v.sqrt() * root_correction + epsilon);
         }
-        sum(n, |i| gradients[i] * gradients[i])
+        sum(gradients, |g| g * g)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rows of scores to rows of weights, and back.
 
 use crate::cpu::math::exp;
-use crate::cpu::simd::{self, LANES, Lanes};
+use crate::cpu::simd::{LANES, Lanes, fold};
 use crate::random::Dropout;
 
 /// The first key that a query sees and the first that it does not see any more, counted from the block's first.
@@ -82,7 +82,7 @@ kernel! {
                     tops[lane] = if scores[lane] > tops[lane] { scores[lane] } else { tops[lane] };
                 }
             }
-            let top = simd::max(LANES, |lane| tops[lane]);
+            let top = fold(tops, |a, b| if b > a { b } else { a });
             let mut sums: Lanes = [0.0; LANES];
             for scores in scores.iter_mut() {
                 for lane in 0..LANES {
@@ -90,7 +90,7 @@ kernel! {
                     sums[lane] += scores[lane];
                 }
             }
-            let share = 1.0 / simd::sum(LANES, |lane| sums[lane]);
+            let share = 1.0 / fold(sums, |a, b| a + b);
             for scores in scores.iter_mut() {
                 for lane in 0..LANES {
                     scores[lane] *= share;
@@ -136,7 +136,7 @@ kernel! {
                     }
                 }
             }
-            let mean = simd::sum(LANES, |lane| sums[lane]);
+            let mean = fold(sums, |a, b| a + b);
             for ((scores, gradient), kept) in scores.iter_mut().zip(gradient.iter_mut()).zip(kept.iter()) {
                 for lane in 0..LANES {
                     gradient[lane] = scores[lane] * (gradient[lane] - mean);

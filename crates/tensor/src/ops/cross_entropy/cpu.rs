@@ -5,8 +5,8 @@ use half::bf16;
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
 use crate::cpu::isa::{self, Isa};
-use crate::cpu::math::{exp, from_bf16_bits, to_bf16_bits};
-use crate::cpu::number::{NumbersMut, SharedNumbers};
+use crate::cpu::math::exp;
+use crate::cpu::number::{self, Number, NumbersMut, SharedNumbers};
 use crate::cpu::simd::{LANES, Lanes, fold};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, DType};
@@ -55,42 +55,35 @@ pub(super) fn losses_and_slopes(
 
 kernel! {
     fn row_f32(z: &mut [f32], label: usize, target: Target, e: &mut [f32]) -> [f32; 3] {
-        row(z, label, target, e, |z| z, |slope| slope)
+        row(z, label, target, e)
     }
 }
 
 kernel! {
     fn row_bf16(z: &mut [bf16], label: usize, target: Target, e: &mut [f32]) -> [f32; 3] {
-        row(z, label, target, e, |z| from_bf16_bits(z.to_bits()), |slope| bf16::from_bits(to_bf16_bits(slope)))
+        row(z, label, target, e)
     }
 }
 
 #[inline(always)]
-fn row<T: Copy>(
-    z: &mut [T],
-    label: usize,
-    target: Target,
-    e: &mut [f32],
-    widen: impl Fn(T) -> f32,
-    narrow: impl Fn(f32) -> T,
-) -> [f32; 3] {
+fn row<T: Number>(z: &mut [T], label: usize, target: Target, e: &mut [f32]) -> [f32; 3] {
     let e = &mut e[..z.len()];
-    let z_label = widen(z[label]);
+    let z_label = z[label].wide();
     // Three passes over a row that stays in the first cache: the top score; the exponentials below it with their sum
     // and the sum of the scores; the slopes.
-    let top = highest(z, &widen);
+    let top = number::max(z);
     let mut sums: [Lanes; 2] = [[0.0; LANES]; 2];
     let whole = z.len() / LANES * LANES;
     for (z, e) in z[..whole].chunks_exact(LANES).zip(e[..whole].chunks_exact_mut(LANES)) {
         for lane in 0..LANES {
-            let below = widen(z[lane]) - top;
+            let below = z[lane].wide() - top;
             e[lane] = exp(below);
             sums[0][lane] += below;
             sums[1][lane] += e[lane];
         }
     }
     for (lane, (z, e)) in z[whole..].iter().zip(&mut e[whole..]).enumerate() {
-        let below = widen(*z) - top;
+        let below = z.wide() - top;
         *e = exp(below);
         sums[0][lane] += below;
         sums[1][lane] += *e;
@@ -99,9 +92,9 @@ fn row<T: Copy>(
     let found = Found { z_label, top, z_sum, total };
     let slope = found.slope(target);
     for (z, &e) in z.iter_mut().zip(e.iter()) {
-        *z = narrow(e * slope.scale - slope.others);
+        *z = T::nearest(e * slope.scale - slope.others);
     }
-    z[label] = narrow(e[label] * slope.scale - slope.label);
+    z[label] = T::nearest(e[label] * slope.scale - slope.label);
     found.losses(target)
 }
 
@@ -147,20 +140,6 @@ impl Target {
     fn others(self) -> f32 {
         if self.classes > 1 { self.smoothing / (self.classes - 1) as f32 } else { 0.0 }
     }
-}
-
-/// The largest score. So many running values that the compiler makes a vector loop of them: 16 are unrolled first and
-/// then stay scalar for bf16.
-#[inline(always)]
-fn highest<T: Copy>(z: &[T], widen: &impl Fn(T) -> f32) -> f32 {
-    let mut tops = [f32::NEG_INFINITY; 128];
-    for block in z.chunks(tops.len()) {
-        for (top, &z) in tops.iter_mut().zip(block) {
-            let z = widen(z);
-            *top = if z > *top { z } else { *top };
-        }
-    }
-    tops.into_iter().fold(f32::NEG_INFINITY, |a, b| if b > a { b } else { a })
 }
 
 /// `array *= factor`; nothing to do for the usual factor of 1.

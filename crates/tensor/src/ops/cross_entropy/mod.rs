@@ -71,7 +71,8 @@ pub fn cross_entropy(
     let scoring = Scoring {
         x: Matrix::of(x.array_as(compute)),
         forward: weight.packed(Orientation::Transposed, compute),
-        backward: weight.packed(Orientation::AsIs, compute),
+        // Not for a loss that is only looked at.
+        backward: pulled.as_ref().map(|_| weight.packed(Orientation::AsIs, compute)),
         labels,
         target,
         compute,
@@ -128,9 +129,9 @@ impl Pulled {
 /// What the tokens of a batch are scored with.
 struct Scoring<'a> {
     x: Matrix<'a>,
-    /// Wᵀ and W.
+    /// Wᵀ, and W if a gradient is wanted.
     forward: Arc<Packed>,
-    backward: Arc<Packed>,
+    backward: Option<Arc<Packed>>,
     labels: &'a [u32],
     target: cpu::Target,
     compute: DType,
@@ -140,7 +141,7 @@ impl Scoring<'_> {
     /// Scores the tokens `part`, a chunk of rows for each task: logits, losses and, if wanted, `dx`. Returns the
     /// chunks' addends of `dW`, packed while they are near (empty if `dx` is not wanted).
     fn score(&self, part: Range<usize>, losses: &mut Array, dx: Option<&mut Array>) -> Vec<Piece> {
-        let (width, classes, tokens) = (self.backward.n(), self.forward.n(), losses.width());
+        let (width, classes, tokens) = (self.forward.k(), self.forward.n(), losses.width());
         let losses = SharedMut::new(losses.f32_mut());
         let dx = dx.map(SharedNumbers::of);
         let chunks = part.len().div_ceil(ROW_BLOCK);
@@ -160,14 +161,14 @@ impl Scoring<'_> {
                     unsafe { losses.set(kind * tokens + start + row, loss) };
                 },
             );
-            if let Some(dx) = &dx {
+            if let (Some(dx), Some(backward)) = (&dx, &self.backward) {
                 // dx = dz W
                 // SAFETY: chunks have disjoint rows.
                 let out = match unsafe { dx.slice(rows.start * width..rows.end * width) } {
                     NumbersMut::F32(values) => Output::F32(values),
                     NumbersMut::Bf16(values) => Output::Bf16(values),
                 };
-                multiply(Matrix::of(&logits), &self.backward, out, Finish::NONE);
+                multiply(Matrix::of(&logits), backward, out, Finish::NONE);
                 let piece = Piece::new(Matrix::of(&logits), x, self.compute);
                 *pieces[chunk].lock().expect("piece lock") = Some(piece);
             }
