@@ -130,7 +130,8 @@ fn check(queries: &Part, seen: &[KeyValueRows<'_>], options: CachedAttentionOpti
     let width = columns.len();
     assert_eq!(width, key_width, "cached attention: queries of width {width} and keys of width {key_width}");
     assert_eq!(tensor.rows(), seen.len(), "cached attention: {tensor:?} and {} lists of keys", seen.len());
-    let stored = seen.first().map_or(key_width + heads, |seen| seen.array().width());
+    assert!(!seen.is_empty(), "cached attention: no query");
+    let stored = seen[0].array().width();
     for (row, seen) in seen.iter().enumerate() {
         let array = seen.array();
         assert!(seen.len() > 0, "cached attention: query {row} sees no key");
