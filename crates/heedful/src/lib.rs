@@ -5,9 +5,10 @@
 //! 1. [`batch`] lays sentence pairs end to end; nothing is ever padded.
 //! 2. [`layers`] are what every model shares: linear, embedding, position, norm, and the [`layers::Pass`] that
 //!    carries what a forward pass must know besides numbers.
-//! 3. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
-//! 4. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
-//! 5. [`decode`] turns a trained model into sentences.
+//! 3. [`model`] is the one interface between models and what trains, searches and explains.
+//! 4. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
+//! 5. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
+//! 6. [`decode`] turns a trained model into sentences.
 //!
 //! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
 //! same parts; `examples/custom_model.rs` makes one.
@@ -17,6 +18,7 @@
 pub mod batch;
 pub mod decode;
 pub mod layers;
+pub mod model;
 pub mod train;
 pub mod transformer;
 

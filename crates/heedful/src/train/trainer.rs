@@ -6,11 +6,12 @@ use heedful_tensor::{DType, tape};
 use super::{Optimizer, Schedule, Update};
 use crate::batch::{Batch, BatchError};
 use crate::layers::Pass;
+use crate::model::Model;
 use crate::transformer::Transformer;
 
 /// A model in training.
-pub struct Trainer {
-    model: Transformer,
+pub struct Trainer<M = Transformer> {
+    model: M,
     optimizer: Optimizer,
     compute: DType,
     seed: u64,
@@ -51,9 +52,9 @@ impl TrainerOptions {
     }
 }
 
-impl Trainer {
+impl<M: Model> Trainer<M> {
     /// Starts to train `model`.
-    pub fn new(model: Transformer, options: TrainerOptions) -> Trainer {
+    pub fn new(model: M, options: TrainerOptions) -> Trainer<M> {
         let optimizer = Optimizer::new(model.params(), options.adam, options.schedule);
         Trainer { model, optimizer, compute: options.compute, seed: options.seed }
     }
@@ -86,12 +87,12 @@ impl Trainer {
     }
 
     /// The model as it is now.
-    pub fn model(&self) -> &Transformer {
+    pub fn model(&self) -> &M {
         &self.model
     }
 
     /// The end of training.
-    pub fn into_model(self) -> Transformer {
+    pub fn into_model(self) -> M {
         self.model
     }
 }
