@@ -8,10 +8,11 @@ pub mod cross_entropy;
 pub mod elementwise;
 pub mod embedding;
 pub mod linear;
+pub mod moving_average;
 pub mod norm;
 pub mod softmax;
 
-pub use adam::{Adam, AdamOptions};
+pub use adam::{Adam, AdamOptions, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
 pub use cross_entropy::{CrossEntropy, cross_entropy};
 pub use elementwise::{
@@ -20,5 +21,6 @@ pub use elementwise::{
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, sinusoid};
 pub use linear::{Activation, LinearOptions, linear, project};
+pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
 pub use softmax::{log_softmax, softmax};
