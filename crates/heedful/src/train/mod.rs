@@ -1,5 +1,7 @@
 //! From gradients to better parameters.
 
+pub mod recipe;
+
 mod schedule;
 
 mod guard;

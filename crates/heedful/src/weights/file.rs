@@ -8,11 +8,12 @@
 //! is XXH3 of all bytes before it, the header too. Model folders leave it out: their files hold the model alone.
 
 use std::collections::HashMap;
+use std::hash::Hasher;
 use std::io::{self, Write};
 
 use safetensors::tensor::{Metadata, TensorInfo};
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
-use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
+use twox_hash::XxHash3_64;
 
 use super::Weights;
 
@@ -71,7 +72,7 @@ impl Contents<'_> {
 
     /// Writes the file.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut out = Summed { out, sum: Xxh3Default::new() };
+        let mut out = Summed { out, sum: XxHash3_64::new() };
         let header = self.header()?;
         out.write_all(&(header.len() as u64).to_le_bytes())?;
         out.write_all(&header)?;
@@ -87,7 +88,7 @@ impl Contents<'_> {
             }
         }
         match self.checksum {
-            Checksum::Last => out.out.write_all(&out.sum.digest().to_le_bytes()),
+            Checksum::Last => out.out.write_all(&out.sum.finish().to_le_bytes()),
             Checksum::Absent => Ok(()),
         }
     }
@@ -133,7 +134,7 @@ impl<'a> Opened<'a> {
         let (_, metadata) = SafeTensors::read_metadata(bytes)?;
         if checksum == Checksum::Last {
             let (summed, sum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(Damage::Checksum)?;
-            if metadata.info(CHECKSUM).is_none() || xxh3_64(summed) != u64::from_le_bytes(*sum) {
+            if metadata.info(CHECKSUM).is_none() || XxHash3_64::oneshot(summed) != u64::from_le_bytes(*sum) {
                 return Err(Damage::Checksum);
             }
         }
@@ -168,13 +169,13 @@ impl<'a> Opened<'a> {
 /// Sums what goes by.
 struct Summed<'a> {
     out: &'a mut dyn Write,
-    sum: Xxh3Default,
+    sum: XxHash3_64,
 }
 
 impl Write for Summed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.out.write(bytes)?;
-        self.sum.update(&bytes[..written]);
+        self.sum.write(&bytes[..written]);
         Ok(written)
     }
 
