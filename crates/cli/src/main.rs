@@ -4,6 +4,8 @@
 
 mod commands;
 mod heatmap;
+#[cfg_attr(not(test), expect(dead_code, reason = "the training loop asks it"))]
+mod interrupt;
 
 use std::io;
 use std::process::ExitCode;
@@ -21,11 +23,15 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Demo(commands::demo::Arguments),
+    Train(Box<commands::train::Arguments>),
+    Average(commands::average::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Demo(arguments) => commands::demo::run(&arguments),
+        Command::Train(arguments) => commands::train::run(&arguments),
+        Command::Average(arguments) => commands::average::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -9,6 +9,8 @@
 //! 4. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
 //! 5. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
 //! 6. [`decode`] turns a trained model into sentences.
+//! 7. [`folder`] keeps a model on disk; [`weights`] are its numbers by name, [`durable`] writes files whole or not at
+//!    all.
 //!
 //! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
 //! same parts; `examples/custom_model.rs` makes one.
@@ -17,9 +19,12 @@
 
 pub mod batch;
 pub mod decode;
+pub mod durable;
+pub mod folder;
 pub mod layers;
 pub mod model;
 pub mod train;
 pub mod transformer;
+pub mod weights;
 
 pub use heedful_tensor as tensor;

@@ -10,10 +10,11 @@ pub mod cross_entropy;
 pub mod elementwise;
 pub mod embedding;
 pub mod linear;
+pub mod moving_average;
 pub mod norm;
 pub mod softmax;
 
-pub use adam::{Adam, AdamOptions};
+pub use adam::{Adam, AdamOptions, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
 pub use best_of_rows::{BestOfRows, Scored};
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
@@ -24,5 +25,6 @@ pub use elementwise::{
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
 pub use linear::{Activation, LinearOptions, linear, project, project_wide};
+pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
 pub use softmax::{log_softmax, softmax};
