@@ -3,13 +3,14 @@
 //! Read the modules in this order:
 //!
 //! 1. [`batch`] lays sentence pairs end to end; nothing is ever padded.
-//! 2. [`layers`] are what every model shares: linear, embedding, position, norm, and the [`layers::Pass`] that
+//! 2. [`text`] is where batches come from: corpora, vocabularies, the stream of token ids.
+//! 3. [`layers`] are what every model shares: linear, embedding, position, norm, and the [`layers::Pass`] that
 //!    carries what a forward pass must know besides numbers.
-//! 3. [`model`] is the one interface between models and what trains, searches and explains.
-//! 4. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
-//! 5. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
-//! 6. [`decode`] turns a trained model into sentences.
-//! 7. [`folder`] keeps a model on disk; [`weights`] are its numbers by name, [`durable`] writes files whole or not at
+//! 4. [`model`] is the one interface between models and what trains, searches and explains.
+//! 5. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
+//! 6. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
+//! 7. [`decode`] turns a trained model into sentences.
+//! 8. [`folder`] keeps a model on disk; [`weights`] are its numbers by name, [`durable`] writes files whole or not at
 //!    all.
 //!
 //! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
@@ -23,6 +24,7 @@ pub mod durable;
 pub mod folder;
 pub mod layers;
 pub mod model;
+pub mod text;
 pub mod train;
 pub mod transformer;
 pub mod weights;

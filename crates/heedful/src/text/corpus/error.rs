@@ -1,0 +1,83 @@
+use std::io;
+
+/// What can be wrong with files of text. Every message names the file.
+#[derive(Debug, thiserror::Error)]
+pub enum CorpusError {
+    /// Nothing to read from.
+    #[error("no corpus: give a source and a target file, or a tab-separated file")]
+    NoFiles,
+    /// The sides do not pair up.
+    #[error(
+        "{sources} source files but {targets} target files: give as many of one as of the other, in the same order"
+    )]
+    UnequalFiles {
+        /// How many source files.
+        sources: usize,
+        /// How many target files.
+        targets: usize,
+    },
+    /// Standard input can be read only once.
+    #[error("standard input (-) is given more than once: only one file can come from there")]
+    StandardInputTwice,
+    /// Missing, a folder, no permission, a broken disk.
+    #[error("cannot read {file}: {error}")]
+    Read {
+        /// Its name.
+        file: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The beginning is a compressed file, the rest is not.
+    #[error("{file} is cut off or damaged ({format}): {error}. Copy or download it again")]
+    Damaged {
+        /// Its name.
+        file: String,
+        /// gzip, xz or zstd.
+        format: &'static str,
+        /// What the decoder says.
+        error: io::Error,
+    },
+    /// Not text, or text in an old encoding.
+    #[error(
+        "{file}, line {line}: byte {byte} of the line is not UTF-8. Convert the file, for example with iconv"
+    )]
+    NotUtf8 {
+        /// Its name.
+        file: String,
+        /// Counted from 1.
+        line: u64,
+        /// Counted from 1.
+        byte: usize,
+    },
+    /// Two files that are no translation of each other, line by line.
+    #[error(
+        "{source_file} has {source_lines} lines but {target_file} has {target_lines}: \
+         line n of one must be the translation of line n of the other"
+    )]
+    Misaligned {
+        /// The source file's name.
+        source_file: String,
+        /// Its lines.
+        source_lines: u64,
+        /// The target file's name.
+        target_file: String,
+        /// Its lines.
+        target_lines: u64,
+    },
+    /// A line that is no pair.
+    #[error("{file}, line {line}: no tab between source and target")]
+    NoTab {
+        /// Its name.
+        file: String,
+        /// Counted from 1.
+        line: u64,
+    },
+    /// The disk is full, or may not be written to.
+    #[error("cannot write {file}: {error}")]
+    Write {
+        /// Its name.
+        file: String,
+        /// What the system says.
+        error: io::Error,
+    },
+}

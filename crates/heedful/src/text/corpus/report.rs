@@ -1,0 +1,119 @@
+//! What was read, kept and left out, and why.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Filters, OverLong};
+
+/// The counts of one corpus. Every pair that was read is counted exactly once: kept, or under one reason.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CorpusReport {
+    /// Pairs in the files.
+    pub read: u64,
+    /// Pairs that stay.
+    pub kept: u64,
+    /// Pairs with nothing on one side or both.
+    pub empty: u64,
+    /// Pairs that were there before.
+    pub duplicates: u64,
+    /// Pairs with too many tokens.
+    pub over_long: u64,
+    /// Pairs whose sides differ too much in length.
+    pub ratio: u64,
+    /// Kept pairs that were cut to the allowed length.
+    pub cut: u64,
+    /// Tokens of the kept sources.
+    pub source_tokens: u64,
+    /// Tokens of the kept targets.
+    pub target_tokens: u64,
+    /// The rules that were applied.
+    pub filters: Filters,
+}
+
+impl CorpusReport {
+    /// Pairs left out for any reason.
+    pub fn filtered(&self) -> u64 {
+        self.empty + self.duplicates + self.over_long + self.ratio
+    }
+}
+
+/// A table; rows of filters that are off are left out, a filter that found nothing says 0.
+impl fmt::Display for CorpusReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let longest = self.filters.max_tokens.unwrap_or(usize::MAX);
+        let mut rows =
+            vec![("pairs read".to_owned(), self.read), ("  empty on a side".to_owned(), self.empty)];
+        if self.filters.duplicates == super::Duplicates::Drop {
+            rows.push(("  there before".to_owned(), self.duplicates));
+        }
+        if let Some(ratio) = self.filters.max_ratio {
+            rows.push((format!("  one side over {ratio} × the other"), self.ratio));
+        }
+        match (self.filters.max_tokens, self.filters.over_long) {
+            (Some(_), OverLong::Filter) => rows.push((format!("  over {longest} tokens"), self.over_long)),
+            (Some(_), OverLong::Cut) | (None, _) => {}
+        }
+        rows.push(("pairs kept".to_owned(), self.kept));
+        if self.filters.max_tokens.is_some() && self.filters.over_long == OverLong::Cut {
+            rows.push((format!("  cut to {longest} tokens"), self.cut));
+        }
+        rows.push(("source tokens".to_owned(), self.source_tokens));
+        rows.push(("target tokens".to_owned(), self.target_tokens));
+        let rows: Vec<(String, String)> =
+            rows.into_iter().map(|(name, count)| (name, thousands(count))).collect();
+        let widths = |column: fn(&(String, String)) -> usize| rows.iter().map(column).max().unwrap_or(0);
+        let (names, counts) = (widths(|row| row.0.chars().count()), widths(|row| row.1.len()));
+        for (index, (name, count)) in rows.iter().enumerate() {
+            let end = if index + 1 < rows.len() { "\n" } else { "" };
+            write!(f, "{name:<names$}  {count:>counts$}{end}")?;
+        }
+        Ok(())
+    }
+}
+
+/// `1234567` as `1,234,567`.
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_lines_up_and_leaves_out_filters_that_are_off() {
+        let report = CorpusReport {
+            read: 1_234_567,
+            kept: 1_234_000,
+            empty: 67,
+            over_long: 500,
+            source_tokens: 20_000_000,
+            target_tokens: 999,
+            ..CorpusReport::default()
+        };
+        let table = "\
+pairs read          1,234,567
+  empty on a side          67
+  over 256 tokens         500
+pairs kept          1,234,000
+source tokens      20,000,000
+target tokens             999";
+        assert_eq!(report.to_string(), table);
+    }
+
+    #[test]
+    fn reports_survive_json() {
+        let report = CorpusReport { read: 3, kept: 2, empty: 1, ..CorpusReport::default() };
+        let json = serde_json::to_string(&report).expect("numbers are JSON");
+        assert_eq!(serde_json::from_str::<CorpusReport>(&json).expect("our own JSON"), report);
+    }
+}

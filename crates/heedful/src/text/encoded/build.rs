@@ -1,0 +1,130 @@
+//! Making the file.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use heedful_tensor::cpu::threads;
+
+use super::format::Writer;
+use super::{EncodedCorpus, EncodedError, EncodedPair, Fingerprint};
+use crate::text::corpus::{CorpusError, CorpusFiles, Filters, Pair, Sieve};
+use crate::text::parallel::{CHUNK, map_chunks};
+use crate::text::replace::replace_file;
+use crate::text::tokenizer::{Encoder, Tokenizers};
+
+impl EncodedCorpus {
+    /// Encodes a corpus into a file on all threads. `progress` hears how many pairs were read, now and then. Until all is
+    /// written, checked and synced, nothing is at `path` that was not there before.
+    pub fn build(
+        path: &Path,
+        files: &CorpusFiles,
+        tokenizers: &Tokenizers,
+        filters: &Filters,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<EncodedCorpus, EncodedError> {
+        let fingerprint = Fingerprint::of(files, tokenizers, filters)?;
+        build(path, files, tokenizers, Sieve::new(filters), fingerprint, progress)
+    }
+
+    /// Opens the file if it is there and was made from the same text, vocabularies and filters. Makes it if it is not
+    /// there; says so if it was made from something else.
+    pub fn open_or_build(
+        path: &Path,
+        files: &CorpusFiles,
+        tokenizers: &Tokenizers,
+        filters: &Filters,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<EncodedCorpus, EncodedError> {
+        let expected = Fingerprint::of(files, tokenizers, filters)?;
+        if !path.exists() {
+            return build(path, files, tokenizers, Sieve::new(filters), expected, progress);
+        }
+        let corpus = EncodedCorpus::open(path)?;
+        if corpus.fingerprint() != expected {
+            let file = path.display().to_string();
+            return Err(EncodedError::Changed { file, found: corpus.fingerprint(), expected });
+        }
+        Ok(corpus)
+    }
+}
+
+fn build(
+    path: &Path,
+    files: &CorpusFiles,
+    tokenizers: &Tokenizers,
+    mut sieve: Sieve,
+    fingerprint: Fingerprint,
+    progress: &mut dyn FnMut(u64),
+) -> Result<EncodedCorpus, EncodedError> {
+    let write_error = |error| EncodedError::Write { file: path.display().to_string(), error };
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(write_error)?;
+    }
+    let written = replace_file(path, |file| {
+        let mut writer = Writer::new(file)?;
+        encode_all(files, tokenizers, progress, |pair, mut encoded| {
+            match sieve.judge(pair, &mut encoded.0, &mut encoded.1) {
+                Ok(()) => Ok(writer.add(&encoded)?),
+                Err(_) => Ok(()),
+            }
+        })?;
+        let report = sieve.report();
+        if report.kept == 0 {
+            let (read, empty) = (report.read, report.empty);
+            let filtered = report.filtered() - empty;
+            return Err(BuildError::Encoded(EncodedError::NothingKept { read, empty, filtered }));
+        }
+        Ok(writer.finish(fingerprint, report.clone())?)
+    });
+    match written {
+        Ok(()) => EncodedCorpus::open(path),
+        Err(BuildError::Write(error)) => Err(write_error(error)),
+        Err(BuildError::Encoded(error)) => Err(error),
+    }
+}
+
+enum BuildError {
+    Write(io::Error),
+    Encoded(EncodedError),
+}
+
+impl From<io::Error> for BuildError {
+    fn from(error: io::Error) -> BuildError {
+        BuildError::Write(error)
+    }
+}
+
+impl From<CorpusError> for BuildError {
+    fn from(error: CorpusError) -> BuildError {
+        BuildError::Encoded(error.into())
+    }
+}
+
+/// Encodes every pair, in order.
+fn encode_all(
+    files: &CorpusFiles,
+    tokenizers: &Tokenizers,
+    progress: &mut dyn FnMut(u64),
+    mut take: impl FnMut(&Pair, EncodedPair) -> Result<(), BuildError>,
+) -> Result<(), BuildError> {
+    let encoders = || (Encoder::new(&tokenizers.source), Encoder::new(&tokenizers.target));
+    let mut encoders: Vec<_> = (0..threads::thread_count()).map(|_| encoders()).collect();
+    let mut pairs = files.pairs();
+    let mut read = 0;
+    map_chunks(
+        &mut encoders,
+        || {
+            let chunk = pairs.by_ref().take(CHUNK).collect::<Result<Vec<Pair>, CorpusError>>()?;
+            read += chunk.len() as u64;
+            progress(read);
+            Ok((!chunk.is_empty()).then_some(chunk))
+        },
+        |(source, target), chunk| {
+            let encoded: Vec<EncodedPair> =
+                chunk.iter().map(|pair| (source.encode(&pair.source), target.encode(&pair.target))).collect();
+            (chunk, encoded)
+        },
+        |(chunk, encoded)| chunk.iter().zip(encoded).try_for_each(|(pair, encoded)| take(pair, encoded)),
+    )
+}

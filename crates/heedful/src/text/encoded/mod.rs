@@ -1,0 +1,99 @@
+//! A corpus as token ids in one file, made once and then read block by block: it need not fit into memory.
+//!
+//! ```text
+//! magic, version
+//! block …             pairs: source length, target length, source ids, target ids; all numbers as LEB128
+//! footer, as JSON     where each block is and what it holds, its checksum, the fingerprint, the report
+//! footer length, footer checksum, magic
+//! ```
+
+mod build;
+mod error;
+mod fingerprint;
+mod format;
+mod varint;
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+pub use self::error::EncodedError;
+pub use self::fingerprint::Fingerprint;
+
+use self::format::{BlockEntry, Footer};
+use super::corpus::CorpusReport;
+
+/// The ids of a source and of a target.
+pub type EncodedPair = (Vec<u32>, Vec<u32>);
+
+/// An open file of token ids.
+#[derive(Debug)]
+pub struct EncodedCorpus {
+    path: PathBuf,
+    file: Mutex<File>,
+    footer: Footer,
+}
+
+impl EncodedCorpus {
+    /// Opens a file that [`EncodedCorpus::build`] made. Damage is found here or when the block is read, never later.
+    pub fn open(path: &Path) -> Result<EncodedCorpus, EncodedError> {
+        let read_error = |error| EncodedError::Read { file: path.display().to_string(), error };
+        let mut file = File::open(path).map_err(read_error)?;
+        let length = file.seek(SeekFrom::End(0)).map_err(read_error)?;
+        let damaged = |reason| EncodedError::Damaged { file: path.display().to_string(), reason };
+        let footer =
+            Footer::read(&mut BufReader::new(&mut file), length).map_err(read_error)?.map_err(damaged)?;
+        Ok(EncodedCorpus { path: path.to_owned(), file: Mutex::new(file), footer })
+    }
+
+    /// What was read, kept and left out when the file was made.
+    pub fn report(&self) -> &CorpusReport {
+        &self.footer.report
+    }
+
+    /// What the file was made from.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.footer.fingerprint
+    }
+
+    /// How many pairs there are.
+    pub fn pairs(&self) -> u64 {
+        self.footer.report.kept
+    }
+
+    /// How many blocks there are.
+    pub fn blocks(&self) -> usize {
+        self.footer.blocks.len()
+    }
+
+    /// Reads one block.
+    ///
+    /// # Panics
+    /// If there is no such block.
+    pub fn read_block(&self, block: usize) -> Result<Vec<EncodedPair>, EncodedError> {
+        let entry = &self.footer.blocks[block];
+        let bytes = self.read_bytes(entry)?;
+        let damaged = |reason: &str| EncodedError::Damaged { file: self.name(), reason: reason.to_owned() };
+        if twox_hash::XxHash3_64::oneshot(&bytes) != entry.checksum {
+            return Err(damaged("the checksum of a block does not fit"));
+        }
+        format::decode_block(&bytes, entry.pairs).ok_or_else(|| damaged("a block ends too early"))
+    }
+
+    fn read_bytes(&self, entry: &BlockEntry) -> Result<Vec<u8>, EncodedError> {
+        let read_error = |error| EncodedError::Read { file: self.name(), error };
+        let mut bytes = vec![0; entry.bytes as usize];
+        let mut file = self.file.lock().expect("no thread panics while it reads");
+        file.seek(SeekFrom::Start(entry.offset)).map_err(read_error)?;
+        file.read_exact(&mut bytes).map_err(read_error)?;
+        Ok(bytes)
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! How text is prepared and where it may be cut, before a vocabulary is asked. The rules are written into
+//! tokenizer.json, so that other programs cut in the same places.
+//!
+//! ```text
+//! text              "Hallo Welt, 你好"
+//! a space before    " Hallo Welt, 你好"                the first word is the same piece as in the middle of a line
+//! cut into words    " Hallo" " Welt" "," " " "你好"    end to end they are the text again: nothing is replaced
+//! pieces            " Hal" "lo" " Welt" "," " " "你好"
+//! ```
+//!
+//! The space belongs to the word behind it. No character stands for the space, so none needs an escape, and decoding is
+//! putting pieces end to end and taking the first space away. Chinese and Japanese text needs no space before it and
+//! gets none.
+//!
+//! A `<` never shares a word with what follows: so neither `<eos>` nor the byte token `<0x0A>` can come out of a text.
+
+use std::borrow::Cow;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use tokenizers::decoders::DecoderWrapper;
+use tokenizers::decoders::byte_fallback::ByteFallback;
+use tokenizers::decoders::fuse::Fuse;
+use tokenizers::decoders::sequence::Sequence as DecoderSequence;
+use tokenizers::decoders::strip::Strip;
+use tokenizers::normalizers::replace::{Replace, ReplacePattern};
+use tokenizers::normalizers::{NFC, NFKC, NormalizerWrapper, Prepend, Sequence as NormalizerSequence};
+use tokenizers::pre_tokenizers::PreTokenizerWrapper;
+use tokenizers::pre_tokenizers::split::{Split as SplitAt, SplitPattern};
+use tokenizers::tokenizer::SplitDelimiterBehavior;
+use unicode_normalization_alignments::UnicodeNormalization;
+
+/// Which Unicode normalisation comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Normalization {
+    /// None: decoding gives back every text exactly.
+    #[default]
+    None,
+    /// Composed characters: é is one character, however it was typed.
+    Nfc,
+    /// Composed characters, and look-alikes made equal: ﬁ becomes fi, full-width Ａ becomes A. Text does not come back
+    /// as it was.
+    Nfkc,
+}
+
+/// Where words end, for pieces never cross the end of a word.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Boundaries {
+    /// Before spaces, and between letters, digits and punctuation; each digit and each mark stands alone. `house` and
+    /// `house,` share their piece, which small corpora need.
+    #[default]
+    Words,
+    /// Before spaces only.
+    Spaces,
+}
+
+/// Where the rules cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cuts {
+    Words,
+    Spaces,
+    /// As `Words`, but numbers stay whole and each Chinese or Japanese character is a word.
+    WholeWords,
+    Characters,
+}
+
+const SPACE: char = ' ';
+/// Scripts that are written without spaces and whose characters count as letters; 々 and 〇 with them.
+const UNSPACED: &str = r"\x{3005}-\x{3007}\x{3040}-\x{30FF}\x{31F0}-\x{31FF}\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}\x{FF66}-\x{FF9F}\x{20000}-\x{3FFFF}";
+/// Their punctuation and full-width forms, which need no space before them either.
+const UNSPACED_MARKS: &str = r"\x{3000}-\x{303F}\x{FF00}-\x{FFEF}";
+
+/// Preparation and cuts.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    normalization: Normalization,
+    cuts: Cuts,
+    word: Regex,
+    first_needs_no_space: Regex,
+}
+
+impl Rules {
+    pub(super) fn new(normalization: Normalization, cuts: Cuts) -> Rules {
+        let compile = |pattern: &str| Regex::new(pattern).expect("the patterns are fixed and tested");
+        Rules {
+            normalization,
+            cuts,
+            word: compile(&cuts.pattern()),
+            first_needs_no_space: compile(&format!(r"\A[{UNSPACED}{UNSPACED_MARKS}]")),
+        }
+    }
+
+    /// Every combination there is.
+    pub(super) fn all() -> impl Iterator<Item = (Normalization, Cuts)> {
+        let cuts = [Cuts::Words, Cuts::Spaces, Cuts::WholeWords, Cuts::Characters];
+        let normalizations = [Normalization::None, Normalization::Nfc, Normalization::Nfkc];
+        normalizations.into_iter().flat_map(move |normalization| cuts.map(|cuts| (normalization, cuts)))
+    }
+
+    /// The text as it is cut into words: normalised, with a space before it.
+    pub(super) fn prepare<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let text: Cow<'t, str> = match self.normalization {
+            Normalization::None => text.into(),
+            Normalization::Nfc | Normalization::Nfkc if text.is_ascii() => text.into(),
+            Normalization::Nfc => text.nfc().map(|(character, _)| character).collect::<String>().into(),
+            Normalization::Nfkc => text.nfkc().map(|(character, _)| character).collect::<String>().into(),
+        };
+        match self.cuts {
+            Cuts::Characters => text,
+            _ if text.is_empty() || self.first_needs_no_space.is_match(&text) => text,
+            _ => {
+                let mut spaced = String::with_capacity(text.len() + 1);
+                spaced.push(SPACE);
+                spaced.push_str(&text);
+                spaced.into()
+            }
+        }
+    }
+
+    /// The words of a prepared text; end to end they are that text.
+    pub(super) fn words<'t>(&'t self, prepared: &'t str) -> impl Iterator<Item = &'t str> {
+        self.word.find_iter(prepared).map(|word| word.as_str())
+    }
+
+    /// What [`Rules::prepare`] put before the text.
+    pub(super) fn without_first_space(self: &Rules, mut text: String) -> String {
+        if self.cuts != Cuts::Characters && text.starts_with(SPACE) {
+            text.remove(0);
+        }
+        text
+    }
+
+    pub(super) fn normalizer(&self) -> Option<NormalizerWrapper> {
+        let mut steps: Vec<NormalizerWrapper> = match self.normalization {
+            Normalization::None => vec![],
+            Normalization::Nfc => vec![NFC.into()],
+            Normalization::Nfkc => vec![NFKC.into()],
+        };
+        if self.cuts != Cuts::Characters {
+            let unneeded = ReplacePattern::Regex(format!(r"\A (?=[{UNSPACED}{UNSPACED_MARKS}])"));
+            steps.push(Prepend::new(SPACE.to_string()).into());
+            steps.push(Replace::new(unneeded, "").expect("the pattern is fixed and tested").into());
+        }
+        (!steps.is_empty()).then(|| NormalizerSequence::new(steps).into())
+    }
+
+    pub(super) fn pre_tokenizer(&self) -> PreTokenizerWrapper {
+        let pattern = SplitPattern::Regex(self.cuts.pattern());
+        let split = SplitAt::new(pattern, SplitDelimiterBehavior::Isolated, false);
+        split.expect("the patterns are fixed and tested").into()
+    }
+
+    pub(super) fn decoder(&self) -> DecoderWrapper {
+        let mut steps: Vec<DecoderWrapper> = vec![ByteFallback::new().into(), Fuse::new().into()];
+        if self.cuts != Cuts::Characters {
+            steps.push(Strip::new(SPACE, 1, 0).into());
+        }
+        DecoderSequence::new(steps).into()
+    }
+}
+
+impl Cuts {
+    /// Alternatives from left to right; together they match every character. Written so that Rust's engine and
+    /// Oniguruma, which the Python package uses, agree: no look-around, and no `\s`.
+    fn pattern(self) -> String {
+        let letters = format!(r"[\p{{L}}\p{{M}}&&[^{UNSPACED}]]+");
+        let others = r"[^ \p{L}\p{M}\p{N}]";
+        match self {
+            Cuts::Words => format!(r" ?{letters}|[{UNSPACED}]+| ?\p{{N}}| ?{others}| "),
+            Cuts::Spaces => format!(r" ?<| ?[^ <{UNSPACED}]+|[{UNSPACED}]+| "),
+            Cuts::WholeWords => format!(r" ?{letters}|[{UNSPACED}]| ?\p{{N}}+| ?{others}| "),
+            Cuts::Characters => r"[\x{0}-\x{10FFFF}]".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(cuts: Cuts, text: &str) -> Vec<String> {
+        let rules = Rules::new(Normalization::None, cuts);
+        let prepared = rules.prepare(text);
+        rules.words(&prepared).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn letters_digits_and_marks_are_apart() {
+        assert_eq!(
+            words(Cuts::Words, "Hallo Welt,  1984: 你好，世界 x"),
+            [" Hallo", " Welt", ",", " ", " 1", "9", "8", "4", ":", " ", "你好", "，", "世界", " x"]
+        );
+        assert_eq!(words(Cuts::WholeWords, "1984 你好"), [" 1984", " ", "你", "好"]);
+        assert_eq!(words(Cuts::Spaces, "it's <b> 你好!"), [" it's", " <", "b>", " ", "你好", "!"]);
+        assert_eq!(words(Cuts::Characters, "a 你"), ["a", " ", "你"]);
+    }
+
+    #[test]
+    fn combining_marks_stay_with_their_letters() {
+        assert_eq!(words(Cuts::Words, "e\u{301}te\u{301} नमस्ते"), [" e\u{301}te\u{301}", " नमस्ते"]);
+    }
+
+    #[test]
+    fn chinese_gets_no_space_before_it() {
+        assert_eq!(words(Cuts::Words, "一套自动驾驶"), ["一套自动驾驶"]);
+        assert_eq!(words(Cuts::Words, " 一"), [" ", " ", "一"]);
+    }
+
+    #[test]
+    fn what_looks_like_a_special_token_is_cut_after_the_first_character() {
+        for (_, cuts) in Rules::all() {
+            for text in ["<eos>", "x<0x41>", " <unk>", "<<pad>"] {
+                let words = words(cuts, text);
+                let torn = words.iter().all(|word| !word.contains('<') || word.ends_with('<'));
+                assert!(torn, "{cuts:?}: {words:?}");
+            }
+        }
+    }
+}

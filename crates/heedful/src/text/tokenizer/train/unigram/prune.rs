@@ -1,0 +1,40 @@
+//! Which pieces the text misses least.
+
+use super::lattice::Lattices;
+use super::{Piece, Word};
+
+/// The share of pieces that stays in one round: taking all away at once would judge them by a vocabulary long gone.
+const SHRINK: f64 = 0.75;
+
+/// Decides for each piece whether it stays; characters always do. At least `least` stay.
+pub(super) fn choose(pieces: &[Piece], lattices: &Lattices, least: usize) -> Vec<bool> {
+    let uses = lattices.best_uses(pieces);
+    let total: f64 = uses.iter().sum();
+    // The pieces as words: how would each be put together if it were gone?
+    let as_words: Vec<Word> = pieces.iter().map(|piece| (piece.characters.clone(), 1.0)).collect();
+    let inside = Lattices::of(&as_words, pieces);
+    let mut kept: Vec<bool> = pieces.iter().map(Piece::is_character).collect();
+    let mut losses: Vec<(usize, f64)> = Vec::new();
+    for (number, piece) in pieces.iter().enumerate() {
+        if !piece.is_character() && uses[number] > 0.0 {
+            let parts = inside.best_without(number, pieces, number as u32);
+            losses.push((number, loss(number, &parts, &uses, total)));
+        }
+    }
+    losses.sort_by(|(a, a_loss), (b, b_loss)| b_loss.total_cmp(a_loss).then(a.cmp(b)));
+    let characters = kept.iter().filter(|&&kept| kept).count();
+    let most = ((pieces.len() as f64 * SHRINK) as usize).max(least);
+    for &(number, _) in losses.iter().take(most.saturating_sub(characters)) {
+        kept[number] = true;
+    }
+    kept
+}
+
+/// By how much the likelihood of the text falls when each use of a piece becomes uses of its parts.
+fn loss(piece: usize, parts: &[u32], uses: &[f64], total: f64) -> f64 {
+    let here = uses[piece];
+    let now = here.ln() - total.ln();
+    let total_without = (total + here * (parts.len() as f64 - 1.0)).ln();
+    let without: f64 = parts.iter().map(|&part| (uses[part as usize] + here).ln() - total_without).sum();
+    here * (now - without)
+}

@@ -1,0 +1,120 @@
+//! The pieces to begin with.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::{Piece, Word};
+
+/// The longest piece.
+const LONGEST: usize = 16;
+/// Seeds for each piece that is wanted, and at most: more of them change the result little and cost time.
+const SEEDS_PER_PIECE: usize = 20;
+const MOST_SEEDS: usize = 1_000_000;
+
+/// A substring: it ends in some word before `end`, and is so long. Its characters are read from there.
+struct Candidate {
+    word: u32,
+    end: u32,
+    length: u32,
+    count: f64,
+}
+
+/// All characters, and the substrings with the largest count × length.
+pub(super) fn find(words: &[Word], wanted: usize, min_frequency: u64) -> Vec<Piece> {
+    let mut candidates = substrings(words, min_frequency.max(2) as f64);
+    let characters = candidates.iter().filter(|candidate| candidate.length == 1).count();
+    let most = (wanted * SEEDS_PER_PIECE).min(MOST_SEEDS).max(characters);
+    let covered = |candidate: &Candidate| candidate.count * f64::from(candidate.length);
+    let text = |candidate: &Candidate| {
+        let (end, length) = (candidate.end as usize, candidate.length as usize);
+        &words[candidate.word as usize].0[end - length..end]
+    };
+    candidates.sort_by(|a, b| {
+        let characters_first = Reverse(a.length == 1).cmp(&Reverse(b.length == 1));
+        characters_first.then(covered(b).total_cmp(&covered(a))).then_with(|| text(a).cmp(text(b)))
+    });
+    candidates.truncate(most);
+    let total: f64 = candidates.iter().map(covered).sum();
+    let piece = |candidate: &Candidate| Piece {
+        characters: text(candidate).to_vec(),
+        score: (covered(candidate) / total).ln(),
+    };
+    candidates.iter().map(piece).collect()
+}
+
+/// Every character, and every longer substring that comes at least `least` times. A substring is looked for only where
+/// the one without its last character is frequent, so rare ones never take memory.
+fn substrings(words: &[Word], least: f64) -> Vec<Candidate> {
+    let mut found: Vec<Candidate> = Vec::new();
+    // Where a frequent substring of the length before begins, and which one that is.
+    let mut open: Vec<(u32, u32, u32)> = Vec::new();
+    for (word, (characters, _)) in words.iter().enumerate() {
+        open.extend((0..characters.len()).map(|start| (word as u32, start as u32, 0)));
+    }
+    for length in 1..=LONGEST as u32 {
+        let mut here: HashMap<(u32, char), u32> = HashMap::new();
+        let first = found.len();
+        let mut longer = Vec::with_capacity(open.len());
+        for (word, start, shorter) in open {
+            let (characters, count) = &words[word as usize];
+            let end = start + length;
+            let Some(&last) = characters.get(end as usize - 1) else { continue };
+            let number = *here.entry((shorter, last)).or_insert_with(|| {
+                found.push(Candidate { word, end, length, count: 0.0 });
+                (found.len() - 1) as u32
+            });
+            found[number as usize].count += count;
+            longer.push((word, start, number));
+        }
+        open = keep_frequent(&mut found, first, longer, if length == 1 { 0.0 } else { least });
+        if open.is_empty() {
+            break;
+        }
+    }
+    found
+}
+
+/// Removes the rare ones among the substrings from `first` on, and gives the others their new numbers.
+fn keep_frequent(
+    found: &mut Vec<Candidate>,
+    first: usize,
+    mut open: Vec<(u32, u32, u32)>,
+    least: f64,
+) -> Vec<(u32, u32, u32)> {
+    let mut kept = first as u32;
+    let new_numbers: Vec<Option<u32>> = found[first..]
+        .iter()
+        .map(|candidate| {
+            let number = (candidate.count >= least).then_some(kept);
+            kept += u32::from(number.is_some());
+            number
+        })
+        .collect();
+    let mut numbers = new_numbers.iter();
+    let mut index = 0;
+    found.retain(|_| {
+        index += 1;
+        index <= first || numbers.next().is_some_and(Option::is_some)
+    });
+    open.retain_mut(|(_, _, number)| match new_numbers[*number as usize - first] {
+        Some(new) => {
+            *number = new;
+            true
+        }
+        None => false,
+    });
+    open
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_come_first_then_what_covers_most() {
+        let words: Vec<Word> = vec![("abab".chars().collect(), 3.0), ("abc".chars().collect(), 1.0)];
+        let seeds = find(&words, 100, 2);
+        let texts: Vec<String> = seeds.iter().map(|piece| piece.characters.iter().collect()).collect();
+        assert_eq!(texts, ["a", "b", "c", "ab", "abab", "aba", "bab", "ba"]);
+    }
+}

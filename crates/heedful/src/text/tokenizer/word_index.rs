@@ -1,0 +1,73 @@
+//! Which word a token belongs to.
+
+/// For each token, given as the bytes that it adds to the text, the number of the white-space separated word that its
+/// first visible character is part of.
+pub(super) fn of_tokens<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
+    let mut text: Vec<u8> = Vec::new();
+    let mut ends = Vec::new();
+    for bytes in tokens {
+        text.extend_from_slice(bytes);
+        ends.push(text.len());
+    }
+    let words = of_bytes(&text);
+    let mut start = 0;
+    ends.into_iter()
+        .map(|end| {
+            let token = start..end;
+            start = end;
+            words[token].iter().copied().flatten().next()
+        })
+        .collect()
+}
+
+/// For each byte the number of its word, none for white space. A character may be spelled over several tokens, each of
+/// which has some of its bytes.
+fn of_bytes(text: &[u8]) -> Vec<Option<usize>> {
+    let mut words = Vec::with_capacity(text.len());
+    let (mut word, mut inside) = (0, false);
+    let mut step = |visible: bool, bytes: usize| {
+        if inside && !visible {
+            word += 1;
+        }
+        inside = visible;
+        words.extend(std::iter::repeat_n(visible.then_some(word), bytes));
+    };
+    for chunk in text.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            step(!character.is_whitespace(), character.len_utf8());
+        }
+        // What is no character is visible: it shows as U+FFFD.
+        if !chunk.invalid().is_empty() {
+            step(true, chunk.invalid().len());
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(tokens: &[&[u8]]) -> Vec<Option<usize>> {
+        of_tokens(tokens.iter().copied())
+    }
+
+    #[test]
+    fn tokens_are_counted_by_words() {
+        let tokens: [&[u8]; 6] = [b" hel", b"lo", b"  ", b" wor", b"ld", b"!"];
+        assert_eq!(words(&tokens), [Some(0), Some(0), None, Some(1), Some(1), Some(1)]);
+    }
+
+    #[test]
+    fn special_tokens_belong_to_no_word_and_bytes_to_that_of_their_character() {
+        let tokens: [&[u8]; 7] = [b"", b" a", b" ", b"\xE4", b"\xBD", b"\xA0", b""];
+        assert_eq!(words(&tokens), [None, Some(0), None, Some(1), Some(1), Some(1), None]);
+        assert_eq!(words(&[b"\xE4", b"\xFF", b" x"]), [Some(0), Some(0), Some(1)]);
+    }
+
+    #[test]
+    fn a_space_spelled_over_three_bytes_ends_a_word() {
+        let tokens: [&[u8]; 5] = [b"a", b"\xE3", b"\x80", b"\x80", b"b"];
+        assert_eq!(words(&tokens), [Some(0), None, None, None, Some(1)]);
+    }
+}
