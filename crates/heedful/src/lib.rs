@@ -8,6 +8,7 @@
 //! 3. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
 //! 4. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
 //! 5. [`decode`] turns a trained model into sentences.
+//! 6. [`grammar`] makes Chinese–English phrases to learn from, [`explain`] makes pictures of what was learned.
 //!
 //! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
 //! same parts; `examples/custom_model.rs` makes one.
@@ -16,6 +17,8 @@
 
 pub mod batch;
 pub mod decode;
+pub mod explain;
+pub mod grammar;
 pub mod layers;
 pub mod train;
 pub mod transformer;
