@@ -6,8 +6,8 @@
 //! ```
 //!
 //! 的 follows the first adjective only: 红色的车, 红色的新车, 昂贵的红色新车. Size and age cling to a noun that stands
-//! alone (新车) and take 的 before one that has a kind (新的电动汽车). Chinese nouns have no plural: number is in the
-//! determiner, so that it is never lost.
+//! alone (新车) and take 的 before one that has a kind (新的电动汽车). After an owner only an opinion takes it: 我的红色裙子,
+//! but 我的昂贵的裙子. Chinese nouns have no plural: number is in the determiner, so that it is never lost.
 
 use super::article::article;
 use super::dice::Dice;
@@ -129,18 +129,22 @@ impl NounPhrase {
 
     pub(super) fn chinese(&self) -> Vec<&'static str> {
         let mut words = self.determiner.chinese(self.noun.measure);
+        let opinion = self.opinion.map(|opinion| opinion.attributive);
         let colour = self.colour.map(|colour| colour.chinese);
-        let first =
-            [self.opinion.map(|opinion| opinion.attributive), colour, self.stature.map(|s| s.chinese)];
-        let alone = self.opinion.is_none() && self.colour.is_none() && self.kind.is_none();
-        for (place, adjective) in first.into_iter().flatten().enumerate() {
+        let stature = self.stature.map(|stature| stature.chinese);
+        let lone_stature = self.colour.is_none() && self.kind.is_none();
+        let after_owner = matches!(self.determiner, Determiner::Own(_, None));
+        let linked = self.opinion.is_some() || !(lone_stature || after_owner);
+        for (place, adjective) in [opinion, colour, stature].into_iter().flatten().enumerate() {
             words.push(adjective);
-            if place == 0 && !alone {
+            if place == 0 && linked {
                 words.push("的");
             }
         }
         words.extend(self.kind.map(|kind| kind.chinese));
-        words.push(if self.kind.is_some() { self.noun.compound } else { self.noun.chinese });
+        // Two syllables ask for two more: 电动汽车, 我的红色汽车, but 红色的车 and 红色的新车.
+        let behind_two = self.kind.is_some() || (colour.is_some() && words.last() == colour.as_ref());
+        words.push(if behind_two { self.noun.compound } else { self.noun.chinese });
         words
     }
 

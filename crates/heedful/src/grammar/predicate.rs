@@ -9,7 +9,8 @@ use super::relative::Relative;
 
 /// 这辆车很贵。 This car is expensive. 非常贵: very expensive. 不贵: not expensive. 贵吗？: is it expensive?
 pub(super) fn describe(entry: Entry, dice: &mut Dice) -> Draft {
-    let thing = known(entry, dice);
+    // One opinion is enough: no interesting story that is not interesting.
+    let thing = NounPhrase { opinion: None, ..known(entry, dice) };
     let opinion = dice.pick(entry.0.opinions);
     let form = dice.below(4);
     let marks = [&["很"][..], &["非常"], &["不"], &[]][form];

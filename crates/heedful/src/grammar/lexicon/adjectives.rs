@@ -52,7 +52,7 @@ pub(super) const COLOURS: &[Modifier] = &[
     modifier("灰色", "gray"),
     modifier("银色", "silver"),
 ];
-pub(super) const FURS: &[Modifier] = &[
+pub(super) const PLAIN_COLOURS: &[Modifier] = &[
     modifier("白色", "white"),
     modifier("黑色", "black"),
     modifier("灰色", "gray"),

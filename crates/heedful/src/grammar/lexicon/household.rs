@@ -133,7 +133,7 @@ pub(super) const BUILDINGS: Class = Class {
     ],
     opinions: &[BEAUTIFUL, UGLY, FAMOUS, ORDINARY, UNIQUE],
     statures: &[NEW, OLD, BIG, SMALL],
-    colours: COLOURS,
+    colours: PLAIN_COLOURS,
     kinds: &[],
     verbs: &[DESIGN, PLAN, VISIT, DRAW, SEE],
     states: &[State::Like, State::Need],

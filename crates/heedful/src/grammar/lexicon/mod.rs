@@ -23,7 +23,7 @@ pub(super) use function_words::{
 pub(super) struct Noun {
     pub(super) measure: &'static str,
     pub(super) chinese: &'static str,
-    /// Its form behind an origin or a kind: 车 alone, 汽车 in 电动汽车.
+    /// Its form right behind a longer word: 车 alone, 汽车 in 电动汽车.
     pub(super) compound: &'static str,
     pub(super) singular: &'static str,
     pub(super) plural: &'static str,
