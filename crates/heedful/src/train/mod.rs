@@ -1,5 +1,6 @@
 //! From gradients to better parameters.
 
+pub mod log;
 mod schedule;
 
 mod optimizer;
