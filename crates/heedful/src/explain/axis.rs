@@ -137,14 +137,7 @@ mod tests {
     fn ticks_are_round_and_hold_all_values() {
         assert_eq!(ticks(&[0.0, 8000.0], Scale::Linear), ["0", "2000", "4000", "6000", "8000"]);
         assert_eq!(ticks(&[1.3, 4.4], Scale::Linear), ["1", "2", "3", "4", "5"]);
-        assert_eq!(
-            ticks(&[0.9, 60.0], Scale::Log),
-            ["0.5", "1", "2", "5", "10", "20", "50", "100"][..]
-                .to_vec()
-                .into_iter()
-                .step_by(1)
-                .collect::<Vec<_>>()
-        );
+        assert_eq!(ticks(&[0.9, 60.0], Scale::Log), ["0.5", "1", "2", "5", "10", "20", "50", "100"]);
         assert_eq!(ticks(&[1e-5, 1.0], Scale::Log), ["1e-5", "1e-4", "1e-3", "0.01", "0.1", "1"]);
     }
 

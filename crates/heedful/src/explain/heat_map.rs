@@ -123,7 +123,7 @@ impl Layout {
         let title = if options.title.is_empty() { 0.0 } else { 20.0 };
         let left = widest(rows) + 8.0;
         let top = title + head + 4.0;
-        let overhang = if turned { across * 0.5 } else { 2.0 };
+        let overhang = if turned { overhang(columns, cell, font) } else { 2.0 };
         let title_width = text_width(&options.title) * 13.0;
         let width = (left + columns.len() as f64 * cell + overhang).max(title_width);
         Layout {
@@ -181,6 +181,15 @@ impl Layout {
         }
         *svg += "</g>";
     }
+}
+
+/// How far turned labels reach beyond the last cell.
+fn overhang(columns: &[String], cell: f64, font: f64) -> f64 {
+    let reach = |(j, label): (usize, &String)| {
+        let right = (columns.len() - j) as f64 - 0.5;
+        text_width(&shortened(label, LABEL_LIMIT)) * font * 0.5 + font - right * cell
+    };
+    columns.iter().enumerate().map(reach).fold(2.0, f64::max)
 }
 
 /// How many cells the closest labels are apart.

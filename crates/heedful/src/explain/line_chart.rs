@@ -43,12 +43,12 @@ pub enum Mark {
     Peak,
 }
 
-const WIDTH: f64 = 440.0;
-const HEIGHT: f64 = 250.0;
-const TOP: f64 = 42.0;
+const WIDTH: f64 = 380.0;
+const HEIGHT: f64 = 236.0;
 const BOTTOM: f64 = 38.0;
-const RIGHT: f64 = 46.0;
+const RIGHT: f64 = 48.0;
 const FONT_SIZE: f64 = 12.0;
+const LINE_HEIGHT: f64 = 13.0;
 const COLOURS: [&str; 6] = [
     "var(--line-1,#0072b2)",
     "var(--line-2,#d55e00)",
@@ -72,7 +72,8 @@ pub fn line_chart_svg(chart: &LineChart) -> String {
             for (index, series) in chart.series.iter().enumerate() {
                 frame.write_series(&mut svg, series, COLOURS[index % COLOURS.len()]);
             }
-            if chart.series.len() > 1 {
+            frame.write_last_values(&mut svg, &chart.series);
+            if frame.company == Company::Several {
                 write_legend(&mut svg, &chart.series);
             }
         }
@@ -89,12 +90,21 @@ pub fn line_chart_svg(chart: &LineChart) -> String {
     svg
 }
 
+/// Whether a line has others beside it: then there is a legend, and labels keep out of the others' way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Company {
+    Alone,
+    Several,
+}
+
 /// The area within the axes.
 struct Frame {
     x: Axis,
     y: Axis,
     left: f64,
+    top: f64,
     scale: Scale,
+    company: Company,
 }
 
 impl Frame {
@@ -107,8 +117,16 @@ impl Frame {
         let x = Axis::around(points().map(|point| point.0), Scale::Linear, 5)?;
         let x = if high > low { x.tight(low, high) } else { x };
         let y = Axis::around(points().map(|point| point.1), chart.scale, 4)?;
+        let company = if chart.series.len() > 1 { Company::Several } else { Company::Alone };
         let widest = y.ticks().iter().map(|&tick| text_width(&human(tick))).fold(0.0, f64::max);
-        Some(Frame { x, y, left: widest * FONT_SIZE + 10.0, scale: chart.scale })
+        Some(Frame {
+            x,
+            y,
+            left: widest * FONT_SIZE + 8.0,
+            top: if company == Company::Several { 52.0 } else { 38.0 },
+            scale: chart.scale,
+            company,
+        })
     }
 
     fn x(&self, value: f64) -> f64 {
@@ -116,7 +134,7 @@ impl Frame {
     }
 
     fn y(&self, value: f64) -> f64 {
-        HEIGHT - BOTTOM - self.y.place(value) * (HEIGHT - BOTTOM - TOP)
+        HEIGHT - BOTTOM - self.y.place(value) * (HEIGHT - BOTTOM - self.top)
     }
 
     fn write_axes(&self, svg: &mut String, chart: &LineChart) {
@@ -174,16 +192,35 @@ impl Frame {
                 length(self.y(only.1))
             );
         }
-        if let Some(&(x, y)) = drawable.last() {
-            let (px, py) = (length(self.x(x) + 5.0), length(self.y(y) + 4.0));
-            let _ = write!(
-                svg,
-                r#"<text x="{px}" y="{py}" fill="{colour}" font-weight="600">{}</text>"#,
-                human(y)
-            );
-        }
         if let Some(best) = best(&drawable, series.mark) {
             self.write_best(svg, best, series, colour);
+        }
+    }
+
+    /// The last value of each line at its end, moved apart where lines end close together.
+    fn write_last_values(&self, svg: &mut String, series: &[Series]) {
+        let mut labels = Vec::new();
+        for (index, series) in series.iter().enumerate() {
+            let last =
+                series.points.iter().rev().find(|&&(x, y)| x.is_finite() && is_drawable(y, self.scale));
+            if let Some(&(x, y)) = last {
+                labels.push((self.y(y), self.x(x), y, COLOURS[index % COLOURS.len()]));
+            }
+        }
+        labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Half of what they lack goes up, the rest down.
+        let lacking: f64 =
+            labels.windows(2).map(|pair| (LINE_HEIGHT - (pair[1].0 - pair[0].0)).max(0.0)).sum();
+        let mut free = labels.first().map_or(0.0, |first| first.0 - lacking / 2.0);
+        for (y, x, value, colour) in labels {
+            let y = if lacking > 0.0 { free.max(y - lacking / 2.0) } else { y };
+            free = y + LINE_HEIGHT;
+            let (x, y) = (length(x + 5.0), length(y + 4.0));
+            let _ = write!(
+                svg,
+                r#"<text x="{x}" y="{y}" fill="{colour}" font-weight="600">{}</text>"#,
+                human(value)
+            );
         }
     }
 
@@ -201,7 +238,8 @@ impl Frame {
         );
         // The label of the last point says it already.
         if px < WIDTH - RIGHT - 30.0 {
-            let below = series.mark == Mark::Lowest && py < HEIGHT - BOTTOM - 22.0;
+            let room = py < HEIGHT - BOTTOM - 22.0;
+            let below = series.mark == Mark::Lowest && self.company == Company::Alone && room;
             let label = format!("{word} {}", human(y));
             let half = text_width(&label) * FONT_SIZE / 2.0;
             let _ = write!(

@@ -31,9 +31,19 @@ fn is_forbidden(c: char) -> bool {
     matches!(c, '\u{0}'..='\u{8}' | '\u{B}' | '\u{C}' | '\u{E}'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// About how many times the font's size a text is wide.
+/// About how many times the font's size a text is wide; rather more than less, since nobody knows the font.
 pub(super) fn text_width(text: &str) -> f64 {
-    text.chars().map(|c| if is_wide(c) { 1.0 } else { 0.56 }).sum()
+    text.chars().map(character_width).sum()
+}
+
+fn character_width(c: char) -> f64 {
+    match c {
+        'm' | 'w' | 'M' | 'W' | '@' | '%' | '…' => 1.0,
+        'f' | 'i' | 'j' | 'l' | 't' | 'I' | '.' | ',' | ':' | ';' | '\'' | '|' | ' ' => 0.4,
+        c if c.is_ascii_uppercase() => 0.75,
+        c if is_wide(c) => 1.0,
+        _ => 0.65,
+    }
 }
 
 /// `text`, cut with an ellipsis where it would be wider than `limit` times the font's size.
@@ -43,7 +53,7 @@ pub(super) fn shortened(text: &str, limit: f64) -> Cow<'_, str> {
     }
     let mut width = 1.0;
     let fits = |c: &char| {
-        width += if is_wide(*c) { 1.0 } else { 0.56 };
+        width += character_width(*c);
         width <= limit
     };
     Cow::Owned(text.chars().take_while(fits).chain(['…']).collect())

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 pub use event_file::EventFile;
 pub use metrics::{MetricsFile, read_metrics};
-pub use record::{Record, Sample, series};
+pub use record::{Record, Sample, sample_histories, series};
 
 /// A log that cannot be read or written.
 #[derive(Debug, thiserror::Error)]

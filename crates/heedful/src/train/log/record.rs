@@ -9,6 +9,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::explain::SampleHistory;
+
 /// What was measured at one step.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
@@ -106,6 +108,26 @@ pub fn series(records: &[Record], name: &str) -> Vec<(f64, f64)> {
     records.iter().filter_map(point).collect()
 }
 
+/// What became of each sampled sentence over the steps, in the order of first appearance.
+pub fn sample_histories(records: &[Record]) -> Vec<SampleHistory> {
+    let mut histories: Vec<SampleHistory> = Vec::new();
+    for record in records {
+        for Sample { source, reference, output } in &record.samples {
+            let said = (record.step, output.clone());
+            match histories.iter_mut().find(|known| known.source == *source && known.reference == *reference)
+            {
+                Some(history) => history.outputs.push(said),
+                None => histories.push(SampleHistory {
+                    source: source.clone(),
+                    reference: reference.clone(),
+                    outputs: vec![said],
+                }),
+            }
+        }
+    }
+    histories
+}
+
 fn number(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
@@ -120,4 +142,20 @@ fn numbers(object: Map<String, Value>) -> Result<Vec<(String, f64)>, String> {
         _ => Err(format!("\"{name}\" is no number")),
     };
     object.into_iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_one_sentence_become_its_history() {
+        let said = |step, source: &str, output: &str| {
+            let sample = Sample { source: source.to_owned(), output: output.to_owned(), ..Sample::default() };
+            Record { samples: vec![sample], ..Record::new(step, 0.0) }
+        };
+        let histories = sample_histories(&[said(1, "a", "x"), said(2, "b", "y"), said(3, "a", "z")]);
+        assert_eq!(histories.len(), 2);
+        assert_eq!(histories[0].outputs, [(1, "x".to_owned()), (3, "z".to_owned())]);
+    }
 }
