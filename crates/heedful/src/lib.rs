@@ -12,6 +12,8 @@
 //! 7. [`decode`] turns a trained model into sentences.
 //! 8. [`folder`] keeps a model on disk; [`weights`] are its numbers by name, [`durable`] writes files whole or not at
 //!    all.
+//! 9. [`metrics`] judges translations: strings in, numbers out.
+//! 10. [`grammar`] makes Chinese–English phrases to learn from, [`explain`] makes pictures of what was learned.
 //!
 //! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
 //! same parts; `examples/custom_model.rs` makes one.
@@ -22,6 +24,8 @@ pub mod batch;
 pub mod decode;
 pub mod durable;
 pub mod folder;
+pub mod explain;
+pub mod grammar;
 pub mod layers;
 pub mod model;
 pub mod text;

@@ -2,6 +2,7 @@
 
 pub mod recipe;
 
+pub mod log;
 mod schedule;
 
 mod guard;
