@@ -8,6 +8,7 @@
 //! 3. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
 //! 4. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
 //! 5. [`decode`] turns a trained model into sentences.
+//! 6. [`metrics`] says how good the sentences are: BLEU, chrF and TER as sacreBLEU computes them.
 //!
 //! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
 //! same parts; `examples/custom_model.rs` makes one.
@@ -17,6 +18,7 @@
 pub mod batch;
 pub mod decode;
 pub mod layers;
+pub mod metrics;
 pub mod train;
 pub mod transformer;
 
