@@ -29,6 +29,7 @@ pub mod grammar;
 pub mod layers;
 pub mod model;
 pub mod text;
+pub mod metrics;
 pub mod train;
 pub mod transformer;
 pub mod weights;
