@@ -23,13 +23,13 @@
 pub mod batch;
 pub mod decode;
 pub mod durable;
-pub mod folder;
 pub mod explain;
+pub mod folder;
 pub mod grammar;
 pub mod layers;
+pub mod metrics;
 pub mod model;
 pub mod text;
-pub mod metrics;
 pub mod train;
 pub mod transformer;
 pub mod weights;

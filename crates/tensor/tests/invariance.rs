@@ -91,7 +91,9 @@ fn a_row_of_a_product_does_not_know_how_many_rows_there_are() {
     const MOST: usize = 40;
     for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
         isa::select(isa);
-        for (compute, inputs, outputs) in [(DType::F32, D, 70), (DType::Bf16, D, 70), (DType::F32, 96, 64), (DType::Bf16, 96, 64)] {
+        for (compute, inputs, outputs) in
+            [(DType::F32, D, 70), (DType::Bf16, D, 70), (DType::F32, 96, 64), (DType::Bf16, 96, 64)]
+        {
             let params = Params::new(4);
             let weight = params.add("weight", inputs, outputs, Init::Xavier);
             let bias = params.add("bias", 1, outputs, Init::Normal(1.0));
@@ -101,8 +103,11 @@ fn a_row_of_a_product_does_not_know_how_many_rows_there_are() {
             let options = LinearOptions { activation: Activation::Relu, dropout: Dropout::NONE, compute };
             let run = |rows: usize| {
                 let x = Tensor::from_f32(rows, inputs, &values[..rows * inputs]);
-                let products =
-                    [linear(&x, &weight, Some(&bias), options), project(&x, &turned, compute), project_wide(&x, &turned, compute)];
+                let products = [
+                    linear(&x, &weight, Some(&bias), options),
+                    project(&x, &turned, compute),
+                    project_wide(&x, &turned, compute),
+                ];
                 tape::paused(|| products.map(|product| product.to_vec()))
             };
             let all = run(MOST);

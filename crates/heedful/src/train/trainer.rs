@@ -181,7 +181,7 @@ impl<M: Model> Trainer<M> {
     }
 
     /// Shows `look` the model as it is to be judged: with its averaged parameters, if there is an average.
-    pub fn with_average<R>(&mut self, look: impl FnOnce(&Transformer) -> R) -> R {
+    pub fn with_average<R>(&mut self, look: impl FnOnce(&M) -> R) -> R {
         let Some(average) = &mut self.average else { return look(&self.model) };
         average.swap(self.model.params());
         let seen = look(&self.model);

@@ -71,7 +71,8 @@ fn a_beam_of_one_is_greedy() {
             let mut past = vec![BOS];
             while past.len() <= 8 {
                 let scores = model.scores(source, &past);
-                let best = (1..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
+                let best =
+                    (1..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
                 if best as u32 == EOS {
                     break;
                 }
@@ -125,8 +126,10 @@ fn the_length_of_an_output_has_its_limits() {
     // Never wants to end.
     model.fixed = |_, token| (token == EOS).then_some(-20.0);
     let source = vec![vec![3, 4, 5]];
-    let relative =
-        SearchOptions { max_length: MaxLength::Relative { factor: 2.0, plus: 1 }, ..SearchOptions::default() };
+    let relative = SearchOptions {
+        max_length: MaxLength::Relative { factor: 2.0, plus: 1 },
+        ..SearchOptions::default()
+    };
     let best = &search(&model, &source, &relative).expect("a good source")[0][0];
     assert_eq!(best.tokens.len(), 7);
     assert!(best.log_probability < -20.0, "the end counts, wanted or not");
@@ -212,7 +215,9 @@ fn samples_depend_on_the_seed_and_the_source_alone() {
         n_best: 3,
         ..options(1, 10)
     };
-    let run = |sources: &[Vec<u32>], options: &SearchOptions| search(&model, sources, options).expect("good sources");
+    let run = |sources: &[Vec<u32>], options: &SearchOptions| {
+        search(&model, sources, options).expect("good sources")
+    };
     let all = sources(8);
     let together = run(&all, &sampled(1, None));
     let mut reversed = all.clone();

@@ -24,10 +24,14 @@ impl TableModel {
 
     /// The scores of what follows `past` (which begins with `<bos>`).
     pub(crate) fn scores(&self, source: &[u32], past: &[u32]) -> Vec<f32> {
-        let number = |tokens: &[u32]| tokens.iter().fold(7_u64, |hash, &t| hash.wrapping_mul(1_000_003) + u64::from(t) + 1);
+        let number = |tokens: &[u32]| {
+            tokens.iter().fold(7_u64, |hash, &t| hash.wrapping_mul(1_000_003) + u64::from(t) + 1)
+        };
         let stream = Stream::new(self.seed, number(source), number(past));
         let drawn = |token: u32| 4.0 * stream.uniform(token);
-        (0..self.vocabulary as u32).map(|token| (self.fixed)(past, token).unwrap_or_else(|| drawn(token))).collect()
+        (0..self.vocabulary as u32)
+            .map(|token| (self.fixed)(past, token).unwrap_or_else(|| drawn(token)))
+            .collect()
     }
 
     pub(crate) fn log_probabilities(&self, source: &[u32], past: &[u32]) -> Vec<f64> {
@@ -82,7 +86,8 @@ impl Decoding for TableDecoding<'_> {
             past
         };
         let pasts: Vec<Vec<u32>> = rows.iter().map(past).collect();
-        let scores = rows.iter().zip(&pasts).map(|(row, past)| self.model.scores(&self.sources[row.sentence], past));
+        let scores =
+            rows.iter().zip(&pasts).map(|(row, past)| self.model.scores(&self.sources[row.sentence], past));
         let scores: Vec<f32> = scores.flatten().collect();
         self.pasts.replace(pasts);
         Tensor::from_f32(rows.len(), self.model.vocabulary, &scores)

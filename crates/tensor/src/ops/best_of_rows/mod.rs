@@ -134,7 +134,8 @@ mod tests {
             isa::select(isa);
             for (width, count) in [(1, 1), (5, 9), (64, 3), (65, 64), (1000, 1), (1003, 7), (8000, 10)] {
                 // Few values: many ties.
-                let values: Vec<f32> = (0..3 * width as u32).map(|i| (stream.bits(i) % 400) as f32 * 0.01).collect();
+                let values: Vec<f32> =
+                    (0..3 * width as u32).map(|i| (stream.bits(i) % 400) as f32 * 0.01).collect();
                 let mut found = BestOfRows::default();
                 found.find(&Tensor::from_f32(3, width, &values), count);
                 for (row, values) in values.chunks_exact(width).enumerate() {
@@ -154,12 +155,27 @@ mod tests {
     fn minus_infinity_is_a_score_and_nan_is_not_hidden() {
         let mut found = BestOfRows::default();
         let infinite = f32::NEG_INFINITY;
-        found.find(&Tensor::from_f32(4, 3, &[
-            infinite, 2.0, infinite,
-            infinite, infinite, infinite,
-            0.0, f32::NAN, 1.0,
-            0.0, f32::INFINITY, 1.0,
-        ]), 2);
+        found.find(
+            &Tensor::from_f32(
+                4,
+                3,
+                &[
+                    infinite,
+                    2.0,
+                    infinite,
+                    infinite,
+                    infinite,
+                    infinite,
+                    0.0,
+                    f32::NAN,
+                    1.0,
+                    0.0,
+                    f32::INFINITY,
+                    1.0,
+                ],
+            ),
+            2,
+        );
         assert_eq!(found.best(0)[0], Scored { index: 1, score: 2.0 });
         assert_eq!(found.normalizer(0), 2.0);
         assert!((1..4).all(|row| !found.normalizer(row).is_finite()));

@@ -127,8 +127,7 @@ fn attend<T: Number>(
     for position in 0..n {
         let start = seen.row(position) * width + key_width;
         let value = &stored[start..start + heads * d_v];
-        for (head, (context, value)) in
-            context.chunks_exact_mut(d_v).zip(value.chunks_exact(d_v)).enumerate()
+        for (head, (context, value)) in context.chunks_exact_mut(d_v).zip(value.chunks_exact(d_v)).enumerate()
         {
             let weight = weights[head * stride + position];
             for (context, value) in context.iter_mut().zip(value) {

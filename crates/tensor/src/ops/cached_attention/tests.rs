@@ -46,7 +46,8 @@ impl Case {
         let (queries, stored) = self.inputs(dtype);
         let some = |rows: &[usize]| {
             let (all, width) = (Tensor::new(queries.clone()).to_vec(), queries.width());
-            let chosen: Vec<f32> = rows.iter().flat_map(|&r| &all[r * width..(r + 1) * width]).copied().collect();
+            let chosen: Vec<f32> =
+                rows.iter().flat_map(|&r| &all[r * width..(r + 1) * width]).copied().collect();
             Tensor::new(Array::from_f32(rows.len(), width, &chosen).to(dtype))
         };
         let seen: Vec<_> = rows.iter().map(|&row| KeyValueRows::Listed(&stored, &self.seen[row])).collect();
@@ -91,7 +92,8 @@ fn results_are_those_of_the_formula_and_rows_do_not_know_each_other() {
             assert!(together == case.run(dtype, &everyone), "threads changed bits on {isa} in {dtype}");
             let tolerance = if dtype == DType::F32 { 2e-6 } else { 4e-3 };
             for (row, (found, exact)) in together.iter().zip(case.reference(dtype)).enumerate() {
-                let off = found.iter().zip(&exact).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
+                let off =
+                    found.iter().zip(&exact).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
                 assert!(off < tolerance, "{isa} {dtype} {} heads, row {row}: {off:e} off", case.heads);
                 assert!(found == &case.run(dtype, &[row])[0], "{isa} {dtype}: row {row} alone");
             }
@@ -125,5 +127,9 @@ fn stored_rows_survive_growth() {
 fn a_query_that_sees_nothing_is_an_error() {
     let stored = Array::zeros(DType::F32, 3, 4);
     let options = CachedAttentionOptions { heads: 1, key_width: 2, scale: 1.0 };
-    cached_attention(&Part::whole(Tensor::from_f32(1, 2, &[0.0; 2])), &[KeyValueRows::Listed(&stored, &[])], options);
+    cached_attention(
+        &Part::whole(Tensor::from_f32(1, 2, &[0.0; 2])),
+        &[KeyValueRows::Listed(&stored, &[])],
+        options,
+    );
 }
