@@ -156,7 +156,7 @@ fn shortened(label: &str) -> String {
     let visible: String = label.chars().map(|c| if c.is_control() { '·' } else { c }).collect();
     match visible.width() {
         0 => " ".to_owned(),
-        ..=LONGEST_LABEL => visible,
+        1..=LONGEST_LABEL => visible,
         _ => {
             let mut width = 1;
             let fits = |c: &char| {
