@@ -62,16 +62,13 @@ pub fn heat_map_svg(
     for (i, row) in rows.iter().enumerate() {
         for (j, column) in columns.iter().enumerate() {
             let weight = weights[i * columns.len() + j];
-            let opacity = (f64::from(weight.abs()) / f64::from(options.full)).clamp(0.0, 1.0);
-            // Also when it is NaN.
-            let invisible = !(opacity >= VISIBLE);
-            if invisible && weights.len() > DENSE {
+            let opacity = opacity(weight, options.full);
+            if opacity < VISIBLE && weights.len() > DENSE {
                 continue;
             }
             let size = length(layout.cell - layout.gap);
             let (x, y) = (length(j as f64 * layout.cell), length(i as f64 * layout.cell));
             let colour = colour(weight, options.hue);
-            let opacity = if opacity.is_nan() { 0.0 } else { opacity };
             let _ = write!(
                 svg,
                 r#"<rect x="{x}" y="{y}" width="{size}" height="{size}" fill="{colour}" fill-opacity="{opacity:.2}">"#
@@ -81,6 +78,12 @@ pub fn heat_map_svg(
     }
     svg += "</g></svg>";
     svg
+}
+
+/// How much of the colour a weight gets; NaN none.
+fn opacity(weight: f32, full: f32) -> f64 {
+    let share = f64::from(weight.abs()) / f64::from(full);
+    if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
 }
 
 fn colour(weight: f32, hue: Hue) -> &'static str {
@@ -111,7 +114,7 @@ impl Layout {
             49..=90 => 9.0,
             _ => 7.0,
         };
-        let font = f64::min(13.0, f64::max(cell * 0.95, 6.0));
+        let font = f64::clamp(cell * 0.95, 6.0, 13.0);
         let widest = |labels: &[String]| {
             let widths = labels.iter().map(|label| text_width(&shortened(label, LABEL_LIMIT)));
             widths.fold(0.0, f64::max) * font

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_table_agrees_with_long_division() {
-        let bytes: Vec<u8> = (0..1000_u32).map(|i| (i * i >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..1000_u32).map(|i| ((i * i) >> 3) as u8).collect();
         for length in [1, 2, 7, 8, 64, 999] {
             assert_eq!(crc32c(&bytes[..length]), by_division(&bytes[..length]));
         }
