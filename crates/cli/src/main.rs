@@ -24,6 +24,8 @@ struct Arguments {
 enum Command {
     Demo(commands::demo::Arguments),
     Train(Box<commands::train::Arguments>),
+    Translate(Box<commands::translate::Arguments>),
+    Score(commands::score::Arguments),
     Average(commands::average::Arguments),
 }
 
@@ -31,6 +33,8 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Train(arguments) => commands::train::run(&arguments),
+        Command::Translate(arguments) => commands::translate::run(&arguments),
+        Command::Score(arguments) => commands::score::run(&arguments),
         Command::Average(arguments) => commands::average::run(&arguments),
     };
     match outcome {

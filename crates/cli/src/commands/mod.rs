@@ -2,4 +2,6 @@
 
 pub(crate) mod average;
 pub(crate) mod demo;
+pub(crate) mod score;
 pub(crate) mod train;
+pub(crate) mod translate;
