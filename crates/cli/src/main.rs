@@ -21,11 +21,13 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Demo(commands::demo::Arguments),
+    Evaluate(commands::evaluate::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Demo(arguments) => commands::demo::run(&arguments),
+        Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

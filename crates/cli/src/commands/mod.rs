@@ -1,3 +1,4 @@
 //! One file for each command.
 
 pub(crate) mod demo;
+pub(crate) mod evaluate;
