@@ -77,9 +77,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let entries: Vec<Entry> = metrics.iter().map(|&name| corpus_entry(arguments, name, &corpus)).collect();
     let mut out = io::stdout().lock();
     if arguments.json {
-        write_json(&entries, &mut out)?
+        write_json(&entries, &mut out)?;
     } else {
-        write_lines(&entries, &mut out)?
+        write_lines(&entries, &mut out)?;
     }
     Ok(out.flush()?)
 }
