@@ -27,6 +27,7 @@ enum Command {
     Translate(Box<commands::translate::Arguments>),
     Score(commands::score::Arguments),
     Average(commands::average::Arguments),
+    Evaluate(commands::evaluate::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Translate(arguments) => commands::translate::run(&arguments),
         Command::Score(arguments) => commands::score::run(&arguments),
         Command::Average(arguments) => commands::average::run(&arguments),
+        Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
