@@ -33,7 +33,11 @@ pub fn align(
 ) -> Vec<(usize, usize)> {
     let Some(weights) = weights(maps, layer) else { return Vec::new() };
     let n = source_words.len();
-    assert_eq!(weights.len(), (target_words.len() + 1) * n, "align: {n} source tokens and the weights differ");
+    assert_eq!(
+        weights.len(),
+        (target_words.len() + 1) * n,
+        "align: {n} source tokens and the weights differ"
+    );
     let count = |words: &[Option<usize>]| words.iter().flatten().max().map_or(0, |last| last + 1);
     let (sources, targets) = (count(source_words), count(target_words));
     let mut mass = vec![0.0_f32; targets * sources];
@@ -67,9 +71,7 @@ fn weights(maps: &[AttentionMap], layer: AlignmentLayer) -> Option<Vec<f32>> {
     let mean = |map: &AttentionMap| map.mean_over_heads(0);
     match layer {
         AlignmentLayer::Layer(number) => layers.find(|map| map.place.layer == number).map(mean),
-        AlignmentLayer::Sharpest => {
-            layers.map(mean).min_by(|a, b| entropy(a).total_cmp(&entropy(b)))
-        }
+        AlignmentLayer::Sharpest => layers.map(mean).min_by(|a, b| entropy(a).total_cmp(&entropy(b))),
         AlignmentLayer::Average => {
             // The sum does as well: only the largest is asked for.
             layers.map(mean).reduce(|mut sum, layer| {

@@ -60,7 +60,8 @@ impl<'o> Beam<'o> {
             if open.length == self.limit {
                 continue;
             }
-            let allowed = scores.best(row).filter(|&(token, log_p)| log_p > f64::NEG_INFINITY && open.allows(token));
+            let allowed =
+                scores.best(row).filter(|&(token, log_p)| log_p > f64::NEG_INFINITY && open.allows(token));
             for (token, log_p) in allowed.take(self.options.beam) {
                 self.expansions.push(Expansion { row, token, log_probability: open.log_probability + log_p });
             }
@@ -117,7 +118,8 @@ impl<'o> Beam<'o> {
 
     /// Whether no open hypothesis can still get among those that are found.
     fn is_certain(&self) -> bool {
-        let (Stop::WhenCertain, Some(worst)) = (self.options.stop, self.found.get(self.options.n_best - 1)) else {
+        let (Stop::WhenCertain, Some(worst)) = (self.options.stop, self.found.get(self.options.n_best - 1))
+        else {
             return false;
         };
         let penalty = |tokens| self.options.penalty(tokens);

@@ -155,7 +155,9 @@ impl<'m, P: Plan> Engine<'m, P> {
         while let Some(next) = self.waiting.front()
             && (self.open.is_empty() || weight + next.weight <= self.capacity)
         {
-            let Some(Waiting { ticket, source, weight: more, plan }) = self.waiting.pop_front() else { break };
+            let Some(Waiting { ticket, source, weight: more, plan }) = self.waiting.pop_front() else {
+                break;
+            };
             weight += more;
             sources.push(source);
             self.open.push(Open { ticket, sentence: self.read, weight: more, plan, first: 0 });

@@ -83,6 +83,9 @@ impl Plan for Forced {
 
     fn found(self) -> TargetScore {
         // Added from the first to the last, as a search adds them.
-        TargetScore { log_probability: self.tokens.iter().fold(0.0, |sum, log_p| sum + log_p), tokens: self.tokens }
+        TargetScore {
+            log_probability: self.tokens.iter().fold(0.0, |sum, log_p| sum + log_p),
+            tokens: self.tokens,
+        }
     }
 }

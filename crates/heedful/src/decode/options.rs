@@ -140,7 +140,12 @@ impl SearchOptions {
         if self.sampling.is_none() && self.n_best > self.beam {
             return Err(OptionsError::NarrowBeam { n_best: self.n_best, beam: self.beam });
         }
-        in_range("the length penalty", self.length_penalty, self.length_penalty.is_finite(), "a finite number")?;
+        in_range(
+            "the length penalty",
+            self.length_penalty,
+            self.length_penalty.is_finite(),
+            "a finite number",
+        )?;
         if let MaxLength::Relative { factor, .. } = self.max_length {
             let fits = factor.is_finite() && factor >= 0.0;
             in_range("the length factor", factor, fits, "a finite number of at least 0")?;

@@ -51,7 +51,8 @@ impl<'o> Samples<'o> {
 
     fn draw(&mut self, open: &Open, stream: Stream, scores: &[f32]) -> u32 {
         let eos = self.options.eos;
-        let banned = self.options.no_repeat_ngram.map(|n| self.tree.repeats(open.last, n)).unwrap_or_default();
+        let banned =
+            self.options.no_repeat_ngram.map(|n| self.tree.repeats(open.last, n)).unwrap_or_default();
         let allowed = |token: u32| {
             let early = token == eos && open.length < self.options.min_length;
             !early && banned.binary_search(&token).is_err()

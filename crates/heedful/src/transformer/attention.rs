@@ -85,7 +85,8 @@ impl SelfAttention {
         let stored = seen.store.array();
         let rows = (0..x.rows()).map(|row| {
             let past = seen.pasts.of(row);
-            let first = self.window.map_or(0, |distance| past.len().saturating_sub(distance.saturating_add(1)));
+            let first =
+                self.window.map_or(0, |distance| past.len().saturating_sub(distance.saturating_add(1)));
             KeyValueRows::Listed(stored, &past[first..])
         });
         self.heads.step(Part { tensor: qkv, columns: 0..d_k }, &rows.collect::<Vec<_>>(), pass)

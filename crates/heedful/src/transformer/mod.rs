@@ -27,8 +27,8 @@ pub use encoder::{Encoder, EncoderLayer};
 pub use feed_forward::FeedForward;
 
 use crate::batch::{Batch, BatchError};
-use crate::model::{Decoding, Model};
 use crate::layers::{Embedding, LayerNorm, Norm, Pass, Position, Positions, Residual};
+use crate::model::{Decoding, Model};
 
 /// An encoder-decoder with its parameters.
 pub struct Transformer {

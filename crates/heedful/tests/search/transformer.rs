@@ -3,7 +3,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use heedful::batch::Batch;
-use heedful::decode::{AlignmentLayer, Hypothesis, MaxLength, Sampling, SearchOptions, align, attend, score, search};
+use heedful::decode::{
+    AlignmentLayer, Hypothesis, MaxLength, Sampling, SearchOptions, align, attend, score, search,
+};
 use heedful::layers::{Kind, Norm, Pass, Positions};
 use heedful::model::{Model, Row};
 use heedful::tensor::cpu::threads;
@@ -57,9 +59,14 @@ fn token_by_token_is_the_same_as_all_at_once() {
     let variants = [
         config(),
         TransformerConfig { norm: Norm::Pre, window: Some(3), ..config() },
-        TransformerConfig { positions: Positions::Learned { max_length: 50 }, key_width: Some(24), ..config() },
+        TransformerConfig {
+            positions: Positions::Learned { max_length: 50 },
+            key_width: Some(24),
+            ..config()
+        },
     ];
-    for (config, compute) in variants.iter().flat_map(|config| [(config, DType::F32), (config, DType::Bf16)]) {
+    for (config, compute) in variants.iter().flat_map(|config| [(config, DType::F32), (config, DType::Bf16)])
+    {
         let model = model(config.clone());
         let target: Vec<u32> = (0..20).map(|i| 3 + i * i % 50).collect();
         let pairs: Vec<_> = sources().into_iter().map(|source| (source, target.clone())).collect();
@@ -137,8 +144,12 @@ fn rows_may_be_dropped_kept_and_multiplied() {
                 pasts.push((1, vec![1]));
             }
             if step == 7 {
-                let (kept, kept_pasts) =
-                    rows.iter().zip(&pasts).filter(|(row, _)| row.sentence == 1).map(|(r, p)| (*r, p.clone())).unzip();
+                let (kept, kept_pasts) = rows
+                    .iter()
+                    .zip(&pasts)
+                    .filter(|(row, _)| row.sentence == 1)
+                    .map(|(r, p)| (*r, p.clone()))
+                    .unzip();
                 (rows, pasts) = (kept, kept_pasts);
             }
         }
@@ -156,11 +167,18 @@ fn company_order_and_threads_change_no_bit() {
             let run = |sources: &[Vec<u32>], batch_tokens: usize, thread_count: usize| {
                 threads::set_thread_count(thread_count);
                 let options = SearchOptions { batch_tokens, ..options.clone() };
-                search(&model, sources, &options).expect("good sources").iter().map(|found| bits(found)).collect::<Vec<_>>()
+                search(&model, sources, &options)
+                    .expect("good sources")
+                    .iter()
+                    .map(|found| bits(found))
+                    .collect::<Vec<_>>()
             };
             let together = run(&sources, 100_000, 1);
             for (batch_tokens, thread_count) in [(100_000, 2), (1, 1), (60, 2), (300, 1), (1000, 2)] {
-                assert!(together == run(&sources, batch_tokens, thread_count), "{compute} {beam} {batch_tokens}");
+                assert!(
+                    together == run(&sources, batch_tokens, thread_count),
+                    "{compute} {beam} {batch_tokens}"
+                );
             }
             let mut reversed = sources.clone();
             reversed.reverse();
@@ -191,7 +209,8 @@ fn the_score_of_an_output_is_the_score_that_was_reported() {
             .zip(&found)
             .flat_map(|(source, found)| found.iter().map(|found| (source.clone(), found.tokens.clone())))
             .collect();
-        let scored = score(&model, &pairs, &SearchOptions { batch_tokens: 77, ..options }).expect("good pairs");
+        let scored =
+            score(&model, &pairs, &SearchOptions { batch_tokens: 77, ..options }).expect("good pairs");
         for (found, scored) in found.iter().flatten().zip(&scored) {
             assert_eq!(found.log_probability.to_bits(), scored.log_probability.to_bits());
         }
@@ -220,19 +239,20 @@ fn learned_positions_end_the_output_and_broken_parameters_are_an_error() {
 fn every_weight_comes_out_for_a_hypothesis() {
     let _alone = alone();
     let model = model(config());
-    let (source, target) = (vec![5, 6, 7], vec![8, 9]);
+    let (source, target) = (vec![5, 6, 7, 8], vec![8, 9]);
     let maps = attend(&model, &source, &target, &options(DType::F32, 1)).expect("a good pair");
     let count = |kind| maps.iter().filter(|map| map.place.kind == kind).count();
     assert_eq!([Kind::EncoderSelf, Kind::DecoderSelf, Kind::Cross].map(count), [2; 3]);
     for map in &maps {
         let (rows, columns) = match map.place.kind {
-            Kind::EncoderSelf => (3, 3),
+            Kind::EncoderSelf => (4, 4),
             Kind::DecoderSelf => (3, 3),
-            Kind::Cross => (3, 3),
+            Kind::Cross => (3, 4),
         };
         assert_eq!((map.heads(), map.weights[0][0].len()), (3, rows * columns));
     }
-    let words = align(&maps, AlignmentLayer::Sharpest, &[Some(0), Some(1), None], &[Some(0), Some(1)]);
+    let words =
+        align(&maps, AlignmentLayer::Sharpest, &[Some(0), Some(0), Some(1), None], &[Some(0), Some(1)]);
     assert_eq!(words.iter().map(|&(_, target)| target).collect::<Vec<_>>(), [0, 1]);
     assert!(words.iter().all(|&(source, _)| source < 2));
 }
