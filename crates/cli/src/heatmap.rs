@@ -1,9 +1,12 @@
 //! Attention weights as pictures in a terminal: a darker or brighter cell for each weight in [0, 1].
 //!
+//! Columns are as wide as their labels on the terminal, where a Chinese character takes two places.
 //! Colours on a terminal that has them, block characters on one that has not, ASCII in files and pipes.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How cells are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,11 +25,23 @@ pub(crate) struct Heatmap {
     weights: Vec<f32>,
 }
 
+/// What the rows and the columns of pictures stand for.
+pub(crate) struct Labels {
+    pub(crate) rows: Vec<String>,
+    pub(crate) columns: Vec<String>,
+}
+
 /// From dark blue through red to light yellow; brightness rises all the way, so it reads without colours too.
 const COLOURS: [u8; 12] = [233, 17, 18, 54, 90, 126, 162, 168, 203, 209, 215, 229];
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
-const CELL: usize = 2;
+/// Places between a label and the next one.
+const SPACE: usize = 1;
+/// Places that a label may take; a longer one is cut.
+const LONGEST_LABEL: usize = 16;
+/// Where nobody says how wide the terminal is.
+const USUAL_WIDTH: usize = 100;
+const MARGIN: &str = "  ";
 const GAP: &str = "    ";
 
 impl Style {
@@ -43,14 +58,14 @@ impl Style {
         }
     }
 
-    fn cell(self, weight: f32) -> String {
+    fn cell(self, weight: f32, width: usize) -> String {
         match self {
             Style::Colour => {
                 let colour = COLOURS[level(weight, COLOURS.len())];
-                format!("\x1b[48;5;{colour}m{:CELL$}\x1b[0m", "")
+                format!("\x1b[48;5;{colour}m{:width$}\x1b[0m", "")
             }
-            Style::Blocks => BLOCKS[level(weight, BLOCKS.len())].to_string().repeat(CELL),
-            Style::Plain => SHADES[level(weight, SHADES.len())].to_string().repeat(CELL),
+            Style::Blocks => BLOCKS[level(weight, BLOCKS.len())].to_string().repeat(width),
+            Style::Plain => SHADES[level(weight, SHADES.len())].to_string().repeat(width),
         }
     }
 }
@@ -61,41 +76,96 @@ impl Heatmap {
         Heatmap { title: title.to_owned(), weights }
     }
 
-    /// Draws pictures of the same rows and columns beside each other.
+    /// Draws pictures of the same rows and columns beside each other, as many as `width` places hold.
     ///
     /// # Panics
     /// If a picture has not as many weights as rows × columns.
     pub(crate) fn write_side_by_side(
         pictures: &[Heatmap],
-        columns: &str,
-        rows: &[String],
+        labels: &Labels,
         style: Style,
+        width: usize,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let count = columns.chars().count();
-        let labels = rows.iter().map(|row| row.chars().count()).max().unwrap_or(0);
-        let margin = " ".repeat(labels + 1);
-        let width = labels + 1 + count * CELL;
-        let titles =
-            pictures.iter().map(|picture| format!("{margin}{:1$}", picture.title, width - labels - 1));
-        write_line(out, &titles.collect::<Vec<_>>().join(GAP))?;
-        let heading: String = columns.chars().map(|letter| format!("{letter:CELL$}")).collect();
-        write_line(out, &vec![format!("{margin}{heading}"); pictures.len()].join(GAP))?;
-        for (i, row) in rows.iter().enumerate() {
-            let strip = |picture: &Heatmap| {
-                assert_eq!(picture.weights.len(), rows.len() * count, "heat map {}", picture.title);
-                let weights = &picture.weights[i * count..(i + 1) * count];
-                let cells: String = weights.iter().map(|&weight| style.cell(weight)).collect();
-                format!("{row:>labels$} {cells}")
+        let rows: Vec<String> = labels.rows.iter().map(|label| shortened(label)).collect();
+        let columns: Vec<String> = labels.columns.iter().map(|label| shortened(label)).collect();
+        let margin = rows.iter().map(|row| row.width()).max().unwrap_or(0) + SPACE;
+        let titles = pictures.iter().map(|picture| picture.title.width()).max().unwrap_or(0);
+        let cells: usize = columns.iter().map(|column| column.width() + SPACE).sum();
+        let each = margin + cells.max(titles);
+        let beside = ((width + GAP.len()).saturating_sub(MARGIN.len()) / (each + GAP.len())).max(1);
+        for (number, pictures) in pictures.chunks(beside).enumerate() {
+            if number > 0 {
+                writeln!(out)?;
+            }
+            let line = |part: &dyn Fn(&Heatmap) -> String| {
+                let parts: Vec<String> =
+                    pictures.iter().map(|picture| padded(&part(picture), each)).collect();
+                format!("{MARGIN}{}", parts.join(GAP)).trim_end().to_owned()
             };
-            write_line(out, &pictures.iter().map(strip).collect::<Vec<_>>().join(GAP))?;
+            let indent = " ".repeat(margin);
+            writeln!(out, "{}", line(&|picture| format!("{indent}{}", picture.title)))?;
+            let heading: String =
+                columns.iter().map(|column| padded(column, column.width() + SPACE)).collect();
+            writeln!(out, "{}", line(&|_| format!("{indent}{heading}")))?;
+            for (i, row) in rows.iter().enumerate() {
+                let label = format!("{}{row}{}", " ".repeat(margin - SPACE - row.width()), " ".repeat(SPACE));
+                writeln!(
+                    out,
+                    "{}",
+                    line(&|picture| format!("{label}{}", picture.strip(i, &columns, style)))
+                )?;
+            }
         }
         Ok(())
     }
+
+    /// The cells of one row.
+    fn strip(&self, row: usize, columns: &[String], style: Style) -> String {
+        let weights = self.weights.chunks_exact(columns.len()).nth(row);
+        let weights = weights.unwrap_or_else(|| panic!("heat map {}: no weights in row {row}", self.title));
+        weights
+            .iter()
+            .zip(columns)
+            .map(|(&weight, column)| style.cell(weight, column.width() + SPACE))
+            .collect()
+    }
 }
 
-fn write_line(out: &mut impl Write, line: &str) -> io::Result<()> {
-    writeln!(out, "  {}", line.trim_end())
+/// How many places a line of standard output has.
+pub(crate) fn stdout_width() -> usize {
+    terminal_size::terminal_size().map_or(USUAL_WIDTH, |(width, _)| width.0.into())
+}
+
+/// `text` with spaces up to `width` places; escape sequences take none.
+fn padded(text: &str, width: usize) -> String {
+    let mut seen = 0;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character == '\x1b' {
+            characters.by_ref().find(|&end| end == 'm');
+        } else {
+            seen += character.width().unwrap_or(0);
+        }
+    }
+    format!("{text}{}", " ".repeat(width.saturating_sub(seen)))
+}
+
+/// A label that fits, at least one place wide, without characters that would move the cursor.
+fn shortened(label: &str) -> String {
+    let visible: String = label.chars().map(|c| if c.is_control() { '·' } else { c }).collect();
+    match visible.width() {
+        0 => " ".to_owned(),
+        1..=LONGEST_LABEL => visible,
+        _ => {
+            let mut width = 1;
+            let fits = |c: &char| {
+                width += c.width().unwrap_or(0);
+                width <= LONGEST_LABEL
+            };
+            visible.chars().take_while(fits).chain(['…']).collect()
+        }
+    }
 }
 
 fn level(weight: f32, levels: usize) -> usize {
@@ -106,31 +176,56 @@ fn level(weight: f32, levels: usize) -> usize {
 mod tests {
     use super::*;
 
-    fn drawn(style: Style) -> String {
+    fn drawn(columns: &[&str], style: Style, width: usize) -> String {
         let weights = vec![0.0, 1.0, 0.55, 0.45];
-        let pictures = [Heatmap::new("mean", weights.clone()), Heatmap::new("head 0", weights)];
+        let pictures = [Heatmap::new("mean", weights.clone()), Heatmap::new("head 1", weights)];
+        let owned = |labels: &[&str]| labels.iter().map(|label| (*label).to_owned()).collect();
+        let labels = Labels { rows: owned(&["b", "end"]), columns: owned(columns) };
         let mut out = Vec::new();
-        let rows = ["b".to_owned(), "end".to_owned()];
-        Heatmap::write_side_by_side(&pictures, "ab", &rows, style, &mut out).expect("memory takes all");
+        Heatmap::write_side_by_side(&pictures, &labels, style, width, &mut out).expect("memory takes all");
         String::from_utf8(out).expect("text")
     }
 
     #[test]
     fn plain_pictures_are_ascii_and_aligned() {
         let expected = [
-            "      mean        head 0",
-            "      a b         a b",
-            "    b   @@      b   @@",
-            "  end ++==    end ++==",
+            "      mean          head 1",
+            "      a b           a b",
+            "    b   @@        b   @@",
+            "  end ++==      end ++==",
             "",
         ];
-        assert_eq!(drawn(Style::Plain), expected.join("\n"));
+        assert_eq!(drawn(&["a", "b"], Style::Plain, 80), expected.join("\n"));
+    }
+
+    #[test]
+    fn chinese_labels_take_two_places_a_character() {
+        let expected = ["      mean", "      一 自动驾驶", "    b    @@@@@@@@@", "  end +++=========", ""];
+        let drawn = drawn(&["一", "自动驾驶"], Style::Plain, 30);
+        assert!(drawn.starts_with(&expected.join("\n")), "{drawn}");
+        assert!(drawn.contains("\n\n      head 1\n"), "{drawn}");
+    }
+
+    #[test]
+    fn colours_do_not_count_as_places() {
+        let line = drawn(&["a", "b"], Style::Colour, 80).lines().nth(3).expect("four lines").to_owned();
+        let cells = line.matches("\x1b[48;5;").count();
+        assert_eq!(cells, 4);
+        assert!(line.contains("\x1b[0m      end"), "{line:?}");
+    }
+
+    #[test]
+    fn long_and_dangerous_labels_are_tamed() {
+        assert_eq!(shortened("自动驾驶自动驾驶自动"), "自动驾驶自动驾…");
+        assert_eq!(shortened("a\x1b[2Jb\n"), "a·[2Jb·");
+        assert_eq!(shortened(""), " ");
     }
 
     #[test]
     fn blocks_and_colours() {
-        assert!(drawn(Style::Blocks).contains("end ▄▄▄▄"), "{}", drawn(Style::Blocks));
-        assert!(drawn(Style::Colour).contains("\x1b[48;5;229m  \x1b[0m"));
+        let blocks = drawn(&["a", "b"], Style::Blocks, 80);
+        assert!(blocks.contains("end ▄▄▄▄"), "{blocks}");
+        assert!(drawn(&["a", "b"], Style::Colour, 80).contains("\x1b[48;5;229m  \x1b[0m"));
     }
 
     #[test]

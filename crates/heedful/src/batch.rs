@@ -9,6 +9,8 @@
 
 use heedful_tensor::Ragged;
 
+use crate::decode::OptionsError;
+
 /// Sentence pairs as the model reads them in training.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
@@ -24,7 +26,7 @@ pub struct Batch {
     pub target_sequences: Ragged,
 }
 
-/// Sentences that no model, or not this model, can read.
+/// Sentences that no model, or not this model, can read or translate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
     /// Nothing to learn from.
@@ -66,6 +68,32 @@ pub enum BatchError {
         /// What the model can take.
         longest: usize,
     },
+    /// A model that has gone astray.
+    #[error(
+        "what the model says about sentence {sentence} is not a number: its parameters are broken, use those of an \
+         earlier checkpoint"
+    )]
+    NotANumber {
+        /// Which sentence, counted from 0.
+        sentence: usize,
+    },
+    /// A search that contradicts itself.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+}
+
+impl BatchError {
+    /// The same about a sentence that was alone in its batch and has this number elsewhere.
+    pub(crate) fn of_sentence(mut self, number: usize) -> BatchError {
+        match &mut self {
+            BatchError::EmptySource { sentence }
+            | BatchError::OutOfVocabulary { sentence, .. }
+            | BatchError::TooLong { sentence, .. }
+            | BatchError::NotANumber { sentence } => *sentence = number,
+            BatchError::Empty | BatchError::Options(_) => {}
+        }
+        self
+    }
 }
 
 impl Batch {

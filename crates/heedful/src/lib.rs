@@ -6,9 +6,15 @@
 //! 2. [`text`] is where batches come from: corpora, vocabularies, the stream of token ids.
 //! 3. [`layers`] are what every model shares: linear, embedding, position, norm, and the [`layers::Pass`] that
 //!    carries what a forward pass must know besides numbers.
-//! 4. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
-//! 5. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
-//! 6. [`decode`] turns a trained model into sentences.
+//! 4. [`model`] is the one interface between models and what trains, searches and explains.
+//! 5. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
+//! 6. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
+//! 7. [`decode`] turns a trained model into sentences.
+//! 8. [`folder`] keeps a model on disk; [`weights`] are its numbers by name, [`durable`] writes files whole or not at
+//!    all.
+//! 9. [`metrics`] judges translations: strings in, numbers out.
+//! 10. [`grammar`] makes Chinese–English phrases to learn from, [`explain`] makes pictures of what was learned.
+//! 11. [`translator`] is a model with its vocabularies, text in and text out: what programs use.
 //!
 //! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
 //! same parts; `examples/custom_model.rs` makes one.
@@ -17,9 +23,17 @@
 
 pub mod batch;
 pub mod decode;
+pub mod durable;
+pub mod explain;
+pub mod folder;
+pub mod grammar;
 pub mod layers;
+pub mod metrics;
+pub mod model;
 pub mod text;
 pub mod train;
 pub mod transformer;
+pub mod translator;
+pub mod weights;
 
 pub use heedful_tensor as tensor;

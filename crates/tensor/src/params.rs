@@ -240,7 +240,8 @@ impl Param {
         packed
     }
 
-    fn range(&self) -> Range<usize> {
+    /// Its place in the flat vectors.
+    pub fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.rows * self.width
     }
 }

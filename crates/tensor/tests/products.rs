@@ -8,7 +8,7 @@ use heedful_tensor::cpu::isa;
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Array, DType};
 
-const SHAPES: [[usize; 3]; 14] = [
+const SHAPES: [[usize; 3]; 17] = [
     [1, 1, 1],
     [1, 512, 96],
     [2, 7, 33],
@@ -23,6 +23,10 @@ const SHAPES: [[usize; 3]; 14] = [
     [225, 40, 50],
     [300, 33, 129],
     [5, 0, 9],
+    // Sums so long that they are taken in two and in three parts.
+    [7, 544, 40],
+    [40, 1100, 70],
+    [50, 1536, 600],
 ];
 
 fn numbers(n: usize, operation: u64) -> Vec<f32> {

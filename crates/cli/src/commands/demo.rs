@@ -17,7 +17,7 @@ use heedful::transformer::{Transformer, TransformerConfig};
 
 use self::progress::Progress;
 use self::words::{BOS, EOS, VOCABULARY, Words};
-use crate::heatmap::{Heatmap, Style};
+use crate::heatmap::{self, Heatmap, Labels, Style};
 
 /// Train a small Transformer to reverse words, then show where it looked.
 ///
@@ -92,7 +92,7 @@ fn train(task: &Task, words: &Words, seed: u64) -> Result<Transformer> {
          {} threads.",
         layers.0,
         layers.1,
-        progress::thousands(model.params().count() as u64),
+        crate::numbers::thousands(model.params().count() as u64),
         task.longest,
         Device::Cpu,
         threads::thread_count()
@@ -158,16 +158,15 @@ fn report(
     }
 
     let map = cross_attention(model, &examples[0], &outputs[0], words).map_err(io::Error::other)?;
-    let columns = words::decode(&examples[0]);
-    let rows = words::decode(&outputs[0]);
-    let mut rows: Vec<String> = rows.chars().map(String::from).collect();
-    rows.push("end".to_owned());
+    let letters = |tokens: &[u32]| words::decode(tokens).chars().map(String::from).collect::<Vec<_>>();
+    let mut labels = Labels { rows: letters(&outputs[0]), columns: letters(&examples[0]) };
+    labels.rows.push("end".to_owned());
     let mut pictures = vec![Heatmap::new("all heads", map.mean_over_heads(0))];
     for (head, weights) in map.weights[0].iter().enumerate() {
         pictures.push(Heatmap::new(&format!("head {head}"), weights.clone()));
     }
     writeln!(out, "\n{}: where the model looked (columns) when it wrote each letter (rows)\n", map.place)?;
-    Heatmap::write_side_by_side(&pictures, &columns, &rows, Style::of_stdout(), &mut out)?;
+    Heatmap::write_side_by_side(&pictures, &labels, Style::of_stdout(), heatmap::stdout_width(), &mut out)?;
     writeln!(
         out,
         "\nThe bright line from the upper right to the lower left is the reversal: to write its first letter the model \

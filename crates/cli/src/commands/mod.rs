@@ -1,4 +1,9 @@
 //! One file for each command.
 
+pub(crate) mod average;
 pub(crate) mod demo;
+pub(crate) mod evaluate;
+pub(crate) mod score;
+pub(crate) mod train;
+pub(crate) mod translate;
 pub(crate) mod vocab;

@@ -30,14 +30,22 @@ impl Embedding {
 
     /// The vectors of `ids`, which are the tokens of `sequences` end to end.
     pub fn forward(&self, ids: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        ops::embedding(ids, sequences, &self.table, self.options(pass))
+    }
+
+    /// The vectors of `ids` that stand at `positions` of their sequences.
+    pub fn at(&self, ids: &[u32], positions: &[usize], pass: &mut Pass) -> Tensor {
+        ops::embedding_at(ids, positions, &self.table, self.options(pass))
+    }
+
+    fn options(&self, pass: &mut Pass) -> EmbeddingOptions<'_> {
         let [_, d] = self.table.shape();
-        let options = EmbeddingOptions {
+        EmbeddingOptions {
             scale: (d as f32).sqrt(),
             positions: self.position.for_operation(),
             first_position: 0,
             dropout: pass.dropout(self.dropout),
             compute: pass.compute(),
-        };
-        ops::embedding(ids, sequences, &self.table, options)
+        }
     }
 }

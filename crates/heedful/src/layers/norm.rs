@@ -9,11 +9,13 @@
 use heedful_tensor::ops::{self, NormOptions};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Tensor};
+use serde::{Deserialize, Serialize};
 
 use super::Pass;
 
 /// Where the norms stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Norm {
     /// After the residual, as in the paper.
     #[default]

@@ -10,9 +10,11 @@
 //! positions have a table instead, and end where the table ends.
 
 use heedful_tensor::{Init, Param, Params, ops};
+use serde::{Deserialize, Serialize};
 
 /// Which positions a model uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Positions {
     /// The paper's sines and cosines: any length, nothing to learn.
     Sinusoidal,

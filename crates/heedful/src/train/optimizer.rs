@@ -5,7 +5,7 @@
 //! Adam with the paper's constants, at the rate that a [`Schedule`] gives.
 
 use heedful_tensor::Params;
-use heedful_tensor::ops::{Adam, AdamOptions};
+use heedful_tensor::ops::{Adam, AdamOptions, gradient_norm};
 
 use super::Schedule;
 
@@ -48,5 +48,34 @@ impl Optimizer {
         let learning_rate = self.schedule.rate(self.step);
         let gradient_norm = self.adam.step(params, learning_rate);
         Update { step: self.step, learning_rate, gradient_norm }
+    }
+
+    /// As [`Optimizer::step`], unless `refuse` has something against the gradient's norm: then nothing changes, and
+    /// the gradients are forgotten all the same.
+    pub fn step_unless<E>(
+        &mut self,
+        params: &Params,
+        refuse: impl FnOnce(f32) -> Result<(), E>,
+    ) -> Result<Update, E> {
+        let gradient_norm = gradient_norm(params);
+        if let Err(reason) = refuse(gradient_norm) {
+            params.clear_gradients();
+            return Err(reason);
+        }
+        self.step += 1;
+        let learning_rate = self.schedule.rate(self.step);
+        self.adam.step_at_norm(params, learning_rate, gradient_norm);
+        Ok(Update { step: self.step, learning_rate, gradient_norm })
+    }
+
+    /// Adam's running means of gradients and of their squares.
+    pub fn moments(&self) -> (&[f32], &[f32]) {
+        self.adam.moments()
+    }
+
+    /// Goes on after update `step` with these moments.
+    pub(super) fn restore(&mut self, step: u64, mean: &[f32], square: &[f32]) {
+        self.step = step;
+        self.adam.restore(step, mean, square);
     }
 }

@@ -1,17 +1,31 @@
 //! One step: `loss → backward → Adam`.
+//!
+//! Several batches may make one update. Each loss is a mean over its own tokens; weighted with the batch's share of
+//! all tokens, the gradients add up to that of one large batch:
+//!
+//! ```text
+//! g = Σ_b (T_b / T) ∇ loss_b
+//! ```
 
-use heedful_tensor::ops::AdamOptions;
-use heedful_tensor::{DType, tape};
+use std::slice;
 
-use super::{Optimizer, Schedule, Update};
+use heedful_tensor::ops::{AdamOptions, MovingAverage};
+use heedful_tensor::{Array, DType, tape};
+
+use super::guard::Guard;
+use super::{Divergence, Optimizer, Schedule, StateError, TrainerState, Update};
 use crate::batch::{Batch, BatchError};
 use crate::layers::Pass;
+use crate::model::Model;
 use crate::transformer::Transformer;
+use crate::weights::Weights;
 
 /// A model in training.
-pub struct Trainer {
-    model: Transformer,
+pub struct Trainer<M = Transformer> {
+    model: M,
     optimizer: Optimizer,
+    average: Option<MovingAverage>,
+    guard: Guard,
     compute: DType,
     seed: u64,
 }
@@ -27,12 +41,16 @@ pub struct TrainerOptions {
     pub schedule: Schedule,
     /// Adam's constants.
     pub adam: AdamOptions,
+    /// Decay of the moving average of the parameters; none keeps no average.
+    pub average_decay: Option<f32>,
+    /// Refuse an update whose gradient is so many times longer than usual; what is no number is refused always.
+    pub explosion_factor: Option<f32>,
 }
 
 /// What one step found and did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReport {
-    /// Mean loss over the batch's target tokens, with label smoothing, before the update.
+    /// Mean loss over the target tokens, with label smoothing, before the update.
     pub loss: f32,
     /// Sum of −log p(token) over the target tokens, without smoothing.
     pub negative_log_likelihood: f64,
@@ -44,40 +62,131 @@ pub struct StepReport {
     pub update: Update,
 }
 
+/// A step that was not taken. The model is as it was before.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum TrainError {
+    /// The model cannot read this.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// Training goes astray.
+    #[error(
+        "training diverged at step {step}: {why}; the update was not applied. Resume from the last checkpoint with a \
+         lower learning rate, a longer warmup or a smaller clip_norm"
+    )]
+    Diverged {
+        /// The update that was refused.
+        step: u64,
+        /// What it would have been made from.
+        why: Divergence,
+    },
+}
+
 impl TrainerOptions {
     /// The paper's Adam under `schedule`.
     pub fn new(compute: DType, seed: u64, schedule: Schedule) -> TrainerOptions {
-        TrainerOptions { compute, seed, schedule, adam: Optimizer::PAPER }
+        let adam = Optimizer::PAPER;
+        TrainerOptions { compute, seed, schedule, adam, average_decay: None, explosion_factor: None }
     }
 }
 
-impl Trainer {
+impl<M: Model> Trainer<M> {
     /// Starts to train `model`.
-    pub fn new(model: Transformer, options: TrainerOptions) -> Trainer {
+    pub fn new(model: M, options: TrainerOptions) -> Trainer<M> {
         let optimizer = Optimizer::new(model.params(), options.adam, options.schedule);
-        Trainer { model, optimizer, compute: options.compute, seed: options.seed }
+        let average = options.average_decay.map(|decay| MovingAverage::new(model.params(), decay));
+        let guard = Guard::new(options.explosion_factor);
+        Trainer { model, optimizer, average, guard, compute: options.compute, seed: options.seed }
     }
 
-    /// Learns from one batch. A batch that the model cannot read is an error and changes nothing.
-    pub fn step(&mut self, batch: &Batch) -> Result<StepReport, BatchError> {
-        self.step_in(batch, &mut self.pass())
+    /// Learns from one batch. What the model cannot read, or what leads astray, is an error and changes nothing.
+    pub fn step(&mut self, batch: &Batch) -> Result<StepReport, TrainError> {
+        self.learn(slice::from_ref(batch), &mut self.pass())
+    }
+
+    /// One update from several batches, as if they were one.
+    pub fn step_over(&mut self, batches: &[Batch]) -> Result<StepReport, TrainError> {
+        self.learn(batches, &mut self.pass())
     }
 
     /// As [`Trainer::step`] in a pass of the caller's, who may want to see the attention weights: give it
     /// [`Trainer::pass`] with [`Pass::recording`].
-    pub fn step_in(&mut self, batch: &Batch, pass: &mut Pass) -> Result<StepReport, BatchError> {
-        self.model.check(batch)?;
-        let found = self.model.loss(batch, pass);
-        let loss = found.loss.item();
-        tape::backward(&found.loss);
-        let update = self.optimizer.step(self.model.params());
-        Ok(StepReport {
-            loss,
-            negative_log_likelihood: found.negative_log_likelihood,
-            correct: found.correct,
-            tokens: found.tokens,
-            update,
-        })
+    pub fn step_in(&mut self, batch: &Batch, pass: &mut Pass) -> Result<StepReport, TrainError> {
+        self.learn(slice::from_ref(batch), pass)
+    }
+
+    fn learn(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<StepReport, TrainError> {
+        batches.iter().try_for_each(|batch| self.model.check(batch))?;
+        let tokens: usize = batches.iter().map(Batch::target_tokens).sum();
+        if tokens == 0 {
+            return Err(BatchError::Empty.into());
+        }
+        let step = self.optimizer.steps() + 1;
+        let diverged = |why| TrainError::Diverged { step, why };
+        let (mut loss, mut negative_log_likelihood, mut correct) = (0.0, 0.0, 0);
+        for batch in batches {
+            let found = self.model.loss(batch, pass);
+            if let Err(why) = Guard::check_loss(found.loss.item()) {
+                self.model.params().clear_gradients();
+                return Err(diverged(why));
+            }
+            let share = found.tokens as f32 / tokens as f32;
+            tape::backward_from(&found.loss, Array::from_f32(1, 1, &[share]));
+            loss += share * found.loss.item();
+            negative_log_likelihood += found.negative_log_likelihood;
+            correct += found.correct;
+        }
+        let (params, guard) = (self.model.params(), &mut self.guard);
+        let update = self.optimizer.step_unless(params, |norm| guard.admit(norm)).map_err(diverged)?;
+        if let Some(average) = &mut self.average {
+            average.update(params);
+        }
+        Ok(StepReport { loss, negative_log_likelihood, correct, tokens, update })
+    }
+
+    /// A copy of everything that decides how training goes on.
+    pub fn state(&self) -> TrainerState {
+        let params = self.model.params();
+        let (mean, square) = self.optimizer.moments();
+        TrainerState {
+            step: self.optimizer.steps(),
+            parameters: Weights::of(params),
+            mean: Weights::laid_out_as(params, mean),
+            square: Weights::laid_out_as(params, square),
+            average: self.average.as_ref().map(|average| Weights::laid_out_as(params, average.values())),
+            norms: self.guard.norms(),
+        }
+    }
+
+    /// Goes on from `state`, bit for bit as the trainer that it was taken from. On an error nothing has changed.
+    pub fn restore(&mut self, state: &TrainerState) -> Result<(), StateError> {
+        let params = self.model.params();
+        let parameters = state.parameters.flat(params)?;
+        let (mean, square) = (state.mean.flat(params)?, state.square.flat(params)?);
+        let average = state.average.as_ref().map(|average| average.flat(params)).transpose()?;
+        match (&mut self.average, average) {
+            (Some(ours), Some(theirs)) => ours.restore(state.step, &theirs),
+            (None, None) => {}
+            (Some(_), None) => {
+                return Err(StateError::Average("the state has no moving average to go on from"));
+            }
+            (None, Some(_)) => {
+                return Err(StateError::Average("the state has a moving average, the trainer none"));
+            }
+        }
+        params.values_mut().f32_mut().copy_from_slice(&parameters);
+        params.clear_gradients();
+        self.optimizer.restore(state.step, &mean, &square);
+        self.guard.restore(&state.norms);
+        Ok(())
+    }
+
+    /// Shows `look` the model as it is to be judged: with its averaged parameters, if there is an average.
+    pub fn with_average<R>(&mut self, look: impl FnOnce(&M) -> R) -> R {
+        let Some(average) = &mut self.average else { return look(&self.model) };
+        average.swap(self.model.params());
+        let seen = look(&self.model);
+        average.swap(self.model.params());
+        seen
     }
 
     /// The pass of the next step.
@@ -86,12 +195,12 @@ impl Trainer {
     }
 
     /// The model as it is now.
-    pub fn model(&self) -> &Transformer {
+    pub fn model(&self) -> &M {
         &self.model
     }
 
     /// The end of training.
-    pub fn into_model(self) -> Transformer {
+    pub fn into_model(self) -> M {
         self.model
     }
 }

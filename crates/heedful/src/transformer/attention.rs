@@ -9,10 +9,11 @@
 //! Q_i are the columns of head i: all heads' projections are one product, and queries, keys and values too where they
 //! come from the same vectors.
 
-use heedful_tensor::ops::{self, AttentionOptions, Mask, Part};
+use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, KeyValueRows, Mask, Part};
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::config::{Score, TransformerConfig};
+use super::incremental::Seen;
 use crate::layers::{AttentionMap, Linear, Pass, Place};
 
 /// What the decoder reads of the source: the encoder's last layer.
@@ -29,6 +30,7 @@ pub struct SelfAttention {
     qkv: Linear,
     heads: MultiHeadAttention,
     mask: Mask,
+    window: Option<usize>,
 }
 
 /// Attention of target tokens at the memory: parameters `query`, `key_value` and `output`.
@@ -60,6 +62,7 @@ impl SelfAttention {
                 Some(distance) => mask.within(distance),
                 None => mask,
             },
+            window: config.window,
         }
     }
 
@@ -71,6 +74,22 @@ impl SelfAttention {
         let keys = Part { tensor: qkv.clone(), columns: d_k..2 * d_k };
         let values = Part { tensor: qkv, columns: 2 * d_k..2 * d_k + d_v };
         self.heads.forward([queries, keys, values], [sequences, sequences], &self.mask, pass)
+    }
+
+    /// As [`SelfAttention::forward`] for the newest token of every row, whose past is stored: a token sees itself and
+    /// what came before it. The newest keys and values are stored too.
+    pub(super) fn step(&self, x: &Tensor, seen: &mut Seen<'_>, pass: &Pass) -> Tensor {
+        let d_k = self.heads.key_width;
+        let qkv = self.qkv.forward(x, pass);
+        seen.store.write(&qkv, d_k..qkv.width(), seen.newest);
+        let stored = seen.store.array();
+        let rows = (0..x.rows()).map(|row| {
+            let past = seen.pasts.of(row);
+            let first =
+                self.window.map_or(0, |distance| past.len().saturating_sub(distance.saturating_add(1)));
+            KeyValueRows::Listed(stored, &past[first..])
+        });
+        self.heads.step(Part { tensor: qkv, columns: 0..d_k }, &rows.collect::<Vec<_>>(), pass)
     }
 }
 
@@ -94,6 +113,16 @@ impl CrossAttention {
         let keys = Part { tensor: key_value.clone(), columns: 0..d_k };
         let values = Part { tensor: key_value, columns: d_k..d_k + d_v };
         self.heads.forward([queries, keys, values], [sequences, &memory.sequences], &Mask::full(), pass)
+    }
+
+    /// The keys and values of the memory, which do not change while its sentences are decoded.
+    pub(super) fn memory_key_values(&self, memory: &Memory, pass: &Pass) -> Tensor {
+        self.key_value.forward(&memory.states, pass)
+    }
+
+    /// As [`CrossAttention::forward`] for the newest token of every row, given the memory that each row sees.
+    pub(super) fn step(&self, x: &Tensor, memory: &[KeyValueRows<'_>], pass: &Pass) -> Tensor {
+        self.heads.step(Part::whole(self.query.forward(x, pass)), memory, pass)
     }
 }
 
@@ -120,13 +149,9 @@ impl MultiHeadAttention {
         mask: &Mask,
         pass: &mut Pass,
     ) -> Tensor {
-        let d_k = self.key_width / self.heads;
         let options = AttentionOptions {
             heads: self.heads,
-            scale: match self.score {
-                Score::ScaledDot => (d_k as f32).sqrt().recip(),
-                Score::Dot => 1.0,
-            },
+            scale: self.scale(),
             mask: mask.clone(),
             dropout: pass.dropout(self.dropout),
             weights: pass.weights(),
@@ -137,5 +162,19 @@ impl MultiHeadAttention {
             pass.record(AttentionMap { place: self.place.clone(), queries, keys, weights });
         }
         self.output.forward(&attended.context, pass)
+    }
+
+    /// As [`MultiHeadAttention::forward`] for single queries, each with the stored keys and values that it sees.
+    fn step(&self, queries: Part, seen: &[KeyValueRows<'_>], pass: &Pass) -> Tensor {
+        let options =
+            CachedAttentionOptions { heads: self.heads, key_width: self.key_width, scale: self.scale() };
+        self.output.forward(&ops::cached_attention(&queries, seen, options), pass)
+    }
+
+    fn scale(&self) -> f32 {
+        match self.score {
+            Score::ScaledDot => ((self.key_width / self.heads) as f32).sqrt().recip(),
+            Score::Dot => 1.0,
+        }
     }
 }

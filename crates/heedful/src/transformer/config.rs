@@ -4,15 +4,18 @@
 //! base    6+6 layers, d_model  512, 8 heads,  d_ff 2048, dropout 0.1      the paper's
 //! big     6+6 layers, d_model 1024, 16 heads, d_ff 4096, dropout 0.3      the paper's
 //! iwslt   6+6 layers, d_model  512, 4 heads,  d_ff 1024, dropout 0.3      for small corpora
+//! small   3+3 layers, d_model  256, 4 heads,  d_ff 1024, dropout 0.1      for a few processor cores
 //! tiny    1+1 layers, d_model   64, 2 heads,  d_ff  128, no dropout       for the demo: seconds on a laptop
 //! ```
 
 use heedful_tensor::ops::Activation;
+use serde::{Deserialize, Serialize};
 
 use crate::layers::{Norm, Positions};
 
 /// The shape and the choices of a Transformer. Start from a preset and change what differs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TransformerConfig {
     /// Tokens that a source may consist of.
     pub source_vocabulary: usize,
@@ -37,6 +40,7 @@ pub struct TransformerConfig {
     /// ε of the norms.
     pub norm_epsilon: f32,
     /// In the feed-forward layers.
+    #[serde(with = "ActivationName")]
     pub activation: Activation,
     /// How a word's place is told.
     pub positions: Positions,
@@ -53,7 +57,8 @@ pub struct TransformerConfig {
 }
 
 /// Which of the three embedding matrices (source, target, output projection) are one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Tying {
     /// All three: `embedding`.
     #[default]
@@ -67,7 +72,8 @@ pub enum Tying {
 }
 
 /// How a query is compared with a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Score {
     /// `q · k / √d_k`. With parts of unit variance the plain product has variance d_k: the softmax saturates as heads
     /// get wide, and its gradient dies.
@@ -77,8 +83,18 @@ pub enum Score {
     Dot,
 }
 
+/// How `config.json` calls the activations, which are the tensor crate's.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Activation", rename_all = "lowercase")]
+enum ActivationName {
+    Identity,
+    Relu,
+    Gelu,
+}
+
 /// Dropout rates; 0 is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DropoutRates {
     /// On every sublayer's output and on the embeddings.
     pub residual: f32,
@@ -198,6 +214,18 @@ impl TransformerConfig {
         TransformerConfig { d_ff: 1024, heads: 4, dropout, ..TransformerConfig::base(vocabulary) }
     }
 
+    /// For corpora of some ten thousand sentences and more on a few processor cores.
+    pub fn small(vocabulary: usize) -> TransformerConfig {
+        TransformerConfig {
+            d_model: 256,
+            d_ff: 1024,
+            heads: 4,
+            encoder_layers: 3,
+            decoder_layers: 3,
+            ..TransformerConfig::base(vocabulary)
+        }
+    }
+
     /// For the demo and for tests.
     pub fn tiny(vocabulary: usize) -> TransformerConfig {
         TransformerConfig {
@@ -300,6 +328,7 @@ mod tests {
             TransformerConfig::base,
             TransformerConfig::big,
             TransformerConfig::iwslt,
+            TransformerConfig::small,
             TransformerConfig::tiny,
         ] {
             assert_eq!(preset(100).validate(), Ok(()));

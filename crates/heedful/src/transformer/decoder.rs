@@ -10,6 +10,7 @@ use heedful_tensor::{Params, Ragged, Tensor};
 use super::attention::{CrossAttention, Memory, SelfAttention};
 use super::config::TransformerConfig;
 use super::feed_forward::FeedForward;
+use super::incremental::Seen;
 use super::{final_norm, residual};
 use crate::layers::{Kind, LayerNorm, Pass, Place, Residual};
 
@@ -42,6 +43,28 @@ impl Decoder {
     /// From embedded target tokens to one vector for each, which tells the next token.
     pub fn forward(&self, target: Tensor, sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
         let states = self.layers.iter().fold(target, |x, layer| layer.forward(&x, sequences, memory, pass));
+        self.normed(states, pass)
+    }
+
+    /// What the cross attention of each layer needs of a memory.
+    pub(super) fn memory_key_values(&self, memory: &Memory, pass: &Pass) -> Vec<Tensor> {
+        self.layers.iter().map(|layer| layer.cross_attention.memory_key_values(memory, pass)).collect()
+    }
+
+    /// As [`Decoder::forward`] for the newest token of every row. `seen` gives each layer, named by its number, what is
+    /// stored of the rows' past.
+    pub(super) fn step<'a>(
+        &self,
+        newest: Tensor,
+        mut seen: impl FnMut(usize) -> Seen<'a>,
+        pass: &mut Pass,
+    ) -> Tensor {
+        let layers = self.layers.iter().enumerate();
+        let states = layers.fold(newest, |x, (number, layer)| layer.step(&x, seen(number), pass));
+        self.normed(states, pass)
+    }
+
+    fn normed(&self, states: Tensor, pass: &Pass) -> Tensor {
         match &self.norm {
             Some(norm) => norm.forward(&states, pass),
             None => states,
@@ -73,6 +96,16 @@ impl DecoderLayer {
         let c = self
             .cross_attention_residual
             .around(&z, pass, |z, pass| self.cross_attention.forward(z, sequences, memory, pass));
+        self.feed_forward_residual.around(&c, pass, |c, pass| self.feed_forward.forward(c, pass))
+    }
+
+    fn step(&self, x: &Tensor, mut seen: Seen<'_>, pass: &mut Pass) -> Tensor {
+        let z = self
+            .self_attention_residual
+            .around(x, pass, |x, pass| self.self_attention.step(x, &mut seen, pass));
+        let c = self
+            .cross_attention_residual
+            .around(&z, pass, |z, pass| self.cross_attention.step(z, &seen.memory, pass));
         self.feed_forward_residual.around(&c, pass, |c, pass| self.feed_forward.forward(c, pass))
     }
 }

@@ -14,8 +14,11 @@ mod feed_forward;
 mod decoder;
 mod encoder;
 
+mod incremental;
+mod slots;
+
 use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{Param, Params, Ragged, Tensor};
+use heedful_tensor::{DType, Param, Params, Ragged, Tensor};
 
 pub use attention::{CrossAttention, Memory, MultiHeadAttention, SelfAttention};
 pub use config::{ConfigError, DropoutRates, Score, TransformerConfig, Tying};
@@ -25,6 +28,7 @@ pub use feed_forward::FeedForward;
 
 use crate::batch::{Batch, BatchError};
 use crate::layers::{Embedding, LayerNorm, Norm, Pass, Position, Positions, Residual};
+use crate::model::{Decoding, Model};
 
 /// An encoder-decoder with its parameters.
 pub struct Transformer {
@@ -136,6 +140,35 @@ impl Transformer {
             }
         }
         Ok(())
+    }
+}
+
+impl Model for Transformer {
+    fn params(&self) -> &Params {
+        self.params()
+    }
+
+    fn check(&self, batch: &Batch) -> Result<(), BatchError> {
+        self.check(batch)
+    }
+
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.check_source(source, sequences)
+    }
+
+    fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
+        self.loss(batch, pass)
+    }
+
+    fn longest_target(&self) -> Option<usize> {
+        match self.config.positions {
+            Positions::Learned { max_length } => Some(max_length),
+            Positions::Sinusoidal | Positions::None => None,
+        }
+    }
+
+    fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+        Box::new(incremental::Incremental::new(self, compute))
     }
 }
 

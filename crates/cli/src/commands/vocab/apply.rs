@@ -62,7 +62,7 @@ fn for_each_line(mut answer: impl FnMut(&str, u64) -> Result<String>) -> Result<
     let mut lines = Lines::open(&Input::Standard)?;
     let mut number = 0;
     let mut out = io::stdout().lock();
-    while let Some(line) = lines.next_line()? {
+    while let Some(line) = lines.next()? {
         number += 1;
         let answer = answer(line, number).context("standard input")?;
         writeln!(out, "{answer}")?;

@@ -24,7 +24,8 @@ impl Lines {
     }
 
     /// The next line without its end, or nothing at the end of the file.
-    pub fn next_line(&mut self) -> Result<Option<&str>, CorpusError> {
+    #[allow(clippy::should_implement_trait)] // It lends its buffer, which an iterator cannot.
+    pub fn next(&mut self) -> Result<Option<&str>, CorpusError> {
         if !self.advance()? {
             return Ok(None);
         }

@@ -181,7 +181,7 @@ impl OpenPart {
     fn read(&mut self) -> Result<Option<Pair>, CorpusError> {
         match self {
             OpenPart::Parallel { source, target } => {
-                let lines = (source.next_line()?.map(str::to_owned), target.next_line()?.map(str::to_owned));
+                let lines = (source.next()?.map(str::to_owned), target.next()?.map(str::to_owned));
                 match lines {
                     (Some(source), Some(target)) => Ok(Some(Pair { source, target })),
                     (None, None) => Ok(None),
@@ -189,7 +189,7 @@ impl OpenPart {
                 }
             }
             OpenPart::TabSeparated(lines) => {
-                let Some(line) = lines.next_line()? else { return Ok(None) };
+                let Some(line) = lines.next()? else { return Ok(None) };
                 // An empty line is no broken pair but an empty one, as in parallel files.
                 if line.is_empty() {
                     return Ok(Some(Pair::default()));

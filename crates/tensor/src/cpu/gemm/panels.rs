@@ -12,7 +12,7 @@ use half::bf16;
 
 use crate::cpu::convert::widen;
 use crate::cpu::gemm::finish::Destination;
-use crate::cpu::gemm::product::blocks;
+use crate::cpu::gemm::product::groups;
 use crate::cpu::gemm::{Elements, Finish, Matrix, Output, PANEL, Packed, Piece};
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::{from_bf16_bits, round_to_bf16};
@@ -174,16 +174,18 @@ fn walk_with(
 ) {
     let height = strip_height();
     let k: usize = parts.iter().map(|part| part.k).sum();
-    for (row, strip) in blocks(rows.clone(), strips, height, k * PANEL * 4) {
+    for (row, group) in groups(rows.clone(), strips, height, 16, k * PANEL * 4) {
         let (i, count) = ((row - rows.start) / height, height.min(rows.end - row));
-        let mut sums = [0.0_f32; TALLEST * PANEL];
-        for Part { left, right, k } in parts {
-            let b = &right[strip * k * PANEL..(strip + 1) * k * PANEL];
-            let start = (i * left.block_stride).min(left.values.len());
-            block(Left { values: &left.values[start..], ..*left }, b, count, &mut sums);
+        for strip in group {
+            let mut sums = [0.0_f32; TALLEST * PANEL];
+            for Part { left, right, k } in parts {
+                let b = &right[strip * k * PANEL..(strip + 1) * k * PANEL];
+                let start = (i * left.block_stride).min(left.values.len());
+                block(Left { values: &left.values[start..], ..*left }, b, count, &mut sums);
+            }
+            // SAFETY: tasks are disjoint rectangles of the output.
+            unsafe { out.store(&sums, count, row, strip * PANEL) };
         }
-        // SAFETY: tasks are disjoint rectangles of the output.
-        unsafe { out.store(&sums, count, row, strip * PANEL) };
     }
 }
 

@@ -99,19 +99,20 @@ impl Grid {
     }
 }
 
-/// The blocks of a task as (first row, strip), in an order that reuses both sides: as many strips as fit a part of the
-/// second cache, and for those the rows from top to bottom, so that neighbouring strips write neighbouring memory one
-/// after the other.
-pub(super) fn blocks(
+/// A task as (first row, group of strips), in an order that reuses both sides: as many strips as fit a part of the
+/// second cache, at most `most`, and for those the rows from top to bottom, so that neighbouring strips write
+/// neighbouring memory one after the other.
+pub(super) fn groups(
     rows: Range<usize>,
     strips: Range<usize>,
     height: usize,
+    most: usize,
     strip_bytes: usize,
-) -> impl Iterator<Item = (usize, usize)> {
+) -> impl Iterator<Item = (usize, Range<usize>)> {
     const GROUP_BYTES: usize = 512 << 10;
-    let group = (GROUP_BYTES / strip_bytes.max(1)).clamp(1, 16);
+    let group = (GROUP_BYTES / strip_bytes.max(1)).clamp(1, most);
     strips.clone().step_by(group).flat_map(move |first| {
         let group = first..(first + group).min(strips.end);
-        rows.clone().step_by(height).flat_map(move |row| group.clone().map(move |strip| (row, strip)))
+        rows.clone().step_by(height).map(move |row| (row, group.clone()))
     })
 }

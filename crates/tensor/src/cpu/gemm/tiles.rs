@@ -1,28 +1,30 @@
 //! AMX: sixteen by sixteen sums in one instruction, bf16 operands.
 //!
-//! A block of 32 × 32 sums lives in four tile registers while `k` runs from first to last in steps of 32. The left
-//! side is read where it lies (row-major bf16), the right side is packed in the order the tile loads want.
+//! A block of 32 × 32 sums lives in four tile registers while `k` runs in steps of 32. The left side is read where it
+//! lies (row-major bf16), the right side is packed in the order the tile loads want.
 //!
-//! The tile intrinsics are unstable in Rust, so this is assembly: [`step`] is the inner loop's body.
+//! The tile intrinsics are unstable in Rust, so `unit` is assembly; its [`step`] is the inner loop's body.
+
+mod unit;
 
 mod finish;
 mod pack;
 pub(crate) mod small;
 
-use std::arch::asm;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 use half::bf16;
 
 use crate::cpu::gemm::finish::Destination;
-use crate::cpu::gemm::product::blocks;
+use crate::cpu::gemm::product::groups;
 use crate::cpu::gemm::{Elements, Matrix, PANEL, Packed, Piece};
 use crate::cpu::math::to_bf16_bits;
 use crate::{Array, DType};
 
 pub(crate) use pack::{pack_columns, pack_rows, transpose};
+use unit::{Left, Sums, clear, configure_thread, half_step, resume, step, unload, unload_half};
+pub(crate) use unit::{is_permitted, peak_work};
 
 /// `k` values of one tile instruction.
 pub(crate) const DEPTH: usize = 32;
@@ -36,77 +38,6 @@ const BLOCK: usize = PANEL;
 /// Steps of a sum of length `k`; the last one is filled up with zeros.
 pub(crate) fn steps(k: usize) -> usize {
     k.div_ceil(DEPTH)
-}
-
-/// Asks the kernel, once for the process, to let threads use the tile registers.
-pub(crate) fn is_permitted() -> bool {
-    static PERMITTED: OnceLock<bool> = OnceLock::new();
-    *PERMITTED.get_or_init(|| has_amx_bf16() && request_permission())
-}
-
-fn has_amx_bf16() -> bool {
-    let leaf = std::arch::x86_64::__cpuid_count(7, 0);
-    let (bf16, tile) = (leaf.edx >> 22 & 1, leaf.edx >> 24 & 1);
-    bf16 == 1 && tile == 1 && is_x86_feature_detected!("avx512bf16")
-}
-
-#[cfg(target_os = "linux")]
-fn request_permission() -> bool {
-    const SYS_ARCH_PRCTL: i64 = 158;
-    const ARCH_REQ_XCOMP_PERM: i64 = 0x1023;
-    const XFEATURE_XTILEDATA: i64 = 18;
-    let result: i64;
-    // SAFETY: a system call that changes nothing but this process's permission; the kernel clobbers rcx and r11.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") SYS_ARCH_PRCTL => result,
-            in("rdi") ARCH_REQ_XCOMP_PERM,
-            in("rsi") XFEATURE_XTILEDATA,
-            out("rcx") _,
-            out("r11") _,
-            options(nostack),
-        );
-    }
-    result == 0
-}
-
-#[cfg(not(target_os = "linux"))]
-fn request_permission() -> bool {
-    false
-}
-
-/// Every tile register: 16 rows of 64 bytes. Loaded once for each thread; it stays through context switches.
-fn configure_thread() {
-    thread_local! {
-        static CONFIGURED: Cell<bool> = const { Cell::new(false) };
-    }
-    #[repr(C, align(64))]
-    struct Config([u8; 64]);
-
-    if CONFIGURED.replace(true) {
-        return;
-    }
-    let mut config = Config([0; 64]);
-    config.0[0] = 1;
-    for tile in 0..8 {
-        config.0[16 + 2 * tile] = 64;
-        config.0[48 + tile] = 16;
-    }
-    // SAFETY: the layout of palette 1 from Intel's manual; permission was granted before this path was chosen.
-    unsafe { asm!("ldtilecfg [{}]", in(reg) config.0.as_ptr(), options(nostack, readonly)) };
-}
-
-/// Where the left side of a block lies, in bytes.
-#[derive(Clone, Copy)]
-struct Left {
-    start: *const u8,
-    /// From one row to the next.
-    row: usize,
-    /// From the upper 16 rows to the lower 16.
-    lower: usize,
-    /// From one step of `k` to the next.
-    step: usize,
 }
 
 /// One task of [`super::multiply`].
@@ -137,8 +68,7 @@ pub(crate) fn multiply(
     };
     let steps = steps(rhs.k);
     let segment = |_, row, strip| Segment { left: left_of(row), right: strip_of(rhs, strip), steps };
-    // SAFETY: this layout exists only where AVX-512 does.
-    unsafe { walk(segment, 1, steps, rows, strips, out) };
+    walk_all(segment, steps, rows, strips, out);
 }
 
 /// One task of [`super::multiply_pieces`].
@@ -156,8 +86,7 @@ pub(crate) fn multiply_pieces(
         Segment { left, right: strip_of(right, strip), steps }
     };
     let steps = pieces.iter().map(|piece| steps(piece.left.k)).sum();
-    // SAFETY: this layout exists only where AVX-512 does.
-    unsafe { walk(segment, pieces.len(), steps, rows, strips, out) };
+    walk_all(segment, steps, rows, strips, out);
 }
 
 /// Both sides of one part of a block's sums.
@@ -193,58 +122,124 @@ fn copy_padded(lhs: Matrix<'_>, rows: Range<usize>, depth: usize) -> Array {
     copied
 }
 
-/// Goes through the blocks of a task. While the tile unit works on a block, the vector unit finishes the block
-/// before it, a few rows after each step: stores and rounding cost no time of their own.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-fn walk(
+/// Steps of `k` that one block of sums takes at a time: 32 rows of the left side, 32 KiB, stay in the first cache while
+/// the right sides of a whole group of blocks stream past them.
+const CHUNK: usize = 16;
+
+/// Blocks of sums that a group may have.
+const GROUP: usize = 16;
+
+fn walk_all(
     segment: impl Fn(usize, usize, usize) -> Segment,
-    segments: usize,
     steps: usize,
     rows: Range<usize>,
     strips: Range<usize>,
     out: &Destination<'_>,
 ) {
-    configure_thread();
-    // Rows finished after each step.
-    let share = BLOCK.div_ceil(steps.max(1));
-    let mut sums = [Sums([0.0; BLOCK * BLOCK]), Sums([0.0; BLOCK * BLOCK])];
-    let [mut done, mut current] = sums.each_mut();
-    let mut waiting: Option<Waiting> = None;
-    for (row, strip) in blocks(rows.clone(), strips, BLOCK, steps * STEP * 2) {
-        let block = Waiting { row, column: strip * PANEL, rows: BLOCK.min(rows.end - row), finished: 0 };
-        let mut fetched = 0;
-        // SAFETY: both sides hold `steps` whole steps; the left one at least 16 rows, 32 if more are wanted. Tasks
-        // are disjoint rectangles of the output.
+    thread_local! {
+        static SUMS: RefCell<Box<[Sums]>> = RefCell::new(vec![Sums::ZERO; GROUP].into_boxed_slice());
+    }
+    SUMS.with_borrow_mut(|sums| {
+        // SAFETY: this layout exists only where AVX-512 does.
         unsafe {
-            clear();
-            for i in 0..segments {
-                let Segment { mut left, mut right, steps } = segment(i, row, strip);
-                for _ in 0..steps {
-                    if block.rows > 16 {
-                        step(left, right);
+            if steps <= CHUNK {
+                walk::<1>(segment, steps, rows, strips, out, sums);
+            } else {
+                walk::<MANY>(segment, steps, rows, strips, out, sums);
+            }
+        }
+    });
+}
+
+/// For [`walk`]: `k` is cut into as many chunks as it takes. A single chunk is worth a copy of the code of its own:
+/// it measured 5 % faster.
+const MANY: usize = usize::MAX;
+
+/// Goes through the blocks of a task: those of one row of a group together, chunk by chunk of `k`. Between two chunks a
+/// block's sums wait in memory as they are, so they end with the bits of an undivided sum.
+///
+/// While the tile unit works on a block, the vector unit finishes the block before it, a few rows after each step:
+/// stores and rounding cost no time of their own.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+fn walk<const CHUNKS: usize>(
+    segment: impl Fn(usize, usize, usize) -> Segment,
+    steps: usize,
+    rows: Range<usize>,
+    strips: Range<usize>,
+    out: &Destination<'_>,
+    sums: &mut [Sums],
+) {
+    configure_thread();
+    let chunks = if CHUNKS == 1 { 1 } else { steps.div_ceil(CHUNK) };
+    let length = steps.div_ceil(chunks);
+    let mut waiting: Option<Waiting> = None;
+    for (row, group) in groups(rows.clone(), strips, BLOCK, GROUP, steps * STEP * 2) {
+        // Where the next chunk begins: a segment, and a step of it.
+        let mut begin = (0, 0);
+        for chunk in 0..chunks {
+            let count = length.min(steps - chunk * length);
+            let is_last = CHUNKS == 1 || chunk + 1 == chunks;
+            // Rows finished after each step.
+            let share = BLOCK.div_ceil(count.max(1));
+            let mut end = begin;
+            for strip in group.clone() {
+                // Undivided sums need two places in turn, which stay in the first cache.
+                let place = if CHUNKS == 1 { strip % 2 } else { strip - group.start };
+                let rows = BLOCK.min(rows.end - row);
+                let block = Waiting { row, column: strip * PANEL, rows, finished: 0, place };
+                let mut fetched = 0;
+                // SAFETY: both sides hold all steps of their segments; the left one at least 16 rows, 32 if more are
+                // wanted. Sums are unloaded before they are resumed or stored. Tasks are disjoint rectangles of the
+                // output.
+                unsafe {
+                    if CHUNKS == 1 || chunk == 0 {
+                        clear();
                     } else {
-                        half_step(left, right);
+                        resume(&sums[place]);
                     }
-                    left.start = left.start.wrapping_add(left.step);
-                    right = right.wrapping_add(STEP);
-                    finish::fetch(out, &block, fetched..fetched + share);
-                    fetched += share;
-                    if let Some(block) = &mut waiting {
-                        finish::store(out, &done.0, block, share);
+                    end = begin;
+                    let mut missing = count;
+                    while missing > 0 {
+                        let Segment { mut left, mut right, steps } = segment(end.0, row, strip);
+                        left.start = left.start.wrapping_add(end.1 * left.step);
+                        right = right.wrapping_add(end.1 * STEP);
+                        let now = missing.min(steps - end.1);
+                        for _ in 0..now {
+                            if block.rows > 16 {
+                                step(left, right);
+                            } else {
+                                half_step(left, right);
+                            }
+                            left.start = left.start.wrapping_add(left.step);
+                            right = right.wrapping_add(STEP);
+                            if is_last {
+                                finish::fetch(out, &block, fetched..fetched + share);
+                                fetched += share;
+                            }
+                            if let Some(block) = &mut waiting {
+                                finish::store(out, &sums[block.place], block, share);
+                            }
+                        }
+                        missing -= now;
+                        end = if end.1 + now == steps { (end.0 + 1, 0) } else { (end.0, end.1 + now) };
+                    }
+                    if let Some(mut block) = waiting.take() {
+                        finish::store(out, &sums[block.place], &mut block, BLOCK);
+                    }
+                    if block.rows > 16 {
+                        unload(&mut sums[place]);
+                    } else {
+                        unload_half(&mut sums[place]);
                     }
                 }
+                waiting = is_last.then_some(block);
             }
-            if let Some(block) = &mut waiting {
-                finish::store(out, &done.0, block, BLOCK);
-            }
-            if block.rows > 16 { unload(current) } else { unload_half(current) }
+            begin = end;
         }
-        waiting = Some(block);
-        (done, current) = (current, done);
     }
-    if let Some(block) = &mut waiting {
+    if let Some(mut block) = waiting {
         // SAFETY: as above.
-        unsafe { finish::store(out, &done.0, block, BLOCK) };
+        unsafe { finish::store(out, &sums[block.place], &mut block, BLOCK) };
     }
     if out.is_streamed {
         // What was written past the caches is in order for other threads only behind a fence.
@@ -252,132 +247,12 @@ fn walk(
     }
 }
 
-/// A block of sums, on its way out of the tiles.
-#[repr(C, align(64))]
-struct Sums([f32; BLOCK * BLOCK]);
-
 /// A block whose sums are complete but not all stored yet.
 struct Waiting {
     row: usize,
     column: usize,
     rows: usize,
     finished: usize,
-}
-
-// The four functions below pass values to each other in tile registers, which the compiler neither knows nor touches.
-// tmm0–3 hold the sums, tmm4–5 the left side, tmm6–7 the right side.
-
-/// Sums = 0.
-#[inline(always)]
-unsafe fn clear() {
-    // SAFETY: the tiles of this thread are configured.
-    unsafe {
-        asm!("tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3", options(nostack, nomem));
-    };
-}
-
-/// Sums (32 × 32) += left (32 × 32) · right (32 × 32).
-///
-/// `tilezero` before a load breaks its dependence on the register's old value, and all four registers are freed
-/// before the first load: together a third to a half faster when a neighbour keeps the core's other half busy.
-#[inline(always)]
-unsafe fn step(left: Left, right: *const bf16) {
-    // SAFETY: the caller vouches for 32 rows of `left` and one step of `right`; tiles are configured.
-    unsafe {
-        asm!(
-            "tilezero tmm4",
-            "tilezero tmm5",
-            "tilezero tmm6",
-            "tilezero tmm7",
-            "tileloadd tmm4, [{upper} + {row}]",
-            "tileloadd tmm6, [{right} + {line}]",
-            "tileloadd tmm7, [{right} + {line} + 1024]",
-            "tileloadd tmm5, [{lower} + {row}]",
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            "tdpbf16ps tmm2, tmm5, tmm6",
-            "tdpbf16ps tmm3, tmm5, tmm7",
-            upper = in(reg) left.start,
-            lower = in(reg) left.start.wrapping_add(left.lower),
-            right = in(reg) right,
-            row = in(reg) left.row,
-            line = in(reg) 64_usize,
-            options(nostack, readonly),
-        );
-    }
-}
-
-/// [`step`] for 16 rows or fewer: the same additions in the same order, half the tiles.
-#[inline(always)]
-unsafe fn half_step(left: Left, right: *const bf16) {
-    // SAFETY: as for `step`, with 16 rows of `left`.
-    unsafe {
-        asm!(
-            "tilezero tmm4",
-            "tileloadd tmm4, [{upper} + {row}]",
-            "tilezero tmm6",
-            "tileloadd tmm6, [{right} + {line}]",
-            "tilezero tmm7",
-            "tileloadd tmm7, [{right} + {line} + 1024]",
-            "tdpbf16ps tmm0, tmm4, tmm6",
-            "tdpbf16ps tmm1, tmm4, tmm7",
-            upper = in(reg) left.start,
-            right = in(reg) right,
-            row = in(reg) left.row,
-            line = in(reg) 64_usize,
-            options(nostack, readonly),
-        );
-    }
-}
-
-/// Copies the sums to memory.
-#[inline(always)]
-unsafe fn unload(sums: &mut Sums) {
-    // SAFETY: 32 rows of 128 bytes.
-    unsafe {
-        asm!(
-            "tilestored [{sums} + {wide}], tmm0",
-            "tilestored [{sums} + {wide} + 64], tmm1",
-            "tilestored [{sums} + {wide} + 2048], tmm2",
-            "tilestored [{sums} + {wide} + 2112], tmm3",
-            sums = in(reg) sums.0.as_mut_ptr(),
-            wide = in(reg) BLOCK * 4,
-            options(nostack),
-        );
-    }
-}
-
-/// Copies the upper 16 rows of the sums to memory.
-#[inline(always)]
-unsafe fn unload_half(sums: &mut Sums) {
-    // SAFETY: 16 rows of 128 bytes.
-    unsafe {
-        asm!(
-            "tilestored [{sums} + {wide}], tmm0",
-            "tilestored [{sums} + {wide} + 64], tmm1",
-            sums = in(reg) sums.0.as_mut_ptr(),
-            wide = in(reg) BLOCK * 4,
-            options(nostack),
-        );
-    }
-}
-
-/// Multiplies tiles that stay in their registers; returns the operations done. See [`super::measured_peak`].
-pub(crate) fn peak_work(rounds: usize) -> f64 {
-    configure_thread();
-    // SAFETY: the tiles are configured.
-    unsafe {
-        clear();
-        asm!("tilezero tmm4", "tilezero tmm5", "tilezero tmm6", "tilezero tmm7", options(nostack, nomem));
-        for _ in 0..rounds {
-            asm!(
-                "tdpbf16ps tmm0, tmm4, tmm6",
-                "tdpbf16ps tmm1, tmm4, tmm7",
-                "tdpbf16ps tmm2, tmm5, tmm6",
-                "tdpbf16ps tmm3, tmm5, tmm7",
-                options(nostack, nomem),
-            );
-        }
-    }
-    (rounds * 4 * 2 * 16 * 16 * DEPTH) as f64
+    /// Which of the group's sums are its own.
+    place: usize,
 }

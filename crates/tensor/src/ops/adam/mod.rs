@@ -5,7 +5,8 @@
 //! `m = β₁ m + (1 − β₁) g`, `v = β₂ v + (1 − β₂) g²`,
 //! `θ = θ (1 − η λ) − η m̂ / (√v̂ + ε)` with `m̂ = m / (1 − β₁ᵗ)`, `v̂ = v / (1 − β₂ᵗ)`.
 //!
-//! Without a limit the norm is still wanted (it tells a diverging run), and falls out of the same pass.
+//! Without a limit the norm is still wanted (it tells a diverging run), and falls out of the same pass; a caller that
+//! wants to refuse a bad gradient asks for it before.
 
 use crate::cpu::number::sum;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -86,34 +87,46 @@ impl Adam {
     /// One update with the gradients at hand, which are forgotten afterwards. Returns their global norm, as it was
     /// before clipping.
     pub fn step(&mut self, params: &Params, learning_rate: f32) -> f32 {
+        let known = self.options.clip_norm.is_finite().then(|| gradient_norm(params));
+        let updated = self.update(params, learning_rate, known.map_or(1.0, |norm| self.scale_at(norm)));
+        known.unwrap_or(updated)
+    }
+
+    /// As [`Adam::step`] when the norm is known already: whoever refuses bad gradients asks [`gradient_norm`] first.
+    pub fn step_at_norm(&mut self, params: &Params, learning_rate: f32, norm: f32) {
+        self.update(params, learning_rate, self.scale_at(norm));
+    }
+
+    /// What clipping multiplies gradients of this norm by.
+    fn scale_at(&self, norm: f32) -> f32 {
+        if norm > self.options.clip_norm { self.options.clip_norm / norm } else { 1.0 }
+    }
+
+    fn update(&mut self, params: &Params, learning_rate: f32, gradient_scale: f32) -> f32 {
         self.steps += 1;
-        let AdamOptions { beta1, beta2, epsilon, weight_decay, clip_norm } = self.options;
+        let AdamOptions { beta1, beta2, epsilon, weight_decay, .. } = self.options;
         let correction = |beta: f32| (1.0 - f64::from(beta).powf(self.steps as f64)) as f32;
-        let mut update = Update {
+        let update = Update {
             beta1,
             beta2,
             epsilon,
             decay: 1.0 - learning_rate * weight_decay,
             rate: learning_rate / correction(beta1),
             root_correction: 1.0 / correction(beta2).sqrt(),
-            gradient_scale: 1.0,
+            gradient_scale,
         };
         let mut values = params.values_mut();
         let values = values.f32_mut();
         let (mean, square) = (self.mean.f32_mut(), self.square.f32_mut());
-        let norm = params.with_gradients(|gradients| {
-            let known = clip_norm.is_finite().then(|| norm_of(gradients));
-            if let Some(norm) = known
-                && norm > clip_norm
-            {
-                update.gradient_scale = clip_norm / norm;
-            }
-            let updated = apply(update, gradients, values, mean, square);
-            known.unwrap_or(updated)
-        });
+        let norm = params.with_gradients(|gradients| apply(update, gradients, values, mean, square));
         params.clear_gradients();
         norm
     }
+}
+
+/// Length of the whole gradient at hand, the same bits that [`Adam::step`] returns.
+pub fn gradient_norm(params: &Params) -> f32 {
+    params.with_gradients(|gradients| norm_of(gradients))
 }
 
 /// The numbers of one update that are the same for every element.
@@ -211,6 +224,26 @@ mod tests {
         }
         for (ours, exact) in weight.values().iter().zip(theta) {
             assert!((f64::from(*ours) - exact).abs() < 1e-5, "{ours} {exact}");
+        }
+    }
+
+    #[test]
+    fn a_step_at_a_known_norm_is_the_same_step() {
+        for clip_norm in [f32::INFINITY, 1.0, 100.0] {
+            let moved = [false, true].map(|known| {
+                let params = Params::new(0);
+                let weight = params.add("w", 3, 20_000, Init::Normal(1.0));
+                let mut adam = Adam::new(&params, AdamOptions { clip_norm, ..AdamOptions::default() });
+                with_gradient(&params, &weight.values().to_vec());
+                let norm = gradient_norm(&params);
+                if known {
+                    adam.step_at_norm(&params, 0.01, norm);
+                } else {
+                    assert_eq!(adam.step(&params, 0.01), norm);
+                }
+                weight.values().to_vec()
+            });
+            assert_eq!(moved[0], moved[1]);
         }
     }
 

@@ -61,8 +61,32 @@ pub struct EmbeddingOptions<'a> {
 /// If there are not as many ids as tokens, an id or a position is beyond its table, the widths differ, or a
 /// sinusoidal width is odd.
 pub fn embedding(ids: &[u32], sequences: &Ragged, table: &Param, options: EmbeddingOptions<'_>) -> Tensor {
+    assert!(
+        ids.len() == sequences.tokens(),
+        "embedding: {} ids for sequences of {} tokens",
+        ids.len(),
+        sequences.tokens()
+    );
+    let first = options.first_position;
+    embedded(ids, sequences.positions().map(|position| first + position).collect(), table, options)
+}
+
+/// As [`embedding`] for tokens that stand at any positions, counted from `first_position`: the newest tokens of
+/// sentences that are decoded side by side.
+pub fn embedding_at(
+    ids: &[u32],
+    positions: &[usize],
+    table: &Param,
+    options: EmbeddingOptions<'_>,
+) -> Tensor {
+    assert!(ids.len() == positions.len(), "embedding: {} ids at {} positions", ids.len(), positions.len());
+    let first = options.first_position;
+    embedded(ids, positions.iter().map(|position| first + position).collect(), table, options)
+}
+
+fn embedded(ids: &[u32], positions: Vec<usize>, table: &Param, options: EmbeddingOptions<'_>) -> Tensor {
     let [vocabulary, width] = table.shape();
-    let positions = check(ids, sequences, table, options);
+    check(ids, &positions, table, options);
     let tokens = ids.len();
     let mut y = Array::scratch(DType::F32, tokens, width);
     let mut narrow = (options.compute == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
@@ -129,19 +153,13 @@ fn scatter(g: &Array, rows: &[usize], height: usize, scale: f32, dropout: Dropou
     });
 }
 
-/// Panics with a sentence if something does not fit; returns every token's position.
-fn check(ids: &[u32], sequences: &Ragged, table: &Param, options: EmbeddingOptions<'_>) -> Vec<usize> {
+/// Panics with a sentence if something does not fit.
+fn check(ids: &[u32], positions: &[usize], table: &Param, options: EmbeddingOptions<'_>) {
     let [vocabulary, width] = table.shape();
-    assert!(
-        ids.len() == sequences.tokens(),
-        "embedding: {} ids for sequences of {} tokens",
-        ids.len(),
-        sequences.tokens()
-    );
     if let Some(id) = ids.iter().find(|&&id| id as usize >= vocabulary) {
         panic!("embedding: id {id} is beyond the table's {vocabulary} rows");
     }
-    let end = options.first_position + sequences.longest();
+    let end = positions.iter().max().map_or(0, |last| last + 1);
     match options.positions {
         Positions::None => {}
         Positions::Sinusoidal => {
@@ -162,7 +180,6 @@ fn check(ids: &[u32], sequences: &Ragged, table: &Param, options: EmbeddingOptio
             assert!(end <= rows, "embedding: position {last} is beyond the learned table's {rows} rows");
         }
     }
-    sequences.positions().map(|position| options.first_position + position).collect()
 }
 
 #[cfg(test)]

@@ -108,6 +108,16 @@ pub fn project(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
     })
 }
 
+/// [`project`] for inference, with f32 results whatever the products' type: bf16 has three digits, which would make
+/// ties of tokens that a search must tell apart. No gradient flows back.
+pub fn project_wide(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
+    assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
+    let packed = weight.packed(Orientation::Transposed, compute);
+    let mut output = Array::scratch(DType::F32, x.rows(), packed.n());
+    multiply(Matrix::of(x.array_as(compute)), &packed, Output::over(&mut output), Finish::NONE);
+    Tensor::new(output)
+}
+
 fn product(
     x: &Tensor,
     weight: &Param,

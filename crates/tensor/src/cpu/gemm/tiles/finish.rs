@@ -5,7 +5,7 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::Waiting;
+use super::{Sums, Waiting};
 use crate::cpu::gemm::PANEL;
 use crate::cpu::gemm::finish::{Activation, Destination, Finish, Place};
 use crate::random::Dropout;
@@ -16,7 +16,8 @@ use crate::random::Dropout;
 /// No other thread may store any of these elements at the same time.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-pub(super) unsafe fn store(out: &Destination<'_>, sums: &[f32], block: &mut Waiting, count: usize) {
+pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiting, count: usize) {
+    let sums = &sums.0;
     let part = block.finished..(block.finished + count).min(block.rows);
     let (row, column) = (block.row, block.column);
     block.finished = part.end;

@@ -1,0 +1,165 @@
+//! Beam search.
+//!
+//! ```text
+//! expand    every open hypothesis with its most probable next tokens
+//! score     log p(y) = Σ log p(y_i | y_1 … y_i−1, x)
+//! prune     the `beam` best of all expansions stay
+//! finish    those that say <eos> are found, with the score log p / ((5 + n) / 6)^α; the rest are open
+//! ```
+//!
+//! A hypothesis of log-probability `l` has at best the score `l / largest penalty that its end can have`, because
+//! `log p` of a token is never above 0. When that is no better than the worst of the `n_best` that are found, for
+//! every open hypothesis, the search is over.
+//!
+//! At the greatest length `<eos>` is the only next token, so everything found is a whole sentence with a
+//! log-probability of its own.
+
+use super::engine::{Plan, Scores};
+use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
+use super::options::{SearchOptions, Stop};
+
+/// The search for one sentence.
+pub(super) struct Beam<'o> {
+    options: &'o SearchOptions,
+    /// The most tokens, without `<eos>`.
+    limit: usize,
+    tree: Tree,
+    open: Vec<Open>,
+    rows: Vec<Continuation>,
+    /// Best first, at most `n_best`.
+    found: Vec<Hypothesis>,
+    expansions: Vec<Expansion>,
+}
+
+#[derive(Clone, Copy)]
+struct Expansion {
+    row: usize,
+    token: u32,
+    log_probability: f64,
+}
+
+impl<'o> Beam<'o> {
+    pub(super) fn new(options: &'o SearchOptions, limit: usize) -> Beam<'o> {
+        let mut beam = Beam {
+            options,
+            limit,
+            tree: Tree::default(),
+            open: Vec::new(),
+            rows: vec![Continuation { parent: None, token: options.bos }],
+            found: Vec::new(),
+            expansions: Vec::new(),
+        };
+        let first = beam.with_bans(Open::new());
+        beam.open.push(first);
+        beam
+    }
+
+    fn expand(&mut self, scores: &Scores<'_>) {
+        self.expansions.clear();
+        for (row, open) in self.open.iter().enumerate() {
+            if open.length == self.limit {
+                continue;
+            }
+            let allowed =
+                scores.best(row).filter(|&(token, log_p)| log_p > f64::NEG_INFINITY && open.allows(token));
+            for (token, log_p) in allowed.take(self.options.beam) {
+                self.expansions.push(Expansion { row, token, log_probability: open.log_probability + log_p });
+            }
+        }
+        if self.expansions.is_empty() {
+            // The greatest length, or nothing that may be said: everyone ends here.
+            let eos = self.options.eos;
+            for (row, open) in self.open.iter().enumerate() {
+                let log_probability = open.log_probability + scores.log_probability(row, eos);
+                self.expansions.push(Expansion { row, token: eos, log_probability });
+            }
+        }
+    }
+
+    fn prune(&mut self) {
+        let order = |a: &Expansion, b: &Expansion| {
+            let by_score = b.log_probability.total_cmp(&a.log_probability);
+            by_score.then(a.row.cmp(&b.row)).then(a.token.cmp(&b.token))
+        };
+        self.expansions.sort_unstable_by(order);
+        self.expansions.truncate(self.options.beam);
+    }
+
+    fn finish(&mut self) {
+        let parents = std::mem::take(&mut self.open);
+        self.rows.clear();
+        for index in 0..self.expansions.len() {
+            let Expansion { row, token, log_probability } = self.expansions[index];
+            let parent = &parents[row];
+            if token == self.options.eos {
+                let score = log_probability / self.options.penalty(parent.length + 1);
+                let tokens = self.tree.tokens(parent.last);
+                self.keep(Hypothesis { tokens, score, log_probability });
+            } else {
+                let last = Some(self.tree.add(parent.last, token));
+                let open = Open { last, length: parent.length + 1, log_probability, banned: Vec::new() };
+                let open = self.with_bans(open);
+                self.open.push(open);
+                self.rows.push(Continuation { parent: Some(row), token });
+            }
+        }
+        if self.is_certain() {
+            self.open.clear();
+            self.rows.clear();
+        }
+    }
+
+    /// Of equal scores the one that was found first is the better one.
+    fn keep(&mut self, hypothesis: Hypothesis) {
+        let place = self.found.partition_point(|found| found.score >= hypothesis.score);
+        self.found.insert(place, hypothesis);
+        self.found.truncate(self.options.n_best);
+    }
+
+    /// Whether no open hypothesis can still get among those that are found.
+    fn is_certain(&self) -> bool {
+        let (Stop::WhenCertain, Some(worst)) = (self.options.stop, self.found.get(self.options.n_best - 1))
+        else {
+            return false;
+        };
+        let penalty = |tokens| self.options.penalty(tokens);
+        // The penalty grows or falls with the length, as α has it: its largest value is at one of the ends.
+        self.open.iter().all(|open| {
+            open.log_probability / penalty(open.length + 1).max(penalty(self.limit + 1)) <= worst.score
+        })
+    }
+
+    fn with_bans(&self, mut open: Open) -> Open {
+        if let Some(n) = self.options.no_repeat_ngram {
+            open.banned = self.tree.repeats(open.last, n);
+        }
+        if open.length < self.options.min_length
+            && let Err(place) = open.banned.binary_search(&self.options.eos)
+        {
+            open.banned.insert(place, self.options.eos);
+        }
+        open
+    }
+}
+
+impl Plan for Beam<'_> {
+    type Found = Vec<Hypothesis>;
+
+    fn rows(&self) -> &[Continuation] {
+        &self.rows
+    }
+
+    fn width(&self) -> usize {
+        self.options.beam + self.open.iter().map(|open| open.banned.len()).max().unwrap_or(0)
+    }
+
+    fn advance(&mut self, scores: &Scores<'_>) {
+        self.expand(scores);
+        self.prune();
+        self.finish();
+    }
+
+    fn found(self) -> Vec<Hypothesis> {
+        self.found
+    }
+}

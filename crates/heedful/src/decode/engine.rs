@@ -1,0 +1,194 @@
+//! Many sentences side by side, one step at a time.
+//!
+//! ```text
+//! admit     waiting sentences are read while there is room
+//! step      all rows of all sentences go through the model together
+//! advance   each sentence's plan looks at its rows' scores and says how to go on
+//! release   a sentence whose plan has no rows left is done
+//! ```
+//!
+//! The engine knows nothing about beams or samples: that is the plan's business.
+
+use std::collections::VecDeque;
+
+use heedful_tensor::ops::BestOfRows;
+use heedful_tensor::{DType, Tensor};
+
+use super::hypothesis::Continuation;
+use crate::batch::{BatchError, lay_end_to_end};
+use crate::model::{Decoding, Model, Row};
+
+/// How one sentence is decoded.
+pub(super) trait Plan {
+    /// What comes out in the end.
+    type Found;
+
+    /// The rows of the next step; none when the sentence is done.
+    fn rows(&self) -> &[Continuation];
+
+    /// How many of each row's best tokens it wants to see.
+    fn width(&self) -> usize;
+
+    /// Looks at the scores of its rows.
+    fn advance(&mut self, scores: &Scores<'_>);
+
+    /// The result of a plan without rows.
+    fn found(self) -> Self::Found;
+}
+
+/// What the model says about the rows of one sentence.
+pub(super) struct Scores<'a> {
+    logits: &'a Tensor,
+    best: &'a BestOfRows,
+    first: usize,
+}
+
+impl Scores<'_> {
+    /// A row's best tokens and their log-probabilities, best first.
+    pub(super) fn best(&self, row: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let normalizer = self.normalizer(row);
+        let best = self.best.best(self.first + row).iter();
+        best.map(move |best| (best.index, f64::from(best.score) - normalizer))
+    }
+
+    /// The log-probability of one token after a row.
+    pub(super) fn log_probability(&self, row: usize, token: u32) -> f64 {
+        f64::from(self.row(row)[token as usize]) - self.normalizer(row)
+    }
+
+    /// The scores of all tokens after a row.
+    pub(super) fn row(&self, row: usize) -> &[f32] {
+        let width = self.logits.width();
+        &self.logits.array().f32()[(self.first + row) * width..][..width]
+    }
+
+    fn normalizer(&self, row: usize) -> f64 {
+        self.best.normalizer(self.first + row)
+    }
+}
+
+/// Decodes sentences, each after its own plan.
+pub(super) struct Engine<'m, P> {
+    decoding: Box<dyn Decoding + 'm>,
+    capacity: usize,
+    waiting: VecDeque<Waiting<P>>,
+    open: Vec<Open<P>>,
+    /// Sentences read so far: the number of the next one.
+    read: usize,
+    rows: Vec<Row>,
+    best: BestOfRows,
+}
+
+struct Waiting<P> {
+    ticket: usize,
+    source: Vec<u32>,
+    weight: usize,
+    plan: P,
+}
+
+struct Open<P> {
+    ticket: usize,
+    sentence: usize,
+    weight: usize,
+    plan: P,
+    /// Its first row in the last step.
+    first: usize,
+}
+
+impl<'m, P: Plan> Engine<'m, P> {
+    /// An engine without sentences; those that are open weigh at most `capacity` together, or there is only one.
+    pub(super) fn new(model: &'m dyn Model, compute: DType, capacity: usize) -> Engine<'m, P> {
+        Engine {
+            decoding: model.start(compute),
+            capacity,
+            waiting: VecDeque::new(),
+            open: Vec::new(),
+            read: 0,
+            rows: Vec::new(),
+            best: BestOfRows::default(),
+        }
+    }
+
+    /// Lets a sentence wait for its turn. The source is not empty, and the model can read it.
+    pub(super) fn push(&mut self, ticket: usize, source: Vec<u32>, weight: usize, plan: P) {
+        self.waiting.push_back(Waiting { ticket, source, weight, plan });
+    }
+
+    /// Whether one more sentence would soon find work: the waiting ones do not fill what is free.
+    pub(super) fn has_room(&self) -> bool {
+        self.weight() + self.waiting.iter().map(|waiting| waiting.weight).sum::<usize>() < self.capacity
+    }
+
+    /// Whether nothing is left to do.
+    pub(super) fn is_idle(&self) -> bool {
+        self.open.is_empty() && self.waiting.is_empty()
+    }
+
+    /// One step of all open sentences; gives the tickets and findings of those that are done with it.
+    pub(super) fn step(&mut self) -> Result<Vec<(usize, P::Found)>, BatchError> {
+        self.admit()?;
+        self.gather_rows();
+        if self.rows.is_empty() {
+            return Ok(self.release());
+        }
+        let logits = self.decoding.step(&self.rows);
+        let width = self.open.iter().map(|open| open.plan.width()).max().unwrap_or(1);
+        self.best.find(&logits, width);
+        for open in &mut self.open {
+            let rows = open.first..open.first + open.plan.rows().len();
+            if rows.clone().any(|row| !self.best.normalizer(row).is_finite()) {
+                return Err(BatchError::NotANumber { sentence: open.ticket });
+            }
+            open.plan.advance(&Scores { logits: &logits, best: &self.best, first: open.first });
+        }
+        Ok(self.release())
+    }
+
+    /// Reads waiting sentences. A quarter of the room must be free: to read many at once is faster than one by one.
+    fn admit(&mut self) -> Result<(), BatchError> {
+        let mut weight = self.weight();
+        if !self.open.is_empty() && weight > self.capacity / 4 * 3 {
+            return Ok(());
+        }
+        let first = self.open.len();
+        let mut sources = Vec::new();
+        while let Some(next) = self.waiting.front()
+            && (self.open.is_empty() || weight + next.weight <= self.capacity)
+        {
+            let Some(Waiting { ticket, source, weight: more, plan }) = self.waiting.pop_front() else {
+                break;
+            };
+            weight += more;
+            sources.push(source);
+            self.open.push(Open { ticket, sentence: self.read, weight: more, plan, first: 0 });
+            self.read += 1;
+        }
+        if self.open.len() > first {
+            let (tokens, sequences) = lay_end_to_end(sources.iter().map(Vec::as_slice))?;
+            self.decoding.read(&tokens, &sequences);
+        }
+        Ok(())
+    }
+
+    fn gather_rows(&mut self) {
+        self.rows.clear();
+        for open in &mut self.open {
+            let (before, sentence) = (open.first, open.sentence);
+            open.first = self.rows.len();
+            self.rows.extend(open.plan.rows().iter().map(|row| Row {
+                sentence,
+                parent: row.parent.map(|parent| before + parent),
+                token: row.token,
+            }));
+        }
+    }
+
+    fn release(&mut self) -> Vec<(usize, P::Found)> {
+        let done = self.open.extract_if(.., |open| open.plan.rows().is_empty());
+        done.map(|open| (open.ticket, open.plan.found())).collect()
+    }
+
+    fn weight(&self) -> usize {
+        self.open.iter().map(|open| open.weight).sum()
+    }
+}

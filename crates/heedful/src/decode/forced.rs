@@ -1,0 +1,91 @@
+//! `log p(y | x) = Σ log p(y_i | y_1 … y_i−1, x)` of a given target.
+//!
+//! The target is led through the same engine, step by step, that a search uses: the same arithmetic, so a search's
+//! output has exactly the log-probability that the search reported.
+
+use super::engine::{Engine, Plan, Scores};
+use super::hypothesis::Continuation;
+use super::options::SearchOptions;
+use crate::batch::{Batch, BatchError};
+use crate::model::Model;
+
+/// How probable a target is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TargetScore {
+    /// Sum over its tokens and `<eos>`.
+    pub log_probability: f64,
+    /// `log p` of each token, and of `<eos>` at the end.
+    pub tokens: Vec<f64>,
+}
+
+/// The log-probabilities of `(source, target)` pairs, in their order. Of the options only `bos`, `eos`, `compute` and
+/// `batch_tokens` matter.
+pub fn score(
+    model: &dyn Model,
+    pairs: &[(Vec<u32>, Vec<u32>)],
+    options: &SearchOptions,
+) -> Result<Vec<TargetScore>, BatchError> {
+    if pairs.is_empty() {
+        return Ok(Vec::new());
+    }
+    model.check(&Batch::new(pairs, options.bos, options.eos)?)?;
+    let mut engine = Engine::new(model, options.compute, options.batch_tokens);
+    let mut order: Vec<usize> = (0..pairs.len()).collect();
+    // The longest first: at the end no long one is left alone.
+    order.sort_by_key(|&i| std::cmp::Reverse(pairs[i].1.len()));
+    for i in order {
+        let (source, target) = &pairs[i];
+        engine.push(i, source.clone(), source.len(), Forced::new(target, options));
+    }
+    let mut scores: Vec<Option<TargetScore>> = vec![None; pairs.len()];
+    while !engine.is_idle() {
+        for (i, found) in engine.step()? {
+            scores[i] = Some(found);
+        }
+    }
+    Ok(scores.into_iter().flatten().collect())
+}
+
+/// One target, token by token.
+struct Forced {
+    /// With `<eos>`.
+    target: Vec<u32>,
+    rows: Vec<Continuation>,
+    tokens: Vec<f64>,
+}
+
+impl Forced {
+    fn new(target: &[u32], options: &SearchOptions) -> Forced {
+        let target = target.iter().copied().chain([options.eos]).collect();
+        Forced { target, rows: vec![Continuation { parent: None, token: options.bos }], tokens: Vec::new() }
+    }
+}
+
+impl Plan for Forced {
+    type Found = TargetScore;
+
+    fn rows(&self) -> &[Continuation] {
+        &self.rows
+    }
+
+    fn width(&self) -> usize {
+        0
+    }
+
+    fn advance(&mut self, scores: &Scores<'_>) {
+        let token = self.target[self.tokens.len()];
+        self.tokens.push(scores.log_probability(0, token));
+        self.rows.clear();
+        if self.tokens.len() < self.target.len() {
+            self.rows.push(Continuation { parent: Some(0), token });
+        }
+    }
+
+    fn found(self) -> TargetScore {
+        // Added from the first to the last, as a search adds them.
+        TargetScore {
+            log_probability: self.tokens.iter().fold(0.0, |sum, log_p| sum + log_p),
+            tokens: self.tokens,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What a search finds, and how it writes down what it has said so far.
+
+/// An output.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hypothesis {
+    /// Without `<bos>` and `<eos>`.
+    pub tokens: Vec<u32>,
+    /// `log_probability` with the length penalty: hypotheses are ordered by it.
+    pub score: f64,
+    /// Sum of `log p` over the tokens and `<eos>`.
+    pub log_probability: f64,
+}
+
+/// A hypothesis that has not come to its end.
+#[derive(Clone, Debug)]
+pub(super) struct Open {
+    /// Its last token in the [`Tree`]; `None` before the first.
+    pub(super) last: Option<usize>,
+    pub(super) length: usize,
+    pub(super) log_probability: f64,
+    /// What it must not say next, sorted.
+    pub(super) banned: Vec<u32>,
+}
+
+/// Which row of the step before a row continues (counted within its sentence), and with which token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Continuation {
+    pub(super) parent: Option<usize>,
+    pub(super) token: u32,
+}
+
+/// The tokens that the hypotheses of a sentence have said; those with a common beginning share it.
+#[derive(Default)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+}
+
+struct Node {
+    before: Option<usize>,
+    token: u32,
+}
+
+impl Open {
+    /// Nothing said yet.
+    pub(super) fn new() -> Open {
+        Open { last: None, length: 0, log_probability: 0.0, banned: Vec::new() }
+    }
+
+    pub(super) fn allows(&self, token: u32) -> bool {
+        self.banned.binary_search(&token).is_err()
+    }
+}
+
+impl Tree {
+    /// Notes that `token` was said after the node `before`.
+    pub(super) fn add(&mut self, before: Option<usize>, token: u32) -> usize {
+        self.nodes.push(Node { before, token });
+        self.nodes.len() - 1
+    }
+
+    /// The tokens up to a node, last to first.
+    fn backwards(&self, last: Option<usize>) -> impl Iterator<Item = u32> + '_ {
+        let mut next = last;
+        std::iter::from_fn(move || {
+            let node = &self.nodes[next?];
+            next = node.before;
+            Some(node.token)
+        })
+    }
+
+    /// The tokens up to a node, first to last.
+    pub(super) fn tokens(&self, last: Option<usize>) -> Vec<u32> {
+        let mut tokens: Vec<u32> = self.backwards(last).collect();
+        tokens.reverse();
+        tokens
+    }
+
+    /// The tokens that would say an n-gram again, sorted.
+    pub(super) fn repeats(&self, last: Option<usize>, n: usize) -> Vec<u32> {
+        let tokens = self.tokens(last);
+        if tokens.len() + 1 < n {
+            return Vec::new();
+        }
+        let begun = &tokens[tokens.len() + 1 - n..];
+        let mut repeats: Vec<u32> =
+            tokens.windows(n).filter(|gram| gram[..n - 1] == *begun).map(|gram| gram[n - 1]).collect();
+        repeats.sort_unstable();
+        repeats.dedup();
+        repeats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_n_grams_are_found() {
+        let mut tree = Tree::default();
+        let last = [5, 6, 7, 5, 6, 8, 5, 6].iter().fold(None, |last, &token| Some(tree.add(last, token)));
+        assert_eq!(tree.tokens(last), [5, 6, 7, 5, 6, 8, 5, 6]);
+        assert_eq!(tree.repeats(last, 3), [7, 8]);
+        assert_eq!(tree.repeats(last, 2), [7, 8]);
+        assert_eq!(tree.repeats(last, 1), [5, 6, 7, 8]);
+        assert!(tree.repeats(last, 4).is_empty());
+        assert!(tree.repeats(None, 2).is_empty());
+    }
+}

@@ -1,0 +1,223 @@
+//! What to search for, how hard, and when to end.
+
+use heedful_tensor::DType;
+
+/// The choices of a search. The default is the paper's: four hypotheses, α 0.6, at most 50 tokens beyond the source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchOptions {
+    /// The token before the first.
+    pub bos: u32,
+    /// The token after the last.
+    pub eos: u32,
+    /// Hypotheses that are followed at a time; 1 is greedy search.
+    pub beam: usize,
+    /// α of the length penalty: a hypothesis of `n` tokens (its `<eos>` counts) has the score
+    /// `log p / ((5 + n) / 6)^α`. 0 leaves the bare log-probability, which favours short outputs.
+    pub length_penalty: f64,
+    /// Where an output ends at the latest.
+    pub max_length: MaxLength,
+    /// `<eos>` is not allowed before so many tokens.
+    pub min_length: usize,
+    /// How many outputs a source gets, best first.
+    pub n_best: usize,
+    /// Draw outputs at random instead of searching for the best.
+    pub sampling: Option<Sampling>,
+    /// No sequence of so many tokens occurs twice in an output.
+    pub no_repeat_ngram: Option<usize>,
+    /// When a search may end.
+    pub stop: Stop,
+    /// Type of the matrix products.
+    pub compute: DType,
+    /// Sentences are decoded side by side as long as their source tokens, times their hypotheses, are not more. Only
+    /// speed and memory depend on it.
+    pub batch_tokens: usize,
+}
+
+/// The most tokens of an output, without `<eos>`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MaxLength {
+    /// `factor · source length + plus`, rounded down.
+    Relative {
+        /// Times the length of the source.
+        factor: f64,
+        /// And so many more.
+        plus: usize,
+    },
+    /// The same for all sources.
+    Absolute(usize),
+}
+
+/// How tokens are drawn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// Scores are divided by this: below 1 bolder, above 1 more even.
+    pub temperature: f32,
+    /// Only so many of the best tokens.
+    pub top_k: Option<usize>,
+    /// Only the best tokens that have this much probability together.
+    pub top_p: Option<f32>,
+    /// Decides the draws, with the source and the number of the output: the same source gives the same outputs in any
+    /// batch and any order.
+    pub seed: u64,
+}
+
+/// When a search may end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stop {
+    /// As soon as nothing that is still open can become better than what is found.
+    #[default]
+    WhenCertain,
+    /// When nothing is open any more: the result is the same, later.
+    AtTheLimit,
+}
+
+/// Options that contradict themselves.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OptionsError {
+    /// A number below its least value.
+    #[error("{what} is 0: set it to at least 1")]
+    Zero {
+        /// The option.
+        what: &'static str,
+    },
+    /// More outputs than hypotheses.
+    #[error("{n_best} outputs were asked of a beam of {beam}: use a beam of at least {n_best}")]
+    NarrowBeam {
+        /// Outputs.
+        n_best: usize,
+        /// Hypotheses.
+        beam: usize,
+    },
+    /// A number outside its range.
+    #[error("{what} is {value}: it must be {range}")]
+    OutOfRange {
+        /// The option.
+        what: &'static str,
+        /// What it was set to.
+        value: String,
+        /// What it may be.
+        range: &'static str,
+    },
+}
+
+impl Default for SearchOptions {
+    fn default() -> SearchOptions {
+        SearchOptions {
+            bos: 1,
+            eos: 2,
+            beam: 4,
+            length_penalty: 0.6,
+            max_length: MaxLength::Relative { factor: 1.0, plus: 50 },
+            min_length: 0,
+            n_best: 1,
+            sampling: None,
+            no_repeat_ngram: None,
+            stop: Stop::WhenCertain,
+            compute: DType::F32,
+            batch_tokens: 8192,
+        }
+    }
+}
+
+impl Default for Sampling {
+    fn default() -> Sampling {
+        Sampling { temperature: 1.0, top_k: None, top_p: None, seed: 1 }
+    }
+}
+
+impl SearchOptions {
+    /// Whether these options can be followed.
+    pub fn check(&self) -> Result<(), OptionsError> {
+        for (what, value) in [
+            ("the beam", self.beam),
+            ("the number of outputs", self.n_best),
+            ("the n-gram that must not repeat", self.no_repeat_ngram.unwrap_or(1)),
+        ] {
+            if value == 0 {
+                return Err(OptionsError::Zero { what });
+            }
+        }
+        if self.sampling.is_none() && self.n_best > self.beam {
+            return Err(OptionsError::NarrowBeam { n_best: self.n_best, beam: self.beam });
+        }
+        in_range(
+            "the length penalty",
+            self.length_penalty,
+            self.length_penalty.is_finite(),
+            "a finite number",
+        )?;
+        if let MaxLength::Relative { factor, .. } = self.max_length {
+            let fits = factor.is_finite() && factor >= 0.0;
+            in_range("the length factor", factor, fits, "a finite number of at least 0")?;
+        }
+        if let Some(Sampling { temperature, top_k, top_p, .. }) = self.sampling {
+            let fits = temperature.is_finite() && temperature > 0.0;
+            in_range("the temperature", f64::from(temperature), fits, "a finite number above 0")?;
+            if top_k == Some(0) {
+                return Err(OptionsError::Zero { what: "top-k" });
+            }
+            let p = top_p.unwrap_or(1.0);
+            in_range("top-p", f64::from(p), p > 0.0 && p <= 1.0, "above 0 and at most 1")?;
+        }
+        Ok(())
+    }
+
+    /// The most tokens of an output for a source of this length and a model with this limit of its own.
+    pub(super) fn limit(&self, source: usize, longest_target: Option<usize>) -> usize {
+        let wished = match self.max_length {
+            MaxLength::Relative { factor, plus } => (factor * source as f64) as usize + plus,
+            MaxLength::Absolute(length) => length,
+        };
+        // The model reads <bos> and all tokens before it says <eos>.
+        longest_target.map_or(wished, |longest| wished.min(longest.saturating_sub(1)))
+    }
+
+    /// `((5 + n) / 6)^α`, what the log-probability of `n` tokens is divided by.
+    pub(super) fn penalty(&self, tokens: usize) -> f64 {
+        ((5.0 + tokens as f64) / 6.0).powf(self.length_penalty)
+    }
+
+    /// Rows that a sentence may have at a time.
+    pub(super) fn rows(&self) -> usize {
+        if self.sampling.is_some() { self.n_best } else { self.beam }
+    }
+}
+
+fn in_range(what: &'static str, value: f64, fits: bool, range: &'static str) -> Result<(), OptionsError> {
+    if fits { Ok(()) } else { Err(OptionsError::OutOfRange { what, value: value.to_string(), range }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contradictions_are_named() {
+        let complaint = |options: SearchOptions| options.check().expect_err("a contradiction").to_string();
+        let good = SearchOptions::default();
+        assert_eq!(good.check(), Ok(()));
+        assert!(complaint(SearchOptions { beam: 0, ..good.clone() }).starts_with("the beam is 0"));
+        assert!(complaint(SearchOptions { n_best: 9, ..good.clone() }).contains("a beam of at least 9"));
+        let nan = SearchOptions { length_penalty: f64::NAN, ..good.clone() };
+        assert!(complaint(nan).starts_with("the length penalty is NaN"));
+        for sampling in [
+            Sampling { temperature: 0.0, ..Sampling::default() },
+            Sampling { top_k: Some(0), ..Sampling::default() },
+            Sampling { top_p: Some(1.5), ..Sampling::default() },
+        ] {
+            assert!(SearchOptions { sampling: Some(sampling), ..good.clone() }.check().is_err());
+        }
+        let many_samples = SearchOptions { n_best: 9, sampling: Some(Sampling::default()), ..good };
+        assert_eq!(many_samples.check(), Ok(()));
+    }
+
+    #[test]
+    fn the_limit_depends_on_the_source_and_on_the_model() {
+        let options = SearchOptions::default();
+        assert_eq!(options.limit(7, None), 57);
+        assert_eq!(options.limit(7, Some(20)), 19);
+        let half = MaxLength::Relative { factor: 1.5, plus: 1 };
+        assert_eq!(SearchOptions { max_length: half, ..options.clone() }.limit(5, None), 8);
+        assert_eq!(SearchOptions { max_length: MaxLength::Absolute(3), ..options }.limit(5, None), 3);
+    }
+}

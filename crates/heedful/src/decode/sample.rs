@@ -1,0 +1,180 @@
+//! Outputs drawn at random: `y_i ~ softmax(scores / temperature)`, among the best `k` or the best with probability `p`.
+//!
+//! The draw for token `i` of output `s` of a source is a function of (seed, source, s, i): what else is decoded, and in
+//! which order, has no influence. The same source always gets the same outputs; several for one source differ.
+
+use heedful_tensor::random::Stream;
+
+use super::engine::{Plan, Scores};
+use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
+use super::options::{Sampling, SearchOptions};
+
+/// The outputs of one sentence.
+pub(super) struct Samples<'o> {
+    options: &'o SearchOptions,
+    sampling: Sampling,
+    limit: usize,
+    tree: Tree,
+    open: Vec<(Open, Stream)>,
+    rows: Vec<Continuation>,
+    found: Vec<Hypothesis>,
+    candidates: Vec<Candidate>,
+}
+
+/// A token that may be drawn.
+#[derive(Clone, Copy)]
+struct Candidate {
+    token: u32,
+    score: f32,
+}
+
+impl<'o> Samples<'o> {
+    pub(super) fn new(
+        options: &'o SearchOptions,
+        sampling: Sampling,
+        source: &[u32],
+        limit: usize,
+    ) -> Samples<'o> {
+        let source = fingerprint(source);
+        let open = |number: usize| (Open::new(), Stream::new(sampling.seed, source, number as u64));
+        Samples {
+            options,
+            sampling,
+            limit,
+            tree: Tree::default(),
+            open: (0..options.n_best).map(open).collect(),
+            rows: vec![Continuation { parent: None, token: options.bos }; options.n_best],
+            found: Vec::new(),
+            candidates: Vec::new(),
+        }
+    }
+
+    fn draw(&mut self, open: &Open, stream: Stream, scores: &[f32]) -> u32 {
+        let eos = self.options.eos;
+        let banned =
+            self.options.no_repeat_ngram.map(|n| self.tree.repeats(open.last, n)).unwrap_or_default();
+        let allowed = |token: u32| {
+            let early = token == eos && open.length < self.options.min_length;
+            !early && banned.binary_search(&token).is_err()
+        };
+        let all = scores.iter().enumerate().map(|(token, &score)| Candidate { token: token as u32, score });
+        self.candidates.clear();
+        self.candidates.extend(all.filter(|c| c.score > f32::NEG_INFINITY && allowed(c.token)));
+        if open.length == self.limit || self.candidates.is_empty() {
+            return eos;
+        }
+        pick(&mut self.candidates, self.sampling, f64::from(stream.uniform(open.length as u32)))
+    }
+}
+
+/// The candidate at the point `at` (from 0 to 1) of the probability of those that are in question.
+fn pick(candidates: &mut Vec<Candidate>, sampling: Sampling, at: f64) -> u32 {
+    let better = |a: &Candidate, b: &Candidate| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token));
+    if let Some(k) = sampling.top_k
+        && k < candidates.len()
+    {
+        candidates.select_nth_unstable_by(k - 1, better);
+        candidates.truncate(k);
+    }
+    // Selection leaves no order, and the order decides what a draw means.
+    if sampling.top_k.is_some() || sampling.top_p.is_some() {
+        candidates.sort_unstable_by(better);
+    }
+    let top = candidates.iter().map(|c| c.score).fold(f32::NEG_INFINITY, f32::max);
+    let weight = |c: &Candidate| (f64::from(c.score - top) / f64::from(sampling.temperature)).exp();
+    if let Some(p) = sampling.top_p {
+        let mut left = f64::from(p) * candidates.iter().map(weight).sum::<f64>();
+        let kept = candidates.iter().position(|c| {
+            left -= weight(c);
+            left <= 0.0
+        });
+        candidates.truncate(kept.map_or(candidates.len(), |last| last + 1));
+    }
+    let mut left = at * candidates.iter().map(weight).sum::<f64>();
+    let drawn = candidates.iter().find(|c| {
+        left -= weight(c);
+        left < 0.0
+    });
+    // Rounding may leave a crumb at the end.
+    drawn.or(candidates.last()).map_or(0, |c| c.token)
+}
+
+/// A number for a source (FNV-1a over its tokens).
+fn fingerprint(source: &[u32]) -> u64 {
+    source.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &token| {
+        (hash ^ u64::from(token)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+impl Plan for Samples<'_> {
+    type Found = Vec<Hypothesis>;
+
+    fn rows(&self) -> &[Continuation] {
+        &self.rows
+    }
+
+    fn width(&self) -> usize {
+        0
+    }
+
+    fn advance(&mut self, scores: &Scores<'_>) {
+        self.rows.clear();
+        for (row, (open, stream)) in std::mem::take(&mut self.open).into_iter().enumerate() {
+            let token = self.draw(&open, stream, scores.row(row));
+            let log_probability = open.log_probability + scores.log_probability(row, token);
+            if token == self.options.eos {
+                let score = log_probability / self.options.penalty(open.length + 1);
+                let tokens = self.tree.tokens(open.last);
+                self.found.push(Hypothesis { tokens, score, log_probability });
+            } else {
+                let last = Some(self.tree.add(open.last, token));
+                let length = open.length + 1;
+                self.open.push((Open { last, length, log_probability, banned: Vec::new() }, stream));
+                self.rows.push(Continuation { parent: Some(row), token });
+            }
+        }
+    }
+
+    fn found(mut self) -> Vec<Hypothesis> {
+        self.found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCORES: [f32; 4] = [1.0, 3.0, 2.0, 0.0];
+
+    /// How often each token is drawn at evenly spread points.
+    fn shares(sampling: Sampling) -> [f64; 4] {
+        let mut shares = [0.0; 4];
+        for i in 0..10_000 {
+            let all = SCORES.iter().enumerate();
+            let mut all = all.map(|(token, &score)| Candidate { token: token as u32, score }).collect();
+            shares[pick(&mut all, sampling, f64::from(i) / 10_000.0) as usize] += 1e-4;
+        }
+        shares
+    }
+
+    fn close(found: [f64; 4], weights: [f64; 4]) {
+        let total: f64 = weights.iter().sum();
+        for (found, weight) in found.iter().zip(weights) {
+            assert!((found - weight / total).abs() < 1e-3, "{found} and {}", weight / total);
+        }
+    }
+
+    #[test]
+    fn draws_follow_the_probabilities() {
+        let e = |x: f64| x.exp();
+        let plain = Sampling::default();
+        close(shares(plain), [e(1.0), e(3.0), e(2.0), e(0.0)]);
+        close(shares(Sampling { temperature: 0.5, ..plain }), [e(2.0), e(6.0), e(4.0), e(0.0)]);
+        close(shares(Sampling { top_k: Some(2), ..plain }), [0.0, e(3.0), e(2.0), 0.0]);
+        // The best has 0.64 of the probability, the two best 0.88.
+        close(shares(Sampling { top_p: Some(0.6), ..plain }), [0.0, 1.0, 0.0, 0.0]);
+        close(shares(Sampling { top_p: Some(0.7), ..plain }), [0.0, e(3.0), e(2.0), 0.0]);
+        close(shares(Sampling { top_p: Some(1.0), ..plain }), [e(1.0), e(3.0), e(2.0), e(0.0)]);
+    }
+}

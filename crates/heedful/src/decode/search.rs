@@ -1,0 +1,190 @@
+//! Sources in, hypotheses out: all at once, or as they come.
+
+use std::collections::BTreeMap;
+
+use heedful_tensor::Ragged;
+
+use super::beam::Beam;
+use super::engine::{Engine, Plan, Scores};
+use super::hypothesis::{Continuation, Hypothesis};
+use super::options::SearchOptions;
+use super::sample::Samples;
+use crate::batch::{BatchError, lay_end_to_end};
+use crate::model::Model;
+
+/// For each source its `n_best` hypotheses, best first. What a source gets, to the bit, depends neither on the other
+/// sources nor on their order, nor on `batch_tokens`, nor on the number of threads.
+pub fn search(
+    model: &dyn Model,
+    sources: &[Vec<u32>],
+    options: &SearchOptions,
+) -> Result<Vec<Vec<Hypothesis>>, BatchError> {
+    options.check()?;
+    if sources.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (tokens, sequences) = lay_end_to_end(sources.iter().map(Vec::as_slice))?;
+    model.check_source(&tokens, &sequences)?;
+    let mut search = Search::new(model, options)?;
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    // The longest first: at the end no long one is left alone.
+    order.sort_by_key(|&i| std::cmp::Reverse(sources[i].len()));
+    for i in order {
+        search.push(i, sources[i].clone())?;
+    }
+    let mut found = vec![Vec::new(); sources.len()];
+    while !search.is_idle() {
+        for (i, hypotheses) in search.step()? {
+            found[i] = hypotheses;
+        }
+    }
+    Ok(found)
+}
+
+/// As [`search`] for sources that are still being read: the hypotheses of each, in the order of the sources, the first
+/// while later sources have not been asked for yet. A source without tokens has no hypothesis and is no error.
+///
+/// After an error nothing comes any more.
+pub fn stream<'m>(
+    model: &'m dyn Model,
+    sources: impl Iterator<Item = Vec<u32>> + 'm,
+    options: &'m SearchOptions,
+) -> Result<impl Iterator<Item = Result<Vec<Hypothesis>, BatchError>> + 'm, BatchError> {
+    let search = Search::new(model, options)?;
+    Ok(Stream { search: Some(search), sources: sources.fuse(), next: 0, pushed: 0, done: BTreeMap::new() })
+}
+
+/// A search that takes sources at any time and gives each result when it is there. [`search`] and [`stream`] are made
+/// of it; programs that must not wait for input push what they have and step.
+pub struct Search<'m> {
+    model: &'m dyn Model,
+    options: &'m SearchOptions,
+    engine: Engine<'m, Strategy<'m>>,
+}
+
+impl<'m> Search<'m> {
+    /// A search without sources.
+    pub fn new(model: &'m dyn Model, options: &'m SearchOptions) -> Result<Search<'m>, BatchError> {
+        options.check()?;
+        Ok(Search { model, options, engine: Engine::new(model, options.compute, options.batch_tokens) })
+    }
+
+    /// Adds a source under a number of the caller's; errors name it.
+    pub fn push(&mut self, ticket: usize, source: Vec<u32>) -> Result<(), BatchError> {
+        if source.is_empty() {
+            return Err(BatchError::EmptySource { sentence: ticket });
+        }
+        let alone = Ragged::from_lengths([source.len()]);
+        self.model.check_source(&source, &alone).map_err(|error| error.of_sentence(ticket))?;
+        let limit = self.options.limit(source.len(), self.model.longest_target());
+        let strategy = match self.options.sampling {
+            None => Strategy::Beam(Beam::new(self.options, limit)),
+            Some(sampling) => Strategy::Samples(Samples::new(self.options, sampling, &source, limit)),
+        };
+        let weight = source.len() * self.options.rows();
+        self.engine.push(ticket, source, weight, strategy);
+        Ok(())
+    }
+
+    /// Whether one more source would soon find work. More may be pushed; they wait.
+    pub fn has_room(&self) -> bool {
+        self.engine.has_room()
+    }
+
+    /// Whether all sources that were pushed are done.
+    pub fn is_idle(&self) -> bool {
+        self.engine.is_idle()
+    }
+
+    /// One token more for every hypothesis of the sources at work: the numbers and hypotheses of those that are done.
+    pub fn step(&mut self) -> Result<Vec<(usize, Vec<Hypothesis>)>, BatchError> {
+        self.engine.step()
+    }
+}
+
+/// What [`SearchOptions`] ask for.
+enum Strategy<'o> {
+    Beam(Beam<'o>),
+    Samples(Samples<'o>),
+}
+
+impl Plan for Strategy<'_> {
+    type Found = Vec<Hypothesis>;
+
+    fn rows(&self) -> &[Continuation] {
+        match self {
+            Strategy::Beam(beam) => beam.rows(),
+            Strategy::Samples(samples) => samples.rows(),
+        }
+    }
+
+    fn width(&self) -> usize {
+        match self {
+            Strategy::Beam(beam) => beam.width(),
+            Strategy::Samples(samples) => samples.width(),
+        }
+    }
+
+    fn advance(&mut self, scores: &Scores<'_>) {
+        match self {
+            Strategy::Beam(beam) => beam.advance(scores),
+            Strategy::Samples(samples) => samples.advance(scores),
+        }
+    }
+
+    fn found(self) -> Vec<Hypothesis> {
+        match self {
+            Strategy::Beam(beam) => beam.found(),
+            Strategy::Samples(samples) => samples.found(),
+        }
+    }
+}
+
+struct Stream<'m, I> {
+    /// `None` after an error.
+    search: Option<Search<'m>>,
+    sources: std::iter::Fuse<I>,
+    /// The source whose hypotheses come next.
+    next: usize,
+    pushed: usize,
+    done: BTreeMap<usize, Vec<Hypothesis>>,
+}
+
+impl<I: Iterator<Item = Vec<u32>>> Stream<'_, I> {
+    /// Works until the next result is there; `None` at the end.
+    fn advance(&mut self) -> Result<Option<Vec<Hypothesis>>, BatchError> {
+        let Some(search) = &mut self.search else { return Ok(None) };
+        loop {
+            if let Some(found) = self.done.remove(&self.next) {
+                self.next += 1;
+                return Ok(Some(found));
+            }
+            while search.has_room()
+                && let Some(source) = self.sources.next()
+            {
+                if source.is_empty() {
+                    self.done.insert(self.pushed, Vec::new());
+                } else {
+                    search.push(self.pushed, source)?;
+                }
+                self.pushed += 1;
+            }
+            if search.is_idle() && self.next == self.pushed {
+                return Ok(None);
+            }
+            self.done.extend(search.step()?);
+        }
+    }
+}
+
+impl<I: Iterator<Item = Vec<u32>>> Iterator for Stream<'_, I> {
+    type Item = Result<Vec<Hypothesis>, BatchError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let advanced = self.advance();
+        if advanced.is_err() {
+            self.search = None;
+        }
+        advanced.transpose()
+    }
+}

@@ -1,0 +1,167 @@
+//! From numbers to places on a picture, and the round numbers to write beside it.
+
+/// How an axis goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scale {
+    /// Equal steps.
+    #[default]
+    Linear,
+    /// Equal factors; only for positive numbers.
+    Log,
+}
+
+/// An axis over a range of numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Axis {
+    low: f64,
+    high: f64,
+    scale: Scale,
+    ticks: Vec<f64>,
+}
+
+impl Axis {
+    /// An axis that holds all `values` (those that are finite and fit the scale) with about `count` ticks. None without
+    /// any.
+    pub(super) fn around(values: impl Iterator<Item = f64>, scale: Scale, count: usize) -> Option<Axis> {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values.filter(|&value| is_drawable(value, scale)) {
+            low = low.min(value);
+            high = high.max(value);
+        }
+        if low > high {
+            return None;
+        }
+        Some(match scale {
+            Scale::Linear => linear(low, high, count),
+            Scale::Log => logarithmic(low, high),
+        })
+    }
+
+    /// The same axis without the round numbers at its ends: exactly from the least to the greatest value.
+    pub(super) fn tight(self, low: f64, high: f64) -> Axis {
+        let ticks = self.ticks.into_iter().filter(|&tick| (low..=high).contains(&tick)).collect();
+        Axis { low, high, scale: self.scale, ticks }
+    }
+
+    /// Where a value is: 0 at the low end, 1 at the high end.
+    pub(super) fn place(&self, value: f64) -> f64 {
+        let along = |value: f64| if self.scale == Scale::Log { value.ln() } else { value };
+        let (low, high) = (along(self.low), along(self.high));
+        if high > low { (along(value) - low) / (high - low) } else { 0.5 }
+    }
+
+    /// The numbers to write.
+    pub(super) fn ticks(&self) -> &[f64] {
+        &self.ticks
+    }
+}
+
+/// Whether a value has a place on such an axis.
+pub(super) fn is_drawable(value: f64, scale: Scale) -> bool {
+    value.is_finite() && (scale == Scale::Linear || value > 0.0)
+}
+
+/// A number for people: four digits at most, `12k`, `3.4M`, `2e-5`.
+pub(super) fn human(value: f64) -> String {
+    let size = value.abs();
+    let short = |value: f64, digits: usize| {
+        let text = format!("{value:.digits$}");
+        if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+    };
+    match size {
+        _ if !value.is_finite() => value.to_string(),
+        0.0 => "0".to_owned(),
+        1e9.. => short(value / 1e9, 2) + "G",
+        1e6.. => short(value / 1e6, 2) + "M",
+        1e4.. => short(value / 1e3, 1) + "k",
+        100.0.. => short(value, 0),
+        10.0.. => short(value, 1),
+        1.0.. => short(value, 2),
+        0.01.. => short(value, 3),
+        _ => {
+            let text = format!("{value:.1e}");
+            text.replacen(".0e", "e", 1)
+        }
+    }
+}
+
+fn linear(low: f64, high: f64, count: usize) -> Axis {
+    // A flat line gets room around it.
+    let (low, high) = if high > low {
+        (low, high)
+    } else {
+        (low - low.abs().max(1.0) * 0.5, high + high.abs().max(1.0) * 0.5)
+    };
+    let step = nice((high - low) / count.max(1) as f64);
+    let (first, last) = ((low / step).floor(), (high / step).ceil());
+    let ticks = (0..=(last - first) as usize).map(|tick| (first + tick as f64) * step).collect();
+    Axis { low: first * step, high: last * step, scale: Scale::Linear, ticks }
+}
+
+/// Ends at 1, 2 or 5 times a power of ten; between them whole powers, or all three if there are few.
+fn logarithmic(low: f64, high: f64) -> Axis {
+    let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
+    let factors: &[f64] = if last - first <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };
+    let all: Vec<f64> = (first..=last.max(first + 1))
+        .flat_map(|power| factors.iter().map(move |factor| factor * 10_f64.powi(power)))
+        .collect();
+    let start = all.iter().rposition(|&tick| tick <= low * (1.0 + 1e-9)).unwrap_or(0);
+    let end = all.iter().position(|&tick| tick >= high * (1.0 - 1e-9)).unwrap_or(all.len() - 1);
+    let end = if end > start { end } else { (start + 1).min(all.len() - 1) };
+    // A dozen decades are too many labels.
+    let every = (end - start).div_ceil(7).max(1);
+    let ticks = all[start..=end].iter().copied().step_by(every).collect();
+    Axis { low: all[start], high: all[end], scale: Scale::Log, ticks }
+}
+
+/// 1, 2 or 5 times a power of ten, not below `step`.
+fn nice(step: f64) -> f64 {
+    let power = 10_f64.powf(step.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .map(|factor| factor * power)
+        .into_iter()
+        .find(|&nice| nice >= step * (1.0 - 1e-9))
+        .unwrap_or(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(values: &[f64], scale: Scale) -> Vec<String> {
+        let axis = Axis::around(values.iter().copied(), scale, 5).expect("values");
+        axis.ticks().iter().map(|&tick| human(tick)).collect()
+    }
+
+    #[test]
+    fn ticks_are_round_and_hold_all_values() {
+        assert_eq!(ticks(&[0.0, 8000.0], Scale::Linear), ["0", "2000", "4000", "6000", "8000"]);
+        assert_eq!(ticks(&[1.3, 4.4], Scale::Linear), ["1", "2", "3", "4", "5"]);
+        assert_eq!(ticks(&[0.9, 60.0], Scale::Log), ["0.5", "1", "2", "5", "10", "20", "50", "100"]);
+        assert_eq!(ticks(&[1e-5, 1.0], Scale::Log), ["1e-5", "1e-4", "1e-3", "0.01", "0.1", "1"]);
+    }
+
+    #[test]
+    fn flat_lines_single_points_and_nothing() {
+        assert!(ticks(&[3.0, 3.0], Scale::Linear).len() >= 2);
+        assert!(ticks(&[1.0], Scale::Log).len() >= 2);
+        assert!(Axis::around([f64::NAN].into_iter(), Scale::Linear, 5).is_none());
+        assert!(Axis::around([-1.0, 0.0].into_iter(), Scale::Log, 5).is_none());
+    }
+
+    #[test]
+    fn numbers_for_people() {
+        let cases = [
+            (0.0, "0"),
+            (0.00021, "2.1e-4"),
+            (0.5, "0.5"),
+            (38.02, "38"),
+            (1234.0, "1234"),
+            (48_200.0, "48.2k"),
+            (7e6, "7M"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(human(value), text);
+        }
+    }
+}

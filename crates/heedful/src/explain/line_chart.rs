@@ -1,0 +1,333 @@
+//! Numbers over steps as lines.
+
+use std::fmt::Write;
+
+use super::axis::{Axis, Scale, human, is_drawable};
+use super::markup::{FONT, escape, length, text_width};
+
+/// Lines over a common axis.
+#[derive(Clone, Debug, Default)]
+pub struct LineChart {
+    /// Above the picture.
+    pub title: String,
+    /// Below the picture: what goes to the right.
+    pub x_label: String,
+    /// How the vertical axis goes.
+    pub scale: Scale,
+    /// The lines, six at most of distinct colours.
+    pub series: Vec<Series>,
+}
+
+/// One line.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// For the legend.
+    pub name: String,
+    /// From left to right. A number that has no place (NaN, or not positive on a logarithmic axis) leaves a gap.
+    pub points: Vec<(f64, f64)>,
+    /// Which point deserves a mark.
+    pub mark: Mark,
+}
+
+/// Which point deserves a mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mark {
+    /// None.
+    #[default]
+    Nothing,
+    /// The lowest, as of a loss.
+    Lowest,
+    /// The highest, as of an accuracy.
+    Highest,
+    /// The highest, of a number that is not better when it is higher.
+    Peak,
+}
+
+const WIDTH: f64 = 380.0;
+const HEIGHT: f64 = 236.0;
+const BOTTOM: f64 = 38.0;
+const RIGHT: f64 = 48.0;
+const FONT_SIZE: f64 = 12.0;
+const LINE_HEIGHT: f64 = 13.0;
+const COLOURS: [&str; 6] = [
+    "var(--line-1,#0072b2)",
+    "var(--line-2,#d55e00)",
+    "var(--line-3,#00876a)",
+    "var(--line-4,#a8528a)",
+    "var(--line-5,#8a6d00)",
+    "var(--line-6,#5b6674)",
+];
+/// More points than pixels show nothing more: of each bucket the lowest and the highest are drawn.
+const BUCKETS: usize = 240;
+
+/// Draws the chart; without any number that has a place it says so.
+pub fn line_chart_svg(chart: &LineChart) -> String {
+    let mut svg = format!(
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{title}" font-family="{FONT}" font-size="{FONT_SIZE}"><text x="0" y="14" font-size="14" font-weight="600" fill="currentColor">{title}</text>"#,
+        title = escape(&chart.title)
+    );
+    match Frame::new(chart) {
+        Some(frame) => {
+            frame.write_axes(&mut svg, chart);
+            for (index, series) in chart.series.iter().enumerate() {
+                frame.write_series(&mut svg, series, COLOURS[index % COLOURS.len()]);
+            }
+            frame.write_last_values(&mut svg, &chart.series);
+            if frame.company == Company::Several {
+                write_legend(&mut svg, &chart.series);
+            }
+        }
+        None => {
+            let _ = write!(
+                svg,
+                r#"<text x="{}" y="{}" text-anchor="middle" fill="currentColor" fill-opacity=".6">no numbers yet</text>"#,
+                WIDTH / 2.0,
+                HEIGHT / 2.0
+            );
+        }
+    }
+    svg += "</svg>";
+    svg
+}
+
+/// Whether a line has others beside it: then there is a legend, and labels keep out of the others' way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Company {
+    Alone,
+    Several,
+}
+
+/// The area within the axes.
+struct Frame {
+    x: Axis,
+    y: Axis,
+    left: f64,
+    top: f64,
+    scale: Scale,
+    company: Company,
+}
+
+impl Frame {
+    fn new(chart: &LineChart) -> Option<Frame> {
+        let drawable = |point: &&(f64, f64)| point.0.is_finite() && is_drawable(point.1, chart.scale);
+        let points = || chart.series.iter().flat_map(|series| &series.points).filter(drawable);
+        let (low, high) = points().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), point| {
+            (low.min(point.0), high.max(point.0))
+        });
+        let x = Axis::around(points().map(|point| point.0), Scale::Linear, 5)?;
+        let x = if high > low { x.tight(low, high) } else { x };
+        let y = Axis::around(points().map(|point| point.1), chart.scale, 4)?;
+        let company = if chart.series.len() > 1 { Company::Several } else { Company::Alone };
+        let widest = y.ticks().iter().map(|&tick| text_width(&human(tick))).fold(0.0, f64::max);
+        Some(Frame {
+            x,
+            y,
+            left: widest * FONT_SIZE + 8.0,
+            top: if company == Company::Several { 52.0 } else { 38.0 },
+            scale: chart.scale,
+            company,
+        })
+    }
+
+    fn x(&self, value: f64) -> f64 {
+        self.left + self.x.place(value) * (WIDTH - RIGHT - self.left)
+    }
+
+    fn y(&self, value: f64) -> f64 {
+        HEIGHT - BOTTOM - self.y.place(value) * (HEIGHT - BOTTOM - self.top)
+    }
+
+    fn write_axes(&self, svg: &mut String, chart: &LineChart) {
+        *svg += r#"<g stroke="currentColor" stroke-opacity=".13">"#;
+        for &tick in self.y.ticks() {
+            let y = length(self.y(tick));
+            let _ = write!(svg, r#"<path d="M{} {y}H{}"/>"#, length(self.left), length(WIDTH - RIGHT));
+        }
+        *svg += r#"</g><g fill="currentColor" fill-opacity=".65">"#;
+        for &tick in self.y.ticks() {
+            let (x, y) = (length(self.left - 6.0), length(self.y(tick) + 4.0));
+            let _ = write!(svg, r#"<text x="{x}" y="{y}" text-anchor="end">{}</text>"#, human(tick));
+        }
+        for &tick in self.x.ticks() {
+            let (x, y) = (length(self.x(tick)), length(HEIGHT - BOTTOM + 16.0));
+            let _ = write!(svg, r#"<text x="{x}" y="{y}" text-anchor="middle">{}</text>"#, human(tick));
+        }
+        let x = length((self.left + WIDTH - RIGHT) / 2.0);
+        let y = length(HEIGHT - 5.0);
+        let _ = write!(
+            svg,
+            r#"<text x="{x}" y="{y}" text-anchor="middle">{}</text></g>"#,
+            escape(&chart.x_label)
+        );
+    }
+
+    fn write_series(&self, svg: &mut String, series: &Series, colour: &str) {
+        let points = thinned(&series.points);
+        let mut path = String::new();
+        let mut pen = 'M';
+        for &(x, y) in &points {
+            if !(x.is_finite() && is_drawable(y, self.scale)) {
+                pen = 'M';
+                continue;
+            }
+            let _ = write!(path, "{pen}{} {}", length(self.x(x)), length(self.y(y)));
+            pen = 'L';
+        }
+        let _ = write!(
+            svg,
+            r#"<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.8" stroke-linejoin="round" stroke-linecap="round"/>"#
+        );
+        let drawable: Vec<(f64, f64)> = series
+            .points
+            .iter()
+            .copied()
+            .filter(|&(x, y)| x.is_finite() && is_drawable(y, self.scale))
+            .collect();
+        // A line of one point has no length.
+        if let [only] = drawable[..] {
+            let _ = write!(
+                svg,
+                r#"<circle cx="{}" cy="{}" r="2.5" fill="{colour}"/>"#,
+                length(self.x(only.0)),
+                length(self.y(only.1))
+            );
+        }
+        if let Some(best) = best(&drawable, series.mark) {
+            self.write_best(svg, best, series, colour);
+        }
+    }
+
+    /// The last value of each line at its end, moved apart where lines end close together.
+    fn write_last_values(&self, svg: &mut String, series: &[Series]) {
+        let mut labels = Vec::new();
+        for (index, series) in series.iter().enumerate() {
+            let last =
+                series.points.iter().rev().find(|&&(x, y)| x.is_finite() && is_drawable(y, self.scale));
+            if let Some(&(x, y)) = last {
+                labels.push((self.y(y), self.x(x), y, COLOURS[index % COLOURS.len()]));
+            }
+        }
+        labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Half of what they lack goes up, the rest down.
+        let lacking: f64 =
+            labels.windows(2).map(|pair| (LINE_HEIGHT - (pair[1].0 - pair[0].0)).max(0.0)).sum();
+        let mut free = labels.first().map_or(0.0, |first| first.0 - lacking / 2.0);
+        for (y, x, value, colour) in labels {
+            let y = if lacking > 0.0 { free.max(y - lacking / 2.0) } else { y };
+            free = y + LINE_HEIGHT;
+            let (x, y) = (length(x + 5.0), length(y + 4.0));
+            let _ = write!(
+                svg,
+                r#"<text x="{x}" y="{y}" fill="{colour}" font-weight="600">{}</text>"#,
+                human(value)
+            );
+        }
+    }
+
+    fn write_best(&self, svg: &mut String, (x, y): (f64, f64), series: &Series, colour: &str) {
+        let (px, py) = (self.x(x), self.y(y));
+        let word = if series.mark == Mark::Peak { "peak" } else { "best" };
+        let _ = write!(
+            svg,
+            r#"<circle cx="{}" cy="{}" r="4" fill="var(--card,#fff)" stroke="{colour}" stroke-width="2"><title>{}: {word} {} at {}</title></circle>"#,
+            length(px),
+            length(py),
+            escape(&series.name),
+            human(y),
+            human(x)
+        );
+        // The label of the last point says it already.
+        if px < WIDTH - RIGHT - 30.0 {
+            let room = py < HEIGHT - BOTTOM - 22.0;
+            let below = series.mark == Mark::Lowest && self.company == Company::Alone && room;
+            let label = format!("{word} {}", human(y));
+            let half = text_width(&label) * FONT_SIZE / 2.0;
+            let _ = write!(
+                svg,
+                r#"<text x="{}" y="{}" text-anchor="middle" fill="{colour}">{label}</text>"#,
+                length(px.max(self.left + half)),
+                length(if below { py + 18.0 } else { py - 9.0 })
+            );
+        }
+    }
+}
+
+fn write_legend(svg: &mut String, series: &[Series]) {
+    let mut x = 0.0;
+    for (index, series) in series.iter().enumerate() {
+        let colour = COLOURS[index % COLOURS.len()];
+        let _ = write!(
+            svg,
+            r#"<rect x="{}" y="24" width="14" height="3" rx="1.5" fill="{colour}"/><text x="{}" y="30" fill="currentColor" fill-opacity=".8">{}</text>"#,
+            length(x),
+            length(x + 19.0),
+            escape(&series.name)
+        );
+        x += 19.0 + text_width(&series.name) * FONT_SIZE + 16.0;
+    }
+}
+
+fn best(points: &[(f64, f64)], mark: Mark) -> Option<(f64, f64)> {
+    let points = points.iter().copied();
+    match mark {
+        Mark::Nothing => None,
+        Mark::Lowest => points.min_by(|a, b| a.1.total_cmp(&b.1)),
+        Mark::Highest | Mark::Peak => points.max_by(|a, b| a.1.total_cmp(&b.1)),
+    }
+}
+
+fn thinned(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if points.len() <= 2 * BUCKETS {
+        return points.to_vec();
+    }
+    let mut kept = Vec::with_capacity(2 * BUCKETS + 1);
+    for bucket in points.chunks(points.len().div_ceil(BUCKETS)) {
+        let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+        let extremes = bucket.iter().min_by(by_value).into_iter().chain(bucket.iter().max_by(by_value));
+        let mut extremes: Vec<(f64, f64)> = extremes.copied().collect();
+        extremes.sort_by(|a, b| a.0.total_cmp(&b.0));
+        extremes.dedup();
+        kept.extend(extremes);
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(points: Vec<(f64, f64)>, scale: Scale) -> LineChart {
+        let series = Series { name: "<loss>".to_owned(), points, mark: Mark::Lowest };
+        LineChart {
+            title: "a & b".to_owned(),
+            x_label: "step".to_owned(),
+            scale,
+            series: vec![series.clone(), series],
+        }
+    }
+
+    #[test]
+    fn the_best_point_is_marked_and_text_is_text() {
+        let svg = line_chart_svg(&chart(vec![(1.0, 4.0), (2.0, 1.5), (3.0, 2.0)], Scale::Linear));
+        assert!(svg.contains("best 1.5 at 2"), "{svg}");
+        assert!(svg.contains("&lt;loss&gt;") && svg.contains("a &amp; b") && !svg.contains("<loss>"));
+    }
+
+    #[test]
+    fn gaps_and_nothing_are_drawn_without_harm() {
+        let svg =
+            line_chart_svg(&chart(vec![(1.0, 1.0), (2.0, f64::NAN), (3.0, -1.0), (4.0, 2.0)], Scale::Log));
+        assert!(!svg.contains("NaN"), "{svg}");
+        assert!(line_chart_svg(&chart(Vec::new(), Scale::Linear)).contains("no numbers yet"));
+        assert!(!line_chart_svg(&chart(vec![(5.0, 5.0)], Scale::Linear)).contains("NaN"));
+    }
+
+    #[test]
+    fn a_long_run_keeps_its_extremes_in_a_small_picture() {
+        let mut points: Vec<(f64, f64)> = (0..100_000).map(|step| (f64::from(step), 1.0)).collect();
+        points[77_777].1 = 9.0;
+        let kept = thinned(&points);
+        assert!(kept.len() <= 2 * BUCKETS && kept.contains(&(77_777.0, 9.0)), "{}", kept.len());
+        assert!(line_chart_svg(&chart(points, Scale::Linear)).len() < 30_000);
+    }
+}

@@ -1,0 +1,107 @@
+//! The sections of the page; each returns an empty string when there is nothing to show.
+
+use std::fmt::Write;
+
+use super::super::heat_map::{HeatMapOptions, heat_map_svg};
+use super::super::line_chart::line_chart_svg;
+use super::super::markup::escape;
+use super::page::human_step;
+use super::{AttentionGrid, Fact, Report, SampleHistory, Table};
+
+pub(super) fn results(report: &Report) -> String {
+    let tile = |fact: &Fact| {
+        let note = if fact.note.is_empty() {
+            String::new()
+        } else {
+            format!("<small>{}</small>", escape(&fact.note))
+        };
+        let (name, value) = (escape(&fact.name), escape(&fact.value));
+        format!(r#"<div class="tile"><dt>{name}</dt><dd>{value}</dd>{note}</div>"#)
+    };
+    wrapped(r#"<dl class="tiles">"#, report.results.iter().map(tile), "</dl>")
+}
+
+pub(super) fn curves(report: &Report) -> String {
+    let figure = |chart| format!(r#"<figure class="card">{}</figure>"#, line_chart_svg(chart));
+    wrapped(r#"<div class="curves">"#, report.curves.iter().map(figure), "</div>")
+}
+
+pub(super) fn samples(report: &Report) -> String {
+    wrapped(r#"<div class="samples">"#, report.samples.iter().map(sample), "</div>")
+}
+
+fn sample(sample: &SampleHistory) -> String {
+    let mut card = format!(r#"<article class="card"><p class="source">{}</p>"#, escape(&sample.source));
+    if !sample.reference.is_empty() {
+        let _ =
+            write!(card, r#"<p class="reference"><span>reference</span>{}</p>"#, escape(&sample.reference));
+    }
+    card += "<ol>";
+    for (step, output) in &sample.outputs {
+        let right = !sample.reference.is_empty() && *output == sample.reference;
+        let (class, mark) = if right { (r#" class="right""#, " ✓") } else { ("", "") };
+        let said = if output.is_empty() { "<i>nothing</i>".into() } else { escape(output) };
+        let _ = write!(card, "<li{class}><span>{}</span><q>{said}{mark}</q></li>", human_step(*step));
+    }
+    card + "</ol></article>"
+}
+
+pub(super) fn attention(report: &Report) -> String {
+    let grids = report.attention.iter().filter(|grid| !grid.heads.is_empty());
+    let legend = r#"<p class="legend">Each row is a token that was written, each column a token that was read; the stronger the colour, the more the row looked at the column. <span class="scale"><i></i> 0 to 1</span></p>"#;
+    wrapped(legend, grids.map(grid), "")
+}
+
+fn grid(grid: &AttentionGrid) -> String {
+    let head = |(index, weights): (usize, &Vec<f32>)| {
+        let options = HeatMapOptions { title: format!("head {}", index + 1), ..HeatMapOptions::default() };
+        format!("<figure>{}</figure>", heat_map_svg(weights, &grid.rows, &grid.columns, &options))
+    };
+    let heads = grid.heads.iter().enumerate().map(head);
+    let title = format!(r#"<div class="card"><h3>{}</h3><div class="heads">"#, escape(&grid.title));
+    wrapped(&title, heads, "</div></div>")
+}
+
+pub(super) fn tables(report: &Report) -> String {
+    wrapped(r#"<div class="tables">"#, report.tables.iter().map(table), "</div>")
+}
+
+fn table(table: &Table) -> String {
+    let cells = |cells: &[String], tag: &str| -> String {
+        cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect()
+    };
+    let rows: String = table.rows.iter().map(|row| format!("<tr>{}</tr>", cells(row, "td"))).collect();
+    format!(
+        r#"<div class="card"><h3>{}</h3><div class="wide"><table class="numbers"><thead><tr>{}</tr></thead><tbody>{rows}</tbody></table></div></div>"#,
+        escape(&table.title),
+        cells(&table.columns, "th"),
+    )
+}
+
+pub(super) fn settings(report: &Report) -> String {
+    let groups = report.settings.iter().map(|group| {
+        let rows = group.values.iter().map(|(key, value)| row(key, value, ""));
+        format!(
+            r#"<div class="card"><h3>{}</h3>{}</div>"#,
+            escape(&group.name),
+            wrapped(r#"<table class="pairs">"#, rows, "</table>")
+        )
+    });
+    wrapped(r#"<div class="settings">"#, groups, "</div>")
+}
+
+pub(super) fn environment(report: &Report) -> String {
+    let rows = report.environment.iter().map(|fact| row(&fact.name, &fact.value, &fact.note));
+    wrapped(r#"<div class="card"><table class="pairs">"#, rows, "</table></div>")
+}
+
+fn row(name: &str, value: &str, note: &str) -> String {
+    let note = if note.is_empty() { String::new() } else { format!(" <small>{}</small>", escape(note)) };
+    format!("<tr><th>{}</th><td>{}{note}</td></tr>", escape(name), escape(value))
+}
+
+/// The parts between `open` and `close`, or nothing when there is no part.
+fn wrapped(open: &str, parts: impl Iterator<Item = String>, close: &str) -> String {
+    let parts: String = parts.collect();
+    if parts.is_empty() { parts } else { format!("{open}{parts}{close}") }
+}

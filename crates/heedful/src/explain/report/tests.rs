@@ -1,0 +1,194 @@
+use super::super::{LineChart, Mark, Scale, Series};
+use super::*;
+
+/// A run as the training loop would describe it.
+fn example() -> Report {
+    let steps = || (1..=160).map(|i| f64::from(i) * 50.0);
+    let wobble = |step: f64| (step * 12.9898).sin() * 0.12;
+    let line = |name: &str, mark, value: &dyn Fn(f64) -> f64| Series {
+        name: name.to_owned(),
+        points: steps().map(|step| (step, value(step))).collect(),
+        mark,
+    };
+    let chart = |title: &str, scale, series| LineChart {
+        title: title.to_owned(),
+        x_label: "step".to_owned(),
+        scale,
+        series,
+    };
+    let falling = |step: f64| 1.35 + 6.5 * (-step / 900.0).exp();
+    let validation = |step: f64| falling(step) + 0.25 + step / 30_000.0;
+    let tokens = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let (rows, columns) =
+        (tokens("an autonomous driving solution <eos>"), tokens("一 套 自动驾驶 解决方案 <eos>"));
+    let head = |head: usize| {
+        let mut weights: Vec<f32> = (0..25)
+            .map(|i| if i % 5 == (i / 5 * (head + 1) + 2 * (head % 2)) % 5 { 0.8 } else { 0.05 })
+            .collect();
+        weights[head % 25] += 0.1;
+        weights
+    };
+    Report {
+        title: "Multi30k English → German".to_owned(),
+        subtitle: "Transformer 4+4, d 128, 2.9 M parameters · bf16 on 2 threads".to_owned(),
+        status: Status::Finished { step: 8000, reason: "all steps done".to_owned() },
+        results: vec![
+            Fact::new("test BLEU", "38.02").noted("13a, beam 5"),
+            Fact::new("validation loss", "1.62").noted("best, step 6 400"),
+            Fact::new("perplexity", "5.05"),
+            Fact::new("accuracy", "68.4 %"),
+            Fact::new("speed", "14.2k").noted("target tokens a second"),
+            Fact::new("time", "38 min"),
+        ],
+        curves: vec![
+            chart(
+                "loss",
+                Scale::Linear,
+                vec![
+                    line("training", Mark::Nothing, &|step| falling(step) + wobble(step)),
+                    line("validation", Mark::Lowest, &validation),
+                ],
+            ),
+            chart(
+                "perplexity",
+                Scale::Log,
+                vec![line("validation", Mark::Lowest, &|step| validation(step).exp())],
+            ),
+            chart(
+                "BLEU",
+                Scale::Linear,
+                vec![line("validation", Mark::Highest, &|step| {
+                    38.0 * (1.0 - (-step / 1500.0).exp()) - (step / 8000.0).powi(4) + wobble(step)
+                })],
+            ),
+            chart(
+                "learning rate",
+                Scale::Linear,
+                vec![line("rate", Mark::Peak, &|step| 0.005 * (step / 1000.0).min((1000.0 / step).sqrt()))],
+            ),
+            chart(
+                "gradient norm",
+                Scale::Log,
+                vec![line("norm", Mark::Nothing, &|step| {
+                    (2.0 * wobble(step)).exp() * (0.4 + 5.0 * (-step / 500.0).exp())
+                })],
+            ),
+            chart(
+                "tokens a second",
+                Scale::Linear,
+                vec![line("speed", Mark::Nothing, &|step| 14_000.0 + 2000.0 * wobble(step))],
+            ),
+        ],
+        samples: vec![
+            SampleHistory {
+                source: "一套自动驾驶解决方案".to_owned(),
+                reference: "an autonomous driving solution".to_owned(),
+                outputs: vec![
+                    (500, "a a a car".to_owned()),
+                    (1000, "an online payment system".to_owned()),
+                    (8000, "an autonomous driving solution".to_owned()),
+                ],
+            },
+            SampleHistory {
+                source: "<script>alert('source')</script> Two dogs play in the snow.".to_owned(),
+                reference: "Zwei Hunde spielen im Schnee.".to_owned(),
+                outputs: vec![
+                    (500, "Ein Mann in einem Hemd.".to_owned()),
+                    (8000, "Zwei Hunde spielen im tiefen Schnee.".to_owned()),
+                ],
+            },
+        ],
+        attention: (1..=2)
+            .map(|layer| AttentionGrid {
+                title: format!("decoder layer {layer}, cross attention"),
+                heads: (0..4).map(|h| head(h + layer)).collect(),
+                rows: rows.clone(),
+                columns: columns.clone(),
+            })
+            .collect(),
+        tables: vec![Table {
+            title: "Corpus".to_owned(),
+            columns: tokens("file read kept empty too-long duplicate"),
+            rows: vec![
+                tokens("train.en/train.de 29000 28871 0 129 0"),
+                tokens("valid.en/valid.de 1014 1014 0 0 0"),
+            ],
+        }],
+        settings: vec![
+            SettingsGroup {
+                name: "model".to_owned(),
+                values: vec![
+                    ("d_model".to_owned(), "128".to_owned()),
+                    ("n_heads".to_owned(), "4".to_owned()),
+                ],
+            },
+            SettingsGroup {
+                name: "train".to_owned(),
+                values: vec![
+                    ("batch_tokens".to_owned(), "4096".to_owned()),
+                    ("dropout".to_owned(), "0.3".to_owned()),
+                ],
+            },
+        ],
+        environment: vec![
+            Fact::new("version", env!("CARGO_PKG_VERSION")),
+            Fact::new("instructions", "amx").noted("bf16 tiles"),
+        ],
+    }
+}
+
+#[test]
+fn no_text_becomes_markup_and_nothing_is_fetched() {
+    let evil = "<script src=\"http://x\">alert(1)</script><img src=x onerror=alert(1)>".to_owned();
+    let mut report = example();
+    report.title = evil.clone();
+    report.subtitle = evil.clone();
+    report.status = Status::Diverged { step: 3, reason: evil.clone() };
+    report.results.push(Fact::new(&evil, &evil).noted(&evil));
+    report.curves[0].series[0].name = evil.clone();
+    report.samples[0].outputs.push((9, evil.clone()));
+    report.attention[0].rows[0] = evil.clone();
+    report.tables[0].rows[0][0] = evil.clone();
+    report.settings[0].values[0] = (evil.clone(), evil.clone());
+    report.environment.push(Fact::new(&evil, &evil));
+    let html = report.to_html();
+    assert!(!html.contains("<script") && !html.contains("<img"));
+    for fetching in ["src=\"", "url(", "@import", "<link"] {
+        assert!(!html.contains(fetching), "{fetching}");
+    }
+}
+
+#[test]
+fn empty_parts_are_left_out() {
+    let html = Report { title: "a run".to_owned(), ..Report::default() }.to_html();
+    assert!(!html.contains("<section") && html.contains("<h1>a run</h1>"), "{html}");
+    assert!(example().to_html().matches("<section").count() == 7);
+}
+
+#[test]
+fn the_status_is_said_and_only_a_running_page_reloads() {
+    let with = |status| Report { status, ..Report::default() }.to_html();
+    let running = with(Status::Running { step: 12_345, progress: Some(0.5) });
+    assert!(running.contains("<b>running</b> at step 12\u{202F}345 · 50 %") && running.contains("refresh"));
+    let diverged = with(Status::Diverged { step: 7, reason: "the loss is NaN".to_owned() });
+    assert!(
+        diverged.contains("<b>diverged</b> at step 7 · the loss is NaN") && !diverged.contains("refresh")
+    );
+}
+
+#[test]
+fn tags_are_balanced() {
+    let html = example().to_html();
+    for tag in ["section", "div", "figure", "svg", "table", "tr", "td", "article", "ol", "li", "g", "dl"] {
+        let opened = html.matches(&format!("<{tag} ")).count() + html.matches(&format!("<{tag}>")).count();
+        assert_eq!(opened, html.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+}
+
+/// `HEEDFUL_REPORT=report.html cargo test -p heedful a_page_to_look_at -- --ignored`
+#[test]
+#[ignore = "writes a page for people to look at"]
+fn a_page_to_look_at() {
+    let path = std::env::var_os("HEEDFUL_REPORT").expect("HEEDFUL_REPORT says where to");
+    std::fs::write(path, example().to_html()).expect("written");
+}

@@ -1,0 +1,30 @@
+//! All classes in one list.
+
+use super::{Class, culture, household, living, machines};
+
+pub(in super::super) const CLASSES: &[Class] = &[
+    machines::CARS,
+    machines::CYCLES,
+    machines::CRAFT,
+    machines::TECHNOLOGY,
+    machines::DEVICES,
+    culture::BOOKS,
+    culture::PAPERS,
+    culture::WORKS,
+    culture::THOUGHTS,
+    household::FURNITURE,
+    household::HANDHELD,
+    culture::INSTRUMENTS,
+    household::CLOTHES,
+    household::JEWELLERY,
+    household::FOOD,
+    household::ROOMS,
+    household::BUILDINGS,
+    living::FIRMS,
+    living::SCHOOLS,
+    living::PEOPLE,
+    living::ANIMALS,
+    living::LARGE_ANIMALS,
+    living::LAND,
+    living::PLANTS,
+];

@@ -1,0 +1,42 @@
+//! 我昨天买的那辆车: the car that I bought yesterday. Chinese says it before the noun, English after it.
+
+use super::dice::Dice;
+use super::lexicon::{Class, SUBJECTS, Subject, Verb};
+
+/// Who did what with it.
+#[derive(Debug)]
+pub(super) struct Relative {
+    subject: &'static Subject,
+    verb: &'static Verb,
+    time: Time,
+}
+
+#[derive(Debug)]
+enum Time {
+    Past,
+    Yesterday,
+}
+
+impl Relative {
+    pub(super) fn new(class: &'static Class, dice: &mut Dice) -> Relative {
+        let time = if dice.chance(1, 3) { Time::Yesterday } else { Time::Past };
+        Relative { subject: dice.pick(SUBJECTS), verb: dice.pick(class.verbs), time }
+    }
+
+    pub(super) fn chinese(&self) -> Vec<&'static str> {
+        let mut words = self.subject.chinese.to_vec();
+        if let Time::Yesterday = self.time {
+            words.push("昨天");
+        }
+        words.extend([self.verb.chinese, "的"]);
+        words
+    }
+
+    pub(super) fn english(&self) -> String {
+        let time = match self.time {
+            Time::Past => "",
+            Time::Yesterday => " yesterday",
+        };
+        format!("that {} {}{time}", self.subject.english, self.verb.past)
+    }
+}

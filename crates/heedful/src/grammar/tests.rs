@@ -1,0 +1,116 @@
+use std::collections::HashMap;
+
+use super::*;
+
+#[test]
+fn both_directions_are_functions_over_more_than_300_000_distinct_phrases() {
+    let grammar = Grammar::new();
+    let mut to_english: HashMap<String, String> = HashMap::new();
+    let mut to_chinese: HashMap<String, String> = HashMap::new();
+    // Not through `phrases`, which leaves out what has the same Chinese: that is what is looked for.
+    for number in 0..600_000 {
+        let Phrase { chinese, english, .. } = grammar.draw(&mut Dice::new(1, number));
+        let other = to_chinese.entry(english.clone()).or_insert_with(|| chinese.clone());
+        assert_eq!(*other, chinese, "{english}");
+        let other = to_english.entry(chinese).or_insert_with(|| english.clone());
+        assert_eq!(*other, english);
+    }
+    assert!(to_english.len() > 300_000, "{}", to_english.len());
+    assert_eq!(to_chinese.len(), to_english.len());
+    println!("{} distinct of 600000", to_english.len());
+}
+
+#[test]
+fn the_running_example_is_in_the_language_and_never_in_training() {
+    let (class, noun) = Grammar::new()
+        .entries
+        .into_iter()
+        .find(|(_, noun)| noun.singular == "solution")
+        .expect("the lexicon has solutions");
+    let kind = class.kinds.iter().find(|kind| kind.chinese == "自动驾驶");
+    let phrase = NounPhrase {
+        determiner: Determiner::A,
+        opinion: None,
+        stature: None,
+        colour: None,
+        kind: Some(kind.expect("and driving")),
+        noun,
+    };
+    let phrase = Draft::new().chinese(&phrase.chinese()).phrase(phrase.english()).finish();
+    assert_eq!((phrase.chinese.as_str(), phrase.english.as_str()), EXAMPLE);
+    assert_eq!(phrase.chinese_words, ["一", "套", "自动驾驶", "解决方案"]);
+    assert!(phrase.is_held_out());
+    let inside = Phrase { chinese: format!("我需要{}。", EXAMPLE.0), ..phrase };
+    assert!(inside.is_held_out());
+}
+
+#[test]
+fn training_and_test_share_nothing_under_any_seeds() {
+    let grammar = Grammar::new();
+    let one = grammar.split(1, 20_000, 500);
+    let other = grammar.split(2, 500, 2_000);
+    assert_eq!((one.train.len(), one.test.len()), (20_000, 500));
+    let learned: HashSet<&str> = one.train.iter().map(|phrase| phrase.chinese.as_str()).collect();
+    for asked in one.test.iter().chain(&other.test) {
+        assert!(!learned.contains(asked.chinese.as_str()), "{}", asked.chinese);
+        assert!(asked.is_held_out());
+    }
+}
+
+#[test]
+fn the_same_seed_says_the_same_and_another_something_else() {
+    let grammar = Grammar::new();
+    let said = |seed| grammar.phrases(seed).take(50).collect::<Vec<_>>();
+    assert_eq!(said(3), said(3));
+    assert_ne!(said(3), said(4));
+}
+
+#[test]
+fn every_length_is_well_represented() {
+    let grammar = Grammar::new();
+    let mut counts: HashMap<LengthClass, usize> = HashMap::new();
+    for phrase in grammar.phrases(5).take(20_000) {
+        *counts.entry(phrase.length_class()).or_default() += 1;
+    }
+    for class in LengthClass::ALL {
+        assert!(counts[&class] > 1_500, "{class}: {}", counts[&class]);
+    }
+}
+
+#[test]
+fn sentences_look_like_sentences_and_phrases_like_phrases() {
+    for phrase in Grammar::new().phrases(6).take(20_000) {
+        let Phrase { chinese, english, chinese_words } = &phrase;
+        assert_eq!(chinese.ends_with('。'), english.ends_with('.'), "{phrase:?}");
+        assert_eq!(chinese.ends_with("吗？"), english.ends_with('?'), "{phrase:?}");
+        if english.ends_with(['.', '?']) {
+            assert!(english.starts_with(|first: char| first.is_ascii_uppercase()), "{phrase:?}");
+        } else {
+            assert!(english.starts_with(|first: char| first.is_ascii_lowercase()), "{phrase:?}");
+        }
+        assert!(!english.contains("  ") && !chinese.contains(' ') && english.is_ascii(), "{phrase:?}");
+        assert_eq!(&chinese_words.concat(), chinese);
+    }
+}
+
+#[test]
+fn nobody_says_a_before_a_vowel_sound() {
+    for phrase in Grammar::new().phrases(7).take(20_000) {
+        let words: Vec<&str> = phrase.english.split(' ').collect();
+        for pair in words.windows(2) {
+            let next = pair[1].trim_end_matches(['.', ',', '?']);
+            if ["a", "an", "A", "An"].contains(&pair[0]) {
+                assert_eq!(pair[0].to_lowercase(), article::article(next), "{}", phrase.english);
+            }
+        }
+    }
+}
+
+/// `cargo test -p heedful grammar::tests::samples -- --ignored --nocapture`
+#[test]
+#[ignore = "prints phrases for people to read"]
+fn samples() {
+    for phrase in Grammar::new().phrases(8).take(100) {
+        println!("{}\t{}", phrase.chinese, phrase.english);
+    }
+}

@@ -1,0 +1,47 @@
+//! How good are the sentences? Strings in, numbers out.
+//!
+//! [`BleuOptions`], [`ChrfOptions`] and [`TerOptions`] compute BLEU, chrF, chrF++ and TER as sacreBLEU does, to the last
+//! printed digit and with its signature, so that a score can be put beside published ones. [`TeachingOptions`] is the
+//! form of BLEU that textbooks introduce, under a name of its own.
+//!
+//! A metric is its options: it turns a sentence and its references into a few numbers that may be summed over a corpus,
+//! and sums into a score. An [`Evaluation`] keeps those numbers for every sentence, and so knows the score of the corpus,
+//! of each sentence, and of any resampling of it ([`Confidence`], [`Comparison`]).
+//!
+//! ```
+//! use heedful::metrics::{BleuOptions, corpus_bleu};
+//!
+//! let hypotheses = ["the cat sat on the mat today".to_owned()];
+//! let references = [vec!["the cat sat on the mat".to_owned()]];
+//! let bleu = corpus_bleu(&hypotheses, &references, &BleuOptions::default());
+//! assert_eq!(format!("{:.2}", bleu.score), "80.91");
+//! assert_eq!(bleu.signature, "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0");
+//! ```
+
+pub mod accuracy;
+mod evaluation;
+mod references;
+mod signature;
+
+mod bleu;
+mod chrf;
+mod teaching;
+mod ter;
+
+mod case;
+mod ngrams;
+mod spaces;
+mod tokenize;
+
+mod significance;
+
+pub use bleu::{Bleu, BleuOptions, Orders, Smoothing, corpus_bleu};
+pub use case::Case;
+pub use chrf::{ChrfOptions, ChrfSmoothing, Whitespace, corpus_chrf};
+pub use evaluation::{Evaluation, Metric, Score};
+pub use references::References;
+pub use signature::{Resampling, SACREBLEU_VERSION, Signature};
+pub use significance::{Comparison, Confidence, SACREBLEU_SEED};
+pub use teaching::{TeachingOptions, corpus_teaching_bleu};
+pub use ter::{AsianText, Normalization, Punctuation, TerOptions, corpus_ter};
+pub use tokenize::Tokenize;

@@ -1,0 +1,105 @@
+//! N-grams as integers.
+//!
+//! Equal n-grams get equal numbers: that of an n-gram is looked up by the number of its first n − 1 tokens and its last
+//! token. No text is copied, and the numbers of one order are dense, so that counting needs no hash table.
+
+use rustc_hash::FxHashMap;
+
+/// Numbers of words: equal words, equal numbers.
+#[derive(Default)]
+pub(super) struct Lexicon<'a> {
+    numbers: FxHashMap<&'a str, u32>,
+}
+
+impl<'a> Lexicon<'a> {
+    pub(super) fn number(&mut self, word: &'a str) -> u32 {
+        let next = self.numbers.len() as u32;
+        *self.numbers.entry(word).or_insert(next)
+    }
+}
+
+/// The n-grams of several token sequences, one order after the other.
+pub(super) struct NGrams<'a> {
+    sequences: Vec<&'a [u32]>,
+    /// For each sequence, the number of the n-gram that begins at each place.
+    numbers: Vec<Vec<u32>>,
+    order: usize,
+    distinct: usize,
+}
+
+impl<'a> NGrams<'a> {
+    /// Order 0: an empty n-gram before, between and after all tokens. [`Self::lengthen`] leads to order 1.
+    pub(super) fn new(sequences: Vec<&'a [u32]>) -> NGrams<'a> {
+        let numbers = sequences.iter().map(|tokens| vec![0; tokens.len() + 1]).collect();
+        NGrams { sequences, numbers, order: 0, distinct: 1 }
+    }
+
+    /// Goes on to the next order.
+    pub(super) fn lengthen(&mut self) {
+        self.order += 1;
+        let most: usize = self.numbers.iter().map(|numbers| numbers.len().saturating_sub(1)).sum();
+        let mut known = FxHashMap::with_capacity_and_hasher(most, Default::default());
+        for (tokens, numbers) in self.sequences.iter().zip(&mut self.numbers) {
+            // One n-gram less than there were: the last one has nothing left to grow by.
+            numbers.pop();
+            for (place, number) in numbers.iter_mut().enumerate() {
+                let last = tokens[place + self.order - 1];
+                let next = known.len() as u32;
+                *number = *known.entry((*number, last)).or_insert(next);
+            }
+        }
+        self.distinct = known.len();
+    }
+
+    /// How many n-grams of the present order a sequence has.
+    pub(super) fn count(&self, sequence: usize) -> usize {
+        self.numbers[sequence].len()
+    }
+
+    /// How many n-grams of sequence `hypothesis` are also in one of `references`, each as often as in the reference that
+    /// has it most often.
+    pub(super) fn matches(&self, hypothesis: usize, references: std::ops::Range<usize>) -> usize {
+        let mut allowed = vec![0_u32; self.distinct];
+        let mut seen = vec![0_u32; self.distinct];
+        for reference in references {
+            for &number in &self.numbers[reference] {
+                let seen = &mut seen[number as usize];
+                *seen += 1;
+                let allowed = &mut allowed[number as usize];
+                *allowed = (*allowed).max(*seen);
+            }
+            for &number in &self.numbers[reference] {
+                seen[number as usize] = 0;
+            }
+        }
+        let mut matches = 0;
+        for &number in &self.numbers[hypothesis] {
+            let allowed = &mut allowed[number as usize];
+            if *allowed > 0 {
+                *allowed -= 1;
+                matches += 1;
+            }
+        }
+        matches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_are_clipped_by_the_most_generous_reference() {
+        let sequences: [&[u32]; 3] = [&[7, 7, 7, 8], &[7, 8], &[7, 7, 9]];
+        let mut ngrams = NGrams::new(sequences.to_vec());
+        ngrams.lengthen();
+        assert_eq!((ngrams.count(0), ngrams.matches(0, 1..2), ngrams.matches(0, 1..3)), (4, 2, 3));
+        ngrams.lengthen();
+        // 7 7, 7 7, 7 8 against 7 8 and 7 7, 7 9.
+        assert_eq!((ngrams.count(0), ngrams.matches(0, 1..2), ngrams.matches(0, 1..3)), (3, 1, 2));
+        ngrams.lengthen();
+        assert_eq!((ngrams.count(1), ngrams.count(2), ngrams.matches(0, 1..3)), (0, 1, 0));
+        ngrams.lengthen();
+        assert_eq!((ngrams.count(0), ngrams.count(1), ngrams.matches(0, 1..3)), (1, 0, 0));
+    }
+}

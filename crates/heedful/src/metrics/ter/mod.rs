@@ -1,0 +1,135 @@
+//! Translation edit rate (Snover et al. 2006) as sacreBLEU computes it, after Tercom.
+//!
+//! ```text
+//! TER = 100 · edits / words of the reference
+//! ```
+//!
+//! An edit inserts, deletes or replaces a word, or moves a phrase. The best moves are searched greedily, within limits;
+//! scores depend on those, so they are the same here.
+
+mod edit_distance;
+mod shift;
+
+use super::case::Case;
+use super::evaluation::{Evaluation, Metric, Score};
+use super::ngrams::Lexicon;
+use super::references::References;
+use super::spaces::{trim_end, words};
+use super::tokenize::tercom::Tercom;
+pub use super::tokenize::tercom::{AsianText, Normalization, Punctuation};
+
+/// How TER is computed. The default is sacreBLEU's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TerOptions {
+    /// Whether text is tokenized.
+    pub normalization: Normalization,
+    /// What becomes of punctuation.
+    pub punctuation: Punctuation,
+    /// How East Asian characters are treated.
+    pub asian: AsianText,
+    /// Whether capitals count: by default they do not.
+    pub case: Case,
+}
+
+impl Default for TerOptions {
+    fn default() -> TerOptions {
+        TerOptions {
+            normalization: Normalization::Off,
+            punctuation: Punctuation::Kept,
+            asian: AsianText::Plain,
+            case: Case::Lower,
+        }
+    }
+}
+
+/// The TER of a corpus; `references[r][sentence]`. Less is better.
+///
+/// # Panics
+/// If there is no reference, or the numbers of sentences differ.
+pub fn corpus_ter(hypotheses: &[String], references: &[Vec<String>], options: &TerOptions) -> Score {
+    Evaluation::new(options, hypotheses, &References::new(references)).score()
+}
+
+// The numbers of a sentence: the edits to its nearest reference, and the mean length of its references.
+impl Metric for TerOptions {
+    fn name(&self) -> String {
+        "TER".to_owned()
+    }
+
+    fn settings(&self) -> Vec<(&'static str, String)> {
+        let yes = |condition: bool| if condition { "yes" } else { "no" }.to_owned();
+        vec![
+            ("case", self.case.name().to_owned()),
+            ("tok", "tercom".to_owned()),
+            ("norm", yes(self.normalization == Normalization::On)),
+            ("punct", yes(self.punctuation == Punctuation::Kept)),
+            ("asian", yes(self.asian == AsianText::Split)),
+        ]
+    }
+
+    fn width(&self) -> usize {
+        2
+    }
+
+    fn measure(&self, hypothesis: &str, references: &[&str], numbers: &mut [f64]) {
+        let tercom = Tercom {
+            normalization: self.normalization,
+            punctuation: self.punctuation,
+            asian: self.asian,
+            case: self.case,
+        };
+        let hypothesis = tercom.apply(trim_end(hypothesis));
+        // sacreBLEU tokenizes references twice. A second time can set more apart (`a.,5`), and scores depend on it.
+        let twice = |text: &&str| {
+            let once = tercom.apply(trim_end(text));
+            let once: Vec<&str> = words(&once).collect();
+            tercom.apply(&once.join(" "))
+        };
+        let references: Vec<String> = references.iter().map(twice).collect();
+
+        let mut lexicon = Lexicon::default();
+        let hypothesis: Vec<u32> = words(&hypothesis).map(|word| lexicon.number(word)).collect();
+        let (mut fewest, mut length) = (usize::MAX, 0);
+        for reference in &references {
+            let reference: Vec<u32> = words(reference).map(|word| lexicon.number(word)).collect();
+            fewest = fewest.min(shift::edits(&hypothesis, &reference));
+            length += reference.len();
+        }
+        numbers[0] = fewest as f64;
+        numbers[1] = length as f64 / references.len() as f64;
+    }
+
+    fn score(&self, sums: &[f64]) -> f64 {
+        let (edits, length) = (sums[0], sums[1]);
+        if length > 0.0 {
+            // In this order: sacreBLEU's last digits.
+            100.0 * (edits / length)
+        } else if edits > 0.0 {
+            100.0
+        } else {
+            0.0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn score(hypothesis: &str, reference: &str) -> f64 {
+        corpus_ter(&[hypothesis.to_owned()], &[vec![reference.to_owned()]], &TerOptions::default()).score
+    }
+
+    #[test]
+    fn a_moved_phrase_is_one_edit() {
+        assert_eq!(score("d e a b c", "a b c d e"), 20.0);
+        assert_eq!(score("a b x d", "a b c d"), 25.0);
+    }
+
+    #[test]
+    fn empty_sentences_have_a_score() {
+        assert_eq!(score("", ""), 0.0);
+        assert_eq!(score("a b", ""), 100.0);
+        assert_eq!(score("", "a b"), 100.0);
+    }
+}

@@ -1,0 +1,96 @@
+//! What is in a checkpoint file.
+//!
+//! ```text
+//! parameters/NAME · adam.mean/NAME · adam.square/NAME · average/NAME (if there is one) · checksum
+//! notes: format, state (JSON: step, norms, progress)
+//! ```
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Checkpoint, CheckpointError, Progress};
+use crate::durable;
+use crate::train::{Score, TrainerState};
+use crate::weights::file::{Checksum, Contents, Opened};
+
+pub(super) const VERSION: &str = "1";
+
+const PARAMETERS: &str = "parameters/";
+const MEAN: &str = "adam.mean/";
+const SQUARE: &str = "adam.square/";
+const AVERAGE: &str = "average/";
+
+/// The part that is no matrix. Norms go through f64, which JSON keeps exactly.
+#[derive(Serialize, Deserialize)]
+struct State {
+    step: u64,
+    norms: Vec<f64>,
+    progress: Progress,
+}
+
+pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
+    let TrainerState { step, parameters, mean, square, average, norms } = &checkpoint.trainer;
+    let state = State {
+        step: *step,
+        norms: norms.iter().map(|&norm| norm.into()).collect(),
+        progress: checkpoint.progress.clone(),
+    };
+    let state = serde_json::to_string(&state).expect("a state has only names and numbers");
+    let notes = HashMap::from([("format".to_owned(), VERSION.to_owned()), ("state".to_owned(), state)]);
+    let mut sets = vec![(PARAMETERS, parameters), (MEAN, mean), (SQUARE, square)];
+    sets.extend(average.as_ref().map(|average| (AVERAGE, average)));
+    let contents = Contents { notes, sets, checksum: Checksum::Last };
+    Ok(durable::write(path, contents.bytes(), |out| contents.write(out))?)
+}
+
+/// Reads a checkpoint; every byte is checked.
+pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
+    let bytes = fs::read(path).map_err(|source| CheckpointError::Read { path: path.to_owned(), source })?;
+    let damaged = |damage| CheckpointError::Damaged { path: path.to_owned(), damage };
+    let foreign = |why: &str| CheckpointError::Foreign { path: path.to_owned(), why: why.to_owned() };
+    let file = Opened::new(&bytes, Checksum::Last).map_err(damaged)?;
+    match file.note("format") {
+        Some(VERSION) => {}
+        Some(found) => {
+            return Err(CheckpointError::Version { path: path.to_owned(), found: found.to_owned() });
+        }
+        None => return Err(foreign("it has no note of its format")),
+    }
+    let state = file.note("state").ok_or_else(|| foreign("it has no note of its state"))?;
+    let state: State =
+        serde_json::from_str(state).map_err(|error| foreign(&format!("its state is odd: {error}")))?;
+    let set = |prefix: &str| {
+        let weights = file.weights(prefix).map_err(damaged)?;
+        weights.ok_or_else(|| foreign(&format!("it has no {prefix}…")))
+    };
+    let trainer = TrainerState {
+        step: state.step,
+        parameters: set(PARAMETERS)?,
+        mean: set(MEAN)?,
+        square: set(SQUARE)?,
+        average: file.weights(AVERAGE).map_err(damaged)?,
+        norms: state.norms.iter().map(|&norm| norm as f32).collect(),
+    };
+    Ok(Checkpoint { trainer, progress: state.progress })
+}
+
+/// The validation score of a checkpoint, from the beginning of its file alone: nothing is checked.
+pub(super) fn read_score(path: &Path) -> io::Result<Option<Score>> {
+    #[derive(Deserialize)]
+    struct Header {
+        #[serde(rename = "__metadata__")]
+        notes: HashMap<String, String>,
+    }
+    let mut file = File::open(path)?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length)?;
+    let mut header = Vec::new();
+    file.take(u64::from_le_bytes(length)).read_to_end(&mut header)?;
+    let header: Header = serde_json::from_slice(&header)?;
+    let state = header.notes.get("state").ok_or(io::ErrorKind::InvalidData)?;
+    Ok(serde_json::from_str::<State>(state)?.progress.score)
+}

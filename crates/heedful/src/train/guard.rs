@@ -1,0 +1,119 @@
+//! Tells a run that is going astray before the parameters know.
+//!
+//! ```text
+//! refuse an update if   loss or |g| is no number,   or   |g| > factor · median(|g| of the last updates)
+//! ```
+
+use std::collections::VecDeque;
+
+/// So many norms are remembered.
+const WINDOW: usize = 128;
+/// Before so many, there is no saying what is usual: the first gradients are often the largest.
+const ENOUGH: usize = 32;
+
+/// Why an update was refused.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum Divergence {
+    /// The loss is infinite or not a number.
+    #[error("the loss is {0}")]
+    Loss(f32),
+    /// The gradient is infinite or not a number.
+    #[error("the gradient's norm is {0}")]
+    Gradient(f32),
+    /// The gradient is far larger than it used to be.
+    #[error("the gradient's norm is {norm}, {:.0} times its usual {usual}", norm / usual)]
+    Explosion {
+        /// Its norm.
+        norm: f32,
+        /// The median of the norms before.
+        usual: f32,
+    },
+}
+
+/// Remembers what is usual.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Guard {
+    /// How many times the median a norm may be; none for any number.
+    factor: Option<f32>,
+    norms: VecDeque<f32>,
+}
+
+impl Guard {
+    pub(super) fn new(factor: Option<f32>) -> Guard {
+        Guard { factor, norms: VecDeque::with_capacity(WINDOW) }
+    }
+
+    pub(super) fn check_loss(loss: f32) -> Result<(), Divergence> {
+        if loss.is_finite() { Ok(()) } else { Err(Divergence::Loss(loss)) }
+    }
+
+    /// Refuses a bad norm; a good one is remembered.
+    pub(super) fn admit(&mut self, norm: f32) -> Result<(), Divergence> {
+        if !norm.is_finite() {
+            return Err(Divergence::Gradient(norm));
+        }
+        if let (Some(factor), Some(usual)) = (self.factor, self.usual())
+            && norm > factor * usual
+        {
+            return Err(Divergence::Explosion { norm, usual });
+        }
+        if self.norms.len() == WINDOW {
+            self.norms.pop_front();
+        }
+        self.norms.push_back(norm);
+        Ok(())
+    }
+
+    /// What is remembered, the oldest first.
+    pub(super) fn norms(&self) -> Vec<f32> {
+        self.norms.iter().copied().collect()
+    }
+
+    pub(super) fn restore(&mut self, norms: &[f32]) {
+        self.norms = norms.iter().copied().collect();
+    }
+
+    fn usual(&self) -> Option<f32> {
+        if self.norms.len() < ENOUGH {
+            return None;
+        }
+        let mut sorted = [0.0; WINDOW];
+        let sorted = &mut sorted[..self.norms.len()];
+        sorted.iter_mut().zip(&self.norms).for_each(|(place, &norm)| *place = norm);
+        let (_, &mut median, _) = sorted.select_nth_unstable_by(self.norms.len() / 2, f32::total_cmp);
+        Some(median)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_refused_at_once() {
+        let mut guard = Guard::new(None);
+        assert_eq!(guard.admit(f32::INFINITY), Err(Divergence::Gradient(f32::INFINITY)));
+        assert!(matches!(guard.admit(f32::NAN), Err(Divergence::Gradient(norm)) if norm.is_nan()));
+        assert!(Guard::check_loss(f32::NAN).is_err() && Guard::check_loss(3.0).is_ok());
+        assert_eq!(guard.admit(1e30), Ok(()));
+    }
+
+    #[test]
+    fn an_explosion_is_measured_against_the_median_and_not_remembered() {
+        let mut guard = Guard::new(Some(10.0));
+        for step in 0..200 {
+            assert_eq!(guard.admit(1.0 + (step % 3) as f32), Ok(()), "at {step}");
+        }
+        let explosion = Divergence::Explosion { norm: 21.0, usual: 2.0 };
+        assert_eq!(guard.admit(21.0), Err(explosion));
+        assert_eq!(explosion.to_string(), "the gradient's norm is 21, 10 times its usual 2");
+        assert_eq!(guard.admit(20.0), Ok(()));
+        assert_eq!(guard.norms().len(), WINDOW);
+    }
+
+    #[test]
+    fn the_first_gradients_may_be_large() {
+        let mut guard = Guard::new(Some(2.0));
+        assert!([1.0, 1.0, 50.0, 1.0].into_iter().all(|norm| guard.admit(norm).is_ok()));
+    }
+}

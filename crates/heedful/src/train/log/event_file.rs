@@ -1,0 +1,168 @@
+//! A TensorBoard events file: messages in TFRecord frames.
+//!
+//! ```text
+//! frame = length u64 · masked crc32c of length · bytes · masked crc32c of bytes          all little endian
+//! ```
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{LogError, Record, Sample, crc32c, event};
+
+/// An open events file. TensorBoard reads all files of a folder in the order of their names, which is that of time.
+#[derive(Debug)]
+pub struct EventFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl EventFile {
+    /// The first file of a run.
+    pub fn create(folder: &Path) -> Result<EventFile, LogError> {
+        let mut file = open_new(folder)?;
+        file.append(&event::version(now()))?;
+        Ok(file)
+    }
+
+    /// A further file of a run that goes on after `step`; what older files tell of later steps is void.
+    pub fn resume(folder: &Path, step: u64) -> Result<EventFile, LogError> {
+        let mut file = EventFile::create(folder)?;
+        file.append(&event::restart(now(), step + 1))?;
+        Ok(file)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Adds the numbers of a record as scalars and its samples as one text.
+    pub fn write(&mut self, record: &Record) -> Result<(), LogError> {
+        if !record.values.is_empty() {
+            self.append(&event::scalars(now(), record.step, &record.values))?;
+        }
+        if !record.samples.is_empty() {
+            self.write_text(record.step, "samples", &table(&record.samples))?;
+        }
+        Ok(())
+    }
+
+    /// Adds a text in Markdown, such as the recipe.
+    pub fn write_text(&mut self, step: u64, tag: &str, markdown: &str) -> Result<(), LogError> {
+        self.append(&event::text(now(), step, tag, markdown))
+    }
+
+    fn append(&mut self, message: &[u8]) -> Result<(), LogError> {
+        let written = self.file.write_all(&frame(message)).and_then(|()| self.file.flush());
+        written.map_err(LogError::io("write", &self.path))
+    }
+}
+
+/// A file of the present second, or of one of the next if those before are taken.
+fn open_new(folder: &Path) -> Result<EventFile, LogError> {
+    let host = host_name();
+    for second in now() as u64.. {
+        let path = folder.join(format!("events.out.tfevents.{second:010}.{host}"));
+        match OpenOptions::new().append(true).create_new(true).open(&path) {
+            Ok(file) => return Ok(EventFile { file, path }),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(LogError::io("create", &path)(error)),
+        }
+    }
+    unreachable!("not every second has its file")
+}
+
+fn frame(message: &[u8]) -> Vec<u8> {
+    let length = (message.len() as u64).to_le_bytes();
+    let mut frame = Vec::with_capacity(message.len() + 16);
+    frame.extend(length);
+    frame.extend(crc32c::masked(&length).to_le_bytes());
+    frame.extend(message);
+    frame.extend(crc32c::masked(message).to_le_bytes());
+    frame
+}
+
+fn now() -> f64 {
+    // A clock before 1970 is no reason to stop a training.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+}
+
+/// What the system calls this machine, as far as a file name can say it.
+fn host_name() -> String {
+    let named = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let named =
+        named.or_else(|| std::env::var("HOSTNAME").ok()).or_else(|| std::env::var("COMPUTERNAME").ok());
+    let fit = |c: &char| c.is_ascii_alphanumeric() || ['-', '.', '_'].contains(c);
+    let name: String = named.unwrap_or_default().trim().chars().filter(fit).collect();
+    if name.is_empty() { "localhost".to_owned() } else { name }
+}
+
+fn table(samples: &[Sample]) -> String {
+    // Backquoted so that nobody's sentence is read as Markdown; a bar would end its cell.
+    let cell =
+        |text: &str| format!("`{}`", text.replace('`', "'").replace('|', "¦").replace(['\n', '\r'], " "));
+    let mut table = "| source | reference | output |\n|---|---|---|\n".to_owned();
+    for sample in samples {
+        table += &format!(
+            "| {} | {} | {} |\n",
+            cell(&sample.source),
+            cell(&sample.reference),
+            cell(&sample.output)
+        );
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The messages of a file whose every checksum is right.
+    fn messages(bytes: &[u8]) -> Vec<Vec<u8>> {
+        let mut rest = bytes;
+        let mut messages = Vec::new();
+        while !rest.is_empty() {
+            let (head, tail) = rest.split_at(12);
+            let length = u64::from_le_bytes(head[..8].try_into().expect("8 bytes"));
+            assert_eq!(head[8..], crc32c::masked(&head[..8]).to_le_bytes());
+            let (message, tail) = tail.split_at(length as usize);
+            let (check, tail) = tail.split_at(4);
+            assert_eq!(check, crc32c::masked(message).to_le_bytes());
+            messages.push(message.to_vec());
+            rest = tail;
+        }
+        messages
+    }
+
+    #[test]
+    fn a_frame_byte_for_byte() {
+        // Both checksums come from a bitwise script outside of this crate.
+        let expected = [
+            &[9, 0, 0, 0, 0, 0, 0, 0][..],
+            &0x3971_F937_u32.to_le_bytes(),
+            b"123456789",
+            &0xC78A_B0E5_u32.to_le_bytes(),
+        ]
+        .concat();
+        assert_eq!(frame(b"123456789"), expected);
+    }
+
+    #[test]
+    fn files_of_one_second_have_different_names_and_a_resumed_one_voids_what_follows() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = EventFile::create(folder.path()).expect("a file");
+        let mut second = EventFile::resume(folder.path(), 4).expect("another");
+        assert_ne!(first.path(), second.path());
+        let mut record = Record::new(5, 1.0).with("loss", 2.0);
+        record.samples.push(Sample { source: "a|b".to_owned(), ..Sample::default() });
+        second.write(&record).expect("written");
+        let messages = messages(&std::fs::read(second.path()).expect("bytes"));
+        assert_eq!(messages.len(), 4);
+        assert!(messages[0].ends_with(b"brain.Event:2"));
+        assert!(messages[1].ends_with(&[0x10, 5, 0x3A, 2, 0x08, 1]));
+        let name = second.path().file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(name.starts_with("events.out.tfevents.") && name.split('.').count() >= 5, "{name}");
+    }
+}

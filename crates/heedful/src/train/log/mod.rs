@@ -1,0 +1,47 @@
+//! What a run leaves behind about itself, while it goes: `metrics.jsonl` for programs and TensorBoard events for people
+//! who have it open anyway. The report is made from the first.
+
+mod crc32c;
+mod event;
+mod event_file;
+mod metrics;
+mod record;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub use event_file::EventFile;
+pub use metrics::{MetricsFile, read_metrics};
+pub use record::{Record, Sample, sample_histories, series};
+
+/// A log that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line in the middle that is no record.
+    #[error("{}, line {line}: {reason}. Repair the line or delete it", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl LogError {
+    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> LogError {
+        let path = path.to_owned();
+        move |source| LogError::Io { action, path, source }
+    }
+}

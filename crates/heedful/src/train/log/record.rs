@@ -1,0 +1,161 @@
+//! One line of `metrics.jsonl`.
+//!
+//! ```text
+//! {"step":200,"seconds":12.5,"loss":2.31,"learning_rate":0.0021}
+//! {"step":500,"seconds":31.0,"valid_bleu":38.02,"samples":[{"source":"…","reference":"…","output":"…"}]}
+//! ```
+//!
+//! JSON has no NaN and no infinity: they are written as `null` and read as NaN, so that a diverged run keeps its record.
+
+use serde_json::{Map, Value};
+
+use crate::explain::SampleHistory;
+
+/// What was measured at one step.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// Updates so far.
+    pub step: u64,
+    /// Seconds of training so far, without pauses between runs.
+    pub seconds: f64,
+    /// Names and numbers, in the order of writing.
+    pub values: Vec<(String, f64)>,
+    /// What the model made of a few sentences.
+    pub samples: Vec<Sample>,
+}
+
+/// What the model made of a sentence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// The input.
+    pub source: String,
+    /// What a person made of it; may be empty.
+    pub reference: String,
+    /// What the model made of it.
+    pub output: String,
+}
+
+impl Record {
+    /// A record without numbers yet.
+    pub fn new(step: u64, seconds: f64) -> Record {
+        Record { step, seconds, ..Record::default() }
+    }
+
+    /// Adds a number.
+    pub fn with(mut self, name: &str, value: f64) -> Record {
+        self.values.push((name.to_owned(), value));
+        self
+    }
+
+    /// The number under `name`.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.values.iter().find(|(known, _)| known == name).map(|&(_, value)| value)
+    }
+
+    /// One line, without its newline.
+    pub(super) fn to_json(&self) -> String {
+        let mut line = format!("{{\"step\":{},\"seconds\":{}", self.step, number(self.seconds));
+        for (name, value) in &self.values {
+            line += &format!(",{}:{}", Value::from(name.as_str()), number(*value));
+        }
+        if !self.samples.is_empty() {
+            let samples: Vec<String> = self.samples.iter().map(Sample::to_json).collect();
+            line += &format!(",\"samples\":[{}]", samples.join(","));
+        }
+        line + "}"
+    }
+
+    /// Reads one line, or says what is wrong with it.
+    pub(super) fn from_json(line: &str) -> Result<Record, String> {
+        let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
+        let Value::Object(mut object) = value else { return Err("not a JSON object".to_owned()) };
+        let step = object.remove("step").and_then(|step| step.as_u64());
+        let step = step.ok_or("\"step\" is missing or no whole number")?;
+        let seconds = object.remove("seconds").and_then(|seconds| seconds.as_f64());
+        let seconds = seconds.ok_or("\"seconds\" is missing or no number")?;
+        let samples = match object.remove("samples") {
+            None => Vec::new(),
+            Some(Value::Array(samples)) => samples.iter().map(Sample::from_json).collect::<Result<_, _>>()?,
+            Some(_) => return Err("\"samples\" is no list".to_owned()),
+        };
+        Ok(Record { step, seconds, values: numbers(object)?, samples })
+    }
+}
+
+impl Sample {
+    fn to_json(&self) -> String {
+        let text = |text: &str| Value::from(text).to_string();
+        format!(
+            "{{\"source\":{},\"reference\":{},\"output\":{}}}",
+            text(&self.source),
+            text(&self.reference),
+            text(&self.output)
+        )
+    }
+
+    fn from_json(value: &Value) -> Result<Sample, String> {
+        let text = |name: &str| match value.get(name) {
+            Some(Value::String(text)) => Ok(text.clone()),
+            _ => Err(format!("a sample has no text under \"{name}\"")),
+        };
+        Ok(Sample { source: text("source")?, reference: text("reference")?, output: text("output")? })
+    }
+}
+
+/// The course of one number over the steps.
+pub fn series(records: &[Record], name: &str) -> Vec<(f64, f64)> {
+    let point = |record: &Record| record.value(name).map(|value| (record.step as f64, value));
+    records.iter().filter_map(point).collect()
+}
+
+/// What became of each sampled sentence over the steps, in the order of first appearance.
+pub fn sample_histories(records: &[Record]) -> Vec<SampleHistory> {
+    let mut histories: Vec<SampleHistory> = Vec::new();
+    for record in records {
+        for Sample { source, reference, output } in &record.samples {
+            let said = (record.step, output.clone());
+            match histories.iter_mut().find(|known| known.source == *source && known.reference == *reference)
+            {
+                Some(history) => history.outputs.push(said),
+                None => histories.push(SampleHistory {
+                    source: source.clone(),
+                    reference: reference.clone(),
+                    outputs: vec![said],
+                }),
+            }
+        }
+    }
+    histories
+}
+
+fn number(value: f64) -> Value {
+    serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
+
+fn numbers(object: Map<String, Value>) -> Result<Vec<(String, f64)>, String> {
+    let number = |(name, value): (String, Value)| match value {
+        Value::Null => Ok((name, f64::NAN)),
+        Value::Number(number) => {
+            let value = number.as_f64().ok_or_else(|| format!("\"{name}\" is too large"))?;
+            Ok((name, value))
+        }
+        _ => Err(format!("\"{name}\" is no number")),
+    };
+    object.into_iter().map(number).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_of_one_sentence_become_its_history() {
+        let said = |step, source: &str, output: &str| {
+            let sample = Sample { source: source.to_owned(), output: output.to_owned(), ..Sample::default() };
+            Record { samples: vec![sample], ..Record::new(step, 0.0) }
+        };
+        let histories = sample_histories(&[said(1, "a", "x"), said(2, "b", "y"), said(3, "a", "z")]);
+        assert_eq!(histories.len(), 2);
+        assert_eq!(histories[0].outputs, [(1, "x".to_owned()), (3, "z".to_owned())]);
+    }
+}

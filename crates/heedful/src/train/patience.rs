@@ -1,0 +1,105 @@
+//! Which validation was the best, and when to stop hoping for a better one.
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// What a validation is judged by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Metric {
+    /// The validation loss: lower is better.
+    Loss,
+    /// BLEU of the validation set's translations: higher is better.
+    Bleu,
+}
+
+/// The result of one validation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    /// What was measured.
+    pub metric: Metric,
+    /// Its value.
+    #[serde(deserialize_with = "number_or_none")]
+    pub value: f64,
+}
+
+/// Counts validations without progress.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Patience {
+    /// The best validation so far.
+    pub best: Option<Score>,
+    /// Its step.
+    pub best_step: u64,
+    /// Validations since.
+    pub since: u64,
+}
+
+/// What a validation means for the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Better than all before.
+    Best,
+    /// Not better, but patience lasts.
+    Worse,
+    /// Not better for too long.
+    Stop,
+}
+
+impl Score {
+    /// `Greater` is better. Scores of different metrics have no order that means anything; a number that is none is
+    /// worse than any other.
+    pub fn compare(&self, other: &Score) -> Ordering {
+        let goodness = |score: &Score| match score.metric {
+            _ if score.value.is_nan() => f64::NEG_INFINITY,
+            Metric::Loss => -score.value,
+            Metric::Bleu => score.value,
+        };
+        goodness(self).total_cmp(&goodness(other))
+    }
+}
+
+impl Patience {
+    /// Takes in a validation. `limit` is how many in a row may bring nothing; none for any number.
+    pub fn see(&mut self, step: u64, score: Score, limit: Option<u64>) -> Verdict {
+        if self.best.is_none_or(|best| score.compare(&best) == Ordering::Greater) {
+            *self = Patience { best: Some(score), best_step: step, since: 0 };
+            return Verdict::Best;
+        }
+        self.since += 1;
+        if limit.is_some_and(|limit| self.since >= limit) { Verdict::Stop } else { Verdict::Worse }
+    }
+}
+
+/// JSON writes a number that is none as null.
+fn number_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_after_as_many_validations_without_progress() {
+        let mut patience = Patience::default();
+        let losses = [5.0, 4.0, 4.0, 3.9, 4.1, 4.0, f64::NAN, 3.8];
+        let verdicts: Vec<Verdict> = losses
+            .iter()
+            .zip(1..)
+            .map(|(&value, step)| patience.see(step, Score { metric: Metric::Loss, value }, Some(3)))
+            .collect();
+        use Verdict::{Best, Stop, Worse};
+        assert_eq!(verdicts, [Best, Best, Worse, Best, Worse, Worse, Stop, Best]);
+        assert_eq!(patience.best_step, 8);
+    }
+
+    #[test]
+    fn more_bleu_is_better() {
+        let mut patience = Patience::default();
+        let bleu = |value| Score { metric: Metric::Bleu, value };
+        assert_eq!(patience.see(1, bleu(20.0), None), Verdict::Best);
+        assert_eq!(patience.see(2, bleu(19.0), None), Verdict::Worse);
+        assert_eq!(patience.see(3, bleu(21.0), None), Verdict::Best);
+    }
+}

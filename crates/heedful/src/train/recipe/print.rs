@@ -1,0 +1,60 @@
+//! A recipe as the file that it could have come from.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value};
+
+use super::{Recipe, SECTIONS};
+
+pub(super) const HOW_TO_LIST: &str = "`heedful train --print-recipe` lists all keys";
+
+/// Comments are broken before this column.
+const WIDTH: usize = 100;
+
+impl Recipe {
+    /// A complete recipe as TOML: every key with its meaning as a comment.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        for section in SECTIONS {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            comment(&mut text, section.help);
+            writeln!(text, "[{}]", section.name).expect("a string takes everything");
+            for key in section.keys {
+                comment(&mut text, key.help);
+                writeln!(text, "{} = {}", key.name, key.value(self)).expect("a string takes everything");
+            }
+        }
+        text
+    }
+
+    /// All values by section and key, for reports.
+    pub fn to_json(&self) -> Value {
+        let section = |section: &super::Section| {
+            let value = |key: &super::Key| serde_json::to_value(key.value(self)).unwrap_or(Value::Null);
+            let values: Map<String, Value> =
+                section.keys.iter().map(|key| (key.name.to_owned(), value(key))).collect();
+            (section.name.to_owned(), Value::Object(values))
+        };
+        Value::Object(SECTIONS.iter().map(section).collect())
+    }
+}
+
+fn comment(text: &mut String, sentence: &str) {
+    let mut column = WIDTH;
+    for word in sentence.split_whitespace() {
+        let length = word.chars().count();
+        if column + 1 + length > WIDTH {
+            if column != WIDTH {
+                text.push('\n');
+            }
+            text.push('#');
+            column = 1;
+        }
+        text.push(' ');
+        text.push_str(word);
+        column += 1 + length;
+    }
+    text.push('\n');
+}

@@ -1,0 +1,156 @@
+//! The validation set: in memory, as text and as tokens.
+
+use std::sync::Arc;
+
+use super::RunError;
+use super::prepare::inputs;
+use crate::decode::{Hypothesis, MaxLength, SearchOptions, search};
+use crate::metrics::{BleuOptions, Tokenize, corpus_bleu};
+use crate::model::Model;
+use crate::text::batches::{ValidationBatch, validation_batches};
+use crate::text::corpus::CorpusFiles;
+use crate::text::encoded::EncodedPair;
+use crate::text::tokenizer::Tokenizers;
+use crate::text::{BOS, EOS, Pair, Tokenizer};
+use crate::train::log::Sample;
+use crate::train::recipe::{Data, PositionKind, Recipe, Search};
+use crate::train::{Validation, validate};
+
+/// Sentences whose translations go into the log.
+const SAMPLES: usize = 4;
+
+/// Held-out pairs.
+pub(super) struct ValidationSet {
+    pairs: Vec<Pair>,
+    encoded: Vec<EncodedPair>,
+    batches: Vec<ValidationBatch>,
+    tokenize: Tokenize,
+    target: Arc<Tokenizer>,
+}
+
+/// What a validation found.
+pub(super) struct Judgement {
+    pub(super) told: Validation,
+    pub(super) bleu: Option<f64>,
+    pub(super) samples: Vec<Sample>,
+}
+
+impl ValidationSet {
+    /// Reads the set; none if the recipe names none.
+    pub(super) fn read(recipe: &Recipe, tokenizers: &Tokenizers) -> Result<Option<ValidationSet>, RunError> {
+        let Some(files) = files(recipe)? else { return Ok(None) };
+        let longest = match recipe.model.positions {
+            // The decoder reads <bos> as well.
+            PositionKind::Learned => recipe.model.max_positions.saturating_sub(1),
+            PositionKind::Sinusoidal | PositionKind::None => usize::MAX,
+        };
+        let (mut read, mut empty, mut too_long) = (0, 0, 0);
+        let (mut pairs, mut encoded) = (Vec::new(), Vec::new());
+        for pair in files.pairs() {
+            let pair = pair?;
+            read += 1;
+            let tokens = (tokenizers.source.encode(&pair.source), tokenizers.target.encode(&pair.target));
+            if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
+                empty += 1;
+            } else if tokens.0.len().max(tokens.1.len()) > longest {
+                too_long += 1;
+            } else {
+                pairs.push(pair);
+                encoded.push(tokens);
+            }
+        }
+        if pairs.is_empty() {
+            return Err(RunError::NothingToValidate { read, empty, too_long });
+        }
+        let batches = validation_batches(&encoded, recipe.training.batch_tokens);
+        let tokenize = tokenize_for(&pairs);
+        Ok(Some(ValidationSet { pairs, encoded, batches, tokenize, target: tokenizers.target.clone() }))
+    }
+
+    /// How many pairs there are.
+    pub(super) fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// How well `model` tells the targets and, if the recipe asks for it, how well it translates.
+    pub(super) fn judge(&self, model: &dyn Model, recipe: &Recipe) -> Result<Judgement, RunError> {
+        let compute = recipe.training.compute;
+        let told = validate(model, self.batches.iter().map(|batch| &batch.batch), compute)?;
+        let counted =
+            if recipe.validation.bleu { recipe.validation.bleu_pairs.unwrap_or(usize::MAX) } else { 0 };
+        let counted = counted.min(self.pairs.len());
+        let outputs = self.translate(model, counted.max(SAMPLES), recipe)?;
+        let bleu = (counted > 0).then(|| {
+            let references = self.pairs[..counted].iter().map(|pair| pair.target.clone()).collect();
+            let options = BleuOptions { tokenize: self.tokenize, ..BleuOptions::default() };
+            corpus_bleu(&outputs[..counted], &[references], &options).score
+        });
+        let samples = self.pairs.iter().zip(&outputs).take(SAMPLES).map(|(pair, output)| Sample {
+            source: pair.source.clone(),
+            reference: pair.target.clone(),
+            output: output.clone(),
+        });
+        Ok(Judgement { told, bleu, samples: samples.collect() })
+    }
+
+    /// The first pair as tokens, to show attention with.
+    pub(super) fn first(&self) -> &EncodedPair {
+        &self.encoded[0]
+    }
+
+    fn translate(&self, model: &dyn Model, count: usize, recipe: &Recipe) -> Result<Vec<String>, RunError> {
+        let sources: Vec<Vec<u32>> =
+            self.encoded.iter().take(count).map(|(source, _)| source.clone()).collect();
+        let found = search(model, &sources, &search_options(recipe))?;
+        let best = |hypotheses: &Vec<Hypothesis>| {
+            hypotheses.first().map_or_else(String::new, |best| self.target.decode(&best.tokens))
+        };
+        Ok(found.iter().map(best).collect())
+    }
+}
+
+/// The search of validation.
+pub(super) fn search_options(recipe: &Recipe) -> SearchOptions {
+    let Search { beam, length_penalty, beyond_source, no_repeat_ngram } = recipe.search;
+    SearchOptions {
+        bos: BOS,
+        eos: EOS,
+        beam,
+        length_penalty,
+        max_length: MaxLength::Relative { factor: 1.0, plus: beyond_source },
+        no_repeat_ngram,
+        compute: recipe.training.compute,
+        ..SearchOptions::default()
+    }
+}
+
+fn files(recipe: &Recipe) -> Result<Option<CorpusFiles>, RunError> {
+    let Data { valid_src, valid_tgt, valid_tsv, .. } = &recipe.data;
+    if [valid_src, valid_tgt, valid_tsv].iter().all(|files| files.is_empty()) {
+        return Ok(None);
+    }
+    let [sources, targets, tab_separated] = [valid_src, valid_tgt, valid_tsv].map(inputs);
+    Ok(Some(CorpusFiles::new(&sources, &targets, &tab_separated)?))
+}
+
+/// Chinese and Japanese have no spaces that words could be counted by: their characters are.
+fn tokenize_for(pairs: &[Pair]) -> Tokenize {
+    let is_ideograph =
+        |c: char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
+    let letters = || pairs.iter().flat_map(|pair| pair.target.chars()).filter(|c| c.is_alphabetic());
+    let ideographs = letters().filter(|&c| is_ideograph(c)).count();
+    if 2 * ideographs > letters().count() { Tokenize::Chinese } else { Tokenize::V13a }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chinese_targets_are_counted_by_characters() {
+        let pair = |target: &str| Pair { source: String::new(), target: target.to_owned() };
+        assert_eq!(tokenize_for(&[pair("一辆 SUV 汽车停在路边")]), Tokenize::Chinese);
+        assert_eq!(tokenize_for(&[pair("the word 车 means car")]), Tokenize::V13a);
+        assert_eq!(tokenize_for(&[pair("123")]), Tokenize::V13a);
+    }
+}

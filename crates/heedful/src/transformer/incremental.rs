@@ -1,0 +1,150 @@
+//! Decoding token by token: keys and values are computed once and kept.
+//!
+//! ```text
+//! cross attention   keys and values of a sentence's memory, once for all its hypotheses
+//! self attention    keys and values of every token said, in numbered slots; a hypothesis is its list of slots
+//! ```
+//!
+//! A hypothesis that continues another takes over its list and adds one slot: lists of numbers are copied, keys and
+//! values never. Slots that no list names any more are found when free ones run out.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore};
+use heedful_tensor::{DType, Ragged, Tensor};
+
+use super::Transformer;
+use super::slots::{Pasts, Slots};
+use crate::layers::Pass;
+use crate::model::{Decoding, Row};
+
+/// A Transformer's [`Decoding`].
+pub(super) struct Incremental<'m> {
+    model: &'m Transformer,
+    pass: Pass,
+    sentences_read: usize,
+    sentences: BTreeMap<usize, Place>,
+    groups: Vec<Option<Group>>,
+    slots: Slots,
+    pasts: Pasts,
+    /// One for each decoder layer.
+    stores: Vec<KeyValueStore>,
+}
+
+/// Where the memory of a sentence is.
+#[derive(Clone)]
+struct Place {
+    group: usize,
+    rows: Range<usize>,
+    /// Sentences are only forgotten once they had a row.
+    is_begun: bool,
+}
+
+/// Sentences that were read together.
+struct Group {
+    /// For each decoder layer, the keys and values of all source tokens.
+    key_values: Vec<Tensor>,
+    open: usize,
+}
+
+/// What one decoder layer sees in a step.
+pub(super) struct Seen<'a> {
+    /// The layer's keys and values of the target so far; the newest are added by the layer.
+    pub(super) store: &'a mut KeyValueStore,
+    /// The slot of each row's newest token.
+    pub(super) newest: &'a [u32],
+    pub(super) pasts: &'a Pasts,
+    /// Each row's memory.
+    pub(super) memory: Vec<KeyValueRows<'a>>,
+}
+
+impl<'m> Incremental<'m> {
+    pub(super) fn new(model: &'m Transformer, compute: DType) -> Incremental<'m> {
+        let width = model.config.key_width() + model.config.value_width();
+        Incremental {
+            model,
+            pass: Pass::inference(compute),
+            sentences_read: 0,
+            sentences: BTreeMap::new(),
+            groups: Vec::new(),
+            slots: Slots::default(),
+            pasts: Pasts::default(),
+            stores: (0..model.config.decoder_layers).map(|_| KeyValueStore::new(compute, width)).collect(),
+        }
+    }
+
+    /// Forgets sentences that have come to their end, and marks those that have begun.
+    fn forget_finished(&mut self, rows: &[Row]) {
+        let mut alive = rows.iter().map(|row| row.sentence).collect::<Vec<_>>();
+        alive.sort_unstable();
+        alive.dedup();
+        let groups = &mut self.groups;
+        self.sentences.retain(|sentence, place| {
+            let has_rows = alive.binary_search(sentence).is_ok();
+            let keep = has_rows || !place.is_begun;
+            place.is_begun |= has_rows;
+            if !keep && let Some(group) = &mut groups[place.group] {
+                group.open -= 1;
+                if group.open == 0 {
+                    groups[place.group] = None;
+                }
+            }
+            keep
+        });
+    }
+}
+
+impl Decoding for Incremental<'_> {
+    fn read(&mut self, source: &[u32], sequences: &Ragged) {
+        let memory = self.model.encode(source, sequences, &mut self.pass);
+        let key_values = self.pass.within(|pass| self.model.decoder.memory_key_values(&memory, pass));
+        let group = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
+        if group == self.groups.len() {
+            self.groups.push(None);
+        }
+        self.groups[group] = Some(Group { key_values, open: sequences.sequences() });
+        for rows in sequences.ranges() {
+            self.sentences.insert(self.sentences_read, Place { group, rows, is_begun: false });
+            self.sentences_read += 1;
+        }
+    }
+
+    fn step(&mut self, rows: &[Row]) -> Tensor {
+        self.forget_finished(rows);
+        self.pasts.follow(rows.iter().map(|row| row.parent));
+        let newest = self.slots.take(rows.len(), &self.pasts);
+        self.pasts.append(&newest);
+        for store in &mut self.stores {
+            store.reserve(self.slots.capacity());
+        }
+
+        let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
+        let positions: Vec<usize> = (0..rows.len()).map(|row| self.pasts.of(row).len() - 1).collect();
+        let Incremental { model, pass, sentences, groups, pasts, stores, .. } = self;
+        pass.within(|pass| {
+            let embedded = model.target_embedding.at(&ids, &positions, pass);
+            let mut stores = stores.iter_mut();
+            let seen = |layer: usize| Seen {
+                store: stores.next().expect("one store for each layer"),
+                newest: &newest,
+                pasts,
+                memory: rows.iter().map(|row| memory_of(row, sentences, groups, layer)).collect(),
+            };
+            let states = model.decoder.step(embedded, seen, pass);
+            ops::project_wide(&states, &model.output, pass.compute())
+        })
+    }
+}
+
+/// The keys and values that a row's cross attention sees in a layer.
+fn memory_of<'a>(
+    row: &Row,
+    sentences: &BTreeMap<usize, Place>,
+    groups: &'a [Option<Group>],
+    layer: usize,
+) -> KeyValueRows<'a> {
+    let place = &sentences[&row.sentence];
+    let group = groups[place.group].as_ref().expect("an open sentence keeps its group");
+    KeyValueRows::Range(group.key_values[layer].array(), place.rows.clone())
+}

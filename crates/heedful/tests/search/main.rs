@@ -1,0 +1,245 @@
+//! Search finds what it promises, and the same in any company.
+
+mod table;
+mod transformer;
+
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+
+use heedful::batch::BatchError;
+use heedful::decode::{Hypothesis, MaxLength, Sampling, SearchOptions, Stop, score, search, stream};
+use table::TableModel;
+
+const BOS: u32 = 1;
+const EOS: u32 = 2;
+
+fn sources(count: u32) -> Vec<Vec<u32>> {
+    (0..count).map(|i| (0..1 + i * 5 % 4).map(|j| 3 + (i * 7 + j * 3) % 11).collect()).collect()
+}
+
+fn options(beam: usize, limit: usize) -> SearchOptions {
+    SearchOptions { beam, max_length: MaxLength::Absolute(limit), ..SearchOptions::default() }
+}
+
+/// Every target of at most `limit` tokens, best first.
+fn exhaustive(model: &TableModel, source: &[u32], limit: usize, alpha: f64) -> Vec<Hypothesis> {
+    let mut found = Vec::new();
+    let mut open = vec![(vec![BOS], 0.0)];
+    while let Some((past, log_p)) = open.pop() {
+        for (token, log_token) in (0..).zip(model.log_probabilities(source, &past)) {
+            let log_probability = log_p + log_token;
+            let said = past.len() - 1;
+            if token == EOS {
+                let score = log_probability / ((5.0 + said as f64 + 1.0) / 6.0).powf(alpha);
+                found.push(Hypothesis { tokens: past[1..].to_vec(), score, log_probability });
+            } else if said < limit {
+                open.push(([past.as_slice(), &[token]].concat(), log_probability));
+            }
+        }
+    }
+    found.sort_by(|a, b| b.score.total_cmp(&a.score));
+    found
+}
+
+fn same(found: &[Hypothesis], expected: &[Hypothesis]) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(found.tokens, expected.tokens);
+        assert!((found.score - expected.score).abs() < 1e-5, "{found:?} {expected:?}");
+    }
+}
+
+#[test]
+fn a_wide_beam_finds_what_exhaustive_search_finds() {
+    for seed in 0..6 {
+        let model = TableModel::new(5, seed);
+        for alpha in [0.0, 0.6, 1.0, -0.5] {
+            let options = SearchOptions { length_penalty: alpha, n_best: 7, ..options(400, 4) };
+            let found = search(&model, &sources(3), &options).expect("good sources");
+            for (source, found) in sources(3).iter().zip(&found) {
+                same(found, &exhaustive(&model, source, 4, alpha)[..7]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_beam_of_one_is_greedy() {
+    for seed in 0..20 {
+        let model = TableModel::new(6, seed);
+        let found = search(&model, &sources(5), &options(1, 8)).expect("good sources");
+        for (source, found) in sources(5).iter().zip(&found) {
+            let mut past = vec![BOS];
+            while past.len() <= 8 {
+                let scores = model.scores(source, &past);
+                let best =
+                    (1..scores.len()).fold(0, |best, i| if scores[i] > scores[best] { i } else { best });
+                if best as u32 == EOS {
+                    break;
+                }
+                past.push(best as u32);
+            }
+            assert_eq!((found.len(), &found[0].tokens[..]), (1, &past[1..]));
+        }
+    }
+}
+
+#[test]
+fn stopping_early_changes_nothing() {
+    let steps = |model: &TableModel| model.steps.swap(0, Ordering::Relaxed);
+    for seed in 0..40 {
+        // The longer, the likelier the end, as in real models.
+        let mut model = TableModel::new(7, seed);
+        model.fixed = |past, token| (token == EOS).then_some(past.len() as f32 * 0.8);
+        for (beam, n_best) in [(1, 1), (2, 1), (3, 3), (5, 2), (8, 8)] {
+            for alpha in [0.0, 0.6, 1.5, -1.0] {
+                let certain = SearchOptions { n_best, length_penalty: alpha, ..options(beam, 12) };
+                let patient = SearchOptions { stop: Stop::AtTheLimit, ..certain.clone() };
+                let early = search(&model, &sources(3), &certain).expect("good sources");
+                let steps_early = steps(&model);
+                assert_eq!(early, search(&model, &sources(3), &patient).expect("good sources"));
+                assert!(steps_early <= steps(&model));
+                assert!(early.iter().all(|found| found.len() == n_best));
+                assert!(early.iter().all(|found| found.is_sorted_by(|a, b| a.score >= b.score)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_given_target_has_the_score_that_the_search_reported() {
+    let model = TableModel::new(9, 3);
+    let options = SearchOptions { n_best: 3, ..options(4, 10) };
+    let sources = sources(6);
+    let found = search(&model, &sources, &options).expect("good sources");
+    for (source, found) in sources.iter().zip(&found) {
+        let pairs: Vec<_> = found.iter().map(|found| (source.clone(), found.tokens.clone())).collect();
+        for (found, scored) in found.iter().zip(score(&model, &pairs, &options).expect("good pairs")) {
+            assert_eq!(found.log_probability, scored.log_probability);
+            assert_eq!(scored.tokens.len(), found.tokens.len() + 1);
+        }
+    }
+}
+
+#[test]
+fn the_length_of_an_output_has_its_limits() {
+    let mut model = TableModel::new(6, 1);
+    // Never wants to end.
+    model.fixed = |_, token| (token == EOS).then_some(-20.0);
+    let source = vec![vec![3, 4, 5]];
+    let relative = SearchOptions {
+        max_length: MaxLength::Relative { factor: 2.0, plus: 1 },
+        ..SearchOptions::default()
+    };
+    let best = &search(&model, &source, &relative).expect("a good source")[0][0];
+    assert_eq!(best.tokens.len(), 7);
+    assert!(best.log_probability < -20.0, "the end counts, wanted or not");
+    let nothing = search(&model, &source, &options(2, 0)).expect("a good source");
+    assert!(nothing[0][0].tokens.is_empty());
+
+    // Always wants to end.
+    model.fixed = |_, token| (token == EOS).then_some(20.0);
+    let long = SearchOptions { min_length: 4, ..options(3, 9) };
+    assert_eq!(search(&model, &source, &long).expect("a good source")[0][0].tokens.len(), 4);
+    let sampled = SearchOptions { sampling: Some(Sampling::default()), ..long };
+    assert_eq!(search(&model, &source, &sampled).expect("a good source")[0][0].tokens.len(), 4);
+}
+
+#[test]
+fn no_n_gram_is_said_twice() {
+    let mut model = TableModel::new(6, 1);
+    model.fixed = |past, token| match token {
+        3 => Some(9.0),
+        EOS => Some(past.len() as f32 - 14.0),
+        _ => None,
+    };
+    let repeats = |tokens: &[u32], n: usize| {
+        let grams: Vec<_> = tokens.windows(n).collect();
+        (1..grams.len()).any(|i| grams[..i].contains(&grams[i]))
+    };
+    let free = search(&model, &sources(4), &options(3, 20)).expect("good sources");
+    assert!(free.iter().all(|found| repeats(&found[0].tokens, 2)));
+    for (n, sampling) in [(1, None), (2, None), (3, None), (2, Some(Sampling::default()))] {
+        let options = SearchOptions { no_repeat_ngram: Some(n), sampling, ..options(3, 20) };
+        let guarded = search(&model, &sources(4), &options).expect("good sources");
+        assert!(guarded.iter().all(|found| !repeats(&found[0].tokens, n)), "{n}: {guarded:?}");
+    }
+}
+
+#[test]
+fn impossible_tokens_are_not_said_and_broken_models_are_errors() {
+    let mut model = TableModel::new(6, 1);
+    model.fixed = |_, token| (token > 3).then_some(f32::NEG_INFINITY);
+    let found = search(&model, &sources(4), &options(8, 6)).expect("good sources");
+    assert!(found.iter().flatten().all(|found| found.tokens.iter().all(|&token| token <= 3)));
+    assert!(found.iter().flatten().all(|found| found.score.is_finite()));
+
+    model.fixed = |past, token| (past.len() == 3 && token == 4).then_some(f32::NAN);
+    let broken = search(&model, &sources(4), &options(8, 6));
+    assert!(matches!(broken, Err(BatchError::NotANumber { .. })), "{broken:?}");
+    model.fixed = |_, _| Some(f32::NEG_INFINITY);
+    assert!(search(&model, &sources(4), &options(8, 6)).is_err());
+}
+
+#[test]
+fn a_stream_gives_results_in_order_before_it_has_read_everything() {
+    let model = TableModel::new(7, 5);
+    let mut all = sources(40);
+    all[3].clear();
+    all[39].clear();
+    let options = SearchOptions { batch_tokens: 20, ..options(2, 6) };
+    let whole: Vec<Vec<u32>> = all.iter().filter(|source| !source.is_empty()).cloned().collect();
+    let mut expected = search(&model, &whole, &options).expect("good sources").into_iter();
+
+    let read = Cell::new(0);
+    let reading = all.iter().cloned().inspect(|_| read.set(read.get() + 1));
+    let results = stream(&model, reading, &options).expect("good options");
+    for (i, found) in results.enumerate() {
+        let found = found.expect("a good source");
+        if i == 0 {
+            assert!(read.get() < 15, "{} of 40 sources were read before the first result", read.get());
+        }
+        if all[i].is_empty() {
+            assert!(found.is_empty());
+        } else {
+            assert_eq!(Some(found), expected.next());
+        }
+    }
+    assert_eq!((read.get(), expected.next()), (40, None));
+}
+
+#[test]
+fn samples_depend_on_the_seed_and_the_source_alone() {
+    let model = TableModel::new(9, 5);
+    let sampled = |seed, top_k| SearchOptions {
+        sampling: Some(Sampling { seed, top_k, ..Sampling::default() }),
+        n_best: 3,
+        ..options(1, 10)
+    };
+    let run = |sources: &[Vec<u32>], options: &SearchOptions| {
+        search(&model, sources, options).expect("good sources")
+    };
+    let all = sources(8);
+    let together = run(&all, &sampled(1, None));
+    let mut reversed = all.clone();
+    reversed.reverse();
+    let mut backwards = run(&reversed, &SearchOptions { batch_tokens: 1, ..sampled(1, None) });
+    backwards.reverse();
+    assert_eq!(together, backwards);
+    assert_ne!(together, run(&all, &sampled(2, None)));
+    assert_ne!(together[0][0].tokens, together[0][1].tokens);
+    // The best of one is the best.
+    let greedy = run(&all, &options(1, 10));
+    let best = run(&all, &sampled(1, Some(1)));
+    assert!(greedy.iter().zip(&best).all(|(greedy, best)| best.iter().all(|best| best == &greedy[0])));
+}
+
+#[test]
+fn empty_sources_and_contradictions_are_errors() {
+    let model = TableModel::new(5, 1);
+    let empty = search(&model, &[vec![3], vec![]], &options(2, 5));
+    assert_eq!(empty, Err(BatchError::EmptySource { sentence: 1 }));
+    assert_eq!(search(&model, &[], &options(2, 5)), Ok(Vec::new()));
+    let narrow = SearchOptions { n_best: 3, ..options(2, 5) };
+    assert!(matches!(search(&model, &[vec![3]], &narrow), Err(BatchError::Options(_))));
+}

@@ -1,0 +1,258 @@
+//! The same with a Transformer: token by token is the same as all at once, and company changes no bit.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use heedful::batch::Batch;
+use heedful::decode::{
+    AlignmentLayer, Hypothesis, MaxLength, Sampling, SearchOptions, align, attend, score, search,
+};
+use heedful::layers::{Kind, Norm, Pass, Positions};
+use heedful::model::{Model, Row};
+use heedful::tensor::cpu::threads;
+use heedful::tensor::{DType, Ragged};
+use heedful::transformer::{Transformer, TransformerConfig};
+
+const VOCABULARY: usize = 61;
+
+/// Tests that set the number of threads, which is one for the process.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn config() -> TransformerConfig {
+    // No width is a multiple of a tile.
+    TransformerConfig {
+        d_model: 36,
+        d_ff: 70,
+        heads: 3,
+        encoder_layers: 2,
+        decoder_layers: 2,
+        ..TransformerConfig::tiny(VOCABULARY)
+    }
+}
+
+fn model(config: TransformerConfig) -> Transformer {
+    let model = Transformer::new(config, 5).expect("a good configuration");
+    // Fresh models are undecided; sharper scores make searches differ from one another.
+    for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
+        let sharper: Vec<f32> = param.values().iter().map(|x| 3.0 * x).collect();
+        param.set(&sharper);
+    }
+    model
+}
+
+fn sources() -> Vec<Vec<u32>> {
+    let word = |i: usize| (3 + (i * i * 7 + i * 31) % (VOCABULARY - 3)) as u32;
+    let lengths = [1, 9, 33, 2, 17, 5, 9, 40, 1, 12, 3];
+    lengths.iter().enumerate().map(|(i, &n)| (i * 13..i * 13 + n).map(word).collect()).collect()
+}
+
+fn options(compute: DType, beam: usize) -> SearchOptions {
+    let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
+    SearchOptions { compute, beam, n_best: beam.min(2), max_length, ..SearchOptions::default() }
+}
+
+#[test]
+fn token_by_token_is_the_same_as_all_at_once() {
+    let _alone = alone();
+    let variants = [
+        config(),
+        TransformerConfig { norm: Norm::Pre, window: Some(3), ..config() },
+        TransformerConfig {
+            positions: Positions::Learned { max_length: 50 },
+            key_width: Some(24),
+            ..config()
+        },
+    ];
+    for (config, compute) in variants.iter().flat_map(|config| [(config, DType::F32), (config, DType::Bf16)])
+    {
+        let model = model(config.clone());
+        let target: Vec<u32> = (0..20).map(|i| 3 + i * i % 50).collect();
+        let pairs: Vec<_> = sources().into_iter().map(|source| (source, target.clone())).collect();
+        let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
+        let whole = model.logits(&batch, &mut Pass::inference(compute)).to_vec();
+
+        let mut decoding = model.start(compute);
+        decoding.read(&batch.source, &batch.source_sequences);
+        let mut off = 0.0_f32;
+        for step in 0..=target.len() {
+            let rows: Vec<Row> = (0..pairs.len())
+                .map(|sentence| Row {
+                    sentence,
+                    parent: (step > 0).then_some(sentence),
+                    token: batch.target_in[step],
+                })
+                .collect();
+            let scores = decoding.step(&rows).to_vec();
+            for (sentence, scores) in scores.chunks_exact(VOCABULARY).enumerate() {
+                let at = (batch.target_sequences.range(sentence).start + step) * VOCABULARY;
+                let pairs = scores.iter().zip(&whole[at..at + VOCABULARY]);
+                off = pairs.map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(off, f32::max);
+            }
+        }
+        let tolerance = if compute == DType::F32 { 2e-5 } else { 8e-2 };
+        assert!(off < tolerance, "{compute} {:?}: {off}", config.norm);
+    }
+}
+
+#[test]
+fn rows_may_be_dropped_kept_and_multiplied() {
+    let _alone = alone();
+    let model = model(config());
+    let sources = sources();
+    for compute in [DType::F32, DType::Bf16] {
+        // What follows a prefix, decoded alone.
+        let after = |source: &[u32], prefix: &[u32]| {
+            let mut decoding = model.start(compute);
+            decoding.read(source, &Ragged::from_lengths([source.len()]));
+            let step = |(i, &token): (usize, &u32)| {
+                decoding.step(&[Row { sentence: 0, parent: (i > 0).then_some(0), token }]).to_vec()
+            };
+            prefix.iter().enumerate().map(step).last().expect("a prefix")
+        };
+        let mut decoding = model.start(compute);
+        decoding.read(&sources[2], &Ragged::from_lengths([sources[2].len()]));
+        let mut pasts: Vec<(usize, Vec<u32>)> = vec![(0, vec![1])];
+        let mut rows = vec![Row { sentence: 0, parent: None, token: 1 }];
+        for step in 0..12_u32 {
+            let scores = decoding.step(&rows).to_vec();
+            for ((sentence, past), scores) in pasts.iter().zip(scores.chunks_exact(VOCABULARY)) {
+                assert!(after(&sources[[2, 1][*sentence]], past) == scores, "{compute}: {past:?}");
+            }
+            // Every row but the first is continued twice; now and then a new sentence comes, and the first one goes.
+            let first = usize::from(pasts.len() > 5);
+            let mut next: Vec<usize> = (first..pasts.len()).flat_map(|row| [row, row]).collect();
+            next.drain(..next.len().saturating_sub(9));
+            rows = next
+                .iter()
+                .enumerate()
+                .map(|(i, &parent)| Row {
+                    sentence: pasts[parent].0,
+                    parent: Some(parent),
+                    token: 3 + (step * 7 + i as u32) % 50,
+                })
+                .collect();
+            pasts = next
+                .iter()
+                .zip(&rows)
+                .map(|(&parent, row)| (pasts[parent].0, [&pasts[parent].1[..], &[row.token]].concat()))
+                .collect();
+            if step == 3 {
+                decoding.read(&sources[1], &Ragged::from_lengths([sources[1].len()]));
+                rows.push(Row { sentence: 1, parent: None, token: 1 });
+                pasts.push((1, vec![1]));
+            }
+            if step == 7 {
+                let (kept, kept_pasts) = rows
+                    .iter()
+                    .zip(&pasts)
+                    .filter(|(row, _)| row.sentence == 1)
+                    .map(|(r, p)| (*r, p.clone()))
+                    .unzip();
+                (rows, pasts) = (kept, kept_pasts);
+            }
+        }
+    }
+}
+
+#[test]
+fn company_order_and_threads_change_no_bit() {
+    let _alone = alone();
+    let sources = sources();
+    for (compute, beam) in [(DType::F32, 1), (DType::F32, 5), (DType::Bf16, 1), (DType::Bf16, 4)] {
+        let model = model(config());
+        for sampling in [None, Some(Sampling { top_p: Some(0.9), ..Sampling::default() })] {
+            let options = SearchOptions { sampling, ..options(compute, beam) };
+            let run = |sources: &[Vec<u32>], batch_tokens: usize, thread_count: usize| {
+                threads::set_thread_count(thread_count);
+                let options = SearchOptions { batch_tokens, ..options.clone() };
+                search(&model, sources, &options)
+                    .expect("good sources")
+                    .iter()
+                    .map(|found| bits(found))
+                    .collect::<Vec<_>>()
+            };
+            let together = run(&sources, 100_000, 1);
+            for (batch_tokens, thread_count) in [(100_000, 2), (1, 1), (60, 2), (300, 1), (1000, 2)] {
+                assert!(
+                    together == run(&sources, batch_tokens, thread_count),
+                    "{compute} {beam} {batch_tokens}"
+                );
+            }
+            let mut reversed = sources.clone();
+            reversed.reverse();
+            let mut backwards = run(&reversed, 500, 2);
+            backwards.reverse();
+            assert!(together == backwards, "{compute} {beam} reversed");
+            for (source, found) in sources.iter().zip(&together) {
+                assert!(&run(std::slice::from_ref(source), 500, 2)[0] == found, "{compute} {beam} alone");
+            }
+        }
+    }
+}
+
+fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
+    found.iter().map(|f| (f.tokens.clone(), f.score.to_bits(), f.log_probability.to_bits())).collect()
+}
+
+#[test]
+fn the_score_of_an_output_is_the_score_that_was_reported() {
+    let _alone = alone();
+    for (compute, norm) in [(DType::F32, Norm::Post), (DType::Bf16, Norm::Pre)] {
+        let model = model(TransformerConfig { norm, ..config() });
+        let options = options(compute, 4);
+        let sources = sources();
+        let found = search(&model, &sources, &options).expect("good sources");
+        let pairs: Vec<_> = sources
+            .iter()
+            .zip(&found)
+            .flat_map(|(source, found)| found.iter().map(|found| (source.clone(), found.tokens.clone())))
+            .collect();
+        let scored =
+            score(&model, &pairs, &SearchOptions { batch_tokens: 77, ..options }).expect("good pairs");
+        for (found, scored) in found.iter().flatten().zip(&scored) {
+            assert_eq!(found.log_probability.to_bits(), scored.log_probability.to_bits());
+        }
+        // And it is what the loss says, but for rounding.
+        let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
+        let loss = model.loss(&batch, &mut Pass::inference(compute)).negative_log_likelihood;
+        let total: f64 = scored.iter().map(|scored| scored.log_probability).sum();
+        assert!((total + loss).abs() < 1e-2 * loss, "{compute}: {total} and {loss}");
+    }
+}
+
+#[test]
+fn learned_positions_end_the_output_and_broken_parameters_are_an_error() {
+    let _alone = alone();
+    let model = model(TransformerConfig { positions: Positions::Learned { max_length: 8 }, ..config() });
+    let options = SearchOptions { min_length: 30, ..options(DType::F32, 2) };
+    let found = search(&model, &[vec![5, 6]], &options).expect("a good source");
+    assert_eq!(found[0][0].tokens.len(), 7);
+
+    model.params().get("decoder.0.self_attention.qkv.bias").expect("a parameter").set(&[f32::NAN; 108]);
+    let broken = search(&model, &[vec![5, 6]], &options).expect_err("not a number");
+    assert!(broken.to_string().contains("sentence 0 is not a number"), "{broken}");
+}
+
+#[test]
+fn every_weight_comes_out_for_a_hypothesis() {
+    let _alone = alone();
+    let model = model(config());
+    let (source, target) = (vec![5, 6, 7, 8], vec![8, 9]);
+    let maps = attend(&model, &source, &target, &options(DType::F32, 1)).expect("a good pair");
+    let count = |kind| maps.iter().filter(|map| map.place.kind == kind).count();
+    assert_eq!([Kind::EncoderSelf, Kind::DecoderSelf, Kind::Cross].map(count), [2; 3]);
+    for map in &maps {
+        let (rows, columns) = match map.place.kind {
+            Kind::EncoderSelf => (4, 4),
+            Kind::DecoderSelf => (3, 3),
+            Kind::Cross => (3, 4),
+        };
+        assert_eq!((map.heads(), map.weights[0][0].len()), (3, rows * columns));
+    }
+    let words =
+        align(&maps, AlignmentLayer::Sharpest, &[Some(0), Some(0), Some(1), None], &[Some(0), Some(1)]);
+    assert_eq!(words.iter().map(|&(_, target)| target).collect::<Vec<_>>(), [0, 1]);
+    assert!(words.iter().all(|&(source, _)| source < 2));
+}
