@@ -53,9 +53,9 @@ pub fn write(
         sync_folder(path)
     });
     outcome.map_err(|source| {
-        // Asked before the remains go, so that the message says what there was. A missing file is no further news.
-        let free = path.parent().and_then(|folder| fs4::available_space(folder).ok());
+        // A file that was never made cannot be removed; the first error is the one to tell.
         let _ = fs::remove_file(&unfinished);
+        let free = path.parent().and_then(|folder| fs4::available_space(folder).ok());
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 WriteError::Full { path: path.to_owned(), needed: bytes, free }
@@ -65,7 +65,7 @@ pub fn write(
     })
 }
 
-/// As [`write`] for contents at hand.
+/// As [`write()`] for contents at hand.
 pub fn write_bytes(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     write(path, contents.len() as u64, |out| out.write_all(contents))
 }

@@ -47,7 +47,7 @@ pub(super) fn read(path: &Path) -> Result<ModelConfig, FolderError> {
     let mut value: Value = serde_json::from_str(&text).map_err(odd)?;
     // Before the rest: a later format may have fields that this one does not know.
     let format = value.as_object_mut().and_then(|fields| fields.remove("format")).unwrap_or(Value::Null);
-    if format != Value::from(FORMAT) {
+    if format != FORMAT {
         return Err(FolderError::Version { path: path.to_owned(), found: format.to_string() });
     }
     let config: ModelConfig = serde_json::from_value(value).map_err(odd)?;

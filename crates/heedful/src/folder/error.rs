@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::durable::WriteError;
 use crate::transformer::ConfigError;
-use crate::weights::Mismatch;
-use crate::weights::file::Damage;
+use crate::weights::{Damage, Mismatch};
 
 /// A folder that holds no model, or not a whole one.
 #[derive(Debug, thiserror::Error)]

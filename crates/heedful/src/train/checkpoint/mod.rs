@@ -20,7 +20,7 @@ pub use writer::Writer;
 
 use super::{Patience, Score, TrainerState};
 use crate::durable::{self, WriteError};
-use crate::weights::file::Damage;
+use crate::weights::Damage;
 
 /// Everything that a run goes on from.
 #[derive(Clone, Debug, PartialEq)]
