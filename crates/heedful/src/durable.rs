@@ -32,12 +32,12 @@ pub enum WriteError {
         free: Option<u64>,
     },
     /// Anything else.
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {path}: {cause}")]
     Failed {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -52,15 +52,15 @@ pub fn write(
         fs::rename(&unfinished, path)?;
         sync_folder(path)
     });
-    outcome.map_err(|source| {
+    outcome.map_err(|cause| {
         // A file that was never made cannot be removed; the first error is the one to tell.
         let _ = fs::remove_file(&unfinished);
         let free = path.parent().and_then(|folder| fs4::available_space(folder).ok());
-        match source.kind() {
+        match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 WriteError::Full { path: path.to_owned(), needed: bytes, free }
             }
-            _ => WriteError::Failed { path: path.to_owned(), source },
+            _ => WriteError::Failed { path: path.to_owned(), cause },
         }
     })
 }
