@@ -32,12 +32,12 @@ pub enum WriteError {
         free: Option<u64>,
     },
     /// Anything else.
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {path}: {cause}")]
     Failed {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -52,20 +52,20 @@ pub fn write(
         fs::rename(&unfinished, path)?;
         sync_folder(path)
     });
-    outcome.map_err(|source| {
-        // Asked before the remains go, so that the message says what there was. A missing file is no further news.
-        let free = path.parent().and_then(|folder| fs4::available_space(folder).ok());
+    outcome.map_err(|cause| {
+        // A file that was never made cannot be removed; the first error is the one to tell.
         let _ = fs::remove_file(&unfinished);
-        match source.kind() {
+        let free = path.parent().and_then(|folder| fs4::available_space(folder).ok());
+        match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 WriteError::Full { path: path.to_owned(), needed: bytes, free }
             }
-            _ => WriteError::Failed { path: path.to_owned(), source },
+            _ => WriteError::Failed { path: path.to_owned(), cause },
         }
     })
 }
 
-/// As [`write`] for contents at hand.
+/// As [`write()`] for contents at hand.
 pub fn write_bytes(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     write(path, contents.len() as u64, |out| out.write_all(contents))
 }
