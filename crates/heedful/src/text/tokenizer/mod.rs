@@ -28,7 +28,7 @@ pub use self::train::{Kind, VocabularyOptions};
 
 use self::pieces::Pieces;
 use self::rules::Rules;
-use super::replace::replace_file;
+use crate::durable::replace;
 
 /// One side's vocabulary, or that of both.
 pub struct Tokenizer {
@@ -51,7 +51,7 @@ impl Tokenizer {
     /// Writes tokenizer.json. The same vocabulary gives the same bytes.
     pub fn save(&self, path: &Path) -> Result<(), TokenizerError> {
         let json = self.to_json();
-        replace_file(path, |file| std::io::Write::write_all(file, json.as_bytes()))
+        replace(path, |file| std::io::Write::write_all(file, json.as_bytes()))
             .map_err(|error| TokenizerError::Write { file: path.display().to_string(), error })
     }
 
