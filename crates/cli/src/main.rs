@@ -4,8 +4,8 @@
 
 mod commands;
 mod heatmap;
-#[cfg_attr(not(test), expect(dead_code, reason = "the training loop asks it"))]
 mod interrupt;
+mod numbers;
 
 use std::io;
 use std::process::ExitCode;

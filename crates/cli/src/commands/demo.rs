@@ -92,7 +92,7 @@ fn train(task: &Task, words: &Words, seed: u64) -> Result<Transformer> {
          {} threads.",
         layers.0,
         layers.1,
-        progress::thousands(model.params().count() as u64),
+        crate::numbers::thousands(model.params().count() as u64),
         task.longest,
         Device::Cpu,
         threads::thread_count()

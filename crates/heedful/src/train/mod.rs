@@ -16,6 +16,8 @@ mod validate;
 mod average;
 pub mod checkpoint;
 
+pub mod run;
+
 pub use average::{Averaged, average};
 pub use guard::Divergence;
 pub use optimizer::{Optimizer, Update};

@@ -8,7 +8,7 @@ use heedful_tensor::DType;
 
 use crate::batch::{Batch, BatchError};
 use crate::layers::Pass;
-use crate::transformer::Transformer;
+use crate::model::Model;
 
 /// What a model makes of held-out sentences; smoothing plays no part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,7 +40,7 @@ impl Validation {
 
 /// Goes over `batches` without dropout and without gradients.
 pub fn validate<'a>(
-    model: &Transformer,
+    model: &dyn Model,
     batches: impl IntoIterator<Item = &'a Batch>,
     compute: DType,
 ) -> Result<Validation, BatchError> {

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use heedful::train::StepReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::numbers::thousands;
+
 const LINES: u64 = 10;
 const REFRESH: Duration = Duration::from_millis(100);
 
@@ -79,29 +81,4 @@ fn bar(steps: u64) -> ProgressBar {
 /// A running mean over some dozen steps: single batches jump.
 fn smooth(mean: f64, value: f64) -> f64 {
     if mean.is_nan() { value } else { 0.95 * mean + 0.05 * value }
-}
-
-/// `1234567` as `1,234,567`.
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut grouped = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(thousands(number), text);
-        }
-    }
 }

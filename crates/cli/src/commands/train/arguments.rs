@@ -20,8 +20,9 @@ pub(crate) struct Arguments {
     /// How many threads compute; none for all cores.
     pub(crate) threads: Option<u16>,
     /// Whether to say nothing but errors.
-    #[expect(dead_code, reason = "the training loop asks for it")]
     pub(crate) quiet: bool,
+    /// Whether standard output gets the outcome as JSON.
+    pub(crate) json: bool,
 }
 
 impl Arguments {
@@ -78,6 +79,10 @@ impl clap::Args for Arguments {
                     .help("How many threads compute [default: all cores]")
                     .value_parser(value_parser!(u16).range(1..)),
                 Arg::new("quiet").long("quiet").help("Say nothing but errors").action(ArgAction::SetTrue),
+                Arg::new("json")
+                    .long("json")
+                    .help("Write how the run ended to standard output, as one line of JSON")
+                    .action(ArgAction::SetTrue),
             ]);
         let usual = Recipe::default();
         let flags = SECTIONS.iter().flat_map(|section| {
@@ -106,6 +111,7 @@ impl FromArgMatches for Arguments {
             print_recipe: matches.get_flag("print-recipe"),
             threads: matches.get_one("threads").copied(),
             quiet: matches.get_flag("quiet"),
+            json: matches.get_flag("json"),
         })
     }
 

@@ -1,13 +1,20 @@
 //! `heedful train`: from text files to a model.
 
 mod arguments;
+mod watcher;
 
 use std::io::{self, Write};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use heedful::tensor::cpu::threads;
+use heedful::train::Score;
+use heedful::train::recipe::Recipe;
+use heedful::train::run::{self, Ending, FinalModel, Outcome, Start};
+use serde_json::{Value, json};
 
 pub(crate) use self::arguments::Arguments;
+pub(crate) use self::watcher::{Terminal, Voice};
+use crate::interrupt::Interrupt;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let recipe = arguments.recipe()?;
@@ -17,5 +24,59 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(count) = arguments.threads {
         threads::set_thread_count(count.into());
     }
-    bail!("this build can only print recipes (--print-recipe): the training loop is not part of it")
+    let start = if arguments.resume.is_some() { Start::Resume } else { Start::Fresh };
+    let voice = if arguments.quiet { Voice::Silent } else { Voice::Talking };
+    let mut watcher = Terminal::new(voice, Interrupt::listen()?);
+    let outcome = run::train(&recipe, start, &mut watcher);
+    watcher.finish();
+    let outcome = outcome?;
+    if voice == Voice::Talking {
+        eprintln!("{}", farewell(&recipe, &outcome));
+    }
+    if arguments.json {
+        writeln!(io::stdout().lock(), "{}", summary(&recipe, &outcome))?;
+    }
+    Ok(())
+}
+
+/// What happened, and what to do next.
+fn farewell(recipe: &Recipe, outcome: &Outcome) -> String {
+    let folder = folder(recipe);
+    let Outcome { step, ending, best, model, seconds } = outcome;
+    let mut text = format!("{ending} after {step} steps and {}", watcher::duration(*seconds));
+    if let Some((Score { metric, value }, at)) = best {
+        let metric = serde_json::to_value(metric).unwrap_or_default();
+        let metric = metric.as_str().unwrap_or_default();
+        text += &format!("; the best validation {metric} was {value:.3}, at step {at}");
+    }
+    text += &match model {
+        FinalModel::Step(step) => format!("\nthe model of step {step} is in {folder}"),
+        FinalModel::MeanOf(steps) => {
+            let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
+            format!("\nthe mean of the models of steps {} is in {folder}", steps.join(", "))
+        }
+    };
+    text += &match ending {
+        Ending::Interrupted => format!("\ngo on with:      heedful train --resume {folder}"),
+        _ => format!("\ntranslate with:  heedful translate {folder} FILE"),
+    };
+    text
+}
+
+fn summary(recipe: &Recipe, outcome: &Outcome) -> Value {
+    json!({
+        "folder": folder(recipe),
+        "step": outcome.step,
+        "ending": outcome.ending.to_string(),
+        "seconds": outcome.seconds,
+        "best": outcome.best.map(|(score, step)| json!({ "step": step, "score": score })),
+        "model": match &outcome.model {
+            FinalModel::Step(step) => json!([step]),
+            FinalModel::MeanOf(steps) => json!(steps),
+        },
+    })
+}
+
+fn folder(recipe: &Recipe) -> String {
+    recipe.output.out.as_ref().map_or_else(String::new, |folder| folder.display().to_string())
 }

@@ -220,6 +220,13 @@ impl Checkpoints {
         Ok(scored)
     }
 
+    /// As [`Self::best`], with fewer where there are not as many.
+    pub fn best_up_to(&self, count: usize) -> Result<Vec<u64>, CheckpointError> {
+        let mut scored = self.scored()?;
+        scored.truncate(count);
+        Ok(scored)
+    }
+
     /// The steps that were validated, the best first; of equals, the later.
     fn scored(&self) -> Result<Vec<u64>, CheckpointError> {
         // A file whose beginning cannot be read is damaged; `latest` says so, here it has no score.

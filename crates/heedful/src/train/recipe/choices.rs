@@ -5,6 +5,9 @@ use heedful_tensor::ops::Activation;
 
 use super::setting::choices;
 use crate::layers::Norm;
+use crate::text::OverLong;
+use crate::text::corpus::Duplicates;
+use crate::text::tokenizer::{Boundaries, Kind, Normalization, Sharing};
 use crate::train::Metric;
 use crate::transformer::{Score, Tying};
 
@@ -22,66 +25,6 @@ pub enum Preset {
     Base,
     /// The paper's big model.
     Big,
-}
-
-/// What the pieces of a vocabulary are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VocabularyKind {
-    /// Frequent pairs merged again and again.
-    Bpe,
-    /// Pieces that explain the text best.
-    Unigram,
-    /// Whole words.
-    Word,
-    /// Single characters.
-    Character,
-}
-
-/// Whether both sides have one vocabulary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sharing {
-    /// One for both.
-    Joint,
-    /// One each.
-    Separate,
-}
-
-/// Which Unicode normalisation comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Normalization {
-    /// None.
-    None,
-    /// Composed characters.
-    Nfc,
-    /// Composed characters, look-alikes made equal.
-    Nfkc,
-}
-
-/// Where words end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Boundaries {
-    /// Between letters, digits and punctuation too.
-    Words,
-    /// At spaces only.
-    Spaces,
-}
-
-/// What happens to a pair with too many tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OverLong {
-    /// It is left out.
-    Filter,
-    /// It is cut.
-    Cut,
-}
-
-/// What happens to a pair that was there before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Duplicates {
-    /// It counts again.
-    Keep,
-    /// It is left out.
-    Drop,
 }
 
 /// The shape of the learning rate; [`crate::train::Schedule`] has the formulas.
@@ -123,9 +66,9 @@ choices!(Preset {
     "tiny" => Preset::Tiny, "small" => Preset::Small, "iwslt" => Preset::Iwslt, "base" => Preset::Base,
     "big" => Preset::Big,
 });
-choices!(VocabularyKind {
-    "bpe" => VocabularyKind::Bpe, "unigram" => VocabularyKind::Unigram, "word" => VocabularyKind::Word,
-    "character" => VocabularyKind::Character,
+choices!(Kind {
+    "bpe" => Kind::Bpe, "unigram" => Kind::Unigram, "word" => Kind::Word,
+    "character" => Kind::Character,
 });
 choices!(Sharing { "joint" => Sharing::Joint, "separate" => Sharing::Separate });
 choices!(Normalization {

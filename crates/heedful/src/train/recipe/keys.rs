@@ -7,14 +7,14 @@ use std::time::Duration;
 use heedful_tensor::DType;
 use heedful_tensor::ops::Activation;
 
-use super::choices::{
-    Averaging, Boundaries, Duplicates, Normalization, OverLong, PositionKind, Preset, ScheduleKind, Sharing,
-    VocabularyKind,
-};
+use super::choices::{Averaging, PositionKind, Preset, ScheduleKind};
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
 use super::table::recipe;
 use crate::layers::Norm;
+use crate::text::OverLong;
+use crate::text::corpus::Duplicates;
+use crate::text::tokenizer::{Boundaries, Kind, Normalization, Sharing};
 use crate::train::Metric;
 use crate::transformer::{Score, Tying};
 
@@ -46,7 +46,7 @@ recipe! {
     /// How text becomes tokens
     [vocabulary: Vocabulary, "vocabulary-"] {
         /// Learned from the training text: subwords (`bpe`, `unigram`), `word` or `character`
-        kind: VocabularyKind = VocabularyKind::Bpe, Any;
+        kind: Kind = Kind::Bpe, Any;
         /// The most tokens it may have
         size: usize = 8000, AtLeast(2.0);
         /// One vocabulary for both sides (`joint`) or one each (`separate`, with model.tying `target-output` or `none`)

@@ -7,7 +7,8 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::error::Place;
-use super::{Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, Sharing, print};
+use super::{Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, print};
+use crate::text::tokenizer::Sharing;
 use crate::transformer::Tying;
 
 /// Values in the order of their weight, not yet put together.

@@ -27,10 +27,7 @@ use std::fmt::Write;
 use heedful_tensor::ops::AdamOptions;
 use twox_hash::XxHash3_64;
 
-pub use choices::{
-    Averaging, Boundaries, Duplicates, Normalization, OverLong, PositionKind, Preset, ScheduleKind, Sharing,
-    VocabularyKind,
-};
+pub use choices::{Averaging, PositionKind, Preset, ScheduleKind};
 pub use error::RecipeError;
 pub use keys::{Data, Keeping, Model, Output, Recipe, SECTIONS, Search, Training, Validation, Vocabulary};
 pub use layers::{Layers, find_key};

@@ -17,7 +17,9 @@ use crate::transformer::ConfigError;
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// Nobody said where to.
-    #[error("no folder for the run was named: add --out RUN, or set out in the section [output] of the recipe")]
+    #[error(
+        "no folder for the run was named: add --out RUN, or set out in the section [output] of the recipe"
+    )]
     NoFolder,
     /// A fresh start would lose what was trained there.
     #[error("{folder} holds a run of {step} steps already: go on with it (--resume {folder}), or choose another folder", folder = folder.display())]
@@ -34,10 +36,14 @@ pub enum RunError {
         folder: PathBuf,
     },
     /// One of two vocabularies.
-    #[error("only one of vocabulary.source_file and vocabulary.target_file is set: set both, or vocabulary.file for both sides")]
+    #[error(
+        "only one of vocabulary.source_file and vocabulary.target_file is set: set both, or vocabulary.file for both sides"
+    )]
     OneVocabulary,
     /// No pair of the validation set can be used.
-    #[error("the validation set has no pair that can be used: {read} were read, {empty} of them empty on a side, {too_long} too long for the model")]
+    #[error(
+        "the validation set has no pair that can be used: {read} were read, {empty} of them empty on a side, {too_long} too long for the model"
+    )]
     NothingToValidate {
         /// Pairs in the files.
         read: usize,
@@ -47,7 +53,9 @@ pub enum RunError {
         too_long: usize,
     },
     /// The checkpoint is of another model.
-    #[error("the checkpoint of step {step} does not fit the recipe: {source}. Undo the change of the recipe, or start a new run")]
+    #[error(
+        "the checkpoint of step {step} does not fit the recipe: {source}. Undo the change of the recipe, or start a new run"
+    )]
     Unlike {
         /// The checkpoint's step.
         step: u64,

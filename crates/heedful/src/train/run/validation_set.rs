@@ -1,18 +1,19 @@
 //! The validation set: in memory, as text and as tokens.
 
-use heedful_tensor::DType;
+use std::sync::Arc;
 
 use super::RunError;
-use crate::decode::{MaxLength, SearchOptions, search};
+use super::prepare::inputs;
+use crate::decode::{Hypothesis, MaxLength, SearchOptions, search};
 use crate::metrics::{BleuOptions, Tokenize, corpus_bleu};
 use crate::model::Model;
 use crate::text::batches::{ValidationBatch, validation_batches};
 use crate::text::corpus::CorpusFiles;
 use crate::text::encoded::EncodedPair;
 use crate::text::tokenizer::Tokenizers;
-use crate::text::{BOS, EOS, Pair};
+use crate::text::{BOS, EOS, Pair, Tokenizer};
 use crate::train::log::Sample;
-use crate::train::recipe::{PositionKind, Recipe};
+use crate::train::recipe::{Data, PositionKind, Recipe, Search};
 use crate::train::{Validation, validate};
 
 /// Sentences whose translations go into the log.
@@ -24,6 +25,7 @@ pub(super) struct ValidationSet {
     encoded: Vec<EncodedPair>,
     batches: Vec<ValidationBatch>,
     tokenize: Tokenize,
+    target: Arc<Tokenizer>,
 }
 
 /// What a validation found.
@@ -62,7 +64,7 @@ impl ValidationSet {
         }
         let batches = validation_batches(&encoded, recipe.training.batch_tokens);
         let tokenize = tokenize_for(&pairs);
-        Ok(Some(ValidationSet { pairs, encoded, batches, tokenize }))
+        Ok(Some(ValidationSet { pairs, encoded, batches, tokenize, target: tokenizers.target.clone() }))
     }
 
     /// How many pairs there are.
@@ -74,17 +76,81 @@ impl ValidationSet {
     pub(super) fn judge(&self, model: &dyn Model, recipe: &Recipe) -> Result<Judgement, RunError> {
         let compute = recipe.training.compute;
         let told = validate(model, self.batches.iter().map(|batch| &batch.batch), compute)?;
-        let translated = match recipe.validation.bleu {
-            true => recipe.validation.bleu_pairs.unwrap_or(usize::MAX).min(self.len()),
-            false => SAMPLES.min(self.len()),
-        };
-        let sources: Vec<Vec<u32>> = self.encoded[..translated].iter().map(|(source, _)| source.clone()).collect();
-        let found = search(model, &sources, &search_options(recipe, compute))?;
-        Ok(Judgement { told, bleu: None, samples: Vec::new() }.with_outputs(self, recipe, found))
+        let counted =
+            if recipe.validation.bleu { recipe.validation.bleu_pairs.unwrap_or(usize::MAX) } else { 0 };
+        let counted = counted.min(self.pairs.len());
+        let outputs = self.translate(model, counted.max(SAMPLES), recipe)?;
+        let bleu = (counted > 0).then(|| {
+            let references = self.pairs[..counted].iter().map(|pair| pair.target.clone()).collect();
+            let options = BleuOptions { tokenize: self.tokenize, ..BleuOptions::default() };
+            corpus_bleu(&outputs[..counted], &[references], &options).score
+        });
+        let samples = self.pairs.iter().zip(&outputs).take(SAMPLES).map(|(pair, output)| Sample {
+            source: pair.source.clone(),
+            reference: pair.target.clone(),
+            output: output.clone(),
+        });
+        Ok(Judgement { told, bleu, samples: samples.collect() })
     }
 
-    /// The first pair, to show attention with.
-    pub(super) fn first(&self) -> (&Pair, &EncodedPair) {
-        (&self.pairs[0], &self.encoded[0])
+    /// The first pair as tokens, to show attention with.
+    pub(super) fn first(&self) -> &EncodedPair {
+        &self.encoded[0]
+    }
+
+    fn translate(&self, model: &dyn Model, count: usize, recipe: &Recipe) -> Result<Vec<String>, RunError> {
+        let sources: Vec<Vec<u32>> =
+            self.encoded.iter().take(count).map(|(source, _)| source.clone()).collect();
+        let found = search(model, &sources, &search_options(recipe))?;
+        let best = |hypotheses: &Vec<Hypothesis>| {
+            hypotheses.first().map_or_else(String::new, |best| self.target.decode(&best.tokens))
+        };
+        Ok(found.iter().map(best).collect())
+    }
+}
+
+/// The search of validation.
+pub(super) fn search_options(recipe: &Recipe) -> SearchOptions {
+    let Search { beam, length_penalty, beyond_source, no_repeat_ngram } = recipe.search;
+    SearchOptions {
+        bos: BOS,
+        eos: EOS,
+        beam,
+        length_penalty,
+        max_length: MaxLength::Relative { factor: 1.0, plus: beyond_source },
+        no_repeat_ngram,
+        compute: recipe.training.compute,
+        ..SearchOptions::default()
+    }
+}
+
+fn files(recipe: &Recipe) -> Result<Option<CorpusFiles>, RunError> {
+    let Data { valid_src, valid_tgt, valid_tsv, .. } = &recipe.data;
+    if [valid_src, valid_tgt, valid_tsv].iter().all(|files| files.is_empty()) {
+        return Ok(None);
+    }
+    let [sources, targets, tab_separated] = [valid_src, valid_tgt, valid_tsv].map(inputs);
+    Ok(Some(CorpusFiles::new(&sources, &targets, &tab_separated)?))
+}
+
+/// Chinese and Japanese have no spaces that words could be counted by: their characters are.
+fn tokenize_for(pairs: &[Pair]) -> Tokenize {
+    let is_ideograph =
+        |c: char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
+    let letters = || pairs.iter().flat_map(|pair| pair.target.chars()).filter(|c| c.is_alphabetic());
+    let ideographs = letters().filter(|&c| is_ideograph(c)).count();
+    if 2 * ideographs > letters().count() { Tokenize::Chinese } else { Tokenize::V13a }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chinese_targets_are_counted_by_characters() {
+        let pair = |target: &str| Pair { source: String::new(), target: target.to_owned() };
+        assert_eq!(tokenize_for(&[pair("一辆 SUV 汽车停在路边")]), Tokenize::Chinese);
+        assert_eq!(tokenize_for(&[pair("the word 车 means car")]), Tokenize::V13a);
+        assert_eq!(tokenize_for(&[pair("123")]), Tokenize::V13a);
     }
 }

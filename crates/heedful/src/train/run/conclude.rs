@@ -1,0 +1,70 @@
+//! The final model: the mean of several checkpoints, if that is no worse than the best of them.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use super::session::{Session, score};
+use super::{Ending, FinalModel, RunError};
+use crate::train::recipe::Averaging;
+use crate::train::{Averaged, average};
+use crate::weights::Weights;
+
+impl Session<'_> {
+    /// Leaves the final model in the run's folder.
+    pub(super) fn conclude(&mut self, ending: Ending) -> Result<FinalModel, RunError> {
+        let best_step = self.patience.best.map(|_| self.patience.best_step);
+        if ending == Ending::Interrupted && best_step.is_some() {
+            // The best model so far is there already; what comes later may be better.
+            return Ok(FinalModel::Step(self.patience.best_step));
+        }
+        let steps = self.steps_to_average()?;
+        if steps.len() > 1 && ending != Ending::Interrupted {
+            let files: Vec<_> = steps.iter().map(|&step| self.writer.checkpoints().path(step)).collect();
+            let weights = average(&files, Averaged::MovingAverage)?;
+            if self.is_no_worse_than_the_best(&weights)? {
+                self.folder.save(&weights)?;
+                return Ok(FinalModel::MeanOf(steps));
+            }
+        }
+        match best_step {
+            Some(step) => Ok(FinalModel::Step(step)),
+            None => {
+                let weights = self.trainer.with_average(|model| Weights::of(model.params()));
+                self.folder.save(&weights)?;
+                Ok(FinalModel::Step(self.step))
+            }
+        }
+    }
+
+    fn steps_to_average(&self) -> Result<Vec<u64>, RunError> {
+        let (checkpoints, count) = (self.writer.checkpoints(), self.recipe.checkpoint.average_count);
+        let mut steps = match self.recipe.checkpoint.average {
+            Averaging::None => Vec::new(),
+            Averaging::Best => checkpoints.best_up_to(count)?,
+            Averaging::Last => checkpoints.last(count.min(checkpoints.steps()?.len()))?,
+        };
+        steps.sort_unstable();
+        Ok(steps)
+    }
+
+    fn is_no_worse_than_the_best(&mut self, weights: &Weights) -> Result<bool, RunError> {
+        let (Some(set), Some(best)) = (&self.validation, self.patience.best) else { return Ok(true) };
+        let model = self.trainer.model();
+        let trained = Weights::of(model.params());
+        weights.install(model.params()).expect("checkpoints of this run fit its model");
+        let judged = set.judge(model, self.recipe);
+        trained.install(model.params()).expect("these were its weights a moment ago");
+        Ok(score(&judged?, self.recipe.validation.best_by).compare(&best) != Ordering::Less)
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Ending::AllSteps => "all steps are done",
+            Ending::AllTime => "the time is over",
+            Ending::OutOfPatience => "no validation was better for too long",
+            Ending::Interrupted => "interrupted",
+        })
+    }
+}

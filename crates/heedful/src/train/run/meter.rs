@@ -1,0 +1,104 @@
+//! Means over the steps since the last line of the log, and the clock.
+
+use std::time::{Duration, Instant};
+
+use super::Pace;
+use crate::train::StepReport;
+use crate::train::log::Record;
+use crate::train::recipe::Training;
+
+/// What was measured since the last line of the log.
+pub(super) struct Meter {
+    /// Seconds of earlier sittings.
+    before: f64,
+    began: Instant,
+    /// Since the last line.
+    since: Instant,
+    /// Time that was not spent on steps since the last line: validation.
+    paused: Duration,
+    steps: u64,
+    loss: f64,
+    tokens: usize,
+    correct: usize,
+    last: Option<StepReport>,
+}
+
+impl Meter {
+    /// Begins now, after `before` seconds of earlier sittings.
+    pub(super) fn new(before: f64) -> Meter {
+        let now = Instant::now();
+        let paused = Duration::ZERO;
+        Meter {
+            before,
+            began: now,
+            since: now,
+            paused,
+            steps: 0,
+            loss: 0.0,
+            tokens: 0,
+            correct: 0,
+            last: None,
+        }
+    }
+
+    /// Seconds of training, over all sittings.
+    pub(super) fn seconds(&self) -> f64 {
+        self.before + self.began.elapsed().as_secs_f64()
+    }
+
+    /// Takes in a step.
+    pub(super) fn add(&mut self, report: StepReport) {
+        self.steps += 1;
+        self.loss += f64::from(report.loss) * report.tokens as f64;
+        self.tokens += report.tokens;
+        self.correct += report.correct;
+        self.last = Some(report);
+    }
+
+    /// Does something that is not training: it takes time, but no speed.
+    pub(super) fn pause<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        let began = Instant::now();
+        let done = work();
+        self.paused += began.elapsed();
+        done
+    }
+
+    /// How it goes, for a progress bar.
+    pub(super) fn pace(&self, training: &Training) -> Pace {
+        let step = self.last.map_or(0, |last| last.update.step);
+        let seconds = self.seconds();
+        let by_steps = training.steps.map(|steps| step as f64 / steps as f64);
+        let by_time = training.time.map(|time| seconds / time.as_secs_f64());
+        let progress = [by_steps, by_time].into_iter().flatten().reduce(f64::max);
+        let loss = self.loss / self.tokens as f64;
+        Pace {
+            step,
+            loss,
+            tokens_per_second: self.speed(),
+            seconds,
+            progress: progress.map(|share| share.min(1.0)),
+        }
+    }
+
+    /// The line of the log for the steps since the last one; none if there were none.
+    pub(super) fn take(&mut self) -> Option<Record> {
+        let update = self.last?.update;
+        if self.steps == 0 {
+            return None;
+        }
+        let tokens = self.tokens as f64;
+        let record = Record::new(update.step, self.seconds())
+            .with("loss", self.loss / tokens)
+            .with("accuracy", self.correct as f64 / tokens)
+            .with("learning_rate", f64::from(update.learning_rate))
+            .with("gradient_norm", f64::from(update.gradient_norm))
+            .with("tokens_per_second", self.speed());
+        let (before, began, last) = (self.before, self.began, self.last);
+        *self = Meter { began, last, ..Meter::new(before) };
+        Some(record)
+    }
+
+    fn speed(&self) -> f64 {
+        self.tokens as f64 / (self.since.elapsed().saturating_sub(self.paused)).as_secs_f64().max(1e-9)
+    }
+}

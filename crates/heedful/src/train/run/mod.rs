@@ -1,0 +1,48 @@
+//! A training run: from a recipe to a model's folder.
+//!
+//! ```text
+//! RUN/recipe.toml             every key, as it was trained with
+//! RUN/config.json             ┐
+//! RUN/model.safetensors       ├ the best model so far: a run's folder is a model's folder
+//! RUN/tokenizer.json          ┘
+//! RUN/corpus.bin              the training text as tokens
+//! RUN/checkpoints/            what a stopped run goes on from
+//! RUN/metrics.jsonl  events.out.tfevents.…  report.html
+//! ```
+//!
+//! What decides the weights (the order of the data, dropout, Adam, the moving average) is a function of the recipe and
+//! the step, or is in the checkpoint. So a run that was killed at any moment and resumed ends with the same weights, to
+//! the bit, as one that never stopped.
+
+mod error;
+mod watcher;
+
+mod prepare;
+mod validation_set;
+
+mod journal;
+mod meter;
+mod page;
+
+mod conclude;
+mod session;
+
+pub use error::RunError;
+pub use prepare::is_run;
+pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
+
+use super::recipe::Recipe;
+
+/// Whether a run begins or goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// In a folder that holds no run yet.
+    Fresh,
+    /// From the newest good checkpoint in the folder; from the beginning if the run did not come that far.
+    Resume,
+}
+
+/// Trains as the recipe says, in the folder that it names, until its end or until the watcher wants an end.
+pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
+    session::Session::begin(recipe, start, watcher)?.run()
+}

@@ -1,0 +1,155 @@
+//! The report of a run: its records as curves, its samples, its settings.
+
+use heedful_tensor::cpu::{isa, threads};
+
+use crate::decode::attend;
+use crate::explain::{
+    AttentionGrid, Fact, LineChart, Mark, Report, Scale, Series, SettingsGroup, Status, Table,
+};
+use crate::layers::{AttentionMap, Kind};
+use crate::model::Model;
+use crate::text::CorpusReport;
+use crate::text::encoded::EncodedPair;
+use crate::text::tokenizer::Tokenizers;
+use crate::train::log::{Record, sample_histories, series};
+use crate::train::recipe::{Recipe, SECTIONS};
+use crate::train::run::RunError;
+
+use super::validation_set::search_options;
+
+/// What does not change from one writing of the page to the next, but for the attention.
+pub(super) struct Page {
+    pub(super) title: String,
+    pub(super) subtitle: String,
+    pub(super) recipe: Recipe,
+    pub(super) corpus: CorpusReport,
+    pub(super) attention: Vec<AttentionGrid>,
+}
+
+/// The whole report.
+pub(super) fn page(page: &Page, records: &[Record], status: Status) -> Report {
+    Report {
+        title: page.title.clone(),
+        subtitle: page.subtitle.clone(),
+        status,
+        results: results(records),
+        curves: curves(records),
+        samples: sample_histories(records),
+        attention: page.attention.clone(),
+        tables: vec![corpus_table(&page.corpus)],
+        settings: settings(&page.recipe),
+        environment: environment(&page.recipe),
+    }
+}
+
+/// Where each head of each cross attention looks in one pair.
+pub(super) fn attention_of(
+    model: &dyn Model,
+    tokenizers: &Tokenizers,
+    (source, target): &EncodedPair,
+    recipe: &Recipe,
+) -> Result<Vec<AttentionGrid>, RunError> {
+    let maps = attend(model, source, target, &search_options(recipe))?;
+    let columns: Vec<String> = source.iter().map(|&id| tokenizers.source.piece(id)).collect();
+    let mut rows: Vec<String> = target.iter().map(|&id| tokenizers.target.piece(id)).collect();
+    rows.push("<eos>".to_owned());
+    let grid = |map: &AttentionMap| AttentionGrid {
+        title: format!("decoder layer {}, attention at the source", map.place.layer + 1),
+        heads: map.weights[0].clone(),
+        rows: rows.clone(),
+        columns: columns.clone(),
+    };
+    Ok(maps.iter().filter(|map| map.place.kind == Kind::Cross).map(grid).collect())
+}
+
+fn results(records: &[Record]) -> Vec<Fact> {
+    let best = |name: &str, better: fn(f64, f64) -> bool| {
+        let points = series(records, name);
+        let found = points.into_iter().filter(|(_, value)| value.is_finite());
+        found.reduce(|best, point| if better(point.1, best.1) { point } else { best })
+    };
+    let fact = |name: &str, (step, value): (f64, f64)| {
+        Fact::new(name, format!("{value:.2}")).noted(format!("at step {step}"))
+    };
+    let mut facts = Vec::new();
+    facts.extend(best("valid_bleu", |a, b| a > b).map(|point| fact("best validation BLEU", point)));
+    facts.extend(
+        best("valid_perplexity", |a, b| a < b).map(|point| fact("lowest validation perplexity", point)),
+    );
+    facts.extend(
+        best("valid_accuracy", |a, b| a > b)
+            .map(|(step, value)| fact("best token accuracy, %", (step, 100.0 * value))),
+    );
+    if let Some(last) = records.last() {
+        let minutes = last.seconds / 60.0;
+        facts.push(
+            Fact::new("training time", format!("{minutes:.1} min")).noted(format!("{} steps", last.step)),
+        );
+    }
+    facts
+}
+
+fn curves(records: &[Record]) -> Vec<LineChart> {
+    let line =
+        |name: &str, key: &str, mark| Series { name: name.to_owned(), points: series(records, key), mark };
+    let chart = |title: &str, scale, series: Vec<Series>| LineChart {
+        title: title.to_owned(),
+        x_label: "step".to_owned(),
+        scale,
+        series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
+    };
+    let charts = vec![
+        chart(
+            "Loss",
+            Scale::Linear,
+            vec![line("training", "loss", Mark::Nothing), line("validation", "valid_loss", Mark::Lowest)],
+        ),
+        chart("BLEU", Scale::Linear, vec![line("validation", "valid_bleu", Mark::Highest)]),
+        chart("Perplexity", Scale::Log, vec![line("validation", "valid_perplexity", Mark::Lowest)]),
+        chart(
+            "Token accuracy",
+            Scale::Linear,
+            vec![
+                line("training", "accuracy", Mark::Nothing),
+                line("validation", "valid_accuracy", Mark::Highest),
+            ],
+        ),
+        chart("Learning rate", Scale::Linear, vec![line("rate", "learning_rate", Mark::Peak)]),
+        chart("Gradient norm", Scale::Log, vec![line("norm", "gradient_norm", Mark::Nothing)]),
+        chart(
+            "Speed",
+            Scale::Linear,
+            vec![line("target tokens a second", "tokens_per_second", Mark::Nothing)],
+        ),
+    ];
+    charts.into_iter().filter(|chart| !chart.series.is_empty()).collect()
+}
+
+fn corpus_table(corpus: &CorpusReport) -> Table {
+    let row = |line: &str| {
+        let (name, count) = line.trim_end().rsplit_once("  ").unwrap_or((line, ""));
+        vec![name.trim_end().to_owned(), count.trim().to_owned()]
+    };
+    Table {
+        title: "Training text".to_owned(),
+        columns: vec!["what".to_owned(), "count".to_owned()],
+        rows: corpus.to_string().lines().map(row).collect(),
+    }
+}
+
+fn settings(recipe: &Recipe) -> Vec<SettingsGroup> {
+    let group = |section: &'static crate::train::recipe::Section| SettingsGroup {
+        name: section.name.to_owned(),
+        values: section.keys.iter().map(|key| (key.name.to_owned(), key.value(recipe).to_string())).collect(),
+    };
+    SECTIONS.iter().map(group).collect()
+}
+
+fn environment(recipe: &Recipe) -> Vec<Fact> {
+    vec![
+        Fact::new("heedful", env!("CARGO_PKG_VERSION")),
+        Fact::new("instruction set", isa::current()),
+        Fact::new("threads", threads::thread_count()),
+        Fact::new("matrix products in", recipe.training.compute),
+    ]
+}

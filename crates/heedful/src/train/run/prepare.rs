@@ -1,0 +1,160 @@
+//! From a recipe to everything that a run needs: folder, vocabularies, training text as tokens, validation set, model.
+
+use std::fs;
+use std::path::{self, Path, PathBuf};
+use std::sync::Arc;
+
+use super::validation_set::ValidationSet;
+use super::{Event, RunError, Start, Watcher};
+use crate::durable;
+use crate::folder::{ModelConfig, ModelFolder, TokenizerFiles};
+use crate::text::corpus::CorpusFiles;
+use crate::text::encoded::EncodedCorpus;
+use crate::text::tokenizer::{Tokenizers, VocabularyOptions};
+use crate::text::{Filters, Input, Tokenizer};
+use crate::train::checkpoint::Checkpoints;
+use crate::train::recipe::{Data, Recipe, Vocabulary};
+use crate::transformer::Transformer;
+
+const RECIPE: &str = "recipe.toml";
+
+/// What a run needs before its first step.
+pub(super) struct Prepared {
+    pub(super) folder: ModelFolder,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) tokenizers: Tokenizers,
+    pub(super) corpus: Arc<EncodedCorpus>,
+    pub(super) validation: Option<ValidationSet>,
+    pub(super) model: Transformer,
+}
+
+/// Prepares a run in the recipe's folder. What takes long and can be kept is kept there.
+pub(super) fn prepare(
+    recipe: &Recipe,
+    start: Start,
+    watcher: &mut dyn Watcher,
+) -> Result<Prepared, RunError> {
+    let path = recipe.output.out.clone().ok_or(RunError::NoFolder)?;
+    let files = training_files(recipe, &path, start)?;
+    let checkpoints = claim(&path, start)?;
+    let files = if files.reads_standard_input() { files.keep_in(&kept_text(&path))? } else { files };
+    durable::write_bytes(&path.join(RECIPE), with_absolute_paths(recipe).to_toml().as_bytes())?;
+    let tokenizers = vocabularies(recipe, &files, &path, start, watcher)?;
+    let corpus = encode(recipe, &files, &tokenizers, &path, start, watcher)?;
+    let validation = ValidationSet::read(recipe, &tokenizers)?;
+    let config = recipe.transformer(tokenizers.source.size(), tokenizers.target.size())?;
+    let folder =
+        ModelFolder::create(&path, ModelConfig::Transformer(config.clone()), &TokenizerFiles::find(&path)?)?;
+    let model = Transformer::new(config, recipe.training.seed)?;
+    Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), validation, model })
+}
+
+/// The names of files as the corpus reader takes them.
+pub(super) fn inputs(paths: &Vec<PathBuf>) -> Vec<Input> {
+    paths.iter().map(Input::new).collect()
+}
+
+/// Text that came from standard input is kept in the run's folder, to be read again.
+fn kept_text(folder: &Path) -> PathBuf {
+    folder.join("text")
+}
+
+fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<CorpusFiles, RunError> {
+    let Data { src, tgt, tsv, .. } = &recipe.data;
+    let [sources, targets, tab_separated] = [src, tgt, tsv].map(inputs);
+    let files = CorpusFiles::new(&sources, &targets, &tab_separated)?;
+    let kept = kept_text(folder);
+    if start == Start::Resume && files.reads_standard_input() && kept.is_dir() {
+        return Ok(CorpusFiles::parallel(kept.join("source.txt"), kept.join("target.txt")));
+    }
+    // Found out now, not after minutes of preparation.
+    for input in files.inputs().filter(|input| **input != Input::Standard) {
+        input.open_raw()?;
+    }
+    Ok(files)
+}
+
+/// Makes sure that this run and no other trains in the folder.
+fn claim(folder: &Path, start: Start) -> Result<Checkpoints, RunError> {
+    if start == Start::Resume && !folder.join(RECIPE).exists() {
+        return Err(RunError::NotARun { folder: folder.to_owned() });
+    }
+    let checkpoints = Checkpoints::open(&folder.join("checkpoints"))?;
+    match (start, checkpoints.steps()?.last()) {
+        (Start::Fresh, Some(&step)) => Err(RunError::Occupied { folder: folder.to_owned(), step }),
+        _ => Ok(checkpoints),
+    }
+}
+
+fn vocabularies(
+    recipe: &Recipe,
+    files: &CorpusFiles,
+    folder: &Path,
+    start: Start,
+    watcher: &mut dyn Watcher,
+) -> Result<Tokenizers, RunError> {
+    if start == Start::Resume && TokenizerFiles::find(folder).is_ok() {
+        return Ok(Tokenizers::load(folder)?);
+    }
+    let Vocabulary { file, source_file, target_file, .. } = &recipe.vocabulary;
+    let tokenizers = match (file, source_file, target_file) {
+        (Some(file), ..) => Tokenizers::joint(Tokenizer::load(file)?),
+        (None, Some(source), Some(target)) => {
+            Tokenizers::separate(Tokenizer::load(source)?, Tokenizer::load(target)?)
+        }
+        (None, None, None) => {
+            let mut progress = |pairs| watcher.see(&Event::LearningVocabulary { pairs });
+            Tokenizers::train(files, &vocabulary_options(recipe), recipe.vocabulary.sharing, &mut progress)?
+        }
+        (None, ..) => return Err(RunError::OneVocabulary),
+    };
+    tokenizers.save(folder)?;
+    Ok(tokenizers)
+}
+
+fn vocabulary_options(recipe: &Recipe) -> VocabularyOptions {
+    let Vocabulary { kind, size, normalization, boundaries, .. } = recipe.vocabulary;
+    VocabularyOptions { kind, size, normalization, boundaries, ..VocabularyOptions::default() }
+}
+
+fn encode(
+    recipe: &Recipe,
+    files: &CorpusFiles,
+    tokenizers: &Tokenizers,
+    folder: &Path,
+    start: Start,
+    watcher: &mut dyn Watcher,
+) -> Result<EncodedCorpus, RunError> {
+    let Data { max_tokens, over_long, max_ratio, duplicates, .. } = recipe.data;
+    let filters = Filters { max_tokens, over_long, max_ratio, duplicates };
+    let path = folder.join("corpus.bin");
+    let mut progress = |pairs| watcher.see(&Event::Encoding { pairs });
+    let corpus = match start {
+        Start::Fresh => EncodedCorpus::build(&path, files, tokenizers, &filters, &mut progress)?,
+        Start::Resume => EncodedCorpus::open_or_build(&path, files, tokenizers, &filters, &mut progress)?,
+    };
+    watcher.see(&Event::Corpus(corpus.report()));
+    Ok(corpus)
+}
+
+/// The recipe that is kept must mean the same files wherever the run is resumed.
+fn with_absolute_paths(recipe: &Recipe) -> Recipe {
+    let mut recipe = recipe.clone();
+    let Data { src, tgt, tsv, valid_src, valid_tgt, valid_tsv, .. } = &mut recipe.data;
+    let Vocabulary { file, source_file, target_file, .. } = &mut recipe.vocabulary;
+    let lists = [src, tgt, tsv, valid_src, valid_tgt, valid_tsv];
+    let single = [file, source_file, target_file, &mut recipe.output.out];
+    for file in lists.into_iter().flatten().chain(single.into_iter().flatten()) {
+        if Input::new(&*file) != Input::Standard
+            && let Ok(absolute) = path::absolute(&*file)
+        {
+            *file = absolute;
+        }
+    }
+    recipe
+}
+
+/// Whether `folder` is that of a run.
+pub fn is_run(folder: &Path) -> bool {
+    fs::exists(folder.join(RECIPE)).unwrap_or(false)
+}

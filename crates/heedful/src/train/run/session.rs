@@ -1,0 +1,320 @@
+//! The loop: step, log, validate, save, until it is enough.
+
+use std::path::Path;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::journal::Journal;
+use super::meter::Meter;
+use super::page::{Page, attention_of};
+use super::prepare::{Prepared, prepare};
+use super::validation_set::{Judgement, ValidationSet};
+use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
+use crate::batch::Batch;
+use crate::explain::Status;
+use crate::folder::ModelFolder;
+use crate::text::batches::{BatchOptions, Batches, Position, Prefetched};
+use crate::text::tokenizer::Tokenizers;
+use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress, Writer};
+use crate::train::log::Record;
+use crate::train::recipe::Recipe;
+use crate::train::{Metric, Patience, Score, TrainError, Trainer, Verdict};
+use crate::weights::Weights;
+
+/// A run in progress.
+pub(super) struct Session<'a> {
+    pub(super) recipe: &'a Recipe,
+    watcher: &'a mut dyn Watcher,
+    pub(super) folder: ModelFolder,
+    tokenizers: Tokenizers,
+    pub(super) validation: Option<ValidationSet>,
+    batches: Prefetched,
+    position: Position,
+    pub(super) trainer: Trainer,
+    pub(super) writer: Writer,
+    journal: Journal,
+    meter: Meter,
+    pub(super) patience: Patience,
+    /// The last step, the last checkpoint, and when things were done.
+    pub(super) step: u64,
+    saved_step: Option<u64>,
+    saved_at: Instant,
+    judged_step: Option<u64>,
+    judged_at: Instant,
+}
+
+impl<'a> Session<'a> {
+    /// Prepares everything and goes back to where the run was.
+    pub(super) fn begin(
+        recipe: &'a Recipe,
+        start: Start,
+        watcher: &'a mut dyn Watcher,
+    ) -> Result<Session<'a>, RunError> {
+        let Prepared { folder, checkpoints, tokenizers, corpus, validation, model } =
+            prepare(recipe, start, watcher)?;
+        let mut trainer = Trainer::new(model, recipe.trainer_options());
+        let progress = go_back(recipe, &checkpoints, &mut trainer, watcher)?;
+        let step = progress.as_ref().map_or(0, |(step, _)| *step);
+        let position = progress.as_ref().map_or(Ok(Position::default()), |(step, progress)| {
+            let no_position =
+                |error: serde_json::Error| RunError::NoPosition { step: *step, reason: error.to_string() };
+            serde_json::from_value(progress.data.clone()).map_err(no_position)
+        })?;
+        let progress = progress.map(|(_, progress)| progress).unwrap_or_default();
+        let ready = Ready {
+            parameters: trainer.model().params().count(),
+            vocabularies: [tokenizers.source.size(), tokenizers.target.size()],
+            pairs: corpus.pairs(),
+            validation_pairs: validation.as_ref().map_or(0, ValidationSet::len),
+            step,
+            steps: recipe.training.steps,
+        };
+        watcher.see(&Event::Ready(&ready));
+        let page = recipe.output.report.then(|| Page {
+            title: title(&folder.path),
+            subtitle: subtitle(recipe, &ready),
+            recipe: recipe.clone(),
+            corpus: corpus.report().clone(),
+            attention: Vec::new(),
+        });
+        let journal = Journal::open(&folder.path, step, recipe.output.tensorboard, page)?;
+        let options = BatchOptions {
+            batch_tokens: recipe.training.batch_tokens,
+            seed: recipe.training.seed,
+            ..BatchOptions::default()
+        };
+        let batches = Prefetched::new(Batches::at(corpus, &options, position)?);
+        let now = Instant::now();
+        Ok(Session {
+            recipe,
+            watcher,
+            folder,
+            tokenizers,
+            validation,
+            batches,
+            position,
+            trainer,
+            writer: Writer::new(checkpoints, recipe.keep()),
+            journal,
+            meter: Meter::new(progress.seconds),
+            judged_step: progress.score.is_some().then_some(step),
+            patience: progress.patience,
+            step,
+            saved_step: (step > 0).then_some(step),
+            saved_at: now,
+            judged_at: now,
+        })
+    }
+
+    /// Trains until it is enough.
+    pub(super) fn run(mut self) -> Result<Outcome, RunError> {
+        let ending = loop {
+            if let Some(ending) = self.ending() {
+                break ending;
+            }
+            self.advance()?;
+            if self.step.is_multiple_of(self.recipe.output.log_every) {
+                self.log()?;
+            }
+            let verdict = if self.validation_is_due() { self.validate()? } else { None };
+            if self.checkpoint_is_due() {
+                self.save(None)?;
+            }
+            if verdict == Some(Verdict::Stop) {
+                break Ending::OutOfPatience;
+            }
+        };
+        self.log()?;
+        if ending != Ending::Interrupted && self.judged_step != Some(self.step) {
+            self.validate()?;
+        }
+        if self.saved_step != Some(self.step) {
+            self.save(None)?;
+        }
+        self.writer.finish()?;
+        let model = self.conclude(ending)?;
+        let reason = ending.to_string();
+        let step = self.step;
+        self.journal.publish(match ending {
+            Ending::Interrupted => Status::Stopped { step, reason },
+            _ => Status::Finished { step, reason },
+        })?;
+        let best = self.patience.best.map(|score| (score, self.patience.best_step));
+        Ok(Outcome { step, ending, best, model, seconds: self.meter.seconds() })
+    }
+
+    fn ending(&self) -> Option<Ending> {
+        let training = &self.recipe.training;
+        if training.steps.is_some_and(|steps| self.step >= steps) {
+            Some(Ending::AllSteps)
+        } else if training.time.is_some_and(|time| self.meter.seconds() >= time.as_secs_f64()) {
+            Some(Ending::AllTime)
+        } else if self.watcher.wants_end() {
+            Some(Ending::Interrupted)
+        } else {
+            None
+        }
+    }
+
+    /// One update.
+    fn advance(&mut self) -> Result<(), RunError> {
+        let mut batches: Vec<Batch> = Vec::with_capacity(self.recipe.training.accumulate);
+        let mut position = self.position;
+        while batches.len() < self.recipe.training.accumulate {
+            let placed = self.batches.next().expect("the stream of batches ends by an error only")?;
+            batches.push(placed.batch);
+            position = placed.next;
+        }
+        let report = self.trainer.step_over(&batches).map_err(|error| self.diverged(error))?;
+        self.position = position;
+        self.step = report.update.step;
+        self.meter.add(report);
+        self.watcher.see(&Event::Step(&self.meter.pace(&self.recipe.training)));
+        Ok(())
+    }
+
+    /// What the user hears when training went astray. Whatever the disk says now, this is the greater news.
+    fn diverged(&mut self, error: TrainError) -> RunError {
+        if let TrainError::Batch(error) = error {
+            return error.into();
+        }
+        let kept = self.writer.finish().ok().and(self.saved_step);
+        let status = Status::Diverged { step: self.step + 1, reason: error.to_string() };
+        let _ = self.journal.publish(status);
+        RunError::Diverged { error, kept }
+    }
+
+    fn log(&mut self) -> Result<(), RunError> {
+        let Some(record) = self.meter.take() else { return Ok(()) };
+        self.watcher.see(&Event::Logged(&record));
+        self.journal.write(record)?;
+        let pace = self.meter.pace(&self.recipe.training);
+        self.journal.publish(Status::Running { step: self.step, progress: pace.progress })
+    }
+
+    fn validation_is_due(&self) -> bool {
+        let validation = &self.recipe.validation;
+        self.validation.is_some()
+            && match validation.every_time {
+                Some(time) => self.judged_at.elapsed() >= time,
+                None => self.step.is_multiple_of(validation.every),
+            }
+    }
+
+    fn checkpoint_is_due(&self) -> bool {
+        let checkpoint = &self.recipe.checkpoint;
+        self.saved_step != Some(self.step)
+            && (self.step.is_multiple_of(checkpoint.every)
+                || checkpoint.every_time.is_some_and(|time| self.saved_at.elapsed() >= time))
+    }
+
+    /// Judges the model, keeps it if it is the best, and saves a checkpoint that knows its score.
+    fn validate(&mut self) -> Result<Option<Verdict>, RunError> {
+        let Some(set) = &self.validation else { return Ok(None) };
+        let (recipe, trainer, tokenizers) = (self.recipe, &mut self.trainer, &self.tokenizers);
+        let wants_page = self.recipe.output.report;
+        let (judgement, weights, attention) = self.meter.pause(|| {
+            trainer.with_average(|model| {
+                let judgement = set.judge(model, recipe)?;
+                let attention = match wants_page {
+                    true => attention_of(model, tokenizers, set.first(), recipe)?,
+                    false => Vec::new(),
+                };
+                Ok::<_, RunError>((judgement, Weights::of(model.params()), attention))
+            })
+        })?;
+        if let Some(page) = self.journal.page() {
+            page.attention = attention;
+        }
+        let score = score(&judgement, recipe.validation.best_by);
+        let verdict = self.patience.see(self.step, score, recipe.validation.patience);
+        if verdict == Verdict::Best {
+            self.folder.save(&weights)?;
+        }
+        let record = record_of(judgement, self.step, self.meter.seconds());
+        self.watcher.see(&Event::Validated { record: &record, is_best: verdict == Verdict::Best });
+        self.journal.write(record)?;
+        self.judged_step = Some(self.step);
+        self.judged_at = Instant::now();
+        self.save(Some(score))?;
+        Ok(Some(verdict))
+    }
+
+    fn save(&mut self, score: Option<Score>) -> Result<(), RunError> {
+        let progress = Progress {
+            data: json!(self.position),
+            score,
+            patience: self.patience.clone(),
+            metrics: Value::Null,
+            recipe: self.recipe.fingerprint(),
+            seconds: self.meter.seconds(),
+        };
+        self.writer.save(Checkpoint { trainer: self.trainer.state(), progress })?;
+        self.saved_step = Some(self.step);
+        self.saved_at = Instant::now();
+        self.watcher.see(&Event::Saved { step: self.step });
+        Ok(())
+    }
+}
+
+/// Restores the newest good checkpoint; its step and progress.
+fn go_back(
+    recipe: &Recipe,
+    checkpoints: &Checkpoints,
+    trainer: &mut Trainer,
+    watcher: &mut dyn Watcher,
+) -> Result<Option<(u64, Progress)>, RunError> {
+    let (checkpoint, warnings) = checkpoints.latest()?;
+    for warning in &warnings {
+        watcher.see(&Event::Warning(warning));
+    }
+    let Some(Checkpoint { trainer: state, progress }) = checkpoint else { return Ok(None) };
+    let step = state.step;
+    trainer.restore(&state).map_err(|source| RunError::Unlike { step, source })?;
+    if progress.recipe != recipe.fingerprint() {
+        watcher.see(&Event::Warning(
+            "settings that decide the weights have changed since the last checkpoint: from here on this is another run",
+        ));
+    }
+    Ok(Some((step, progress)))
+}
+
+pub(super) fn score(judgement: &Judgement, metric: Metric) -> Score {
+    match (metric, judgement.bleu) {
+        (Metric::Bleu, Some(value)) => Score { metric, value },
+        (Metric::Loss, _) | (Metric::Bleu, None) => {
+            Score { metric: Metric::Loss, value: judgement.told.loss() }
+        }
+    }
+}
+
+fn record_of(judgement: Judgement, step: u64, seconds: f64) -> Record {
+    let Judgement { told, bleu, samples } = judgement;
+    let mut record = Record::new(step, seconds)
+        .with("valid_loss", told.loss())
+        .with("valid_perplexity", told.perplexity())
+        .with("valid_accuracy", told.accuracy());
+    if let Some(bleu) = bleu {
+        record = record.with("valid_bleu", bleu);
+    }
+    Record { samples, ..record }
+}
+
+fn title(folder: &Path) -> String {
+    folder.file_name().map_or_else(|| "Training run".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+fn subtitle(recipe: &Recipe, ready: &Ready) -> String {
+    let model = &recipe.model;
+    format!(
+        "Transformer of {} + {} layers, d {}, {} heads, ffn {}: {:.1} million parameters, {} training pairs",
+        model.encoder_layers,
+        model.decoder_layers,
+        model.d_model,
+        model.heads,
+        model.d_ff,
+        ready.parameters as f64 / 1e6,
+        ready.pairs
+    )
+}
