@@ -9,6 +9,8 @@ use crate::{python, step};
 
 pub(crate) fn run() -> Result<()> {
     let python = python::environment()?;
-    let script = root().join("crates/heedful/tests/golden/generate.py");
-    step::command(Command::new(python).arg(script).current_dir(root()))
+    for script in ["crates/heedful/tests/golden/generate.py", "crates/heedful/tests/metrics/generate.py"] {
+        step::command(Command::new(&python).arg(root().join(script)).current_dir(root()))?;
+    }
+    Ok(())
 }

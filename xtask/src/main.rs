@@ -22,7 +22,7 @@ Usage: cargo xtask COMMAND
   test               all of check, every test, then a short run of the release binary's demo
   tidy               our own rules: file lengths, where unsafe code may live, stray paths, white space
   bench NAME [ARGS]  race heedful against its peers: gemm or step; ARGS go to the bench
-  golden             compute the reference results in crates/heedful/tests/golden again with PyTorch
+  golden             compute the reference results in crates/heedful/tests again with PyTorch and sacreBLEU
 
 bench and golden make a Python environment under target/ at first use (several GB; HEEDFUL_PYTHON names the
 interpreter to make it with, python3 unless told).";

@@ -44,5 +44,5 @@ fn install(python: &Path, requirements: &Path) -> Result<()> {
         ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps", "--requirement"];
     step::command(Command::new(python).args(pip).arg(requirements))?;
     // A missing shared library shows only here, and is better met now than in the middle of a bench.
-    step::command(Command::new(python).args(["-c", "import torch, numpy, safetensors"]))
+    step::command(Command::new(python).args(["-c", "import torch, numpy, safetensors, sacrebleu"]))
 }

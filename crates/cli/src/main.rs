@@ -24,14 +24,22 @@ struct Arguments {
 enum Command {
     Demo(commands::demo::Arguments),
     Train(Box<commands::train::Arguments>),
+    Translate(Box<commands::translate::Arguments>),
+    Score(commands::score::Arguments),
     Average(commands::average::Arguments),
+    Evaluate(commands::evaluate::Arguments),
+    Vocab(commands::vocab::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Train(arguments) => commands::train::run(&arguments),
+        Command::Translate(arguments) => commands::translate::run(&arguments),
+        Command::Score(arguments) => commands::score::run(&arguments),
         Command::Average(arguments) => commands::average::run(&arguments),
+        Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
+        Command::Vocab(arguments) => commands::vocab::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

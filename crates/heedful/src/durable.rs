@@ -32,12 +32,12 @@ pub enum WriteError {
         free: Option<u64>,
     },
     /// Anything else.
-    #[error("cannot write {path}: {source}")]
+    #[error("cannot write {path}: {cause}")]
     Failed {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
 }
 
@@ -47,27 +47,39 @@ pub fn write(
     bytes: u64,
     contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), WriteError> {
-    let unfinished = unfinished(path);
-    let outcome = write_beside(&unfinished, contents).and_then(|()| {
-        fs::rename(&unfinished, path)?;
-        sync_folder(path)
-    });
-    outcome.map_err(|source| {
-        // Asked before the remains go, so that the message says what there was. A missing file is no further news.
+    replace(path, |out| contents(out)).map_err(|cause: io::Error| {
         let free = path.parent().and_then(|folder| fs4::available_space(folder).ok());
-        let _ = fs::remove_file(&unfinished);
-        match source.kind() {
+        match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                 WriteError::Full { path: path.to_owned(), needed: bytes, free }
             }
-            _ => WriteError::Failed { path: path.to_owned(), source },
+            _ => WriteError::Failed { path: path.to_owned(), cause },
         }
     })
 }
 
-/// As [`write`] for contents at hand.
+/// As [`write()`] for contents at hand.
 pub fn write_bytes(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     write(path, contents.len() as u64, |out| out.write_all(contents))
+}
+
+/// As [`write()`] for contents that have errors of their own. When they or the disk fail, what was at `path` stays as it
+/// was and nothing is left beside it.
+pub(crate) fn replace<T, E: From<io::Error>>(
+    path: &Path,
+    contents: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
+) -> Result<T, E> {
+    let unfinished = unfinished(path);
+    let outcome = write_beside(&unfinished, contents).and_then(|value| {
+        fs::rename(&unfinished, path)?;
+        sync_folder(path)?;
+        Ok(value)
+    });
+    if outcome.is_err() {
+        // A file that was never made cannot be removed; the first error is the one to tell.
+        let _ = fs::remove_file(&unfinished);
+    }
+    outcome
 }
 
 /// Removes what a killed process left half-written in `folder`; only safe while nobody writes there.
@@ -88,13 +100,14 @@ fn unfinished(path: &Path) -> PathBuf {
     name.into()
 }
 
-fn write_beside(
+fn write_beside<T, E: From<io::Error>>(
     unfinished: &Path,
-    contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+    contents: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
+) -> Result<T, E> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(unfinished)?);
-    contents(&mut out)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    let value = contents(&mut out)?;
+    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    Ok(value)
 }
 
 /// Without this the new name may be lost with the power, though the file's bytes are safe.

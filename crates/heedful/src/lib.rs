@@ -14,6 +14,7 @@
 //!    all.
 //! 9. [`metrics`] judges translations: strings in, numbers out.
 //! 10. [`grammar`] makes Chinese–English phrases to learn from, [`explain`] makes pictures of what was learned.
+//! 11. [`translator`] is a model with its vocabularies, text in and text out: what programs use.
 //!
 //! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
 //! same parts; `examples/custom_model.rs` makes one.
@@ -32,6 +33,7 @@ pub mod model;
 pub mod text;
 pub mod train;
 pub mod transformer;
+pub mod translator;
 pub mod weights;
 
 pub use heedful_tensor as tensor;

@@ -1,5 +1,7 @@
 //! The same sentence gives the same bits alone and in any batch, on every instruction set, in f32 and bf16.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use heedful_tensor::cpu::isa;
 use heedful_tensor::ops::*;
 use heedful_tensor::random::Dropout;
@@ -7,6 +9,12 @@ use heedful_tensor::{DType, Init, Param, Params, Ragged, Tensor, tape};
 
 const D: usize = 36;
 const VOCABULARY: usize = 50;
+
+/// The instruction set belongs to the whole process.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A little of everything that works on sequences.
 struct Model {
@@ -66,6 +74,7 @@ impl Model {
 
 #[test]
 fn a_sentence_alone_and_in_a_batch() {
+    let _alone = alone();
     let lengths = [1, 50, 3, 17, 230];
     let batch = Ragged::from_lengths(lengths);
     let ids: Vec<u32> = (0..batch.tokens() as u32).map(|t| t * t % VOCABULARY as u32).collect();
@@ -88,6 +97,7 @@ fn a_sentence_alone_and_in_a_batch() {
 
 #[test]
 fn a_row_of_a_product_does_not_know_how_many_rows_there_are() {
+    let _alone = alone();
     const MOST: usize = 40;
     for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
         isa::select(isa);

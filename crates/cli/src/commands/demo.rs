@@ -7,7 +7,7 @@ mod folder;
 mod phrases;
 
 mod exam;
-mod translator;
+mod trace;
 
 mod head;
 mod page;
@@ -18,17 +18,19 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
+use heedful::decode::SearchOptions;
 use heedful::grammar::Phrase;
 use heedful::tensor::Device;
 use heedful::tensor::cpu::threads;
 use heedful::train::recipe::Recipe;
 use heedful::train::run::{self, Ending, Outcome, Start};
+use heedful::translator::Translator;
 
 use self::direction::{Direction, Wanted};
 use self::exam::Exam;
 use self::phrases::TextFiles;
 use self::plan::{NORMAL, QUICK};
-use self::translator::{Traced, Translator};
+use self::trace::Traced;
 use super::train::{Terminal, Voice};
 use crate::interrupt::Interrupt;
 
@@ -118,11 +120,13 @@ impl Course<'_> {
         let compute = recipe.training.compute;
         eprintln!("{}, in {compute} on {}, {} threads", self.direction, Device::Cpu, threads::thread_count());
         let outcome = train(recipe, interrupt)?;
-        let translator = Translator::load(&self.folder, compute)?;
-        let exam = Exam::sit(&translator, self.direction, phrases)?;
-        let example = self.direction.example()[0];
-        let shown = [example].into_iter().chain(self.texts.iter().copied());
-        let traced = shown.map(|text| Ok((text, translator.trace(text)?))).collect::<Result<Vec<_>>>()?;
+        let translator = Translator::open(&self.folder)?;
+        // One hypothesis is enough: a phrase has one translation.
+        let options = SearchOptions { beam: 1, compute, ..SearchOptions::default() };
+        let exam = Exam::sit(&translator, self.direction, phrases, &options)?;
+        let shown = [self.direction.example()[0]].into_iter().chain(self.texts.iter().copied());
+        let traced: Vec<Traced<'_>> =
+            shown.map(|text| Traced::new(&translator, text, &options)).collect::<Result<_>>()?;
         let page = self.folder.join("report.html");
         page::write(run::report(recipe, &outcome)?, self.direction, &exam, &traced, &page)?;
         eprintln!("learned and examined in {:.1} s\n", begun.elapsed().as_secs_f64());
@@ -139,12 +143,12 @@ impl Course<'_> {
         Ok(())
     }
 
-    fn show(&self, exam: &Exam, traced: &[(&str, Traced)]) -> io::Result<()> {
+    fn show(&self, exam: &Exam, traced: &[Traced<'_>]) -> io::Result<()> {
         let mut out = io::stdout().lock();
         print::exam(self.direction, exam, &mut out)?;
-        for (number, (source, traced)) in traced.iter().enumerate() {
+        for (number, traced) in traced.iter().enumerate() {
             let lesson = (number == 0).then(|| self.direction.lesson());
-            print::alignment(source, traced, lesson.as_ref(), &mut out)?;
+            print::alignment(traced, lesson.as_ref(), &mut out)?;
         }
         writeln!(out)
     }

@@ -2,4 +2,8 @@
 
 pub(crate) mod average;
 pub(crate) mod demo;
+pub(crate) mod evaluate;
+pub(crate) mod score;
 pub(crate) mod train;
+pub(crate) mod translate;
+pub(crate) mod vocab;

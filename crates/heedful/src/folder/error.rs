@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::durable::WriteError;
 use crate::transformer::ConfigError;
-use crate::weights::Mismatch;
-use crate::weights::file::Damage;
+use crate::weights::{Damage, Mismatch};
 
 /// A folder that holds no model, or not a whole one.
 #[derive(Debug, thiserror::Error)]
@@ -44,20 +43,20 @@ pub enum FolderError {
         folder: PathBuf,
     },
     /// Not JSON, or a field that is missing, unknown or of another type.
-    #[error("{path} is no configuration of a model: {source}")]
+    #[error("{path} is no configuration of a model: {cause}")]
     Config {
         /// The file.
         path: PathBuf,
         /// Where and why.
-        source: serde_json::Error,
+        cause: serde_json::Error,
     },
     /// Fields that do not go together.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     Unbuildable {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: ConfigError,
+        cause: ConfigError,
     },
     /// Another version.
     #[error(
@@ -105,12 +104,12 @@ pub enum FolderError {
         mismatch: Mismatch,
     },
     /// A file that cannot be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {cause}")]
     Read {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A file that cannot be written.
     #[error(transparent)]
@@ -118,11 +117,11 @@ pub enum FolderError {
 }
 
 impl FolderError {
-    pub(super) fn read(path: &Path, source: io::Error) -> FolderError {
-        FolderError::Read { path: path.to_owned(), source }
+    pub(super) fn read(path: &Path, cause: io::Error) -> FolderError {
+        FolderError::Read { path: path.to_owned(), cause }
     }
 
-    pub(super) fn write(path: &Path, source: io::Error) -> FolderError {
-        WriteError::Failed { path: path.to_owned(), source }.into()
+    pub(super) fn write(path: &Path, cause: io::Error) -> FolderError {
+        WriteError::Failed { path: path.to_owned(), cause }.into()
     }
 }

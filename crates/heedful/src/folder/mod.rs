@@ -77,7 +77,7 @@ impl ModelFolder {
         config: ModelConfig,
         tokenizers: &TokenizerFiles,
     ) -> Result<ModelFolder, FolderError> {
-        fs::create_dir_all(path).map_err(|source| FolderError::write(path, source))?;
+        fs::create_dir_all(path).map_err(|cause| FolderError::write(path, cause))?;
         let tokenizers = tokenizers.copy_to(path)?;
         durable::write_bytes(&path.join(CONFIG), config::to_json(&config).as_bytes())?;
         Ok(ModelFolder { path: path.to_owned(), config, tokenizers })
@@ -99,7 +99,7 @@ impl ModelFolder {
         let ModelConfig::Transformer(config) = &self.config;
         let path = || self.path.join(CONFIG);
         let model = Transformer::new(config.clone(), 0)
-            .map_err(|source| FolderError::Unbuildable { path: path(), source })?;
+            .map_err(|cause| FolderError::Unbuildable { path: path(), cause })?;
         weights.install(model.params()).map_err(|mismatch| FolderError::Mismatch {
             path: self.path.join(MODEL),
             config: path(),
@@ -114,7 +114,7 @@ impl ModelFolder {
         if !path.exists() {
             return Err(FolderError::NoModel { path });
         }
-        let bytes = fs::read(&path).map_err(|source| FolderError::read(&path, source))?;
+        let bytes = fs::read(&path).map_err(|cause| FolderError::read(&path, cause))?;
         let damaged = |damage| FolderError::Damaged { path: path.clone(), damage };
         let file = Opened::new(&bytes, Checksum::Absent).map_err(damaged)?;
         // Files from elsewhere have no such note; their names and shapes tell whether they fit.
@@ -148,7 +148,7 @@ impl TokenizerFiles {
         let copy = |from: &Path, name: &str| {
             let to = folder.join(name);
             if from != to {
-                let bytes = fs::read(from).map_err(|source| FolderError::read(from, source))?;
+                let bytes = fs::read(from).map_err(|cause| FolderError::read(from, cause))?;
                 durable::write_bytes(&to, &bytes)?;
             }
             Ok::<_, FolderError>(to)

@@ -20,7 +20,6 @@ pub mod encoded;
 pub mod batches;
 
 mod parallel;
-mod replace;
 
 pub use self::corpus::{CorpusError, CorpusFiles, CorpusReport, Filters, Input, OverLong, Pair};
 pub use self::special::{BOS, EOS, PAD, UNK};

@@ -25,7 +25,7 @@ pub struct TrainerState {
 pub enum StateError {
     /// Of another model.
     #[error("the state is of another model: {0}; resume with the recipe of the run")]
-    Model(#[from] Mismatch),
+    Model(Mismatch),
     /// The trainer averages, the state does not, or the other way round.
     #[error("{0}; resume with the recipe of the run")]
     Average(&'static str),

@@ -160,9 +160,10 @@ impl<M: Model> Trainer<M> {
     /// Goes on from `state`, bit for bit as the trainer that it was taken from. On an error nothing has changed.
     pub fn restore(&mut self, state: &TrainerState) -> Result<(), StateError> {
         let params = self.model.params();
-        let parameters = state.parameters.flat(params)?;
-        let (mean, square) = (state.mean.flat(params)?, state.square.flat(params)?);
-        let average = state.average.as_ref().map(|average| average.flat(params)).transpose()?;
+        let flat = |weights: &Weights| weights.flat(params).map_err(StateError::Model);
+        let parameters = flat(&state.parameters)?;
+        let (mean, square) = (flat(&state.mean)?, flat(&state.square)?);
+        let average = state.average.as_ref().map(flat).transpose()?;
         match (&mut self.average, average) {
             (Some(ours), Some(theirs)) => ours.restore(state.step, &theirs),
             (None, None) => {}

@@ -7,6 +7,7 @@ pub(crate) mod file;
 
 use std::sync::Arc;
 
+pub use file::Damage;
 use heedful_tensor::Params;
 
 /// Numbers for every parameter of a model, by name: its values, or one of Adam's moments.

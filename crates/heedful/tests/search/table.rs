@@ -1,6 +1,7 @@
 //! A model whose scores are drawn from a table that nobody has to train: a function of the source and of what was said.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use heedful::batch::{Batch, BatchError};
 use heedful::layers::Pass;
@@ -14,12 +15,20 @@ pub(crate) struct TableModel {
     pub(crate) seed: u64,
     /// Scores of a token after a past are these, where they are given.
     pub(crate) fixed: fn(past: &[u32], token: u32) -> Option<f32>,
+    /// How many steps were decoded.
+    pub(crate) steps: AtomicUsize,
     params: Params,
 }
 
 impl TableModel {
     pub(crate) fn new(vocabulary: usize, seed: u64) -> TableModel {
-        TableModel { vocabulary, seed, fixed: |_, _| None, params: Params::new(1) }
+        TableModel {
+            vocabulary,
+            seed,
+            fixed: |_, _| None,
+            steps: AtomicUsize::new(0),
+            params: Params::new(1),
+        }
     }
 
     /// The scores of what follows `past` (which begins with `<bos>`).
@@ -79,6 +88,7 @@ impl Decoding for TableDecoding<'_> {
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
+        self.model.steps.fetch_add(1, Ordering::Relaxed);
         let before = self.pasts.take();
         let past = |row: &Row| {
             let mut past = row.parent.map(|parent| before[parent].clone()).unwrap_or_default();

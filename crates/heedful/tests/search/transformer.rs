@@ -239,19 +239,20 @@ fn learned_positions_end_the_output_and_broken_parameters_are_an_error() {
 fn every_weight_comes_out_for_a_hypothesis() {
     let _alone = alone();
     let model = model(config());
-    let (source, target) = (vec![5, 6, 7], vec![8, 9]);
+    let (source, target) = (vec![5, 6, 7, 8], vec![8, 9]);
     let maps = attend(&model, &source, &target, &options(DType::F32, 1)).expect("a good pair");
     let count = |kind| maps.iter().filter(|map| map.place.kind == kind).count();
     assert_eq!([Kind::EncoderSelf, Kind::DecoderSelf, Kind::Cross].map(count), [2; 3]);
     for map in &maps {
         let (rows, columns) = match map.place.kind {
-            Kind::EncoderSelf => (3, 3),
+            Kind::EncoderSelf => (4, 4),
             Kind::DecoderSelf => (3, 3),
-            Kind::Cross => (3, 3),
+            Kind::Cross => (3, 4),
         };
         assert_eq!((map.heads(), map.weights[0][0].len()), (3, rows * columns));
     }
-    let words = align(&maps, AlignmentLayer::Sharpest, &[Some(0), Some(1), None], &[Some(0), Some(1)]);
+    let words =
+        align(&maps, AlignmentLayer::Sharpest, &[Some(0), Some(0), Some(1), None], &[Some(0), Some(1)]);
     assert_eq!(words.iter().map(|&(_, target)| target).collect::<Vec<_>>(), [0, 1]);
     assert!(words.iter().all(|&(source, _)| source < 2));
 }

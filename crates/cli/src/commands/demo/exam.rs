@@ -1,11 +1,12 @@
 //! The exam: phrases that were never trained on, translated and counted.
 
 use anyhow::Result;
+use heedful::decode::SearchOptions;
 use heedful::grammar::{LengthClass, Phrase};
 use heedful::metrics::{Bleu, BleuOptions, corpus_bleu};
+use heedful::translator::Translator;
 
 use super::direction::Direction;
-use super::translator::Translator;
 
 /// What came out.
 pub(super) struct Exam {
@@ -30,13 +31,19 @@ pub(super) struct ExactMatch {
 
 impl Exam {
     /// Lets the translator sit it.
-    pub(super) fn sit(translator: &Translator, direction: Direction, phrases: &[Phrase]) -> Result<Exam> {
+    pub(super) fn sit(
+        translator: &Translator,
+        direction: Direction,
+        phrases: &[Phrase],
+        options: &SearchOptions,
+    ) -> Result<Exam> {
         let pairs: Vec<[&str; 2]> = phrases.iter().map(|phrase| direction.pair(phrase)).collect();
         let sources: Vec<&str> = pairs.iter().map(|[source, _]| *source).collect();
         let references: Vec<String> = pairs.iter().map(|[_, target]| (*target).to_owned()).collect();
-        let outputs = translator.translate(&sources)?;
-        let options = BleuOptions { tokenize: direction.tokenize(), ..BleuOptions::default() };
-        let bleu = corpus_bleu(&outputs, std::slice::from_ref(&references), &options);
+        let outputs = translator.translate(&sources, options)?;
+        let outputs: Vec<String> = outputs.iter().map(|found| found.best().to_owned()).collect();
+        let scoring = BleuOptions { tokenize: direction.tokenize(), ..BleuOptions::default() };
+        let bleu = corpus_bleu(&outputs, std::slice::from_ref(&references), &scoring);
         let answer = |(((phrase, source), reference), output): (((&Phrase, &str), String), String)| Answer {
             source: source.to_owned(),
             reference,

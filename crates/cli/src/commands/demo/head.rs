@@ -1,7 +1,7 @@
 //! One head out of many: the one that shows best how a translation was found.
 
 use super::direction::Lesson;
-use super::translator::Traced;
+use super::trace::Traced;
 
 /// A head and what it does.
 pub(super) struct Chosen {
@@ -16,7 +16,7 @@ pub(super) struct Chosen {
 impl Chosen {
     /// The head in which the lesson's word looks most at what it depends on; without a lesson, or if the model did not
     /// say the word, the head that looks most sharply.
-    pub(super) fn of(traced: &Traced, lesson: Option<&Lesson>) -> Option<Chosen> {
+    pub(super) fn of(traced: &Traced<'_>, lesson: Option<&Lesson>) -> Option<Chosen> {
         let places = lesson.and_then(|lesson| {
             let row = traced.rows.iter().position(|row| row == lesson.word)?;
             Some((row, columns(&traced.columns, lesson.looks_at)?))
@@ -37,7 +37,7 @@ impl Chosen {
 }
 
 /// The mean over all heads of all layers.
-pub(super) fn mean(traced: &Traced) -> Vec<f32> {
+pub(super) fn mean(traced: &Traced<'_>) -> Vec<f32> {
     let layers = traced.maps.len() as f32;
     let mut sum = vec![0.0; traced.rows.len() * traced.columns.len()];
     for map in &traced.maps {
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    fn traced() -> Traced {
+    fn traced() -> Traced<'static> {
         let text = |tokens: &[&str]| tokens.iter().map(|token| (*token).to_owned()).collect();
         let map = |layer, heads: &[[f32; 6]]| AttentionMap {
             place: Place::new("decoder", layer, Kind::Cross),
@@ -76,6 +76,7 @@ mod tests {
             weights: vec![heads.iter().map(|head| head.to_vec()).collect()],
         };
         Traced {
+            source: "一自动",
             output: "an".to_owned(),
             columns: text(&["一", "自", "动"]),
             rows: text(&["an", "<eos>"]),

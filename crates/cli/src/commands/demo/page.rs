@@ -10,14 +10,14 @@ use heedful::layers::AttentionMap;
 
 use super::direction::Direction;
 use super::exam::{ExactMatch, Exam};
-use super::translator::Traced;
+use super::trace::Traced;
 
 /// Adds what the run did not know, and writes the page.
 pub(super) fn write(
     mut report: Report,
     direction: Direction,
     exam: &Exam,
-    traced: &[(&str, Traced)],
+    traced: &[Traced<'_>],
     path: &Path,
 ) -> Result<()> {
     let all = exam.exact_match();
@@ -30,14 +30,14 @@ pub(super) fn write(
         Fact::new("BLEU", format!("{:.2}", exam.bleu.score)).noted("on the same phrases"),
     ];
     report.results.splice(0..0, results);
-    report.attention = traced.iter().flat_map(|(source, traced)| grids(source, traced)).collect();
+    report.attention = traced.iter().flat_map(grids).collect();
     report.tables.insert(0, by_length(exam));
     Ok(durable::write_bytes(path, report.to_html().as_bytes())?)
 }
 
-fn grids(source: &str, traced: &Traced) -> Vec<AttentionGrid> {
+fn grids(traced: &Traced<'_>) -> Vec<AttentionGrid> {
     let grid = |map: &AttentionMap| AttentionGrid {
-        title: format!("{source} → {}: decoder layer {}", traced.output, map.place.layer + 1),
+        title: format!("{} → {}: decoder layer {}", traced.source, traced.output, map.place.layer + 1),
         heads: map.weights[0].clone(),
         rows: traced.rows.clone(),
         columns: traced.columns.clone(),

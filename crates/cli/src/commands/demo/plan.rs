@@ -6,7 +6,6 @@ use heedful::grammar::LengthClass;
 use heedful::tensor::DType;
 use heedful::tensor::cpu::isa::{self, Isa};
 use heedful::text::tokenizer::Kind;
-use heedful::train::Metric;
 use heedful::train::recipe::{Averaging, Preset, Recipe, ScheduleKind};
 
 use super::direction::Direction;
@@ -23,8 +22,8 @@ pub(super) struct Plan {
     d_model: usize,
     d_ff: usize,
     heads: usize,
-    /// In the encoder and in the decoder each.
-    layers: usize,
+    encoder_layers: usize,
+    decoder_layers: usize,
     batch_tokens: usize,
     steps: u64,
     peak: f64,
@@ -42,9 +41,11 @@ pub(super) const NORMAL: Plan = Plan {
     d_model: 128,
     d_ff: 256,
     heads: 4,
-    layers: 2,
+    // A second layer learns it no better, and lets 一 tell all that follows it: then “an” looks at 一 alone.
+    encoder_layers: 1,
+    decoder_layers: 2,
     batch_tokens: 2048,
-    steps: 1400,
+    steps: 1200,
     peak: 3e-3,
     warmup: 100,
     pass_mark: 0.98,
@@ -53,12 +54,10 @@ pub(super) const NORMAL: Plan = Plan {
 /// Seconds, for tests: short phrases only.
 pub(super) const QUICK: Plan = Plan {
     train: 60_000,
-    exam: 1000,
     longest: LengthClass::Short,
     d_model: 64,
     d_ff: 128,
-    heads: 4,
-    layers: 1,
+    decoder_layers: 1,
     batch_tokens: 1024,
     steps: 300,
     peak: 8e-3,
@@ -83,7 +82,7 @@ impl Plan {
         // English words and Chinese characters, so that attention is read word by word.
         (vocabulary.kind, vocabulary.size) = (Kind::Word, VOCABULARY);
         (model.d_model, model.d_ff, model.heads) = (self.d_model, self.d_ff, self.heads);
-        (model.encoder_layers, model.decoder_layers) = (self.layers, self.layers);
+        (model.encoder_layers, model.decoder_layers) = (self.encoder_layers, self.decoder_layers);
         // bf16 where the processor multiplies it in tiles, else f32.
         training.compute = if isa::current() == Isa::Amx { DType::Bf16 } else { DType::F32 };
         training.seed = seed;
@@ -91,7 +90,6 @@ impl Plan {
         training.steps = Some(self.steps);
         training.schedule = ScheduleKind::Cosine;
         (training.peak, training.floor, training.warmup) = (self.peak, 1e-5, self.warmup);
-        validation.best_by = Metric::Bleu;
         validation.every = self.steps.div_ceil(VALIDATIONS);
         checkpoint.every = self.steps;
         (checkpoint.keep_last, checkpoint.keep_best) = (1, 1);

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use super::direction::{Direction, Lesson};
 use super::exam::Exam;
 use super::head::{self, Chosen};
-use super::translator::Traced;
+use super::trace::Traced;
 use crate::heatmap::{self, Heatmap, Labels, Style};
 
 /// Right answers and mistakes that are shown.
@@ -37,12 +37,11 @@ pub(super) fn exam(direction: Direction, exam: &Exam, out: &mut impl Write) -> i
 
 /// A translation and where its words came from.
 pub(super) fn alignment(
-    source: &str,
-    traced: &Traced,
+    traced: &Traced<'_>,
     lesson: Option<&Lesson>,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    writeln!(out, "\n  {source}\n  → {}\n", traced.output)?;
+    writeln!(out, "\n  {}\n  → {}\n", traced.source, traced.output)?;
     let Some(chosen) = Chosen::of(traced, lesson) else { return Ok(()) };
     writeln!(out, "Where the model looked (columns) when it wrote each word (rows):\n")?;
     let title = format!("decoder layer {}, head {}", chosen.layer + 1, chosen.head + 1);

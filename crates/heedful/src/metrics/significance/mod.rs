@@ -54,7 +54,7 @@ impl Evaluation<'_> {
     pub fn confidence(&self, resamples: usize, seed: u64) -> Confidence {
         let mut scores = Vec::with_capacity(resamples);
         for_each_resample(self.rows().len(), resamples, seed, |sentences| {
-            scores.push(self.resampled(sentences))
+            scores.push(self.resampled(sentences));
         });
         scores.sort_by(f64::total_cmp);
         let outside = resamples / 40;

@@ -10,10 +10,10 @@ use super::around_each;
 /// line stays with the number: nothing follows it that could be no number.
 pub(super) fn tokenize(line: &str) -> String {
     let after_other = over_pairs(line, |one, other| {
-        (class(one) != Class::Number && class(other) == Class::Punctuation).then(|| [one, ' ', other, ' '])
+        (class(one) != Class::Number && class(other) == Class::Punctuation).then_some([one, ' ', other, ' '])
     });
     let before_other = over_pairs(&after_other, |one, other| {
-        (class(one) == Class::Punctuation && class(other) != Class::Number).then(|| [' ', one, ' ', other])
+        (class(one) == Class::Punctuation && class(other) != Class::Number).then_some([' ', one, ' ', other])
     });
     around_each(&before_other, |c| class(c) == Class::Symbol)
 }

@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 use super::{Batches, Placed};
 use crate::text::encoded::EncodedError;
 
-/// Batches that wait to be used. Opening a window takes about as long as a few training steps.
+/// Batches that wait to be used: enough to train on while the next window is opened.
 const AHEAD: usize = 16;
 
 /// The same batches in the same order, made ahead.

@@ -4,7 +4,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum CorpusError {
     /// Nothing to read from.
-    #[error("no corpus: give a source and a target file, or a tab-separated file")]
+    #[error("no corpus: give a source and a target file (--src, --tgt), or a tab-separated file (--tsv)")]
     NoFiles,
     /// The sides do not pair up.
     #[error(

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -46,8 +47,7 @@ impl Input {
     /// The text. Whether and how it is compressed is seen from its first bytes, not from its name.
     pub(super) fn open(&self) -> Result<(Box<dyn BufRead + Send>, Packing), CorpusError> {
         let raw = self.open_raw()?;
-        let (raw, start) = peek(raw).map_err(|error| self.unreadable(error))?;
-        let packing = Packing::of(&start);
+        let (raw, packing) = peek(raw).map_err(|error| self.unreadable(error))?;
         let text: Box<dyn BufRead + Send> = match packing {
             Packing::Plain => raw,
             Packing::Gzip => Box::new(BufReader::with_capacity(BUFFER, MultiGzDecoder::new(raw))),
@@ -79,12 +79,19 @@ fn refuse_folder(file: File) -> io::Result<File> {
     Ok(file)
 }
 
-/// The first bytes, and a reader that still has them. A pipe may give fewer bytes at once than were asked for.
-fn peek(mut raw: Box<dyn BufRead + Send>) -> io::Result<(Box<dyn BufRead + Send>, Vec<u8>)> {
-    let mut start = Vec::with_capacity(Packing::LONGEST_MAGIC);
-    raw.by_ref().take(Packing::LONGEST_MAGIC as u64).read_to_end(&mut start)?;
-    let whole = io::Cursor::new(start.clone()).chain(raw);
-    Ok((Box::new(whole), start))
+/// The first bytes, and a reader that still has them. No more are read than the decision needs: who types a line at a
+/// terminal wants the answer to it, not to a second one.
+fn peek(mut raw: Box<dyn BufRead + Send>) -> io::Result<(Box<dyn BufRead + Send>, Packing)> {
+    let mut start = Vec::new();
+    while Packing::may_begin_with(&start) {
+        let before = start.len();
+        raw.by_ref().take(1).read_to_end(&mut start)?;
+        if start.len() == before {
+            break;
+        }
+    }
+    let packing = Packing::of(&start);
+    Ok((Box::new(io::Cursor::new(start).chain(raw)), packing))
 }
 
 /// How a file is compressed.
@@ -96,17 +103,23 @@ pub(super) enum Packing {
     Zstd,
 }
 
+/// The first bytes of each kind. zstd has its frames, and 16 kinds of skippable frames that other tools put before them.
+const MAGIC: [(Packing, &[RangeInclusive<u8>]); 4] = [
+    (Packing::Gzip, &[0x1F..=0x1F, 0x8B..=0x8B]),
+    (Packing::Xz, &[0xFD..=0xFD, 0x37..=0x37, 0x7A..=0x7A, 0x58..=0x58, 0x5A..=0x5A, 0..=0]),
+    (Packing::Zstd, &[0x28..=0x28, 0xB5..=0xB5, 0x2F..=0x2F, 0xFD..=0xFD]),
+    (Packing::Zstd, &[0x50..=0x5F, 0x2A..=0x2A, 0x4D..=0x4D, 0x18..=0x18]),
+];
+
 impl Packing {
-    const LONGEST_MAGIC: usize = 6;
+    /// Whether one more byte could show that it is a packed file.
+    fn may_begin_with(start: &[u8]) -> bool {
+        MAGIC.iter().any(|(_, magic)| start.len() < magic.len() && agree(start, magic))
+    }
 
     fn of(start: &[u8]) -> Packing {
-        match start {
-            [0x1F, 0x8B, ..] => Packing::Gzip,
-            [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
-            // A frame, or a skippable frame (zstd's parallel form begins with one).
-            [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..] => Packing::Zstd,
-            _ => Packing::Plain,
-        }
+        let found = MAGIC.iter().find(|(_, magic)| start.len() == magic.len() && agree(start, magic));
+        found.map_or(Packing::Plain, |(packing, _)| *packing)
     }
 
     pub(super) fn name(self) -> Option<&'static str> {
@@ -117,4 +130,8 @@ impl Packing {
             Packing::Zstd => Some("zstd"),
         }
     }
+}
+
+fn agree(start: &[u8], magic: &[RangeInclusive<u8>]) -> bool {
+    start.iter().zip(magic).all(|(byte, range)| range.contains(byte))
 }

@@ -9,7 +9,7 @@ use super::Pair;
 use super::error::CorpusError;
 use super::input::Input;
 use super::lines::Lines;
-use crate::text::replace::replace_file;
+use crate::durable::replace;
 
 /// The files of a corpus, read one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +83,8 @@ impl CorpusFiles {
         let paths = [folder.join("source.txt"), folder.join("target.txt")];
         let write_error = |path: &Path, error| CorpusError::Write { file: path.display().to_string(), error };
         fs::create_dir_all(folder).map_err(|error| write_error(folder, error))?;
-        let copied = replace_file(&paths[0], |source| {
-            replace_file(&paths[1], |target| {
+        let copied = replace(&paths[0], |source| {
+            replace(&paths[1], |target| {
                 for (index, pair) in self.pairs().enumerate() {
                     let pair = pair?;
                     write_line(source, index, &pair.source).map_err(|error| KeepError::At(0, error))?;

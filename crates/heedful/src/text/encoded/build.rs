@@ -8,9 +8,9 @@ use heedful_tensor::cpu::threads;
 
 use super::format::Writer;
 use super::{EncodedCorpus, EncodedError, EncodedPair, Fingerprint};
+use crate::durable::replace;
 use crate::text::corpus::{CorpusError, CorpusFiles, Filters, Pair, Sieve};
 use crate::text::parallel::{CHUNK, map_chunks};
-use crate::text::replace::replace_file;
 use crate::text::tokenizer::{Encoder, Tokenizers};
 
 impl EncodedCorpus {
@@ -61,7 +61,7 @@ fn build(
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(write_error)?;
     }
-    let written = replace_file(path, |file| {
+    let written = replace(path, |file| {
         let mut writer = Writer::new(file)?;
         encode_all(files, tokenizers, progress, |pair, mut encoded| {
             match sieve.judge(pair, &mut encoded.0, &mut encoded.1) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Tokenizer;
 
-/// Words remembered by one encoder. Of 500,000 Europarl pairs this covers more than 99 % of all words.
+/// Words remembered by one encoder: the frequent ones come early, so they get in.
 const REMEMBERED: usize = 1 << 17;
 const LONGEST_REMEMBERED: usize = 64;
 

@@ -28,7 +28,7 @@ pub use self::train::{Kind, VocabularyOptions};
 
 use self::pieces::Pieces;
 use self::rules::Rules;
-use super::replace::replace_file;
+use crate::durable::replace;
 
 /// One side's vocabulary, or that of both.
 pub struct Tokenizer {
@@ -51,7 +51,7 @@ impl Tokenizer {
     /// Writes tokenizer.json. The same vocabulary gives the same bytes.
     pub fn save(&self, path: &Path) -> Result<(), TokenizerError> {
         let json = self.to_json();
-        replace_file(path, |file| std::io::Write::write_all(file, json.as_bytes()))
+        replace(path, |file| std::io::Write::write_all(file, json.as_bytes()))
             .map_err(|error| TokenizerError::Write { file: path.display().to_string(), error })
     }
 
@@ -100,7 +100,7 @@ impl Tokenizer {
     }
 
     /// Puts rules and a trained model together.
-    pub(self) fn new(model: ModelWrapper, rules: Rules) -> Tokenizer {
+    fn new(model: ModelWrapper, rules: Rules) -> Tokenizer {
         let mut pipeline = Pipeline::new(model);
         pipeline.with_normalizer(rules.normalizer()).expect("no added token needs normalising");
         pipeline.with_pre_tokenizer(Some(rules.pre_tokenizer()));
@@ -138,15 +138,19 @@ impl Tokenizer {
             _ => return Err("its model does not spell unknown characters in bytes".to_owned()),
         };
         Pieces::of(&model)?;
-        let written = parts(&pipeline);
-        for (normalization, cuts) in Rules::all() {
-            let rules = Rules::new(normalization, cuts);
-            let ours = Tokenizer::new(model.clone(), rules);
-            if parts(&ours.pipeline) == written {
-                return Ok(ours);
-            }
+        let written = [
+            as_json(&pipeline.get_normalizer()),
+            as_json(&pipeline.get_pre_tokenizer()),
+            as_json(&pipeline.get_decoder()),
+        ];
+        let rules = Rules::all().map(|(normalization, cuts)| Rules::new(normalization, cuts)).find(|rules| {
+            [as_json(&rules.normalizer()), as_json(&rules.pre_tokenizer()), as_json(&rules.decoder())]
+                == written
+        });
+        match rules {
+            Some(rules) => Ok(Tokenizer::new(model, rules)),
+            None => Err("it prepares or cuts text by other rules".to_owned()),
         }
-        Err("it prepares or cuts text by other rules".to_owned())
     }
 
     /// Appends the ids of one word.
@@ -156,15 +160,9 @@ impl Tokenizer {
     }
 }
 
-/// Everything of a pipeline but its model, in a form that can be compared.
-fn parts(pipeline: &Pipeline) -> [serde_json::Value; 3] {
-    let value =
-        |part: Result<serde_json::Value, serde_json::Error>| part.expect("rules are strings and numbers");
-    [
-        value(serde_json::to_value(pipeline.get_normalizer())),
-        value(serde_json::to_value(pipeline.get_pre_tokenizer())),
-        value(serde_json::to_value(pipeline.get_decoder())),
-    ]
+/// A part of a pipeline in a form that can be compared.
+fn as_json(part: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(part).expect("rules are strings and numbers")
 }
 
 impl std::fmt::Debug for Tokenizer {

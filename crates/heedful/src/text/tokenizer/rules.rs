@@ -125,7 +125,7 @@ impl Rules {
     }
 
     /// What [`Rules::prepare`] put before the text.
-    pub(super) fn without_first_space(self: &Rules, mut text: String) -> String {
+    pub(super) fn without_first_space(&self, mut text: String) -> String {
         if self.cuts != Cuts::Characters && text.starts_with(SPACE) {
             text.remove(0);
         }

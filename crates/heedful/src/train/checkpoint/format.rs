@@ -49,7 +49,7 @@ pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), Checkpoi
 
 /// Reads a checkpoint; every byte is checked.
 pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
-    let bytes = fs::read(path).map_err(|source| CheckpointError::Read { path: path.to_owned(), source })?;
+    let bytes = fs::read(path).map_err(|cause| CheckpointError::Read { path: path.to_owned(), cause })?;
     let damaged = |damage| CheckpointError::Damaged { path: path.to_owned(), damage };
     let foreign = |why: &str| CheckpointError::Foreign { path: path.to_owned(), why: why.to_owned() };
     let file = Opened::new(&bytes, Checksum::Last).map_err(damaged)?;

@@ -30,7 +30,7 @@ impl Checkpoints {
         }
         for step in steps.into_iter().filter(|step| !stay.contains(step)) {
             let path = self.path(step);
-            fs::remove_file(&path).map_err(|source| WriteError::Failed { path, source })?;
+            fs::remove_file(&path).map_err(|cause| WriteError::Failed { path, cause })?;
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ pub use writer::Writer;
 
 use super::{Patience, Score, TrainerState};
 use crate::durable::{self, WriteError};
-use crate::weights::file::Damage;
+use crate::weights::Damage;
 
 /// Everything that a run goes on from.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,12 +55,12 @@ pub enum CheckpointError {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The file or its folder could not be read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {path}: {cause}")]
     Read {
         /// The file or folder.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Not what was written.
     #[error("the checkpoint {path} is damaged: {damage}")]
@@ -137,14 +137,13 @@ impl Checkpoints {
     /// Opens `folder` to train, making it if need be: nobody else may train there at the same time, and what a killed
     /// process left half-written is removed.
     pub fn open(folder: &Path) -> Result<Checkpoints, CheckpointError> {
-        let failed = |source| CheckpointError::Read { path: folder.to_owned(), source };
-        fs::create_dir_all(folder)
-            .map_err(|source| WriteError::Failed { path: folder.to_owned(), source })?;
+        let failed = |cause| CheckpointError::Read { path: folder.to_owned(), cause };
+        fs::create_dir_all(folder).map_err(|cause| WriteError::Failed { path: folder.to_owned(), cause })?;
         let lock = File::create(folder.join("lock")).map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(CheckpointError::Busy { folder: folder.to_owned() }),
-            Err(TryLockError::Error(source)) => return Err(failed(source)),
+            Err(TryLockError::Error(cause)) => return Err(failed(cause)),
         }
         durable::remove_leftovers(folder).map_err(failed)?;
         Ok(Checkpoints { folder: folder.to_owned(), _lock: Some(lock) })
@@ -162,7 +161,7 @@ impl Checkpoints {
 
     /// The steps that have a file, the earliest first.
     pub fn steps(&self) -> Result<Vec<u64>, CheckpointError> {
-        let failed = |source| CheckpointError::Read { path: self.folder.clone(), source };
+        let failed = |cause| CheckpointError::Read { path: self.folder.clone(), cause };
         let mut steps = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();

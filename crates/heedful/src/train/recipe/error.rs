@@ -10,12 +10,12 @@ use crate::transformer::ConfigError;
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
     /// No such file, or not text.
-    #[error("cannot read the recipe {path}: {source}")]
+    #[error("cannot read the recipe {path}: {cause}")]
     Read {
         /// The file.
         path: PathBuf,
         /// Why.
-        source: io::Error,
+        cause: io::Error,
     },
     /// Not TOML.
     #[error("{place}: this is not TOML: {message}")]
@@ -45,7 +45,7 @@ pub enum RecipeError {
     },
     /// A model that cannot be built.
     #[error("the recipe's model cannot be built: {0}")]
-    Model(#[from] ConfigError),
+    Model(ConfigError),
     /// Values that do not go together.
     #[error("{0}")]
     Conflict(String),

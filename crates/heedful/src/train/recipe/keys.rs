@@ -65,7 +65,7 @@ recipe! {
 
     /// What the Transformer is made of
     [model: Model, ""] {
-        /// Where all other values of [model] and [training] start from: `tiny`, `small`, `iwslt`, `base`, `big`
+        /// Where all other values of the model and of training start from: `tiny`, `small`, `iwslt`, `base`, `big`
         preset: Preset = Preset::Small, Any;
         /// Width of the vector of a token
         d_model: usize = 256, AtLeast(1.0);

@@ -33,7 +33,7 @@ impl Layers {
     /// Adds a recipe file.
     pub fn file(&mut self, path: &Path) -> Result<(), RecipeError> {
         let text =
-            fs::read_to_string(path).map_err(|source| RecipeError::Read { path: path.to_owned(), source })?;
+            fs::read_to_string(path).map_err(|cause| RecipeError::Read { path: path.to_owned(), cause })?;
         self.text(&text, path)
     }
 
@@ -146,7 +146,7 @@ impl Recipe {
             }
         }
         // The size of the vocabulary is an upper bound; nothing but its tokens is missing to build the model.
-        self.transformer(self.vocabulary.size, self.vocabulary.size)?;
+        self.transformer(self.vocabulary.size, self.vocabulary.size).map_err(RecipeError::Model)?;
         Ok(())
     }
 }

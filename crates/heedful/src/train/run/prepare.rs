@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::validation_set::ValidationSet;
 use super::{Event, RunError, Start, Watcher};
-use crate::durable;
+use crate::durable::{self, WriteError};
 use crate::folder::{ModelConfig, ModelFolder, TokenizerFiles};
 use crate::text::corpus::CorpusFiles;
 use crate::text::encoded::EncodedCorpus;
@@ -80,6 +80,8 @@ fn claim(folder: &Path, start: Start) -> Result<Checkpoints, RunError> {
         return Err(RunError::NotARun { folder: folder.to_owned() });
     }
     let checkpoints = Checkpoints::open(&folder.join("checkpoints"))?;
+    durable::remove_leftovers(folder)
+        .map_err(|cause| WriteError::Failed { path: folder.to_owned(), cause })?;
     match (start, checkpoints.steps()?.last()) {
         (Start::Fresh, Some(&step)) => Err(RunError::Occupied { folder: folder.to_owned(), step }),
         _ => Ok(checkpoints),

@@ -234,7 +234,7 @@ mod tests {
                 let params = Params::new(0);
                 let weight = params.add("w", 3, 20_000, Init::Normal(1.0));
                 let mut adam = Adam::new(&params, AdamOptions { clip_norm, ..AdamOptions::default() });
-                with_gradient(&params, &weight.values().to_vec());
+                with_gradient(&params, &weight.values());
                 let norm = gradient_norm(&params);
                 if known {
                     adam.step_at_norm(&params, 0.01, norm);

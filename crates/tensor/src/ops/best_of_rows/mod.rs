@@ -8,7 +8,12 @@
 //! score of each block of it, for the sum, and then only the blocks whose largest score is among the best. No row is
 //! sorted and no row of probabilities is written. There is no gradient.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+
 use crate::Tensor;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::exp;
 use crate::cpu::number;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -71,14 +76,30 @@ impl BestOfRows {
 
 const NOTHING: Scored = Scored { index: 0, score: f32::NEG_INFINITY };
 
+/// Fills `best` and returns the row's normalizer.
+fn best_of_row(scores: &[f32], best: &mut [Scored]) -> f64 {
+    let top = top_and_best(scores, best);
+    #[cfg(target_arch = "x86_64")]
+    if matches!(isa::current(), Isa::Amx | Isa::Avx512) {
+        // SAFETY: `isa::current()` only names what this machine was found to have.
+        let sum = unsafe { avx512::sum_of_powers(scores, top) };
+        return f64::from(top) + f64::from(sum).ln();
+    }
+    f64::from(top) + f64::from(sum_of_powers(scores, top)).ln()
+}
+
 kernel! {
-    fn best_of_row(scores: &[f32], best: &mut [Scored]) -> f64 {
-        let top = number::max(scores);
-        let sum = number::sum(scores, |x| exp(x - top));
+    fn top_and_best(scores: &[f32], best: &mut [Scored]) -> f32 {
         if !best.is_empty() {
             select(scores, best);
         }
-        f64::from(top) + f64::from(sum).ln()
+        number::max(scores)
+    }
+}
+
+kernel! {
+    fn sum_of_powers(scores: &[f32], top: f32) -> f32 {
+        number::sum(scores, |x| exp(x - top))
     }
 }
 

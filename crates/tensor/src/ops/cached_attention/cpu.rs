@@ -3,6 +3,10 @@
 use half::bf16;
 
 use super::KeyValueRows;
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::exp;
 use crate::cpu::number::{self, Number, Numbers, NumbersMut};
 use crate::cpu::simd::{LANES, Lanes, fold};
@@ -21,97 +25,121 @@ pub(super) struct Room {
     sizes: Sizes,
     longest: usize,
     memory: Array,
+    /// Where the rows that a query sees begin.
+    starts: Vec<usize>,
 }
 
 /// The parts of a [`Room`].
-struct Parts<'a> {
-    query: &'a mut [f32],
-    context: &'a mut [f32],
-    /// `[head][position]`, `stride` apart.
-    weights: &'a mut [f32],
-    stride: usize,
+pub(super) struct Parts<'a> {
+    /// Scaled.
+    pub(super) query: &'a mut [f32],
+    pub(super) context: &'a mut [f32],
+    /// `[head][position]`, `stride` (a multiple of 16) apart.
+    pub(super) weights: &'a mut [f32],
+    pub(super) stride: usize,
 }
 
 impl Room {
     pub(super) fn new(sizes: Sizes, longest: usize) -> Room {
         let len = sizes.heads * (sizes.d_k + sizes.d_v + longest.next_multiple_of(LANES));
-        Room { sizes, longest, memory: Array::scratch(DType::F32, 1, len) }
+        Room {
+            sizes,
+            longest,
+            memory: Array::scratch(DType::F32, 1, len),
+            starts: Vec::with_capacity(longest),
+        }
     }
 
+    /// The rows that are seen must be rows of their array.
     pub(super) fn attend(&mut self, query: Numbers<'_>, seen: &KeyValueRows<'_>, out: NumbersMut<'_>) {
-        let Sizes { heads, d_k, d_v, .. } = self.sizes;
-        let stride = self.longest.next_multiple_of(LANES);
+        let Sizes { heads, d_k, d_v, scale } = self.sizes;
         let (query_room, rest) = self.memory.f32_mut().split_at_mut(heads * d_k);
         let (context, weights) = rest.split_at_mut(heads * d_v);
-        let parts = Parts { query: query_room, context, weights, stride };
-        match (Numbers::of(seen.array()), query, out) {
-            (Numbers::F32(stored), Numbers::F32(query), NumbersMut::F32(out)) => {
-                attend_f32(query, stored, seen, self.sizes, parts, out);
+        let stride = self.longest.next_multiple_of(LANES);
+        let mut parts = Parts { query: query_room, context, weights, stride };
+        match query {
+            Numbers::F32(query) => scaled_f32(query, scale, parts.query),
+            Numbers::Bf16(query) => scaled_bf16(query, scale, parts.query),
+        }
+        let width = seen.array().width();
+        self.starts.clear();
+        self.starts.extend((0..seen.len()).map(|position| seen.row(position) * width));
+
+        match Numbers::of(seen.array()) {
+            #[cfg(target_arch = "x86_64")]
+            values if avx512_fits(self.sizes) => {
+                let stored = avx512::Stored { values, starts: &self.starts };
+                // SAFETY: AVX-512 is there for such heads, and the rows were found to be there.
+                unsafe { avx512::attend(stored, self.sizes, &mut parts) };
             }
-            (Numbers::Bf16(stored), Numbers::Bf16(query), NumbersMut::Bf16(out)) => {
-                attend_bf16(query, stored, seen, self.sizes, parts, out);
-            }
-            _ => panic!("cached attention: queries and keys of different types"),
+            Numbers::F32(stored) => attend_f32(stored, &self.starts, self.sizes, &mut parts),
+            Numbers::Bf16(stored) => attend_bf16(stored, &self.starts, self.sizes, &mut parts),
+        }
+        match out {
+            NumbersMut::F32(out) => out.copy_from_slice(parts.context),
+            NumbersMut::Bf16(out) => rounded(parts.context, out),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn avx512_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
+    let there = matches!(isa::current(), Isa::Amx | Isa::Avx512);
+    there && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
+}
+
+kernel! {
+    fn scaled_f32(query: &[f32], scale: f32, out: &mut [f32]) {
+        for (out, query) in out.iter_mut().zip(query) {
+            *out = query * scale;
         }
     }
 }
 
 kernel! {
-    fn attend_f32(
-        query: &[f32],
-        stored: &[f32],
-        seen: &KeyValueRows<'_>,
-        sizes: Sizes,
-        parts: Parts<'_>,
-        out: &mut [f32],
-    ) {
-        attend(query, stored, seen, sizes, parts, out);
+    fn scaled_bf16(query: &[bf16], scale: f32, out: &mut [f32]) {
+        for (out, query) in out.iter_mut().zip(query) {
+            *out = query.wide() * scale;
+        }
     }
 }
 
 kernel! {
-    fn attend_bf16(
-        query: &[bf16],
-        stored: &[bf16],
-        seen: &KeyValueRows<'_>,
-        sizes: Sizes,
-        parts: Parts<'_>,
-        out: &mut [bf16],
-    ) {
-        attend(query, stored, seen, sizes, parts, out);
+    fn rounded(context: &[f32], out: &mut [bf16]) {
+        number::copy(context, out);
+    }
+}
+
+kernel! {
+    fn attend_f32(stored: &[f32], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+        attend(stored, starts, sizes, parts);
+    }
+}
+
+kernel! {
+    fn attend_bf16(stored: &[bf16], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+        attend(stored, starts, sizes, parts);
     }
 }
 
 #[inline(always)]
-fn attend<T: Number>(
-    query: &[T],
-    stored: &[T],
-    seen: &KeyValueRows<'_>,
-    sizes: Sizes,
-    parts: Parts<'_>,
-    out: &mut [T],
-) {
-    let Sizes { heads, d_k, d_v, scale } = sizes;
-    let (key_width, width) = (heads * d_k, heads * (d_k + d_v));
-    let Parts { query: scaled, context, weights, stride } = parts;
-    for (scaled, query) in scaled.iter_mut().zip(query) {
-        *scaled = query.wide() * scale;
-    }
-    let n = seen.len();
+fn attend<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+    let Sizes { heads, d_k, d_v, .. } = sizes;
+    let Parts { query, context, weights, stride } = parts;
+    let (key_width, stride) = (heads * d_k, *stride);
 
     // S = scale · q Kᵀ
-    for position in 0..n {
-        let start = seen.row(position) * width;
+    for (position, &start) in starts.iter().enumerate() {
         let key = &stored[start..start + key_width];
-        for (head, (query, key)) in scaled.chunks_exact(d_k).zip(key.chunks_exact(d_k)).enumerate() {
+        for (head, (query, key)) in query.chunks_exact(d_k).zip(key.chunks_exact(d_k)).enumerate() {
             // Finite even if the sum overflowed: ∞ − ∞ is no number.
             weights[head * stride + position] = dot(query, key).clamp(f32::MIN, f32::MAX);
         }
     }
 
     // P = softmax(S)
-    for weights in weights.chunks_exact_mut(stride) {
-        let weights = &mut weights[..n];
+    for weights in weights.chunks_exact_mut(stride).take(heads) {
+        let weights = &mut weights[..starts.len()];
         let top = number::max(weights);
         for weight in &mut *weights {
             *weight = exp(*weight - top);
@@ -124,9 +152,8 @@ fn attend<T: Number>(
 
     // o = P V
     context.fill(0.0);
-    for position in 0..n {
-        let start = seen.row(position) * width + key_width;
-        let value = &stored[start..start + heads * d_v];
+    for (position, &start) in starts.iter().enumerate() {
+        let value = &stored[start + key_width..start + key_width + heads * d_v];
         for (head, (context, value)) in context.chunks_exact_mut(d_v).zip(value.chunks_exact(d_v)).enumerate()
         {
             let weight = weights[head * stride + position];
@@ -135,7 +162,6 @@ fn attend<T: Number>(
             }
         }
     }
-    number::copy(context, out);
 }
 
 /// `q · k`, sixteen partial sums and what is left over.

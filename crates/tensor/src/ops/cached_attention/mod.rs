@@ -16,9 +16,11 @@
 //! name the same rows, and all hypotheses of a sentence name one and the same memory. There is no gradient.
 //!
 //! Arithmetic is f32 whatever is stored. A row's sums run over its own numbers in one order, so its bits depend on
-//! nothing else in the batch. They differ in the last digits from [`super::attention`], which multiplies in blocks
+//! nothing else in the batch. They differ in the last digits from [`super::attention()`], which multiplies in blocks
 //! and, on AMX, rounds weights to bf16.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod cpu;
 mod store;
 
@@ -111,12 +113,12 @@ pub fn cached_attention(
     let (all, stride) = (Numbers::of(queries.tensor.array()), queries.tensor.width());
     parallel(rows.div_ceil(group), |task| {
         let mut room = cpu::Room::new(sizes, longest);
-        for row in task * group..((task + 1) * group).min(rows) {
+        for (row, seen) in seen.iter().enumerate().skip(task * group).take(group) {
             let start = row * stride + queries.columns.start;
             let query = all.part(start..start + options.key_width);
             // SAFETY: every row belongs to one task.
             let context = unsafe { out.slice(row * value_width..(row + 1) * value_width) };
-            room.attend(query, &seen[row], context);
+            room.attend(query, seen, context);
         }
     });
     Tensor::new(context)
@@ -148,6 +150,3 @@ fn check(queries: &Part, seen: &[KeyValueRows<'_>], options: CachedAttentionOpti
     );
     value_width
 }
-
-#[cfg(test)]
-mod tests;

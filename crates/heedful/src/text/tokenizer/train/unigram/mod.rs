@@ -30,7 +30,7 @@ const ROUNDS: usize = 2;
 /// A piece that is expected less often is forgotten.
 const LEAST_EXPECTED: f64 = 0.5;
 
-/// Characters of distinct words to learn from: about a gigabyte of segmentations.
+/// Characters of distinct words to learn from. Every piece at every place is kept in memory, so there is a limit.
 const MOST_CHARACTERS: usize = 8_000_000;
 
 /// A word and how often it comes.

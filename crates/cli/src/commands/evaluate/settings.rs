@@ -1,0 +1,181 @@
+//! Which metric, computed how.
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use heedful::metrics::{
+    AsianText, BleuOptions, Case, ChrfOptions, ChrfSmoothing, Metric, Normalization, Orders, Punctuation,
+    Smoothing, TeachingOptions, TerOptions, Tokenize, Whitespace,
+};
+
+/// The names of metrics, on the command line and in JSON, in the order of printing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(super) enum MetricName {
+    Bleu,
+    Chrf,
+    #[value(name = "chrf++")]
+    ChrfPlusPlus,
+    Ter,
+    /// exp(min(0, 1 − len_ref/len_hyp)) · Π p_n^(1/2^n), unsmoothed: what textbooks introduce
+    BleuTeaching,
+}
+
+impl MetricName {
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            MetricName::Bleu => "bleu",
+            MetricName::Chrf => "chrf",
+            MetricName::ChrfPlusPlus => "chrf++",
+            MetricName::Ter => "ter",
+            MetricName::BleuTeaching => "bleu-teaching",
+        }
+    }
+}
+
+/// How metrics are computed.
+#[derive(clap::Args)]
+pub(super) struct Settings {
+    /// How BLEU divides text into tokens; zh for Chinese
+    #[arg(long, value_name = "NAME", default_value = Tokenize::V13a.name(), value_parser = tokenize_parser())]
+    tokenize: Tokenize,
+    /// What BLEU does where no n-gram matches
+    #[arg(long, value_name = "FORM", value_enum, default_value = "exp")]
+    smooth: SmoothingForm,
+    /// The number that --smooth floor [default: 0.1] or add-k [default: 1] adds
+    #[arg(long, value_name = "X")]
+    smooth_value: Option<f64>,
+    /// Capitals do not count (TER: they never do, unless --ter-case-sensitive)
+    #[arg(long)]
+    lowercase: bool,
+    /// The longest n-gram of bleu-teaching
+    #[arg(long, value_name = "K", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..))]
+    teaching_order: u8,
+    /// The longest n-gram of characters
+    #[arg(long, value_name = "N", default_value_t = 6, help_heading = "chrF", value_parser = clap::value_parser!(u8).range(1..))]
+    chrf_char_order: u8,
+    /// How many times as much recall weighs as precision
+    #[arg(long, value_name = "B", default_value_t = 2, help_heading = "chrF")]
+    chrf_beta: u32,
+    /// White space counts as characters
+    #[arg(long, help_heading = "chrF")]
+    chrf_whitespace: bool,
+    /// Smooth as chrF++.py, Moses and NLTK do
+    #[arg(long, help_heading = "chrF")]
+    chrf_eps_smoothing: bool,
+    /// Set punctuation apart and turn entities into characters
+    #[arg(long, help_heading = "TER")]
+    ter_normalized: bool,
+    /// Remove punctuation
+    #[arg(long, help_heading = "TER")]
+    ter_no_punct: bool,
+    /// Treat East Asian characters as words, where normalized, and their punctuation as punctuation
+    #[arg(long, help_heading = "TER")]
+    ter_asian_support: bool,
+    /// Capitals count
+    #[arg(long, help_heading = "TER")]
+    ter_case_sensitive: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SmoothingForm {
+    /// Half a match, then a quarter, and so on: the usual one
+    Exp,
+    /// A small number of matches instead of none
+    Floor,
+    /// From pairs on, k more matches and n-grams
+    AddK,
+    /// Nothing: BLEU becomes 0
+    None,
+}
+
+fn tokenize_parser() -> impl TypedValueParser<Value = Tokenize> {
+    let names = PossibleValuesParser::new(Tokenize::ALL.map(Tokenize::name));
+    names.map(|name| Tokenize::named(&name).expect("clap has compared it with the names"))
+}
+
+impl Settings {
+    pub(super) fn check(&self) -> Result<()> {
+        let Some(value) = self.smooth_value else { return Ok(()) };
+        if matches!(self.smooth, SmoothingForm::Exp | SmoothingForm::None) {
+            bail!(
+                "--smooth-value needs --smooth floor or --smooth add-k: the other forms have no number to set"
+            );
+        }
+        if !value.is_finite() || value < 0.0 {
+            bail!("--smooth-value {value} makes no sense: give a number that is not negative, such as 0.1");
+        }
+        Ok(())
+    }
+
+    /// Whether BLEU's text is tokenized here.
+    pub(super) fn tokenizes(&self) -> bool {
+        self.tokenize != Tokenize::None
+    }
+
+    /// The metric for a corpus.
+    pub(super) fn metric(&self, name: MetricName) -> Box<dyn Metric> {
+        match name {
+            MetricName::Bleu => Box::new(self.bleu()),
+            MetricName::Chrf => Box::new(self.chrf()),
+            MetricName::ChrfPlusPlus => Box::new(self.chrf().plus_plus()),
+            MetricName::Ter => Box::new(self.ter()),
+            MetricName::BleuTeaching => Box::new(TeachingOptions {
+                tokenize: self.tokenize,
+                case: self.case(),
+                max_order: self.teaching_order.into(),
+            }),
+        }
+    }
+
+    /// The metric for single sentences: BLEU is averaged over the orders that a sentence has.
+    pub(super) fn sentence_metric(&self, name: MetricName) -> Box<dyn Metric> {
+        match name {
+            MetricName::Bleu => Box::new(self.bleu().for_sentences()),
+            _ => self.metric(name),
+        }
+    }
+
+    fn bleu(&self) -> BleuOptions {
+        let smoothing = match self.smooth {
+            SmoothingForm::Exp => Smoothing::Exponential,
+            SmoothingForm::Floor => Smoothing::Floor(self.smooth_value.unwrap_or(Smoothing::FLOOR)),
+            SmoothingForm::AddK => Smoothing::AddK(self.smooth_value.unwrap_or(Smoothing::ADD_K)),
+            SmoothingForm::None => Smoothing::None,
+        };
+        BleuOptions {
+            tokenize: self.tokenize,
+            smoothing,
+            case: self.case(),
+            orders: Orders::All,
+            max_order: 4,
+        }
+    }
+
+    fn chrf(&self) -> ChrfOptions {
+        ChrfOptions {
+            char_order: self.chrf_char_order.into(),
+            word_order: 0,
+            beta: self.chrf_beta,
+            case: self.case(),
+            whitespace: if self.chrf_whitespace { Whitespace::Counted } else { Whitespace::Dropped },
+            smoothing: if self.chrf_eps_smoothing {
+                ChrfSmoothing::Epsilon
+            } else {
+                ChrfSmoothing::EffectiveOrder
+            },
+        }
+    }
+
+    fn ter(&self) -> TerOptions {
+        TerOptions {
+            normalization: if self.ter_normalized { Normalization::On } else { Normalization::Off },
+            punctuation: if self.ter_no_punct { Punctuation::Removed } else { Punctuation::Kept },
+            asian: if self.ter_asian_support { AsianText::Split } else { AsianText::Plain },
+            case: if self.ter_case_sensitive { Case::Mixed } else { Case::Lower },
+        }
+    }
+
+    fn case(&self) -> Case {
+        if self.lowercase { Case::Lower } else { Case::Mixed }
+    }
+}

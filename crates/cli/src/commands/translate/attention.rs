@@ -1,0 +1,105 @@
+//! Every attention weight, in a file.
+//!
+//! ```text
+//! FILE.json          [{"line": 1, "source": ["▁a", …], "target": ["▁ein", …, "<eos>"], "attention":
+//!                      [{"layer": "decoder.0.cross_attention", "heads": [[[0.1, …], …], …]}, …]}, …]
+//! FILE.safetensors   tensors "1.decoder.0.cross_attention" of heads × queries × keys; tokens in the metadata
+//! ```
+//!
+//! Row i of a decoder's matrix is the step that says target token i; the last row says `<eos>`.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use heedful::durable;
+use heedful::layers::AttentionMap;
+use heedful::translator::{Translation, Translator};
+use safetensors::Dtype;
+use safetensors::tensor::TensorView;
+use serde_json::{Value, json};
+
+/// A file of attention weights in the making: it appears whole, at the end.
+pub(super) struct AttentionFile {
+    path: PathBuf,
+    contents: Contents,
+}
+
+enum Contents {
+    Json(Vec<Value>),
+    Safetensors { tensors: Vec<(String, Vec<usize>, Vec<u8>)>, notes: HashMap<String, String> },
+}
+
+impl AttentionFile {
+    /// The form is told by the name.
+    pub(super) fn create(path: &Path) -> Result<AttentionFile> {
+        let contents = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("json") => Contents::Json(Vec::new()),
+            Some("safetensors") => Contents::Safetensors { tensors: Vec::new(), notes: HashMap::new() },
+            _ => bail!("{}: the name of the file must end in .json or .safetensors", path.display()),
+        };
+        Ok(AttentionFile { path: path.to_owned(), contents })
+    }
+
+    /// Adds the best output of line `number`.
+    pub(super) fn add(
+        &mut self,
+        number: usize,
+        translator: &Translator,
+        translation: &Translation,
+        maps: &[AttentionMap],
+    ) -> Result<()> {
+        let tokenizers = translator.tokenizers();
+        let source: Vec<String> = translation.source.iter().map(|&id| tokenizers.source.piece(id)).collect();
+        let said = translation.outputs.first().map_or(&[][..], |output| &output.hypothesis.tokens);
+        let mut target: Vec<String> = said.iter().map(|&id| tokenizers.target.piece(id)).collect();
+        target.push("<eos>".to_owned());
+        match &mut self.contents {
+            Contents::Json(lines) => {
+                let layers: Vec<Value> = maps.iter().map(layer).collect();
+                lines.push(
+                    json!({ "line": number + 1, "source": source, "target": target, "attention": layers }),
+                );
+            }
+            Contents::Safetensors { tensors, notes } => {
+                for map in maps {
+                    let [queries, keys] = [map.queries.tokens(), map.keys.tokens()];
+                    let numbers = map.weights[0].iter().flatten();
+                    let bytes = numbers.flat_map(|weight| weight.to_le_bytes()).collect();
+                    tensors.push((
+                        format!("{}.{}", number + 1, map.place),
+                        vec![map.heads(), queries, keys],
+                        bytes,
+                    ));
+                }
+                notes.insert(format!("{}.source", number + 1), json!(source).to_string());
+                notes.insert(format!("{}.target", number + 1), json!(target).to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the file.
+    pub(super) fn finish(self) -> Result<()> {
+        let bytes = match self.contents {
+            Contents::Json(lines) => serde_json::to_vec(&lines)?,
+            Contents::Safetensors { tensors, notes } => {
+                let views: Vec<(String, TensorView<'_>)> = tensors
+                    .iter()
+                    .map(|(name, shape, bytes)| {
+                        Ok((name.clone(), TensorView::new(Dtype::F32, shape.clone(), bytes)?))
+                    })
+                    .collect::<Result<_>>()?;
+                safetensors::serialize(views, Some(notes))?
+            }
+        };
+        Ok(durable::write_bytes(&self.path, &bytes)?)
+    }
+}
+
+fn layer(map: &AttentionMap) -> Value {
+    let keys = map.keys.tokens().max(1);
+    let head = |weights: &Vec<f32>| weights.chunks_exact(keys).map(<[f32]>::to_vec).collect::<Vec<_>>();
+    let heads: Vec<_> = map.weights[0].iter().map(head).collect();
+    json!({ "layer": map.place.to_string(), "heads": heads })
+}

@@ -1,0 +1,71 @@
+//! A vocabulary at work: its pieces, lines to ids, ids to lines. Made for scripts: data on standard output, nothing else.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use heedful::text::corpus::Lines;
+use heedful::text::tokenizer::Encoder;
+use heedful::text::{Input, Tokenizer};
+
+/// What `--encode` prints.
+pub(super) enum Print {
+    Ids,
+    Pieces,
+}
+
+/// One line for each token: id, tab, piece.
+pub(super) fn show(path: &Path) -> Result<()> {
+    let tokenizer = load(path)?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for id in 0..tokenizer.size() as u32 {
+        writeln!(out, "{id}\t{}", tokenizer.piece(id))?;
+    }
+    Ok(out.flush()?)
+}
+
+/// One line of ids or pieces, separated by spaces, for each line of text.
+pub(super) fn encode(path: &Path, print: Print) -> Result<()> {
+    let tokenizer = load(path)?;
+    let mut encoder = Encoder::new(&tokenizer);
+    for_each_line(|line, _| {
+        let ids = encoder.encode(line);
+        let shown: Vec<String> = match print {
+            Print::Ids => ids.iter().map(u32::to_string).collect(),
+            Print::Pieces => ids.iter().map(|&id| tokenizer.piece(id)).collect(),
+        };
+        Ok(shown.join(" "))
+    })
+}
+
+/// One line of text for each line of ids.
+pub(super) fn decode(path: &Path) -> Result<()> {
+    let tokenizer = load(path)?;
+    for_each_line(|line, number| {
+        let ids = line.split_whitespace().map(|word| match word.parse::<u32>() {
+            Ok(id) if (id as usize) < tokenizer.size() => Ok(id),
+            Ok(id) => bail!("line {number}: there is no token {id} in {} tokens", tokenizer.size()),
+            Err(_) => bail!("line {number}: `{word}` is not a token id"),
+        });
+        Ok(tokenizer.decode(&ids.collect::<Result<Vec<u32>>>()?))
+    })
+}
+
+/// A folder stands for the tokenizer.json in it.
+fn load(path: &Path) -> Result<Tokenizer> {
+    let file: PathBuf = if path.is_dir() { path.join("tokenizer.json") } else { path.to_owned() };
+    Ok(Tokenizer::load(&file)?)
+}
+
+/// Answers every line of standard input with a line, at once.
+fn for_each_line(mut answer: impl FnMut(&str, u64) -> Result<String>) -> Result<()> {
+    let mut lines = Lines::open(&Input::Standard)?;
+    let mut number = 0;
+    let mut out = io::stdout().lock();
+    while let Some(line) = lines.next()? {
+        number += 1;
+        let answer = answer(line, number).context("standard input")?;
+        writeln!(out, "{answer}")?;
+    }
+    Ok(out.flush()?)
+}

@@ -1,0 +1,100 @@
+//! What the tests of train, translate and score share: a workplace with a small corpus, and the program as a process.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use heedful::grammar::Grammar;
+use tempfile::TempDir;
+
+/// A folder with `train.zh`, `train.en`, `valid.zh` and `valid.en`, removed at the end.
+pub(crate) struct Workplace {
+    folder: TempDir,
+}
+
+impl Workplace {
+    /// With so many training pairs.
+    pub(crate) fn new(pairs: usize) -> Workplace {
+        let place = Workplace { folder: tempfile::tempdir().expect("a folder") };
+        let split = Grammar::new().split(1, pairs, 40);
+        for (name, phrases) in [("train", &split.train), ("valid", &split.test)] {
+            let text = |side: fn(&heedful::grammar::Phrase) -> &str| {
+                phrases.iter().map(|phrase| format!("{}\n", side(phrase))).collect::<String>()
+            };
+            place.write(&format!("{name}.zh"), text(|phrase| &phrase.chinese).as_bytes());
+            place.write(&format!("{name}.en"), text(|phrase| &phrase.english).as_bytes());
+        }
+        place
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.path(name), bytes).expect("room on the disk");
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Vec<u8> {
+        let path = self.path(name);
+        fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
+        text(&self.read(name)).lines().map(str::to_owned).collect()
+    }
+
+    /// The program with these arguments, in this folder.
+    pub(crate) fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heedful"));
+        command.current_dir(self.folder.path()).args(arguments.split_whitespace());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &str) -> Output {
+        self.command(arguments).output().expect("the program starts")
+    }
+
+    /// Runs and succeeds; what it wrote to standard output.
+    pub(crate) fn good(&self, arguments: &str) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments}: {}", text(&output.stderr));
+        text(&output.stdout)
+    }
+
+    /// Runs and fails; what it wrote to standard error.
+    pub(crate) fn bad(&self, arguments: &str) -> String {
+        let output = self.run(arguments);
+        assert!(!output.status.success(), "{arguments} succeeded: {}", text(&output.stderr));
+        text(&output.stderr)
+    }
+
+    pub(crate) fn start(&self, arguments: &str) -> Child {
+        let mut command = self.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.spawn().expect("the program starts")
+    }
+
+    /// Arguments of a training that takes a second or two, in folder `out`.
+    pub(crate) fn training(out: &str, more: &str) -> String {
+        format!(
+            "train --src train.zh --tgt train.en --valid-src valid.zh --valid-tgt valid.en --preset tiny \
+             --vocabulary-kind character --vocabulary-size 700 --batch-tokens 512 --dropout 0.1 \
+             --validation-every 20 --checkpoint-every 7 --log-every 5 --warmup 20 --out {out} {more}"
+        )
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}

@@ -1,0 +1,177 @@
+//! `heedful train` as a process: what it leaves behind, how it goes on, how it refuses.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use heedful::train::checkpoint::{self, Checkpoints};
+use heedful::train::log::read_metrics;
+use serde_json::Value;
+use signal_hook::consts::SIGINT;
+use support::{Workplace, names, text};
+
+/// The newest checkpoint of a run.
+fn last_checkpoint(run: &Path) -> checkpoint::Checkpoint {
+    let checkpoints = Checkpoints::look(&run.join("checkpoints"));
+    let step = checkpoints.last(1).expect("a checkpoint")[0];
+    checkpoint::read(&checkpoints.path(step)).expect("a whole checkpoint")
+}
+
+#[test]
+fn a_run_leaves_a_model_its_logs_and_a_report() {
+    let place = Workplace::new(400);
+    let json = place.good(&Workplace::training("run", "--steps 40 --ema 0.9 --json"));
+    let outcome: Value = serde_json::from_str(&json).expect("one line of JSON");
+    assert_eq!(outcome["step"], 40);
+    let files = names(&place.path("run"));
+    for name in
+        ["checkpoints", "config.json", "corpus.bin", "metrics.jsonl", "model.safetensors", "recipe.toml"]
+    {
+        assert!(files.iter().any(|file| file == name), "{name} is missing: {files:?}");
+    }
+    assert!(files.iter().any(|file| file.starts_with("events.out.tfevents.")), "{files:?}");
+    let records = read_metrics(&place.path("run/metrics.jsonl")).expect("records");
+    let bleu: Vec<u64> = records
+        .iter()
+        .filter(|record| record.value("valid_bleu").is_some())
+        .map(|record| record.step)
+        .collect();
+    assert_eq!(bleu, [20, 40]);
+    let first = records.first().and_then(|record| record.value("loss")).expect("a loss");
+    let last = records.iter().rev().find_map(|record| record.value("loss")).expect("a loss");
+    assert!(last < first, "the loss went from {first} to {last}");
+    let report = text(&place.read("run/report.html"));
+    assert!(report.contains("all steps are done") && report.contains("<svg"));
+}
+
+#[test]
+fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() {
+    let place = Workplace::new(600);
+    let options =
+        "--steps 120 --ema 0.95 --attention-dropout 0.1 --accumulate 2 --checkpoint-every-time none";
+    place.good(&Workplace::training("whole", options));
+    let mut kills = 0;
+    // Milliseconds until each kill: during preparation, in steps, in validations, while checkpoints are written.
+    for wait in [5, 350, 90, 700, 220, 510, 40, 800] {
+        let begun = place.path("killed/recipe.toml").exists();
+        let line =
+            if begun { "train --resume killed".to_owned() } else { Workplace::training("killed", options) };
+        let mut child = place.start(&line);
+        sleep(Duration::from_millis(wait));
+        child.kill().expect("a process to kill");
+        kills += u32::from(!child.wait().expect("it was started").success());
+    }
+    assert!(kills >= 3, "only {kills} of the runs were killed before their end");
+    let begun = place.path("killed/recipe.toml").exists();
+    place.good(&if begun {
+        "train --resume killed".to_owned()
+    } else {
+        Workplace::training("killed", options)
+    });
+    let [whole, killed] = ["whole", "killed"].map(|run| last_checkpoint(&place.path(run)));
+    assert_eq!(whole.trainer.step, 120);
+    assert_eq!(whole.trainer, killed.trainer, "weights, moments or average differ");
+    assert_eq!(whole.progress.patience, killed.progress.patience);
+    assert!(
+        place.read("whole/model.safetensors") == place.read("killed/model.safetensors"),
+        "final models differ"
+    );
+    let steps = |run: &str| -> Vec<u64> {
+        let records = read_metrics(&place.path(&format!("{run}/metrics.jsonl"))).expect("records");
+        let judged = records.iter().filter(|record| record.value("valid_loss").is_some());
+        judged.map(|record| record.step).collect()
+    };
+    assert_eq!(steps("whole"), steps("killed"));
+}
+
+#[test]
+fn ctrl_c_saves_and_ends_and_the_run_goes_on() {
+    let place = Workplace::new(400);
+    let mut child = place.start(&Workplace::training("run", "--steps 100000"));
+    while !place.path("run/checkpoints").is_dir() || names(&place.path("run/checkpoints")).len() < 2 {
+        assert!(child.try_wait().expect("a process").is_none(), "it ended by itself");
+        sleep(Duration::from_millis(20));
+    }
+    let id = i32::try_from(child.id()).expect("a small number");
+    assert!(
+        std::process::Command::new("kill")
+            .args([format!("-{SIGINT}"), id.to_string()])
+            .status()
+            .expect("kill")
+            .success()
+    );
+    assert!(child.wait().expect("it ends").success());
+    let stopped = last_checkpoint(&place.path("run")).trainer.step;
+    assert!(place.path("run/model.safetensors").exists());
+    assert!(text(&place.read("run/report.html")).contains("interrupted"));
+    place.good(&format!("train --resume run --steps {}", stopped + 3));
+    assert_eq!(last_checkpoint(&place.path("run")).trainer.step, stopped + 3);
+}
+
+#[test]
+fn a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used() {
+    let place = Workplace::new(400);
+    place.good(&Workplace::training("run", "--steps 14"));
+    let path = place.path("run/checkpoints/step-00000014.safetensors");
+    let bytes = fs::read(&path).expect("the last checkpoint");
+    fs::write(&path, &bytes[..bytes.len() / 2]).expect("room on the disk");
+    let output = place.run("train --resume run --steps 16");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let talk = text(&output.stderr);
+    assert!(talk.contains("step-00000014.safetensors is damaged"), "{talk}");
+    assert!(talk.contains("going on after step 7"), "{talk}");
+}
+
+#[test]
+fn what_cannot_be_trained_is_refused_and_named() {
+    let place = Workplace::new(50);
+    place.write("short.en", b"one line\n");
+    place.write("latin.en", &[&b"a line\n".repeat(9)[..], b"caf\xe9\n"].concat());
+    place.write("ten.zh", "一\n".repeat(10).as_bytes());
+    place.write("empty", b"");
+    place.write("blank", b"\n\n \n");
+    place.write("typo.toml", b"[training]\ndropuot = 0.1\n");
+    let cases = [
+        ("train --src train.zh --tgt train.en", "--out"),
+        ("train --out run", "--src"),
+        ("train --src nowhere.zh --tgt train.en --out run", "nowhere.zh"),
+        ("train --src train.zh --tgt short.en --out run", "short.en"),
+        ("train --src ten.zh --tgt latin.en --out run", "latin.en, line 10"),
+        ("train --src train.zh --tgt train.en train.en --out run", "1"),
+        ("train --src empty --tgt empty --out run", ""),
+        ("train --src blank --tgt blank --out run", ""),
+        ("train typo.toml --out run", "dropout"),
+        ("train --src train.zh --tgt train.en --out run --heads 7", "heads"),
+        ("train --src train.zh --tgt train.en --out run --set dropout=3", "dropout"),
+        ("train --resume nowhere", "nowhere"),
+        ("train --src train.zh --tgt train.en --out run --vocabulary-size 10", "10"),
+    ];
+    for (line, named) in cases {
+        let error = place.bad(line);
+        assert!(error.contains(named), "{line}: {error}");
+        assert!(!error.contains("panicked"), "{line}: {error}");
+        assert!(!place.path("run/model.safetensors").exists(), "{line}");
+    }
+}
+
+#[test]
+fn a_folder_with_a_run_is_not_overwritten() {
+    let place = Workplace::new(100);
+    place.good(&Workplace::training("run", "--steps 3"));
+    let before = place.read("run/model.safetensors");
+    let error = place.bad(&Workplace::training("run", "--steps 3"));
+    assert!(error.contains("--resume run"), "{error}");
+    assert_eq!(place.read("run/model.safetensors"), before);
+}
+
+#[test]
+fn a_rate_that_is_far_too_high_is_told_as_divergence_and_the_last_checkpoint_is_kept() {
+    let place = Workplace::new(400);
+    let error =
+        place.bad(&Workplace::training("run", "--steps 400 --schedule constant --peak 1e30 --compute f32"));
+    assert!(error.contains("diverged at step"), "{error}");
+    assert!(text(&place.read("run/report.html")).contains("diverged"));
+}

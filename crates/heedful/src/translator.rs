@@ -1,0 +1,157 @@
+//! A model with its vocabularies: text in, text out. What programs use, and where their input is checked.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::path::Path;
+//! use heedful::decode::SearchOptions;
+//! use heedful::translator::Translator;
+//!
+//! let translator = Translator::open(Path::new("run"))?;
+//! let found = translator.translate(&["A dog runs."], &SearchOptions::default())?;
+//! println!("{}", found[0].best());
+//! # Ok(())
+//! # }
+//! ```
+
+use std::path::Path;
+
+use crate::batch::BatchError;
+use crate::decode::{
+    AlignmentLayer, Hypothesis, Search, SearchOptions, TargetScore, align, attend, score, search,
+};
+use crate::folder::{FolderError, ModelFolder};
+use crate::layers::AttentionMap;
+use crate::text::tokenizer::Tokenizers;
+use crate::text::{BOS, EOS, TokenizerError};
+use crate::transformer::Transformer;
+
+/// A model that reads and writes text.
+pub struct Translator {
+    model: Transformer,
+    tokenizers: Tokenizers,
+}
+
+/// What became of one text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Translation {
+    /// The text as tokens; empty for blank text.
+    pub source: Vec<u32>,
+    /// The outputs, best first; none for blank text.
+    pub outputs: Vec<Output>,
+}
+
+/// One output for a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// As text.
+    pub text: String,
+    /// As the search found it.
+    pub hypothesis: Hypothesis,
+}
+
+/// A folder that holds no translator.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The model.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// Its vocabularies.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+}
+
+impl Translator {
+    /// Opens the folder of a model or of a training run, whose best model it is.
+    pub fn open(folder: &Path) -> Result<Translator, OpenError> {
+        let model = ModelFolder::open(folder)?.load()?;
+        Ok(Translator::new(model, Tokenizers::load(folder)?))
+    }
+
+    /// A model and the vocabularies that it was trained with.
+    pub fn new(model: Transformer, tokenizers: Tokenizers) -> Translator {
+        Translator { model, tokenizers }
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Transformer {
+        &self.model
+    }
+
+    /// The vocabularies.
+    pub fn tokenizers(&self) -> &Tokenizers {
+        &self.tokenizers
+    }
+
+    /// Translates texts. Blank ones have no output. What a text gets depends on nothing but itself and the options.
+    pub fn translate(&self, texts: &[&str], options: &SearchOptions) -> Result<Vec<Translation>, BatchError> {
+        let sources: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
+        let spoken: Vec<usize> = (0..sources.len()).filter(|&i| !sources[i].is_empty()).collect();
+        let wanted: Vec<Vec<u32>> = spoken.iter().map(|&i| sources[i].clone()).collect();
+        let found = search(&self.model, &wanted, &with_markers(options))?;
+        let mut translations: Vec<Translation> =
+            sources.into_iter().map(|source| Translation { source, outputs: Vec::new() }).collect();
+        for (i, hypotheses) in spoken.into_iter().zip(found) {
+            translations[i].outputs = self.outputs(hypotheses);
+        }
+        Ok(translations)
+    }
+
+    /// A search that takes texts as they come; [`Translator::encode`] makes its sources, [`Translator::outputs`] reads
+    /// what it finds.
+    pub fn search<'s>(&'s self, options: &'s SearchOptions) -> Result<Search<'s>, BatchError> {
+        Search::new(&self.model, options)
+    }
+
+    /// A text as tokens; none if it is blank.
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        if text.trim().is_empty() { Vec::new() } else { self.tokenizers.source.encode(text) }
+    }
+
+    /// What a search found, as text.
+    pub fn outputs(&self, hypotheses: Vec<Hypothesis>) -> Vec<Output> {
+        let output = |hypothesis: Hypothesis| Output {
+            text: self.tokenizers.target.decode(&hypothesis.tokens),
+            hypothesis,
+        };
+        hypotheses.into_iter().map(output).collect()
+    }
+
+    /// Where every head looked while an output was said.
+    pub fn attend(
+        &self,
+        source: &[u32],
+        target: &[u32],
+        options: &SearchOptions,
+    ) -> Result<Vec<AttentionMap>, BatchError> {
+        attend(&self.model, source, target, &with_markers(options))
+    }
+
+    /// Which word of the source each word of an output comes from, as (source word, target word).
+    pub fn align(&self, maps: &[AttentionMap], source: &[u32], target: &[u32]) -> Vec<(usize, usize)> {
+        let words = [self.tokenizers.source.words(source), self.tokenizers.target.words(target)];
+        align(maps, AlignmentLayer::default(), &words[0], &words[1])
+    }
+
+    /// How probable each target is, given its source. A pair with a blank source is an error that names it.
+    pub fn score(
+        &self,
+        pairs: &[(&str, &str)],
+        options: &SearchOptions,
+    ) -> Result<Vec<TargetScore>, BatchError> {
+        let encode =
+            |(source, target): &(&str, &str)| (self.encode(source), self.tokenizers.target.encode(target));
+        let pairs: Vec<(Vec<u32>, Vec<u32>)> = pairs.iter().map(encode).collect();
+        score(&self.model, &pairs, &with_markers(options))
+    }
+}
+
+impl Translation {
+    /// The best output; the empty text for blank text.
+    pub fn best(&self) -> &str {
+        self.outputs.first().map_or("", |output| &output.text)
+    }
+}
+
+fn with_markers(options: &SearchOptions) -> SearchOptions {
+    SearchOptions { bos: BOS, eos: EOS, ..options.clone() }
+}
