@@ -1,34 +1,62 @@
-//! `heedful demo`: a Transformer learns to reverse words while you watch, then shows where it looked.
+//! `heedful demo`: a Transformer learns to translate while you watch, then shows where it looked.
 
-mod progress;
-mod words;
+mod direction;
+mod plan;
+
+mod folder;
+mod phrases;
+
+mod exam;
+mod trace;
+
+mod head;
+mod page;
+mod print;
 
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Instant;
 
 use anyhow::{Result, bail};
-use heedful::decode::{GreedyOptions, greedy};
-use heedful::layers::{AttentionMap, Kind, Pass};
-use heedful::tensor::cpu::isa::{self, Isa};
+use heedful::decode::SearchOptions;
+use heedful::grammar::Phrase;
+use heedful::tensor::Device;
 use heedful::tensor::cpu::threads;
-use heedful::tensor::{DType, Device};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
-use heedful::transformer::{Transformer, TransformerConfig};
+use heedful::train::recipe::Recipe;
+use heedful::train::run::{self, Ending, Outcome, Start};
+use heedful::translator::Translator;
 
-use self::progress::Progress;
-use self::words::{BOS, EOS, VOCABULARY, Words};
-use crate::heatmap::{self, Heatmap, Labels, Style};
+use self::direction::{Direction, Wanted};
+use self::exam::Exam;
+use self::phrases::TextFiles;
+use self::plan::{NORMAL, QUICK};
+use self::trace::Traced;
+use super::train::{Terminal, Voice};
+use crate::interrupt::Interrupt;
 
-/// Train a small Transformer to reverse words, then show where it looked.
+/// Train a small Transformer to translate between Chinese and English, then show where it looked.
 ///
-/// It reads `attention` and writes `noitnetta`. All words are random letters, made as they are needed; the words of
-/// the test are never trained on. The same seed gives the same result, with any number of threads.
+/// It needs nothing but this program: a built-in grammar writes hundreds of thousands of phrases, such as
+/// 一套自动驾驶解决方案, an autonomous driving solution. The phrases of the exam are never trained on. The folder that it
+/// leaves is a model's folder, for `heedful translate`. The same seed gives the same result, with any number of threads.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// A few seconds with words of 3 to 6 letters; says how far it came and never fails
+    /// A few seconds with short phrases and a smaller model; says how far it came
     #[arg(long)]
     quick: bool,
-    /// Decides the words and the first values of the model
+    /// Which way to translate
+    #[arg(long, value_enum, default_value = "zh-en")]
+    direction: Wanted,
+    /// The same as --direction en-zh
+    #[arg(long, conflicts_with = "direction")]
+    reverse: bool,
+    /// Translate this phrase too, and show where the model looked; may be given several times
+    #[arg(long, value_name = "PHRASE")]
+    text: Vec<String>,
+    /// Where model, phrases and report go; the folder of an earlier demo is replaced
+    #[arg(long, value_name = "FOLDER", default_value = "heedful-demo")]
+    out: PathBuf,
+    /// Decides the phrases and the first values of the model
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How many threads compute [default: all cores]
@@ -36,149 +64,123 @@ pub(crate) struct Arguments {
     threads: Option<u16>,
 }
 
-/// How much there is to learn, and how long it takes.
-struct Task {
-    longest: usize,
-    steps: u64,
-    batch: usize,
-    shown: &'static [&'static str],
+/// One direction of a demo.
+struct Course<'a> {
+    direction: Direction,
+    /// Phrases that the user wants to see, in the source language.
+    texts: Vec<&'a str>,
+    folder: PathBuf,
 }
 
-const NORMAL: Task = Task {
-    longest: 12,
-    steps: 1500,
-    batch: 128,
-    shown: &["attention", "heedful", "transformer", "encoder", "key"],
-};
-const QUICK: Task =
-    Task { longest: 6, steps: 500, batch: 64, shown: &["heed", "query", "value", "tensor", "key"] };
-
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let courses = arguments.courses()?;
     if let Some(count) = arguments.threads {
         threads::set_thread_count(count.into());
     }
-    let task = if arguments.quick { QUICK } else { NORMAL };
-    let start = Instant::now();
-    let words = Words::new(task.longest, arguments.seed, task.shown);
-    let trained = train(&task, &words, arguments.seed)?;
-    let accuracy = exact_match(&trained, &words)?;
-    report(&task, &trained, &words, &accuracy, start.elapsed())?;
-    match (arguments.quick, accuracy.is_perfect()) {
-        (_, true) => Ok(()),
-        (true, false) => {
-            eprintln!("that was the quick demo; without --quick it learns longer words, to 100 %");
-            Ok(())
+    let interrupt = Interrupt::listen()?;
+    folder::claim(&arguments.out)?;
+    let plan = if arguments.quick { QUICK } else { NORMAL };
+    let (text, phrases) = TextFiles::write(&plan, arguments.seed, &arguments.out.join("data"))?;
+    for course in &courses {
+        let recipe = plan.recipe(course.direction, &text, &course.folder, arguments.seed);
+        course.teach(&recipe, &phrases, plan.pass_mark, interrupt.clone())?;
+    }
+    farewell(&courses, &text)
+}
+
+impl Arguments {
+    fn courses(&self) -> Result<Vec<Course<'_>>> {
+        let wanted = if self.reverse { Wanted::EnZh } else { self.direction };
+        let directions = wanted.directions();
+        for text in &self.text {
+            let needed = Direction::of_text(text)?;
+            if !directions.contains(&needed) {
+                bail!("“{text}” is for {needed}: add --direction {} or --direction both", needed.name());
+            }
         }
-        (false, false) => bail!(
-            "the model did not learn to reverse every word: {accuracy}. Another --seed may do; if several fail, this \
-             is a bug"
-        ),
+        let course = |(number, &direction): (usize, &Direction)| Course {
+            direction,
+            texts: self
+                .text
+                .iter()
+                .filter(|text| Direction::of_text(text).is_ok_and(|needed| needed == direction))
+                .map(String::as_str)
+                .collect(),
+            // The first model is the folder's own, so that there is one name to remember.
+            folder: if number == 0 { self.out.clone() } else { self.out.join(direction.name()) },
+        };
+        Ok(directions.iter().enumerate().map(course).collect())
     }
 }
 
-/// bf16 where the processor multiplies it in tiles, else f32.
-fn compute_type() -> DType {
-    if isa::current() == Isa::Amx { DType::Bf16 } else { DType::F32 }
-}
-
-fn train(task: &Task, words: &Words, seed: u64) -> Result<Transformer> {
-    // One encoder layer is enough to learn it; with a second one every letter knows its place, and the picture is sharp.
-    let config = TransformerConfig { encoder_layers: 2, ..TransformerConfig::tiny(VOCABULARY) };
-    let compute = compute_type();
-    let model = Transformer::new(config, seed)?;
-    let layers = (model.config().encoder_layers, model.config().decoder_layers);
-    eprintln!(
-        "A Transformer ({}+{} layers, {} parameters) learns to reverse words of 3 to {} letters, in {compute} on {}, \
-         {} threads.",
-        layers.0,
-        layers.1,
-        crate::numbers::thousands(model.params().count() as u64),
-        task.longest,
-        Device::Cpu,
-        threads::thread_count()
-    );
-    let schedule = Schedule::Cosine { peak: 3e-3, floor: 2e-5, warmup: 100, total: task.steps };
-    let mut trainer = Trainer::new(model, TrainerOptions::new(compute, seed, schedule));
-    let mut progress = Progress::new(task.steps);
-    for step in 1..=task.steps {
-        let report = trainer.step(&words.batch(step, task.batch)?)?;
-        progress.after(&report);
+impl Course<'_> {
+    /// Trains a model, examines it, and shows what it can do and where it looks.
+    fn teach(&self, recipe: &Recipe, phrases: &[Phrase], pass_mark: f64, interrupt: Interrupt) -> Result<()> {
+        let begun = Instant::now();
+        let compute = recipe.training.compute;
+        eprintln!("{}, in {compute} on {}, {} threads", self.direction, Device::Cpu, threads::thread_count());
+        let outcome = train(recipe, interrupt)?;
+        let translator = Translator::open(&self.folder)?;
+        // One hypothesis is enough: a phrase has one translation.
+        let options = SearchOptions { beam: 1, compute, ..SearchOptions::default() };
+        let exam = Exam::sit(&translator, self.direction, phrases, &options)?;
+        let shown = [self.direction.example()[0]].into_iter().chain(self.texts.iter().copied());
+        let traced: Vec<Traced<'_>> =
+            shown.map(|text| Traced::new(&translator, text, &options)).collect::<Result<_>>()?;
+        let page = self.folder.join("report.html");
+        page::write(run::report(recipe, &outcome)?, self.direction, &exam, &traced, &page)?;
+        eprintln!("learned and examined in {:.1} s\n", begun.elapsed().as_secs_f64());
+        self.show(&exam, &traced)?;
+        let found = exam.exact_match();
+        if found.share() < pass_mark {
+            bail!(
+                "only {} of the unseen phrases are right, {:.0} % should be. Another --seed may do; if several fail, \
+                 this is a bug",
+                found.percent(),
+                100.0 * pass_mark
+            );
+        }
+        Ok(())
     }
-    progress.finish();
-    Ok(trainer.into_model())
-}
 
-/// Words of the test reversed without a mistake.
-struct ExactMatch {
-    right: usize,
-    words: usize,
-}
-
-impl ExactMatch {
-    fn is_perfect(&self) -> bool {
-        self.right == self.words
+    fn show(&self, exam: &Exam, traced: &[Traced<'_>]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        print::exam(self.direction, exam, &mut out)?;
+        for (number, traced) in traced.iter().enumerate() {
+            let lesson = (number == 0).then(|| self.direction.lesson());
+            print::alignment(traced, lesson.as_ref(), &mut out)?;
+        }
+        writeln!(out)
     }
 }
 
-impl std::fmt::Display for ExactMatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Rounded down: 999 of 1000 is not 100 %.
-        let percent = (1000 * self.right / self.words) as f64 / 10.0;
-        write!(f, "{} of {} held-out words are right ({percent} %)", self.right, self.words)
+/// Trains as the recipe says, with a progress bar.
+fn train(recipe: &Recipe, interrupt: Interrupt) -> Result<Outcome> {
+    let mut watcher = Terminal::new(Voice::Talking, interrupt);
+    let outcome = run::train(recipe, Start::Fresh, &mut watcher);
+    watcher.finish();
+    let outcome = outcome?;
+    if outcome.ending == Ending::Interrupted {
+        bail!("interrupted after step {}: the demo begins anew next time", outcome.step);
     }
+    Ok(outcome)
 }
 
-fn reversed(model: &Transformer, sources: &[Vec<u32>]) -> Result<Vec<Vec<u32>>> {
-    let options = GreedyOptions { bos: BOS, eos: EOS, beyond_source: 3, compute: compute_type() };
-    Ok(greedy(model, sources, options)?)
-}
-
-fn exact_match(model: &Transformer, words: &Words) -> Result<ExactMatch> {
-    let outputs = reversed(model, words.held_out())?;
-    let right =
-        words.held_out().iter().zip(&outputs).filter(|(word, output)| word.iter().rev().eq(*output)).count();
-    Ok(ExactMatch { right, words: outputs.len() })
-}
-
-fn report(
-    task: &Task,
-    model: &Transformer,
-    words: &Words,
-    accuracy: &ExactMatch,
-    time: Duration,
-) -> io::Result<()> {
+/// What to try next.
+fn farewell(courses: &[Course<'_>], text: &TextFiles) -> Result<()> {
     let mut out = io::stdout().lock();
-    writeln!(out, "{accuracy}, after {:.1} s\n", time.as_secs_f64())?;
-    let mut examples: Vec<Vec<u32>> = task.shown.iter().map(|word| words::encode(word)).collect();
-    examples.extend(words.held_out().iter().rev().take(3).cloned());
-    let outputs = reversed(model, &examples).map_err(io::Error::other)?;
-    for (word, output) in examples.iter().zip(&outputs) {
-        let verdict = if word.iter().rev().eq(output) { "" } else { "   wrong" };
-        writeln!(out, "  {:>12} → {}{verdict}", words::decode(word), words::decode(output))?;
+    for Course { direction, folder, .. } in courses {
+        let name = folder.display();
+        let [source, reference] = text.exam(*direction).map(|file| file.display().to_string());
+        let tokenize = direction.tokenize().name();
+        writeln!(
+            out,
+            "{direction}: the model is in {name}, curves and attention are in {name}/report.html. Try:\n\n  \
+             echo '{}' | heedful translate {name}\n  \
+             heedful translate {name} {source} -o out.txt\n  \
+             heedful evaluate out.txt --ref {reference} --tokenize {tokenize}\n",
+            direction.example()[0]
+        )?;
     }
-
-    let map = cross_attention(model, &examples[0], &outputs[0], words).map_err(io::Error::other)?;
-    let letters = |tokens: &[u32]| words::decode(tokens).chars().map(String::from).collect::<Vec<_>>();
-    let mut labels = Labels { rows: letters(&outputs[0]), columns: letters(&examples[0]) };
-    labels.rows.push("end".to_owned());
-    let mut pictures = vec![Heatmap::new("all heads", map.mean_over_heads(0))];
-    for (head, weights) in map.weights[0].iter().enumerate() {
-        pictures.push(Heatmap::new(&format!("head {head}"), weights.clone()));
-    }
-    writeln!(out, "\n{}: where the model looked (columns) when it wrote each letter (rows)\n", map.place)?;
-    Heatmap::write_side_by_side(&pictures, &labels, Style::of_stdout(), heatmap::stdout_width(), &mut out)?;
-    writeln!(
-        out,
-        "\nThe bright line from the upper right to the lower left is the reversal: to write its first letter the model \
-         looks at the last one, then goes back through the word."
-    )
-}
-
-/// The attention of the last decoder layer at a word, while the model says `output`.
-fn cross_attention(model: &Transformer, word: &[u32], output: &[u32], words: &Words) -> Result<AttentionMap> {
-    let mut pass = Pass::inference(compute_type()).recording();
-    model.logits(&words.pair(word, output)?, &mut pass);
-    let maps = pass.take_attention();
-    let last = maps.into_iter().rfind(|map| map.place.kind == Kind::Cross);
-    Ok(last.expect("a decoder has cross attention"))
+    Ok(())
 }

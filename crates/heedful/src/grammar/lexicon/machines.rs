@@ -17,8 +17,7 @@ pub(super) const CARS: Class = Class {
     statures: &[NEW, OLD],
     colours: COLOURS,
     kinds: &[
-        // Before a vehicle 自动驾驶 is what it does; before a product it is what it is about.
-        modifier("自动驾驶", "self-driving"),
+        modifier("无人驾驶", "self-driving"),
         modifier("电动", "electric"),
         modifier("二手", "used"),
         modifier("中国", "Chinese"),

@@ -25,10 +25,12 @@ mod meter;
 mod page;
 
 mod conclude;
+mod review;
 mod session;
 
 pub use error::RunError;
 pub use prepare::is_run;
+pub use review::report;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
 use super::recipe::Recipe;

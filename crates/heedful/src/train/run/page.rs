@@ -1,5 +1,7 @@
 //! The report of a run: its records as curves, its samples, its settings.
 
+use std::path::Path;
+
 use heedful_tensor::cpu::{isa, threads};
 
 use crate::decode::attend;
@@ -40,6 +42,11 @@ pub(super) fn page(page: &Page, records: &[Record], status: Status) -> Report {
         settings: settings(&page.recipe),
         environment: environment(&page.recipe),
     }
+}
+
+/// What a run is called unless somebody knows better.
+pub(super) fn title(folder: &Path) -> String {
+    folder.file_name().map_or_else(|| "Training run".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Where each head of each cross attention looks in one pair.

@@ -1,13 +1,12 @@
 //! The loop: step, log, validate, save, until it is enough.
 
-use std::path::Path;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 
 use super::journal::Journal;
 use super::meter::Meter;
-use super::page::{Page, attention_of};
+use super::page::{Page, attention_of, title};
 use super::prepare::{Prepared, prepare};
 use super::validation_set::{Judgement, ValidationSet};
 use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
@@ -299,10 +298,6 @@ fn record_of(judgement: Judgement, step: u64, seconds: f64) -> Record {
         record = record.with("valid_bleu", bleu);
     }
     Record { samples, ..record }
-}
-
-fn title(folder: &Path) -> String {
-    folder.file_name().map_or_else(|| "Training run".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 fn subtitle(recipe: &Recipe, ready: &Ready) -> String {

@@ -1,0 +1,140 @@
+//! From which language into which.
+
+use std::fmt;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use heedful::grammar::{EXAMPLE, Phrase};
+use heedful::metrics::Tokenize;
+
+/// From which language into which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Direction {
+    ChineseToEnglish,
+    EnglishToChinese,
+}
+
+/// What the user asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Wanted {
+    /// Chinese to English
+    ZhEn,
+    /// English to Chinese
+    EnZh,
+    /// One model for each, one after the other
+    Both,
+}
+
+/// A word of the example whose choice depends on another word of the source, far away or not.
+pub(super) struct Lesson {
+    /// What is said.
+    pub(super) word: &'static str,
+    /// What one must have read to say it.
+    pub(super) looks_at: &'static str,
+    pub(super) why: &'static str,
+}
+
+impl Wanted {
+    pub(super) fn directions(self) -> &'static [Direction] {
+        match self {
+            Wanted::ZhEn => &[Direction::ChineseToEnglish],
+            Wanted::EnZh => &[Direction::EnglishToChinese],
+            Wanted::Both => &[Direction::ChineseToEnglish, Direction::EnglishToChinese],
+        }
+    }
+}
+
+impl Direction {
+    /// For file names: `zh-en`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Direction::ChineseToEnglish => "zh-en",
+            Direction::EnglishToChinese => "en-zh",
+        }
+    }
+
+    /// The endings of the files of source and target.
+    pub(super) fn endings(self) -> [&'static str; 2] {
+        self.ordered("zh", "en")
+    }
+
+    pub(super) fn pair(self, phrase: &Phrase) -> [&str; 2] {
+        self.ordered(&phrase.chinese, &phrase.english)
+    }
+
+    /// The running example.
+    pub(super) fn example(self) -> [&'static str; 2] {
+        self.ordered(EXAMPLE.0, EXAMPLE.1)
+    }
+
+    fn ordered<T>(self, chinese: T, english: T) -> [T; 2] {
+        match self {
+            Direction::ChineseToEnglish => [chinese, english],
+            Direction::EnglishToChinese => [english, chinese],
+        }
+    }
+
+    /// How BLEU counts the words of the target.
+    pub(super) fn tokenize(self) -> Tokenize {
+        match self {
+            Direction::ChineseToEnglish => Tokenize::V13a,
+            Direction::EnglishToChinese => Tokenize::Chinese,
+        }
+    }
+
+    /// What the example teaches.
+    pub(super) fn lesson(self) -> Lesson {
+        match self {
+            Direction::ChineseToEnglish => Lesson {
+                word: "an",
+                looks_at: "自动驾驶",
+                why: "whether English says a or an depends on the word that follows, which 自动驾驶 decides",
+            },
+            Direction::EnglishToChinese => Lesson {
+                word: "套",
+                looks_at: "solution",
+                why: "a solution is counted by 套, a car by 辆, a book by 本: the noun at the end decides",
+            },
+        }
+    }
+
+    /// The direction that reads `text`.
+    pub(super) fn of_text(text: &str) -> Result<Direction> {
+        if text.trim().is_empty() {
+            bail!("--text is empty: give it a phrase such as {}", EXAMPLE.0);
+        }
+        let is_chinese = |c: char| matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
+        Ok(match text.chars().any(is_chinese) {
+            true => Direction::ChineseToEnglish,
+            false => Direction::EnglishToChinese,
+        })
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [source, target] = self.ordered("Chinese", "English");
+        write!(f, "{source} → {target}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_tells_its_direction() {
+        let direction = |text| Direction::of_text(text).ok();
+        assert_eq!(direction("一辆 SUV"), Some(Direction::ChineseToEnglish));
+        assert_eq!(direction("a red car"), Some(Direction::EnglishToChinese));
+        assert_eq!(direction(" \t"), None);
+    }
+
+    #[test]
+    fn lessons_are_about_the_example() {
+        for direction in Wanted::Both.directions() {
+            let ([source, target], lesson) = (direction.example(), direction.lesson());
+            assert!(source.contains(lesson.looks_at) && target.contains(lesson.word), "{direction}");
+        }
+    }
+}

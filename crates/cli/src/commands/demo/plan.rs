@@ -1,0 +1,102 @@
+//! How much is learned, by what model, and for how long.
+
+use std::path::Path;
+
+use heedful::grammar::LengthClass;
+use heedful::tensor::DType;
+use heedful::tensor::cpu::isa::{self, Isa};
+use heedful::text::tokenizer::Kind;
+use heedful::train::recipe::{Averaging, Preset, Recipe, ScheduleKind};
+
+use super::direction::Direction;
+use super::phrases::TextFiles;
+
+/// The sizes of a demo.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Plan {
+    /// Phrases to draw for training, for validation and for the exam, before those that are too long are left out.
+    pub(super) train: usize,
+    pub(super) validation: usize,
+    pub(super) exam: usize,
+    pub(super) longest: LengthClass,
+    d_model: usize,
+    d_ff: usize,
+    heads: usize,
+    encoder_layers: usize,
+    decoder_layers: usize,
+    batch_tokens: usize,
+    steps: u64,
+    peak: f64,
+    warmup: u64,
+    /// The share of the exam that must be right; less is an error.
+    pub(super) pass_mark: f64,
+}
+
+/// Below a minute on two cores of a server's processor.
+pub(super) const NORMAL: Plan = Plan {
+    train: 200_000,
+    validation: 200,
+    exam: 1000,
+    longest: LengthClass::Longest,
+    d_model: 128,
+    d_ff: 256,
+    heads: 4,
+    // A second layer learns it no better, and lets 一 tell all that follows it: then “an” looks at 一 alone.
+    encoder_layers: 1,
+    decoder_layers: 2,
+    batch_tokens: 2048,
+    steps: 1200,
+    peak: 3e-3,
+    warmup: 100,
+    pass_mark: 0.98,
+};
+
+/// Seconds, for tests: short phrases only.
+pub(super) const QUICK: Plan = Plan {
+    train: 60_000,
+    longest: LengthClass::Short,
+    d_model: 64,
+    d_ff: 128,
+    decoder_layers: 1,
+    batch_tokens: 1024,
+    steps: 300,
+    peak: 8e-3,
+    warmup: 30,
+    pass_mark: 0.0,
+    ..NORMAL
+};
+
+/// Tokens of the vocabulary at most: all words of the language and all of its characters are fewer.
+const VOCABULARY: usize = 2000;
+/// Validations in a run, and lines of its log.
+const VALIDATIONS: u64 = 8;
+const LOG_LINES: u64 = 20;
+
+impl Plan {
+    /// What is trained, from which text, into which folder.
+    pub(super) fn recipe(&self, direction: Direction, text: &TextFiles, out: &Path, seed: u64) -> Recipe {
+        let mut recipe = Recipe::preset(Preset::Tiny);
+        let Recipe { data, vocabulary, model, training, validation, checkpoint, output, .. } = &mut recipe;
+        [data.src, data.tgt] = text.train(direction).map(|file| vec![file]);
+        [data.valid_src, data.valid_tgt] = text.validation(direction).map(|file| vec![file]);
+        // English words and Chinese characters, so that attention is read word by word.
+        (vocabulary.kind, vocabulary.size) = (Kind::Word, VOCABULARY);
+        (model.d_model, model.d_ff, model.heads) = (self.d_model, self.d_ff, self.heads);
+        (model.encoder_layers, model.decoder_layers) = (self.encoder_layers, self.decoder_layers);
+        // bf16 where the processor multiplies it in tiles, else f32.
+        training.compute = if isa::current() == Isa::Amx { DType::Bf16 } else { DType::F32 };
+        training.seed = seed;
+        training.batch_tokens = self.batch_tokens;
+        training.steps = Some(self.steps);
+        training.schedule = ScheduleKind::Cosine;
+        (training.peak, training.floor, training.warmup) = (self.peak, 1e-5, self.warmup);
+        validation.every = self.steps.div_ceil(VALIDATIONS);
+        checkpoint.every = self.steps;
+        (checkpoint.keep_last, checkpoint.keep_best) = (1, 1);
+        checkpoint.average = Averaging::None;
+        output.out = Some(out.to_owned());
+        output.log_every = self.steps.div_ceil(LOG_LINES);
+        output.tensorboard = false;
+        recipe
+    }
+}

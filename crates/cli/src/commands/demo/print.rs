@@ -1,0 +1,62 @@
+//! What the demo tells on the terminal when it is done.
+
+use std::io::{self, Write};
+
+use unicode_width::UnicodeWidthStr;
+
+use super::direction::{Direction, Lesson};
+use super::exam::Exam;
+use super::head::{self, Chosen};
+use super::trace::Traced;
+use crate::heatmap::{self, Heatmap, Labels, Style};
+
+/// Right answers and mistakes that are shown.
+const SHOWN: (usize, usize) = (8, 3);
+
+/// The marks of the exam, by length, with samples.
+pub(super) fn exam(direction: Direction, exam: &Exam, out: &mut impl Write) -> io::Result<()> {
+    let all = exam.exact_match();
+    writeln!(out, "{direction}: {} phrases that it has never seen\n", all.asked)?;
+    writeln!(out, "  BLEU         {:.2}   ({})", exam.bleu.score, exam.bleu.signature)?;
+    writeln!(out, "  exact match  {}   ({} of {})\n", all.percent(), all.right, all.asked)?;
+    for (length, found) in exam.by_length() {
+        writeln!(out, "  {length:<18} {:>8}   ({} of {})", found.percent(), found.right, found.asked)?;
+    }
+    writeln!(out)?;
+    let samples = exam.samples(SHOWN.0, SHOWN.1);
+    let width = samples.iter().map(|answer| answer.source.width()).max().unwrap_or(0);
+    for answer in samples {
+        let space = " ".repeat(width - answer.source.width());
+        writeln!(out, "  {}{space}   {}", answer.source, answer.output)?;
+        if !answer.is_right() {
+            writeln!(out, "  {}   ✗ {}", " ".repeat(width), answer.reference)?;
+        }
+    }
+    Ok(())
+}
+
+/// A translation and where its words came from.
+pub(super) fn alignment(
+    traced: &Traced<'_>,
+    lesson: Option<&Lesson>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    writeln!(out, "\n  {}\n  → {}\n", traced.source, traced.output)?;
+    let Some(chosen) = Chosen::of(traced, lesson) else { return Ok(()) };
+    writeln!(out, "Where the model looked (columns) when it wrote each word (rows):\n")?;
+    let title = format!("decoder layer {}, head {}", chosen.layer + 1, chosen.head + 1);
+    let pictures =
+        [Heatmap::new(&title, chosen.weights), Heatmap::new("mean of all heads", head::mean(traced))];
+    let labels = Labels { rows: traced.rows.clone(), columns: traced.columns.clone() };
+    Heatmap::write_side_by_side(&pictures, &labels, Style::of_stdout(), heatmap::stdout_width(), out)?;
+    if let (Some(share), Some(lesson)) = (chosen.share, lesson) {
+        let Lesson { word, looks_at, why } = lesson;
+        writeln!(
+            out,
+            "\nIn that head “{word}” looks at {looks_at} with {:.0} % of its attention:",
+            100.0 * share
+        )?;
+        writeln!(out, "{why}.")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,23 @@
+//! The report of a run that is over, for programs that know more of the model than the run did.
+
+use super::page::{Page, page, title};
+use super::{Outcome, RunError};
+use crate::explain::{Report, Status};
+use crate::text::encoded::EncodedCorpus;
+use crate::train::log::read_metrics;
+use crate::train::recipe::Recipe;
+
+/// What the run has written into `report.html`, without the attention: made again from the files in its folder.
+pub fn report(recipe: &Recipe, outcome: &Outcome) -> Result<Report, RunError> {
+    let folder = recipe.output.out.as_ref().ok_or(RunError::NoFolder)?;
+    let corpus = EncodedCorpus::open(&folder.join("corpus.bin"))?;
+    let contents = Page {
+        title: title(folder),
+        subtitle: String::new(),
+        recipe: recipe.clone(),
+        corpus: corpus.report().clone(),
+        attention: Vec::new(),
+    };
+    let status = Status::Finished { step: outcome.step, reason: outcome.ending.to_string() };
+    Ok(page(&contents, &read_metrics(&folder.join("metrics.jsonl"))?, status))
+}
