@@ -71,7 +71,7 @@ pub struct Param {
     offset: usize,
     rows: usize,
     width: usize,
-    packs: Arc<Mutex<Vec<Pack>>>,
+    pack: Arc<Mutex<Option<Pack>>>,
 }
 
 struct Pack {
@@ -170,7 +170,7 @@ impl Params {
             offset: entry.offset,
             rows: entry.rows,
             width: entry.width,
-            packs: Arc::default(),
+            pack: Arc::default(),
         }
     }
 }
@@ -223,12 +223,13 @@ impl Param {
     pub(crate) fn packed(&self, orientation: Orientation, dtype: DType) -> Arc<Packed> {
         let key = (orientation, dtype, isa::current());
         let version = self.store.flat().version.load(Ordering::Acquire);
-        let mut packs = self.packs.lock().expect("params lock");
-        if let Some(pack) = packs.iter().find(|pack| pack.key == key && pack.version == version) {
+        let mut kept = self.pack.lock().expect("params lock");
+        if let Some(pack) = kept.as_ref().filter(|pack| pack.key == key && pack.version == version) {
             return pack.packed.clone();
         }
-        // Drop the stale copy first: its memory serves the new one.
-        packs.retain(|pack| pack.version == version && pack.key != key);
+        // One copy at a time: forward and backward passes want different ones, each once in an update, and the memory of
+        // the one serves the other.
+        *kept = None;
         let values = self.values();
         let matrix = Matrix::f32(&values, self.rows, self.width);
         let matrix = match orientation {
@@ -236,7 +237,7 @@ impl Param {
             Orientation::Transposed => matrix.transposed(),
         };
         let packed = Arc::new(Packed::new(matrix, dtype));
-        packs.push(Pack { key, version, packed: packed.clone() });
+        *kept = Some(Pack { key, version, packed: packed.clone() });
         packed
     }
 

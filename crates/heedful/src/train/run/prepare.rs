@@ -50,7 +50,7 @@ pub(super) fn prepare(
 }
 
 /// The names of files as the corpus reader takes them.
-pub(super) fn inputs(paths: &Vec<PathBuf>) -> Vec<Input> {
+pub(super) fn inputs(paths: &[PathBuf]) -> Vec<Input> {
     paths.iter().map(Input::new).collect()
 }
 
@@ -61,7 +61,7 @@ fn kept_text(folder: &Path) -> PathBuf {
 
 fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<CorpusFiles, RunError> {
     let Data { src, tgt, tsv, .. } = &recipe.data;
-    let [sources, targets, tab_separated] = [src, tgt, tsv].map(inputs);
+    let [sources, targets, tab_separated] = [src, tgt, tsv].map(|paths| inputs(paths));
     let files = CorpusFiles::new(&sources, &targets, &tab_separated)?;
     let kept = kept_text(folder);
     if start == Start::Resume && files.reads_standard_input() && kept.is_dir() {

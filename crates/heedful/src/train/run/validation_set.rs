@@ -129,7 +129,7 @@ fn files(recipe: &Recipe) -> Result<Option<CorpusFiles>, RunError> {
     if [valid_src, valid_tgt, valid_tsv].iter().all(|files| files.is_empty()) {
         return Ok(None);
     }
-    let [sources, targets, tab_separated] = [valid_src, valid_tgt, valid_tsv].map(inputs);
+    let [sources, targets, tab_separated] = [valid_src, valid_tgt, valid_tsv].map(|paths| inputs(paths));
     Ok(Some(CorpusFiles::new(&sources, &targets, &tab_separated)?))
 }
 

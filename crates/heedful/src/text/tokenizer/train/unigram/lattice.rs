@@ -40,7 +40,7 @@ impl Lattices {
             let first = lattices.first_step.len() - 1;
             for start in 0..characters.len() {
                 trie.matches(&characters[start..], |piece, length| {
-                    lattices.steps.push(Step { piece, length })
+                    lattices.steps.push(Step { piece, length });
                 });
                 lattices.first_step.push(u32::try_from(lattices.steps.len()).expect("fewer than 2³² steps"));
             }
