@@ -21,6 +21,7 @@ pub use config::ModelConfig;
 pub use error::FolderError;
 
 use crate::durable;
+use crate::text::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
 use crate::transformer::Transformer;
 use crate::weights::Weights;
 use crate::weights::file::{Checksum, Contents, Opened};
@@ -30,9 +31,6 @@ pub const FORMAT: u64 = 1;
 
 const CONFIG: &str = "config.json";
 const MODEL: &str = "model.safetensors";
-const JOINT: &str = "tokenizer.json";
-const SOURCE: &str = "source.tokenizer.json";
-const TARGET: &str = "target.tokenizer.json";
 
 /// A model's folder whose configuration was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +131,7 @@ impl ModelFolder {
 impl TokenizerFiles {
     /// The vocabularies in a folder.
     pub fn find(folder: &Path) -> Result<TokenizerFiles, FolderError> {
-        let [joint, source, target] = [JOINT, SOURCE, TARGET].map(|name| folder.join(name));
+        let [joint, source, target] = [JOINT_FILE, SOURCE_FILE, TARGET_FILE].map(|name| folder.join(name));
         match (joint.exists(), source.exists(), target.exists()) {
             (true, false, false) => Ok(TokenizerFiles::Joint(joint)),
             (false, true, true) => Ok(TokenizerFiles::Separate { source, target }),
@@ -154,10 +152,11 @@ impl TokenizerFiles {
             Ok::<_, FolderError>(to)
         };
         Ok(match self {
-            TokenizerFiles::Joint(file) => TokenizerFiles::Joint(copy(file, JOINT)?),
-            TokenizerFiles::Separate { source, target } => {
-                TokenizerFiles::Separate { source: copy(source, SOURCE)?, target: copy(target, TARGET)? }
-            }
+            TokenizerFiles::Joint(file) => TokenizerFiles::Joint(copy(file, JOINT_FILE)?),
+            TokenizerFiles::Separate { source, target } => TokenizerFiles::Separate {
+                source: copy(source, SOURCE_FILE)?,
+                target: copy(target, TARGET_FILE)?,
+            },
         })
     }
 }

@@ -59,12 +59,12 @@ fn every_configuration_survives_the_way_through_json() {
 #[test]
 fn separate_vocabularies_are_found_and_doubtful_ones_refused() {
     let (_parent, path, _) = saved();
-    fs::rename(path.join(JOINT), path.join(SOURCE)).expect("it is there");
+    fs::rename(path.join(JOINT_FILE), path.join(SOURCE_FILE)).expect("it is there");
     assert!(complaint(&path).contains("target.tokenizer.json is missing"));
-    fs::write(path.join(TARGET), "{}").expect("room enough");
+    fs::write(path.join(TARGET_FILE), "{}").expect("room enough");
     let folder = ModelFolder::open(&path).expect("a good folder");
     assert!(matches!(folder.tokenizers, TokenizerFiles::Separate { .. }));
-    fs::write(path.join(JOINT), "{}").expect("room enough");
+    fs::write(path.join(JOINT_FILE), "{}").expect("room enough");
     assert!(complaint(&path).contains("remove the one that the model was not trained with"));
 }
 

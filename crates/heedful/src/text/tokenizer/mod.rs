@@ -23,6 +23,7 @@ pub use self::count::WordCounts;
 pub use self::encoder::Encoder;
 pub use self::error::TokenizerError;
 pub use self::rules::{Boundaries, Normalization};
+pub(crate) use self::sides::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
 pub use self::sides::{Sharing, Tokenizers, VocabularyError};
 pub use self::train::{Kind, VocabularyOptions};
 

@@ -13,9 +13,9 @@ use super::{Tokenizer, TokenizerError};
 use crate::text::corpus::{CorpusError, CorpusFiles, Pair};
 use crate::text::parallel::{CHUNK, map_chunks};
 
-const JOINT_FILE: &str = "tokenizer.json";
-const SOURCE_FILE: &str = "source.tokenizer.json";
-const TARGET_FILE: &str = "target.tokenizer.json";
+pub(crate) const JOINT_FILE: &str = "tokenizer.json";
+pub(crate) const SOURCE_FILE: &str = "source.tokenizer.json";
+pub(crate) const TARGET_FILE: &str = "target.tokenizer.json";
 
 /// Whether both sides have one vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
