@@ -13,7 +13,6 @@
 mod config;
 mod error;
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -23,8 +22,8 @@ pub use error::FolderError;
 use crate::durable;
 use crate::text::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
 use crate::transformer::Transformer;
-use crate::weights::Weights;
 use crate::weights::file::{Checksum, Contents, Opened};
+use crate::weights::{Notes, Weights};
 
 /// The version of the format, in `config.json` and in `model.safetensors`.
 pub const FORMAT: u64 = 1;
@@ -83,7 +82,7 @@ impl ModelFolder {
 
     /// Replaces the folder's weights; a kill at any moment leaves the old ones or the new ones.
     pub fn save(&self, weights: &Weights) -> Result<(), FolderError> {
-        let notes = HashMap::from([
+        let notes = Notes::from([
             ("format".to_owned(), FORMAT.to_string()),
             ("family".to_owned(), self.config.family().to_owned()),
         ]);

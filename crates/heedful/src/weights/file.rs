@@ -11,11 +11,11 @@ use std::collections::HashMap;
 use std::hash::Hasher;
 use std::io::{self, Write};
 
-use safetensors::tensor::{Metadata, TensorInfo};
+use safetensors::tensor::TensorInfo;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use twox_hash::XxHash3_64;
 
-use super::Weights;
+use super::{Notes, Weights, header};
 
 const CHECKSUM: &str = "checksum";
 const CHECKSUM_BYTES: usize = 8;
@@ -24,7 +24,7 @@ const PIECE: usize = 64 * 1024;
 
 /// Several sets of weights, each with a prefix for its names, and notes.
 pub(crate) struct Contents<'a> {
-    pub(crate) notes: HashMap<String, String>,
+    pub(crate) notes: Notes,
     pub(crate) sets: Vec<(&'static str, &'a Weights)>,
     pub(crate) checksum: Checksum,
 }
@@ -73,9 +73,7 @@ impl Contents<'_> {
     /// Writes the file.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut out = Summed { out, sum: XxHash3_64::new() };
-        let header = self.header()?;
-        out.write_all(&(header.len() as u64).to_le_bytes())?;
-        out.write_all(&header)?;
+        out.write_all(&self.header())?;
         let mut bytes = vec![[0; 4]; PIECE];
         for (_, weights) in &self.sets {
             for (.., values) in weights.iter() {
@@ -93,7 +91,7 @@ impl Contents<'_> {
         }
     }
 
-    fn header(&self) -> io::Result<Vec<u8>> {
+    fn header(&self) -> Vec<u8> {
         let mut tensors = Vec::new();
         let mut end = 0;
         let mut place = |bytes: usize| {
@@ -113,10 +111,7 @@ impl Contents<'_> {
             let info = TensorInfo { dtype: Dtype::U8, shape: vec![CHECKSUM_BYTES], data_offsets };
             tensors.push((CHECKSUM.to_owned(), info));
         }
-        let metadata = Metadata::new(Some(self.notes.clone()), tensors).map_err(io::Error::other)?;
-        let mut header = serde_json::to_vec(&metadata)?;
-        header.resize(header.len().next_multiple_of(8), b' ');
-        Ok(header)
+        header(&self.notes, &tensors)
     }
 }
 

@@ -4,10 +4,12 @@
 //! known by its name alone, so a file does not depend on the order in which a model announces its parameters.
 
 pub(crate) mod file;
+mod header;
 
 use std::sync::Arc;
 
 pub use file::Damage;
+pub use header::{Notes, header};
 use heedful_tensor::Params;
 
 /// Numbers for every parameter of a model, by name: its values, or one of Adam's moments.

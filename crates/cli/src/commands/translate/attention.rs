@@ -8,15 +8,15 @@
 //!
 //! Row i of a decoder's matrix is the step that says target token i; the last row says `<eos>`.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use heedful::durable;
 use heedful::layers::AttentionMap;
 use heedful::translator::{Translation, Translator};
+use heedful::weights::{Notes, header};
 use safetensors::Dtype;
-use safetensors::tensor::TensorView;
+use safetensors::tensor::TensorInfo;
 use serde_json::{Value, json};
 
 /// A file of attention weights in the making: it appears whole, at the end.
@@ -27,7 +27,7 @@ pub(super) struct AttentionFile {
 
 enum Contents {
     Json(Vec<Value>),
-    Safetensors { tensors: Vec<(String, Vec<usize>, Vec<u8>)>, notes: HashMap<String, String> },
+    Safetensors { tensors: Vec<(String, TensorInfo)>, numbers: Vec<u8>, notes: Notes },
 }
 
 impl AttentionFile {
@@ -35,7 +35,9 @@ impl AttentionFile {
     pub(super) fn create(path: &Path) -> Result<AttentionFile> {
         let contents = match path.extension().and_then(|extension| extension.to_str()) {
             Some("json") => Contents::Json(Vec::new()),
-            Some("safetensors") => Contents::Safetensors { tensors: Vec::new(), notes: HashMap::new() },
+            Some("safetensors") => {
+                Contents::Safetensors { tensors: Vec::new(), numbers: Vec::new(), notes: Notes::new() }
+            }
             _ => bail!("{}: the name of the file must end in .json or .safetensors", path.display()),
         };
         Ok(AttentionFile { path: path.to_owned(), contents })
@@ -61,16 +63,14 @@ impl AttentionFile {
                     json!({ "line": number + 1, "source": source, "target": target, "attention": layers }),
                 );
             }
-            Contents::Safetensors { tensors, notes } => {
+            Contents::Safetensors { tensors, numbers, notes } => {
                 for map in maps {
-                    let [queries, keys] = [map.queries.tokens(), map.keys.tokens()];
-                    let numbers = map.weights[0].iter().flatten();
-                    let bytes = numbers.flat_map(|weight| weight.to_le_bytes()).collect();
-                    tensors.push((
-                        format!("{}.{}", number + 1, map.place),
-                        vec![map.heads(), queries, keys],
-                        bytes,
-                    ));
+                    let shape = vec![map.heads(), map.queries.tokens(), map.keys.tokens()];
+                    let start = numbers.len();
+                    numbers.extend(map.weights[0].iter().flatten().flat_map(|weight| weight.to_le_bytes()));
+                    let data_offsets = (start, numbers.len());
+                    let info = TensorInfo { dtype: Dtype::F32, shape, data_offsets };
+                    tensors.push((format!("{}.{}", number + 1, map.place), info));
                 }
                 notes.insert(format!("{}.source", number + 1), json!(source).to_string());
                 notes.insert(format!("{}.target", number + 1), json!(target).to_string());
@@ -83,15 +83,7 @@ impl AttentionFile {
     pub(super) fn finish(self) -> Result<()> {
         let bytes = match self.contents {
             Contents::Json(lines) => serde_json::to_vec(&lines)?,
-            Contents::Safetensors { tensors, notes } => {
-                let views: Vec<(String, TensorView<'_>)> = tensors
-                    .iter()
-                    .map(|(name, shape, bytes)| {
-                        Ok((name.clone(), TensorView::new(Dtype::F32, shape.clone(), bytes)?))
-                    })
-                    .collect::<Result<_>>()?;
-                safetensors::serialize(views, Some(notes))?
-            }
+            Contents::Safetensors { tensors, numbers, notes } => [header(&notes, &tensors), numbers].concat(),
         };
         Ok(durable::write_bytes(&self.path, &bytes)?)
     }

@@ -5,7 +5,6 @@
 //! notes: format, state (JSON: step, norms, progress)
 //! ```
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -15,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::{Checkpoint, CheckpointError, Progress};
 use crate::durable;
 use crate::train::{Score, TrainerState};
+use crate::weights::Notes;
 use crate::weights::file::{Checksum, Contents, Opened};
 
 pub(super) const VERSION: &str = "1";
@@ -40,7 +40,7 @@ pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), Checkpoi
         progress: checkpoint.progress.clone(),
     };
     let state = serde_json::to_string(&state).expect("a state has only names and numbers");
-    let notes = HashMap::from([("format".to_owned(), VERSION.to_owned()), ("state".to_owned(), state)]);
+    let notes = Notes::from([("format".to_owned(), VERSION.to_owned()), ("state".to_owned(), state)]);
     let mut sets = vec![(PARAMETERS, parameters), (MEAN, mean), (SQUARE, square)];
     sets.extend(average.as_ref().map(|average| (AVERAGE, average)));
     let contents = Contents { notes, sets, checksum: Checksum::Last };
@@ -83,7 +83,7 @@ pub(super) fn read_score(path: &Path) -> io::Result<Option<Score>> {
     #[derive(Deserialize)]
     struct Header {
         #[serde(rename = "__metadata__")]
-        notes: HashMap<String, String>,
+        notes: Notes,
     }
     let mut file = File::open(path)?;
     let mut length = [0; 8];
