@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use heedful::batch::Batch;
-use heedful::folder::{ModelConfig, ModelFolder, TokenizerFiles};
+use heedful::family::ModelConfig;
+use heedful::folder::{ModelFolder, TokenizerFiles};
 use heedful::tensor::DType;
 use heedful::train::checkpoint::{Checkpoint, Checkpoints, Keep, Progress};
 use heedful::train::{Metric, Schedule, Score, Trainer, TrainerOptions};

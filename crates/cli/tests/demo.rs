@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use heedful::family::ModelConfig;
 use heedful::folder::ModelFolder;
 use heedful::text::tokenizer::Tokenizers;
 
@@ -58,9 +59,11 @@ fn it_learns_to_translate_and_leaves_a_model_and_a_report() {
     }
     let trained = fs::read_to_string(out.join("data/train.zh")).expect("phrases");
     assert!(!trained.lines().any(|line| line.contains(EXAMPLE)));
-    let model = ModelFolder::open(&out).expect("a model's folder").load().expect("weights");
+    let folder = ModelFolder::open(&out).expect("a model's folder");
+    folder.load().expect("weights");
     let tokenizers = Tokenizers::load(&out).expect("a vocabulary");
-    assert_eq!(model.config().source_vocabulary, tokenizers.source.size());
+    let ModelConfig::Transformer(config) = folder.config;
+    assert_eq!(config.source_vocabulary, tokenizers.source.size());
 
     // The same again, in the same folder and with another number of threads.
     let weights = fs::read(out.join("model.safetensors")).expect("weights");

@@ -8,13 +8,14 @@
 //!    carries what a forward pass must know besides numbers.
 //! 4. [`model`] is the one interface between models and what trains, searches and explains.
 //! 5. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
-//! 6. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
-//! 7. [`decode`] turns a trained model into sentences.
-//! 8. [`folder`] keeps a model on disk; [`weights`] are its numbers by name, [`durable`] writes files whole or not at
+//! 6. [`family`] is what a model is made of, whichever it is.
+//! 7. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
+//! 8. [`decode`] turns a trained model into sentences.
+//! 9. [`folder`] keeps a model on disk; [`weights`] are its numbers by name, [`durable`] writes files whole or not at
 //!    all.
-//! 9. [`metrics`] judges translations: strings in, numbers out.
-//! 10. [`grammar`] makes Chinese–English phrases to learn from, [`explain`] makes pictures of what was learned.
-//! 11. [`translator`] is a model with its vocabularies, text in and text out: what programs use.
+//! 10. [`metrics`] judges translations: strings in, numbers out.
+//! 11. [`grammar`] makes Chinese–English phrases to learn from, [`explain`] makes pictures of what was learned.
+//! 12. [`translator`] is a model with its vocabularies, text in and text out: what programs use.
 //!
 //! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
 //! same parts; `examples/custom_model.rs` makes one.
@@ -25,6 +26,7 @@ pub mod batch;
 pub mod decode;
 pub mod durable;
 pub mod explain;
+pub mod family;
 pub mod folder;
 pub mod grammar;
 pub mod layers;

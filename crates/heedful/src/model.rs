@@ -37,6 +37,32 @@ pub trait Model: Send + Sync {
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_>;
 }
 
+impl<M: Model + ?Sized> Model for Box<M> {
+    fn params(&self) -> &Params {
+        (**self).params()
+    }
+
+    fn check(&self, batch: &Batch) -> Result<(), BatchError> {
+        (**self).check(batch)
+    }
+
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        (**self).check_source(source, sequences)
+    }
+
+    fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
+        (**self).loss(batch, pass)
+    }
+
+    fn longest_target(&self) -> Option<usize> {
+        (**self).longest_target()
+    }
+
+    fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+        (**self).start(compute)
+    }
+}
+
 /// Sentences being decoded: what was read of the sources, and the past of every hypothesis.
 ///
 /// What a row gives depends on its sentence and its past alone, to the bit, and on no other row.

@@ -21,13 +21,13 @@ use crate::decode::{
 };
 use crate::folder::{FolderError, ModelFolder};
 use crate::layers::AttentionMap;
+use crate::model::Model;
 use crate::text::tokenizer::Tokenizers;
 use crate::text::{BOS, EOS, TokenizerError};
-use crate::transformer::Transformer;
 
 /// A model that reads and writes text.
 pub struct Translator {
-    model: Transformer,
+    model: Box<dyn Model>,
     tokenizers: Tokenizers,
 }
 
@@ -68,13 +68,13 @@ impl Translator {
     }
 
     /// A model and the vocabularies that it was trained with.
-    pub fn new(model: Transformer, tokenizers: Tokenizers) -> Translator {
+    pub fn new(model: Box<dyn Model>, tokenizers: Tokenizers) -> Translator {
         Translator { model, tokenizers }
     }
 
     /// The model.
-    pub fn model(&self) -> &Transformer {
-        &self.model
+    pub fn model(&self) -> &dyn Model {
+        &*self.model
     }
 
     /// The vocabularies.

@@ -13,7 +13,7 @@ use crate::work::{Lengths, Size, Spread, VOCABULARY};
 
 /// A model in training with its batches.
 pub(crate) struct Run {
-    trainer: Trainer,
+    trainer: Trainer<Transformer>,
     batches: Vec<Batch>,
 }
 

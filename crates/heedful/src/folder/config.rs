@@ -3,28 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::{FORMAT, FolderError};
-use crate::transformer::TransformerConfig;
-
-/// What a model is made of, whichever family it is of.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "family", rename_all = "lowercase")]
-pub enum ModelConfig {
-    /// An encoder and a decoder of attention.
-    Transformer(TransformerConfig),
-}
-
-impl ModelConfig {
-    /// The name of the family.
-    pub fn family(&self) -> &'static str {
-        match self {
-            ModelConfig::Transformer(_) => "transformer",
-        }
-    }
-}
+use crate::family::ModelConfig;
 
 pub(super) fn to_json(config: &ModelConfig) -> String {
     #[derive(Serialize)]
@@ -51,7 +34,6 @@ pub(super) fn read(path: &Path) -> Result<ModelConfig, FolderError> {
         return Err(FolderError::Version { path: path.to_owned(), found: format.to_string() });
     }
     let config: ModelConfig = serde_json::from_value(value).map_err(odd)?;
-    let ModelConfig::Transformer(transformer) = &config;
-    transformer.validate().map_err(|cause| FolderError::Unbuildable { path: path.to_owned(), cause })?;
+    config.validate().map_err(|cause| FolderError::Unbuildable { path: path.to_owned(), cause })?;
     Ok(config)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::durable::WriteError;
-use crate::transformer::ConfigError;
+use crate::family::ConfigError;
 use crate::weights::{Damage, Mismatch};
 
 /// A folder that holds no model, or not a whole one.

@@ -16,12 +16,12 @@ mod error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use config::ModelConfig;
 pub use error::FolderError;
 
 use crate::durable;
+use crate::family::ModelConfig;
+use crate::model::Model;
 use crate::text::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
-use crate::transformer::Transformer;
 use crate::weights::file::{Checksum, Contents, Opened};
 use crate::weights::{Notes, Weights};
 
@@ -91,12 +91,10 @@ impl ModelFolder {
     }
 
     /// Reads the weights and builds the model.
-    pub fn load(&self) -> Result<Transformer, FolderError> {
+    pub fn load(&self) -> Result<Box<dyn Model>, FolderError> {
         let weights = self.weights()?;
-        let ModelConfig::Transformer(config) = &self.config;
         let path = || self.path.join(CONFIG);
-        let model = Transformer::new(config.clone(), 0)
-            .map_err(|cause| FolderError::Unbuildable { path: path(), cause })?;
+        let model = self.config.build(0).map_err(|cause| FolderError::Unbuildable { path: path(), cause })?;
         weights.install(model.params()).map_err(|mismatch| FolderError::Mismatch {
             path: self.path.join(MODEL),
             config: path(),

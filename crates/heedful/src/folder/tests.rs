@@ -1,6 +1,6 @@
 use super::*;
 use crate::layers::Positions;
-use crate::transformer::{TransformerConfig, Tying};
+use crate::transformer::{Transformer, TransformerConfig, Tying};
 
 fn config() -> TransformerConfig {
     TransformerConfig { positions: Positions::Learned { max_length: 9 }, ..TransformerConfig::tiny(20) }

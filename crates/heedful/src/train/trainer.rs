@@ -17,11 +17,10 @@ use super::{Divergence, Optimizer, Schedule, StateError, TrainerState, Update};
 use crate::batch::{Batch, BatchError};
 use crate::layers::Pass;
 use crate::model::Model;
-use crate::transformer::Transformer;
 use crate::weights::Weights;
 
 /// A model in training.
-pub struct Trainer<M = Transformer> {
+pub struct Trainer<M = Box<dyn Model>> {
     model: M,
     optimizer: Optimizer,
     average: Option<MovingAverage>,

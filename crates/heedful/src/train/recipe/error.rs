@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::transformer::ConfigError;
+use crate::family::ConfigError;
 
 /// A recipe that cannot be followed.
 #[derive(Debug, thiserror::Error)]

@@ -146,7 +146,7 @@ impl Recipe {
             }
         }
         // The size of the vocabulary is an upper bound; nothing but its tokens is missing to build the model.
-        self.transformer(self.vocabulary.size, self.vocabulary.size).map_err(RecipeError::Model)?;
+        self.model_config(self.vocabulary.size, self.vocabulary.size).map_err(RecipeError::Model)?;
         Ok(())
     }
 }

@@ -36,8 +36,9 @@ pub use table::{Key, Section};
 
 use super::checkpoint::Keep;
 use super::{Schedule, TrainerOptions};
+use crate::family::{ConfigError, ModelConfig};
 use crate::layers::Positions;
-use crate::transformer::{ConfigError, DropoutRates, TransformerConfig};
+use crate::transformer::{DropoutRates, TransformerConfig};
 
 impl Recipe {
     /// All keys in the order of the table.
@@ -46,14 +47,19 @@ impl Recipe {
     }
 
     /// The model, once the vocabularies are known.
-    pub fn transformer(&self, source: usize, target: usize) -> Result<TransformerConfig, ConfigError> {
+    pub fn model_config(&self, source: usize, target: usize) -> Result<ModelConfig, ConfigError> {
+        let config = ModelConfig::Transformer(self.transformer(source, target));
+        config.validate().map(|()| config)
+    }
+
+    fn transformer(&self, source: usize, target: usize) -> TransformerConfig {
         let Recipe { model, training, .. } = self;
         let positions = match model.positions {
             PositionKind::Sinusoidal => Positions::Sinusoidal,
             PositionKind::Learned => Positions::Learned { max_length: model.max_positions },
             PositionKind::None => Positions::None,
         };
-        let config = TransformerConfig {
+        TransformerConfig {
             source_vocabulary: source,
             target_vocabulary: target,
             d_model: model.d_model,
@@ -76,8 +82,7 @@ impl Recipe {
                 feed_forward: training.feed_forward_dropout as f32,
             },
             label_smoothing: training.label_smoothing as f32,
-        };
-        config.validate().map(|()| config)
+        }
     }
 
     /// The learning rate. A cosine without [`Training::steps`] is refused by [`Layers::resolve`]; here it would never

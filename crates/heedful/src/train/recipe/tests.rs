@@ -36,7 +36,7 @@ fn presets_are_the_models_of_those_names() {
         (Preset::Base, TransformerConfig::base(100)),
         (Preset::Big, TransformerConfig::big(100)),
     ] {
-        assert_eq!(Recipe::preset(preset).transformer(100, 100), Ok(expected));
+        assert_eq!(Recipe::preset(preset).model_config(100, 100), Ok(ModelConfig::Transformer(expected)));
     }
     let base = Recipe::preset(Preset::Base);
     assert_eq!(base.schedule(), Schedule::noam(512, 4000));

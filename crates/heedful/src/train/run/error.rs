@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::batch::BatchError;
 use crate::durable::WriteError;
+use crate::family::ConfigError;
 use crate::folder::FolderError;
 use crate::text::encoded::EncodedError;
 use crate::text::tokenizer::VocabularyError;
@@ -11,7 +12,6 @@ use crate::text::{CorpusError, TokenizerError};
 use crate::train::checkpoint::CheckpointError;
 use crate::train::log::LogError;
 use crate::train::{StateError, TrainError};
-use crate::transformer::ConfigError;
 
 /// Why a run did not begin, or did not go on.
 #[derive(Debug, thiserror::Error)]

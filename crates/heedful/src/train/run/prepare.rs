@@ -7,14 +7,14 @@ use std::sync::Arc;
 use super::validation_set::ValidationSet;
 use super::{Event, RunError, Start, Watcher};
 use crate::durable::{self, WriteError};
-use crate::folder::{ModelConfig, ModelFolder, TokenizerFiles};
+use crate::folder::{ModelFolder, TokenizerFiles};
+use crate::model::Model;
 use crate::text::corpus::CorpusFiles;
 use crate::text::encoded::EncodedCorpus;
 use crate::text::tokenizer::{Tokenizers, VocabularyOptions};
 use crate::text::{Filters, Input, Tokenizer};
 use crate::train::checkpoint::Checkpoints;
 use crate::train::recipe::{Data, Recipe, Vocabulary};
-use crate::transformer::Transformer;
 
 const RECIPE: &str = "recipe.toml";
 
@@ -25,7 +25,7 @@ pub(super) struct Prepared {
     pub(super) tokenizers: Tokenizers,
     pub(super) corpus: Arc<EncodedCorpus>,
     pub(super) validation: Option<ValidationSet>,
-    pub(super) model: Transformer,
+    pub(super) model: Box<dyn Model>,
 }
 
 /// Prepares a run in the recipe's folder. What takes long and can be kept is kept there.
@@ -42,10 +42,9 @@ pub(super) fn prepare(
     let tokenizers = vocabularies(recipe, &files, &path, start, watcher)?;
     let corpus = encode(recipe, &files, &tokenizers, &path, start, watcher)?;
     let validation = ValidationSet::read(recipe, &tokenizers)?;
-    let config = recipe.transformer(tokenizers.source.size(), tokenizers.target.size())?;
-    let folder =
-        ModelFolder::create(&path, ModelConfig::Transformer(config.clone()), &TokenizerFiles::find(&path)?)?;
-    let model = Transformer::new(config, recipe.training.seed)?;
+    let config = recipe.model_config(tokenizers.source.size(), tokenizers.target.size())?;
+    let model = config.build(recipe.training.seed)?;
+    let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?)?;
     Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), validation, model })
 }
 

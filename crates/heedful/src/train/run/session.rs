@@ -12,6 +12,7 @@ use super::validation_set::{Judgement, ValidationSet};
 use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
 use crate::batch::Batch;
 use crate::explain::Status;
+use crate::family::ModelConfig;
 use crate::folder::ModelFolder;
 use crate::text::batches::{BatchOptions, Batches, Position, Prefetched};
 use crate::text::tokenizer::Tokenizers;
@@ -72,7 +73,7 @@ impl<'a> Session<'a> {
         watcher.see(&Event::Ready(&ready));
         let page = recipe.output.report.then(|| Page {
             title: title(&folder.path),
-            subtitle: subtitle(recipe, &ready),
+            subtitle: subtitle(&folder.config, &ready),
             recipe: recipe.clone(),
             corpus: corpus.report().clone(),
             attention: Vec::new(),
@@ -300,16 +301,7 @@ fn record_of(judgement: Judgement, step: u64, seconds: f64) -> Record {
     Record { samples, ..record }
 }
 
-fn subtitle(recipe: &Recipe, ready: &Ready) -> String {
-    let model = &recipe.model;
-    format!(
-        "Transformer of {} + {} layers, d {}, {} heads, ffn {}: {:.1} million parameters, {} training pairs",
-        model.encoder_layers,
-        model.decoder_layers,
-        model.d_model,
-        model.heads,
-        model.d_ff,
-        ready.parameters as f64 / 1e6,
-        ready.pairs
-    )
+fn subtitle(config: &ModelConfig, ready: &Ready) -> String {
+    let millions = ready.parameters as f64 / 1e6;
+    format!("{}: {millions:.1} million parameters, {} training pairs", config.summary(), ready.pairs)
 }

@@ -1,0 +1,55 @@
+//! The families of models: what a model is made of, whichever family it is of, and how it is built from that.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Model;
+use crate::transformer::{self, Transformer, TransformerConfig};
+
+/// What a model is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "family", rename_all = "lowercase")]
+pub enum ModelConfig {
+    /// An encoder and a decoder of attention.
+    Transformer(TransformerConfig),
+}
+
+/// A model that cannot be built, and what to change.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// A Transformer.
+    #[error(transparent)]
+    Transformer(#[from] transformer::ConfigError),
+}
+
+impl ModelConfig {
+    /// The name of the family.
+    pub fn family(&self) -> &'static str {
+        match self {
+            ModelConfig::Transformer(_) => "transformer",
+        }
+    }
+
+    /// Whether this can be built; if not, the error says what to change.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        match self {
+            ModelConfig::Transformer(config) => Ok(config.validate()?),
+        }
+    }
+
+    /// A fresh model; `seed` decides its first values.
+    pub fn build(&self, seed: u64) -> Result<Box<dyn Model>, ConfigError> {
+        Ok(match self {
+            ModelConfig::Transformer(config) => Box::new(Transformer::new(config.clone(), seed)?),
+        })
+    }
+
+    /// The model in a few words.
+    pub fn summary(&self) -> String {
+        match self {
+            ModelConfig::Transformer(config) => format!(
+                "Transformer of {} + {} layers, d {}, {} heads, ffn {}",
+                config.encoder_layers, config.decoder_layers, config.d_model, config.heads, config.d_ff
+            ),
+        }
+    }
+}
