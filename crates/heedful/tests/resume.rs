@@ -43,7 +43,7 @@ fn batches(number: u64, parts: usize) -> Vec<Batch> {
 }
 
 /// Steps `from + 1` to `to`, two batches each.
-fn train(trainer: &mut Trainer, from: u64, to: u64) {
+fn train(trainer: &mut Trainer<Transformer>, from: u64, to: u64) {
     for step in from + 1..=to {
         trainer.step_over(&batches(step, 2)).expect("a good step");
     }
