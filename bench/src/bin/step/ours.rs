@@ -59,11 +59,5 @@ pub(crate) fn peak_memory(size: Size, dtype: DType) -> Result<u64> {
     for _ in 0..3 {
         run.epoch()?;
     }
-    let status = std::fs::read_to_string("/proc/self/status").context("peak memory is read from /proc")?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .context("no VmHWM in /proc/self/status")?;
-    let kibibytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
-    Ok(kibibytes * 1024)
+    heedful_bench::peak_memory()
 }
