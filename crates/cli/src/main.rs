@@ -5,7 +5,6 @@
 mod commands;
 mod heatmap;
 mod interrupt;
-mod numbers;
 
 use std::io;
 use std::process::ExitCode;

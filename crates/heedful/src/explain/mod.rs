@@ -9,6 +9,7 @@ mod axis;
 mod heat_map;
 mod line_chart;
 mod markup;
+mod numbers;
 mod pictures;
 mod report;
 
@@ -16,5 +17,6 @@ pub use alignment::alignment_svg;
 pub use axis::Scale;
 pub use heat_map::{HeatMapOptions, Hue, heat_map_svg};
 pub use line_chart::{LineChart, Mark, Series, line_chart_svg};
+pub use numbers::thousands;
 pub use pictures::{position_table_svg, schedule_svg};
 pub use report::{AttentionGrid, Fact, Report, SampleHistory, SettingsGroup, Status, Table};

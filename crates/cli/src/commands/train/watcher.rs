@@ -3,12 +3,12 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use heedful::explain::thousands;
 use heedful::train::log::Record;
 use heedful::train::run::{Event, Pace, Ready, Watcher};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::interrupt::Interrupt;
-use crate::numbers::thousands;
 
 const REFRESH: Duration = Duration::from_millis(100);
 /// Parts of the bar: progress may be of steps or of time.

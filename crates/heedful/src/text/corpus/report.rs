@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Filters, OverLong};
+use crate::explain::thousands;
 
 /// The counts of one corpus. Every pair that was read is counted exactly once: kept, or under one reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -70,19 +71,6 @@ impl fmt::Display for CorpusReport {
         }
         Ok(())
     }
-}
-
-/// `1234567` as `1,234,567`.
-fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
