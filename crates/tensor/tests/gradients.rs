@@ -33,3 +33,8 @@ fn softmax_and_cross_entropy() {
 fn elementwise() {
     support::check(&cases::elementwise::cases());
 }
+
+#[test]
+fn recurrent() {
+    support::check(&cases::recurrent::cases());
+}

@@ -60,6 +60,22 @@ pub(crate) fn gelu_slope(x: f32) -> f32 {
     0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2)) + x * INV_SQRT_2PI * exp(-0.5 * x * x)
 }
 
+/// `1 / (1 + e^{−x})`.
+#[inline(always)]
+pub(crate) fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+/// `1 − 2 / (e^{2x} + 1)`; near zero, where that loses digits, the first terms of its series.
+#[inline(always)]
+pub(crate) fn tanh(x: f32) -> f32 {
+    let far = 1.0 - 2.0 / (exp(2.0 * x) + 1.0);
+    let x2 = x * x;
+    let near =
+        x * (1.0 + x2 * (-1.0 / 3.0 + x2 * (2.0 / 15.0 + x2 * (-17.0 / 315.0 + x2 * (62.0 / 2835.0)))));
+    if x2 < 0.09 { near } else { far }
+}
+
 /// Rounds to bf16, to nearest and ties to even; a NaN stays a NaN.
 #[inline(always)]
 pub(crate) fn to_bf16_bits(x: f32) -> u16 {
@@ -109,6 +125,19 @@ mod tests {
         }
         assert!((gelu(1.0) - 0.841_344_8).abs() < 1e-6);
         assert!((erf(0.3) - 0.328_626_75).abs() < 1e-6 && (erf(-2.0) + 0.995_322_3).abs() < 1e-6);
+    }
+
+    #[test]
+    fn tanh_and_sigmoid_are_accurate_and_have_the_right_ends() {
+        for i in -2000..=2000 {
+            let x = i as f32 * 0.005;
+            let exact = f64::from(x).tanh();
+            assert!((f64::from(tanh(x)) - exact).abs() <= 1e-7 + 4e-7 * exact.abs(), "tanh({x})");
+            let exact = 1.0 / (1.0 + (-f64::from(x)).exp());
+            assert!((f64::from(sigmoid(x)) - exact).abs() <= 3e-7 * exact, "sigmoid({x})");
+        }
+        assert_eq!([tanh(1e30), tanh(-1e30), sigmoid(1e30), sigmoid(-1e30)], [1.0, -1.0, 1.0, 0.0]);
+        assert!((tanh(1e-4) / 1e-4 - 1.0).abs() < 1e-7);
     }
 
     #[test]

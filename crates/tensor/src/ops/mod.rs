@@ -12,6 +12,7 @@ pub mod embedding;
 pub mod linear;
 pub mod moving_average;
 pub mod norm;
+pub mod recurrent;
 pub mod softmax;
 
 pub use adam::{Adam, AdamOptions, gradient_norm};
@@ -27,4 +28,7 @@ pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinuso
 pub use linear::{Activation, LinearOptions, linear, project, project_wide};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
+pub use recurrent::{
+    Cell, Direction, Recurrent, RecurrentOptions, RecurrentState, recurrent, recurrent_step,
+};
 pub use softmax::{log_softmax, softmax};

@@ -5,6 +5,7 @@ pub(crate) mod elementwise;
 pub(crate) mod embedding;
 pub(crate) mod linear;
 pub(crate) mod norm;
+pub(crate) mod recurrent;
 pub(crate) mod softmax;
 
 use heedful_tensor::random::{Dropout, Stream};

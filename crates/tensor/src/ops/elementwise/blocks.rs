@@ -1,7 +1,7 @@
 //! One loop for all element-by-element work: a block of each input is widened into the first cache, the step is
 //! done there in f32, and the result is rounded into place.
 
-use crate::cpu::math;
+use crate::cpu::math::{self, sigmoid, tanh};
 use crate::cpu::number::{self, Numbers, NumbersMut, SharedNumbers};
 use crate::cpu::threads::parallel;
 use crate::random::Dropout;
@@ -128,39 +128,5 @@ fn apply(step: Step, a: &mut [f32], b: &[f32], start: usize) {
 fn each(a: &mut [f32], b: &[f32], f: impl Fn(f32, f32) -> f32) {
     for (a, &b) in a.iter_mut().zip(b) {
         *a = f(*a, b);
-    }
-}
-
-/// `1 / (1 + e^{−x})`.
-#[inline(always)]
-fn sigmoid(x: f32) -> f32 {
-    1.0 / (1.0 + math::exp(-x))
-}
-
-/// `1 − 2 / (e^{2x} + 1)`; near zero, where that loses digits, the first terms of its series.
-#[inline(always)]
-fn tanh(x: f32) -> f32 {
-    let far = 1.0 - 2.0 / (math::exp(2.0 * x) + 1.0);
-    let x2 = x * x;
-    let near =
-        x * (1.0 + x2 * (-1.0 / 3.0 + x2 * (2.0 / 15.0 + x2 * (-17.0 / 315.0 + x2 * (62.0 / 2835.0)))));
-    if x2 < 0.09 { near } else { far }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tanh_and_sigmoid_are_accurate_and_have_the_right_ends() {
-        for i in -2000..=2000 {
-            let x = i as f32 * 0.005;
-            let exact = f64::from(x).tanh();
-            assert!((f64::from(tanh(x)) - exact).abs() <= 1e-7 + 4e-7 * exact.abs(), "tanh({x})");
-            let exact = 1.0 / (1.0 + (-f64::from(x)).exp());
-            assert!((f64::from(sigmoid(x)) - exact).abs() <= 3e-7 * exact, "sigmoid({x})");
-        }
-        assert_eq!([tanh(1e30), tanh(-1e30), sigmoid(1e30), sigmoid(-1e30)], [1.0, -1.0, 1.0, 0.0]);
-        assert!((tanh(1e-4) / 1e-4 - 1.0).abs() < 1e-7);
     }
 }

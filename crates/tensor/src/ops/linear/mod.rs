@@ -23,6 +23,8 @@ use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Param, Tensor};
 
+pub(crate) use cpu::column_sums;
+
 /// What a linear layer does to its sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activation {
@@ -85,7 +87,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
             _ => {}
         }
         if let Some(bias) = bias {
-            cpu::column_sums(&gradient, &mut bias.gradient_slot());
+            column_sums(&gradient, &mut bias.gradient_slot());
         }
         // dx = dz Wᵀ
         pull(&gradient, &weight, Orientation::Transposed, &edge, dtype, gradients);
@@ -161,7 +163,7 @@ fn pull(
 }
 
 /// `leftᵀ · right` into the gradient of `weight`.
-fn weight_gradient(left: &Array, right: &Array, weight: &Param) {
+pub(crate) fn weight_gradient(left: &Array, right: &Array, weight: &Param) {
     let mut slot = weight.gradient_slot();
     let (values, add) = slot.write();
     let out = if add { Output::AddF32(values) } else { Output::F32(values) };
