@@ -67,6 +67,15 @@ impl Tensor {
         Tensor { data: Arc::new(Data { array, narrow: OnceLock::new() }), edge }
     }
 
+    /// The same numbers as the result of an operation.
+    pub(crate) fn with_backward(
+        self,
+        backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
+    ) -> Tensor {
+        let edge = if tape::is_recording() { Edge::operation(backward) } else { Edge::NONE };
+        Tensor { edge, ..self }
+    }
+
     /// Adds the bf16 form that a kernel has written beside the f32 one.
     pub(crate) fn with_narrow(self, narrow: Option<Array>) -> Tensor {
         if let Some(narrow) = narrow {

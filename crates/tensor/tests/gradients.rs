@@ -38,3 +38,8 @@ fn elementwise() {
 fn recurrent() {
     support::check(&cases::recurrent::cases());
 }
+
+#[test]
+fn attentive() {
+    support::check(&cases::attentive::cases());
+}

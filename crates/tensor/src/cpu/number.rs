@@ -45,6 +45,40 @@ impl Number for bf16 {
     }
 }
 
+/// A number that arrays are made of.
+pub(crate) trait Element: Number + 'static {
+    const DTYPE: DType;
+
+    /// The elements of an array of this type.
+    fn of(array: &Array) -> &[Self];
+    /// The same, to write.
+    fn of_mut(array: &mut Array) -> &mut [Self];
+}
+
+impl Element for f32 {
+    const DTYPE: DType = DType::F32;
+
+    fn of(array: &Array) -> &[f32] {
+        array.f32()
+    }
+
+    fn of_mut(array: &mut Array) -> &mut [f32] {
+        array.f32_mut()
+    }
+}
+
+impl Element for bf16 {
+    const DTYPE: DType = DType::Bf16;
+
+    fn of(array: &Array) -> &[bf16] {
+        array.bf16()
+    }
+
+    fn of_mut(array: &mut Array) -> &mut [bf16] {
+        array.bf16_mut()
+    }
+}
+
 /// The elements of an array, or some of them, in their own type.
 #[derive(Clone, Copy)]
 pub(crate) enum Numbers<'a> {
@@ -142,6 +176,28 @@ pub(crate) fn sum_of_two<A: Number, B: Number>(a: &[A], b: &[B], f: impl Fn(f32,
     fold(lanes, |a, b| a + b)
 }
 
+/// `Σ f(x, y, z)` over three rows, with a fixed order of additions.
+#[inline(always)]
+pub(crate) fn sum_of_three<A: Number, B: Number, C: Number>(
+    a: &[A],
+    b: &[B],
+    c: &[C],
+    f: impl Fn(f32, f32, f32) -> f32,
+) -> f32 {
+    let mut lanes = [0.0_f32; BLOCK];
+    let ((a, a_rest), (b, b_rest), (c, c_rest)) =
+        (a.as_chunks::<BLOCK>(), b.as_chunks::<BLOCK>(), c.as_chunks::<BLOCK>());
+    for ((a, b), c) in a.iter().zip(b).zip(c) {
+        for (lane, ((a, b), c)) in lanes.iter_mut().zip(a.iter().zip(b).zip(c)) {
+            *lane += f(a.wide(), b.wide(), c.wide());
+        }
+    }
+    for (lane, ((a, b), c)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest).zip(c_rest)) {
+        *lane += f(a.wide(), b.wide(), c.wide());
+    }
+    fold(lanes, |a, b| a + b)
+}
+
 /// The largest of a row; −∞ when there is nothing.
 #[inline(always)]
 pub(crate) fn max<T: Number>(row: &[T]) -> f32 {
@@ -188,6 +244,7 @@ mod tests {
             let expected = (n * (n + 1) / 2) as f32;
             assert_eq!(sum(&row, |x| x), expected);
             assert_eq!(sum_of_two(&row, &row, |x, _| x), expected);
+            assert_eq!(sum_of_three(&row, &row, &row, |_, _, z| z), expected);
             assert_eq!(max(&row), if n == 0 { f32::NEG_INFINITY } else { n as f32 });
         }
     }

@@ -4,6 +4,7 @@
 
 pub mod adam;
 pub mod attention;
+pub mod attentive;
 pub mod best_of_rows;
 pub mod cached_attention;
 pub mod cross_entropy;
@@ -17,6 +18,10 @@ pub mod softmax;
 
 pub use adam::{Adam, AdamOptions, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
+pub use attentive::{
+    Attentive, AttentiveInputs, AttentiveOptions, AttentiveWeights, Estimator, Looking, Looks, RowScore,
+    SourceRows, attentive, look_at,
+};
 pub use best_of_rows::{BestOfRows, Scored};
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
 pub use cross_entropy::{CrossEntropy, cross_entropy};

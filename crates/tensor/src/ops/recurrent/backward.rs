@@ -10,7 +10,7 @@ use super::forward::{Kept, TASK};
 use super::schedule::{Before, Schedule};
 use crate::Array;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
-use crate::cpu::number::{self, Number};
+use crate::cpu::number::{self, Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
 
 /// What the gradients are computed from.
@@ -86,7 +86,7 @@ pub(super) fn backward<T: Compute>(inputs: Inputs<'_>) -> Outputs {
 }
 
 /// tokens × d in the compute type: the state before each token, the left side of the weight's gradient.
-pub(super) fn states_before<T: Compute>(schedule: &Schedule, initial: &Array, outputs: &Array) -> Array {
+pub(crate) fn states_before<T: Element>(schedule: &Schedule, initial: &Array, outputs: &Array) -> Array {
     let d = outputs.width();
     let mut all = Array::scratch(T::DTYPE, outputs.rows(), d);
     let shared = SharedMut::new(T::of_mut(&mut all));

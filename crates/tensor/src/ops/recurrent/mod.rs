@@ -23,12 +23,12 @@
 //! sums are f32; `x`, gates and operands of products are in the compute type.
 
 pub(crate) mod cell;
-mod schedule;
+pub(crate) mod schedule;
 
-mod backward;
+pub(crate) mod backward;
 mod compute;
 mod forward;
-mod state;
+pub(crate) mod state;
 
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
@@ -173,10 +173,13 @@ fn layer<T: Compute>(
     let outputs = Tensor::from_shared(outputs, move |gradient, gradients| backward.run(&gradient, gradients))
         .with_narrow(found.narrow);
     let (h_late, c_late) = (late.clone(), late);
-    let h =
-        also_given(last_h, &outputs, move |gradient| h_late.lock().expect("tape lock").h = Some(gradient));
+    let h = also_given(Tensor::new(last_h), &outputs, move |gradient| {
+        h_late.lock().expect("tape lock").h = Some(gradient)
+    });
     let c = last_c.map(|last_c| {
-        also_given(last_c, &outputs, move |gradient| c_late.lock().expect("tape lock").c = Some(gradient))
+        also_given(Tensor::new(last_c), &outputs, move |gradient| {
+            c_late.lock().expect("tape lock").c = Some(gradient)
+        })
     });
     Recurrent { outputs, last: RecurrentState { h, c } }
 }
@@ -190,9 +193,16 @@ struct LastGradients {
 
 /// A second result of the operation that gave `outputs`: its gradient is handed to `arrived`, and the operation's
 /// backward runs afterwards even if nobody used the outputs.
-fn also_given(array: Array, outputs: &Tensor, arrived: impl FnOnce(Array) + Send + 'static) -> Tensor {
+pub(crate) fn also_given(
+    result: Tensor,
+    outputs: &Tensor,
+    arrived: impl FnOnce(Array) + Send + 'static,
+) -> Tensor {
     let (edge, [rows, width]) = (outputs.edge(), outputs.shape());
-    Tensor::from_inputs(array, &[outputs], move |gradient, gradients| {
+    if !edge.is_wanted() {
+        return result;
+    }
+    result.with_backward(move |gradient, gradients| {
         arrived(gradient);
         let so_far = gradients.take(&edge).unwrap_or_else(|| Array::zeros(DType::F32, rows, width));
         gradients.add(&edge, so_far);

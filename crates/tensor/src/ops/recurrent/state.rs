@@ -26,7 +26,7 @@ impl RecurrentState {
         RecurrentState { h: map(&self.h), c: self.c.as_ref().map(map) }
     }
 
-    pub(super) fn check(&self, rows: usize, d: usize, cell: Cell) {
+    pub(crate) fn check(&self, rows: usize, d: usize, cell: Cell) {
         assert_eq!(self.c.is_some(), cell.has_memory(), "recurrent: {cell:?} and a state c do not agree");
         for state in [Some(&self.h), self.c.as_ref()].into_iter().flatten() {
             assert_eq!(
@@ -40,14 +40,14 @@ impl RecurrentState {
     }
 
     /// Where gradients of h, then c, go.
-    pub(super) fn edges(&self) -> Vec<(Edge, DType)> {
+    pub(crate) fn edges(&self) -> Vec<(Edge, DType)> {
         let states = [Some(&self.h), self.c.as_ref()].into_iter().flatten();
         states.map(|state| (state.edge(), state.dtype())).collect()
     }
 }
 
 /// Row `order[i]` of a state as row i, in f32; zeros if there is no state.
-pub(super) fn gather(state: Option<&Tensor>, order: &[usize], width: usize) -> Array {
+pub(crate) fn gather(state: Option<&Tensor>, order: &[usize], width: usize) -> Array {
     let Some(state) = state else { return Array::zeros(DType::F32, order.len(), width) };
     let mut sorted = Array::scratch(DType::F32, order.len(), width);
     let from = Numbers::of(state.array());
@@ -61,7 +61,7 @@ pub(super) fn gather(state: Option<&Tensor>, order: &[usize], width: usize) -> A
 }
 
 /// Row i of `sorted` as row `order[i]`.
-pub(super) fn scatter(sorted: &Array, order: &[usize]) -> Array {
+pub(crate) fn scatter(sorted: &Array, order: &[usize]) -> Array {
     let width = sorted.width();
     let mut state = Array::scratch(DType::F32, sorted.rows(), width);
     let to = state.f32_mut();

@@ -1,0 +1,298 @@
+//! Steps forward: look at the source, then step the cell.
+
+use std::ops::Range;
+
+use half::bf16;
+
+use super::look::{Compare, Looking, Source, choice, look};
+use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
+use crate::cpu::number::{self, Element, Number};
+use crate::cpu::threads::{SharedMut, parallel};
+use crate::ops::recurrent::cell::{Cell, ForwardRow, forward_row};
+use crate::ops::recurrent::schedule::Schedule;
+use crate::{Array, DType, Ragged};
+
+/// What the decoder computes from.
+pub(super) struct Inputs<'a> {
+    pub(super) cell: Cell,
+    pub(super) compare: Compare<'a>,
+    pub(super) looking: Looking,
+    pub(super) schedule: &'a Schedule,
+    /// Where the sources lie among keys and values.
+    pub(super) sources: &'a Ragged,
+    /// tokens × gates·d, in the compute type.
+    pub(super) x: &'a Array,
+    /// source tokens × their widths, in the compute type.
+    pub(super) keys: &'a Array,
+    pub(super) values: &'a Array,
+    pub(super) hidden: &'a Packed,
+    pub(super) bias: Option<&'a [f32]>,
+    pub(super) context: &'a Packed,
+    /// `None`: the state itself asks.
+    pub(super) query: Option<&'a Packed>,
+    /// sequences × d, f32, in the schedule's order; `c` of no width for a cell without memory.
+    pub(super) h: Array,
+    pub(super) c: Array,
+    /// Where the weights of each sequence begin.
+    pub(super) weight_starts: &'a [usize],
+}
+
+/// What the decoder computes: by token, but for the weights.
+pub(super) struct Outputs {
+    pub(super) states: Array,
+    pub(super) states_narrow: Option<Array>,
+    pub(super) contexts: Array,
+    pub(super) contexts_narrow: Option<Array>,
+    /// All weights; see [`Inputs::weight_starts`].
+    pub(super) weights: Array,
+    /// tokens × 2: logarithm of the taken weight, entropy.
+    pub(super) choices: Array,
+    /// The positions that hard attention took.
+    pub(super) taken: Vec<u32>,
+    pub(super) kept: Kept,
+}
+
+/// What else the backward pass needs, by token.
+pub(super) struct Kept {
+    pub(super) gates: Array,
+    pub(super) c: Array,
+    pub(super) queries: Array,
+}
+
+/// The whole decoder, in the compute type `T`.
+pub(super) fn forward<T: Kernels>(inputs: Inputs<'_>) -> Outputs {
+    let Inputs { cell, schedule, x, keys, values, hidden, bias, context, query, mut h, mut c, .. } = inputs;
+    let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
+    let (gates, key_width, value_width) = (cell.gates() * d, keys.width(), values.width());
+    let narrow = |width: usize| (T::DTYPE == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
+    let by_token = |width: usize| Array::scratch(DType::F32, tokens, width);
+    let mut out = Outputs {
+        states: by_token(d),
+        states_narrow: narrow(d),
+        contexts: by_token(value_width),
+        contexts_narrow: narrow(value_width),
+        weights: Array::scratch(DType::F32, 1, inputs.weight_starts[sequences]),
+        choices: by_token(2),
+        taken: vec![0; tokens],
+        kept: Kept {
+            gates: Array::scratch(T::DTYPE, tokens, cell.kept() * d),
+            c: by_token(c.width()),
+            queries: by_token(key_width),
+        },
+    };
+    // By row: the operands of a step's products and what they give.
+    let mut left = h.to(T::DTYPE);
+    let mut left_context = Array::scratch(T::DTYPE, sequences, value_width);
+    let mut queries = Array::scratch(DType::F32, sequences, key_width);
+    let mut hidden_side = Array::scratch(DType::F32, sequences, gates);
+    let mut input_side = Array::scratch(DType::F32, sequences, gates);
+    for step in 0..schedule.steps() {
+        let tokens = schedule.tokens(step);
+        let rows = tokens.len();
+        let product = |left: &Array, weight: &Packed, out: &mut Array, bias: Option<&[f32]>| {
+            let width = out.width();
+            let out = Output::F32(&mut out.f32_mut()[..rows * width]);
+            multiply(Matrix::of(left).rows(0..rows), weight, out, Finish { bias, ..Finish::NONE });
+        };
+        match query {
+            Some(query) => product(&left, query, &mut queries, None),
+            None => queries.f32_mut()[..rows * d].copy_from_slice(&h.f32()[..rows * d]),
+        }
+        product(&left, hidden, &mut hidden_side, bias);
+        let looks = Looks::<T> {
+            compare: inputs.compare,
+            looking: inputs.looking,
+            step,
+            tokens,
+            order: schedule.order(),
+            sources: inputs.sources,
+            keys: T::of(keys),
+            values: T::of(values),
+            widths: [key_width, value_width],
+            queries: queries.f32(),
+            weight_starts: inputs.weight_starts,
+            weights: SharedMut::new(out.weights.f32_mut()),
+            contexts: SharedMut::new(out.contexts.f32_mut()),
+            contexts_narrow: out.contexts_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
+            left_context: SharedMut::new(T::of_mut(&mut left_context)),
+            kept_queries: SharedMut::new(out.kept.queries.f32_mut()),
+            choices: SharedMut::new(out.choices.f32_mut()),
+            taken: SharedMut::new(&mut out.taken),
+        };
+        parallel(rows, |row| T::look(&looks, row));
+        product(&left_context, context, &mut input_side, None);
+        let cells = Cells::<T> {
+            cell,
+            d,
+            tokens,
+            x: T::of(x),
+            input_side: SharedMut::new(input_side.f32_mut()),
+            hidden_side: hidden_side.f32(),
+            h: SharedMut::new(h.f32_mut()),
+            c: SharedMut::new(c.f32_mut()),
+            left: SharedMut::new(T::of_mut(&mut left)),
+            states: SharedMut::new(out.states.f32_mut()),
+            states_narrow: out.states_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
+            kept_gates: SharedMut::new(T::of_mut(&mut out.kept.gates)),
+            kept_c: SharedMut::new(out.kept.c.f32_mut()),
+        };
+        let together = (ROW_TASK / gates.max(1)).max(1);
+        parallel(rows.div_ceil(together), |task| {
+            T::step(&cells, task * together..((task + 1) * together).min(rows));
+        });
+    }
+    out
+}
+
+/// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
+pub(super) const ROW_TASK: usize = 8192;
+
+/// The looks of one step.
+pub(super) struct Looks<'a, T> {
+    compare: Compare<'a>,
+    looking: Looking,
+    step: usize,
+    tokens: &'a [usize],
+    order: &'a [usize],
+    sources: &'a Ragged,
+    keys: &'a [T],
+    values: &'a [T],
+    widths: [usize; 2],
+    queries: &'a [f32],
+    weight_starts: &'a [usize],
+    weights: SharedMut<f32>,
+    contexts: SharedMut<f32>,
+    contexts_narrow: Option<SharedMut<bf16>>,
+    left_context: SharedMut<T>,
+    kept_queries: SharedMut<f32>,
+    choices: SharedMut<f32>,
+    taken: SharedMut<u32>,
+}
+
+/// The cells of one step.
+pub(super) struct Cells<'a, T> {
+    cell: Cell,
+    d: usize,
+    tokens: &'a [usize],
+    x: &'a [T],
+    input_side: SharedMut<f32>,
+    hidden_side: &'a [f32],
+    h: SharedMut<f32>,
+    c: SharedMut<f32>,
+    left: SharedMut<T>,
+    states: SharedMut<f32>,
+    states_narrow: Option<SharedMut<bf16>>,
+    kept_gates: SharedMut<T>,
+    kept_c: SharedMut<f32>,
+}
+
+/// The kernels of a compute type.
+pub(super) trait Kernels: Element {
+    fn look(looks: &Looks<'_, Self>, row: usize);
+    fn step(cells: &Cells<'_, Self>, rows: Range<usize>);
+    fn look_back(looks: &super::backward::Looks<'_, Self>, row: usize);
+    fn step_back(cells: &super::backward::Cells<'_, Self>, rows: Range<usize>);
+}
+
+kernel! {
+    pub(super) fn look_f32(looks: &Looks<'_, f32>, row: usize) {
+        look_row(looks, row);
+    }
+}
+
+kernel! {
+    pub(super) fn look_bf16(looks: &Looks<'_, bf16>, row: usize) {
+        look_row(looks, row);
+    }
+}
+
+kernel! {
+    pub(super) fn step_f32(cells: &Cells<'_, f32>, rows: Range<usize>) {
+        step_rows(cells, rows);
+    }
+}
+
+kernel! {
+    pub(super) fn step_bf16(cells: &Cells<'_, bf16>, rows: Range<usize>) {
+        step_rows(cells, rows);
+    }
+}
+
+#[inline(always)]
+fn of(index: usize, width: usize) -> Range<usize> {
+    index * width..(index + 1) * width
+}
+
+#[inline(always)]
+fn look_row<T: Number>(looks: &Looks<'_, T>, row: usize) {
+    let (token, sequence) = (looks.tokens[row], looks.order[row]);
+    let [key_width, value_width] = looks.widths;
+    let source = looks.sources.range(sequence);
+    let query = &looks.queries[of(row, key_width)];
+    let start = looks.weight_starts[sequence] + looks.step * source.len();
+    // SAFETY: a row has a token, a source and weights that no other row of the step has; here and below.
+    let weights = unsafe { looks.weights.slice(start..start + source.len()) };
+    // SAFETY: as above.
+    let context = unsafe { looks.contexts.slice(of(token, value_width)) };
+    let seen = Source {
+        keys: &looks.keys[source.start * key_width..source.end * key_width],
+        values: &looks.values[source.start * value_width..source.end * value_width],
+        key_width,
+        value_width,
+    };
+    let taken = look(looks.compare, looks.looking, token, query, seen, (&mut *weights, &mut *context));
+    // SAFETY: as above.
+    number::copy(query, unsafe { looks.kept_queries.slice(of(token, key_width)) });
+    // SAFETY: as above.
+    number::copy(context, unsafe { looks.left_context.slice(of(row, value_width)) });
+    if let Some(narrow) = &looks.contexts_narrow {
+        // SAFETY: as above.
+        number::copy(context, unsafe { narrow.slice(of(token, value_width)) });
+    }
+    // SAFETY: as above.
+    let choices = unsafe { looks.choices.slice(of(token, 2)) };
+    choices.fill(0.0);
+    if let Some(taken) = taken {
+        choices.copy_from_slice(&choice(weights, taken));
+        // SAFETY: as above.
+        unsafe { looks.taken.set(token, taken as u32) };
+    }
+}
+
+#[inline(always)]
+fn step_rows<T: Number>(cells: &Cells<'_, T>, rows: Range<usize>) {
+    let (cell, d) = (cells.cell, cells.d);
+    let gates = cell.gates() * d;
+    let d_c = if cell.has_memory() { d } else { 0 };
+    for row in rows {
+        let token = cells.tokens[row];
+        // SAFETY: a row belongs to one task and has a token of its own; here and below.
+        let input_side = unsafe { cells.input_side.slice(of(row, gates)) };
+        for (sum, x) in input_side.iter_mut().zip(&cells.x[of(token, gates)]) {
+            *sum += x.wide();
+        }
+        // SAFETY: as above.
+        let (h, c) = unsafe { (cells.h.slice(of(row, d)), cells.c.slice(of(row, d_c))) };
+        forward_row(
+            cell,
+            ForwardRow {
+                x: &*input_side,
+                a: &cells.hidden_side[of(row, gates)],
+                h,
+                c,
+                // SAFETY: as above.
+                kept: Some(unsafe { cells.kept_gates.slice(of(token, cell.kept() * d)) }),
+            },
+        );
+        // SAFETY: as above.
+        number::copy(h, unsafe { cells.left.slice(of(row, d)) });
+        // SAFETY: as above.
+        number::copy(h, unsafe { cells.states.slice(of(token, d)) });
+        if let Some(narrow) = &cells.states_narrow {
+            // SAFETY: as above.
+            number::copy(h, unsafe { narrow.slice(of(token, d)) });
+        }
+        // SAFETY: as above.
+        number::copy(c, unsafe { cells.kept_c.slice(of(token, d_c)) });
+    }
+}
