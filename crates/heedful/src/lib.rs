@@ -8,6 +8,7 @@
 //!    carries what a forward pass must know besides numbers.
 //! 4. [`model`] is the one interface between models and what trains, searches and explains.
 //! 5. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
+//!    [`recurrent`] networks are what it replaced.
 //! 6. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
 //! 7. [`decode`] turns a trained model into sentences.
 //! 8. [`folder`] keeps a model on disk; [`weights`] are its numbers by name, [`durable`] writes files whole or not at
@@ -30,6 +31,7 @@ pub mod grammar;
 pub mod layers;
 pub mod metrics;
 pub mod model;
+pub mod recurrent;
 pub mod text;
 pub mod train;
 pub mod transformer;

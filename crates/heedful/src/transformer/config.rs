@@ -104,7 +104,7 @@ pub struct DropoutRates {
     pub feed_forward: f32,
 }
 
-/// A Transformer that cannot be built, and what to change.
+/// A model that cannot be built, and what to change.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// A size of nothing.
