@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::Model;
-use crate::transformer::{self, Transformer, TransformerConfig};
+use crate::recurrent::{RecurrentConfig, Seq2Seq};
+pub use crate::transformer::ConfigError;
+use crate::transformer::{Transformer, TransformerConfig};
 
 /// What a model is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,14 +13,8 @@ use crate::transformer::{self, Transformer, TransformerConfig};
 pub enum ModelConfig {
     /// An encoder and a decoder of attention.
     Transformer(TransformerConfig),
-}
-
-/// A model that cannot be built, and what to change.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ConfigError {
-    /// A Transformer.
-    #[error(transparent)]
-    Transformer(#[from] transformer::ConfigError),
+    /// A recurrent encoder and decoder, with or without attention between them.
+    Recurrent(RecurrentConfig),
 }
 
 impl ModelConfig {
@@ -26,13 +22,15 @@ impl ModelConfig {
     pub fn family(&self) -> &'static str {
         match self {
             ModelConfig::Transformer(_) => "transformer",
+            ModelConfig::Recurrent(_) => "recurrent",
         }
     }
 
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
-            ModelConfig::Transformer(config) => Ok(config.validate()?),
+            ModelConfig::Transformer(config) => config.validate(),
+            ModelConfig::Recurrent(config) => config.validate(),
         }
     }
 
@@ -40,6 +38,7 @@ impl ModelConfig {
     pub fn build(&self, seed: u64) -> Result<Box<dyn Model>, ConfigError> {
         Ok(match self {
             ModelConfig::Transformer(config) => Box::new(Transformer::new(config.clone(), seed)?),
+            ModelConfig::Recurrent(config) => Box::new(Seq2Seq::new(config.clone(), seed)?),
         })
     }
 
@@ -50,6 +49,7 @@ impl ModelConfig {
                 "Transformer of {} + {} layers, d {}, {} heads, ffn {}",
                 config.encoder_layers, config.decoder_layers, config.d_model, config.heads, config.d_ff
             ),
+            ModelConfig::Recurrent(config) => config.summary(),
         }
     }
 }

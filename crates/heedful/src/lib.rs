@@ -8,6 +8,7 @@
 //!    carries what a forward pass must know besides numbers.
 //! 4. [`model`] is the one interface between models and what trains, searches and explains.
 //! 5. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
+//!    [`recurrent`] networks are what it replaced.
 //! 6. [`family`] is what a model is made of, whichever it is.
 //! 7. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
 //! 8. [`decode`] turns a trained model into sentences.
@@ -32,6 +33,7 @@ pub mod grammar;
 pub mod layers;
 pub mod metrics;
 pub mod model;
+pub mod recurrent;
 pub mod text;
 pub mod train;
 pub mod transformer;

@@ -6,9 +6,11 @@ mod embedding;
 mod linear;
 mod norm;
 mod position;
+mod score;
 
 pub use embedding::Embedding;
 pub use linear::Linear;
 pub use norm::{LayerNorm, Norm, Residual};
 pub use pass::{AttentionMap, Kind, Pass, Place};
 pub use position::{Position, Positions};
+pub use score::{Score, Scorer};

@@ -12,9 +12,9 @@
 use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, KeyValueRows, Mask, Part};
 use heedful_tensor::{Params, Ragged, Tensor};
 
-use super::config::{Score, TransformerConfig};
+use super::config::TransformerConfig;
 use super::incremental::Seen;
-use crate::layers::{AttentionMap, Linear, Pass, Place};
+use crate::layers::{AttentionMap, Linear, Pass, Place, Score};
 
 /// What the decoder reads of the source: the encoder's last layer.
 #[derive(Clone)]
@@ -174,7 +174,8 @@ impl MultiHeadAttention {
     fn scale(&self) -> f32 {
         match self.score {
             Score::ScaledDot => ((self.key_width / self.heads) as f32).sqrt().recip(),
-            Score::Dot => 1.0,
+            // The other scores are refused by the configuration.
+            Score::Dot | Score::Additive | Score::General => 1.0,
         }
     }
 }

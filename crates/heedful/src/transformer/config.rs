@@ -11,7 +11,7 @@
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
-use crate::layers::{Norm, Positions};
+use crate::layers::{Norm, Positions, Score};
 
 /// The shape and the choices of a Transformer. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,18 +71,6 @@ pub enum Tying {
     None,
 }
 
-/// How a query is compared with a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Score {
-    /// `q · k / √d_k`. With parts of unit variance the plain product has variance d_k: the softmax saturates as heads
-    /// get wide, and its gradient dies.
-    #[default]
-    ScaledDot,
-    /// `q · k`.
-    Dot,
-}
-
 /// How `config.json` calls the activations, which are the tensor crate's.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Activation", rename_all = "lowercase")]
@@ -104,7 +92,7 @@ pub struct DropoutRates {
     pub feed_forward: f32,
 }
 
-/// A Transformer that cannot be built, and what to change.
+/// A model that cannot be built, and what to change.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// A size of nothing.
@@ -151,6 +139,32 @@ pub enum ConfigError {
         what: &'static str,
         /// Its value.
         rate: f32,
+    },
+    /// Heads multiply queries and keys.
+    #[error(
+        "the heads of a Transformer compare by scaled-dot or dot: the other scores are for recurrent models"
+    )]
+    HeadScore,
+    /// A product of two vectors needs one width.
+    #[error(
+        "the score {score} multiplies a state of the decoder ({query} wide) with one of the encoder ({key} wide): make \
+         them equal, or use the score additive or general"
+    )]
+    ScoreWidths {
+        /// The score.
+        score: &'static str,
+        /// Width of a decoder's state.
+        query: usize,
+        /// Width of an encoder's output.
+        key: usize,
+    },
+    /// A number that cannot be below 0.
+    #[error("{what} is {value}: it must be a number and at least 0")]
+    Negative {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        value: f32,
     },
     /// ε keeps the root of a constant row away from 0.
     #[error("norm_epsilon is {epsilon}: it must be a small positive number such as 1e-5")]
@@ -259,6 +273,9 @@ impl TransformerConfig {
             if !width.is_multiple_of(self.heads) {
                 return Err(ConfigError::HeadsDoNotDivide { heads: self.heads, what, width });
             }
+        }
+        if !matches!(self.score, Score::ScaledDot | Score::Dot) {
+            return Err(ConfigError::HeadScore);
         }
         if self.positions == Positions::Sinusoidal && !self.d_model.is_multiple_of(2) {
             return Err(ConfigError::OddSinusoidalWidth { d_model: self.d_model });

@@ -21,7 +21,7 @@ use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{DType, Param, Params, Ragged, Tensor};
 
 pub use attention::{CrossAttention, Memory, MultiHeadAttention, SelfAttention};
-pub use config::{ConfigError, DropoutRates, Score, TransformerConfig, Tying};
+pub use config::{ConfigError, DropoutRates, TransformerConfig, Tying};
 pub use decoder::{Decoder, DecoderLayer};
 pub use encoder::{Encoder, EncoderLayer};
 pub use feed_forward::FeedForward;
@@ -46,7 +46,8 @@ impl Transformer {
     pub fn new(config: TransformerConfig, seed: u64) -> Result<Transformer, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
-        let (source, target, output) = tables(&params, &config);
+        let vocabularies = [config.source_vocabulary, config.target_vocabulary];
+        let (source, target, output) = tables(&params, config.tying, vocabularies, config.d_model);
         let position = |name| Position::new(&params, name, config.positions, config.d_model);
         let dropout = config.dropout.residual;
         Ok(Transformer {
@@ -174,10 +175,14 @@ impl Model for Transformer {
 
 /// The tables of source embedding, target embedding and output projection; tied ones are one parameter, which has the
 /// name of the first of them.
-fn tables(params: &Params, config: &TransformerConfig) -> (Param, Param, Param) {
-    let table = |name, vocabulary| Embedding::table(params, name, vocabulary, config.d_model);
-    let (source, target) = (config.source_vocabulary, config.target_vocabulary);
-    match config.tying {
+pub(crate) fn tables(
+    params: &Params,
+    tying: Tying,
+    [source, target]: [usize; 2],
+    d_model: usize,
+) -> (Param, Param, Param) {
+    let table = |name, vocabulary| Embedding::table(params, name, vocabulary, d_model);
+    match tying {
         Tying::All => {
             let shared = table("embedding", source);
             (shared.clone(), shared.clone(), shared)

@@ -30,7 +30,7 @@ pub use elementwise::{
     mean, multiply, relu, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
-pub use linear::{Activation, LinearOptions, linear, project, project_wide};
+pub use linear::{Activation, LinearOptions, linear, project, project_wide, times};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
 pub use recurrent::{

@@ -4,12 +4,12 @@ use heedful_tensor::DType;
 use heedful_tensor::ops::Activation;
 
 use super::setting::choices;
-use crate::layers::Norm;
+use crate::layers::{Norm, Score};
 use crate::text::OverLong;
 use crate::text::corpus::Duplicates;
 use crate::text::tokenizer::{Boundaries, Kind, Normalization, Sharing};
 use crate::train::Metric;
-use crate::transformer::{Score, Tying};
+use crate::transformer::Tying;
 
 /// A model and its training as others have found them good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,6 +91,8 @@ choices!(Tying {
     "all" => Tying::All, "source-target" => Tying::SourceTarget, "target-output" => Tying::TargetOutput,
     "none" => Tying::None,
 });
-choices!(Score { "scaled-dot" => Score::ScaledDot, "dot" => Score::Dot });
+choices!(Score {
+    "scaled-dot" => Score::ScaledDot, "dot" => Score::Dot, "additive" => Score::Additive, "general" => Score::General,
+});
 choices!(DType { "bf16" => DType::Bf16, "f32" => DType::F32 });
 choices!(Metric { "loss" => Metric::Loss, "bleu" => Metric::Bleu });

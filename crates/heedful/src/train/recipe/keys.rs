@@ -11,12 +11,12 @@ use super::choices::{Averaging, PositionKind, Preset, ScheduleKind};
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
 use super::table::recipe;
-use crate::layers::Norm;
+use crate::layers::{Norm, Score};
 use crate::text::OverLong;
 use crate::text::corpus::Duplicates;
 use crate::text::tokenizer::{Boundaries, Kind, Normalization, Sharing};
 use crate::train::Metric;
-use crate::transformer::{Score, Tying};
+use crate::transformer::Tying;
 
 recipe! {
     /// What is read. Files may be compressed (.gz, .xz, .zst)
@@ -93,7 +93,7 @@ recipe! {
         max_positions: usize = 512, AtLeast(1.0);
         /// Which embeddings are one matrix: `all`, `source-target`, `target-output`, `none`
         tying: Tying = Tying::All, Any;
-        /// How a query is compared with a key: `scaled-dot` or `dot`
+        /// How a query is compared with a key: `scaled-dot` or `dot`, in a recurrent model also `additive` or `general`
         score: Score = Score::ScaledDot, Any;
         /// Self attention sees only tokens at this distance or nearer; `none` for all
         window: Option<usize> = None, AtLeast(1.0);

@@ -39,6 +39,15 @@ pub struct CrossEntropy {
     pub correct: usize,
     /// Number of tokens.
     pub tokens: usize,
+    /// Three rows: loss, −log p(label), and 1 where the label is right, of every token.
+    by_token: Array,
+}
+
+impl CrossEntropy {
+    /// −log p(label) of every token, without smoothing.
+    pub fn token_losses(&self) -> &[f32] {
+        &self.by_token.f32()[self.tokens..2 * self.tokens]
+    }
 }
 
 /// Slopes that wait to be summed into `dW` at a time. More spares passes over `dW`, less spares memory.
@@ -108,7 +117,13 @@ pub fn cross_entropy(
             cpu::add_scaled(values, add, dw.f32(), scale);
         }),
     };
-    CrossEntropy { loss, negative_log_likelihood: totals[1], correct: totals[2] as usize, tokens }
+    CrossEntropy {
+        loss,
+        negative_log_likelihood: totals[1],
+        correct: totals[2] as usize,
+        tokens,
+        by_token: losses,
+    }
 }
 
 /// The gradients of the mean loss.

@@ -114,7 +114,17 @@ pub fn project(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
 /// ties of tokens that a search must tell apart. No gradient flows back.
 pub fn project_wide(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
     assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
-    let packed = weight.packed(Orientation::Transposed, compute);
+    wide(x, weight, Orientation::Transposed, compute)
+}
+
+/// `x W` for inference with `W` of `[in, out]`, with f32 results whatever the products' type. No gradient flows back.
+pub fn times(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
+    assert_eq!(x.width(), weight.shape()[0], "times: x is {:?}, W is {:?}", x.shape(), weight.shape());
+    wide(x, weight, Orientation::AsIs, compute)
+}
+
+fn wide(x: &Tensor, weight: &Param, orientation: Orientation, compute: DType) -> Tensor {
+    let packed = weight.packed(orientation, compute);
     let mut output = Array::scratch(DType::F32, x.rows(), packed.n());
     multiply(Matrix::of(x.array_as(compute)), &packed, Output::over(&mut output), Finish::NONE);
     Tensor::new(output)

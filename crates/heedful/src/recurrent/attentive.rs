@@ -1,0 +1,141 @@
+//! The layer of a recurrent decoder that looks at the source before every step (Bahdanau et al., 2015):
+//!
+//! ```text
+//! e_ij = score(s_{i−1}, h_j)      α_i = softmax(e_i)      c_i = Σ_j α_ij h_j  (soft),  h_j with j drawn from α_i  (hard)
+//! s_i  = cell(y_{i−1} W_y + c_i W_c + b, s_{i−1})
+//! ```
+
+use heedful_tensor::ops::{
+    self, Attentive, AttentiveInputs, AttentiveOptions, AttentiveWeights, Estimator, Looking, RecurrentState,
+    SourceRows,
+};
+use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
+
+use super::{Cell, Hardness, RecurrentConfig};
+use crate::layers::{AttentionMap, Kind, Linear, Pass, Place, Scorer};
+
+/// An attentive layer with parameters `<name>.input.…`, `<name>.hidden.…`, `<name>.context.weight` and its score's.
+#[derive(Clone)]
+pub struct AttentiveLayer {
+    cell: Cell,
+    input: Linear,
+    hidden: Param,
+    bias: Option<Param>,
+    context: Param,
+    scorer: Scorer,
+    hardness: Hardness,
+    place: Place,
+}
+
+/// What queries find: the encoder's outputs, and what they are compared with.
+#[derive(Clone)]
+pub struct Seen {
+    /// source tokens × the score's width.
+    pub keys: Tensor,
+    /// source tokens × encoder width.
+    pub values: Tensor,
+    /// Where the sources begin and end.
+    pub sources: Ragged,
+}
+
+impl AttentiveLayer {
+    /// The first layer of the decoder that `config`, which was validated and has attention, describes.
+    pub(super) fn new(params: &Params, name: &str, config: &RecurrentConfig) -> Option<AttentiveLayer> {
+        let attention = config.attention?;
+        let (d, memory) = (config.d_model, config.encoder().output_width());
+        let gates = config.cell.gates() * d;
+        let add = |part: &str, rows, init| params.add(&format!("{name}.{part}"), rows, gates, init);
+        Some(AttentiveLayer {
+            cell: config.cell,
+            input: Linear::new(params, &format!("{name}.input"), d, gates),
+            hidden: add("hidden.weight", d, Init::Xavier),
+            bias: (config.cell == Cell::Gru).then(|| add("hidden.bias", 1, Init::Constant(0.0))),
+            context: add("context.weight", memory, Init::Xavier),
+            scorer: Scorer::new(params, name, attention.score, [d, memory, attention.width]),
+            hardness: attention.hardness,
+            place: Place::new(&format!("{name}.cross_attention"), 0, Kind::Cross),
+        })
+    }
+
+    /// What the sources are to queries.
+    pub fn see(&self, states: &Tensor, sources: &Ragged, pass: &Pass) -> Seen {
+        Seen { keys: self.scorer.keys(states, pass), values: states.clone(), sources: sources.clone() }
+    }
+
+    /// Decodes targets that are given. Hard attention draws in training and takes the best otherwise.
+    pub fn forward(
+        &self,
+        x: &Tensor,
+        targets: &Ragged,
+        initial: &RecurrentState,
+        seen: &Seen,
+        pass: &mut Pass,
+    ) -> Attentive {
+        let inputs = AttentiveInputs {
+            x_gates: &self.input.forward(x, pass),
+            targets,
+            initial,
+            keys: &seen.keys,
+            values: &seen.values,
+            sources: &seen.sources,
+        };
+        let weights = AttentiveWeights {
+            hidden: &self.hidden,
+            bias: self.bias.as_ref(),
+            context: &self.context,
+            query: self.scorer.query(),
+            score: self.scorer.row_score(),
+        };
+        let looking = self.looking(pass);
+        let options = AttentiveOptions { cell: self.cell, looking, compute: pass.compute() };
+        let found = ops::attentive(inputs, weights, options);
+        if pass.weights() == ops::Weights::Keep {
+            pass.record(self.map(&found, targets, &seen.sources));
+        }
+        found
+    }
+
+    /// One more token for each row: what it found in its source, and its state. No gradient flows back.
+    pub fn step(
+        &self,
+        x: &Tensor,
+        state: &RecurrentState,
+        sources: &[SourceRows<'_>],
+        pass: &Pass,
+    ) -> (Tensor, RecurrentState) {
+        let queries = self.scorer.queries(&state.h, pass);
+        let looking = if self.hardness.is_hard() { Looking::Best } else { Looking::Soft };
+        let context = ops::look_at(&queries, sources, self.scorer.row_score(), looking);
+        let from_input = ops::cast(&self.input.forward(x, pass), heedful_tensor::DType::F32);
+        let gates = ops::add(&from_input, &ops::times(&context, &self.context, pass.compute()));
+        let state =
+            ops::recurrent_step(&gates, state, &self.hidden, self.bias.as_ref(), self.cell, pass.compute());
+        (context, state)
+    }
+
+    fn looking(&self, pass: &mut Pass) -> Looking {
+        let estimator = match self.hardness {
+            Hardness::Soft => return Looking::Soft,
+            Hardness::ScoreFunction { .. } => Estimator::ScoreFunction,
+            Hardness::StraightThrough => Estimator::StraightThrough,
+        };
+        pass.stream().map_or(Looking::Best, |stream| Looking::Drawn { stream, estimator })
+    }
+
+    /// Where every token looked; hard attention looks at one position.
+    fn map(&self, found: &Attentive, targets: &Ragged, sources: &Ragged) -> AttentionMap {
+        let of_sequence = |(sequence, tokens): (usize, std::ops::Range<usize>)| {
+            let keys = sources.length(sequence);
+            if !self.hardness.is_hard() {
+                return vec![found.looks.of(sequence).to_vec()];
+            }
+            let mut weights = vec![0.0; tokens.len() * keys];
+            for (row, token) in tokens.enumerate() {
+                weights[row * keys + found.taken[token] as usize] = 1.0;
+            }
+            vec![weights]
+        };
+        let weights = targets.ranges().enumerate().map(of_sequence).collect();
+        AttentionMap { place: self.place.clone(), queries: targets.clone(), keys: sources.clone(), weights }
+    }
+}

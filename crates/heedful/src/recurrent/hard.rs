@@ -1,0 +1,47 @@
+//! How hard attention learns where to look by the score function (Xu et al., 2015, after Williams, 1992):
+//!
+//! ```text
+//! reward      r_i = log p(y_i | what was looked at)
+//! baseline    b_i = s_{i−1} w + b, learned: how good the step was expected to be, before the look
+//! ∇           −1/T Σ_i ((r_i − b_i) ∇ log α_i(taken) + β ∇ H(α_i)),    and for the baseline    1/T Σ_i ∇ (b_i − r_i)²
+//! ```
+//!
+//! A draw that did better than expected becomes more probable. The entropy H keeps the weights from settling before
+//! they have learned. The reported loss stays the cross entropy; only the gradients are added.
+
+use heedful_tensor::ops::{self, CrossEntropy};
+use heedful_tensor::{DType, Params, Tensor};
+
+use super::decoder::Looked;
+use crate::layers::{Linear, Pass};
+
+/// What a score-function estimator needs besides the choices.
+pub(super) struct Reinforcement {
+    baseline: Linear,
+    entropy: f32,
+}
+
+impl Reinforcement {
+    pub(super) fn new(params: &Params, d: usize, entropy: f32) -> Reinforcement {
+        Reinforcement { baseline: Linear::new(params, "baseline", d, 1), entropy }
+    }
+
+    /// The same loss, with the gradients of the choices.
+    pub(super) fn teach(&self, mut found: CrossEntropy, looked: &Looked, pass: &Pass) -> CrossEntropy {
+        let tokens = found.tokens;
+        let share = 1.0 / tokens as f32;
+        let rewards: Vec<f32> = found.token_losses().iter().map(|loss| -loss).collect();
+        let expected = ops::cast(&self.baseline.forward(&looked.before, pass), DType::F32);
+        let advantages = rewards.iter().zip(expected.to_vec()).map(|(reward, expected)| reward - expected);
+        let factors: Vec<f32> =
+            advantages.flat_map(|advantage| [-advantage * share, -self.entropy * share]).collect();
+        let choices = ops::sum(&ops::multiply(&looked.choices, &Tensor::from_f32(tokens, 2, &factors)));
+        let off = ops::subtract(&expected, &Tensor::from_f32(tokens, 1, &rewards));
+        let surprise = ops::scale(&ops::sum(&ops::multiply(&off, &off)), share);
+        let taught = ops::add(&choices, &surprise);
+        // Its value is taken away again.
+        let gradients_alone = ops::subtract(&taught, &taught.detached());
+        found.loss = ops::add(&found.loss, &gradients_alone);
+        found
+    }
+}

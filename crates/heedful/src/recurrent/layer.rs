@@ -1,0 +1,61 @@
+//! `(h_t, c_t) = cell(x_t W_x + b_x, h_{t−1} W_h + b_h, h_{t−1}, c_{t−1})`: one layer in one direction.
+//!
+//! The input side of all steps is one product. The hidden bias exists for the GRU only, whose reset gate stands between
+//! it and the input's; for the other cells the sum of both biases is all that counts.
+
+use heedful_tensor::ops::{self, Cell, Direction, Recurrent, RecurrentOptions, RecurrentState};
+use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
+
+use crate::layers::{Linear, Pass};
+
+/// A recurrent layer with parameters `<name>.input.…` and `<name>.hidden.…`.
+#[derive(Clone)]
+pub struct RecurrentLayer {
+    cell: Cell,
+    direction: Direction,
+    input: Linear,
+    weight: Param,
+    bias: Option<Param>,
+}
+
+impl RecurrentLayer {
+    /// From vectors of width `input` to states of width `d`.
+    pub fn new(
+        params: &Params,
+        name: &str,
+        cell: Cell,
+        direction: Direction,
+        input: usize,
+        d: usize,
+    ) -> RecurrentLayer {
+        let gates = cell.gates() * d;
+        let bias = || params.add(&format!("{name}.hidden.bias"), 1, gates, Init::Constant(0.0));
+        RecurrentLayer {
+            cell,
+            direction,
+            input: Linear::new(params, &format!("{name}.input"), input, gates),
+            weight: params.add(&format!("{name}.hidden.weight"), d, gates, Init::Xavier),
+            bias: (cell == Cell::Gru).then(bias),
+        }
+    }
+
+    /// The states after every token, and after every sequence. Sequences begin with `initial`, or with zeros.
+    pub fn forward(
+        &self,
+        x: &Tensor,
+        sequences: &Ragged,
+        initial: Option<&RecurrentState>,
+        pass: &Pass,
+    ) -> Recurrent {
+        let gates = self.input.forward(x, pass);
+        let options =
+            RecurrentOptions { cell: self.cell, direction: self.direction, compute: pass.compute() };
+        ops::recurrent(&gates, sequences, initial, &self.weight, self.bias.as_ref(), options)
+    }
+
+    /// The states of independent rows after one more token each. No gradient flows back.
+    pub fn step(&self, x: &Tensor, state: &RecurrentState, pass: &Pass) -> RecurrentState {
+        let gates = self.input.forward(x, pass);
+        ops::recurrent_step(&gates, state, &self.weight, self.bias.as_ref(), self.cell, pass.compute())
+    }
+}

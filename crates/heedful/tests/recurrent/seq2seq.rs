@@ -1,0 +1,225 @@
+//! The encoder-decoder without attention: neighbours and threads change no bit, token by token is all at once, and it
+//! learns.
+
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use heedful::batch::Batch;
+use heedful::decode::{MaxLength, SearchOptions, score, search};
+use heedful::layers::{Pass, Score};
+use heedful::model::{Model, Row};
+use heedful::recurrent::{Cell, Directions, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
+use heedful::tensor::cpu::{memory, threads};
+use heedful::tensor::{DType, Ragged, tape};
+use heedful::train::{Schedule, Trainer, TrainerOptions};
+
+const VOCABULARY: usize = 61;
+const LENGTHS: [(usize, usize); 7] = [(1, 1), (33, 20), (7, 40), (50, 3), (2, 2), (16, 17), (1, 30)];
+
+/// The number of threads and the memory pool belong to the whole process.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn configs() -> Vec<RecurrentConfig> {
+    // No width is a multiple of a tile.
+    let small = RecurrentConfig { d_model: 36, d_encoder: 20, ..RecurrentConfig::tiny(VOCABULARY) };
+    vec![
+        RecurrentConfig { cell: Cell::Simple, directions: Directions::Forward, ..small.clone() },
+        RecurrentConfig { decoder_layers: 2, norm_epsilon: Some(1e-5), ..small.clone() },
+        RecurrentConfig { cell: Cell::Lstm, encoder_layers: 3, decoder_layers: 2, ..small.clone() },
+        attentive(&small, Score::Additive, Hardness::Soft),
+        attentive(
+            &RecurrentConfig { cell: Cell::Lstm, d_model: 40, decoder_layers: 2, ..small.clone() },
+            Score::ScaledDot,
+            Hardness::Soft,
+        ),
+        attentive(
+            &RecurrentConfig { norm_epsilon: Some(1e-5), ..small.clone() },
+            Score::General,
+            Hardness::ScoreFunction { entropy: 0.01 },
+        ),
+        attentive(&small, Score::Additive, Hardness::StraightThrough),
+    ]
+}
+
+fn attentive(config: &RecurrentConfig, score: Score, hardness: Hardness) -> RecurrentConfig {
+    RecurrentConfig { attention: Some(RecurrentAttention { score, width: 28, hardness }), ..config.clone() }
+}
+
+fn model(config: &RecurrentConfig) -> Seq2Seq {
+    Seq2Seq::new(config.clone(), 5).expect("a good configuration")
+}
+
+fn pairs() -> Vec<(Vec<u32>, Vec<u32>)> {
+    let word = |i: usize| (3 + (i * i * 7 + i * 31) % (VOCABULARY - 3)) as u32;
+    let sentence = |first: usize, length: usize| (first..first + length).map(word).collect();
+    LENGTHS.iter().enumerate().map(|(i, &(n, m))| (sentence(i, n), sentence(50 + i, m))).collect()
+}
+
+fn batch(pairs: &[(Vec<u32>, Vec<u32>)]) -> Batch {
+    Batch::new(pairs, 1, 2).expect("a good batch")
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn neighbours_do_not_change_bits() {
+    let _alone = alone();
+    for config in configs() {
+        let model = model(&config);
+        for compute in [DType::F32, DType::Bf16] {
+            let logits = |pairs: &[(Vec<u32>, Vec<u32>)]| {
+                let batch = batch(pairs);
+                let logits = model.logits(&batch, &mut Pass::inference(compute)).to_vec();
+                let of = |rows: Range<usize>| bits(&logits[rows.start * VOCABULARY..rows.end * VOCABULARY]);
+                batch.target_sequences.ranges().map(of).collect::<Vec<_>>()
+            };
+            let together = logits(&pairs());
+            for (i, pair) in pairs().iter().enumerate() {
+                let alone = &logits(std::slice::from_ref(pair))[0];
+                assert!(alone == &together[i], "{:?} {compute}: sentence {i}", config.cell);
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_change_bits() {
+    let _alone = alone();
+    for config in configs() {
+        for compute in [DType::F32, DType::Bf16] {
+            let three_steps = |count: usize| {
+                threads::set_thread_count(count);
+                let model = model(&RecurrentConfig { dropout: 0.1, label_smoothing: 0.1, ..config.clone() });
+                let found = model.loss(&batch(&pairs()), &mut Pass::training(compute, 3, 1));
+                tape::backward(&found.loss);
+                let gradients = model.params().with_gradients(|gradients| bits(gradients));
+                model.params().clear_gradients();
+                let options = TrainerOptions::new(compute, 3, Schedule::Constant { rate: 1e-2 });
+                let mut trainer = Trainer::new(model, options);
+                for _ in 0..3 {
+                    trainer.step(&batch(&pairs())).expect("a good batch");
+                }
+                let values = bits(trainer.model().params().values().f32());
+                (found.loss.item().to_bits(), gradients, values)
+            };
+            assert!(three_steps(1) == three_steps(2), "{:?} {compute}", config.cell);
+        }
+    }
+}
+
+#[test]
+fn token_by_token_is_the_same_as_all_at_once() {
+    let _alone = alone();
+    for config in configs() {
+        let model = model(&config);
+        let pairs = pairs();
+        let batch = batch(&pairs);
+        let expected = model.logits(&batch, &mut Pass::inference(DType::F32)).to_vec();
+        let mut decoding = model.start(DType::F32);
+        // Read in two parts, so that sentences begin beside others that are on their way.
+        let read = |decoding: &mut Box<dyn heedful::model::Decoding + '_>, part: Range<usize>| {
+            let rows = batch.source_sequences.range(part.start).start
+                ..batch.source_sequences.range(part.end - 1).end;
+            let sequences = Ragged::from_lengths(part.map(|i| batch.source_sequences.length(i)));
+            decoding.read(&batch.source[rows], &sequences);
+        };
+        read(&mut decoding, 0..4);
+        let late = 2;
+        let mut before: Vec<usize> = Vec::new();
+        for step in 0_usize.. {
+            if step == late {
+                read(&mut decoding, 4..7);
+            }
+            let position = |sentence: usize| if sentence < 4 { Some(step) } else { step.checked_sub(late) };
+            let on = |&sentence: &usize| {
+                position(sentence).is_some_and(|at| at < batch.target_sequences.length(sentence))
+            };
+            // In changing order: a row's place means nothing.
+            let mut now: Vec<usize> = (0..pairs.len()).filter(on).collect();
+            if step % 2 == 1 {
+                now.reverse();
+            }
+            if now.is_empty() {
+                break;
+            }
+            let token = |sentence: usize| {
+                batch.target_sequences.range(sentence).start + position(sentence).expect("it is on")
+            };
+            let rows: Vec<Row> = now
+                .iter()
+                .map(|&sentence| Row {
+                    sentence,
+                    parent: before.iter().position(|&other| other == sentence),
+                    token: batch.target_in[token(sentence)],
+                })
+                .collect();
+            let scores = decoding.step(&rows).to_vec();
+            for (scores, &sentence) in scores.chunks_exact(VOCABULARY).zip(&now) {
+                let at = token(sentence) * VOCABULARY;
+                let whole = &expected[at..at + VOCABULARY];
+                assert!(bits(scores) == bits(whole), "{:?}: sentence {sentence}, step {step}", config.cell);
+            }
+            before = now;
+        }
+    }
+}
+
+#[test]
+fn a_search_reports_the_score_that_scoring_finds() {
+    let _alone = alone();
+    for config in configs() {
+        let model = model(&config);
+        let sources: Vec<Vec<u32>> = pairs().into_iter().map(|(source, _)| source).collect();
+        let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
+        let options = SearchOptions { compute: DType::F32, beam: 3, max_length, ..SearchOptions::default() };
+        let found = search(&model, &sources, &options).expect("good sources");
+        let again: Vec<_> = sources
+            .iter()
+            .map(|source| {
+                search(&model, std::slice::from_ref(source), &options).expect("a good source").remove(0)
+            })
+            .collect();
+        assert!(found == again, "{:?}: alone and in company", config.cell);
+        let best: Vec<_> = sources
+            .iter()
+            .zip(&found)
+            .map(|(source, found)| (source.clone(), found[0].tokens.clone()))
+            .collect();
+        let scores = score(&model, &best, &options).expect("good pairs");
+        for (score, found) in scores.iter().zip(&found) {
+            assert_eq!(
+                score.log_probability.to_bits(),
+                found[0].log_probability.to_bits(),
+                "{:?}",
+                config.cell
+            );
+        }
+    }
+}
+
+#[test]
+fn it_learns_to_say_a_sentence_again_and_takes_no_memory_at_steady_state() {
+    let _alone = alone();
+    let config = RecurrentConfig { d_model: 48, d_encoder: 24, ..RecurrentConfig::tiny(12) };
+    let model = Seq2Seq::new(config, 1).expect("a good configuration");
+    let sentence =
+        |i: usize| -> Vec<u32> { (0..2 + i % 3).map(|k| (3 + (i * 5 + k * k + i / 4) % 9) as u32).collect() };
+    let pairs: Vec<_> = (0..24).map(|i| (sentence(i), sentence(i))).collect();
+    let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 });
+    let mut trainer = Trainer::new(model, options);
+    let mut losses = Vec::new();
+    let mut taken = 0;
+    for step in 0..150 {
+        losses.push(trainer.step(&batch(&pairs)).expect("a good batch").loss);
+        if step == 3 {
+            taken = memory::bytes_from_system();
+        }
+    }
+    assert_eq!(memory::bytes_from_system(), taken, "the pool has grown");
+    assert!(losses[149] < 0.1 * losses[0], "{} after {}", losses[149], losses[0]);
+}
