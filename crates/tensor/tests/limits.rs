@@ -40,6 +40,9 @@ fn attend(queries: Tensor, keys: Tensor, values: Tensor, heads: usize, lengths: 
     attention(queries, keys, values, &queries_long, &keys_long, &options)
 }
 
+const RECURRENT: RecurrentOptions =
+    RecurrentOptions { cell: Cell::Lstm, direction: Direction::Forward, compute: DType::F32 };
+
 const NORM: NormOptions = NormOptions { epsilon: 1e-5, compute: DType::F32 };
 
 type Refused = (&'static [&'static str], fn());
@@ -107,6 +110,20 @@ fn shapes_that_do_not_fit_are_named() {
         (&["concat_rows", "[2, 3]", "[4, 5]"], || drop(concat_rows(&[&tensor(2, 3), &tensor(4, 5)]))),
         (&["columns", "2..4", "[2, 3]"], || drop(columns(&tensor(2, 3), 2..4))),
         (&["gather_rows", "row 2", "[2, 3]"], || drop(gather_rows(&tensor(2, 3), &[1, 2]))),
+        (&["recurrent", "[4, 12]", "Lstm", "[4, 16]"], || {
+            recurrent(&tensor(2, 12), &Ragged::from_lengths([2]), None, &param(4, 12), None, RECURRENT);
+        }),
+        (&["recurrent", "[2, 16]", "3 tokens"], || {
+            recurrent(&tensor(2, 16), &Ragged::from_lengths([3]), None, &param(4, 16), None, RECURRENT);
+        }),
+        (&["recurrent", "[1, 4]", "[2, 4]"], || {
+            let state = RecurrentState::zeros(Cell::Lstm, 1, 4);
+            recurrent_step(&tensor(2, 16), &state, &param(4, 16), None, Cell::Lstm, DType::F32);
+        }),
+        (&["recurrent", "Gru", "state c"], || {
+            let state = RecurrentState::zeros(Cell::Lstm, 2, 4);
+            recurrent_step(&tensor(2, 12), &state, &param(4, 12), None, Cell::Gru, DType::F32);
+        }),
         (&["mean", "[0, 3]"], || drop(mean(&tensor(0, 3)))),
     ];
     for (fragments, call) in table {
@@ -160,4 +177,13 @@ fn a_batch_of_nothing_is_harmless() {
     assert_eq!(sum(&y).item(), 0.0);
     backward_from(&y, Array::zeros(DType::F32, 0, 4));
     assert!(table.gradient().iter().all(|&g| g == 0.0));
+}
+
+#[test]
+fn a_recurrent_batch_of_nothing_is_harmless() {
+    let (weight, none) = (param(4, 16), Ragged::from_lengths([]));
+    let found = recurrent(&tensor(0, 16), &none, None, &weight, None, RECURRENT);
+    assert_eq!((found.outputs.shape(), found.last.h.shape()), ([0, 4], [0, 4]));
+    backward_from(&found.outputs, Array::zeros(DType::F32, 0, 4));
+    assert!(weight.gradient().iter().all(|&g| g == 0.0));
 }
