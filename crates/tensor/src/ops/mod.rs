@@ -6,25 +6,31 @@ pub mod adam;
 pub mod attention;
 pub mod best_of_rows;
 pub mod cached_attention;
+pub mod convolution;
 pub mod cross_entropy;
 pub mod elementwise;
 pub mod embedding;
+pub mod gated;
 pub mod linear;
 pub mod moving_average;
 pub mod norm;
+pub mod pool;
 pub mod softmax;
 
 pub use adam::{Adam, AdamOptions, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
 pub use best_of_rows::{BestOfRows, Scored};
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
+pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};
 pub use cross_entropy::{CrossEntropy, cross_entropy};
 pub use elementwise::{
     add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, log, matmul,
     mean, multiply, relu, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
+pub use gated::gated;
 pub use linear::{Activation, LinearOptions, linear, project, project_wide};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
+pub use pool::{Pooled, attention_pool, max_pool, mean_pool};
 pub use softmax::{log_softmax, softmax};

@@ -1,10 +1,12 @@
 //! The table: shapes that fit no tile, sequences of one token, sequences of very different length in one batch.
 
 pub(crate) mod attention;
+pub(crate) mod convolution;
 pub(crate) mod elementwise;
 pub(crate) mod embedding;
 pub(crate) mod linear;
 pub(crate) mod norm;
+pub(crate) mod pool;
 pub(crate) mod softmax;
 
 use heedful_tensor::random::{Dropout, Stream};

@@ -105,7 +105,7 @@ const ROWS: usize = 128;
 
 /// `db = Σ_t dz_t`. Rows are summed in chunks of a fixed number, read as they lie, and the chunks' sums are added in
 /// order: the result does not depend on the number of threads.
-pub(super) fn column_sums(gradient: &Array, slot: &mut GradientSlot<'_>) {
+pub(in crate::ops) fn column_sums(gradient: &Array, slot: &mut GradientSlot<'_>) {
     let (rows, width) = (gradient.rows(), gradient.width());
     let chunks = rows.div_ceil(ROWS);
     let mut partial = Array::scratch(DType::F32, chunks, width);

@@ -15,6 +15,8 @@
 
 mod cpu;
 
+pub(in crate::ops) use cpu::column_sums;
+
 use std::sync::Arc;
 
 use crate::cpu::gemm::{self, Finish, Matrix, Output, multiply, multiply_transposed};
@@ -85,7 +87,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
             _ => {}
         }
         if let Some(bias) = bias {
-            cpu::column_sums(&gradient, &mut bias.gradient_slot());
+            column_sums(&gradient, &mut bias.gradient_slot());
         }
         // dx = dz Wᵀ
         pull(&gradient, &weight, Orientation::Transposed, &edge, dtype, gradients);
