@@ -9,7 +9,8 @@ use crate::{python, step};
 
 pub(crate) fn run() -> Result<()> {
     let python = python::environment()?;
-    for script in ["crates/heedful/tests/golden/generate.py", "crates/heedful/tests/metrics/generate.py"] {
+    for script in ["golden/generate.py", "golden/convolution.py", "metrics/generate.py"] {
+        let script = format!("crates/heedful/tests/{script}");
         step::command(Command::new(&python).arg(root().join(script)).current_dir(root()))?;
     }
     Ok(())

@@ -8,6 +8,7 @@
 //!    carries what a forward pass must know besides numbers.
 //! 4. [`model`] is the one interface between models and what trains, searches and explains.
 //! 5. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
+//!    [`convolution`] is what came before it without recurrence.
 //! 6. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
 //! 7. [`decode`] turns a trained model into sentences.
 //! 8. [`folder`] keeps a model on disk; [`weights`] are its numbers by name, [`durable`] writes files whole or not at
@@ -22,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod convolution;
 pub mod decode;
 pub mod durable;
 pub mod explain;
@@ -30,6 +32,7 @@ pub mod grammar;
 pub mod layers;
 pub mod metrics;
 pub mod model;
+mod sources;
 pub mod text;
 pub mod train;
 pub mod transformer;

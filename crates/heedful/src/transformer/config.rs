@@ -104,7 +104,7 @@ pub struct DropoutRates {
     pub feed_forward: f32,
 }
 
-/// A Transformer that cannot be built, and what to change.
+/// A model that cannot be built, and what to change.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
     /// A size of nothing.
@@ -143,6 +143,14 @@ pub enum ConfigError {
     OddSinusoidalWidth {
         /// The width.
         d_model: usize,
+    },
+    /// A window with a middle.
+    #[error("{what} is {taps}: a window with its token in the middle is odd, use {} or {}", taps - 1, taps + 1)]
+    EvenTaps {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        taps: usize,
     },
     /// Not a probability, or one that leaves nothing.
     #[error("{what} is {rate}: it must be at least 0 and below 1")]

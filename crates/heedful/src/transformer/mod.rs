@@ -26,7 +26,7 @@ pub use decoder::{Decoder, DecoderLayer};
 pub use encoder::{Encoder, EncoderLayer};
 pub use feed_forward::FeedForward;
 
-use crate::batch::{Batch, BatchError};
+use crate::batch::{Batch, BatchError, check_side};
 use crate::layers::{Embedding, LayerNorm, Norm, Pass, Position, Positions, Residual};
 use crate::model::{Decoding, Model};
 
@@ -46,7 +46,8 @@ impl Transformer {
     pub fn new(config: TransformerConfig, seed: u64) -> Result<Transformer, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
-        let (source, target, output) = tables(&params, &config);
+        let vocabularies = [config.source_vocabulary, config.target_vocabulary];
+        let (source, target, output) = tables(&params, config.tying, vocabularies, config.d_model);
         let position = |name| Position::new(&params, name, config.positions, config.d_model);
         let dropout = config.dropout.residual;
         Ok(Transformer {
@@ -129,17 +130,7 @@ impl Transformer {
             "source" => self.config.source_vocabulary,
             _ => self.config.target_vocabulary,
         };
-        for (sentence, range) in sequences.ranges().enumerate() {
-            if let Positions::Learned { max_length: longest } = self.config.positions
-                && range.len() > longest
-            {
-                return Err(BatchError::TooLong { side, sentence, length: range.len(), longest });
-            }
-            if let Some(&id) = ids[range].iter().find(|&&id| id as usize >= vocabulary) {
-                return Err(BatchError::OutOfVocabulary { side, sentence, id, vocabulary });
-            }
-        }
-        Ok(())
+        check_side(side, ids, sequences, vocabulary, self.longest_target())
     }
 }
 
@@ -174,10 +165,14 @@ impl Model for Transformer {
 
 /// The tables of source embedding, target embedding and output projection; tied ones are one parameter, which has the
 /// name of the first of them.
-fn tables(params: &Params, config: &TransformerConfig) -> (Param, Param, Param) {
-    let table = |name, vocabulary| Embedding::table(params, name, vocabulary, config.d_model);
-    let (source, target) = (config.source_vocabulary, config.target_vocabulary);
-    match config.tying {
+pub(crate) fn tables(
+    params: &Params,
+    tying: Tying,
+    [source, target]: [usize; 2],
+    d_model: usize,
+) -> (Param, Param, Param) {
+    let table = |name, vocabulary| Embedding::table(params, name, vocabulary, d_model);
+    match tying {
         Tying::All => {
             let shared = table("embedding", source);
             (shared.clone(), shared.clone(), shared)

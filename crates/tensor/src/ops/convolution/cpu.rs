@@ -98,15 +98,15 @@ impl Windows<'_> {
     fn gathered(&self, rows: Range<usize>) -> Array {
         let mut windows = Array::scratch(self.of.dtype(), rows.len(), self.taps * self.of.width());
         match self.of.dtype() {
-            DType::F32 => self.gather(rows, self.of.f32(), windows.f32_mut(), 0.0),
-            DType::Bf16 => self.gather(rows, self.of.bf16(), windows.bf16_mut(), half::bf16::ZERO),
+            DType::F32 => self.gather(rows, self.of.f32(), windows.f32_mut()),
+            DType::Bf16 => self.gather(rows, self.of.bf16(), windows.bf16_mut()),
         }
         windows
     }
 
     /// Neighbouring rows lie side by side in memory as they do in a window: each window is one copy, and zeros where
     /// it looks beyond its sequence.
-    fn gather<T: Copy>(&self, rows: Range<usize>, from: &[T], to: &mut [T], zero: T) {
+    fn gather<T: Copy + Default>(&self, rows: Range<usize>, from: &[T], to: &mut [T]) {
         let width = self.of.width();
         if rows.is_empty() || width == 0 {
             return;
@@ -124,9 +124,9 @@ impl Windows<'_> {
             let present = (range.end - first).min(self.taps - missing);
             let (ahead, rest) = window.split_at_mut(missing * width);
             let (seen, beyond) = rest.split_at_mut(present * width);
-            ahead.fill(zero);
+            ahead.fill(T::default());
             seen.copy_from_slice(&from[first * width..(first + present) * width]);
-            beyond.fill(zero);
+            beyond.fill(T::default());
         }
     }
 }

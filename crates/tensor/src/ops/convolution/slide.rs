@@ -2,10 +2,9 @@
 
 use crate::{Array, DType, Tensor};
 
-/// The windows of `taps` tokens that end in the newest ones (rows × in): rows × taps·in, as [`super::convolution`] with
-/// [`super::Reach::Causal`] sees them, for [`super::super::linear`] to multiply. Row i goes on from row `parents[i]` of
-/// the windows `before` it; without a parent a sequence begins. The windows have the type of `before`, or of `newest`
-/// where nothing was before. There is no gradient.
+/// The windows of `taps` tokens that end in the newest ones (rows × in): rows × taps·in, as a causal
+/// [`convolution`](super::convolution()) sees them, for [`linear`](crate::ops::linear()) to multiply. Row i goes on from
+/// row `parents[i]` of the windows of the step `before`; without a parent a sequence begins. There is no gradient.
 ///
 /// # Panics
 /// If shapes or types do not fit together, or a parent is not there.
@@ -29,25 +28,20 @@ pub fn slide_windows(
         panic!("slide_windows: row {parent} of {before:?}");
     }
     let mut windows = Array::scratch(newest.dtype(), rows, taps * width);
-    let before = before.map(Tensor::array);
+    let (past, last) = (before.map(Tensor::array), newest.array());
     match newest.dtype() {
-        DType::F32 => {
-            slide(before.map(Array::f32), parents, newest.array().f32(), windows.f32_mut(), (taps, 0.0));
-        }
-        DType::Bf16 => {
-            let zero = half::bf16::ZERO;
-            slide(before.map(Array::bf16), parents, newest.array().bf16(), windows.bf16_mut(), (taps, zero));
-        }
+        DType::F32 => slide(past.map(Array::f32), parents, last.f32(), windows.f32_mut(), taps),
+        DType::Bf16 => slide(past.map(Array::bf16), parents, last.bf16(), windows.bf16_mut(), taps),
     }
     Tensor::new(windows)
 }
 
-fn slide<T: Copy>(
+fn slide<T: Copy + Default>(
     before: Option<&[T]>,
     parents: &[Option<usize>],
     newest: &[T],
     windows: &mut [T],
-    (taps, zero): (usize, T),
+    taps: usize,
 ) {
     let long = windows.len() / parents.len().max(1);
     let width = long / taps;
@@ -62,7 +56,7 @@ fn slide<T: Copy>(
             (Some(before), Some(parent)) => {
                 past.copy_from_slice(&before[parent * long + width..(parent + 1) * long]);
             }
-            _ => past.fill(zero),
+            _ => past.fill(T::default()),
         }
         last.copy_from_slice(newest);
     }
