@@ -139,6 +139,27 @@ pub fn lay_end_to_end<'a>(
     Ok((sentences.flatten().copied().collect(), sequences))
 }
 
+/// Whether a model can read the sentences of one side: every token in its vocabulary, none longer than `longest`.
+pub(crate) fn check_side(
+    side: &'static str,
+    ids: &[u32],
+    sequences: &Ragged,
+    vocabulary: usize,
+    longest: Option<usize>,
+) -> Result<(), BatchError> {
+    for (sentence, range) in sequences.ranges().enumerate() {
+        if let Some(longest) = longest
+            && range.len() > longest
+        {
+            return Err(BatchError::TooLong { side, sentence, length: range.len(), longest });
+        }
+        if let Some(&id) = ids[range].iter().find(|&&id| id as usize >= vocabulary) {
+            return Err(BatchError::OutOfVocabulary { side, sentence, id, vocabulary });
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::convolution::{Convolutional, ConvolutionalConfig};
 use crate::model::Model;
 use crate::recurrent::{RecurrentConfig, Seq2Seq};
 pub use crate::transformer::ConfigError;
@@ -15,6 +16,8 @@ pub enum ModelConfig {
     Transformer(TransformerConfig),
     /// A recurrent encoder and decoder, with or without attention between them.
     Recurrent(RecurrentConfig),
+    /// An encoder and a decoder of gated convolutions, with attention in every decoder layer.
+    Convolutional(ConvolutionalConfig),
 }
 
 impl ModelConfig {
@@ -23,6 +26,7 @@ impl ModelConfig {
         match self {
             ModelConfig::Transformer(_) => "transformer",
             ModelConfig::Recurrent(_) => "recurrent",
+            ModelConfig::Convolutional(_) => "convolutional",
         }
     }
 
@@ -31,6 +35,7 @@ impl ModelConfig {
         match self {
             ModelConfig::Transformer(config) => config.validate(),
             ModelConfig::Recurrent(config) => config.validate(),
+            ModelConfig::Convolutional(config) => config.validate(),
         }
     }
 
@@ -39,6 +44,7 @@ impl ModelConfig {
         Ok(match self {
             ModelConfig::Transformer(config) => Box::new(Transformer::new(config.clone(), seed)?),
             ModelConfig::Recurrent(config) => Box::new(Seq2Seq::new(config.clone(), seed)?),
+            ModelConfig::Convolutional(config) => Box::new(Convolutional::new(config.clone(), seed)?),
         })
     }
 
@@ -50,6 +56,7 @@ impl ModelConfig {
                 config.encoder_layers, config.decoder_layers, config.d_model, config.heads, config.d_ff
             ),
             ModelConfig::Recurrent(config) => config.summary(),
+            ModelConfig::Convolutional(config) => config.summary(),
         }
     }
 }

@@ -8,7 +8,7 @@
 //!    carries what a forward pass must know besides numbers.
 //! 4. [`model`] is the one interface between models and what trains, searches and explains.
 //! 5. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
-//!    [`recurrent`] networks are what it replaced.
+//!    [`recurrent`] networks are what it replaced, [`convolution`] what was tried between them.
 //! 6. [`family`] is what a model is made of, whichever it is.
 //! 7. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
 //! 8. [`decode`] turns a trained model into sentences.
@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod convolution;
 pub mod decode;
 pub mod durable;
 pub mod explain;
@@ -34,6 +35,7 @@ pub mod layers;
 pub mod metrics;
 pub mod model;
 pub mod recurrent;
+mod sources;
 pub mod text;
 pub mod train;
 pub mod transformer;

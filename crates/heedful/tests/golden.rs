@@ -24,7 +24,6 @@ use heedful::train::{Schedule, Trainer, TrainerOptions};
 use heedful::transformer::{DropoutRates, Transformer, TransformerConfig, Tying};
 use safetensors::SafeTensors;
 use serde_json::Value;
-
 use support::{distance, error, length, parameter_value};
 
 const F32_TOLERANCE: f64 = 1e-4;

@@ -37,6 +37,15 @@ impl Ragged {
         self.offsets[i]..self.offsets[i + 1]
     }
 
+    /// Which sequence row `row` belongs to.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn sequence_of(&self, row: usize) -> usize {
+        assert!(row < self.tokens(), "sequence_of: row {row} of {} tokens", self.tokens());
+        self.offsets.partition_point(|&offset| offset <= row) - 1
+    }
+
     /// The length of sequence `i`.
     pub fn length(&self, i: usize) -> usize {
         self.range(i).len()

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
-    Activation, Adam, AdamOptions, AttentionOptions, EmbeddingOptions, LinearOptions, Mask, NormOptions,
-    Part, Positions, Weights, attention, cross_entropy, embedding, linear, residual_norm,
+    Activation, Adam, AdamOptions, AttentionOptions, ConvolutionOptions, EmbeddingOptions, LinearOptions,
+    Mask, NormOptions, Part, Positions, Reach, Weights, add, attention, attention_pool, columns, convolution,
+    cross_entropy, embedding, gated, gather_rows, linear, max_pool, mean_pool, residual_norm,
 };
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{DType, Init, Param, Params, Ragged, tape};
@@ -54,6 +55,7 @@ struct Model {
     qkv: Param,
     inner: Param,
     outer: Param,
+    taps: Param,
     bias: Param,
     gamma: Param,
     beta: Param,
@@ -67,6 +69,7 @@ impl Model {
             qkv: params.add("qkv", D, 3 * D, Init::Xavier),
             inner: params.add("inner", D, 2 * D, Init::Xavier),
             outer: params.add("outer", 2 * D, D, Init::Xavier),
+            taps: params.add("taps", 3 * D, 2 * D, Init::Xavier),
             bias: params.add("bias", 1, D, Init::Constant(0.0)),
             gamma: params.add("gamma", 1, D, Init::Constant(1.0)),
             beta: params.add("beta", 1, D, Init::Constant(0.0)),
@@ -74,7 +77,7 @@ impl Model {
         }
     }
 
-    /// One layer of everything that the Transformer is made of, forward, backward and update.
+    /// One layer of everything that models are made of, forward, backward and update.
     fn step(&self, lengths: &[usize], adam: &mut Adam, number: u64, compute: DType) {
         let sequences = Ragged::from_lengths(lengths.iter().copied());
         let ids: Vec<u32> = (0..sequences.tokens() as u32).map(|i| i % CLASSES as u32).collect();
@@ -98,6 +101,13 @@ impl Model {
         let hidden = linear(&z, &self.inner, None, map(Activation::Relu));
         let y = linear(&hidden, &self.outer, Some(&self.bias), map(Activation::Identity));
         let y = residual_norm(&z, &y, &self.gamma, &self.beta, dropout, norm);
+        let window = ConvolutionOptions { taps: 3, reach: Reach::Causal, compute };
+        let y = add(&y, &gated(&convolution(&y, &sequences, &self.taps, None, window)));
+        let pooled =
+            add(&attention_pool(&columns(&y, 0..1), &y, &sequences).pooled, &mean_pool(&y, &sequences));
+        let pooled = add(&pooled, &max_pool(&y, &sequences));
+        let owners: Vec<usize> = (0..sequences.tokens()).map(|row| sequences.sequence_of(row)).collect();
+        let y = add(&y, &gather_rows(&pooled, &owners));
         let loss = cross_entropy(&y, &self.table, &ids, 0.1, compute).loss;
         tape::backward(&loss);
         adam.step(&self.params, 1e-3);

@@ -20,6 +20,16 @@ fn attention() {
 }
 
 #[test]
+fn convolution_and_gates() {
+    support::check(&cases::convolution::cases());
+}
+
+#[test]
+fn pool() {
+    support::check(&cases::pool::cases());
+}
+
+#[test]
 fn norm() {
     support::check(&cases::norm::cases());
 }

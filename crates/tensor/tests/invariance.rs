@@ -21,6 +21,7 @@ struct Model {
     table: Param,
     in_projection: Param,
     out_projection: Param,
+    taps: Param,
     gamma: Param,
     beta: Param,
     compute: DType,
@@ -33,6 +34,7 @@ impl Model {
             table: params.add("table", VOCABULARY, D, Init::Normal(0.2)),
             in_projection: params.add("in", D, 3 * D, Init::Xavier),
             out_projection: params.add("out", D, D, Init::Xavier),
+            taps: params.add("taps", 5 * D, 2 * D, Init::Xavier),
             gamma: params.add("gamma", 1, D, Init::Constant(1.0)),
             beta: params.add("beta", 1, D, Init::Constant(0.0)),
             compute,
@@ -66,6 +68,8 @@ impl Model {
             None,
             LinearOptions { activation: Activation::Gelu, ..options },
         );
+        let window = ConvolutionOptions { taps: 5, reach: Reach::Same, compute };
+        let mixed = add(&mixed, &gated(&convolution(&x, sequences, &self.taps, None, window)));
         let options = NormOptions { epsilon: 1e-5, compute };
         let y = residual_norm(&x, &mixed, &self.gamma, &self.beta, dropout, options);
         log_softmax(&project(&y, &self.table, compute))
@@ -90,6 +94,76 @@ fn a_sentence_alone_and_in_a_batch() {
                 let alone = run(&ids[range.clone()], &Ragged::from_lengths([range.len()]));
                 let part = &together[range.start * VOCABULARY..range.end * VOCABULARY];
                 assert!(alone == part, "{} tokens on {isa} in {compute}", range.len());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sequence_is_pooled_alone_and_in_a_batch_to_the_same_bits() {
+    let _alone = alone();
+    let batch = Ragged::from_lengths([1, 50, 3, 17, 230]);
+    let draws = heedful_tensor::random::Stream::new(1, 2, 3);
+    let values: Vec<f32> = (0..(batch.tokens() * D) as u32).map(|i| draws.normal(i)).collect();
+    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        isa::select(isa);
+        for dtype in [DType::F32, DType::Bf16] {
+            let run = |values: &[f32], sequences: &Ragged| {
+                let x = cast(&Tensor::from_f32(sequences.tokens(), D, values), dtype);
+                let Pooled { pooled, weights } = attention_pool(&columns(&x, 3..4), &x, sequences);
+                let pooled = [pooled, mean_pool(&x, sequences), max_pool(&x, sequences)];
+                (pooled.map(|pooled| pooled.to_vec()), weights.to_vec())
+            };
+            let (together, weights) = run(&values, &batch);
+            for (i, range) in batch.ranges().enumerate() {
+                let part = &values[range.start * D..range.end * D];
+                let (alone, alone_weights) = run(part, &Ragged::from_lengths([range.len()]));
+                let beside = together.each_ref().map(|pooled| &pooled[i * D..(i + 1) * D]);
+                assert!(
+                    alone.each_ref().map(Vec::as_slice) == beside,
+                    "{} tokens on {isa} in {dtype}",
+                    range.len()
+                );
+                assert!(alone_weights == weights[range], "weights on {isa} in {dtype}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_causal_convolution_has_the_same_bits_token_by_token() {
+    let _alone = alone();
+    const TAPS: usize = 4;
+    let sequences = Ragged::from_lengths([3, 1, 40]);
+    let draws = heedful_tensor::random::Stream::new(1, 2, 3);
+    let values: Vec<f32> = (0..(sequences.tokens() * D) as u32).map(|i| draws.normal(i)).collect();
+    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        isa::select(isa);
+        for compute in [DType::F32, DType::Bf16] {
+            let params = Params::new(4);
+            let weight = params.add("weight", TAPS * D, 70, Init::Xavier);
+            let bias = params.add("bias", 1, 70, Init::Normal(1.0));
+            let x = cast(&Tensor::from_f32(sequences.tokens(), D, &values), compute);
+            let options = ConvolutionOptions { taps: TAPS, reach: Reach::Causal, compute };
+            let whole = tape::paused(|| convolution(&x, &sequences, &weight, Some(&bias), options).to_vec());
+            let mut windows: Option<Tensor> = None;
+            for step in 0..sequences.longest() {
+                let alive = (0..sequences.sequences()).filter(|&i| sequences.length(i) > step);
+                let alive: Vec<usize> = alive.collect();
+                // Before this step the rows were those that were longer than the step before.
+                let before: Vec<usize> =
+                    (0..sequences.sequences()).filter(|&i| sequences.length(i) >= step).collect();
+                let parent = |i: &usize| (step > 0).then(|| before.iter().position(|b| b == i)).flatten();
+                let parents: Vec<Option<usize>> = alive.iter().map(parent).collect();
+                let rows: Vec<usize> = alive.iter().map(|&i| sequences.range(i).start + step).collect();
+                let next = slide_windows(windows.as_ref(), &parents, &gather_rows(&x, &rows), TAPS);
+                let (activation, dropout) = (Activation::Identity, Dropout::NONE);
+                let options = LinearOptions { activation, dropout, compute };
+                let y = tape::paused(|| linear(&next, &weight, Some(&bias), options).to_vec());
+                for (y, row) in y.chunks_exact(70).zip(&rows) {
+                    assert!(y == &whole[row * 70..(row + 1) * 70], "step {step} on {isa} in {compute}");
+                }
+                windows = Some(next);
             }
         }
     }

@@ -42,6 +42,9 @@ fn attend(queries: Tensor, keys: Tensor, values: Tensor, heads: usize, lengths: 
 
 const RECURRENT: RecurrentOptions =
     RecurrentOptions { cell: Cell::Lstm, direction: Direction::Forward, compute: DType::F32 };
+fn convolution_options(taps: usize) -> ConvolutionOptions {
+    ConvolutionOptions { taps, reach: Reach::Same, compute: DType::F32 }
+}
 
 const NORM: NormOptions = NormOptions { epsilon: 1e-5, compute: DType::F32 };
 
@@ -124,6 +127,31 @@ fn shapes_that_do_not_fit_are_named() {
             let state = RecurrentState::zeros(Cell::Lstm, 2, 4);
             recurrent_step(&tensor(2, 12), &state, &param(4, 12), None, Cell::Gru, DType::F32);
         }),
+        (&["convolution", "[2, 3]", "3 tokens"], || {
+            let options = convolution_options(1);
+            convolution(&tensor(2, 3), &Ragged::from_lengths([3]), &param(3, 5), None, options);
+        }),
+        (&["convolution", "3 taps", "[2, 3]", "[8, 5]"], || {
+            let options = convolution_options(3);
+            convolution(&tensor(2, 3), &Ragged::from_lengths([2]), &param(8, 5), None, options);
+        }),
+        (&["convolution", "[9, 5]", "[1, 4]"], || {
+            let (options, bias) = (convolution_options(3), param(1, 4));
+            convolution(&tensor(2, 3), &Ragged::from_lengths([2]), &param(9, 5), Some(&bias), options);
+        }),
+        (&["convolution", "2 taps", "odd"], || {
+            let options = convolution_options(2);
+            convolution(&tensor(2, 3), &Ragged::from_lengths([2]), &param(6, 5), None, options);
+        }),
+        (&["gated", "[2, 3]"], || drop(gated(&tensor(2, 3)))),
+        (&["attention_pool", "[2, 2]", "[2, 3]"], || {
+            attention_pool(&tensor(2, 2), &tensor(2, 3), &Ragged::from_lengths([2]));
+        }),
+        (&["mean_pool", "[2, 3]", "4 tokens"], || {
+            drop(mean_pool(&tensor(2, 3), &Ragged::from_lengths([4])));
+        }),
+        (&["max_pool", "sequence 1"], || drop(max_pool(&tensor(2, 3), &Ragged::from_lengths([2, 0])))),
+        (&["slide_windows", "2×3", "3 parents"], || drop(slide_windows(None, &[None; 3], &tensor(2, 3), 2))),
         (&["mean", "[0, 3]"], || drop(mean(&tensor(0, 3)))),
     ];
     for (fragments, call) in table {
@@ -176,6 +204,11 @@ fn a_batch_of_nothing_is_harmless() {
     assert_eq!(y.shape(), [0, 4]);
     assert_eq!(sum(&y).item(), 0.0);
     backward_from(&y, Array::zeros(DType::F32, 0, 4));
+    let (x, taps) = (Tensor::variable(Array::zeros(DType::F32, 0, 4)), param(12, 8));
+    let y = gated(&convolution(&x, &none, &taps, Some(&param(1, 8)), convolution_options(3)));
+    let y = mean_pool(&add(&y, &max_pool(&y, &none)), &none);
+    backward_from(&y, Array::zeros(DType::F32, 0, 4));
+    assert!(taps.gradient().iter().all(|&g| g == 0.0));
     assert!(table.gradient().iter().all(|&g| g == 0.0));
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use heedful::batch::Batch;
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 use heedful::transformer::Transformer;

@@ -36,6 +36,11 @@ impl Score {
     pub fn wants_equal_widths(self) -> bool {
         matches!(self, Score::Dot | Score::ScaledDot)
     }
+
+    /// What the product of two vectors of this width is multiplied by.
+    pub fn scale(self, width: usize) -> f32 {
+        if self == Score::ScaledDot { (width as f32).sqrt().recip() } else { 1.0 }
+    }
 }
 
 /// A score with its parameters: `<name>.query.weight`, `<name>.key.…` and `<name>.score.weight` as far as it has them.
@@ -68,7 +73,7 @@ impl Scorer {
             },
             key: is_additive.then(|| Linear::new(params, &format!("{name}.key"), key, inner)),
             weight: is_additive.then(|| matrix("score", 1, inner)),
-            scale: if score == Score::ScaledDot { (key as f32).sqrt().recip() } else { 1.0 },
+            scale: score.scale(key),
         }
     }
 

@@ -172,10 +172,6 @@ impl MultiHeadAttention {
     }
 
     fn scale(&self) -> f32 {
-        match self.score {
-            Score::ScaledDot => ((self.key_width / self.heads) as f32).sqrt().recip(),
-            // The other scores are refused by the configuration.
-            Score::Dot | Score::Additive | Score::General => 1.0,
-        }
+        self.score.scale(self.key_width / self.heads)
     }
 }

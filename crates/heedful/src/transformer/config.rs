@@ -132,6 +132,14 @@ pub enum ConfigError {
         /// The width.
         d_model: usize,
     },
+    /// A window with a middle.
+    #[error("{what} is {taps}: a window with its token in the middle is odd, use {} or {}", taps - 1, taps + 1)]
+    EvenTaps {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        taps: usize,
+    },
     /// Not a probability, or one that leaves nothing.
     #[error("{what} is {rate}: it must be at least 0 and below 1")]
     Rate {
@@ -141,9 +149,7 @@ pub enum ConfigError {
         rate: f32,
     },
     /// Heads multiply queries and keys.
-    #[error(
-        "the heads of a Transformer compare by scaled-dot or dot: the other scores are for recurrent models"
-    )]
+    #[error("this model compares by scaled-dot or dot: the other scores are for recurrent models")]
     HeadScore,
     /// A product of two vectors needs one width.
     #[error(

@@ -8,9 +8,6 @@
 //! A hypothesis that continues another takes over its list and adds one slot: lists of numbers are copied, keys and
 //! values never. Slots that no list names any more are found when free ones run out.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
 use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore};
 use heedful_tensor::{DType, Ragged, Tensor};
 
@@ -18,34 +15,18 @@ use super::Transformer;
 use super::slots::{Pasts, Slots};
 use crate::layers::Pass;
 use crate::model::{Decoding, Row};
+use crate::sources::Sources;
 
 /// A Transformer's [`Decoding`].
 pub(super) struct Incremental<'m> {
     model: &'m Transformer,
     pass: Pass,
-    sentences_read: usize,
-    sentences: BTreeMap<usize, Place>,
-    groups: Vec<Option<Group>>,
+    /// For each decoder layer, the keys and values of all source tokens.
+    sources: Sources<Vec<Tensor>>,
     slots: Slots,
     pasts: Pasts,
     /// One for each decoder layer.
     stores: Vec<KeyValueStore>,
-}
-
-/// Where the memory of a sentence is.
-#[derive(Clone)]
-struct Place {
-    group: usize,
-    rows: Range<usize>,
-    /// Sentences are only forgotten once they had a row.
-    is_begun: bool,
-}
-
-/// Sentences that were read together.
-struct Group {
-    /// For each decoder layer, the keys and values of all source tokens.
-    key_values: Vec<Tensor>,
-    open: usize,
 }
 
 /// What one decoder layer sees in a step.
@@ -65,33 +46,11 @@ impl<'m> Incremental<'m> {
         Incremental {
             model,
             pass: Pass::inference(compute),
-            sentences_read: 0,
-            sentences: BTreeMap::new(),
-            groups: Vec::new(),
+            sources: Sources::new(),
             slots: Slots::default(),
             pasts: Pasts::default(),
             stores: (0..model.config.decoder_layers).map(|_| KeyValueStore::new(compute, width)).collect(),
         }
-    }
-
-    /// Forgets sentences that have come to their end, and marks those that have begun.
-    fn forget_finished(&mut self, rows: &[Row]) {
-        let mut alive = rows.iter().map(|row| row.sentence).collect::<Vec<_>>();
-        alive.sort_unstable();
-        alive.dedup();
-        let groups = &mut self.groups;
-        self.sentences.retain(|sentence, place| {
-            let has_rows = alive.binary_search(sentence).is_ok();
-            let keep = has_rows || !place.is_begun;
-            place.is_begun |= has_rows;
-            if !keep && let Some(group) = &mut groups[place.group] {
-                group.open -= 1;
-                if group.open == 0 {
-                    groups[place.group] = None;
-                }
-            }
-            keep
-        });
     }
 }
 
@@ -99,19 +58,11 @@ impl Decoding for Incremental<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         let memory = self.model.encode(source, sequences, &mut self.pass);
         let key_values = self.pass.within(|pass| self.model.decoder.memory_key_values(&memory, pass));
-        let group = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
-        if group == self.groups.len() {
-            self.groups.push(None);
-        }
-        self.groups[group] = Some(Group { key_values, open: sequences.sequences() });
-        for rows in sequences.ranges() {
-            self.sentences.insert(self.sentences_read, Place { group, rows, is_begun: false });
-            self.sentences_read += 1;
-        }
+        self.sources.add(key_values, sequences);
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
-        self.forget_finished(rows);
+        self.sources.forget_finished(rows);
         self.pasts.follow(rows.iter().map(|row| row.parent));
         let newest = self.slots.take(rows.len(), &self.pasts);
         self.pasts.append(&newest);
@@ -121,7 +72,7 @@ impl Decoding for Incremental<'_> {
 
         let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
         let positions: Vec<usize> = (0..rows.len()).map(|row| self.pasts.of(row).len() - 1).collect();
-        let Incremental { model, pass, sentences, groups, pasts, stores, .. } = self;
+        let Incremental { model, pass, sources, pasts, stores, .. } = self;
         pass.within(|pass| {
             let embedded = model.target_embedding.at(&ids, &positions, pass);
             let mut stores = stores.iter_mut();
@@ -129,7 +80,7 @@ impl Decoding for Incremental<'_> {
                 store: stores.next().expect("one store for each layer"),
                 newest: &newest,
                 pasts,
-                memory: rows.iter().map(|row| memory_of(row, sentences, groups, layer)).collect(),
+                memory: rows.iter().map(|row| memory_of(row, sources, layer)).collect(),
             };
             let states = model.decoder.step(embedded, seen, pass);
             ops::project_wide(&states, &model.output, pass.compute())
@@ -138,13 +89,7 @@ impl Decoding for Incremental<'_> {
 }
 
 /// The keys and values that a row's cross attention sees in a layer.
-fn memory_of<'a>(
-    row: &Row,
-    sentences: &BTreeMap<usize, Place>,
-    groups: &'a [Option<Group>],
-    layer: usize,
-) -> KeyValueRows<'a> {
-    let place = &sentences[&row.sentence];
-    let group = groups[place.group].as_ref().expect("an open sentence keeps its group");
-    KeyValueRows::Range(group.key_values[layer].array(), place.rows.clone())
+fn memory_of<'a>(row: &Row, sources: &'a Sources<Vec<Tensor>>, layer: usize) -> KeyValueRows<'a> {
+    let (key_values, rows) = sources.of(row.sentence);
+    KeyValueRows::Range(key_values[layer].array(), rows)
 }

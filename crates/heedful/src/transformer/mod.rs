@@ -26,7 +26,7 @@ pub use decoder::{Decoder, DecoderLayer};
 pub use encoder::{Encoder, EncoderLayer};
 pub use feed_forward::FeedForward;
 
-use crate::batch::{Batch, BatchError};
+use crate::batch::{Batch, BatchError, check_side};
 use crate::layers::{Embedding, LayerNorm, Norm, Pass, Position, Positions, Residual};
 use crate::model::{Decoding, Model};
 
@@ -130,17 +130,7 @@ impl Transformer {
             "source" => self.config.source_vocabulary,
             _ => self.config.target_vocabulary,
         };
-        for (sentence, range) in sequences.ranges().enumerate() {
-            if let Positions::Learned { max_length: longest } = self.config.positions
-                && range.len() > longest
-            {
-                return Err(BatchError::TooLong { side, sentence, length: range.len(), longest });
-            }
-            if let Some(&id) = ids[range].iter().find(|&&id| id as usize >= vocabulary) {
-                return Err(BatchError::OutOfVocabulary { side, sentence, id, vocabulary });
-            }
-        }
-        Ok(())
+        check_side(side, ids, sequences, vocabulary, self.longest_target())
     }
 }
 

@@ -7,12 +7,15 @@ pub mod attention;
 pub mod attentive;
 pub mod best_of_rows;
 pub mod cached_attention;
+pub mod convolution;
 pub mod cross_entropy;
 pub mod elementwise;
 pub mod embedding;
+pub mod gated;
 pub mod linear;
 pub mod moving_average;
 pub mod norm;
+pub mod pool;
 pub mod recurrent;
 pub mod softmax;
 
@@ -24,15 +27,18 @@ pub use attentive::{
 };
 pub use best_of_rows::{BestOfRows, Scored};
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
+pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};
 pub use cross_entropy::{CrossEntropy, cross_entropy};
 pub use elementwise::{
     add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, log, matmul,
     mean, multiply, relu, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
+pub use gated::gated;
 pub use linear::{Activation, LinearOptions, linear, project, project_wide, times};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
+pub use pool::{Pooled, attention_pool, max_pool, mean_pool};
 pub use recurrent::{
     Cell, Direction, Recurrent, RecurrentOptions, RecurrentState, recurrent, recurrent_step,
 };

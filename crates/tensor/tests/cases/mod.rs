@@ -2,10 +2,12 @@
 
 pub(crate) mod attention;
 pub(crate) mod attentive;
+pub(crate) mod convolution;
 pub(crate) mod elementwise;
 pub(crate) mod embedding;
 pub(crate) mod linear;
 pub(crate) mod norm;
+pub(crate) mod pool;
 pub(crate) mod recurrent;
 pub(crate) mod softmax;
 

@@ -1,7 +1,7 @@
 //! Keys whose values are names.
 
 use heedful_tensor::DType;
-use heedful_tensor::ops::Activation;
+use heedful_tensor::ops::{Activation, Cell};
 
 use super::setting::choices;
 use crate::layers::{Norm, Score};
@@ -25,6 +25,32 @@ pub enum Preset {
     Base,
     /// The paper's big model.
     Big,
+}
+
+/// The families of translators.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Family {
+    /// Attention alone.
+    #[default]
+    Transformer,
+    /// Recurrent networks, with or without attention between them.
+    Recurrent,
+    /// Gated convolutions, with attention in every decoder layer.
+    Convolutional,
+}
+
+/// How a recurrent decoder looks at the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AttentionKind {
+    /// Not at all: one vector has to hold the sentence.
+    None,
+    /// At everything, with weights.
+    #[default]
+    Soft,
+    /// At one position; learns by the score function.
+    Hard,
+    /// At one position; learns as if it were soft.
+    StraightThrough,
 }
 
 /// The shape of the learning rate; [`crate::train::Schedule`] has the formulas.
@@ -66,6 +92,14 @@ choices!(Preset {
     "tiny" => Preset::Tiny, "small" => Preset::Small, "iwslt" => Preset::Iwslt, "base" => Preset::Base,
     "big" => Preset::Big,
 });
+choices!(Family {
+    "transformer" => Family::Transformer, "recurrent" => Family::Recurrent, "convolutional" => Family::Convolutional,
+});
+choices!(AttentionKind {
+    "none" => AttentionKind::None, "soft" => AttentionKind::Soft, "hard" => AttentionKind::Hard,
+    "straight-through" => AttentionKind::StraightThrough,
+});
+choices!(Cell { "simple" => Cell::Simple, "gru" => Cell::Gru, "lstm" => Cell::Lstm });
 choices!(Kind {
     "bpe" => Kind::Bpe, "unigram" => Kind::Unigram, "word" => Kind::Word,
     "character" => Kind::Character,

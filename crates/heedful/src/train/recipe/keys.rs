@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use heedful_tensor::DType;
-use heedful_tensor::ops::Activation;
+use heedful_tensor::ops::{Activation, Cell};
 
-use super::choices::{Averaging, PositionKind, Preset, ScheduleKind};
+use super::choices::{AttentionKind, Averaging, Family, PositionKind, Preset, ScheduleKind};
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
 use super::table::recipe;
@@ -63,10 +63,12 @@ recipe! {
         target_file: Option<PathBuf> = None, Any;
     }
 
-    /// What the Transformer is made of
+    /// What the model is made of
     [model: Model, ""] {
         /// Where all other values of the model and of training start from: `tiny`, `small`, `iwslt`, `base`, `big`
         preset: Preset = Preset::Small, Any;
+        /// Which kind of translator: `transformer`, `recurrent` or `convolutional`
+        family: Family = Family::Transformer, Any;
         /// Width of the vector of a token
         d_model: usize = 256, AtLeast(1.0);
         /// Width inside the feed-forward layers
@@ -97,6 +99,16 @@ recipe! {
         score: Score = Score::ScaledDot, Any;
         /// Self attention sees only tokens at this distance or nearer; `none` for all
         window: Option<usize> = None, AtLeast(1.0);
+        /// The network of a recurrent model: `lstm`, `gru` or `simple`
+        cell: Cell = Cell::Lstm, Any;
+        /// How a recurrent decoder looks at the source: `soft`, `hard` or `straight-through` (at one word; two ways to learn), `none`
+        attention: AttentionKind = AttentionKind::Soft, Any;
+        /// What the entropy of hard attention's weights is worth in training: more keeps them undecided for longer
+        entropy: f64 = 0.01, AtLeast(0.0);
+        /// Width of a recurrent encoder's states in each direction; `none` for half of d_model
+        d_encoder: Option<usize> = None, AtLeast(1.0);
+        /// Tokens that a convolution sees at a time; odd
+        taps: usize = 3, AtLeast(1.0);
     }
 
     /// How it learns

@@ -97,6 +97,11 @@ impl Layers {
             preset.apply(&mut recipe)?;
             recipe = Recipe::preset(recipe.model.preset);
         }
+        let is_family = |assignment: &&Assignment| assignment.key.path() == "model.family";
+        if let Some(family) = self.assignments.iter().rfind(is_family) {
+            family.apply(&mut recipe)?;
+            recipe.start_from_family();
+        }
         self.assignments.iter().try_for_each(|assignment| assignment.apply(&mut recipe))?;
         recipe.check()?;
         Ok(recipe)

@@ -14,6 +14,7 @@
 
 mod choices;
 mod error;
+mod family;
 mod keys;
 mod layers;
 mod literal;
@@ -27,7 +28,7 @@ use std::fmt::Write;
 use heedful_tensor::ops::AdamOptions;
 use twox_hash::XxHash3_64;
 
-pub use choices::{Averaging, PositionKind, Preset, ScheduleKind};
+pub use choices::{AttentionKind, Averaging, Family, PositionKind, Preset, ScheduleKind};
 pub use error::RecipeError;
 pub use keys::{Data, Keeping, Model, Output, Recipe, SECTIONS, Search, Training, Validation, Vocabulary};
 pub use layers::{Layers, find_key};
@@ -36,53 +37,11 @@ pub use table::{Key, Section};
 
 use super::checkpoint::Keep;
 use super::{Schedule, TrainerOptions};
-use crate::family::{ConfigError, ModelConfig};
-use crate::layers::Positions;
-use crate::transformer::{DropoutRates, TransformerConfig};
 
 impl Recipe {
     /// All keys in the order of the table.
     pub fn keys() -> impl Iterator<Item = &'static Key> {
         SECTIONS.iter().flat_map(|section| section.keys)
-    }
-
-    /// The model, once the vocabularies are known.
-    pub fn model_config(&self, source: usize, target: usize) -> Result<ModelConfig, ConfigError> {
-        let config = ModelConfig::Transformer(self.transformer(source, target));
-        config.validate().map(|()| config)
-    }
-
-    fn transformer(&self, source: usize, target: usize) -> TransformerConfig {
-        let Recipe { model, training, .. } = self;
-        let positions = match model.positions {
-            PositionKind::Sinusoidal => Positions::Sinusoidal,
-            PositionKind::Learned => Positions::Learned { max_length: model.max_positions },
-            PositionKind::None => Positions::None,
-        };
-        TransformerConfig {
-            source_vocabulary: source,
-            target_vocabulary: target,
-            d_model: model.d_model,
-            d_ff: model.d_ff,
-            heads: model.heads,
-            key_width: model.key_width,
-            value_width: model.value_width,
-            encoder_layers: model.encoder_layers,
-            decoder_layers: model.decoder_layers,
-            norm: model.norm,
-            norm_epsilon: model.norm_epsilon as f32,
-            activation: model.activation,
-            positions,
-            tying: model.tying,
-            score: model.score,
-            window: model.window,
-            dropout: DropoutRates {
-                residual: training.dropout as f32,
-                attention: training.attention_dropout as f32,
-                feed_forward: training.feed_forward_dropout as f32,
-            },
-            label_smoothing: training.label_smoothing as f32,
-        }
     }
 
     /// The learning rate. A cosine without [`Training::steps`] is refused by [`Layers::resolve`]; here it would never

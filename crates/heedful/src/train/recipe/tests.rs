@@ -5,7 +5,9 @@ use std::time::Duration;
 use heedful_tensor::DType;
 
 use super::*;
-use crate::transformer::Tying;
+use crate::family::ModelConfig;
+use crate::layers::Positions;
+use crate::transformer::{TransformerConfig, Tying};
 
 fn resolved(text: &str, sets: &[&str]) -> Result<Recipe, RecipeError> {
     let mut layers = Layers::new();

@@ -1,0 +1,151 @@
+//! ```text
+//! h = GatedConvolution(x)                                     no token sees a later one
+//! c = Attention((h W_q + b + g) √½, keys, values) W_o + b     g: the embedded target
+//! y = (x + (h + c) √½) √½                                     N times (see `Balanced` for the form with a norm)
+//! ```
+
+use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, KeyValueRows, Mask, Part, Reach};
+use heedful_tensor::{Params, Ragged, Tensor};
+
+use super::config::ConvolutionalConfig;
+use super::layers::{Balanced, ConvolutionShape, GatedConvolution};
+use crate::layers::{AttentionMap, Kind, Linear, Pass, Place};
+
+/// What the decoder looks at of the source.
+#[derive(Clone)]
+pub struct Source {
+    /// Keys and values side by side, one row for each source token, in the type of the products.
+    pub key_value: Tensor,
+    /// Where the sources begin and end.
+    pub sequences: Ragged,
+}
+
+/// The stack of decoder layers.
+pub struct ConvolutionalDecoder {
+    layers: Vec<ConvolutionalDecoderLayer>,
+    dropout: f32,
+}
+
+/// One layer: causal gated convolution, attention at the source.
+pub struct ConvolutionalDecoderLayer {
+    convolution: GatedConvolution,
+    query: Linear,
+    output: Linear,
+    balanced: Balanced,
+    d_model: usize,
+    scale: f32,
+    place: Place,
+}
+
+/// What is known of the rows of a step of decoding.
+pub(super) struct Rows<'a> {
+    /// Which row of the step before each goes on from.
+    pub(super) parents: &'a [Option<usize>],
+    /// The source that each looks at.
+    pub(super) sources: &'a [KeyValueRows<'a>],
+}
+
+impl ConvolutionalDecoder {
+    /// Announces the parameters `decoder.…`.
+    pub fn new(params: &Params, config: &ConvolutionalConfig) -> ConvolutionalDecoder {
+        let layer = |i| ConvolutionalDecoderLayer::new(params, i, config);
+        ConvolutionalDecoder {
+            layers: (0..config.decoder_layers).map(layer).collect(),
+            dropout: config.dropout,
+        }
+    }
+
+    /// From embedded target tokens to one vector for each, which tells the next token.
+    pub fn forward(&self, embedded: &Tensor, sequences: &Ragged, source: &Source, pass: &mut Pass) -> Tensor {
+        let layers = self.layers.iter();
+        let states =
+            layers.fold(embedded.clone(), |x, layer| layer.forward([&x, embedded], sequences, source, pass));
+        ops::dropout(&states, pass.dropout(self.dropout))
+    }
+
+    /// As [`ConvolutionalDecoder::forward`] for the newest token of every row. `windows` has the windows of the step
+    /// before for each layer, and gets those of this one.
+    pub(super) fn step(
+        &self,
+        embedded: &Tensor,
+        rows: &Rows<'_>,
+        windows: &mut [Option<Tensor>],
+        pass: &mut Pass,
+    ) -> Tensor {
+        let layers = self.layers.iter().zip(windows);
+        layers.fold(embedded.clone(), |x, (layer, windows)| layer.step([&x, embedded], rows, windows, pass))
+    }
+}
+
+impl ConvolutionalDecoderLayer {
+    fn new(params: &Params, layer: usize, config: &ConvolutionalConfig) -> ConvolutionalDecoderLayer {
+        let (d, name) = (config.d_model, format!("decoder.{layer}"));
+        let place = Place::new(&format!("{name}.cross_attention"), layer, Kind::Cross);
+        let window =
+            ConvolutionShape { input: d, output: d, taps: config.decoder_taps, reach: Reach::Causal };
+        let score = config.score.scale(d);
+        let convolution = format!("{name}.convolution");
+        ConvolutionalDecoderLayer {
+            convolution: GatedConvolution::new(params, &convolution, window, config.dropout),
+            query: Linear::new(params, &format!("{place}.query"), d, d),
+            output: Linear::new(params, &format!("{place}.output"), d, d),
+            balanced: Balanced::new(params, &format!("{name}.norm"), config.balance, d, config.norm_epsilon),
+            d_model: d,
+            // The query's √½ is part of it.
+            scale: score * std::f32::consts::FRAC_1_SQRT_2,
+            place,
+        }
+    }
+
+    /// The three lines above, for `x` and the embedded target.
+    pub fn forward(
+        &self,
+        [x, embedded]: [&Tensor; 2],
+        sequences: &Ragged,
+        source: &Source,
+        pass: &mut Pass,
+    ) -> Tensor {
+        let h = self.convolution.forward(x, sequences, pass);
+        let queries = Part::whole(self.query(&h, embedded, pass));
+        let part = |columns| Part { tensor: source.key_value.clone(), columns };
+        let (keys, values) = (part(0..self.d_model), part(self.d_model..2 * self.d_model));
+        let options = AttentionOptions {
+            heads: 1,
+            scale: self.scale,
+            mask: Mask::full(),
+            dropout: pass.dropout(0.0),
+            weights: pass.weights(),
+        };
+        let attended = ops::attention(queries, keys, values, sequences, &source.sequences, &options);
+        if let Some(weights) = attended.weights {
+            let (queries, keys) = (sequences.clone(), source.sequences.clone());
+            pass.record(AttentionMap { place: self.place.clone(), queries, keys, weights });
+        }
+        self.joined(x, &h, &attended.context, pass)
+    }
+
+    fn step(
+        &self,
+        [x, embedded]: [&Tensor; 2],
+        rows: &Rows<'_>,
+        windows: &mut Option<Tensor>,
+        pass: &Pass,
+    ) -> Tensor {
+        let h = self.convolution.step(x, windows, rows.parents, pass);
+        let queries = Part::whole(self.query(&h, embedded, pass));
+        let options = CachedAttentionOptions { heads: 1, key_width: self.d_model, scale: self.scale };
+        let context = ops::cached_attention(&queries, rows.sources, options);
+        self.joined(x, &h, &context, pass)
+    }
+
+    /// `h W_q + b + g`; the factor is part of the attention's scale.
+    fn query(&self, h: &Tensor, embedded: &Tensor, pass: &Pass) -> Tensor {
+        ops::cast(&ops::add(&self.query.forward(h, pass), embedded), pass.compute())
+    }
+
+    /// The last line above.
+    fn joined(&self, x: &Tensor, h: &Tensor, context: &Tensor, pass: &Pass) -> Tensor {
+        let c = self.output.forward(context, pass);
+        self.balanced.sum(x, &self.balanced.parts(h, &c), pass)
+    }
+}

@@ -1,0 +1,56 @@
+//! ```text
+//! y = (x + GatedConvolution(x)) √½          N times (see `Balanced` for the form with a norm)
+//! ```
+//!
+//! After N layers of k taps a state has seen (k − 1) N + 1 neighbours.
+
+use heedful_tensor::ops::Reach;
+use heedful_tensor::{Params, Ragged, Tensor};
+
+use super::config::Balance;
+use super::layers::{Balanced, ConvolutionShape, GatedConvolution};
+use crate::layers::Pass;
+
+/// What an encoder is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct EncoderShape {
+    /// Width of the vector of a token, between all layers.
+    pub d_model: usize,
+    /// How many there are.
+    pub layers: usize,
+    /// Tokens that a window holds; odd.
+    pub taps: usize,
+    /// What keeps the sums of residuals at their size.
+    pub balance: Balance,
+    /// ε of the norms, if there are any.
+    pub norm_epsilon: f32,
+    /// On the input of every convolution.
+    pub dropout: f32,
+}
+
+/// A stack of gated convolutions, for any decoder or classifier: one state for each token.
+pub struct ConvolutionalEncoder {
+    layers: Vec<(GatedConvolution, Balanced)>,
+}
+
+impl ConvolutionalEncoder {
+    /// Announces the parameters `<name>.<layer>.convolution.…` and, with norms, `<name>.<layer>.norm.…`.
+    pub fn new(params: &Params, name: &str, shape: EncoderShape) -> ConvolutionalEncoder {
+        let EncoderShape { d_model, taps, balance, norm_epsilon, dropout, .. } = shape;
+        let window = ConvolutionShape { input: d_model, output: d_model, taps, reach: Reach::Same };
+        let layer = |i: usize| {
+            let name = format!("{name}.{i}");
+            let gated = GatedConvolution::new(params, &format!("{name}.convolution"), window, dropout);
+            (gated, Balanced::new(params, &format!("{name}.norm"), balance, d_model, norm_epsilon))
+        };
+        ConvolutionalEncoder { layers: (0..shape.layers).map(layer).collect() }
+    }
+
+    /// From embedded tokens to their states.
+    pub fn forward(&self, embedded: Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        self.layers.iter().fold(embedded, |x, (gated, balanced)| {
+            let y = gated.forward(&x, sequences, pass);
+            balanced.sum(&x, &y, pass)
+        })
+    }
+}

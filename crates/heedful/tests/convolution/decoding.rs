@@ -1,0 +1,231 @@
+//! Token by token is the same as all at once, and company changes no bit.
+
+use heedful::batch::Batch;
+use heedful::convolution::{Balance, Convolutional, ConvolutionalConfig};
+use heedful::decode::{Hypothesis, MaxLength, SearchOptions, attend, score, search};
+use heedful::layers::{Kind, Pass, Positions};
+use heedful::model::{Model, Row};
+use heedful::tensor::cpu::{memory, threads};
+use heedful::tensor::{DType, Ragged, tape};
+use heedful::train::{Schedule, Trainer, TrainerOptions};
+
+use super::alone;
+
+const VOCABULARY: usize = 61;
+
+fn config() -> ConvolutionalConfig {
+    // No width is a multiple of a tile.
+    ConvolutionalConfig { d_model: 36, ..ConvolutionalConfig::tiny(VOCABULARY) }
+}
+
+fn variants() -> [ConvolutionalConfig; 3] {
+    let positions = Positions::Learned { max_length: 50 };
+    [
+        config(),
+        ConvolutionalConfig { balance: Balance::Norm, encoder_taps: 5, decoder_taps: 4, ..config() },
+        ConvolutionalConfig { positions, decoder_taps: 1, ..config() },
+    ]
+}
+
+fn model(config: ConvolutionalConfig) -> Convolutional {
+    Convolutional::new(config, 5).expect("a good configuration")
+}
+
+fn sources() -> Vec<Vec<u32>> {
+    let word = |i: usize| (3 + (i * i * 7 + i * 31) % (VOCABULARY - 3)) as u32;
+    let lengths = [1, 9, 33, 2, 17, 5, 1];
+    lengths.iter().enumerate().map(|(i, &n)| (i * 13..i * 13 + n).map(word).collect()).collect()
+}
+
+fn options(compute: DType, beam: usize) -> SearchOptions {
+    let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
+    SearchOptions { compute, beam, n_best: beam.min(2), max_length, ..SearchOptions::default() }
+}
+
+#[test]
+fn token_by_token_is_the_same_as_all_at_once() {
+    let _alone = alone();
+    for (config, compute) in variants().iter().flat_map(|c| [(c, DType::F32), (c, DType::Bf16)]) {
+        let model = model(config.clone());
+        let target: Vec<u32> = (0..20).map(|i| 3 + i * i % 50).collect();
+        let pairs: Vec<_> = sources().into_iter().map(|source| (source, target.clone())).collect();
+        let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
+        let whole = model.logits(&batch, &mut Pass::inference(compute)).to_vec();
+
+        let mut decoding = model.start(compute);
+        decoding.read(&batch.source, &batch.source_sequences);
+        let mut off = 0.0_f32;
+        for step in 0..=target.len() {
+            let row = |sentence| Row {
+                sentence,
+                parent: (step > 0).then_some(sentence),
+                token: batch.target_in[step],
+            };
+            let rows: Vec<Row> = (0..pairs.len()).map(row).collect();
+            let scores = decoding.step(&rows).to_vec();
+            for (sentence, scores) in scores.chunks_exact(VOCABULARY).enumerate() {
+                let at = (batch.target_sequences.range(sentence).start + step) * VOCABULARY;
+                let pairs = scores.iter().zip(&whole[at..at + VOCABULARY]);
+                off = pairs.map(|(a, b)| (a - b).abs() / (1.0 + b.abs())).fold(off, f32::max);
+            }
+        }
+        let tolerance = if compute == DType::F32 { 2e-5 } else { 8e-2 };
+        assert!(off < tolerance, "{compute} {:?}: {off}", config.balance);
+    }
+}
+
+#[test]
+fn rows_may_be_dropped_kept_and_multiplied() {
+    let _alone = alone();
+    let model = model(config());
+    let sources = sources();
+    for compute in [DType::F32, DType::Bf16] {
+        // What follows a prefix, decoded alone.
+        let after = |source: &[u32], prefix: &[u32]| {
+            let mut decoding = model.start(compute);
+            decoding.read(source, &Ragged::from_lengths([source.len()]));
+            let step = |(i, &token): (usize, &u32)| {
+                decoding.step(&[Row { sentence: 0, parent: (i > 0).then_some(0), token }]).to_vec()
+            };
+            prefix.iter().enumerate().map(step).last().expect("a prefix")
+        };
+        let mut decoding = model.start(compute);
+        for source in &sources[1..3] {
+            decoding.read(source, &Ragged::from_lengths([source.len()]));
+        }
+        // (sentence, past) of each row, and the rows of the step before that the next ones go on from.
+        let mut pasts: Vec<(usize, Vec<u32>)> = vec![(0, vec![]), (1, vec![])];
+        let plan: [&[Option<usize>]; 5] = [
+            &[None, None],
+            &[Some(1), Some(0), Some(1)],
+            &[Some(2), Some(1), Some(0), Some(0)],
+            &[Some(3), Some(2)],
+            &[Some(1)],
+        ];
+        for (step, parents) in plan.into_iter().enumerate() {
+            let next = parents.iter().enumerate().map(|(i, parent)| {
+                let (sentence, mut past) = pasts[parent.unwrap_or(i)].clone();
+                past.push(3 + (step * 7 + i) as u32);
+                (sentence, past)
+            });
+            pasts = next.collect();
+            let rows = pasts.iter().zip(parents).map(|((sentence, past), &parent)| Row {
+                sentence: *sentence,
+                parent,
+                token: *past.last().expect("a token"),
+            });
+            let scores = decoding.step(&rows.collect::<Vec<_>>()).to_vec();
+            for ((sentence, past), scores) in pasts.iter().zip(scores.chunks_exact(VOCABULARY)) {
+                assert!(scores == after(&sources[1 + sentence], past), "{compute} step {step}: {past:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn company_order_and_threads_change_no_bit() {
+    let _alone = alone();
+    let sources = sources();
+    for (compute, beam) in [(DType::F32, 3), (DType::Bf16, 2)] {
+        let model = model(config());
+        let run = |sources: &[Vec<u32>], batch_tokens: usize, thread_count: usize| {
+            threads::set_thread_count(thread_count);
+            let options = SearchOptions { batch_tokens, ..options(compute, beam) };
+            let found = search(&model, sources, &options).expect("good sources");
+            found.iter().map(|found| bits(found)).collect::<Vec<_>>()
+        };
+        let together = run(&sources, 100_000, 1);
+        for (batch_tokens, thread_count) in [(100_000, 2), (60, 2), (300, 1)] {
+            assert!(together == run(&sources, batch_tokens, thread_count), "{compute} {batch_tokens}");
+        }
+        for (source, found) in sources.iter().zip(&together) {
+            assert!(&run(std::slice::from_ref(source), 500, 2)[0] == found, "{compute} alone");
+        }
+    }
+}
+
+fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
+    found.iter().map(|f| (f.tokens.clone(), f.score.to_bits(), f.log_probability.to_bits())).collect()
+}
+
+#[test]
+fn the_score_of_an_output_is_the_score_that_was_reported() {
+    let _alone = alone();
+    let (model, sources, options) = (model(config()), sources(), options(DType::F32, 3));
+    let found = search(&model, &sources, &options).expect("good sources");
+    let each = sources.iter().zip(&found);
+    let pairs = each.flat_map(|(source, found)| found.iter().map(|f| (source.clone(), f.tokens.clone())));
+    let pairs: Vec<_> = pairs.collect();
+    let scored = score(&model, &pairs, &SearchOptions { batch_tokens: 77, ..options }).expect("good pairs");
+    for (found, scored) in found.iter().flatten().zip(&scored) {
+        assert_eq!(found.log_probability.to_bits(), scored.log_probability.to_bits());
+    }
+}
+
+#[test]
+fn a_sentence_trains_to_the_same_bits_on_any_number_of_threads_and_reads_the_same_in_any_batch() {
+    let _alone = alone();
+    let target = |source: &[u32]| source.iter().rev().copied().chain([7, 8]).collect::<Vec<u32>>();
+    let pairs: Vec<_> = sources().into_iter().map(|s| (s.clone(), target(&s))).collect();
+    let together = Batch::new(&pairs, 1, 2).expect("a good batch");
+    for (config, compute) in variants().iter().flat_map(|c| [(c, DType::F32), (c, DType::Bf16)]) {
+        let model = model(ConvolutionalConfig { dropout: 0.2, ..config.clone() });
+        let gradients = |thread_count| {
+            threads::set_thread_count(thread_count);
+            model.params().clear_gradients();
+            tape::backward(&model.loss(&together, &mut Pass::training(compute, 3, 1)).loss);
+            model.params().with_gradients(|gradients| gradients.to_vec())
+        };
+        assert!(gradients(1) == gradients(2), "{compute} {:?}: threads", config.balance);
+
+        let all = model.logits(&together, &mut Pass::inference(compute)).to_vec();
+        for (i, pair) in pairs.iter().enumerate() {
+            let own = Batch::new(std::slice::from_ref(pair), 1, 2).expect("a good batch");
+            let alone = model.logits(&own, &mut Pass::inference(compute)).to_vec();
+            let rows = together.target_sequences.range(i);
+            let part = &all[rows.start * VOCABULARY..rows.end * VOCABULARY];
+            assert!(alone == part, "{compute} {:?}: sentence {i} alone and in a batch", config.balance);
+        }
+    }
+}
+
+#[test]
+fn every_weight_comes_out_for_a_hypothesis() {
+    let _alone = alone();
+    let model = model(config());
+    let maps = attend(&model, &[5, 6, 7, 8], &[8, 9], &options(DType::F32, 1)).expect("a good pair");
+    let places: Vec<_> = maps.iter().map(|map| (map.place.to_string(), map.place.kind)).collect();
+    let expected = ["decoder.0.cross_attention", "decoder.1.cross_attention"];
+    assert_eq!(places, expected.map(|name| (name.to_owned(), Kind::Cross)));
+    for map in &maps {
+        let weights = &map.weights[0][0];
+        assert_eq!((map.heads(), weights.len()), (1, 3 * 4));
+        assert!(weights.chunks_exact(4).all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-4));
+    }
+}
+
+#[test]
+fn a_step_at_steady_state_takes_nothing_from_the_system() {
+    let _alone = alone();
+    let target: Vec<u32> = (3..12).collect();
+    let pairs: Vec<_> = sources().into_iter().map(|source| (source, target.clone())).collect();
+    let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
+    for (thread_count, compute) in [(1, DType::F32), (2, DType::Bf16)] {
+        threads::set_thread_count(thread_count);
+        let options = TrainerOptions::new(compute, 1, Schedule::Constant { rate: 1e-3 });
+        let mut trainer = Trainer::new(model(ConvolutionalConfig { dropout: 0.1, ..config() }), options);
+        let mut steps = |count| {
+            for _ in 0..count {
+                trainer.step(&batch).expect("a good batch");
+            }
+        };
+        steps(2);
+        let before = memory::bytes_from_system();
+        steps(5);
+        assert_eq!(
+            memory::bytes_from_system(),
+            before,
+            "{thread_count} threads, {compute}: the pool has grown"
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! A tiny model learns to copy and to reverse, and says what it has learned.
+
+use heedful::batch::Batch;
+use heedful::convolution::{Balance, Convolutional, ConvolutionalConfig};
+use heedful::decode::{GreedyOptions, greedy};
+use heedful::tensor::DType;
+use heedful::tensor::random::Stream;
+use heedful::train::{Schedule, Trainer, TrainerOptions};
+
+use super::alone;
+
+const VOCABULARY: usize = 13;
+const BOS: u32 = 1;
+const EOS: u32 = 2;
+const STEPS: u64 = 400;
+
+#[test]
+fn a_tiny_model_learns_to_copy_and_to_reverse() {
+    let _alone = alone();
+    let copied = |source: &[u32]| source.to_vec();
+    let reversed = |source: &[u32]| source.iter().rev().copied().collect::<Vec<u32>>();
+    learns(Balance::Scale, DType::F32, reversed);
+    learns(Balance::Norm, DType::Bf16, copied);
+}
+
+fn learns(balance: Balance, compute: DType, said: impl Fn(&[u32]) -> Vec<u32>) {
+    let config = ConvolutionalConfig { balance, ..ConvolutionalConfig::tiny(VOCABULARY) };
+    let model = Convolutional::new(config, 1).expect("a good configuration");
+    let schedule = Schedule::Cosine { peak: 3e-3, floor: 1e-4, warmup: 30, total: STEPS };
+    let mut trainer = Trainer::new(model, TrainerOptions::new(compute, 1, schedule));
+    let mut losses = (0..STEPS).map(|step| trainer.step(&batch(step, &said)).expect("a good batch").loss);
+    let first = losses.next().expect("a step");
+    let last = losses.last().expect("many steps");
+    println!("{balance:?} {compute}: the loss went from {first} to {last}");
+    assert!(first > 2.0 && last < 0.1, "{balance:?} {compute}: the loss went from {first} to {last}");
+
+    let sources = vec![vec![3, 4, 5], vec![12, 3, 12, 7, 5], vec![9]];
+    let options = GreedyOptions { bos: BOS, eos: EOS, beyond_source: 5, compute };
+    let expected: Vec<Vec<u32>> = sources.iter().map(|source| said(source)).collect();
+    assert_eq!(greedy(trainer.model(), &sources, options).expect("good sources"), expected);
+}
+
+/// Thirty-two random sentences of one to six words.
+fn batch(step: u64, said: impl Fn(&[u32]) -> Vec<u32>) -> Batch {
+    let stream = Stream::new(9, step, 0);
+    let sentence = |i: u32| {
+        let length = 1 + stream.bits(i * 16) % 6;
+        (0..length).map(|j| 3 + stream.bits(i * 16 + 1 + j) % (VOCABULARY as u32 - 3)).collect::<Vec<u32>>()
+    };
+    let pairs: Vec<_> = (0..32).map(sentence).map(|source| (source.clone(), said(&source))).collect();
+    Batch::new(&pairs, BOS, EOS).expect("a good batch")
+}

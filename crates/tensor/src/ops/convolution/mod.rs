@@ -1,0 +1,154 @@
+//! Convolution over the neighbours of a token in its sequence.
+//!
+//! ```text
+//! w_t = [x_{t−before} ; … ; x_{t−before+k−1}]      0 beyond the ends of the sequence
+//! y_t = w_t W + b
+//! ```
+//!
+//! | | shape |
+//! |---|---|
+//! | `x` | tokens × in |
+//! | `W` | k·in × out: the matrices of the k taps, one below the other |
+//! | `b` | 1 × out |
+//! | `y` | tokens × out, in the compute type |
+//!
+//! Gradient: `dW = Σ_t w_tᵀ dy_t`, `db = Σ_t dy_t`. `dx` is a convolution of `dy`: token s had part in the windows of
+//! tokens `s − (k−1−before) … s + before`, so with `W′` the taps in reverse order, each transposed,
+//!
+//! ```text
+//! dx_s = [dy_{s−(k−1−before)} ; … ; dy_{s+before}] W′
+//! ```
+//!
+//! Each of the three is one product. Windows exist for some rows at a time, in a near cache: memory never holds x k
+//! times. Kept for backward: `x` in the compute type.
+
+mod cpu;
+mod slide;
+
+pub use slide::slide_windows;
+
+use crate::cpu::gemm::{Finish, Matrix, Packed};
+use crate::params::Orientation;
+use crate::tape::{Edge, Gradients};
+use crate::{Array, DType, Param, Ragged, Tensor};
+
+use super::linear::column_sums;
+use cpu::Windows;
+
+/// Which neighbours a token sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// As many before it as after it; the number of taps is odd.
+    #[default]
+    Same,
+    /// Itself and those before it.
+    Causal,
+}
+
+/// The choices of [`convolution`].
+#[derive(Clone, Copy, Debug)]
+pub struct ConvolutionOptions {
+    /// How many tokens a window holds: k.
+    pub taps: usize,
+    /// Where the window lies.
+    pub reach: Reach,
+    /// Type of the product and of the result.
+    pub compute: DType,
+}
+
+impl Reach {
+    /// How many tokens of a window of `taps` lie before its own token.
+    fn before(self, taps: usize) -> usize {
+        match self {
+            Reach::Same => taps / 2,
+            Reach::Causal => taps - 1,
+        }
+    }
+}
+
+/// `y_t = w_t W + b` for every token of every sequence; no window crosses the border of its sequence.
+///
+/// # Panics
+/// If the shapes do not fit, there is no tap or an even number for [`Reach::Same`], or a bf16 `x` is to be multiplied
+/// in f32.
+pub fn convolution(
+    x: &Tensor,
+    sequences: &Ragged,
+    weight: &Param,
+    bias: Option<&Param>,
+    options: ConvolutionOptions,
+) -> Tensor {
+    check(x, sequences, weight, bias, options);
+    let ConvolutionOptions { taps, reach, compute } = options;
+    let before = reach.before(taps);
+    let saved = x.array_as(compute).clone();
+    let mut output = Array::scratch(compute, x.rows(), weight.shape()[1]);
+    {
+        let bias = bias.map(Param::values);
+        let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
+        let packed = weight.packed(Orientation::AsIs, compute);
+        Windows { of: &saved, sequences, taps, before }.multiply(&packed, &mut output, finish);
+    }
+
+    let (edge, dtype, sequences) = (x.edge(), x.dtype(), sequences.clone());
+    let (weight, bias) = (weight.clone(), bias.cloned());
+    Tensor::from_parameters(output, move |gradient, gradients| {
+        if let Some(bias) = bias {
+            column_sums(&gradient, &mut bias.gradient_slot());
+        }
+        // y_t = w_t W, from the side of x
+        let pulled = Windows { of: &gradient, sequences: &sequences, taps, before: taps - 1 - before };
+        pull(&pulled, &weight, &edge, dtype, gradients);
+        // y_t = w_t W, from the side of W
+        Windows { of: &saved, sequences: &sequences, taps, before }.weight_gradient(&gradient, &weight);
+    })
+}
+
+/// Adds `dx` to the gradient at `edge`, inside the product where the type allows it.
+fn pull(windows: &Windows<'_>, weight: &Param, edge: &Edge, dtype: DType, gradients: &mut Gradients) {
+    if !edge.is_wanted() {
+        return;
+    }
+    let turned = cpu::turned(weight, windows.taps);
+    let packed = Packed::new(Matrix::of(&turned), windows.of.dtype());
+    let arrived = if dtype == DType::F32 { gradients.take(edge) } else { None };
+    let sum = match arrived {
+        Some(mut sum) => {
+            windows.multiply_into(&packed, &mut sum);
+            sum
+        }
+        None => {
+            let mut pulled = Array::scratch(dtype, windows.of.rows(), packed.n());
+            windows.multiply(&packed, &mut pulled, Finish::NONE);
+            pulled
+        }
+    };
+    gradients.add(edge, sum);
+}
+
+fn check(
+    x: &Tensor,
+    sequences: &Ragged,
+    weight: &Param,
+    bias: Option<&Param>,
+    ConvolutionOptions { taps, reach, .. }: ConvolutionOptions,
+) {
+    let [inputs, outputs] = weight.shape();
+    let tokens = sequences.tokens();
+    assert_eq!(x.rows(), tokens, "convolution: x is {:?}, its sequences have {tokens} tokens", x.shape());
+    assert!(taps > 0, "convolution: a window without taps over x of {:?}", x.shape());
+    assert!(
+        reach == Reach::Causal || taps % 2 == 1,
+        "convolution: {taps} taps have no middle; choose an odd number or Reach::Causal"
+    );
+    assert!(
+        taps * x.width() == inputs,
+        "convolution: {taps} taps over x of {:?} and W of {:?}",
+        x.shape(),
+        weight.shape()
+    );
+    if let Some(bias) = bias {
+        let shape = bias.shape();
+        assert_eq!(shape, [1, outputs], "convolution: W is {:?}, b is {shape:?}", weight.shape());
+    }
+}

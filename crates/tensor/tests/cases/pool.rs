@@ -1,0 +1,55 @@
+use heedful_tensor::Ragged;
+use heedful_tensor::ops::{attention_pool, max_pool, mean_pool};
+
+use crate::support::reference::M;
+use crate::support::{Case, Values};
+
+pub(crate) fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (lengths, width) in [(vec![1], 7), (vec![1, 50, 3], 33), (vec![2, 1, 1], 100), (vec![7, 300], 64)] {
+        let sequences = Ragged::from_lengths(lengths.iter().copied());
+        let rows = sequences.tokens();
+        let named = |name: &str| format!("{name} over {lengths:?} of width {width}");
+
+        let (ours, theirs) = (sequences.clone(), sequences.clone());
+        let case = Case::new(
+            named("attention_pool"),
+            move |run| attention_pool(&run.x[0], &run.x[1], &ours).pooled,
+            move |m| attended(&m[0], &m[1], &theirs),
+        );
+        cases.push(case.wide_input(rows, 1, Values::Within(2.0)).input(rows, width, Values::Within(1.0)));
+
+        let (ours, theirs) = (sequences.clone(), sequences.clone());
+        let case = Case::new(
+            named("mean_pool"),
+            move |run| mean_pool(&run.x[0], &ours),
+            move |m| {
+                let even = M::build(m[0].rows, 1, |_, _| 0.0);
+                attended(&even, &m[0], &theirs)
+            },
+        );
+        cases.push(case.input(rows, width, Values::Within(1.0)));
+
+        // Always f32: rounding makes equals of neighbours, and then another row has the gradient.
+        let (ours, theirs) = (sequences.clone(), sequences);
+        let case = Case::new(
+            named("max_pool"),
+            move |run| max_pool(&run.x[0], &ours),
+            move |m| {
+                M::build(theirs.sequences(), m[0].width, |s, c| {
+                    theirs.range(s).map(|row| m[0].at(row, c)).fold(f64::NEG_INFINITY, f64::max)
+                })
+            },
+        );
+        cases.push(case.wide_input(rows, width, Values::Within(1.0)));
+    }
+    cases
+}
+
+fn attended(scores: &M, values: &M, sequences: &Ragged) -> M {
+    M::build(sequences.sequences(), values.width, |s, c| {
+        let power = |row: usize| scores.at(row, 0).exp();
+        let total: f64 = sequences.range(s).map(power).sum();
+        sequences.range(s).map(|row| power(row) / total * values.at(row, c)).sum()
+    })
+}
