@@ -115,7 +115,7 @@ fn token_by_token_is_the_same_as_all_at_once() {
         read(&mut decoding, 0..4);
         let late = 2;
         let mut before: Vec<usize> = Vec::new();
-        for step in 0.. {
+        for step in 0_usize.. {
             if step == late {
                 read(&mut decoding, 4..7);
             }
