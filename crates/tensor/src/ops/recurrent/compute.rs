@@ -6,6 +6,7 @@ use half::bf16;
 
 use super::backward::{self, BackwardStep};
 use super::forward::{self, ForwardStep};
+use crate::cpu::convert::narrow;
 use crate::cpu::number::Number;
 use crate::{Array, DType};
 
@@ -15,6 +16,8 @@ pub(super) trait Compute: Number + 'static {
 
     fn of(array: &Array) -> &[Self];
     fn of_mut(array: &mut Array) -> &mut [Self];
+    /// `to = from`, rounded.
+    fn round(from: &[f32], to: &mut [Self]);
     fn forward(step: &ForwardStep<'_, Self>, rows: Range<usize>);
     fn backward(step: &BackwardStep<'_, Self>, rows: Range<usize>);
 }
@@ -28,6 +31,10 @@ impl Compute for f32 {
 
     fn of_mut(array: &mut Array) -> &mut [f32] {
         array.f32_mut()
+    }
+
+    fn round(from: &[f32], to: &mut [f32]) {
+        to.copy_from_slice(from);
     }
 
     fn forward(step: &ForwardStep<'_, f32>, rows: Range<usize>) {
@@ -48,6 +55,10 @@ impl Compute for bf16 {
 
     fn of_mut(array: &mut Array) -> &mut [bf16] {
         array.bf16_mut()
+    }
+
+    fn round(from: &[f32], to: &mut [bf16]) {
+        narrow(from, to);
     }
 
     fn forward(step: &ForwardStep<'_, bf16>, rows: Range<usize>) {
