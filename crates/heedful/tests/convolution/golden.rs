@@ -5,11 +5,11 @@ use std::path::Path;
 
 use heedful::batch::Batch;
 use heedful::convolution::{Balance, Convolutional, ConvolutionalConfig};
-use heedful::layers::{Pass, Positions};
+use heedful::layers::{Pass, Positions, Score};
 use heedful::model::Model;
 use heedful::tensor::{DType, Ragged, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
-use heedful::transformer::{Score, Tying};
+use heedful::transformer::Tying;
 use safetensors::SafeTensors;
 use serde_json::Value;
 

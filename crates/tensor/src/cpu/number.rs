@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use half::bf16;
 
+use crate::cpu::convert::narrow;
 use crate::cpu::math::{from_bf16_bits, to_bf16_bits};
 use crate::cpu::threads::SharedMut;
 use crate::{Array, DType};
@@ -53,6 +54,8 @@ pub(crate) trait Element: Number + 'static {
     fn of(array: &Array) -> &[Self];
     /// The same, to write.
     fn of_mut(array: &mut Array) -> &mut [Self];
+    /// `to = from`, rounded.
+    fn round(from: &[f32], to: &mut [Self]);
 }
 
 impl Element for f32 {
@@ -65,6 +68,10 @@ impl Element for f32 {
     fn of_mut(array: &mut Array) -> &mut [f32] {
         array.f32_mut()
     }
+
+    fn round(from: &[f32], to: &mut [f32]) {
+        to.copy_from_slice(from);
+    }
 }
 
 impl Element for bf16 {
@@ -76,6 +83,10 @@ impl Element for bf16 {
 
     fn of_mut(array: &mut Array) -> &mut [bf16] {
         array.bf16_mut()
+    }
+
+    fn round(from: &[f32], to: &mut [bf16]) {
+        narrow(from, to);
     }
 }
 

@@ -6,7 +6,6 @@ use heedful_tensor::DType;
 
 use super::*;
 use crate::family::ModelConfig;
-use crate::layers::Positions;
 use crate::transformer::{TransformerConfig, Tying};
 
 fn resolved(text: &str, sets: &[&str]) -> Result<Recipe, RecipeError> {

@@ -10,7 +10,7 @@ use super::forward::{Kept, TASK};
 use super::schedule::{Before, Schedule};
 use crate::Array;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
-use crate::cpu::number::{self, Element, Number};
+use crate::cpu::number::{Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
 
 /// What the gradients are computed from.
@@ -95,7 +95,7 @@ pub(crate) fn states_before<T: Element>(schedule: &Schedule, initial: &Array, ou
         for (row, &token) in schedule.tokens(step).iter().enumerate() {
             // SAFETY: every token is read at one step.
             let to = unsafe { shared.slice(token * d..(token + 1) * d) };
-            number::copy(before.state(row, d, initial.f32(), outputs.f32()), to);
+            T::round(before.state(row, d, initial.f32(), outputs.f32()), to);
         }
     });
     all
