@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::classify::{ClassifierConfig, EncoderClassifier};
+use crate::language::{LanguageConfig, LanguageModel};
+use crate::masked::{MaskedConfig, MaskedModel};
 use crate::model::Model;
+use crate::task::Task;
 use crate::transformer::{self, Transformer, TransformerConfig};
 
 /// What a model is made of.
@@ -11,6 +15,12 @@ use crate::transformer::{self, Transformer, TransformerConfig};
 pub enum ModelConfig {
     /// An encoder and a decoder of attention.
     Transformer(TransformerConfig),
+    /// An encoder and a label for each text.
+    Classifier(ClassifierConfig),
+    /// A decoder without a source, which goes on with texts.
+    Language(LanguageConfig),
+    /// An encoder that fills gaps.
+    Masked(MaskedConfig),
 }
 
 /// A model that cannot be built, and what to change.
@@ -19,6 +29,12 @@ pub enum ConfigError {
     /// A Transformer.
     #[error(transparent)]
     Transformer(#[from] transformer::ConfigError),
+    /// A classifier without a choice.
+    #[error("a classifier of {labels} labels: it needs at least two to decide between")]
+    FewLabels {
+        /// How many there are.
+        labels: usize,
+    },
 }
 
 impl ModelConfig {
@@ -26,6 +42,19 @@ impl ModelConfig {
     pub fn family(&self) -> &'static str {
         match self {
             ModelConfig::Transformer(_) => "transformer",
+            ModelConfig::Classifier(_) => "classifier",
+            ModelConfig::Language(_) => "language",
+            ModelConfig::Masked(_) => "masked",
+        }
+    }
+
+    /// What such a model is for.
+    pub fn task(&self) -> Task {
+        match self {
+            ModelConfig::Transformer(_) => Task::Translate,
+            ModelConfig::Classifier(_) => Task::Classify,
+            ModelConfig::Language(_) => Task::Lm,
+            ModelConfig::Masked(_) => Task::Mlm,
         }
     }
 
@@ -33,6 +62,9 @@ impl ModelConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
             ModelConfig::Transformer(config) => Ok(config.validate()?),
+            ModelConfig::Classifier(config) => config.validate(),
+            ModelConfig::Language(config) => Ok(config.validate()?),
+            ModelConfig::Masked(config) => Ok(config.validate()?),
         }
     }
 
@@ -40,6 +72,9 @@ impl ModelConfig {
     pub fn build(&self, seed: u64) -> Result<Box<dyn Model>, ConfigError> {
         Ok(match self {
             ModelConfig::Transformer(config) => Box::new(Transformer::new(config.clone(), seed)?),
+            ModelConfig::Classifier(config) => Box::new(EncoderClassifier::new(config.clone(), seed)?),
+            ModelConfig::Language(config) => Box::new(LanguageModel::new(config.clone(), seed)?),
+            ModelConfig::Masked(config) => Box::new(MaskedModel::new(config.clone(), seed)?),
         })
     }
 
@@ -50,6 +85,9 @@ impl ModelConfig {
                 "Transformer of {} + {} layers, d {}, {} heads, ffn {}",
                 config.encoder_layers, config.decoder_layers, config.d_model, config.heads, config.d_ff
             ),
+            ModelConfig::Classifier(config) => config.summary(),
+            ModelConfig::Language(config) => format!("Language model of {}", config.stack.summary()),
+            ModelConfig::Masked(config) => format!("Masked language model of {}", config.stack.summary()),
         }
     }
 }

@@ -65,6 +65,8 @@ pub enum Kind {
     DecoderSelf,
     /// The target at the source.
     Cross,
+    /// A label at the text that it is given to.
+    Pooling,
 }
 
 impl Pass {
@@ -90,11 +92,16 @@ impl Pass {
 
     /// Dropout at `rate` with draws of its own; none at inference.
     pub fn dropout(&mut self, rate: f32) -> Dropout {
-        let Some(draws) = &mut self.draws else { return Dropout::NONE };
-        // Counted at rate 0 too, so that switching one dropout off leaves the draws of all others as they were.
-        let stream = Stream::new(draws.seed, draws.step, draws.operation);
+        // Drawn at rate 0 too, so that switching one dropout off leaves the draws of all others as they were.
+        let stream = self.stream();
+        stream.filter(|_| rate != 0.0).map_or(Dropout::NONE, |stream| Dropout::new(rate, stream))
+    }
+
+    /// Draws of its own for one operation; none at inference.
+    pub fn stream(&mut self) -> Option<Stream> {
+        let draws = self.draws.as_mut()?;
         draws.operation += 1;
-        if rate == 0.0 { Dropout::NONE } else { Dropout::new(rate, stream) }
+        Some(Stream::new(draws.seed, draws.step, draws.operation - 1))
     }
 
     /// Runs `work` as this pass demands: at inference nothing is left on the tape.

@@ -86,7 +86,7 @@ pub enum Score {
 /// How `config.json` calls the activations, which are the tensor crate's.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Activation", rename_all = "lowercase")]
-enum ActivationName {
+pub(super) enum ActivationName {
     Identity,
     Relu,
     Gelu,
@@ -269,9 +269,7 @@ impl TransformerConfig {
             ("dropout.feed_forward", self.dropout.feed_forward),
             ("label_smoothing", self.label_smoothing),
         ] {
-            if !(0.0..1.0).contains(&rate) {
-                return Err(ConfigError::Rate { what, rate });
-            }
+            check_rate(what, rate)?;
         }
         if !(self.norm_epsilon > 0.0 && self.norm_epsilon.is_finite()) {
             return Err(ConfigError::Epsilon { epsilon: self.norm_epsilon });
@@ -310,6 +308,11 @@ impl TransformerConfig {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a rate or share leaves something.
+pub(crate) fn check_rate(what: &'static str, rate: f32) -> Result<(), ConfigError> {
+    if (0.0..1.0).contains(&rate) { Ok(()) } else { Err(ConfigError::Rate { what, rate }) }
 }
 
 #[cfg(test)]

@@ -7,26 +7,31 @@
 //! ```
 
 mod config;
+mod stack;
 
 mod attention;
 mod feed_forward;
 
 mod decoder;
 mod encoder;
+mod text_encoder;
 
-mod incremental;
-mod slots;
+pub(crate) mod incremental;
+pub(crate) mod slots;
 
 use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{DType, Param, Params, Ragged, Tensor};
 
 pub use attention::{CrossAttention, Memory, MultiHeadAttention, SelfAttention};
+pub(crate) use config::check_rate;
 pub use config::{ConfigError, DropoutRates, Score, TransformerConfig, Tying};
 pub use decoder::{Decoder, DecoderLayer};
-pub use encoder::{Encoder, EncoderLayer};
+pub use encoder::{Encoder, EncoderLayer, Sight};
 pub use feed_forward::FeedForward;
+pub use stack::StackConfig;
+pub use text_encoder::TextEncoder;
 
-use crate::batch::{Batch, BatchError};
+use crate::batch::{Batch, BatchError, check_side};
 use crate::layers::{Embedding, LayerNorm, Norm, Pass, Position, Positions, Residual};
 use crate::model::{Decoding, Model};
 
@@ -129,17 +134,7 @@ impl Transformer {
             "source" => self.config.source_vocabulary,
             _ => self.config.target_vocabulary,
         };
-        for (sentence, range) in sequences.ranges().enumerate() {
-            if let Positions::Learned { max_length: longest } = self.config.positions
-                && range.len() > longest
-            {
-                return Err(BatchError::TooLong { side, sentence, length: range.len(), longest });
-            }
-            if let Some(&id) = ids[range].iter().find(|&&id| id as usize >= vocabulary) {
-                return Err(BatchError::OutOfVocabulary { side, sentence, id, vocabulary });
-            }
-        }
-        Ok(())
+        check_side(side, ids, sequences, vocabulary, self.longest_target())
     }
 }
 

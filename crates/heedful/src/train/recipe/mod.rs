@@ -21,6 +21,7 @@ mod preset;
 mod print;
 mod setting;
 mod table;
+mod task;
 
 use std::fmt::Write;
 
