@@ -62,7 +62,7 @@ fn it_learns_to_translate_and_leaves_a_model_and_a_report() {
     let folder = ModelFolder::open(&out).expect("a model's folder");
     folder.load().expect("weights");
     let tokenizers = Tokenizers::load(&out).expect("a vocabulary");
-    let ModelConfig::Transformer(config) = folder.config;
+    let ModelConfig::Transformer(config) = folder.config else { panic!("the demo trains a Transformer") };
     assert_eq!(config.source_vocabulary, tokenizers.source.size());
 
     // The same again, in the same folder and with another number of threads.
