@@ -70,7 +70,7 @@ fn every_line_gets_its_label_and_a_blank_one_stays_blank() {
     let place = place();
     place.write(
         "new.txt",
-        "this book was great for us\n\nthat song was awful for us in year 7\n  \n".as_bytes(),
+        "this book was great for us in year 9\n\nthat song was awful for us in year 7\n  \n".as_bytes(),
     );
     let lines: Vec<String> =
         place.good("classify run new.txt --compute f32").lines().map(str::to_owned).collect();
@@ -121,7 +121,7 @@ fn a_text_has_the_same_bits_alone_and_among_others() {
 fn a_run_that_was_stopped_goes_on_to_the_same_weights() {
     let place = written();
     place.good(&training("whole", "--steps 40 --ema 0.9 --pooling first"));
-    place.good(&training("parts", "--steps 16 --ema 0.9 --pooling first"));
+    place.good(&training("parts", "--steps 20 --ema 0.9 --pooling first"));
     place.good("train --resume parts --steps 40");
     same_run(&place, "whole", "parts");
 }

@@ -141,7 +141,7 @@ fn runs_that_were_stopped_go_on_to_the_same_weights() {
     for (task, more) in [("lm", "--block 16 --dropout 0.1"), ("mlm", "--dropout 0.1")] {
         let (whole, parts) = (format!("{task}-whole"), format!("{task}-parts"));
         place.good(&training(task, &whole, &format!("--steps 30 {more}")));
-        place.good(&training(task, &parts, &format!("--steps 12 {more}")));
+        place.good(&training(task, &parts, &format!("--steps 20 {more}")));
         place.good(&format!("train --resume {parts} --steps 30"));
         same_run(&place, &whole, &parts);
     }

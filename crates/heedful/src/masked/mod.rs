@@ -97,7 +97,7 @@ impl MaskedModel {
         let states = self.encoder.encode(text, sequences, pass);
         let picked = ops::gather_rows(&states, rows);
         let hidden = self.head.activated(&picked, Activation::Gelu, Dropout::NONE, pass);
-        self.head_norm.forward(&hidden, pass)
+        self.head_norm.forward(&ops::cast(&hidden, DType::F32), pass)
     }
 }
 

@@ -51,11 +51,14 @@ fn every_parameter_has_a_gradient_and_predictions_are_counted() {
         MaskedModel::new(MaskedConfig { stack, label_smoothing: 0.0 }, 1).expect("a good configuration");
     let examples = [(texts(&[20]).0, vec![]), (texts(&[3]).0, vec![])];
     let batch = Batch::of(Form::Texts, &examples, [1, 2]).expect("a good batch");
-    let found = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
-    assert_eq!((found.tokens, model.predictions(&batch)), (4, 4));
-    tape::backward(&found.loss);
-    for param in model.params().iter() {
-        assert!(param.gradient().iter().any(|&g| g != 0.0), "{}", param.name());
+    for compute in [DType::F32, DType::Bf16] {
+        model.params().clear_gradients();
+        let found = model.loss(&batch, &mut Pass::training(compute, 1, 1));
+        assert_eq!((found.tokens, model.predictions(&batch)), (4, 4));
+        tape::backward(&found.loss);
+        for param in model.params().iter() {
+            assert!(param.gradient().iter().any(|&g| g != 0.0), "{compute:?}: {}", param.name());
+        }
     }
     let loss = |step| model.loss(&batch, &mut Pass::training(DType::F32, 1, step)).loss.item();
     assert_eq!(loss(5), loss(5));
