@@ -9,9 +9,14 @@ use crate::{python, step};
 
 pub(crate) fn run() -> Result<()> {
     let python = python::environment()?;
-    let scripts =
-        ["golden/generate.py", "golden/recurrent.py", "golden/convolution.py", "metrics/generate.py"];
-    for script in scripts.map(|script| format!("crates/heedful/tests/{script}")) {
+    for script in [
+        "golden/generate.py",
+        "golden/recurrent.py",
+        "golden/convolution.py",
+        "golden/tasks/generate.py",
+        "metrics/generate.py",
+    ] {
+        let script = format!("crates/heedful/tests/{script}");
         step::command(Command::new(&python).arg(root().join(script)).current_dir(root()))?;
     }
     Ok(())

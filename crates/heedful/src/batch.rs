@@ -6,8 +6,12 @@
 //! target_in    <bos> y_1 … y_m      what the decoder reads
 //! target_out   y_1 … y_m <eos>      what it shall say: the same shifted by one, so position i predicts i + 1
 //! ```
+//!
+//! Other tasks use a part of it ([`Form`]): a label is a target of one token, a language model has no source, a model
+//! that fills gaps no target.
 
 use heedful_tensor::Ragged;
+use serde::{Deserialize, Serialize};
 
 use crate::decode::OptionsError;
 
@@ -24,6 +28,23 @@ pub struct Batch {
     pub target_out: Vec<u32>,
     /// Where each target begins and ends, in `target_in` and in `target_out` alike.
     pub target_sequences: Ragged,
+}
+
+/// What the pairs of token lists stand for that a batch is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// A sentence and its translation.
+    #[default]
+    Pairs,
+    /// A text and the number of its label.
+    Labels,
+    /// The target is a text with an end; there is no source.
+    Lines,
+    /// The target is a piece of a longer text, so no `<eos>` follows; there is no source.
+    Blocks,
+    /// The source is a text; there is no target.
+    Texts,
 }
 
 /// Sentences that no model, or not this model, can read or translate.
@@ -82,6 +103,17 @@ pub enum BatchError {
     Options(#[from] OptionsError),
 }
 
+impl Form {
+    /// The tokens of a batch that speed is told in: those of the targets, or those of the sources where targets are no
+    /// text.
+    pub fn tokens(self, batch: &Batch) -> usize {
+        match self {
+            Form::Pairs | Form::Lines | Form::Blocks => batch.target_sequences.tokens(),
+            Form::Labels | Form::Texts => batch.source_sequences.tokens(),
+        }
+    }
+}
+
 impl BatchError {
     /// The same about a sentence that was alone in its batch and has this number elsewhere.
     pub(crate) fn of_sentence(mut self, number: usize) -> BatchError {
@@ -114,15 +146,62 @@ impl Batch {
         Ok(Batch { source, source_sequences, target_in, target_out, target_sequences })
     }
 
-    /// How many sentence pairs there are.
+    /// Lays examples end to end.
+    ///
+    /// ```text
+    /// Pairs    as [`Batch::new`]
+    /// Labels   source x_1 … x_n, target_out the label (target_in is not read)
+    /// Lines    target_in <bos> y_1 … y_m, target_out y_1 … y_m <eos>
+    /// Blocks   target_in <bos> y_1 … y_m−1, target_out y_1 … y_m
+    /// Texts    source x_1 … x_n
+    /// ```
+    pub fn of(
+        form: Form,
+        examples: &[(Vec<u32>, Vec<u32>)],
+        [bos, eos]: [u32; 2],
+    ) -> Result<Batch, BatchError> {
+        if examples.is_empty() {
+            return Err(BatchError::Empty);
+        }
+        let sources = || lay_end_to_end(examples.iter().map(|(source, _)| source.as_slice()));
+        let nothing = || (Vec::new(), Ragged::from_lengths([]));
+        let targets = || examples.iter().map(|(_, target)| target.as_slice());
+        let ((source, source_sequences), (target_out, target_sequences)) = match form {
+            Form::Pairs => return Batch::new(examples, bos, eos),
+            Form::Labels | Form::Blocks => {
+                let out = targets().flatten().copied().collect();
+                let lengths = Ragged::from_lengths(targets().map(<[u32]>::len));
+                (if form == Form::Labels { sources()? } else { nothing() }, (out, lengths))
+            }
+            Form::Lines => {
+                let out = targets().flat_map(|target| target.iter().copied().chain([eos])).collect();
+                (nothing(), (out, Ragged::from_lengths(targets().map(|target| target.len() + 1))))
+            }
+            Form::Texts => (sources()?, nothing()),
+        };
+        let target_in = shifted(&target_out, &target_sequences, bos);
+        Ok(Batch { source, source_sequences, target_in, target_out, target_sequences })
+    }
+
+    /// How many sentence pairs or texts there are.
     pub fn sentences(&self) -> usize {
-        self.source_sequences.sequences()
+        self.source_sequences.sequences().max(self.target_sequences.sequences())
     }
 
     /// How many tokens the model has to predict.
     pub fn target_tokens(&self) -> usize {
         self.target_sequences.tokens()
     }
+}
+
+/// What is read before each token of the targets is said.
+fn shifted(targets: &[u32], sequences: &Ragged, bos: u32) -> Vec<u32> {
+    let begun = |range: std::ops::Range<usize>| {
+        let before = range.len().saturating_sub(1);
+        let first = (!range.is_empty()).then_some(bos);
+        first.into_iter().chain(targets[range.start..range.start + before].iter().copied())
+    };
+    sequences.ranges().flat_map(begun).collect()
 }
 
 /// Lays source sentences end to end; none may be empty.
@@ -173,6 +252,24 @@ mod tests {
         assert_eq!(batch.source_sequences.lengths().collect::<Vec<_>>(), [2, 1]);
         assert_eq!(batch.target_sequences.lengths().collect::<Vec<_>>(), [2, 1]);
         assert_eq!((batch.sentences(), batch.target_tokens()), (2, 3));
+    }
+
+    #[test]
+    fn every_form_has_its_own_sides() {
+        let of = |form, source: &[u32], target: &[u32]| {
+            Batch::of(form, &[(source.to_vec(), target.to_vec())], [1, 2]).expect("a good batch")
+        };
+        let sides = |batch: &Batch| (batch.source.clone(), batch.target_in.clone(), batch.target_out.clone());
+        assert_eq!(sides(&of(Form::Labels, &[5, 6], &[3])), (vec![5, 6], vec![1], vec![3]));
+        assert_eq!(sides(&of(Form::Lines, &[], &[7, 8])), (vec![], vec![1, 7, 8], vec![7, 8, 2]));
+        assert_eq!(sides(&of(Form::Blocks, &[], &[7, 8])), (vec![], vec![1, 7], vec![7, 8]));
+        assert_eq!(sides(&of(Form::Texts, &[5, 6], &[])), (vec![5, 6], vec![], vec![]));
+        assert_eq!(
+            of(Form::Pairs, &[5], &[7]),
+            Batch::new(&[(vec![5], vec![7])], 1, 2).expect("a good batch")
+        );
+        assert_eq!(of(Form::Blocks, &[], &[7, 8]).sentences(), 1);
+        assert_eq!(Batch::of(Form::Lines, &[], [1, 2]), Err(BatchError::Empty));
     }
 
     #[test]

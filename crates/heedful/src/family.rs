@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::classify::{ClassifierConfig, EncoderClassifier};
 use crate::convolution::{Convolutional, ConvolutionalConfig};
+use crate::language::{LanguageConfig, LanguageModel};
+use crate::masked::{MaskedConfig, MaskedModel};
 use crate::model::Model;
 use crate::recurrent::{RecurrentConfig, Seq2Seq};
+use crate::task::Task;
 pub use crate::transformer::ConfigError;
 use crate::transformer::{Transformer, TransformerConfig};
 
@@ -18,6 +22,12 @@ pub enum ModelConfig {
     Recurrent(RecurrentConfig),
     /// An encoder and a decoder of gated convolutions, with attention in every decoder layer.
     Convolutional(ConvolutionalConfig),
+    /// An encoder and a label for each text.
+    Classifier(ClassifierConfig),
+    /// A decoder without a source, which goes on with texts.
+    Language(LanguageConfig),
+    /// An encoder that fills gaps.
+    Masked(MaskedConfig),
 }
 
 impl ModelConfig {
@@ -27,6 +37,21 @@ impl ModelConfig {
             ModelConfig::Transformer(_) => "transformer",
             ModelConfig::Recurrent(_) => "recurrent",
             ModelConfig::Convolutional(_) => "convolutional",
+            ModelConfig::Classifier(_) => "classifier",
+            ModelConfig::Language(_) => "language",
+            ModelConfig::Masked(_) => "masked",
+        }
+    }
+
+    /// What such a model is for.
+    pub fn task(&self) -> Task {
+        match self {
+            ModelConfig::Transformer(_) | ModelConfig::Recurrent(_) | ModelConfig::Convolutional(_) => {
+                Task::Translate
+            }
+            ModelConfig::Classifier(_) => Task::Classify,
+            ModelConfig::Language(_) => Task::Lm,
+            ModelConfig::Masked(_) => Task::Mlm,
         }
     }
 
@@ -36,6 +61,9 @@ impl ModelConfig {
             ModelConfig::Transformer(config) => config.validate(),
             ModelConfig::Recurrent(config) => config.validate(),
             ModelConfig::Convolutional(config) => config.validate(),
+            ModelConfig::Classifier(config) => config.validate(),
+            ModelConfig::Language(config) => config.validate(),
+            ModelConfig::Masked(config) => config.validate(),
         }
     }
 
@@ -45,6 +73,9 @@ impl ModelConfig {
             ModelConfig::Transformer(config) => Box::new(Transformer::new(config.clone(), seed)?),
             ModelConfig::Recurrent(config) => Box::new(Seq2Seq::new(config.clone(), seed)?),
             ModelConfig::Convolutional(config) => Box::new(Convolutional::new(config.clone(), seed)?),
+            ModelConfig::Classifier(config) => Box::new(EncoderClassifier::new(config.clone(), seed)?),
+            ModelConfig::Language(config) => Box::new(LanguageModel::new(config.clone(), seed)?),
+            ModelConfig::Masked(config) => Box::new(MaskedModel::new(config.clone(), seed)?),
         })
     }
 
@@ -57,6 +88,9 @@ impl ModelConfig {
             ),
             ModelConfig::Recurrent(config) => config.summary(),
             ModelConfig::Convolutional(config) => config.summary(),
+            ModelConfig::Classifier(config) => config.summary(),
+            ModelConfig::Language(config) => format!("Language model of {}", config.stack.summary()),
+            ModelConfig::Masked(config) => format!("Masked language model of {}", config.stack.summary()),
         }
     }
 }

@@ -9,6 +9,8 @@
 //! 4. [`model`] is the one interface between models and what trains, searches and explains.
 //! 5. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
 //!    [`recurrent`] networks are what it replaced, [`convolution`] what was tried between them.
+//!    Of its parts are made [`classify`], an encoder that gives texts a label, [`language`], a decoder that goes on
+//!    with texts, and [`masked`], an encoder that fills gaps: what a model is for is its [`task`].
 //! 6. [`family`] is what a model is made of, whichever it is.
 //! 7. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
 //! 8. [`decode`] turns a trained model into sentences.
@@ -24,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod classify;
 pub mod convolution;
 pub mod decode;
 pub mod durable;
@@ -31,11 +34,14 @@ pub mod explain;
 pub mod family;
 pub mod folder;
 pub mod grammar;
+pub mod language;
 pub mod layers;
+pub mod masked;
 pub mod metrics;
 pub mod model;
 pub mod recurrent;
 mod sources;
+pub mod task;
 pub mod text;
 pub mod train;
 pub mod transformer;

@@ -16,7 +16,7 @@ use heedful_tensor::{DType, Params, Ragged, Tensor};
 use crate::batch::{Batch, BatchError};
 use crate::layers::Pass;
 
-/// A model that reads sources and says targets.
+/// A model that reads sources and says targets: translations, labels, the rest of a text.
 pub trait Model: Send + Sync {
     /// Its parameters, to train, to save or to look at.
     fn params(&self) -> &Params;
@@ -30,10 +30,23 @@ pub trait Model: Send + Sync {
     /// How far it is from saying the batch's targets. A recording pass afterwards holds all attention weights.
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy;
 
+    /// How many predictions [`Model::loss`] is a mean over.
+    fn predictions(&self, batch: &Batch) -> usize {
+        batch.target_tokens()
+    }
+
+    /// The scores of every label for every source: sources × labels (f32). `None` from a model that says texts.
+    fn label_scores(&self, _source: &[u32], _sequences: &Ragged, _pass: &mut Pass) -> Option<Tensor> {
+        None
+    }
+
     /// The most tokens that a target may have, `<bos>` counted and `<eos>` not; `None` if there is no limit.
     fn longest_target(&self) -> Option<usize>;
 
     /// Begins to decode, with matrix products in this type and no sentence yet.
+    ///
+    /// # Panics
+    /// If it is a model without a decoder: one that classifies, or fills gaps.
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_>;
 }
 
@@ -52,6 +65,14 @@ impl<M: Model + ?Sized> Model for Box<M> {
 
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         (**self).loss(batch, pass)
+    }
+
+    fn predictions(&self, batch: &Batch) -> usize {
+        (**self).predictions(batch)
+    }
+
+    fn label_scores(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> Option<Tensor> {
+        (**self).label_scores(source, sequences, pass)
     }
 
     fn longest_target(&self) -> Option<usize> {

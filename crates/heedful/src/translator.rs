@@ -22,6 +22,7 @@ use crate::decode::{
 use crate::folder::{FolderError, ModelFolder};
 use crate::layers::AttentionMap;
 use crate::model::Model;
+use crate::task::{Task, WrongTask};
 use crate::text::tokenizer::Tokenizers;
 use crate::text::{BOS, EOS, TokenizerError};
 
@@ -55,6 +56,9 @@ pub enum OpenError {
     /// The model.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// A model of another kind.
+    #[error(transparent)]
+    Task(#[from] WrongTask),
     /// Its vocabularies.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
@@ -63,7 +67,11 @@ pub enum OpenError {
 impl Translator {
     /// Opens the folder of a model or of a training run, whose best model it is.
     pub fn open(folder: &Path) -> Result<Translator, OpenError> {
-        let model = ModelFolder::open(folder)?.load()?;
+        let opened = ModelFolder::open(folder)?;
+        if opened.config.task() != Task::Translate {
+            return Err(WrongTask::new(folder, opened.config.task(), Task::Translate).into());
+        }
+        let model = opened.load()?;
         Ok(Translator::new(model, Tokenizers::load(folder)?))
     }
 

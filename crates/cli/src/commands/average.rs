@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use heedful::folder::ModelFolder;
+use heedful::task::Task;
+use heedful::text::labels::Labels;
 use heedful::train::checkpoint::Checkpoints;
 use heedful::train::{Averaged, average};
 
@@ -49,6 +51,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let paths: Vec<PathBuf> = steps.iter().map(|&step| checkpoints.path(step)).collect();
     let what = if arguments.ema { Averaged::MovingAverage } else { Averaged::Parameters };
     let weights = average(&paths, what)?;
+    if run.config.task() == Task::Classify {
+        let labels = Labels::load(&run.path)?;
+        std::fs::create_dir_all(&arguments.out)?;
+        labels.save(&arguments.out)?;
+    }
     ModelFolder::create(&arguments.out, run.config, &run.tokenizers)?.save(&weights)?;
     if !arguments.quiet {
         let steps: Vec<String> = steps.iter().map(u64::to_string).collect();

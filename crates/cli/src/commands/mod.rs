@@ -1,8 +1,11 @@
 //! One file for each command.
 
 pub(crate) mod average;
+pub(crate) mod classify;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
+pub(crate) mod fill;
+pub(crate) mod generate;
 pub(crate) mod score;
 pub(crate) mod train;
 pub(crate) mod translate;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use heedful::grammar::Grammar;
+use heedful::train::checkpoint::{self, Checkpoints};
 use tempfile::TempDir;
 
 /// A folder with `train.zh`, `train.en`, `valid.zh` and `valid.en`, removed at the end.
@@ -15,9 +16,14 @@ pub(crate) struct Workplace {
 }
 
 impl Workplace {
+    /// Without a corpus.
+    pub(crate) fn empty() -> Workplace {
+        Workplace { folder: tempfile::tempdir().expect("a folder") }
+    }
+
     /// With so many training pairs.
     pub(crate) fn new(pairs: usize) -> Workplace {
-        let place = Workplace { folder: tempfile::tempdir().expect("a folder") };
+        let place = Workplace::empty();
         let split = Grammar::new().split(1, pairs, 40);
         for (name, phrases) in [("train", &split.train), ("valid", &split.test)] {
             let text = |side: fn(&heedful::grammar::Phrase) -> &str| {
@@ -85,6 +91,18 @@ impl Workplace {
              --validation-every 20 --checkpoint-every 7 --log-every 5 --warmup 20 --out {out} {more}"
         )
     }
+}
+
+/// Two runs have the same weights, moments and average, and left the same model.
+pub(crate) fn same_run(place: &Workplace, one: &str, other: &str) {
+    let last = |run: &str| {
+        let checkpoints = Checkpoints::look(&place.path(run).join("checkpoints"));
+        let step = checkpoints.last(1).expect("a checkpoint")[0];
+        checkpoint::read(&checkpoints.path(step)).expect("a whole checkpoint")
+    };
+    assert_eq!(last(one).trainer, last(other).trainer, "weights, moments or average differ");
+    let model = |run: &str| place.read(&format!("{run}/model.safetensors"));
+    assert!(model(one) == model(other), "final models differ");
 }
 
 pub(crate) fn text(bytes: &[u8]) -> String {

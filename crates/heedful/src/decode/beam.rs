@@ -54,6 +54,12 @@ impl<'o> Beam<'o> {
         beam
     }
 
+    /// What the best open hypothesis has said.
+    pub(super) fn so_far(&self) -> Option<Vec<u32>> {
+        let better = |a: &&Open, b: &&Open| a.log_probability.total_cmp(&b.log_probability);
+        self.open.iter().max_by(better).map(|best| self.tree.tokens(best.last))
+    }
+
     fn expand(&mut self, scores: &Scores<'_>) {
         self.expansions.clear();
         for (row, open) in self.open.iter().enumerate() {

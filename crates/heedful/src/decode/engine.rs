@@ -119,6 +119,11 @@ impl<'m, P: Plan> Engine<'m, P> {
         self.weight() + self.waiting.iter().map(|waiting| waiting.weight).sum::<usize>() < self.capacity
     }
 
+    /// How an open sentence is being decoded.
+    pub(super) fn plan(&self, ticket: usize) -> Option<&P> {
+        self.open.iter().find(|open| open.ticket == ticket).map(|open| &open.plan)
+    }
+
     /// Whether nothing is left to do.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.waiting.is_empty()

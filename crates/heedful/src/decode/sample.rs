@@ -49,6 +49,11 @@ impl<'o> Samples<'o> {
         }
     }
 
+    /// What the first open output has said.
+    pub(super) fn so_far(&self) -> Option<Vec<u32>> {
+        self.open.first().map(|(open, _)| self.tree.tokens(open.last))
+    }
+
     fn draw(&mut self, open: &Open, stream: Stream, scores: &[f32]) -> u32 {
         let eos = self.options.eos;
         let banned =

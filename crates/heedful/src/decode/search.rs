@@ -96,6 +96,14 @@ impl<'m> Search<'m> {
         self.engine.is_idle()
     }
 
+    /// What the best open hypothesis of a source at work has said; `None` if it is not at work.
+    pub fn so_far(&self, ticket: usize) -> Option<Vec<u32>> {
+        match self.engine.plan(ticket)? {
+            Strategy::Beam(beam) => beam.so_far(),
+            Strategy::Samples(samples) => samples.so_far(),
+        }
+    }
+
     /// One token more for every hypothesis of the sources at work: the numbers and hypotheses of those that are done.
     pub fn step(&mut self) -> Result<Vec<(usize, Vec<Hypothesis>)>, BatchError> {
         self.engine.step()

@@ -6,6 +6,7 @@
 //! tokenizer.json             one vocabulary for both sides, or
 //! source.tokenizer.json      one for each
 //! target.tokenizer.json
+//! labels.json                the names of a classifier's labels
 //! ```
 //!
 //! The folder of a training run is one too: its model is the best so far.
@@ -17,6 +18,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use error::FolderError;
+use heedful_tensor::Params;
 
 use crate::durable;
 use crate::family::ModelConfig;
@@ -92,15 +94,19 @@ impl ModelFolder {
 
     /// Reads the weights and builds the model.
     pub fn load(&self) -> Result<Box<dyn Model>, FolderError> {
-        let weights = self.weights()?;
-        let path = || self.path.join(CONFIG);
-        let model = self.config.build(0).map_err(|cause| FolderError::Unbuildable { path: path(), cause })?;
-        weights.install(model.params()).map_err(|mismatch| FolderError::Mismatch {
-            path: self.path.join(MODEL),
-            config: path(),
-            mismatch,
-        })?;
+        let path = self.path.join(CONFIG);
+        let model = self.config.build(0).map_err(|cause| FolderError::Unbuildable { path, cause })?;
+        self.install(model.params())?;
         Ok(model)
+    }
+
+    /// Reads the weights into a model that was built from the configuration.
+    pub fn install(&self, params: &Params) -> Result<(), FolderError> {
+        self.weights()?.install(params).map_err(|mismatch| FolderError::Mismatch {
+            path: self.path.join(MODEL),
+            config: self.path.join(CONFIG),
+            mismatch,
+        })
     }
 
     /// Reads the weights.

@@ -65,6 +65,8 @@ pub enum Kind {
     DecoderSelf,
     /// The target at the source.
     Cross,
+    /// A label at the text that it is given to.
+    Pooling,
 }
 
 impl Pass {

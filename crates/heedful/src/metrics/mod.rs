@@ -19,6 +19,7 @@
 //! ```
 
 pub mod accuracy;
+pub mod classification;
 mod evaluation;
 mod references;
 mod signature;

@@ -12,6 +12,8 @@ pub enum Metric {
     Loss,
     /// BLEU of the validation set's translations: higher is better.
     Bleu,
+    /// The share of tokens or labels that the model tells: higher is better.
+    Accuracy,
 }
 
 /// The result of one validation.
@@ -53,7 +55,7 @@ impl Score {
         let goodness = |score: &Score| match score.metric {
             _ if score.value.is_nan() => f64::NEG_INFINITY,
             Metric::Loss => -score.value,
-            Metric::Bleu => score.value,
+            Metric::Bleu | Metric::Accuracy => score.value,
         };
         goodness(self).total_cmp(&goodness(other))
     }

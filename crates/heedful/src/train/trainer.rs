@@ -115,7 +115,7 @@ impl<M: Model> Trainer<M> {
 
     fn learn(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<StepReport, TrainError> {
         batches.iter().try_for_each(|batch| self.model.check(batch))?;
-        let tokens: usize = batches.iter().map(Batch::target_tokens).sum();
+        let tokens: usize = batches.iter().map(|batch| self.model.predictions(batch)).sum();
         if tokens == 0 {
             return Err(BatchError::Empty.into());
         }

@@ -74,7 +74,7 @@ pub enum Tying {
 /// How `config.json` calls the activations, which are the tensor crate's.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Activation", rename_all = "lowercase")]
-enum ActivationName {
+pub(super) enum ActivationName {
     Identity,
     Relu,
     Gelu,
@@ -147,6 +147,12 @@ pub enum ConfigError {
         what: &'static str,
         /// Its value.
         rate: f32,
+    },
+    /// A classifier without a choice.
+    #[error("a classifier of {labels} labels: it needs at least two to decide between")]
+    FewLabels {
+        /// How many there are.
+        labels: usize,
     },
     /// Heads multiply queries and keys.
     #[error("this model compares by scaled-dot or dot: the other scores are for recurrent models")]
@@ -292,9 +298,7 @@ impl TransformerConfig {
             ("dropout.feed_forward", self.dropout.feed_forward),
             ("label_smoothing", self.label_smoothing),
         ] {
-            if !(0.0..1.0).contains(&rate) {
-                return Err(ConfigError::Rate { what, rate });
-            }
+            check_rate(what, rate)?;
         }
         if !(self.norm_epsilon > 0.0 && self.norm_epsilon.is_finite()) {
             return Err(ConfigError::Epsilon { epsilon: self.norm_epsilon });
@@ -333,6 +337,11 @@ impl TransformerConfig {
             None => Ok(()),
         }
     }
+}
+
+/// Whether a rate or share leaves something.
+pub(crate) fn check_rate(what: &'static str, rate: f32) -> Result<(), ConfigError> {
+    if (0.0..1.0).contains(&rate) { Ok(()) } else { Err(ConfigError::Rate { what, rate }) }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore};
 use heedful_tensor::{DType, Ragged, Tensor};
 
 use super::Transformer;
-use super::slots::{Pasts, Slots};
+use super::slots::{Parent, Pasts, Slots};
 use crate::layers::Pass;
 use crate::model::{Decoding, Row};
 use crate::sources::Sources;
@@ -30,14 +30,14 @@ pub(super) struct Incremental<'m> {
 }
 
 /// What one decoder layer sees in a step.
-pub(super) struct Seen<'a> {
+pub(crate) struct Seen<'a> {
     /// The layer's keys and values of the target so far; the newest are added by the layer.
-    pub(super) store: &'a mut KeyValueStore,
+    pub(crate) store: &'a mut KeyValueStore,
     /// The slot of each row's newest token.
-    pub(super) newest: &'a [u32],
-    pub(super) pasts: &'a Pasts,
-    /// Each row's memory.
-    pub(super) memory: Vec<KeyValueRows<'a>>,
+    pub(crate) newest: &'a [u32],
+    pub(crate) pasts: &'a Pasts,
+    /// Each row's memory; none in a model without sources.
+    pub(crate) memory: Vec<KeyValueRows<'a>>,
 }
 
 impl<'m> Incremental<'m> {
@@ -63,8 +63,8 @@ impl Decoding for Incremental<'_> {
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
         self.sources.forget_finished(rows);
-        self.pasts.follow(rows.iter().map(|row| row.parent));
-        let newest = self.slots.take(rows.len(), &self.pasts);
+        self.pasts.follow(rows.iter().map(|row| row.parent.map_or(Parent::NONE, Parent::Row)));
+        let newest = self.slots.take(rows.len(), &[self.pasts.all()]);
         self.pasts.append(&newest);
         for store in &mut self.stores {
             store.reserve(self.slots.capacity());

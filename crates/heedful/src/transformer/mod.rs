@@ -7,24 +7,29 @@
 //! ```
 
 mod config;
+mod stack;
 
 mod attention;
 mod feed_forward;
 
 mod decoder;
 mod encoder;
+mod text_encoder;
 
-mod incremental;
-mod slots;
+pub(crate) mod incremental;
+pub(crate) mod slots;
 
 use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{DType, Param, Params, Ragged, Tensor};
 
 pub use attention::{CrossAttention, Memory, MultiHeadAttention, SelfAttention};
+pub(crate) use config::check_rate;
 pub use config::{ConfigError, DropoutRates, TransformerConfig, Tying};
 pub use decoder::{Decoder, DecoderLayer};
-pub use encoder::{Encoder, EncoderLayer};
+pub use encoder::{Encoder, EncoderLayer, Sight};
 pub use feed_forward::FeedForward;
+pub use stack::StackConfig;
+pub use text_encoder::TextEncoder;
 
 use crate::batch::{Batch, BatchError, check_side};
 use crate::layers::{Embedding, LayerNorm, Norm, Pass, Position, Positions, Residual};

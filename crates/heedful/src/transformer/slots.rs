@@ -2,14 +2,14 @@
 
 /// Which slots are free.
 #[derive(Default)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     free: Vec<u32>,
     capacity: usize,
 }
 
 /// For every row of the last step the slots of its tokens, first to last.
 #[derive(Default)]
-pub(super) struct Pasts {
+pub(crate) struct Pasts {
     slots: Vec<u32>,
     /// Row `i` has `slots[starts[i]..starts[i + 1]]`.
     starts: Vec<usize>,
@@ -17,14 +17,28 @@ pub(super) struct Pasts {
     before: (Vec<u32>, Vec<usize>),
 }
 
+/// What a row of a step goes on from.
+#[derive(Clone, Copy)]
+pub(crate) enum Parent<'a> {
+    /// A row of the step before.
+    Row(usize),
+    /// Slots that were filled elsewhere.
+    Slots(&'a [u32]),
+}
+
+impl Parent<'_> {
+    /// Nothing.
+    pub(crate) const NONE: Parent<'static> = Parent::Slots(&[]);
+}
+
 impl Slots {
     /// How many there are, free or not.
-    pub(super) fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// `count` slots that no past in `used` names.
-    pub(super) fn take(&mut self, count: usize, used: &Pasts) -> Vec<u32> {
+    /// `count` slots that no list in `used` names.
+    pub(crate) fn take(&mut self, count: usize, used: &[&[u32]]) -> Vec<u32> {
         if self.free.len() < count {
             self.collect(used);
             // A quarter must come free, or the search for free ones would come again too soon.
@@ -37,9 +51,9 @@ impl Slots {
         self.free.split_off(self.free.len() - count)
     }
 
-    fn collect(&mut self, used: &Pasts) {
+    fn collect(&mut self, used: &[&[u32]]) {
         let mut is_used = vec![false; self.capacity];
-        for &slot in &used.slots {
+        for &slot in used.iter().copied().flatten() {
             is_used[slot as usize] = true;
         }
         self.free.clear();
@@ -48,24 +62,27 @@ impl Slots {
 }
 
 impl Pasts {
-    /// New rows, each with the past of its parent; without a parent with none.
-    pub(super) fn follow(&mut self, parents: impl Iterator<Item = Option<usize>>) {
+    /// New rows, each with the past of its parent.
+    pub(crate) fn follow<'p>(&mut self, parents: impl Iterator<Item = Parent<'p>>) {
         std::mem::swap(&mut self.before.0, &mut self.slots);
         std::mem::swap(&mut self.before.1, &mut self.starts);
         self.slots.clear();
         self.starts.clear();
         self.starts.push(0);
         for parent in parents {
-            if let Some(parent) = parent {
-                let starts = &self.before.1;
-                self.slots.extend_from_slice(&self.before.0[starts[parent]..starts[parent + 1]]);
+            match parent {
+                Parent::Row(row) => {
+                    let starts = &self.before.1;
+                    self.slots.extend_from_slice(&self.before.0[starts[row]..starts[row + 1]]);
+                }
+                Parent::Slots(slots) => self.slots.extend_from_slice(slots),
             }
             self.starts.push(self.slots.len());
         }
     }
 
     /// Adds one slot to every row.
-    pub(super) fn append(&mut self, newest: &[u32]) {
+    pub(crate) fn append(&mut self, newest: &[u32]) {
         let (slots, starts) = &mut self.before;
         slots.clear();
         starts.clear();
@@ -79,8 +96,13 @@ impl Pasts {
         std::mem::swap(&mut self.before.1, &mut self.starts);
     }
 
+    /// The slots of all rows.
+    pub(crate) fn all(&self) -> &[u32] {
+        &self.slots
+    }
+
     /// The slots of a row.
-    pub(super) fn of(&self, row: usize) -> &[u32] {
+    pub(crate) fn of(&self, row: usize) -> &[u32] {
         &self.slots[self.starts[row]..self.starts[row + 1]]
     }
 }
@@ -93,8 +115,8 @@ mod tests {
     fn rows_share_the_past_of_their_parent_and_lost_slots_come_back() {
         let (mut slots, mut pasts) = (Slots::default(), Pasts::default());
         let mut step = |parents: &[Option<usize>]| {
-            pasts.follow(parents.iter().copied());
-            let newest = slots.take(parents.len(), &pasts);
+            pasts.follow(parents.iter().map(|parent| parent.map_or(Parent::NONE, Parent::Row)));
+            let newest = slots.take(parents.len(), &[pasts.all()]);
             pasts.append(&newest);
             (0..parents.len()).map(|row| pasts.of(row).to_vec()).collect::<Vec<_>>()
         };

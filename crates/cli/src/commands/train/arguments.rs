@@ -49,15 +49,15 @@ impl Arguments {
 impl clap::Args for Arguments {
     fn augment_args(command: Command) -> Command {
         let command = command
-            .about("Train a translator from text files")
+            .about("Train a model from text files")
             .long_about(
-                "Train a translator from text files.\n\nWhat is trained, and how, is in a recipe: a TOML file whose keys \
+                "Train a translator from text files, or with --task a classifier or a language model.\n\nWhat is trained, and how, is in a recipe: a TOML file whose keys \
                  are the flags below. A value comes from the preset, else from the recipe, else from its flag, else from \
                  --set, and the last word counts.",
             )
             .args([
                 Arg::new("RECIPE")
-                    .help("A TOML file; without one, name at least --src and --tgt, or --tsv")
+                    .help("A TOML file; without one, name at least --src and --tgt (or --label-text, or --text, with --task)")
                     .value_parser(value_parser!(PathBuf)),
                 Arg::new("set")
                     .long("set")

@@ -6,6 +6,7 @@ mod watcher;
 use std::io::{self, Write};
 
 use anyhow::Result;
+use heedful::task::Task;
 use heedful::tensor::cpu::threads;
 use heedful::train::Score;
 use heedful::train::recipe::Recipe;
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// What happened, and what to do next.
 fn farewell(recipe: &Recipe, outcome: &Outcome) -> String {
-    let folder = folder(recipe);
+    let (folder, task) = (folder(recipe), recipe.data.task);
     let Outcome { step, ending, best, model, seconds } = outcome;
     let mut text = format!("{ending} after {step} steps and {}", watcher::duration(*seconds));
     if let Some((Score { metric, value }, at)) = best {
@@ -58,9 +59,18 @@ fn farewell(recipe: &Recipe, outcome: &Outcome) -> String {
     };
     text += &match ending {
         Ending::Interrupted => format!("\ngo on with:      heedful train --resume {folder}"),
-        _ => format!("\ntranslate with:  heedful translate {folder} FILE"),
+        _ => format!("\nuse it with:     heedful {} {folder} {}", task.command(), input(task)),
     };
     text
+}
+
+/// What the command of a task reads.
+fn input(task: Task) -> &'static str {
+    match task {
+        Task::Translate | Task::Classify => "FILE",
+        Task::Lm => "--prompt TEXT",
+        Task::Mlm => "\"TEXT with <mask>\"",
+    }
 }
 
 fn summary(recipe: &Recipe, outcome: &Outcome) -> Value {

@@ -4,6 +4,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use heedful::explain::thousands;
+use heedful::task::Task;
 use heedful::train::log::Record;
 use heedful::train::run::{Event, Pace, Ready, Watcher};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -81,9 +82,9 @@ impl Watcher for Terminal {
     fn see(&mut self, event: &Event<'_>) {
         match event {
             Event::LearningVocabulary { pairs } => {
-                self.show(None, || format!("learning the vocabulary: {} pairs", thousands(*pairs)));
+                self.show(None, || format!("learning the vocabulary: {} lines", thousands(*pairs)));
             }
-            Event::Encoding { pairs } => self.show(None, || format!("encoding: {} pairs", thousands(*pairs))),
+            Event::Encoding { pairs } => self.show(None, || format!("encoding: {} lines", thousands(*pairs))),
             Event::Corpus(report) => self.say(&report.to_string()),
             Event::Ready(ready) => self.say(&introduction(ready)),
             Event::Step(pace) => self.pace(pace),
@@ -105,17 +106,24 @@ impl Watcher for Terminal {
 }
 
 fn introduction(ready: &Ready) -> String {
-    let Ready { parameters, vocabularies: [source, target], pairs, validation_pairs, step, steps } = ready;
+    let Ready { task, parameters, vocabularies: [source, target], pairs, validation_pairs, step, steps } =
+        ready;
+    let unit = ready.unit();
+    let flags = match task {
+        Task::Translate => "--valid-src, --valid-tgt",
+        Task::Classify => "--valid-label-text",
+        Task::Lm | Task::Mlm => "--valid-text",
+    };
     let vocabulary =
         if source == target { thousands(*source as u64) } else { format!("{source} and {target}") };
     let judged = match validation_pairs {
-        0 => "no validation set (--valid-src, --valid-tgt): the last model will be the final one".to_owned(),
-        count => format!("{} pairs to validate with", thousands(*count as u64)),
+        0 => format!("no validation set ({flags}): the last model will be the final one"),
+        count => format!("{} {unit} to validate with", thousands(*count as u64)),
     };
     let from = if *step > 0 { format!(", going on after step {}", thousands(*step)) } else { String::new() };
     let until = steps.map_or(String::new(), |steps| format!(" to step {}", thousands(steps)));
     format!(
-        "{} parameters, {vocabulary} tokens in the vocabulary, {} pairs to train with, {judged}\ntraining{until}{from}",
+        "{} parameters, {vocabulary} tokens in the vocabulary, {} {unit} to train with, {judged}\ntraining{until}{from}",
         thousands(*parameters as u64),
         thousands(*pairs),
     )
@@ -135,6 +143,9 @@ fn line(record: &Record) -> String {
             "valid_perplexity" => format!("  perplexity {value:.2}"),
             "valid_accuracy" => format!("  accuracy {:.1} %", 100.0 * value),
             "valid_bleu" => format!("  BLEU {value:.2}"),
+            "valid_macro_f1" => format!("  macro F1 {:.1} %", 100.0 * value),
+            "valid_word_perplexity" => format!("  a word {value:.2}"),
+            "valid_byte_perplexity" => format!("  a byte {value:.3}"),
             other => format!("  {other} {value}"),
         };
         line += &text;

@@ -23,7 +23,7 @@ pub use self::prefetch::Prefetched;
 pub use self::validation::{ValidationBatch, validation_batches};
 
 use self::order::EpochOrder;
-use crate::batch::Batch;
+use crate::batch::{Batch, Form};
 use crate::text::encoded::{EncodedCorpus, EncodedError, EncodedPair};
 use crate::text::special::{BOS, EOS};
 
@@ -37,11 +37,13 @@ pub struct BatchOptions {
     pub seed: u64,
     /// How many blocks of 1024 pairs are shuffled together. More of them mix better and need more memory.
     pub window_blocks: usize,
+    /// What the pairs stand for.
+    pub form: Form,
 }
 
 impl Default for BatchOptions {
     fn default() -> BatchOptions {
-        BatchOptions { batch_tokens: 4096, seed: 1, window_blocks: 64 }
+        BatchOptions { batch_tokens: 4096, seed: 1, window_blocks: 64, form: Form::Pairs }
     }
 }
 
@@ -116,7 +118,8 @@ impl Batches {
     fn produce(&mut self) -> Result<Placed, EncodedError> {
         self.open_window()?;
         let pairs = self.window.pop_front().expect("a window has at least one batch");
-        let batch = Batch::new(&pairs, BOS, EOS).expect("pairs with an empty side were filtered");
+        let batch =
+            Batch::of(self.options.form, &pairs, [BOS, EOS]).expect("pairs with an empty side were filtered");
         let position = self.position;
         self.position.batch += 1;
         self.begin_next_epoch_if_over();

@@ -26,7 +26,7 @@ fn corpus(folder: &Path, count: usize) -> Arc<EncodedCorpus> {
 }
 
 fn options() -> BatchOptions {
-    BatchOptions { batch_tokens: 700, seed: 3, window_blocks: 2 }
+    BatchOptions { batch_tokens: 700, seed: 3, window_blocks: 2, ..BatchOptions::default() }
 }
 
 /// The batches from `position` to the end of its epoch.

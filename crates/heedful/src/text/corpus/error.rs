@@ -6,6 +6,42 @@ pub enum CorpusError {
     /// Nothing to read from.
     #[error("no corpus: give a source and a target file (--src, --tgt), or a tab-separated file (--tsv)")]
     NoFiles,
+    /// Nothing to read a language from.
+    #[error("no text: name a file of plain text (--text)")]
+    NoText,
+    /// Nothing to learn labels from.
+    #[error("no labelled text: name a file whose lines are label, tab, text (--label-text)")]
+    NoLabelledText,
+    /// A text that nobody labelled.
+    #[error("{file}, line {line}: a text without a label; write label, tab, text")]
+    NoLabel {
+        /// Its name.
+        file: String,
+        /// Counted from 1.
+        line: u64,
+    },
+    /// A label of nothing.
+    #[error("{file}, line {line}: the label `{label}` without a text behind it; write label, tab, text")]
+    NoTextBehindLabel {
+        /// Its name.
+        file: String,
+        /// Counted from 1.
+        line: u64,
+        /// What stands there.
+        label: String,
+    },
+    /// A label that was never trained.
+    #[error(
+        "{place}: the label `{label}` is not among those of the training text ({known}); correct it or leave the line out"
+    )]
+    UnknownLabel {
+        /// File and line.
+        place: String,
+        /// What stands there.
+        label: String,
+        /// The labels that there are.
+        known: String,
+    },
     /// The sides do not pair up.
     #[error(
         "{sources} source files but {targets} target files: give as many of one as of the other, in the same order"

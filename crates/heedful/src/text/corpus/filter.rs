@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 
-use super::{CorpusReport, Pair};
+use super::{CorpusReport, Pair, Unit};
 
 /// Which pairs may stay.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,6 +53,15 @@ pub enum Duplicates {
     Drop,
 }
 
+/// Which sides of a pair are text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sides {
+    /// Source and target.
+    Both,
+    /// The source alone: what stands in the target is no text, and is not judged.
+    Source,
+}
+
 /// Why a pair is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -69,6 +78,7 @@ pub enum Reason {
 /// Applies [`Filters`] pair by pair and counts.
 pub struct Sieve {
     filters: Filters,
+    sides: Sides,
     seen: HashSet<u128>,
     /// Both sides end to end, for hashing.
     joined: Vec<u8>,
@@ -78,8 +88,24 @@ pub struct Sieve {
 impl Sieve {
     /// Nothing read yet.
     pub fn new(filters: &Filters) -> Sieve {
-        let report = CorpusReport { filters: filters.clone(), ..CorpusReport::default() };
-        Sieve { filters: filters.clone(), seen: HashSet::new(), joined: Vec::new(), report }
+        Sieve::judging(filters, Sides::Both, Unit::Pairs)
+    }
+
+    /// As [`Sieve::new`] for pairs of which these sides are text, called so in the report.
+    pub fn judging(filters: &Filters, sides: Sides, unit: Unit) -> Sieve {
+        let report = CorpusReport { filters: filters.clone(), unit, ..CorpusReport::default() };
+        Sieve { filters: filters.clone(), sides, seen: HashSet::new(), joined: Vec::new(), report }
+    }
+
+    /// Counts a line of running text, which nothing is left out of.
+    pub fn count_line(&mut self) {
+        self.report.read += 1;
+    }
+
+    /// Counts a block of running text.
+    pub fn count_block(&mut self, tokens: usize) {
+        self.report.kept += 1;
+        self.report.source_tokens += tokens as u64;
     }
 
     /// Judges a pair that was just read and its tokens; the tokens are cut where the filters ask for it.
@@ -90,7 +116,9 @@ impl Sieve {
             Ok(()) => {
                 self.report.kept += 1;
                 self.report.source_tokens += source.len() as u64;
-                self.report.target_tokens += target.len() as u64;
+                if self.sides == Sides::Both {
+                    self.report.target_tokens += target.len() as u64;
+                }
             }
             Err(Reason::Empty) => self.report.empty += 1,
             Err(Reason::Duplicate) => self.report.duplicates += 1,
@@ -107,7 +135,8 @@ impl Sieve {
 
     fn judge_text(&mut self, pair: &Pair, source: &[u32], target: &[u32]) -> Result<(), Reason> {
         let blank = |text: &str, tokens: &[u32]| tokens.is_empty() || text.trim().is_empty();
-        if blank(&pair.source, source) || blank(&pair.target, target) {
+        let both = self.sides == Sides::Both;
+        if blank(&pair.source, source) || (both && blank(&pair.target, target)) {
             return Err(Reason::Empty);
         }
         if self.filters.duplicates == Duplicates::Drop {
@@ -129,7 +158,10 @@ impl Sieve {
     }
 
     fn judge_lengths(&mut self, source: &mut Vec<u32>, target: &mut Vec<u32>) -> Result<(), Reason> {
-        let (shorter, longer) = (source.len().min(target.len()), source.len().max(target.len()));
+        let (shorter, longer) = match self.sides {
+            Sides::Both => (source.len().min(target.len()), source.len().max(target.len())),
+            Sides::Source => (source.len(), source.len()),
+        };
         if self.filters.max_ratio.is_some_and(|most| longer as f64 > most * shorter as f64) {
             return Err(Reason::Ratio);
         }
@@ -138,7 +170,9 @@ impl Sieve {
                 OverLong::Filter => return Err(Reason::OverLong),
                 OverLong::Cut => {
                     source.truncate(most);
-                    target.truncate(most);
+                    if self.sides == Sides::Both {
+                        target.truncate(most);
+                    }
                     self.report.cut += 1;
                 }
             }

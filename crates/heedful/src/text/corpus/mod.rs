@@ -7,23 +7,24 @@ mod error;
 mod filter;
 mod input;
 mod lines;
+mod one_file;
 mod pairs;
 mod report;
 mod zstd;
 
 pub use self::error::CorpusError;
-pub use self::filter::{Duplicates, Filters, OverLong, Reason, Sieve};
+pub use self::filter::{Duplicates, Filters, OverLong, Reason, Sides, Sieve};
 pub use self::input::Input;
 pub use self::lines::Lines;
 pub use self::pairs::{CorpusFiles, Pairs};
-pub use self::report::CorpusReport;
+pub use self::report::{CorpusReport, Unit};
 
-/// A sentence and its translation.
+/// A sentence and its translation, or a text and its label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pair {
-    /// What is translated.
+    /// What is translated or labelled.
     pub source: String,
-    /// What it is translated to.
+    /// What it is translated to, or its label; nothing where a corpus is text alone.
     pub target: String,
 }
 

@@ -9,21 +9,24 @@ use super::Pair;
 use super::error::CorpusError;
 use super::input::Input;
 use super::lines::Lines;
+use super::one_file::{self, LineKind};
 use crate::durable::replace;
 
 /// The files of a corpus, read one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CorpusFiles {
-    parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
 }
 
 /// What is read together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+pub(super) enum Part {
     /// Line n of one is the translation of line n of the other.
     Parallel { source: Input, target: Input },
     /// Source, tab, target; further columns are not read.
     TabSeparated(Input),
+    /// Each line is a whole example.
+    Lines(Input, LineKind),
 }
 
 impl CorpusFiles {
@@ -68,7 +71,7 @@ impl CorpusFiles {
     pub fn inputs(&self) -> impl Iterator<Item = &Input> {
         self.parts.iter().flat_map(|part| match part {
             Part::Parallel { source, target } => vec![source, target],
-            Part::TabSeparated(input) => vec![input],
+            Part::TabSeparated(input) | Part::Lines(input, _) => vec![input],
         })
     }
 
@@ -78,8 +81,23 @@ impl CorpusFiles {
         self.inputs().any(|input| *input == Input::Standard)
     }
 
-    /// Copies all pairs into `source.txt` and `target.txt` of a folder, and returns these files.
+    /// What [`CorpusFiles::keep_in`] returns for this folder.
+    pub fn kept_in(&self, folder: &Path) -> CorpusFiles {
+        match self.line_kind() {
+            Some(kind) => {
+                CorpusFiles { parts: vec![Part::Lines(Input::new(folder.join("lines.txt")), kind)] }
+            }
+            None => CorpusFiles::parallel(folder.join("source.txt"), folder.join("target.txt")),
+        }
+    }
+
+    /// Copies all pairs into `source.txt` and `target.txt` of a folder, or `lines.txt` if each line is an example, and
+    /// returns these files.
     pub fn keep_in(&self, folder: &Path) -> Result<CorpusFiles, CorpusError> {
+        if self.line_kind().is_some() {
+            self.keep_lines(&folder.join("lines.txt"))?;
+            return Ok(self.kept_in(folder));
+        }
         let paths = [folder.join("source.txt"), folder.join("target.txt")];
         let write_error = |path: &Path, error| CorpusError::Write { file: path.display().to_string(), error };
         fs::create_dir_all(folder).map_err(|error| write_error(folder, error))?;
@@ -94,7 +112,7 @@ impl CorpusFiles {
             })
         });
         match copied {
-            Ok(()) => Ok(CorpusFiles::parallel(&paths[0], &paths[1])),
+            Ok(()) => Ok(self.kept_in(folder)),
             Err(KeepError::Corpus(error)) => Err(error),
             Err(KeepError::At(side, error)) => Err(write_error(&paths[side], error)),
         }
@@ -136,6 +154,7 @@ pub struct Pairs {
 enum OpenPart {
     Parallel { source: Lines, target: Lines },
     TabSeparated(Lines),
+    Lines(Lines, LineKind),
 }
 
 impl Iterator for Pairs {
@@ -152,6 +171,17 @@ impl Iterator for Pairs {
 }
 
 impl Pairs {
+    /// Where the pair that came last stands: the file and the line.
+    pub fn place(&self) -> String {
+        match &self.open {
+            Some(OpenPart::Parallel { source: lines, .. })
+            | Some(OpenPart::TabSeparated(lines) | OpenPart::Lines(lines, _)) => {
+                format!("{}, line {}", lines.input(), lines.number())
+            }
+            None => "at the end of the files".to_owned(),
+        }
+    }
+
     fn read(&mut self) -> Result<Option<Pair>, CorpusError> {
         loop {
             if self.open.is_none() {
@@ -175,6 +205,7 @@ impl OpenPart {
                 OpenPart::Parallel { source: Lines::open(source)?, target: Lines::open(target)? }
             }
             Part::TabSeparated(input) => OpenPart::TabSeparated(Lines::open(input)?),
+            Part::Lines(input, kind) => OpenPart::Lines(Lines::open(input)?, *kind),
         })
     }
 
@@ -188,6 +219,7 @@ impl OpenPart {
                     _ => Err(misaligned(source, target)),
                 }
             }
+            OpenPart::Lines(lines, kind) => one_file::read(lines, *kind),
             OpenPart::TabSeparated(lines) => {
                 let Some(line) = lines.next()? else { return Ok(None) };
                 // An empty line is no broken pair but an empty one, as in parallel files.

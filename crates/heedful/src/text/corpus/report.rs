@@ -30,6 +30,22 @@ pub struct CorpusReport {
     pub target_tokens: u64,
     /// The rules that were applied.
     pub filters: Filters,
+    /// What was counted.
+    #[serde(default)]
+    pub unit: Unit,
+}
+
+/// What the examples of a corpus are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Sentences with their translations.
+    #[default]
+    Pairs,
+    /// Texts, one a line.
+    Texts,
+    /// Lines of a running text, cut into blocks.
+    Blocks,
 }
 
 impl CorpusReport {
@@ -37,14 +53,23 @@ impl CorpusReport {
     pub fn filtered(&self) -> u64 {
         self.empty + self.duplicates + self.over_long + self.ratio
     }
+
+    fn write_blocks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = [("lines read", self.read), ("blocks", self.kept), ("tokens", self.source_tokens)];
+        write_table(rows.map(|(name, count)| (name.to_owned(), count)).to_vec(), f)
+    }
 }
 
 /// A table; rows of filters that are off are left out, a filter that found nothing says 0.
 impl fmt::Display for CorpusReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let longest = self.filters.max_tokens.unwrap_or(usize::MAX);
-        let mut rows =
-            vec![("pairs read".to_owned(), self.read), ("  empty on a side".to_owned(), self.empty)];
+        let (read, empty, kept) = match self.unit {
+            Unit::Pairs => ("pairs read", "  empty on a side", "pairs kept"),
+            Unit::Texts => ("texts read", "  empty", "texts kept"),
+            Unit::Blocks => return self.write_blocks(f),
+        };
+        let mut rows = vec![(read.to_owned(), self.read), (empty.to_owned(), self.empty)];
         if self.filters.duplicates == super::Duplicates::Drop {
             rows.push(("  there before".to_owned(), self.duplicates));
         }
@@ -55,22 +80,31 @@ impl fmt::Display for CorpusReport {
             (Some(_), OverLong::Filter) => rows.push((format!("  over {longest} tokens"), self.over_long)),
             (Some(_), OverLong::Cut) | (None, _) => {}
         }
-        rows.push(("pairs kept".to_owned(), self.kept));
+        rows.push((kept.to_owned(), self.kept));
         if self.filters.max_tokens.is_some() && self.filters.over_long == OverLong::Cut {
             rows.push((format!("  cut to {longest} tokens"), self.cut));
         }
-        rows.push(("source tokens".to_owned(), self.source_tokens));
-        rows.push(("target tokens".to_owned(), self.target_tokens));
-        let rows: Vec<(String, String)> =
-            rows.into_iter().map(|(name, count)| (name, thousands(count))).collect();
-        let widths = |column: fn(&(String, String)) -> usize| rows.iter().map(column).max().unwrap_or(0);
-        let (names, counts) = (widths(|row| row.0.chars().count()), widths(|row| row.1.len()));
-        for (index, (name, count)) in rows.iter().enumerate() {
-            let end = if index + 1 < rows.len() { "\n" } else { "" };
-            write!(f, "{name:<names$}  {count:>counts$}{end}")?;
+        match self.unit {
+            Unit::Pairs => {
+                rows.push(("source tokens".to_owned(), self.source_tokens));
+                rows.push(("target tokens".to_owned(), self.target_tokens));
+            }
+            Unit::Texts | Unit::Blocks => rows.push(("tokens".to_owned(), self.source_tokens)),
         }
-        Ok(())
+        write_table(rows, f)
     }
+}
+
+fn write_table(rows: Vec<(String, u64)>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let rows: Vec<(String, String)> =
+        rows.into_iter().map(|(name, count)| (name, thousands(count))).collect();
+    let widths = |column: fn(&(String, String)) -> usize| rows.iter().map(column).max().unwrap_or(0);
+    let (names, counts) = (widths(|row| row.0.chars().count()), widths(|row| row.1.len()));
+    for (index, (name, count)) in rows.iter().enumerate() {
+        let end = if index + 1 < rows.len() { "\n" } else { "" };
+        write!(f, "{name:<names$}  {count:>counts$}{end}")?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

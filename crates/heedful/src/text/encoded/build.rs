@@ -7,14 +7,14 @@ use std::path::Path;
 use heedful_tensor::cpu::threads;
 
 use super::format::Writer;
-use super::{EncodedCorpus, EncodedError, EncodedPair, Fingerprint};
+use super::{EncodedCorpus, EncodedError, EncodedPair, Examples, Fingerprint, Reading};
 use crate::durable::replace;
-use crate::text::corpus::{CorpusError, CorpusFiles, Filters, Pair, Sieve};
+use crate::text::corpus::{CorpusError, CorpusFiles, Filters, Pair};
 use crate::text::parallel::{CHUNK, map_chunks};
 use crate::text::tokenizer::{Encoder, Tokenizers};
 
 impl EncodedCorpus {
-    /// Encodes a corpus into a file on all threads. `progress` hears how many pairs were read, now and then. Until all is
+    /// Encodes pairs into a file on all threads. `progress` hears how many pairs were read, now and then. Until all is
     /// written, checked and synced, nothing is at `path` that was not there before.
     pub fn build(
         path: &Path,
@@ -23,22 +23,32 @@ impl EncodedCorpus {
         filters: &Filters,
         progress: &mut dyn FnMut(u64),
     ) -> Result<EncodedCorpus, EncodedError> {
-        let fingerprint = Fingerprint::of(files, tokenizers, filters)?;
-        build(path, files, tokenizers, Sieve::new(filters), fingerprint, progress)
+        let examples = Examples { files, tokenizers, reading: Reading::Pairs };
+        EncodedCorpus::build_from(path, &examples, filters, progress)
+    }
+
+    /// As [`EncodedCorpus::build`] for examples of any kind.
+    pub fn build_from(
+        path: &Path,
+        examples: &Examples<'_>,
+        filters: &Filters,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<EncodedCorpus, EncodedError> {
+        let fingerprint = Fingerprint::of(examples, filters)?;
+        build(path, examples, filters, fingerprint, progress)
     }
 
     /// Opens the file if it is there and was made from the same text, vocabularies and filters. Makes it if it is not
     /// there; says so if it was made from something else.
     pub fn open_or_build(
         path: &Path,
-        files: &CorpusFiles,
-        tokenizers: &Tokenizers,
+        examples: &Examples<'_>,
         filters: &Filters,
         progress: &mut dyn FnMut(u64),
     ) -> Result<EncodedCorpus, EncodedError> {
-        let expected = Fingerprint::of(files, tokenizers, filters)?;
+        let expected = Fingerprint::of(examples, filters)?;
         if !path.exists() {
-            return build(path, files, tokenizers, Sieve::new(filters), expected, progress);
+            return build(path, examples, filters, expected, progress);
         }
         let corpus = EncodedCorpus::open(path)?;
         if corpus.fingerprint() != expected {
@@ -51,9 +61,8 @@ impl EncodedCorpus {
 
 fn build(
     path: &Path,
-    files: &CorpusFiles,
-    tokenizers: &Tokenizers,
-    mut sieve: Sieve,
+    examples: &Examples<'_>,
+    filters: &Filters,
     fingerprint: Fingerprint,
     progress: &mut dyn FnMut(u64),
 ) -> Result<EncodedCorpus, EncodedError> {
@@ -61,14 +70,19 @@ fn build(
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(write_error)?;
     }
+    let mut sieve = examples.reading.sieve(filters);
     let written = replace(path, |file| {
         let mut writer = Writer::new(file)?;
-        encode_all(files, tokenizers, progress, |pair, mut encoded| {
-            match sieve.judge(pair, &mut encoded.0, &mut encoded.1) {
-                Ok(()) => Ok(writer.add(&encoded)?),
-                Err(_) => Ok(()),
+        let mut rest = Vec::new();
+        encode_all(examples, progress, |pair, encoded| {
+            for example in examples.reading.keep(pair, encoded, &mut rest, &mut sieve) {
+                writer.add(&example)?;
             }
+            Ok(())
         })?;
+        if let Some(last) = examples.reading.last(rest, &mut sieve) {
+            writer.add(&last)?;
+        }
         let report = sieve.report();
         if report.kept == 0 {
             let (read, empty) = (report.read, report.empty);
@@ -103,26 +117,32 @@ impl From<CorpusError> for BuildError {
 
 /// Encodes every pair, in order.
 fn encode_all(
-    files: &CorpusFiles,
-    tokenizers: &Tokenizers,
+    examples: &Examples<'_>,
     progress: &mut dyn FnMut(u64),
     mut take: impl FnMut(&Pair, EncodedPair) -> Result<(), BuildError>,
 ) -> Result<(), BuildError> {
-    let encoders = || (Encoder::new(&tokenizers.source), Encoder::new(&tokenizers.target));
+    let Examples { files, tokenizers, reading } = examples;
+    let encoders = || [Encoder::new(&tokenizers.source), Encoder::new(&tokenizers.target)];
     let mut encoders: Vec<_> = (0..threads::thread_count()).map(|_| encoders()).collect();
     let mut pairs = files.pairs();
     let mut read = 0;
     map_chunks(
         &mut encoders,
         || {
-            let chunk = pairs.by_ref().take(CHUNK).collect::<Result<Vec<Pair>, CorpusError>>()?;
+            let mut chunk = Vec::new();
+            while chunk.len() < CHUNK
+                && let Some(pair) = pairs.next()
+            {
+                let pair = pair?;
+                reading.check(&pair, || pairs.place())?;
+                chunk.push(pair);
+            }
             read += chunk.len() as u64;
             progress(read);
             Ok((!chunk.is_empty()).then_some(chunk))
         },
-        |(source, target), chunk| {
-            let encoded: Vec<EncodedPair> =
-                chunk.iter().map(|pair| (source.encode(&pair.source), target.encode(&pair.target))).collect();
+        |encoders, chunk| {
+            let encoded: Vec<EncodedPair> = chunk.iter().map(|pair| reading.encode(pair, encoders)).collect();
             (chunk, encoded)
         },
         |(chunk, encoded)| chunk.iter().zip(encoded).try_for_each(|(pair, encoded)| take(pair, encoded)),

@@ -6,8 +6,8 @@ use std::io::Read;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use twox_hash::XxHash3_128;
 
-use crate::text::corpus::{CorpusError, CorpusFiles, Filters, Input};
-use crate::text::tokenizer::Tokenizers;
+use super::Examples;
+use crate::text::corpus::{CorpusError, Filters, Input};
 
 /// A hash over the bytes of every file, both vocabularies and the filters; names and dates of files do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +15,8 @@ pub struct Fingerprint(u128);
 
 impl Fingerprint {
     /// Reads every file once, as it lies on disk. Standard input cannot be read a second time and counts as nothing.
-    pub fn of(
-        files: &CorpusFiles,
-        tokenizers: &Tokenizers,
-        filters: &Filters,
-    ) -> Result<Fingerprint, CorpusError> {
+    pub fn of(examples: &Examples<'_>, filters: &Filters) -> Result<Fingerprint, CorpusError> {
+        let Examples { files, tokenizers, reading } = examples;
         let mut hasher = XxHash3_128::new();
         let mut buffer = vec![0; 1 << 16];
         for input in files.inputs() {
@@ -43,6 +40,7 @@ impl Fingerprint {
         hasher.write(tokenizers.source.to_json().as_bytes());
         hasher.write(tokenizers.target.to_json().as_bytes());
         hasher.write(serde_json::to_string(filters).expect("filters are numbers and names").as_bytes());
+        hasher.write(reading.description().as_bytes());
         Ok(Fingerprint(hasher.finish_128()))
     }
 }

@@ -9,6 +9,7 @@
 
 mod build;
 mod error;
+mod examples;
 mod fingerprint;
 mod format;
 mod varint;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 pub use self::error::EncodedError;
+pub use self::examples::{Examples, Reading};
 pub use self::fingerprint::Fingerprint;
 
 use self::format::{BlockEntry, Footer};

@@ -21,7 +21,10 @@ fn files(folder: &Path, source: &str, target: &str) -> CorpusFiles {
 
 fn build(folder: &Path, files: &CorpusFiles) -> Result<EncodedCorpus, EncodedError> {
     let path = folder.join("run/corpus.bin");
-    EncodedCorpus::open_or_build(&path, files, &tokenizers(), &Filters::default(), &mut |_| {})
+    {
+        let examples = Examples { files, tokenizers: &tokenizers(), reading: Reading::Pairs };
+        EncodedCorpus::open_or_build(&path, &examples, &Filters::default(), &mut |_| {})
+    }
 }
 
 #[test]

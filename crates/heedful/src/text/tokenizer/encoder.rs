@@ -20,6 +20,10 @@ impl<'t> Encoder<'t> {
         Encoder { tokenizer, known: HashMap::new() }
     }
 
+    pub(super) fn tokenizer(&self) -> &'t Tokenizer {
+        self.tokenizer
+    }
+
     /// The same ids as [`Tokenizer::encode`].
     pub fn encode(&mut self, text: &str) -> Vec<u32> {
         let rules = &self.tokenizer.rules;

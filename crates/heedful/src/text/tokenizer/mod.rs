@@ -9,6 +9,7 @@ mod encoder;
 mod error;
 mod pieces;
 mod rules;
+mod running;
 mod sides;
 mod train;
 mod word_index;

@@ -99,14 +99,19 @@ impl Rules {
         normalizations.into_iter().flat_map(move |normalization| cuts.map(|cuts| (normalization, cuts)))
     }
 
-    /// The text as it is cut into words: normalised, with a space before it.
-    pub(super) fn prepare<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let text: Cow<'t, str> = match self.normalization {
+    /// The text in its Unicode normal form.
+    pub(super) fn normalize<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.normalization {
             Normalization::None => text.into(),
             Normalization::Nfc | Normalization::Nfkc if text.is_ascii() => text.into(),
             Normalization::Nfc => text.nfc().map(|(character, _)| character).collect::<String>().into(),
             Normalization::Nfkc => text.nfkc().map(|(character, _)| character).collect::<String>().into(),
-        };
+        }
+    }
+
+    /// The text as it is cut into words: normalised, with a space before it.
+    pub(super) fn prepare<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let text = self.normalize(text);
         match self.cuts {
             Cuts::Characters => text,
             _ if text.is_empty() || self.first_needs_no_space.is_match(&text) => text,

@@ -4,7 +4,9 @@ use heedful_tensor::DType;
 use heedful_tensor::ops::{Activation, Cell};
 
 use super::setting::choices;
+use crate::classify::Pooling;
 use crate::layers::{Norm, Score};
+use crate::task::Task;
 use crate::text::OverLong;
 use crate::text::corpus::Duplicates;
 use crate::text::tokenizer::{Boundaries, Kind, Normalization, Sharing};
@@ -129,4 +131,8 @@ choices!(Score {
     "scaled-dot" => Score::ScaledDot, "dot" => Score::Dot, "additive" => Score::Additive, "general" => Score::General,
 });
 choices!(DType { "bf16" => DType::Bf16, "f32" => DType::F32 });
-choices!(Metric { "loss" => Metric::Loss, "bleu" => Metric::Bleu });
+choices!(Metric { "loss" => Metric::Loss, "bleu" => Metric::Bleu, "accuracy" => Metric::Accuracy });
+choices!(Task {
+    "translate" => Task::Translate, "classify" => Task::Classify, "lm" => Task::Lm, "mlm" => Task::Mlm,
+});
+choices!(Pooling { "attention" => Pooling::Attention, "first" => Pooling::First });

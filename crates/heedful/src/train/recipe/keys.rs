@@ -11,7 +11,9 @@ use super::choices::{AttentionKind, Averaging, Family, PositionKind, Preset, Sch
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
 use super::table::recipe;
+use crate::classify::Pooling;
 use crate::layers::{Norm, Score};
+use crate::task::Task;
 use crate::text::OverLong;
 use crate::text::corpus::Duplicates;
 use crate::text::tokenizer::{Boundaries, Kind, Normalization, Sharing};
@@ -21,6 +23,8 @@ use crate::transformer::Tying;
 recipe! {
     /// What is read. Files may be compressed (.gz, .xz, .zst)
     [data: Data, ""] {
+        /// What the model is for: `translate`, `classify` (texts and labels), `lm` (a language model) or `mlm` (a masked one)
+        task: Task = Task::Translate, Any;
         /// Source text, one sentence a line; several files are read one after the other
         src: Vec<PathBuf> = Vec::new(), Any;
         /// Target text, line by line the translation of the source
@@ -33,6 +37,16 @@ recipe! {
         valid_tgt: Vec<PathBuf> = Vec::new(), Any;
         /// Validation set with source and target in one line, a tab between them
         valid_tsv: Vec<PathBuf> = Vec::new(), Any;
+        /// Texts and their labels for the task classify: a label, a tab and a text in each line
+        label_text: Vec<PathBuf> = Vec::new(), Any;
+        /// Texts and labels of the validation set
+        valid_label_text: Vec<PathBuf> = Vec::new(), Any;
+        /// Plain text for the tasks lm and mlm
+        text: Vec<PathBuf> = Vec::new(), Any;
+        /// Plain text of the validation set
+        valid_text: Vec<PathBuf> = Vec::new(), Any;
+        /// Plain text is one running text in pieces of so many tokens (256 for the task lm); `none`: each line is a text
+        block: Option<usize> = None, AtLeast(2.0);
         /// The most tokens that a side of a pair may have
         max_tokens: Option<usize> = Some(256), AtLeast(1.0);
         /// What happens to pairs with more: they are left out (`filter`) or cut (`cut`), and counted
@@ -109,6 +123,10 @@ recipe! {
         d_encoder: Option<usize> = None, AtLeast(1.0);
         /// Tokens that a convolution sees at a time; odd
         taps: usize = 3, AtLeast(1.0);
+        /// How a classifier makes one vector of a text: `attention`, or the `first` token's
+        pooling: Pooling = Pooling::Attention, Any;
+        /// The folder of a masked language model (task mlm): a classifier starts from its encoder and its vocabulary
+        init_from: Option<PathBuf> = None, Any;
     }
 
     /// How it learns
@@ -167,7 +185,7 @@ recipe! {
         every_time: Option<Duration> = None, AtLeast(1.0);
         /// Whether the validation set is translated and BLEU computed; needs time, tells more than the loss
         bleu: bool = true, Any;
-        /// What the best model is chosen by: `loss` or `bleu`
+        /// What the best model is chosen by: `loss`, `bleu` or `accuracy`
         best_by: Metric = Metric::Loss, Any;
         /// Stop after so many validations in a row without a better one; `none` to go on
         patience: Option<u64> = None, AtLeast(1.0);

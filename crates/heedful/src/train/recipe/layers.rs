@@ -102,6 +102,11 @@ impl Layers {
             family.apply(&mut recipe)?;
             recipe.start_from_family();
         }
+        let is_task = |assignment: &&Assignment| assignment.key.path() == "data.task";
+        if let Some(task) = self.assignments.iter().rfind(is_task) {
+            task.apply(&mut recipe)?;
+            recipe.start_from_task();
+        }
         self.assignments.iter().try_for_each(|assignment| assignment.apply(&mut recipe))?;
         recipe.check()?;
         Ok(recipe)
@@ -151,8 +156,8 @@ impl Recipe {
             }
         }
         // The size of the vocabulary is an upper bound; nothing but its tokens is missing to build the model.
-        self.model_config(self.vocabulary.size, self.vocabulary.size).map_err(RecipeError::Model)?;
-        Ok(())
+        self.task_config([self.vocabulary.size; 2], 2).map_err(RecipeError::Model)?;
+        self.check_task()
     }
 }
 

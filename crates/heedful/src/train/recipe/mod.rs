@@ -22,6 +22,7 @@ mod preset;
 mod print;
 mod setting;
 mod table;
+mod task;
 
 use std::fmt::Write;
 

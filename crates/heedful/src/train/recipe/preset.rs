@@ -10,7 +10,7 @@
 
 use super::{Averaging, PositionKind, Preset, Recipe, ScheduleKind};
 use crate::layers::Positions;
-use crate::transformer::TransformerConfig;
+use crate::transformer::{StackConfig, TransformerConfig};
 
 impl Recipe {
     /// The recipe that a preset stands for; files are still to be named.
@@ -44,6 +44,30 @@ impl Recipe {
             }
         }
         recipe
+    }
+
+    /// Makes the encoder as wide and deep as another one.
+    pub(crate) fn take_encoder(&mut self, stack: &StackConfig) {
+        let model = &mut self.model;
+        model.d_model = stack.d_model;
+        model.d_ff = stack.d_ff;
+        model.heads = stack.heads;
+        model.key_width = stack.key_width;
+        model.value_width = stack.value_width;
+        model.encoder_layers = stack.layers;
+        model.norm = stack.norm;
+        model.norm_epsilon = exact(stack.norm_epsilon);
+        model.activation = stack.activation;
+        model.positions = match stack.positions {
+            Positions::Sinusoidal => PositionKind::Sinusoidal,
+            Positions::Learned { max_length } => {
+                model.max_positions = max_length;
+                PositionKind::Learned
+            }
+            Positions::None => PositionKind::None,
+        };
+        model.score = stack.score;
+        model.window = stack.window;
     }
 
     fn take_model(&mut self, config: &TransformerConfig) {

@@ -159,6 +159,30 @@ fn values_that_do_not_go_together_are_refused() {
 }
 
 #[test]
+fn a_task_has_defaults_files_and_a_model_of_its_own() {
+    let lm = resolved("", &["task=lm", "text=a"]).expect("good settings");
+    assert_eq!((lm.data.block, lm.training.label_smoothing), (Some(256), 0.0));
+    assert_eq!(resolved("", &["block=none", "task=lm", "text=a"]).expect("good settings").data.block, None);
+    assert!(matches!(lm.task_config([50; 2], 0), Ok(ModelConfig::Language(_))));
+    let classify = resolved("", &["task=classify", "label_text=a"]).expect("good settings");
+    assert_eq!((classify.data.block, classify.validation.best_by), (None, crate::train::Metric::Accuracy));
+    assert!(matches!(classify.task_config([50; 2], 3), Ok(ModelConfig::Classifier(_))));
+    assert!(classify.task_config([50; 2], 1).is_err());
+    let mlm = resolved("", &["task=mlm", "text=a"]).expect("good settings");
+    assert!(matches!(mlm.task_config([50; 2], 0), Ok(ModelConfig::Masked(_))));
+    for (sets, expected) in [
+        (["task=lm", "src=a", "tgt=b"], "data.src is not for the task lm: it reads data.text"),
+        (["text=a", "seed=1", "seed=2"], "data.text is not for the task translate"),
+        (["task=mlm", "text=a", "best_by=bleu"], "has no BLEU"),
+        (["task=classify", "label_text=a", "block=5"], "data.block is for the tasks lm and mlm"),
+        (["task=mlm", "text=a", "init_from=b"], "model.init_from is for the task classify"),
+    ] {
+        let message = resolved("", &sets).expect_err("a contradiction").to_string();
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
 fn a_file_may_have_any_name() {
     for name in ["2016", "1e5", "true", "a b"] {
         let recipe = resolved("", &[&format!("out={name}")]).expect("a good setting");

@@ -6,7 +6,9 @@ use crate::batch::BatchError;
 use crate::durable::WriteError;
 use crate::family::ConfigError;
 use crate::folder::FolderError;
+use crate::task::WrongTask;
 use crate::text::encoded::EncodedError;
+use crate::text::labels::LabelsError;
 use crate::text::tokenizer::VocabularyError;
 use crate::text::{CorpusError, TokenizerError};
 use crate::train::checkpoint::CheckpointError;
@@ -52,6 +54,20 @@ pub enum RunError {
         /// Pairs that are longer than the learned positions.
         too_long: usize,
     },
+    /// What a classifier starts from does not fit it.
+    #[error("{} cannot be started from: its `{name}` is missing or of another size than the classifier's; train with its vocabulary and its sizes", folder.display())]
+    OtherEncoder {
+        /// The folder.
+        folder: PathBuf,
+        /// The parameter.
+        name: String,
+    },
+    /// A model of another kind.
+    #[error(transparent)]
+    Task(#[from] WrongTask),
+    /// The labels of a classifier.
+    #[error(transparent)]
+    Labels(#[from] LabelsError),
     /// The checkpoint is of another model.
     #[error(
         "the checkpoint of step {step} does not fit the recipe: {source}. Undo the change of the recipe, or start a new run"

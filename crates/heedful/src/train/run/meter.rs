@@ -18,8 +18,11 @@ pub(super) struct Meter {
     paused: Duration,
     steps: u64,
     loss: f64,
-    tokens: usize,
+    /// Predictions, and those that were right.
+    predictions: usize,
     correct: usize,
+    /// What the speed is told in.
+    tokens: usize,
     last: Option<StepReport>,
 }
 
@@ -35,8 +38,9 @@ impl Meter {
             paused,
             steps: 0,
             loss: 0.0,
-            tokens: 0,
+            predictions: 0,
             correct: 0,
+            tokens: 0,
             last: None,
         }
     }
@@ -46,11 +50,12 @@ impl Meter {
         self.before + self.began.elapsed().as_secs_f64()
     }
 
-    /// Takes in a step.
-    pub(super) fn add(&mut self, report: StepReport) {
+    /// Takes in a step over so many tokens.
+    pub(super) fn add(&mut self, report: StepReport, tokens: usize) {
         self.steps += 1;
         self.loss += f64::from(report.loss) * report.tokens as f64;
-        self.tokens += report.tokens;
+        self.predictions += report.tokens;
+        self.tokens += tokens;
         self.correct += report.correct;
         self.last = Some(report);
     }
@@ -70,7 +75,7 @@ impl Meter {
         let by_steps = training.steps.map(|steps| step as f64 / steps as f64);
         let by_time = training.time.map(|time| seconds / time.as_secs_f64());
         let progress = [by_steps, by_time].into_iter().flatten().reduce(f64::max);
-        let loss = self.loss / self.tokens as f64;
+        let loss = self.loss / self.predictions as f64;
         Pace {
             step,
             loss,
@@ -86,10 +91,10 @@ impl Meter {
         if self.steps == 0 {
             return None;
         }
-        let tokens = self.tokens as f64;
+        let predictions = self.predictions as f64;
         let record = Record::new(update.step, self.seconds())
-            .with("loss", self.loss / tokens)
-            .with("accuracy", self.correct as f64 / tokens)
+            .with("loss", self.loss / predictions)
+            .with("accuracy", self.correct as f64 / predictions)
             .with("learning_rate", f64::from(update.learning_rate))
             .with("gradient_norm", f64::from(update.gradient_norm))
             .with("tokens_per_second", self.speed());

@@ -18,6 +18,7 @@ mod error;
 mod watcher;
 
 mod prepare;
+mod pretrained;
 mod validation_set;
 
 mod journal;
@@ -46,5 +47,9 @@ pub enum Start {
 
 /// Trains as the recipe says, in the folder that it names, until its end or until the watcher wants an end.
 pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
-    session::Session::begin(recipe, start, watcher)?.run()
+    // A run that goes on has the sizes in its recipe already.
+    match start {
+        Start::Fresh => session::Session::begin(&pretrained::adopted(recipe)?, start, watcher)?.run(),
+        Start::Resume => session::Session::begin(recipe, start, watcher)?.run(),
+    }
 }

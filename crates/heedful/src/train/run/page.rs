@@ -26,6 +26,8 @@ pub(super) struct Page {
     pub(super) recipe: Recipe,
     pub(super) corpus: CorpusReport,
     pub(super) attention: Vec<AttentionGrid>,
+    /// Of the last validation.
+    pub(super) tables: Vec<Table>,
 }
 
 /// The whole report.
@@ -38,7 +40,7 @@ pub(super) fn page(page: &Page, records: &[Record], status: Status) -> Report {
         curves: curves(records),
         samples: sample_histories(records),
         attention: page.attention.clone(),
-        tables: vec![corpus_table(&page.corpus)],
+        tables: [page.tables.clone(), vec![corpus_table(&page.corpus)]].concat(),
         settings: settings(&page.recipe),
         environment: environment(&page.recipe),
     }
@@ -79,13 +81,22 @@ fn results(records: &[Record]) -> Vec<Fact> {
         Fact::new(name, format!("{value:.2}")).noted(format!("at step {step}"))
     };
     let mut facts = Vec::new();
+    // Labels have a macro F1, tokens have none.
+    let macro_f1 = best("valid_macro_f1", |a, b| a > b);
+    let accuracy = if macro_f1.is_some() { "best accuracy, %" } else { "best token accuracy, %" };
+    facts.extend(macro_f1.map(|(step, value)| fact("best macro F1, %", (step, 100.0 * value))));
     facts.extend(best("valid_bleu", |a, b| a > b).map(|point| fact("best validation BLEU", point)));
     facts.extend(
         best("valid_perplexity", |a, b| a < b).map(|point| fact("lowest validation perplexity", point)),
     );
+    for (key, name) in [
+        ("valid_word_perplexity", "lowest perplexity of a word"),
+        ("valid_byte_perplexity", "lowest perplexity of a byte"),
+    ] {
+        facts.extend(best(key, |a, b| a < b).map(|point| fact(name, point)));
+    }
     facts.extend(
-        best("valid_accuracy", |a, b| a > b)
-            .map(|(step, value)| fact("best token accuracy, %", (step, 100.0 * value))),
+        best("valid_accuracy", |a, b| a > b).map(|(step, value)| fact(accuracy, (step, 100.0 * value))),
     );
     if let Some(last) = records.last() {
         let minutes = last.seconds / 60.0;
@@ -112,9 +123,10 @@ fn curves(records: &[Record]) -> Vec<LineChart> {
             vec![line("training", "loss", Mark::Nothing), line("validation", "valid_loss", Mark::Lowest)],
         ),
         chart("BLEU", Scale::Linear, vec![line("validation", "valid_bleu", Mark::Highest)]),
+        chart("Macro F1", Scale::Linear, vec![line("validation", "valid_macro_f1", Mark::Highest)]),
         chart("Perplexity", Scale::Log, vec![line("validation", "valid_perplexity", Mark::Lowest)]),
         chart(
-            "Token accuracy",
+            "Accuracy",
             Scale::Linear,
             vec![
                 line("training", "accuracy", Mark::Nothing),
@@ -123,11 +135,7 @@ fn curves(records: &[Record]) -> Vec<LineChart> {
         ),
         chart("Learning rate", Scale::Linear, vec![line("rate", "learning_rate", Mark::Peak)]),
         chart("Gradient norm", Scale::Log, vec![line("norm", "gradient_norm", Mark::Nothing)]),
-        chart(
-            "Speed",
-            Scale::Linear,
-            vec![line("target tokens a second", "tokens_per_second", Mark::Nothing)],
-        ),
+        chart("Speed", Scale::Linear, vec![line("tokens a second", "tokens_per_second", Mark::Nothing)]),
     ];
     charts.into_iter().filter(|chart| !chart.series.is_empty()).collect()
 }

@@ -5,13 +5,16 @@ use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
 use super::validation_set::ValidationSet;
-use super::{Event, RunError, Start, Watcher};
+use super::{Event, RunError, Start, Watcher, pretrained};
+use crate::batch::Form;
 use crate::durable::{self, WriteError};
 use crate::folder::{ModelFolder, TokenizerFiles};
 use crate::model::Model;
+use crate::task::Task;
 use crate::text::corpus::CorpusFiles;
-use crate::text::encoded::EncodedCorpus;
-use crate::text::tokenizer::{Tokenizers, VocabularyOptions};
+use crate::text::encoded::{EncodedCorpus, Examples};
+use crate::text::labels::Labels;
+use crate::text::tokenizer::{JOINT_FILE, Tokenizers, VocabularyOptions};
 use crate::text::{Filters, Input, Tokenizer};
 use crate::train::checkpoint::Checkpoints;
 use crate::train::recipe::{Data, Recipe, Vocabulary};
@@ -24,6 +27,7 @@ pub(super) struct Prepared {
     pub(super) checkpoints: Checkpoints,
     pub(super) tokenizers: Tokenizers,
     pub(super) corpus: Arc<EncodedCorpus>,
+    pub(super) form: Form,
     pub(super) validation: Option<ValidationSet>,
     pub(super) model: Box<dyn Model>,
 }
@@ -40,12 +44,22 @@ pub(super) fn prepare(
     let files = if files.reads_standard_input() { files.keep_in(&kept_text(&path))? } else { files };
     durable::write_bytes(&path.join(RECIPE), with_absolute_paths(recipe).to_toml().as_bytes())?;
     let tokenizers = vocabularies(recipe, &files, &path, start, watcher)?;
-    let corpus = encode(recipe, &files, &tokenizers, &path, start, watcher)?;
-    let validation = ValidationSet::read(recipe, &tokenizers)?;
-    let config = recipe.model_config(tokenizers.source.size(), tokenizers.target.size())?;
+    let labels = labels(recipe, &files, &path, start)?;
+    let reading = recipe.reading(labels.as_ref());
+    let examples = Examples { files: &files, tokenizers: &tokenizers, reading };
+    let corpus = encode(recipe, &examples, &path, start, watcher)?;
+    let validation = ValidationSet::read(recipe, &tokenizers, labels.as_ref())?;
+    let vocabularies = [tokenizers.source.size(), tokenizers.target.size()];
+    let config = recipe.task_config(vocabularies, labels.as_ref().map_or(0, Labels::count))?;
     let model = config.build(recipe.training.seed)?;
+    if checkpoints.steps()?.is_empty()
+        && let Some(pretrained) = &recipe.model.init_from
+    {
+        pretrained::install(pretrained, model.params())?;
+    }
     let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?)?;
-    Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), validation, model })
+    let form = reading.form();
+    Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), form, validation, model })
 }
 
 /// The names of files as the corpus reader takes them.
@@ -59,12 +73,15 @@ fn kept_text(folder: &Path) -> PathBuf {
 }
 
 fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<CorpusFiles, RunError> {
-    let Data { src, tgt, tsv, .. } = &recipe.data;
-    let [sources, targets, tab_separated] = [src, tgt, tsv].map(|paths| inputs(paths));
-    let files = CorpusFiles::new(&sources, &targets, &tab_separated)?;
+    let Data { src, tgt, tsv, label_text, text, .. } = &recipe.data;
+    let files = match recipe.data.task {
+        Task::Translate => CorpusFiles::new(&inputs(src), &inputs(tgt), &inputs(tsv))?,
+        Task::Classify => CorpusFiles::labelled(&inputs(label_text))?,
+        Task::Lm | Task::Mlm => CorpusFiles::plain(&inputs(text))?,
+    };
     let kept = kept_text(folder);
     if start == Start::Resume && files.reads_standard_input() && kept.is_dir() {
-        return Ok(CorpusFiles::parallel(kept.join("source.txt"), kept.join("target.txt")));
+        return Ok(files.kept_in(&kept));
     }
     // Found out now, not after minutes of preparation.
     for input in files.inputs().filter(|input| **input != Input::Standard) {
@@ -98,6 +115,8 @@ fn vocabularies(
         return Ok(Tokenizers::load(folder)?);
     }
     let Vocabulary { file, source_file, target_file, .. } = &recipe.vocabulary;
+    let pretrained = recipe.model.init_from.as_ref().map(|folder| folder.join(JOINT_FILE));
+    let file = file.as_ref().or(pretrained.as_ref());
     let tokenizers = match (file, source_file, target_file) {
         (Some(file), ..) => Tokenizers::joint(Tokenizer::load(file)?),
         (None, Some(source), Some(target)) => {
@@ -105,7 +124,8 @@ fn vocabularies(
         }
         (None, None, None) => {
             let mut progress = |pairs| watcher.see(&Event::LearningVocabulary { pairs });
-            Tokenizers::train(files, &vocabulary_options(recipe), recipe.vocabulary.sharing, &mut progress)?
+            let (files, sharing) = (files.without_labels(), recipe.vocabulary.sharing);
+            Tokenizers::train(&files, &vocabulary_options(recipe), sharing, &mut progress)?
         }
         (None, ..) => return Err(RunError::OneVocabulary),
     };
@@ -118,10 +138,29 @@ fn vocabulary_options(recipe: &Recipe) -> VocabularyOptions {
     VocabularyOptions { kind, size, normalization, boundaries, ..VocabularyOptions::default() }
 }
 
-fn encode(
+/// The labels of a classifier; none for other tasks.
+fn labels(
     recipe: &Recipe,
     files: &CorpusFiles,
-    tokenizers: &Tokenizers,
+    folder: &Path,
+    start: Start,
+) -> Result<Option<Labels>, RunError> {
+    if recipe.data.task != Task::Classify {
+        return Ok(None);
+    }
+    if start == Start::Resume
+        && let Ok(labels) = Labels::load(folder)
+    {
+        return Ok(Some(labels));
+    }
+    let labels = Labels::collect(files)?;
+    labels.save(folder)?;
+    Ok(Some(labels))
+}
+
+fn encode(
+    recipe: &Recipe,
+    examples: &Examples<'_>,
     folder: &Path,
     start: Start,
     watcher: &mut dyn Watcher,
@@ -131,8 +170,8 @@ fn encode(
     let path = folder.join("corpus.bin");
     let mut progress = |pairs| watcher.see(&Event::Encoding { pairs });
     let corpus = match start {
-        Start::Fresh => EncodedCorpus::build(&path, files, tokenizers, &filters, &mut progress)?,
-        Start::Resume => EncodedCorpus::open_or_build(&path, files, tokenizers, &filters, &mut progress)?,
+        Start::Fresh => EncodedCorpus::build_from(&path, examples, &filters, &mut progress)?,
+        Start::Resume => EncodedCorpus::open_or_build(&path, examples, &filters, &mut progress)?,
     };
     watcher.see(&Event::Corpus(corpus.report()));
     Ok(corpus)
@@ -141,10 +180,23 @@ fn encode(
 /// The recipe that is kept must mean the same files wherever the run is resumed.
 fn with_absolute_paths(recipe: &Recipe) -> Recipe {
     let mut recipe = recipe.clone();
-    let Data { src, tgt, tsv, valid_src, valid_tgt, valid_tsv, .. } = &mut recipe.data;
+    let Data {
+        src,
+        tgt,
+        tsv,
+        valid_src,
+        valid_tgt,
+        valid_tsv,
+        label_text,
+        valid_label_text,
+        text,
+        valid_text,
+        ..
+    } = &mut recipe.data;
     let Vocabulary { file, source_file, target_file, .. } = &mut recipe.vocabulary;
-    let lists = [src, tgt, tsv, valid_src, valid_tgt, valid_tsv];
-    let single = [file, source_file, target_file, &mut recipe.output.out];
+    let lists =
+        [src, tgt, tsv, valid_src, valid_tgt, valid_tsv, label_text, valid_label_text, text, valid_text];
+    let single = [file, source_file, target_file, &mut recipe.output.out, &mut recipe.model.init_from];
     for file in lists.into_iter().flatten().chain(single.into_iter().flatten()) {
         if Input::new(&*file) != Input::Standard
             && let Ok(absolute) = path::absolute(&*file)

@@ -17,6 +17,7 @@ pub fn report(recipe: &Recipe, outcome: &Outcome) -> Result<Report, RunError> {
         recipe: recipe.clone(),
         corpus: corpus.report().clone(),
         attention: Vec::new(),
+        tables: Vec::new(),
     };
     let status = Status::Finished { step: outcome.step, reason: outcome.ending.to_string() };
     Ok(page(&contents, &read_metrics(&folder.join("metrics.jsonl"))?, status))

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::journal::Journal;
 use super::meter::Meter;
-use super::page::{Page, attention_of, title};
+use super::page::{Page, title};
 use super::prepare::{Prepared, prepare};
 use super::validation_set::{Judgement, ValidationSet};
 use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
-use crate::batch::Batch;
+use crate::batch::{Batch, Form};
 use crate::explain::Status;
 use crate::family::ModelConfig;
 use crate::folder::ModelFolder;
@@ -30,6 +30,7 @@ pub(super) struct Session<'a> {
     tokenizers: Tokenizers,
     pub(super) validation: Option<ValidationSet>,
     batches: Prefetched,
+    form: Form,
     position: Position,
     pub(super) trainer: Trainer,
     pub(super) writer: Writer,
@@ -51,7 +52,7 @@ impl<'a> Session<'a> {
         start: Start,
         watcher: &'a mut dyn Watcher,
     ) -> Result<Session<'a>, RunError> {
-        let Prepared { folder, checkpoints, tokenizers, corpus, validation, model } =
+        let Prepared { folder, checkpoints, tokenizers, corpus, form, validation, model } =
             prepare(recipe, start, watcher)?;
         let mut trainer = Trainer::new(model, recipe.trainer_options());
         let progress = go_back(recipe, &checkpoints, &mut trainer, watcher)?;
@@ -65,6 +66,7 @@ impl<'a> Session<'a> {
         let ready = Ready {
             parameters: trainer.model().params().count(),
             vocabularies: [tokenizers.source.size(), tokenizers.target.size()],
+            task: recipe.data.task,
             pairs: corpus.pairs(),
             validation_pairs: validation.as_ref().map_or(0, ValidationSet::len),
             step,
@@ -77,11 +79,13 @@ impl<'a> Session<'a> {
             recipe: recipe.clone(),
             corpus: corpus.report().clone(),
             attention: Vec::new(),
+            tables: Vec::new(),
         });
         let journal = Journal::open(&folder.path, step, recipe.output.tensorboard, page)?;
         let options = BatchOptions {
             batch_tokens: recipe.training.batch_tokens,
             seed: recipe.training.seed,
+            form,
             ..BatchOptions::default()
         };
         let batches = Prefetched::new(Batches::at(corpus, &options, position)?);
@@ -93,6 +97,7 @@ impl<'a> Session<'a> {
             tokenizers,
             validation,
             batches,
+            form,
             position,
             trainer,
             writer: Writer::new(checkpoints, recipe.keep()),
@@ -169,7 +174,7 @@ impl<'a> Session<'a> {
         let report = self.trainer.step_over(&batches).map_err(|error| self.diverged(error))?;
         self.position = position;
         self.step = report.update.step;
-        self.meter.add(report);
+        self.meter.add(report, batches.iter().map(|batch| self.form.tokens(batch)).sum());
         self.watcher.see(&Event::Step(&self.meter.pace(&self.recipe.training)));
         Ok(())
     }
@@ -218,7 +223,7 @@ impl<'a> Session<'a> {
             trainer.with_average(|model| {
                 let judgement = set.judge(model, recipe)?;
                 let attention = match wants_page {
-                    true => attention_of(model, tokenizers, set.first(), recipe)?,
+                    true => set.attention(model, tokenizers, recipe)?,
                     false => Vec::new(),
                 };
                 Ok::<_, RunError>((judgement, Weights::of(model.params()), attention))
@@ -226,6 +231,7 @@ impl<'a> Session<'a> {
         })?;
         if let Some(page) = self.journal.page() {
             page.attention = attention;
+            page.tables.clone_from(&judgement.tables);
         }
         let score = score(&judgement, recipe.validation.best_by);
         let verdict = self.patience.see(self.step, score, recipe.validation.patience);
@@ -280,9 +286,11 @@ fn go_back(
     Ok(Some((step, progress)))
 }
 
+/// What a judgement is worth; a validation without BLEU is judged by its loss.
 pub(super) fn score(judgement: &Judgement, metric: Metric) -> Score {
-    match (metric, judgement.bleu) {
+    match (metric, judgement.value("valid_bleu")) {
         (Metric::Bleu, Some(value)) => Score { metric, value },
+        (Metric::Accuracy, _) => Score { metric, value: judgement.told.accuracy() },
         (Metric::Loss, _) | (Metric::Bleu, None) => {
             Score { metric: Metric::Loss, value: judgement.told.loss() }
         }
@@ -290,18 +298,21 @@ pub(super) fn score(judgement: &Judgement, metric: Metric) -> Score {
 }
 
 fn record_of(judgement: Judgement, step: u64, seconds: f64) -> Record {
-    let Judgement { told, bleu, samples } = judgement;
-    let mut record = Record::new(step, seconds)
+    let Judgement { told, values, samples, .. } = judgement;
+    let record = Record::new(step, seconds)
         .with("valid_loss", told.loss())
         .with("valid_perplexity", told.perplexity())
         .with("valid_accuracy", told.accuracy());
-    if let Some(bleu) = bleu {
-        record = record.with("valid_bleu", bleu);
-    }
+    let record = values.into_iter().fold(record, |record, (name, value)| record.with(name, value));
     Record { samples, ..record }
 }
 
 fn subtitle(config: &ModelConfig, ready: &Ready) -> String {
     let millions = ready.parameters as f64 / 1e6;
-    format!("{}: {millions:.1} million parameters, {} training pairs", config.summary(), ready.pairs)
+    format!(
+        "{}: {millions:.1} million parameters, {} training {}",
+        config.summary(),
+        ready.pairs,
+        ready.unit()
+    )
 }

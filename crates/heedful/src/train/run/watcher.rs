@@ -1,5 +1,6 @@
 //! What a run tells who watches it: a progress bar, a log, a page.
 
+use crate::task::Task;
 use crate::text::CorpusReport;
 use crate::train::Score;
 use crate::train::log::Record;
@@ -55,6 +56,8 @@ pub enum Event<'a> {
 /// What is about to be trained.
 #[derive(Clone, Debug)]
 pub struct Ready {
+    /// What it is trained for.
+    pub task: Task,
     /// Numbers in the model.
     pub parameters: usize,
     /// Tokens of the source and of the target vocabulary.
@@ -67,6 +70,16 @@ pub struct Ready {
     pub step: u64,
     /// Updates until the end, if they end it.
     pub steps: Option<u64>,
+}
+
+impl Ready {
+    /// What the examples are called.
+    pub fn unit(&self) -> &'static str {
+        match self.task {
+            Task::Translate => "pairs",
+            Task::Classify | Task::Lm | Task::Mlm => "texts",
+        }
+    }
 }
 
 /// How fast it goes.

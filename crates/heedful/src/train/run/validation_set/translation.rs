@@ -1,9 +1,9 @@
-//! The validation set: in memory, as text and as tokens.
+//! Held-out pairs: how well their targets are told, and how well their sources are translated.
 
 use std::sync::Arc;
 
-use super::RunError;
-use super::prepare::inputs;
+use super::{Judgement, SAMPLES, Unusable, longest};
+use crate::batch::Form;
 use crate::decode::{Hypothesis, MaxLength, SearchOptions, search};
 use crate::metrics::{BleuOptions, Tokenize, corpus_bleu};
 use crate::model::Model;
@@ -13,14 +13,13 @@ use crate::text::encoded::EncodedPair;
 use crate::text::tokenizer::Tokenizers;
 use crate::text::{BOS, EOS, Pair, Tokenizer};
 use crate::train::log::Sample;
-use crate::train::recipe::{Data, PositionKind, Recipe, Search};
-use crate::train::{Validation, validate};
-
-/// Sentences whose translations go into the log.
-const SAMPLES: usize = 4;
+use crate::train::recipe::{Data, Recipe, Search};
+use crate::train::run::RunError;
+use crate::train::run::prepare::inputs;
+use crate::train::validate;
 
 /// Held-out pairs.
-pub(super) struct ValidationSet {
+pub(in crate::train::run) struct TranslationSet {
     pairs: Vec<Pair>,
     encoded: Vec<EncodedPair>,
     batches: Vec<ValidationBatch>,
@@ -28,43 +27,32 @@ pub(super) struct ValidationSet {
     target: Arc<Tokenizer>,
 }
 
-/// What a validation found.
-pub(super) struct Judgement {
-    pub(super) told: Validation,
-    pub(super) bleu: Option<f64>,
-    pub(super) samples: Vec<Sample>,
-}
-
-impl ValidationSet {
+impl TranslationSet {
     /// Reads the set; none if the recipe names none.
-    pub(super) fn read(recipe: &Recipe, tokenizers: &Tokenizers) -> Result<Option<ValidationSet>, RunError> {
+    pub(super) fn read(recipe: &Recipe, tokenizers: &Tokenizers) -> Result<Option<TranslationSet>, RunError> {
         let Some(files) = files(recipe)? else { return Ok(None) };
-        let longest = match recipe.model.positions {
-            // The decoder reads <bos> as well.
-            PositionKind::Learned => recipe.model.max_positions.saturating_sub(1),
-            PositionKind::Sinusoidal | PositionKind::None => usize::MAX,
-        };
-        let (mut read, mut empty, mut too_long) = (0, 0, 0);
+        let longest = longest(recipe);
+        let mut unusable = Unusable::default();
         let (mut pairs, mut encoded) = (Vec::new(), Vec::new());
         for pair in files.pairs() {
             let pair = pair?;
-            read += 1;
+            unusable.read += 1;
             let tokens = (tokenizers.source.encode(&pair.source), tokenizers.target.encode(&pair.target));
             if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
-                empty += 1;
+                unusable.empty += 1;
             } else if tokens.0.len().max(tokens.1.len()) > longest {
-                too_long += 1;
+                unusable.too_long += 1;
             } else {
                 pairs.push(pair);
                 encoded.push(tokens);
             }
         }
         if pairs.is_empty() {
-            return Err(RunError::NothingToValidate { read, empty, too_long });
+            return Err(unusable.into());
         }
-        let batches = validation_batches(&encoded, recipe.training.batch_tokens);
+        let batches = validation_batches(Form::Pairs, &encoded, recipe.training.batch_tokens);
         let tokenize = tokenize_for(&pairs);
-        Ok(Some(ValidationSet { pairs, encoded, batches, tokenize, target: tokenizers.target.clone() }))
+        Ok(Some(TranslationSet { pairs, encoded, batches, tokenize, target: tokenizers.target.clone() }))
     }
 
     /// How many pairs there are.
@@ -90,7 +78,8 @@ impl ValidationSet {
             reference: pair.target.clone(),
             output: output.clone(),
         });
-        Ok(Judgement { told, bleu, samples: samples.collect() })
+        let values = bleu.map(|bleu| ("valid_bleu", bleu)).into_iter().collect();
+        Ok(Judgement { told, values, samples: samples.collect(), tables: Vec::new() })
     }
 
     /// The first pair as tokens, to show attention with.
@@ -110,7 +99,7 @@ impl ValidationSet {
 }
 
 /// The search of validation.
-pub(super) fn search_options(recipe: &Recipe) -> SearchOptions {
+pub(in crate::train::run) fn search_options(recipe: &Recipe) -> SearchOptions {
     let Search { beam, length_penalty, beyond_source, no_repeat_ngram } = recipe.search;
     SearchOptions {
         bos: BOS,

@@ -1,0 +1,66 @@
+//! What can read a text for a classifier.
+
+use heedful_tensor::{Params, Ragged, Tensor};
+use serde::{Deserialize, Serialize};
+
+use crate::batch::BatchError;
+use crate::family::ConfigError;
+use crate::layers::Pass;
+use crate::transformer::{StackConfig, TextEncoder};
+
+/// Texts in, one vector for each token out.
+pub trait Encode: Send + Sync {
+    /// Width of the vectors.
+    fn width(&self) -> usize;
+
+    /// Whether it can read these texts, which are laid end to end.
+    fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError>;
+
+    /// One vector for each token: tokens × width.
+    fn encode(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor;
+}
+
+/// What an encoder is made of, whichever kind it is of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum EncoderConfig {
+    /// Self attention.
+    Transformer(StackConfig),
+}
+
+impl EncoderConfig {
+    /// Whether this can be built; if not, the error says what to change.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        match self {
+            EncoderConfig::Transformer(config) => Ok(config.validate()?),
+        }
+    }
+
+    /// Announces the encoder's parameters.
+    pub fn build(&self, params: &Params) -> Result<Box<dyn Encode>, ConfigError> {
+        Ok(match self {
+            EncoderConfig::Transformer(config) => Box::new(TextEncoder::new(params, config.clone())?),
+        })
+    }
+
+    /// The encoder in a few words.
+    pub fn summary(&self) -> String {
+        match self {
+            EncoderConfig::Transformer(config) => format!("a Transformer encoder of {}", config.summary()),
+        }
+    }
+}
+
+impl Encode for TextEncoder {
+    fn width(&self) -> usize {
+        self.config().d_model
+    }
+
+    fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.check(text, sequences)
+    }
+
+    fn encode(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        self.encode(text, sequences, pass)
+    }
+}

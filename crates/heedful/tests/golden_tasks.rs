@@ -1,0 +1,156 @@
+//! A language model, a masked language model and a classifier against PyTorch in f32: logits, loss, every gradient.
+//!
+//! `golden/tasks/generate.py` wrote the files; parameters are made from their names on both sides.
+
+mod support;
+
+use std::path::Path;
+
+use heedful::batch::{Batch, Form};
+use heedful::classify::{ClassifierConfig, EncoderClassifier, EncoderConfig, Pooling};
+use heedful::language::{LanguageConfig, LanguageModel, TextShape};
+use heedful::layers::{Norm, Pass};
+use heedful::masked::{Masked, MaskedConfig, MaskedModel};
+use heedful::model::Model;
+use heedful::tensor::ops::{Activation, CrossEntropy};
+use heedful::tensor::{DType, Params, Ragged, tape};
+use heedful::transformer::{StackConfig, TransformerConfig};
+use safetensors::SafeTensors;
+use support::{error, length, parameter_value};
+
+const TOLERANCE: f64 = 1e-4;
+/// Below this part of the largest gradient's length a gradient is rounding: its direction means nothing.
+const FLOOR: f64 = 1e-6;
+
+fn stack(norm: Norm) -> StackConfig {
+    StackConfig {
+        d_model: 32,
+        d_ff: 48,
+        heads: 4,
+        layers: 2,
+        norm,
+        activation: Activation::Gelu,
+        ..StackConfig::of_encoder(&TransformerConfig::tiny(61))
+    }
+}
+
+#[test]
+fn a_language_model_agrees_with_pytorch() {
+    let golden = Golden::read("language");
+    let config = LanguageConfig { stack: stack(Norm::Pre), text: TextShape::Lines, label_smoothing: 0.0 };
+    let model = LanguageModel::new(config, 1).expect("a good configuration");
+    set(model.params());
+    let batch = golden.batch(Form::Lines);
+    assert_eq!(batch.target_out, golden.tokens("labels"));
+    let logits = model.logits(&batch, &mut Pass::inference(DType::F32)).to_vec();
+    let found = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
+    golden.compare(&logits, &found, model.params());
+}
+
+#[test]
+fn a_masked_language_model_agrees_with_pytorch() {
+    let golden = Golden::read("masked");
+    let config = MaskedConfig { stack: stack(Norm::Post), label_smoothing: 0.0 };
+    let model = MaskedModel::new(config, 1).expect("a good configuration");
+    set(model.params());
+    let masked = Masked {
+        text: golden.tokens("text"),
+        rows: golden.tokens("rows").into_iter().map(|row| row as usize).collect(),
+        hidden: golden.tokens("labels"),
+    };
+    let sequences = golden.sequences();
+    let mut pass = Pass::inference(DType::F32);
+    let logits = model.token_scores(&masked.text, &sequences, &masked.rows, &mut pass).to_vec();
+    let found = model.loss_of(&masked, &sequences, &mut Pass::training(DType::F32, 1, 1));
+    golden.compare(&logits, &found, model.params());
+}
+
+#[test]
+fn a_classifier_with_attention_pooling_agrees_with_pytorch() {
+    let golden = Golden::read("classifier");
+    let config = ClassifierConfig {
+        labels: 5,
+        pooling: Pooling::Attention,
+        dropout: 0.0,
+        label_smoothing: 0.0,
+        encoder: EncoderConfig::Transformer(stack(Norm::Post)),
+    };
+    let model = EncoderClassifier::new(config, 1).expect("a good configuration");
+    set(model.params());
+    let batch = golden.batch(Form::Labels);
+    let mut pass = Pass::inference(DType::F32);
+    let logits = model.label_scores(&batch.source, &batch.source_sequences, &mut pass).expect("labels");
+    let found = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
+    golden.compare(&logits.to_vec(), &found, model.params());
+}
+
+fn set(params: &Params) {
+    for param in params.iter() {
+        param.set(&parameter_value(param.name(), 0, param.shape(), 32));
+    }
+}
+
+struct Golden {
+    name: String,
+    bytes: Vec<u8>,
+}
+
+impl Golden {
+    fn read(name: &str) -> Golden {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tasks");
+        let bytes = std::fs::read(folder.join(format!("{name}.safetensors"))).expect("a golden");
+        Golden { name: name.to_owned(), bytes }
+    }
+
+    fn raw(&self, name: &str) -> Vec<[u8; 4]> {
+        let file = SafeTensors::deserialize(&self.bytes).expect("safetensors");
+        let tensor = file.tensor(name).unwrap_or_else(|_| panic!("{}: no {name}", self.name));
+        tensor.data().chunks_exact(4).map(|bytes| bytes.try_into().expect("four bytes")).collect()
+    }
+
+    fn numbers(&self, name: &str) -> Vec<f32> {
+        self.raw(name).into_iter().map(f32::from_le_bytes).collect()
+    }
+
+    fn tokens(&self, name: &str) -> Vec<u32> {
+        self.raw(name).into_iter().map(u32::from_le_bytes).collect()
+    }
+
+    fn sequences(&self) -> Ragged {
+        Ragged::from_lengths(self.tokens("lengths").into_iter().map(|length| length as usize))
+    }
+
+    fn batch(&self, form: Form) -> Batch {
+        let (text, labels) = (self.tokens("text"), self.tokens("labels"));
+        let texts = self.sequences().ranges().map(|range| text[range].to_vec()).collect::<Vec<_>>();
+        let example = |(index, text): (usize, Vec<u32>)| match form {
+            Form::Labels => (text, vec![labels[index]]),
+            _ => (Vec::new(), text),
+        };
+        let examples: Vec<_> = texts.into_iter().enumerate().map(example).collect();
+        Batch::of(form, &examples, [1, 2]).expect("a good batch")
+    }
+
+    fn compare(&self, logits: &[f32], found: &CrossEntropy, params: &Params) {
+        let logits = error(logits, &self.numbers("logits"));
+        let loss = error(&[found.loss.item()], &self.numbers("loss"));
+        tape::backward(&found.loss);
+        let golden = |name: &str| self.numbers(&format!("grad.{name}"));
+        let longest = params.iter().map(|param| length(&golden(param.name()))).fold(0.0, f64::max);
+        let mut worst = (0.0, String::new());
+        for param in params.iter() {
+            let expected = golden(param.name());
+            let error = error(&param.gradient(), &expected);
+            if length(&expected) > FLOOR * longest && (error > worst.0 || error.is_nan()) {
+                worst = (error, param.name().to_owned());
+            }
+        }
+        println!(
+            "{:12} logits {logits:.1e}  loss {loss:.1e}  gradients {:.1e} ({})",
+            self.name, worst.0, worst.1
+        );
+        for (what, error) in [("logits", logits), ("loss", loss), (worst.1.as_str(), worst.0)] {
+            assert!(error <= TOLERANCE, "{}: {what} is off by {error:.2e}", self.name);
+        }
+    }
+}
