@@ -13,6 +13,7 @@ use heedful::transformer::Tying;
 use safetensors::SafeTensors;
 use serde_json::Value;
 
+use super::alone;
 use super::support::{error, length, parameter_value};
 
 const TOLERANCE: f64 = 1e-4;
@@ -21,6 +22,7 @@ const FLOOR: f64 = 1e-6;
 
 #[test]
 fn both_forms_agree_with_pytorch() {
+    let _alone = alone();
     for name in ["scale-tied", "norm-untied"] {
         let golden = Golden::read(name);
         let (model, batch) = (golden.model(), golden.batch());

@@ -9,7 +9,7 @@ mod learning;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Tests that set the number of threads, which is one for the process.
+/// Tests set the number of threads and count the pool's memory, both of which the whole process shares: one at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -109,13 +109,13 @@ recipe! {
         max_positions: usize = 512, AtLeast(1.0);
         /// Which embeddings are one matrix: `all`, `source-target`, `target-output`, `none`
         tying: Tying = Tying::All, Any;
-        /// How a query is compared with a key: `scaled-dot` or `dot`, in a recurrent model also `additive` or `general`
+        /// How a query is compared with a key: `scaled-dot`, `dot`; recurrent models also `additive`, `general`
         score: Score = Score::ScaledDot, Any;
         /// Self attention sees only tokens at this distance or nearer; `none` for all
         window: Option<usize> = None, AtLeast(1.0);
         /// The network of a recurrent model: `lstm`, `gru` or `simple`
         cell: Cell = Cell::Lstm, Any;
-        /// How a recurrent decoder looks at the source: `soft`, `hard` or `straight-through` (at one word; two ways to learn), `none`
+        /// How a recurrent decoder looks at the source: `soft`, `none`, or at one word (`hard`, `straight-through`)
         attention: AttentionKind = AttentionKind::Soft, Any;
         /// What the entropy of hard attention's weights is worth in training: more keeps them undecided for longer
         entropy: f64 = 0.01, AtLeast(0.0);
