@@ -10,7 +10,7 @@ use heedful::tensor::{DType, Ragged, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 
 use super::alone;
-use super::parameters::distance;
+use super::support::distance;
 
 const VOCABULARY: usize = 61;
 
