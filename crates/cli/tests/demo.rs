@@ -133,3 +133,27 @@ fn an_interrupted_demo_says_so_and_the_next_one_replaces_it() {
     let again = demo(&out, &["--quick"]);
     assert!(again.status.success(), "{}", text(&again.stderr));
 }
+
+#[test]
+fn several_models_learn_and_are_compared_in_one_table() {
+    let (_place, out) = place();
+    let output = demo(&out, &["--quick", "--model", "rnn-attention,rnn,conv"]);
+    let stdout = text(&output.stdout);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let table = stdout.split("exact match by length\n").nth(1).expect("a table");
+    let header: Vec<&str> = table.lines().nth(1).expect("a header").split_whitespace().collect();
+    assert_eq!(header, ["rnn-attention", "rnn", "conv"]);
+    assert!(table.lines().any(|line| line.trim_start().starts_with("all ")), "{table}");
+    for (folder, family) in
+        [(out.clone(), "recurrent"), (out.join("rnn"), "recurrent"), (out.join("conv"), "convolutional")]
+    {
+        let folder = ModelFolder::open(&folder).expect("a model's folder");
+        folder.load().expect("weights");
+        assert_eq!(folder.config.family(), family);
+    }
+    // Without attention there is nothing to show where it looked.
+    assert_eq!(stdout.matches("Where the model looked").count(), 2, "{stdout}");
+
+    let twice = demo(&out, &["--quick", "--model", "rnn,rnn"]);
+    assert!(!twice.status.success() && text(&twice.stderr).contains("names rnn twice"));
+}

@@ -1,6 +1,7 @@
-//! `heedful demo`: a Transformer learns to translate while you watch, then shows where it looked.
+//! `heedful demo`: a model learns to translate while you watch, then shows where it looked.
 
 mod direction;
+mod model;
 mod plan;
 
 mod folder;
@@ -28,6 +29,7 @@ use heedful::translator::Translator;
 
 use self::direction::{Direction, Wanted};
 use self::exam::Exam;
+use self::model::DemoModel;
 use self::phrases::TextFiles;
 use self::plan::{NORMAL, QUICK};
 use self::trace::Traced;
@@ -35,6 +37,8 @@ use super::train::{Terminal, Voice};
 use crate::interrupt::Interrupt;
 
 /// Train a small Transformer to translate between Chinese and English, then show where it looked.
+///
+/// `--model rnn,rnn-attention,transformer` trains its predecessors too and shows why attention was invented.
 ///
 /// It needs nothing but this program: a built-in grammar writes hundreds of thousands of phrases, such as
 /// 一套自动驾驶解决方案, an autonomous driving solution. The phrases of the exam are never trained on. The folder that it
@@ -50,6 +54,9 @@ pub(crate) struct Arguments {
     /// The same as --direction en-zh
     #[arg(long, conflicts_with = "direction")]
     reverse: bool,
+    /// Which model learns; several, separated by commas, learn one after the other and are compared in a table
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "MODEL", default_value = "transformer")]
+    model: Vec<DemoModel>,
     /// Translate this phrase too, and show where the model looked; may be given several times
     #[arg(long, value_name = "PHRASE")]
     text: Vec<String>,
@@ -64,8 +71,9 @@ pub(crate) struct Arguments {
     threads: Option<u16>,
 }
 
-/// One direction of a demo.
+/// One model in one direction.
 struct Course<'a> {
+    model: DemoModel,
     direction: Direction,
     /// Phrases that the user wants to see, in the source language.
     texts: Vec<&'a str>,
@@ -81,24 +89,40 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     folder::claim(&arguments.out)?;
     let plan = if arguments.quick { QUICK } else { NORMAL };
     let (text, phrases) = TextFiles::write(&plan, arguments.seed, &arguments.out.join("data"))?;
+    let mut exams = Vec::new();
     for course in &courses {
-        let recipe = plan.recipe(course.direction, &text, &course.folder, arguments.seed);
-        course.teach(&recipe, &phrases, plan.pass_mark, interrupt.clone())?;
+        let mut recipe = plan.recipe(course.direction, &text, &course.folder, arguments.seed);
+        course.model.change(&mut recipe);
+        exams.push(course.teach(&recipe, &phrases, plan.pass_mark, interrupt.clone())?);
+    }
+    if arguments.model.len() > 1 {
+        for &direction in arguments.directions() {
+            let of_direction = courses.iter().zip(&exams).filter(|(course, _)| course.direction == direction);
+            let columns: Vec<(&str, &Exam)> =
+                of_direction.map(|(course, exam)| (course.model.name(), exam)).collect();
+            print::comparison(direction, &columns, &mut io::stdout().lock())?;
+        }
     }
     farewell(&courses, &text)
 }
 
 impl Arguments {
     fn courses(&self) -> Result<Vec<Course<'_>>> {
-        let wanted = if self.reverse { Wanted::EnZh } else { self.direction };
-        let directions = wanted.directions();
+        let directions = self.directions();
+        if let Some(twice) = self.model.iter().enumerate().find(|(i, model)| self.model[..*i].contains(model))
+        {
+            bail!("--model names {} twice", twice.1.name());
+        }
         for text in &self.text {
             let needed = Direction::of_text(text)?;
             if !directions.contains(&needed) {
                 bail!("“{text}” is for {needed}: add --direction {} or --direction both", needed.name());
             }
         }
-        let course = |(number, &direction): (usize, &Direction)| Course {
+        let models =
+            self.model.iter().flat_map(|&model| directions.iter().map(move |&direction| (model, direction)));
+        let course = |(number, (model, direction)): (usize, (DemoModel, Direction))| Course {
+            model,
             direction,
             texts: self
                 .text
@@ -107,18 +131,34 @@ impl Arguments {
                 .map(String::as_str)
                 .collect(),
             // The first model is the folder's own, so that there is one name to remember.
-            folder: if number == 0 { self.out.clone() } else { self.out.join(direction.name()) },
+            folder: match (number, self.model.first() == Some(&model)) {
+                (0, _) => self.out.clone(),
+                (_, true) => self.out.join(direction.name()),
+                (_, false) if directions.len() == 1 => self.out.join(model.name()),
+                (_, false) => self.out.join(format!("{}-{}", model.name(), direction.name())),
+            },
         };
-        Ok(directions.iter().enumerate().map(course).collect())
+        Ok(models.enumerate().map(course).collect())
+    }
+
+    fn directions(&self) -> &'static [Direction] {
+        if self.reverse { Wanted::EnZh.directions() } else { self.direction.directions() }
     }
 }
 
 impl Course<'_> {
     /// Trains a model, examines it, and shows what it can do and where it looks.
-    fn teach(&self, recipe: &Recipe, phrases: &[Phrase], pass_mark: f64, interrupt: Interrupt) -> Result<()> {
+    fn teach(
+        &self,
+        recipe: &Recipe,
+        phrases: &[Phrase],
+        pass_mark: f64,
+        interrupt: Interrupt,
+    ) -> Result<Exam> {
         let begun = Instant::now();
         let compute = recipe.training.compute;
-        eprintln!("{}, in {compute} on {}, {} threads", self.direction, Device::Cpu, threads::thread_count());
+        let (device, threads) = (Device::Cpu, threads::thread_count());
+        eprintln!("{}: {}, in {compute} on {device}, {threads} threads", self.direction, self.model);
         let outcome = train(recipe, interrupt)?;
         let translator = Translator::open(&self.folder)?;
         // One hypothesis is enough: a phrase has one translation.
@@ -128,11 +168,12 @@ impl Course<'_> {
         let traced: Vec<Traced<'_>> =
             shown.map(|text| Traced::new(&translator, text, &options)).collect::<Result<_>>()?;
         let page = self.folder.join("report.html");
-        page::write(run::report(recipe, &outcome)?, self.direction, &exam, &traced, &page)?;
+        page::write(run::report(recipe, &outcome)?, (self.model, self.direction), &exam, &traced, &page)?;
         eprintln!("learned and examined in {:.1} s\n", begun.elapsed().as_secs_f64());
         self.show(&exam, &traced)?;
         let found = exam.exact_match();
-        if found.share() < pass_mark {
+        // What the others can learn in this time is for the table to tell.
+        if self.model == DemoModel::Transformer && found.share() < pass_mark {
             bail!(
                 "only {} of the unseen phrases are right, {:.0} % should be. Another --seed may do; if several fail, \
                  this is a bug",
@@ -140,12 +181,12 @@ impl Course<'_> {
                 100.0 * pass_mark
             );
         }
-        Ok(())
+        Ok(exam)
     }
 
     fn show(&self, exam: &Exam, traced: &[Traced<'_>]) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        print::exam(self.direction, exam, &mut out)?;
+        print::exam((self.model, self.direction), exam, &mut out)?;
         for (number, traced) in traced.iter().enumerate() {
             let lesson = (number == 0).then(|| self.direction.lesson());
             print::alignment(traced, lesson.as_ref(), &mut out)?;

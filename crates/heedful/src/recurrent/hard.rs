@@ -2,36 +2,47 @@
 //!
 //! ```text
 //! reward      r_i = log p(y_i | what was looked at)
-//! baseline    b_i = s_{i−1} w + b, learned: how good the step was expected to be, before the look
+//! baseline    b_i = s_{i−1} w + b, learned: how good the step was expected to be, before the look; a guess at first
 //! ∇           −1/T Σ_i ((r_i − b_i) ∇ log α_i(taken) + β ∇ H(α_i)),    and for the baseline    1/T Σ_i ∇ (b_i − r_i)²
 //! ```
 //!
 //! A draw that did better than expected becomes more probable. The entropy H keeps the weights from settling before
 //! they have learned. The reported loss stays the cross entropy; only the gradients are added.
 
-use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{DType, Params, Tensor};
+use heedful_tensor::ops::{self, Activation, CrossEntropy, LinearOptions};
+use heedful_tensor::random::Dropout;
+use heedful_tensor::{DType, Init, Param, Params, Tensor};
 
 use super::decoder::Looked;
-use crate::layers::{Linear, Pass};
 
 /// What a score-function estimator needs besides the choices.
 pub(super) struct Reinforcement {
-    baseline: Linear,
+    weight: Param,
+    bias: Param,
     entropy: f32,
 }
 
 impl Reinforcement {
-    pub(super) fn new(params: &Params, d: usize, entropy: f32) -> Reinforcement {
-        Reinforcement { baseline: Linear::new(params, "baseline", d, 1), entropy }
+    pub(super) fn new(params: &Params, d: usize, vocabulary: usize, entropy: f32) -> Reinforcement {
+        // A model that has learned nothing finds all words equally probable. With a baseline that begins elsewhere the
+        // first gradients are those of the baseline's own error.
+        let guess = -(vocabulary as f32).ln();
+        Reinforcement {
+            weight: params.add("baseline.weight", d, 1, Init::Constant(0.0)),
+            bias: params.add("baseline.bias", 1, 1, Init::Constant(guess)),
+            entropy,
+        }
     }
 
     /// The same loss, with the gradients of the choices.
-    pub(super) fn teach(&self, mut found: CrossEntropy, looked: &Looked, pass: &Pass) -> CrossEntropy {
+    pub(super) fn teach(&self, mut found: CrossEntropy, looked: &Looked) -> CrossEntropy {
         let tokens = found.tokens;
         let share = 1.0 / tokens as f32;
         let rewards: Vec<f32> = found.token_losses().iter().map(|loss| -loss).collect();
-        let expected = ops::cast(&self.baseline.forward(&looked.before, pass), DType::F32);
+        // In f32: three digits are too few for a difference of rewards.
+        let options =
+            LinearOptions { activation: Activation::Identity, dropout: Dropout::NONE, compute: DType::F32 };
+        let expected = ops::linear(&looked.before, &self.weight, Some(&self.bias), options);
         let advantages = rewards.iter().zip(expected.to_vec()).map(|(reward, expected)| reward - expected);
         let factors: Vec<f32> =
             advantages.flat_map(|advantage| [-advantage * share, -self.entropy * share]).collect();

@@ -77,7 +77,9 @@ impl Seq2Seq {
             }
         };
         let reinforcement = match config.attention.map(|attention| attention.hardness) {
-            Some(Hardness::ScoreFunction { entropy }) => Some(Reinforcement::new(&params, d, entropy)),
+            Some(Hardness::ScoreFunction { entropy }) => {
+                Some(Reinforcement::new(&params, d, config.target_vocabulary, entropy))
+            }
             _ => None,
         };
         Ok(Seq2Seq {
@@ -144,7 +146,7 @@ impl Seq2Seq {
             let found = ops::cross_entropy(&states, &self.output, labels, smoothing, pass.compute());
             match (&self.reinforcement, &decoded.looked) {
                 (Some(reinforcement), Some(looked)) if tape::is_recording() => {
-                    reinforcement.teach(found, looked, pass)
+                    reinforcement.teach(found, looked)
                 }
                 _ => found,
             }

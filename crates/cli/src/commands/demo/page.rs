@@ -10,20 +10,20 @@ use heedful::layers::AttentionMap;
 
 use super::direction::Direction;
 use super::exam::{ExactMatch, Exam};
+use super::model::DemoModel;
 use super::trace::Traced;
 
 /// Adds what the run did not know, and writes the page.
 pub(super) fn write(
     mut report: Report,
-    direction: Direction,
+    (model, direction): (DemoModel, Direction),
     exam: &Exam,
     traced: &[Traced<'_>],
     path: &Path,
 ) -> Result<()> {
     let all = exam.exact_match();
     report.title = format!("heedful demo: {direction}");
-    report.subtitle =
-        format!("{} phrases that were never trained on, translated by a Transformer", all.asked);
+    report.subtitle = format!("{} phrases that were never trained on, translated by {model}", all.asked);
     let results = [
         Fact::new("exact match", all.percent())
             .noted(format!("{} of {} unseen phrases", all.right, all.asked)),

@@ -7,6 +7,7 @@ use unicode_width::UnicodeWidthStr;
 use super::direction::{Direction, Lesson};
 use super::exam::Exam;
 use super::head::{self, Chosen};
+use super::model::DemoModel;
 use super::trace::Traced;
 use crate::heatmap::{self, Heatmap, Labels, Style};
 
@@ -14,9 +15,13 @@ use crate::heatmap::{self, Heatmap, Labels, Style};
 const SHOWN: (usize, usize) = (8, 3);
 
 /// The marks of the exam, by length, with samples.
-pub(super) fn exam(direction: Direction, exam: &Exam, out: &mut impl Write) -> io::Result<()> {
+pub(super) fn exam(
+    (model, direction): (DemoModel, Direction),
+    exam: &Exam,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let all = exam.exact_match();
-    writeln!(out, "{direction}: {} phrases that it has never seen\n", all.asked)?;
+    writeln!(out, "{direction}: {} phrases that {model} has never seen\n", all.asked)?;
     writeln!(out, "  BLEU         {:.2}   ({})", exam.bleu.score, exam.bleu.signature)?;
     writeln!(out, "  exact match  {}   ({} of {})\n", all.percent(), all.right, all.asked)?;
     for (length, found) in exam.by_length() {
@@ -33,6 +38,32 @@ pub(super) fn exam(direction: Direction, exam: &Exam, out: &mut impl Write) -> i
         }
     }
     Ok(())
+}
+
+/// The models side by side: how much of the exam each has right, by the length of the phrases.
+pub(super) fn comparison(
+    direction: Direction,
+    columns: &[(&str, &Exam)],
+    out: &mut impl Write,
+) -> io::Result<()> {
+    writeln!(out, "{direction}: exact match by length\n")?;
+    let line = |out: &mut dyn Write, name: &str, cells: &[String]| {
+        write!(out, "  {name:<18}")?;
+        for cell in cells {
+            write!(out, "  {cell:>13}")?;
+        }
+        writeln!(out)
+    };
+    let names: Vec<String> = columns.iter().map(|(name, _)| (*name).to_owned()).collect();
+    line(out, "", &names)?;
+    let by_length: Vec<_> = columns.iter().map(|(_, exam)| exam.by_length()).collect();
+    for row in 0..by_length.first().map_or(0, Vec::len) {
+        let cells: Vec<String> = by_length.iter().map(|lengths| lengths[row].1.percent()).collect();
+        line(out, &by_length[0][row].0.to_string(), &cells)?;
+    }
+    let all: Vec<String> = columns.iter().map(|(_, exam)| exam.exact_match().percent()).collect();
+    line(out, "all", &all)?;
+    writeln!(out)
 }
 
 /// A translation and where its words came from.

@@ -8,9 +8,10 @@ use crate::recurrent::{Directions, Hardness, RecurrentAttention, RecurrentConfig
 use crate::transformer::{DropoutRates, TransformerConfig};
 
 impl Recipe {
-    /// Values that a family starts from where they differ from the Transformer's.
-    pub(super) fn start_from_family(&mut self) {
-        if self.model.family == Family::Recurrent {
+    /// Chooses a family, with the values that it starts from where they differ from the Transformer's.
+    pub fn start_from_family(&mut self, family: Family) {
+        self.model.family = family;
+        if family == Family::Recurrent {
             // Bahdanau's.
             self.model.score = Score::Additive;
             // Gradients that went through many steps vary more.

@@ -100,7 +100,7 @@ impl Layers {
         let is_family = |assignment: &&Assignment| assignment.key.path() == "model.family";
         if let Some(family) = self.assignments.iter().rfind(is_family) {
             family.apply(&mut recipe)?;
-            recipe.start_from_family();
+            recipe.start_from_family(recipe.model.family);
         }
         let is_task = |assignment: &&Assignment| assignment.key.path() == "data.task";
         if let Some(task) = self.assignments.iter().rfind(is_task) {
