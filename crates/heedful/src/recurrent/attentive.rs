@@ -14,6 +14,10 @@ use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 use super::{Cell, Hardness, RecurrentConfig};
 use crate::layers::{AttentionMap, Kind, Linear, Pass, Place, Scorer};
 
+/// The share of training's looks that are soft though attention is hard: the paper's. Without them the score function alone
+/// has to find out that looking is worth anything.
+const SOFT_SHARE: f32 = 0.5;
+
 /// An attentive layer with parameters `<name>.input.…`, `<name>.hidden.…`, `<name>.context.weight` and its score's.
 #[derive(Clone)]
 pub struct AttentiveLayer {
@@ -119,7 +123,8 @@ impl AttentiveLayer {
             Hardness::ScoreFunction { .. } => Estimator::ScoreFunction,
             Hardness::StraightThrough => Estimator::StraightThrough,
         };
-        pass.stream().map_or(Looking::Best, |stream| Looking::Drawn { stream, estimator })
+        let soft_share = if estimator == Estimator::ScoreFunction { SOFT_SHARE } else { 0.0 };
+        pass.stream().map_or(Looking::Best, |stream| Looking::Drawn { stream, soft_share, estimator })
     }
 
     /// Where every token looked; hard attention looks at one position.
@@ -131,7 +136,11 @@ impl AttentiveLayer {
             }
             let mut weights = vec![0.0; tokens.len() * keys];
             for (row, token) in tokens.enumerate() {
-                weights[row * keys + found.taken[token] as usize] = 1.0;
+                match found.taken[token] {
+                    Some(taken) => weights[row * keys + taken] = 1.0,
+                    None => weights[row * keys..(row + 1) * keys]
+                        .copy_from_slice(&found.looks.of(sequence)[row * keys..(row + 1) * keys]),
+                }
             }
             vec![weights]
         };

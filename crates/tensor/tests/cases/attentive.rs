@@ -34,6 +34,7 @@ struct Setting {
 }
 
 const SCALE: f32 = 0.5;
+const SOFT_SHARE: f32 = 0.5;
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
@@ -60,7 +61,7 @@ pub(crate) fn cases() -> Vec<Case> {
             cell,
             score,
             draws: Some(seed),
-            targets: vec![2, 1],
+            targets: vec![3, 2],
             sources: vec![2, 3],
             d: 16,
             key_width: 20,
@@ -104,6 +105,7 @@ fn case(setting: Setting) -> Case {
                     cell,
                     looking: draws.map_or(Looking::Soft, |seed| Looking::Drawn {
                         stream: Stream::new(seed, 0, 0),
+                        soft_share: SOFT_SHARE,
                         estimator: Estimator::ScoreFunction,
                     }),
                     compute: run.compute,
@@ -192,12 +194,16 @@ impl Setting {
     }
 
     fn look(&self, alpha: &M, values: &M, start: usize, token: usize) -> (M, [f64; 2]) {
-        let Some(seed) = self.draws else {
-            let context = M::build(1, self.value_width, |_, u| {
+        let mean = || {
+            M::build(1, self.value_width, |_, u| {
                 (0..alpha.width).map(|j| alpha.at(0, j) * values.at(start + j, u)).sum()
-            });
-            return (context, [0.0; 2]);
+            })
         };
+        let Some(seed) = self.draws else { return (mean(), [0.0; 2]) };
+        let entropy = -alpha.values.iter().map(|a| a * a.ln()).sum::<f64>();
+        if Stream::new(seed, 0, 0).uniform(!(token as u32)) < SOFT_SHARE {
+            return (mean(), [0.0, entropy]);
+        }
         let uniform = f64::from(Stream::new(seed, 0, 0).uniform(token as u32));
         let mut sum = 0.0;
         let taken = (0..alpha.width).find(|&j| {
@@ -206,7 +212,6 @@ impl Setting {
         });
         let taken = taken.expect("weights add up to 1");
         let context = M::build(1, self.value_width, |_, u| values.at(start + taken, u));
-        let entropy = -alpha.values.iter().map(|a| a * a.ln()).sum::<f64>();
         (context, [alpha.at(0, taken).ln(), entropy])
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Inputs<'a> {
     pub(super) weight_starts: &'a [usize],
     pub(super) states: &'a Array,
     pub(super) weights: &'a Array,
-    pub(super) taken: &'a [u32],
+    pub(super) taken: &'a [Option<usize>],
     pub(super) kept: &'a Kept,
     /// Gradients of what the decoder gave; the latter two may not have been used.
     pub(super) d_states: &'a Array,
@@ -193,7 +193,7 @@ pub(super) struct Looks<'a, T> {
     queries: &'a [f32],
     weight_starts: &'a [usize],
     weights: &'a [f32],
-    taken: &'a [u32],
+    taken: &'a [Option<usize>],
     d_contexts: Option<&'a [f32]>,
     d_choices: Option<&'a [f32]>,
     /// By row.
@@ -316,7 +316,7 @@ fn look_back_row<T: Number>(looks: &Looks<'_, T>, row: usize) {
         (
             &looks.queries[of(token, key_width)],
             &looks.weights[start..start + source.len()],
-            looks.taken[token] as usize,
+            looks.taken[token],
         ),
         Source { keys: &looks.keys[keys], values: &looks.values[values], key_width, value_width },
         &Returned { context, choice },

@@ -48,7 +48,7 @@ pub(super) struct Outputs {
     /// tokens × 2: logarithm of the taken weight, entropy.
     pub(super) choices: Array,
     /// The positions that hard attention took.
-    pub(super) taken: Vec<u32>,
+    pub(super) taken: Vec<Option<usize>>,
     pub(super) kept: Kept,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn forward<T: Kernels>(inputs: Inputs<'_>) -> Outputs {
         contexts_narrow: narrow(value_width),
         weights: Array::scratch(DType::F32, 1, inputs.weight_starts[sequences]),
         choices: by_token(2),
-        taken: vec![0; tokens],
+        taken: vec![None; tokens],
         kept: Kept {
             gates: Array::scratch(T::DTYPE, tokens, cell.kept() * d),
             c: by_token(c.width()),
@@ -166,7 +166,7 @@ pub(super) struct Looks<'a, T> {
     left_context: SharedMut<T>,
     kept_queries: SharedMut<f32>,
     choices: SharedMut<f32>,
-    taken: SharedMut<u32>,
+    taken: SharedMut<Option<usize>>,
 }
 
 /// The cells of one step.
@@ -252,10 +252,10 @@ fn look_row<T: Number>(looks: &Looks<'_, T>, row: usize) {
     // SAFETY: as above.
     let choices = unsafe { looks.choices.slice(of(token, 2)) };
     choices.fill(0.0);
-    if let Some(taken) = taken {
+    if !matches!(looks.looking, Looking::Soft) {
         choices.copy_from_slice(&choice(weights, taken));
         // SAFETY: as above.
-        unsafe { looks.taken.set(token, taken as u32) };
+        unsafe { looks.taken.set(token, taken) };
     }
 }
 

@@ -30,6 +30,9 @@ pub enum Looking {
     Drawn {
         /// Where the draws come from.
         stream: Stream,
+        /// So many of the tokens, drawn too, get the weighted sum instead, which teaches the weights all there is to
+        /// know about a look (Xu et al., 2015: half of them).
+        soft_share: f32,
         /// How a gradient comes past the draw.
         estimator: Estimator,
     },
@@ -55,7 +58,7 @@ pub(super) struct Source<'a, T> {
     pub(super) value_width: usize,
 }
 
-/// Writes the weights and the context; for hard attention gives the position that was taken.
+/// Writes the weights and the context; gives the position that was taken, if it was one.
 #[inline(always)]
 pub(super) fn look<T: Number>(
     compare: Compare<'_>,
@@ -83,18 +86,22 @@ pub(super) fn look<T: Number>(
         *e *= total;
     }
     let taken = match looking {
-        Looking::Soft => {
+        Looking::Soft => None,
+        Looking::Best => Some(best(weights)),
+        // From the other end of the stream: another draw than that of any token's position.
+        Looking::Drawn { stream, soft_share, .. } if stream.uniform(!(draw as u32)) < soft_share => None,
+        Looking::Drawn { stream, .. } => Some(drawn(weights, stream.uniform(draw as u32))),
+    };
+    match taken {
+        Some(taken) => number::copy(&values[taken * value_width..(taken + 1) * value_width], context),
+        None => {
             context.fill(0.0);
             for (weight, value) in weights.iter().zip(values.chunks_exact(value_width.max(1))) {
                 add_scaled(context, value, *weight);
             }
-            return None;
         }
-        Looking::Best => best(weights),
-        Looking::Drawn { stream, .. } => drawn(weights, stream.uniform(draw as u32)),
-    };
-    number::copy(&values[taken * value_width..(taken + 1) * value_width], context);
-    Some(taken)
+    }
+    taken
 }
 
 /// What comes back to one look.
@@ -120,24 +127,25 @@ pub(super) struct Slopes<'a> {
 #[inline(always)]
 pub(super) fn look_back<T: Number>(
     (compare, looking): (Compare<'_>, Looking),
-    (query, weights, taken): (&[f32], &[f32], usize),
+    (query, weights, taken): (&[f32], &[f32], Option<usize>),
     source: Source<'_, T>,
     returned: &Returned<'_>,
     slopes: Slopes<'_>,
 ) {
     let Source { keys, values, key_width, value_width } = source;
     let Slopes { query: dq, keys: dk, values: dv, weight: dw, scratch: de } = slopes;
-    let through_weights = match looking {
-        Looking::Soft | Looking::Drawn { estimator: Estimator::StraightThrough, .. } => true,
-        Looking::Best | Looking::Drawn { estimator: Estimator::ScoreFunction, .. } => false,
-    };
+    let through_weights =
+        taken.is_none() || matches!(looking, Looking::Drawn { estimator: Estimator::StraightThrough, .. });
     // context = Σ_j α_j v_j, or v_j*
-    if matches!(looking, Looking::Soft) {
-        for (weight, dv) in weights.iter().zip(dv.chunks_exact_mut(value_width.max(1))) {
-            add_scaled(dv, returned.context, *weight);
+    match taken {
+        Some(taken) => {
+            add_scaled(&mut dv[taken * value_width..(taken + 1) * value_width], returned.context, 1.0);
         }
-    } else {
-        add_scaled(&mut dv[taken * value_width..(taken + 1) * value_width], returned.context, 1.0);
+        None => {
+            for (weight, dv) in weights.iter().zip(dv.chunks_exact_mut(value_width.max(1))) {
+                add_scaled(dv, returned.context, *weight);
+            }
+        }
     }
     if through_weights {
         for (de, value) in de.iter_mut().zip(values.chunks_exact(value_width.max(1))) {
@@ -179,20 +187,23 @@ pub(super) fn look_back<T: Number>(
     }
 }
 
-/// The logarithm of the weight at `taken`, and the entropy of the weights.
+/// The logarithm of the weight at `taken` (0 if none was), and the entropy of the weights.
 #[inline(always)]
-pub(super) fn choice(weights: &[f32], taken: usize) -> [f32; 2] {
-    [log(weights[taken]), entropy(weights)]
+pub(super) fn choice(weights: &[f32], taken: Option<usize>) -> [f32; 2] {
+    [taken.map_or(0.0, |taken| log(weights[taken])), entropy(weights)]
 }
 
 /// `∂ log α_j* / ∂e_j = [j = j*] − α_j` and `∂H / ∂e_j = −α_j (log α_j + H)`.
 #[inline(always)]
-fn add_choice_slopes(weights: &[f32], taken: usize, [to_log, to_entropy]: [f32; 2], de: &mut [f32]) {
+fn add_choice_slopes(weights: &[f32], taken: Option<usize>, [to_log, to_entropy]: [f32; 2], de: &mut [f32]) {
+    let to_log = if taken.is_some() { to_log } else { 0.0 };
     let entropy = entropy(weights);
     for (de, weight) in de.iter_mut().zip(weights) {
         *de -= weight * (to_log + to_entropy * (log(*weight) + entropy));
     }
-    de[taken] += to_log;
+    if let Some(taken) = taken {
+        de[taken] += to_log;
+    }
 }
 
 #[inline(always)]

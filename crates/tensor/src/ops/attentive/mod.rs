@@ -108,8 +108,8 @@ pub struct Attentive {
     /// tokens × 2 for hard attention: the logarithm of the weight that was taken, and the entropy of all weights. Their
     /// gradients are how a score-function estimator teaches the weights.
     pub choices: Tensor,
-    /// For hard attention the position that each token took in its source.
-    pub taken: Arc<[u32]>,
+    /// The position that each token took in its source; none where it was the weighted sum.
+    pub taken: Arc<[Option<usize>]>,
     /// Where every token looked.
     pub looks: Looks,
 }
@@ -180,7 +180,7 @@ fn decode<T: Kernels>(
     };
     let forward::Outputs { states, states_narrow, contexts, contexts_narrow, weights: looks, .. } = out;
     let looks = Looks { weights: Arc::new(looks), starts };
-    let taken: Arc<[u32]> = out.taken.into();
+    let taken: Arc<[Option<usize>]> = out.taken.into();
     let states = Arc::new(states);
     let late = Arc::new(Mutex::new(Late::default()));
     let contexts = Tensor::new(contexts).with_narrow(contexts_narrow);
@@ -272,7 +272,7 @@ struct Backward<T> {
     /// In the compute type.
     contexts: Arc<Array>,
     looks: Looks,
-    taken: Arc<[u32]>,
+    taken: Arc<[Option<usize>]>,
     kept: Kept,
     late: Arc<Mutex<Late>>,
     compute: PhantomData<T>,
