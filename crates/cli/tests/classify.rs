@@ -18,7 +18,7 @@ fn labelled(texts: usize, first: usize) -> String {
     ];
     let line = |i: usize| {
         let (label, words) = moods[i % 3];
-        format!("{label}\t{} was {} for us in year {}\n", things[i * 7 % 6], words[i / 3 % 3], i % 50)
+        format!("{label}\t{} was {} for us in year {}\n", things[i / 9 % 6], words[i / 3 % 3], i % 50)
     };
     (first..first + texts).map(line).collect()
 }
@@ -63,6 +63,21 @@ fn a_run_learns_labels_and_reports_how_well() {
     assert!(
         report.contains("Confusion matrix") && report.contains("not so good") && report.contains("Macro F1")
     );
+}
+
+#[test]
+fn every_family_can_read_for_a_classifier() {
+    let place = written();
+    for family in ["recurrent", "convolutional"] {
+        place.good(&training(family, &format!("--steps 80 --family {family}")));
+        let records = read_metrics(&place.path(family).join("metrics.jsonl")).expect("records");
+        let best = records.iter().filter_map(|record| record.value("valid_accuracy")).fold(0.0, f64::max);
+        assert!(best > 0.9, "{family}: accuracy {best}");
+        let found = place.good(&format!("classify {family} valid.tsv"));
+        assert!(found.lines().all(|line| line.split('\t').count() == 3), "{found}");
+    }
+    let error = place.bad("train --task lm --text valid.tsv --family recurrent --out x");
+    assert!(error.contains("model.family"), "{error}");
 }
 
 #[test]

@@ -118,7 +118,8 @@ fn tokens_are_shown_while_more_are_made() {
 #[test]
 fn gaps_are_filled() {
     let fill = |gap: &str, more: &str| {
-        let output = place().command(&format!("fill masked {more}")).arg(gap).output().expect("it starts");
+        let output =
+            place().command("fill masked").arg(gap).args(more.split(' ')).output().expect("it starts");
         assert!(output.status.success(), "{}", text(&output.stderr));
         text(&output.stdout)
     };

@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// The folder of a masked language model or of its training run
     model: PathBuf,
     /// A text with <mask> where a token is missing; several texts may be given
-    #[arg(required = true, allow_hyphen_values = true)]
+    #[arg(required = true)]
     text: Vec<String>,
     /// So many guesses for each gap, best first
     #[arg(long, default_value_t = 5, value_name = "N")]

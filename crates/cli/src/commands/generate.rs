@@ -28,7 +28,13 @@ pub(crate) struct Arguments {
     n: usize,
 
     /// Below 1 bolder, above 1 more even; 0 takes the most probable token each time
-    #[arg(long, default_value_t = 1.0, value_name = "T", help_heading = "Sampling")]
+    #[arg(
+        long,
+        default_value_t = 1.0,
+        value_name = "T",
+        allow_negative_numbers = true,
+        help_heading = "Sampling"
+    )]
     temperature: f32,
     /// Draw from the K most probable tokens only
     #[arg(long, value_name = "K", help_heading = "Sampling")]

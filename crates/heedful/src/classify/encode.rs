@@ -3,6 +3,9 @@
 use heedful_tensor::{Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::readers::{
+    ConvolutionalReader, ConvolutionalReaderConfig, RecurrentReader, RecurrentReaderConfig,
+};
 use crate::batch::BatchError;
 use crate::family::ConfigError;
 use crate::layers::Pass;
@@ -26,13 +29,19 @@ pub trait Encode: Send + Sync {
 pub enum EncoderConfig {
     /// Self attention.
     Transformer(StackConfig),
+    /// A recurrent network, in one direction or both.
+    Recurrent(RecurrentReaderConfig),
+    /// Gated convolutions.
+    Convolutional(ConvolutionalReaderConfig),
 }
 
 impl EncoderConfig {
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         match self {
-            EncoderConfig::Transformer(config) => Ok(config.validate()?),
+            EncoderConfig::Transformer(config) => config.validate(),
+            EncoderConfig::Recurrent(config) => config.validate(),
+            EncoderConfig::Convolutional(config) => config.validate(),
         }
     }
 
@@ -40,6 +49,10 @@ impl EncoderConfig {
     pub fn build(&self, params: &Params) -> Result<Box<dyn Encode>, ConfigError> {
         Ok(match self {
             EncoderConfig::Transformer(config) => Box::new(TextEncoder::new(params, config.clone())?),
+            EncoderConfig::Recurrent(config) => Box::new(RecurrentReader::new(params, config.clone())?),
+            EncoderConfig::Convolutional(config) => {
+                Box::new(ConvolutionalReader::new(params, config.clone())?)
+            }
         })
     }
 
@@ -47,6 +60,8 @@ impl EncoderConfig {
     pub fn summary(&self) -> String {
         match self {
             EncoderConfig::Transformer(config) => format!("a Transformer encoder of {}", config.summary()),
+            EncoderConfig::Recurrent(config) => config.summary(),
+            EncoderConfig::Convolutional(config) => config.summary(),
         }
     }
 }

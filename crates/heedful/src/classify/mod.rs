@@ -10,6 +10,7 @@
 
 mod encode;
 mod pooling;
+mod readers;
 
 mod classifier;
 
@@ -23,6 +24,7 @@ use serde::{Deserialize, Serialize};
 pub use classifier::{Classified, Classifier, ClassifyError, Word};
 pub use encode::{Encode, EncoderConfig};
 pub use pooling::{Pool, Pooling};
+pub use readers::{ConvolutionalReader, ConvolutionalReaderConfig, RecurrentReader, RecurrentReaderConfig};
 
 use crate::batch::{Batch, BatchError};
 use crate::family::ConfigError;

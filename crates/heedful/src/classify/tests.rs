@@ -2,13 +2,37 @@ use heedful_tensor::{DType, tape};
 
 use super::*;
 use crate::batch::Form;
+use crate::convolution::ConvolutionalConfig;
 use crate::layers::{Kind, Positions};
+use crate::recurrent::RecurrentConfig;
 use crate::train::{Schedule, Trainer, TrainerOptions};
 use crate::transformer::{StackConfig, TransformerConfig};
 
 fn model(pooling: Pooling, positions: Positions) -> EncoderClassifier {
     let stack = StackConfig { positions, ..StackConfig::of_encoder(&TransformerConfig::tiny(30)) };
-    let encoder = EncoderConfig::Transformer(stack);
+    classifier(EncoderConfig::Transformer(stack), pooling)
+}
+
+/// One of every kind.
+fn encoders() -> [EncoderConfig; 3] {
+    let (recurrent, convolutional) = (RecurrentConfig::tiny(30), ConvolutionalConfig::tiny(30));
+    [
+        EncoderConfig::Transformer(StackConfig::of_encoder(&TransformerConfig::tiny(30))),
+        EncoderConfig::Recurrent(RecurrentReaderConfig {
+            vocabulary: 30,
+            dropout: 0.1,
+            stack: recurrent.encoder(),
+        }),
+        EncoderConfig::Convolutional(ConvolutionalReaderConfig {
+            vocabulary: 30,
+            positions: Positions::Sinusoidal,
+            dropout: 0.1,
+            shape: convolutional.encoder(),
+        }),
+    ]
+}
+
+fn classifier(encoder: EncoderConfig, pooling: Pooling) -> EncoderClassifier {
     let config = ClassifierConfig { labels: 3, pooling, dropout: 0.1, label_smoothing: 0.0, encoder };
     EncoderClassifier::new(config, 3).expect("a good configuration")
 }
@@ -20,8 +44,11 @@ fn batch(examples: &[(&[u32], u32)]) -> Batch {
 
 #[test]
 fn a_text_has_the_same_scores_alone_and_in_a_batch() {
-    for pooling in [Pooling::Attention, Pooling::First] {
-        let model = model(pooling, Positions::Sinusoidal);
+    let both = |encoder: EncoderConfig| {
+        [Pooling::Attention, Pooling::First].map(|pooling| (encoder.clone(), pooling))
+    };
+    for (encoder, pooling) in encoders().into_iter().flat_map(both) {
+        let model = classifier(encoder, pooling);
         for compute in [DType::F32, DType::Bf16] {
             let scores = |batch: &Batch| {
                 let mut pass = Pass::inference(compute).recording();
@@ -43,20 +70,24 @@ fn a_text_has_the_same_scores_alone_and_in_a_batch() {
 
 #[test]
 fn every_parameter_has_a_gradient_and_labels_are_learned() {
-    for pooling in [Pooling::Attention, Pooling::First] {
-        let model = model(pooling, Positions::Learned { max_length: 6 });
+    let poolings = [Pooling::Attention, Pooling::First].into_iter();
+    let models = poolings
+        .map(|pooling| model(pooling, Positions::Learned { max_length: 6 }))
+        .chain(encoders().map(|encoder| classifier(encoder, Pooling::Attention)));
+    for model in models {
+        let summary = model.config().summary();
         // The label is which of 5, 6, 7 the text has.
         let batch = batch(&[(&[5, 9, 10], 0), (&[11, 6], 1), (&[7, 12, 9, 10], 2), (&[12, 5], 0), (&[7], 2)]);
         let found = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
         assert_eq!((found.tokens, model.predictions(&batch)), (5, 5));
         tape::backward(&found.loss);
         for param in model.params().iter() {
-            assert!(param.gradient().iter().any(|&g| g != 0.0), "{pooling:?}: {}", param.name());
+            assert!(param.gradient().iter().any(|&g| g != 0.0), "{summary}: {}", param.name());
         }
         let schedule = Schedule::Constant { rate: 3e-3 };
         let mut trainer = Trainer::new(model, TrainerOptions::new(DType::F32, 1, schedule));
         let last = (0..60).map(|_| trainer.step(&batch).expect("a good batch")).last().expect("60 steps");
-        assert_eq!(last.correct, 5, "{last:?}");
+        assert_eq!(last.correct, 5, "{summary}: {last:?}");
     }
 }
 

@@ -6,13 +6,15 @@
 
 use heedful_tensor::ops::Reach;
 use heedful_tensor::{Params, Ragged, Tensor};
+use serde::{Deserialize, Serialize};
 
 use super::config::Balance;
 use super::layers::{Balanced, ConvolutionShape, GatedConvolution};
 use crate::layers::Pass;
 
 /// What an encoder is made of.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EncoderShape {
     /// Width of the vector of a token, between all layers.
     pub d_model: usize,

@@ -33,9 +33,11 @@ impl Directions {
 }
 
 /// The shape of a [`super::RecurrentStack`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StackConfig {
     /// Which network.
+    #[serde(with = "CellName")]
     pub cell: Cell,
     /// Width of what it reads.
     pub input: usize,

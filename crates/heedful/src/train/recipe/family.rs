@@ -57,7 +57,7 @@ impl Recipe {
         }
     }
 
-    fn recurrent(&self, source: usize, target: usize) -> RecurrentConfig {
+    pub(super) fn recurrent(&self, source: usize, target: usize) -> RecurrentConfig {
         let Recipe { model, training, .. } = self;
         let hardness = match model.attention {
             AttentionKind::None => None,
@@ -83,7 +83,7 @@ impl Recipe {
         }
     }
 
-    fn convolutional(&self, source: usize, target: usize) -> ConvolutionalConfig {
+    pub(super) fn convolutional(&self, source: usize, target: usize) -> ConvolutionalConfig {
         let Recipe { model, training, .. } = self;
         ConvolutionalConfig {
             source_vocabulary: source,

@@ -155,9 +155,10 @@ impl Recipe {
                 )));
             }
         }
+        self.check_task()?;
         // The size of the vocabulary is an upper bound; nothing but its tokens is missing to build the model.
         self.task_config([self.vocabulary.size; 2], 2).map_err(RecipeError::Model)?;
-        self.check_task()
+        Ok(())
     }
 }
 

@@ -42,11 +42,11 @@ impl Recipe {
 }
 
 fn comment(text: &mut String, sentence: &str) {
-    let mut column = WIDTH;
-    for word in sentence.split_whitespace() {
+    let mut column = 0;
+    for (index, word) in sentence.split_whitespace().enumerate() {
         let length = word.chars().count();
-        if column + 1 + length > WIDTH {
-            if column != WIDTH {
+        if index == 0 || column + 1 + length > WIDTH {
+            if index > 0 {
                 text.push('\n');
             }
             text.push('#');

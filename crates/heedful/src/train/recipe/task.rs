@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{PositionKind, Recipe, RecipeError};
+use super::{Family, PositionKind, Recipe, RecipeError};
 use crate::batch::Form;
-use crate::classify::{ClassifierConfig, EncoderConfig};
+use crate::classify::{ClassifierConfig, ConvolutionalReaderConfig, EncoderConfig, RecurrentReaderConfig};
 use crate::family::{ConfigError, ModelConfig};
 use crate::language::{LanguageConfig, TextShape};
 use crate::masked::MaskedConfig;
@@ -46,7 +46,7 @@ impl Recipe {
                 pooling: self.model.pooling,
                 dropout: self.training.dropout as f32,
                 label_smoothing,
-                encoder: EncoderConfig::Transformer(encoder()),
+                encoder: self.encoder_config(source),
             }),
             Task::Lm => ModelConfig::Language(LanguageConfig {
                 stack: StackConfig::of_decoder(&self.transformer(target, target)),
@@ -56,6 +56,30 @@ impl Recipe {
             Task::Mlm => ModelConfig::Masked(MaskedConfig { stack: encoder(), label_smoothing }),
         };
         config.validate().map(|()| config)
+    }
+
+    /// What reads the texts of a classifier.
+    fn encoder_config(&self, vocabulary: usize) -> EncoderConfig {
+        match self.model.family {
+            Family::Transformer => {
+                EncoderConfig::Transformer(StackConfig::of_encoder(&self.transformer(vocabulary, vocabulary)))
+            }
+            Family::Recurrent => {
+                let config = self.recurrent(vocabulary, vocabulary);
+                let (stack, dropout) = (config.encoder(), config.dropout);
+                EncoderConfig::Recurrent(RecurrentReaderConfig { vocabulary, dropout, stack })
+            }
+            Family::Convolutional => {
+                let config = self.convolutional(vocabulary, vocabulary);
+                let (shape, positions, dropout) = (config.encoder(), config.positions, config.dropout);
+                EncoderConfig::Convolutional(ConvolutionalReaderConfig {
+                    vocabulary,
+                    positions,
+                    dropout,
+                    shape,
+                })
+            }
+        }
     }
 
     /// What the lines of the recipe's files are.
@@ -110,6 +134,13 @@ impl Recipe {
         }
         if self.model.init_from.is_some() && task != Task::Classify {
             return conflict(format!("model.init_from is for the task classify, not {task}"));
+        }
+        let is_transformer = self.model.family == Family::Transformer;
+        if !is_transformer && (task != Task::Classify || self.model.init_from.is_some()) {
+            return conflict(
+                "language models, masked or not, are Transformers: set model.family to \"transformer\""
+                    .to_owned(),
+            );
         }
         let longest = self.model.max_positions;
         match data.block {
