@@ -23,6 +23,7 @@
 
 mod backward;
 mod forward;
+mod gradient;
 mod look;
 mod rows;
 
@@ -32,16 +33,14 @@ use std::sync::{Arc, Mutex};
 
 use half::bf16;
 
-use self::forward::{Kept, Kernels};
+use self::forward::Kernels;
+use self::gradient::{Backward, Late, Owned};
 use self::look::Compare;
 pub use self::look::{Estimator, Looking};
 pub use self::rows::{SourceRows, look_at};
-use super::linear;
-use super::recurrent::backward::states_before;
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
 use crate::params::Orientation;
-use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Param, Ragged, Tensor};
 
 /// What [`attentive`] reads.
@@ -214,131 +213,6 @@ fn decode<T: Kernels>(
         to_choices.lock().expect("tape lock").choices = Some(gradient);
     });
     Attentive { states, contexts, choices, taken, looks }
-}
-
-/// Gradients of the other results, which arrive before that of the states.
-#[derive(Default)]
-struct Late {
-    contexts: Option<Array>,
-    choices: Option<Array>,
-}
-
-/// The weights, to keep.
-struct Owned {
-    hidden: Param,
-    bias: Option<Param>,
-    context: Param,
-    query: Option<Param>,
-    /// The additive score's weight, or the dot's scale.
-    score: Result<Param, f32>,
-}
-
-impl Owned {
-    fn of(weights: AttentiveWeights<'_>) -> Owned {
-        Owned {
-            hidden: weights.hidden.clone(),
-            bias: weights.bias.cloned(),
-            context: weights.context.clone(),
-            query: weights.query.cloned(),
-            score: match weights.score {
-                RowScore::Additive(weight) => Ok(weight.clone()),
-                RowScore::Dot { scale } => Err(scale),
-            },
-        }
-    }
-
-    fn score(&self) -> RowScore<'_> {
-        match &self.score {
-            Ok(weight) => RowScore::Additive(weight),
-            Err(scale) => RowScore::Dot { scale: *scale },
-        }
-    }
-}
-
-/// What the tape keeps.
-struct Backward<T> {
-    cell: Cell,
-    looking: Looking,
-    x: (Edge, DType),
-    keys: (Edge, DType, Arc<Array>),
-    values: (Edge, DType, Arc<Array>),
-    initial: Vec<(Edge, DType)>,
-    weights: Owned,
-    schedule: Schedule,
-    sources: Ragged,
-    h: Array,
-    c: Array,
-    states: Arc<Array>,
-    /// In the compute type.
-    contexts: Arc<Array>,
-    looks: Looks,
-    taken: Arc<[Option<usize>]>,
-    kept: Kept,
-    late: Arc<Mutex<Late>>,
-    compute: PhantomData<T>,
-}
-
-impl<T: Kernels> Backward<T> {
-    fn run(self, d_states: &Array, gradients: &mut Gradients) {
-        let Late { contexts, choices } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
-        let weights = &self.weights;
-        let out = {
-            let score = weights.score();
-            let values = score.values();
-            backward::backward::<T>(&backward::Inputs {
-                cell: self.cell,
-                compare: score.compare(values.as_deref()),
-                looking: self.looking,
-                schedule: &self.schedule,
-                sources: &self.sources,
-                keys: &self.keys.2,
-                values: &self.values.2,
-                hidden: &weights.hidden.packed(Orientation::Transposed, T::DTYPE),
-                context: &weights.context.packed(Orientation::Transposed, T::DTYPE),
-                query: weights
-                    .query
-                    .as_ref()
-                    .map(|query| query.packed(Orientation::Transposed, T::DTYPE))
-                    .as_deref(),
-                h: &self.h,
-                c: &self.c,
-                weight_starts: &self.looks.starts,
-                states: &self.states,
-                weights: &self.looks.weights,
-                taken: &self.taken,
-                kept: &self.kept,
-                d_states,
-                d_contexts: contexts.as_ref(),
-                d_choices: choices.as_ref(),
-            })
-        };
-        // hidden side = h_{t−1} W_h + b,   q = h_{t−1} W_q,   input side = x + context W_c
-        let before = states_before::<T>(&self.schedule, &self.h, &self.states);
-        let d_hidden = out.da.as_ref().unwrap_or(&out.dx);
-        linear::weight_gradient(&before, d_hidden, &weights.hidden);
-        if let Some(bias) = &weights.bias {
-            linear::column_sums(d_hidden, &mut bias.gradient_slot());
-        }
-        if let Some(query) = &weights.query {
-            linear::weight_gradient(&before, &out.dq, query);
-        }
-        linear::weight_gradient(&self.contexts, &out.dx, &weights.context);
-        if let Ok(score) = &weights.score {
-            linear::column_sums(&out.d_compare, &mut score.gradient_slot());
-        }
-        let order = self.schedule.order();
-        let mut give = |edge: &Edge, dtype: DType, gradient: Array| {
-            if edge.is_wanted() {
-                gradients.add(edge, gradient.into_dtype(dtype));
-            }
-        };
-        for ((edge, dtype), state) in self.initial.iter().zip([&out.dh, &out.dc]) {
-            give(edge, *dtype, state::scatter(state, order));
-        }
-        give(&self.x.0, self.x.1, out.dx);
-        give(&self.keys.0, self.keys.1, out.dk);
-        give(&self.values.0, self.values.1, out.dv);
-    }
 }
 
 impl RowScore<'_> {

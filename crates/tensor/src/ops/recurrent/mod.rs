@@ -174,11 +174,11 @@ fn layer<T: Compute>(
         .with_narrow(found.narrow);
     let (h_late, c_late) = (late.clone(), late);
     let h = also_given(Tensor::new(last_h), &outputs, move |gradient| {
-        h_late.lock().expect("tape lock").h = Some(gradient)
+        h_late.lock().expect("tape lock").h = Some(gradient);
     });
     let c = last_c.map(|last_c| {
         also_given(Tensor::new(last_c), &outputs, move |gradient| {
-            c_late.lock().expect("tape lock").c = Some(gradient)
+            c_late.lock().expect("tape lock").c = Some(gradient);
         })
     });
     Recurrent { outputs, last: RecurrentState { h, c } }
