@@ -121,6 +121,8 @@ pub enum Hardness {
     Soft,
     /// One position, drawn in training; a draw that did better than expected becomes more probable.
     ScoreFunction {
+        /// How much a draw that did better than expected is worth beside the loss itself.
+        reward: f32,
         /// How much the entropy of the weights is worth: it keeps them from settling too early.
         entropy: f32,
     },
@@ -223,7 +225,8 @@ impl RecurrentConfig {
     fn validate_attention(&self) -> Result<(), ConfigError> {
         let Some(RecurrentAttention { score, width, hardness }) = self.attention else { return Ok(()) };
         non_zero(&[("attention.width", width)])?;
-        if let Hardness::ScoreFunction { entropy } = hardness {
+        if let Hardness::ScoreFunction { reward, entropy } = hardness {
+            finite("attention.hardness.reward", reward)?;
             finite("attention.hardness.entropy", entropy)?;
         }
         let (query, key) = (self.d_model, self.encoder().output_width());
@@ -314,14 +317,14 @@ mod tests {
             complaint(|c| c.attention = Some(attention))
                 .starts_with("the score dot multiplies a state of the")
         );
-        let entropy = Hardness::ScoreFunction { entropy: -1.0 };
+        let entropy = Hardness::ScoreFunction { reward: 1.0, entropy: -1.0 };
         let attention = RecurrentAttention { score: Score::General, hardness: entropy, ..attention };
         assert!(complaint(|c| c.attention = Some(attention)).contains("entropy is -1"));
     }
 
     #[test]
     fn a_configuration_comes_back_from_json() {
-        let hardness = Hardness::ScoreFunction { entropy: 0.01 };
+        let hardness = Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 };
         let attention = Some(RecurrentAttention { score: Score::Additive, width: 8, hardness });
         let config = RecurrentConfig { norm_epsilon: Some(1e-5), attention, ..RecurrentConfig::base(100) };
         let text = serde_json::to_string(&config).expect("JSON");

@@ -3,10 +3,10 @@
 //! ```text
 //! reward      r_i = log p(y_i | what was looked at)
 //! baseline    b_i = s_{i−1} w + b, learned: how good the step was expected to be, before the look; a guess at first
-//! ∇           −1/T Σ_i ((r_i − b_i) ∇ log α_i(taken) + β ∇ H(α_i)),    and for the baseline    1/T Σ_i ∇ (b_i − r_i)²
+//! ∇           −1/T Σ_i (λ (r_i − b_i) ∇ log α_i(taken) + β ∇ H(α_i)),    and for the baseline    1/T Σ_i ∇ (b_i − r_i)²
 //! ```
 //!
-//! A draw that did better than expected becomes more probable. The entropy H keeps the weights from settling before
+//! A draw that did better than expected becomes more probable. What one draw teaches is mostly chance, so λ is small. The entropy H keeps the weights from settling before
 //! they have learned. The reported loss stays the cross entropy; only the gradients are added.
 
 use heedful_tensor::ops::{self, Activation, CrossEntropy, LinearOptions};
@@ -19,17 +19,24 @@ use super::decoder::Looked;
 pub(super) struct Reinforcement {
     weight: Param,
     bias: Param,
+    reward: f32,
     entropy: f32,
 }
 
 impl Reinforcement {
-    pub(super) fn new(params: &Params, d: usize, vocabulary: usize, entropy: f32) -> Reinforcement {
+    pub(super) fn new(
+        params: &Params,
+        d: usize,
+        vocabulary: usize,
+        [reward, entropy]: [f32; 2],
+    ) -> Reinforcement {
         // A model that has learned nothing finds all words equally probable. With a baseline that begins elsewhere the
         // first gradients are those of the baseline's own error.
         let guess = -(vocabulary as f32).ln();
         Reinforcement {
             weight: params.add("baseline.weight", d, 1, Init::Constant(0.0)),
             bias: params.add("baseline.bias", 1, 1, Init::Constant(guess)),
+            reward,
             entropy,
         }
     }
@@ -44,8 +51,9 @@ impl Reinforcement {
             LinearOptions { activation: Activation::Identity, dropout: Dropout::NONE, compute: DType::F32 };
         let expected = ops::linear(&looked.before, &self.weight, Some(&self.bias), options);
         let advantages = rewards.iter().zip(expected.to_vec()).map(|(reward, expected)| reward - expected);
-        let factors: Vec<f32> =
-            advantages.flat_map(|advantage| [-advantage * share, -self.entropy * share]).collect();
+        let factors: Vec<f32> = advantages
+            .flat_map(|advantage| [-self.reward * advantage * share, -self.entropy * share])
+            .collect();
         let choices = ops::sum(&ops::multiply(&looked.choices, &Tensor::from_f32(tokens, 2, &factors)));
         let off = ops::subtract(&expected, &Tensor::from_f32(tokens, 1, &rewards));
         let surprise = ops::scale(&ops::sum(&ops::multiply(&off, &off)), share);

@@ -77,8 +77,8 @@ impl Seq2Seq {
             }
         };
         let reinforcement = match config.attention.map(|attention| attention.hardness) {
-            Some(Hardness::ScoreFunction { entropy }) => {
-                Some(Reinforcement::new(&params, d, config.target_vocabulary, entropy))
+            Some(Hardness::ScoreFunction { reward, entropy }) => {
+                Some(Reinforcement::new(&params, d, config.target_vocabulary, [reward, entropy]))
             }
             _ => None,
         };

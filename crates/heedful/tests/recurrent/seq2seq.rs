@@ -38,7 +38,7 @@ fn configs() -> Vec<RecurrentConfig> {
         attentive(
             &RecurrentConfig { norm_epsilon: Some(1e-5), ..small.clone() },
             Score::General,
-            Hardness::ScoreFunction { entropy: 0.01 },
+            Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 },
         ),
         attentive(&small, Score::Additive, Hardness::StraightThrough),
     ]

@@ -62,7 +62,9 @@ impl Recipe {
         let hardness = match model.attention {
             AttentionKind::None => None,
             AttentionKind::Soft => Some(Hardness::Soft),
-            AttentionKind::Hard => Some(Hardness::ScoreFunction { entropy: model.entropy as f32 }),
+            AttentionKind::Hard => {
+                Some(Hardness::ScoreFunction { reward: model.reward as f32, entropy: model.entropy as f32 })
+            }
             AttentionKind::StraightThrough => Some(Hardness::StraightThrough),
         };
         let attention = |hardness| RecurrentAttention { score: model.score, width: model.d_model, hardness };

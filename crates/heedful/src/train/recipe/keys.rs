@@ -117,6 +117,8 @@ recipe! {
         cell: Cell = Cell::Lstm, Any;
         /// How a recurrent decoder looks at the source: `soft`, `none`, or at one word (`hard`, `straight-through`)
         attention: AttentionKind = AttentionKind::Soft, Any;
+        /// What a draw of hard attention that did better than expected is worth in training, beside the loss
+        reward: f64 = 0.02, AtLeast(0.0);
         /// What the entropy of hard attention's weights is worth in training: more keeps them undecided for longer
         entropy: f64 = 0.01, AtLeast(0.0);
         /// Width of a recurrent encoder's states in each direction; `none` for half of d_model
