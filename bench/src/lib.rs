@@ -3,11 +3,13 @@
 //! A bench is a binary in `src/bin/`. It starts a [`Peer`], measures both sides with [`race`], collects a [`Cell`] per row and
 //! ends with [`report`].
 
+mod lengths;
 mod memory;
 mod pair;
 mod peer;
 mod report;
 
+pub use lengths::realistic_lengths;
 pub use memory::peak_memory;
 pub use pair::{Paired, Quartiles, Turn, race, take_turns};
 pub use peer::{Allocator, Peer};

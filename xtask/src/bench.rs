@@ -17,13 +17,13 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<()> {
     step::command(cargo(run).args(arguments).env("HEEDFUL_BENCH_PYTHON", python))
 }
 
-/// The benches there are, one file each.
+/// The benches there are, one file or one folder each.
 pub(crate) fn names() -> Result<Vec<String>> {
     let folder = root().join("bench/src/bin");
     let mut names = Vec::new();
     for entry in std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))? {
         let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "rs") {
+        if path.is_dir() || path.extension().is_some_and(|extension| extension == "rs") {
             names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
         }
     }

@@ -12,6 +12,7 @@ pub(crate) fn run() -> Result<()> {
     for script in [
         "golden/generate.py",
         "golden/recurrent.py",
+        "golden/seq2seq.py",
         "golden/convolution.py",
         "golden/tasks/generate.py",
         "metrics/generate.py",

@@ -21,7 +21,7 @@ Usage: cargo xtask COMMAND
   check              formatting, clippy, tidy and documentation, every warning an error
   test               all of check, every test, then a short run of the release binary's demo
   tidy               our own rules: file lengths, where unsafe code may live, stray paths, white space
-  bench NAME [ARGS]  race heedful against its peers: gemm or step; ARGS go to the bench
+  bench NAME [ARGS]  race heedful against its peers; without NAME, say which races there are; ARGS go to the bench
   golden             compute the reference results in crates/heedful/tests again with PyTorch and sacreBLEU
 
 bench and golden make a Python environment under target/ at first use (several GB; HEEDFUL_PYTHON names the

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use heedful::layers::Pass;
 use heedful::recurrent::{Cell as Network, Directions, RecurrentStack, StackConfig};
-use heedful_bench::{Allocator, Cell, Paired, Peer, race, report};
+use heedful_bench::{Allocator, Cell, Paired, Peer, race, realistic_lengths, report};
 use heedful_tensor::cpu::{isa, threads};
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Array, DType, Params, Ragged, Tensor, tape};
@@ -81,9 +81,5 @@ fn measure(peer: &mut Peer, compute: DType, theirs: &str, rounds: usize) -> Resu
 }
 
 fn lengths() -> Vec<usize> {
-    const SIGMA: f32 = 0.6;
-    let mu = 25.0_f32.ln() - SIGMA * SIGMA / 2.0;
-    let stream = Stream::new(3, 0, 0);
-    let length = |i| (mu + SIGMA * stream.normal(i)).exp().round().clamp(1.0, 200.0) as usize;
-    (0..SEQUENCES).map(length).collect()
+    realistic_lengths(SEQUENCES).into_iter().map(|[source, _]| source).collect()
 }

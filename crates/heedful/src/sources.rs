@@ -20,6 +20,8 @@ pub(crate) struct Sources<Memory> {
 /// Where the memory of a sentence is.
 struct Place {
     group: usize,
+    /// Counted from 0 within the group.
+    number: usize,
     rows: Range<usize>,
     /// Sentences are only forgotten once they had a row.
     is_begun: bool,
@@ -44,8 +46,8 @@ impl<Memory> Sources<Memory> {
             self.groups.push(None);
         }
         self.groups[group] = Some(Group { memory, open: sequences.sequences() });
-        for rows in sequences.ranges() {
-            self.sentences.insert(self.sentences_read, Place { group, rows, is_begun: false });
+        for (number, rows) in sequences.ranges().enumerate() {
+            self.sentences.insert(self.sentences_read, Place { group, number, rows, is_begun: false });
             self.sentences_read += 1;
         }
     }
@@ -79,6 +81,14 @@ impl<Memory> Sources<Memory> {
         let group = self.groups[place.group].as_ref().expect("an open sentence keeps its group");
         (&group.memory, place.rows.clone())
     }
+
+    /// Which of the sentences of its group it is, for memories with one row for each sentence.
+    ///
+    /// # Panics
+    /// If the sentence was not read, or is over.
+    pub(crate) fn number_in_group(&self, sentence: usize) -> usize {
+        self.sentences[&sentence].number
+    }
 }
 
 #[cfg(test)]
@@ -91,13 +101,14 @@ mod tests {
         let row = |sentence| Row { sentence, parent: None, token: 1 };
         sources.add("first", &Ragged::from_lengths([2, 3]));
         assert_eq!(sources.of(1), (&"first", 2..5));
+        assert_eq!(sources.number_in_group(1), 1);
         sources.forget_finished(&[row(0), row(1)]);
         sources.forget_finished(&[row(1)]);
         assert_eq!(sources.of(1), (&"first", 2..5));
         sources.add("second", &Ragged::from_lengths([4]));
         // Sentence 2 has not begun: it stays.
         sources.forget_finished(&[]);
-        assert_eq!(sources.of(2), (&"second", 0..4));
+        assert_eq!((sources.of(2), sources.number_in_group(2)), ((&"second", 0..4), 0));
         sources.add("third", &Ragged::from_lengths([1]));
         assert_eq!((sources.of(3), sources.groups.len()), ((&"third", 0..1), 2));
     }

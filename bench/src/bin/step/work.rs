@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use anyhow::bail;
 use heedful::transformer::{DropoutRates, TransformerConfig};
-use heedful_tensor::random::Stream;
+use heedful_bench::realistic_lengths;
 
 /// A batch as lengths: `[source, target]` tokens of every pair.
 pub(crate) type Lengths = Vec<[usize; 2]>;
@@ -101,16 +101,7 @@ impl Spread {
 fn realistic(count: usize) -> Vec<Lengths> {
     const PAIRS: u32 = 4000;
     const TOKENS: usize = 2048;
-    const SIGMA: f32 = 0.6;
-    let mu = 25.0_f32.ln() - SIGMA * SIGMA / 2.0;
-    let (source, target) = (Stream::new(3, 0, 0), Stream::new(3, 0, 1));
-    let mut pairs: Lengths = (0..PAIRS)
-        .map(|i| {
-            let length = (mu + SIGMA * source.normal(i)).exp();
-            let translated = length * (0.12 * target.normal(i)).exp();
-            [length, translated].map(|length| length.round().clamp(1.0, 200.0) as usize)
-        })
-        .collect();
+    let mut pairs = realistic_lengths(PAIRS);
     pairs.sort_unstable();
     let mut batches: Vec<Lengths> = vec![Vec::new()];
     let mut tokens = 0;

@@ -7,10 +7,6 @@
 //! A row that continues another takes over its past; a row that begins takes that of its sentence. The context is
 //! carried along as one more vector that no step changes. With attention a step looks for it in its sentence anew.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::Arc;
-
 use heedful_tensor::ops::{self, RecurrentState, SourceRows};
 use heedful_tensor::{DType, Ragged, Tensor};
 
@@ -18,72 +14,48 @@ use super::decoder::Decoder;
 use super::{Memory, Seen, Seq2Seq};
 use crate::layers::Pass;
 use crate::model::{Decoding, Row};
+use crate::sources::Sources;
 
 /// A recurrent encoder-decoder's [`Decoding`].
 pub(super) struct Incremental<'m> {
     model: &'m Seq2Seq,
     pass: Pass,
-    sentences_read: usize,
-    sentences: BTreeMap<usize, Begin>,
+    sources: Sources<Begin>,
     /// The rows of the step before.
     past: Vec<Tensor>,
 }
 
-/// Where the hypotheses of a sentence begin.
+/// Where the hypotheses of sentences begin that were read together.
 struct Begin {
+    /// The past of a first row; each tensor has a row for each sentence.
     past: Vec<Tensor>,
-    /// What an attentive decoder looks at, shared by the sentences that were read together, and where this one lies.
-    seen: Option<Arc<Seen>>,
-    rows: Range<usize>,
-    /// Sentences are only forgotten once they had a row.
-    is_begun: bool,
+    /// What an attentive decoder looks at.
+    seen: Option<Seen>,
 }
 
 impl<'m> Incremental<'m> {
     pub(super) fn new(model: &'m Seq2Seq, compute: DType) -> Incremental<'m> {
-        let pass = Pass::inference(compute);
-        Incremental { model, pass, sentences_read: 0, sentences: BTreeMap::new(), past: Vec::new() }
-    }
-
-    /// Forgets sentences that have come to their end, and marks those that have begun.
-    fn forget_finished(&mut self, rows: &[Row]) {
-        let mut alive: Vec<usize> = rows.iter().map(|row| row.sentence).collect();
-        alive.sort_unstable();
-        alive.dedup();
-        self.sentences.retain(|sentence, begin| {
-            let has_rows = alive.binary_search(sentence).is_ok();
-            let keep = has_rows || !begin.is_begun;
-            begin.is_begun |= has_rows;
-            keep
-        });
+        Incremental { model, pass: Pass::inference(compute), sources: Sources::new(), past: Vec::new() }
     }
 }
 
 impl Decoding for Incremental<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         let memory = self.model.encode(source, sequences, &mut self.pass);
-        let model = self.model;
-        self.pass.within(|pass| {
-            let seen = match &model.decoder {
-                Decoder::Plain(_) => None,
-                Decoder::Attentive(decoder) => {
-                    Some(Arc::new(decoder.layer.see(&memory.states, sequences, pass)))
-                }
-            };
-            for (sentence, rows) in sequences.ranges().enumerate() {
-                let past = vectors(&memory).map(|vector| ops::gather_rows(vector, &[sentence])).collect();
-                let begin = Begin { past, seen: seen.clone(), rows, is_begun: false };
-                self.sentences.insert(self.sentences_read, begin);
-                self.sentences_read += 1;
+        let seen = match &self.model.decoder {
+            Decoder::Plain(_) => None,
+            Decoder::Attentive(decoder) => {
+                Some(self.pass.within(|pass| decoder.layer.see(&memory.states, sequences, pass)))
             }
-        });
+        };
+        self.sources.add(Begin { past: vectors(&memory).cloned().collect(), seen }, sequences);
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
-        self.forget_finished(rows);
-        let Incremental { model, pass, sentences, past, .. } = self;
+        self.sources.forget_finished(rows);
+        let Incremental { model, pass, sources, past } = self;
         pass.within(|pass| {
-            let carried = follow(rows, past, sentences);
+            let carried = follow(rows, past, sources);
             let (context, states) = carried.split_first().expect("a row has a past");
             let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
             let embedded = model.target_embedding.at(&ids, &vec![0; rows.len()], pass);
@@ -94,9 +66,9 @@ impl Decoding for Incremental<'_> {
                     (found.outputs, context.clone(), found.last)
                 }
                 Decoder::Attentive(decoder) => {
-                    let sources: Vec<SourceRows<'_>> =
-                        rows.iter().map(|row| sentences[&row.sentence].source(pass.compute())).collect();
-                    decoder.step(&embedded, &states, &sources, pass)
+                    let looked_at = |row: &Row| source(sources, row.sentence, pass.compute());
+                    let seen: Vec<SourceRows<'_>> = rows.iter().map(looked_at).collect();
+                    decoder.step(&embedded, &states, &seen, pass)
                 }
             };
             *past = std::iter::once(context.clone()).chain(last.iter().flat_map(parts)).collect();
@@ -107,36 +79,32 @@ impl Decoding for Incremental<'_> {
     }
 }
 
-impl Begin {
-    /// What a row of this sentence looks at.
-    fn source(&self, compute: DType) -> SourceRows<'_> {
-        let seen = self.seen.as_ref().expect("an attentive decoder has seen what was read");
-        SourceRows {
-            keys: seen.keys.array_as(compute),
-            values: seen.values.array_as(compute),
-            rows: self.rows.clone(),
-        }
-    }
+/// What a row of this sentence looks at.
+fn source(sources: &Sources<Begin>, sentence: usize, compute: DType) -> SourceRows<'_> {
+    let (begin, rows) = sources.of(sentence);
+    let seen = begin.seen.as_ref().expect("an attentive decoder has seen what was read");
+    SourceRows { keys: seen.keys.array_as(compute), values: seen.values.array_as(compute), rows }
 }
 
 /// The past of these rows: what their parents were left with, or what their sentences begin with.
-fn follow(rows: &[Row], past: &[Tensor], sentences: &BTreeMap<usize, Begin>) -> Vec<Tensor> {
+fn follow(rows: &[Row], past: &[Tensor], sources: &Sources<Begin>) -> Vec<Tensor> {
     let before = past.first().map_or(0, Tensor::rows);
-    let mut begins: Vec<&[Tensor]> = Vec::new();
+    let mut begins: Vec<(&[Tensor], usize)> = Vec::new();
     let mut from = Vec::with_capacity(rows.len());
     for row in rows {
         from.push(row.parent.unwrap_or(before + begins.len()));
         if row.parent.is_none() {
-            begins.push(&sentences[&row.sentence].past);
+            let (begin, _) = sources.of(row.sentence);
+            begins.push((&begin.past, sources.number_in_group(row.sentence)));
         }
     }
-    let count = begins.first().map_or(past.len(), |begin| begin.len());
+    let count = begins.first().map_or(past.len(), |(begin, _)| begin.len());
     let gather = |i: usize| {
-        let known: Vec<&Tensor> =
-            past.get(i).into_iter().chain(begins.iter().map(|begin| &begin[i])).collect();
+        let begun = begins.iter().map(|&(begin, number)| ops::gather_rows(&begin[i], &[number]));
+        let known: Vec<Tensor> = past.get(i).cloned().into_iter().chain(begun).collect();
         match known.as_slice() {
             [one] => ops::gather_rows(one, &from),
-            several => ops::gather_rows(&ops::concat_rows(several), &from),
+            several => ops::gather_rows(&ops::concat_rows(&several.iter().collect::<Vec<_>>()), &from),
         }
     };
     (0..count).map(gather).collect()

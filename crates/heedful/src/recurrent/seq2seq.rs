@@ -20,7 +20,7 @@ use super::hard::Reinforcement;
 use super::incremental::Incremental;
 use super::stack::side_by_side;
 use super::{Hardness, RecurrentConfig, RecurrentStack};
-use crate::batch::{Batch, BatchError};
+use crate::batch::{Batch, BatchError, check_side};
 use crate::layers::{Embedding, Linear, Pass, Position};
 use crate::model::{Decoding, Model};
 use crate::transformer::{ConfigError, tables};
@@ -168,12 +168,7 @@ impl Seq2Seq {
             "source" => self.config.source_vocabulary,
             _ => self.config.target_vocabulary,
         };
-        for (sentence, range) in sequences.ranges().enumerate() {
-            if let Some(&id) = ids[range].iter().find(|&&id| id as usize >= vocabulary) {
-                return Err(BatchError::OutOfVocabulary { side, sentence, id, vocabulary });
-            }
-        }
-        Ok(())
+        check_side(side, ids, sequences, vocabulary, self.longest_target())
     }
 }
 

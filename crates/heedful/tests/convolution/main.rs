@@ -1,5 +1,7 @@
 //! The convolutional model: against PyTorch, token by token, alone and in company, and learning.
 
+#[path = "../support/golden_file.rs"]
+mod golden_file;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,8 +1,7 @@
-//! The encoder-decoder without attention: neighbours and threads change no bit, token by token is all at once, and it
+//! The encoder-decoder with and without attention: neighbours and threads change no bit, token by token is all at once, and it
 //! learns.
 
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use heedful::batch::Batch;
 use heedful::decode::{MaxLength, SearchOptions, score, search};
@@ -13,14 +12,10 @@ use heedful::tensor::cpu::{memory, threads};
 use heedful::tensor::{DType, Ragged, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 
+use crate::alone;
+
 const VOCABULARY: usize = 61;
 const LENGTHS: [(usize, usize); 7] = [(1, 1), (33, 20), (7, 40), (50, 3), (2, 2), (16, 17), (1, 30)];
-
-/// The number of threads and the memory pool belong to the whole process.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn configs() -> Vec<RecurrentConfig> {
     // No width is a multiple of a tile.
@@ -58,8 +53,15 @@ fn pairs() -> Vec<(Vec<u32>, Vec<u32>)> {
     LENGTHS.iter().enumerate().map(|(i, &(n, m))| (sentence(i, n), sentence(50 + i, m))).collect()
 }
 
-fn batch(pairs: &[(Vec<u32>, Vec<u32>)]) -> Batch {
+pub(crate) fn batch(pairs: &[(Vec<u32>, Vec<u32>)]) -> Batch {
     Batch::new(pairs, 1, 2).expect("a good batch")
+}
+
+/// Short sentences over nine words, each to be said again.
+pub(crate) fn echoes() -> Vec<(Vec<u32>, Vec<u32>)> {
+    let word = |i: usize, k: usize| (3 + (i * 5 + k * k + i / 4) % 9) as u32;
+    let sentence = |i: usize| -> Vec<u32> { (0..2 + i % 3).map(|k| word(i, k)).collect() };
+    (0..24).map(|i| (sentence(i), sentence(i))).collect()
 }
 
 fn bits(values: &[f32]) -> Vec<u32> {
@@ -207,9 +209,7 @@ fn it_learns_to_say_a_sentence_again_and_takes_no_memory_at_steady_state() {
     let _alone = alone();
     let config = RecurrentConfig { d_model: 48, d_encoder: 24, ..RecurrentConfig::tiny(12) };
     let model = Seq2Seq::new(config, 1).expect("a good configuration");
-    let sentence =
-        |i: usize| -> Vec<u32> { (0..2 + i % 3).map(|k| (3 + (i * 5 + k * k + i / 4) % 9) as u32).collect() };
-    let pairs: Vec<_> = (0..24).map(|i| (sentence(i), sentence(i))).collect();
+    let pairs = echoes();
     let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 });
     let mut trainer = Trainer::new(model, options);
     let mut losses = Vec::new();

@@ -1,0 +1,47 @@
+//! Hard attention: both ways to learn a choice work, and what comes out are single positions.
+
+use heedful::layers::{Pass, Score};
+use heedful::recurrent::{Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
+use heedful::tensor::DType;
+use heedful::train::{Schedule, Trainer, TrainerOptions};
+
+use crate::alone;
+use crate::seq2seq::{batch, echoes};
+
+const STEPS: usize = 150;
+
+#[test]
+fn a_choice_learns_by_the_score_function() {
+    learns(Hardness::ScoreFunction { entropy: 0.01 });
+}
+
+#[test]
+fn a_choice_learns_straight_through() {
+    learns(Hardness::StraightThrough);
+}
+
+fn learns(hardness: Hardness) {
+    let _alone = alone();
+    let attention = Some(RecurrentAttention { score: Score::Additive, width: 32, hardness });
+    let config = RecurrentConfig { d_model: 48, d_encoder: 24, attention, ..RecurrentConfig::tiny(12) };
+    let model = Seq2Seq::new(config, 1).expect("a good configuration");
+    let batch = batch(&echoes());
+    let mut trainer =
+        Trainer::new(model, TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 }));
+    let losses: Vec<f32> = (0..STEPS).map(|_| trainer.step(&batch).expect("a good batch").loss).collect();
+    println!("{hardness:?}: {} after {}", losses[STEPS - 1], losses[0]);
+    assert!(losses[STEPS - 1] < 0.5 * losses[0], "{hardness:?}: {} after {}", losses[STEPS - 1], losses[0]);
+
+    for mut pass in [Pass::inference(DType::F32), Pass::training(DType::F32, 1, 1)].map(Pass::recording) {
+        trainer.model().logits(&batch, &mut pass);
+        let maps = pass.take_attention();
+        let [map] = maps.as_slice() else { panic!("{} maps of one attentive layer", maps.len()) };
+        for (sentence, heads) in map.weights.iter().enumerate() {
+            for row in heads[0].chunks_exact(batch.source_sequences.length(sentence)) {
+                let ones = row.iter().filter(|&&weight| weight == 1.0).count();
+                let zeros = row.iter().filter(|&&weight| weight == 0.0).count();
+                assert_eq!((ones, zeros), (1, row.len() - 1), "{hardness:?}: sentence {sentence}: {row:?}");
+            }
+        }
+    }
+}
