@@ -12,7 +12,7 @@ const STEPS: usize = 150;
 
 #[test]
 fn a_choice_learns_by_the_score_function() {
-    learns(Hardness::ScoreFunction { entropy: 0.01 });
+    learns(Hardness::ScoreFunction { reward: 0.02, entropy: 0.01 });
 }
 
 #[test]
