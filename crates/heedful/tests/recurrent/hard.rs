@@ -32,16 +32,15 @@ fn learns(hardness: Hardness) {
     println!("{hardness:?}: {} after {}", losses[STEPS - 1], losses[0]);
     assert!(losses[STEPS - 1] < 0.5 * losses[0], "{hardness:?}: {} after {}", losses[STEPS - 1], losses[0]);
 
-    for mut pass in [Pass::inference(DType::F32), Pass::training(DType::F32, 1, 1)].map(Pass::recording) {
-        trainer.model().logits(&batch, &mut pass);
-        let maps = pass.take_attention();
-        let [map] = maps.as_slice() else { panic!("{} maps of one attentive layer", maps.len()) };
-        for (sentence, heads) in map.weights.iter().enumerate() {
-            for row in heads[0].chunks_exact(batch.source_sequences.length(sentence)) {
-                let ones = row.iter().filter(|&&weight| weight == 1.0).count();
-                let zeros = row.iter().filter(|&&weight| weight == 0.0).count();
-                assert_eq!((ones, zeros), (1, row.len() - 1), "{hardness:?}: sentence {sentence}: {row:?}");
-            }
+    let mut pass = Pass::inference(DType::F32).recording();
+    trainer.model().logits(&batch, &mut pass);
+    let maps = pass.take_attention();
+    let [map] = maps.as_slice() else { panic!("{} maps of one attentive layer", maps.len()) };
+    for (sentence, heads) in map.weights.iter().enumerate() {
+        for row in heads[0].chunks_exact(batch.source_sequences.length(sentence)) {
+            let ones = row.iter().filter(|&&weight| weight == 1.0).count();
+            let zeros = row.iter().filter(|&&weight| weight == 0.0).count();
+            assert_eq!((ones, zeros), (1, row.len() - 1), "{hardness:?}: sentence {sentence}: {row:?}");
         }
     }
 }
