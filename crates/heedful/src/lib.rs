@@ -18,7 +18,8 @@
 //!    all.
 //! 10. [`metrics`] judges translations: strings in, numbers out.
 //! 11. [`grammar`] makes Chinese–English phrases to learn from, [`explain`] makes pictures of what was learned.
-//! 12. [`translator`] is a model with its vocabularies, text in and text out: what programs use.
+//! 12. [`compare`] puts layers and models side by side, as the paper's tables 1 and 3 do.
+//! 13. [`translator`] is a model with its vocabularies, text in and text out: what programs use.
 //!
 //! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
 //! same parts; `examples/custom_model.rs` makes one.
@@ -27,6 +28,7 @@
 
 pub mod batch;
 pub mod classify;
+pub mod compare;
 pub mod convolution;
 pub mod decode;
 pub mod durable;

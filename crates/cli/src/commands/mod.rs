@@ -2,6 +2,7 @@
 
 pub(crate) mod average;
 pub(crate) mod classify;
+pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
 pub(crate) mod fill;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::axis::{Axis, Scale, human, is_drawable};
+use super::legend::{Legend, Stroke};
 use super::markup::{FONT, escape, length, text_width};
 
 /// Lines over a common axis.
@@ -12,9 +13,11 @@ pub struct LineChart {
     pub title: String,
     /// Below the picture: what goes to the right.
     pub x_label: String,
+    /// How the horizontal axis goes.
+    pub x_scale: Scale,
     /// How the vertical axis goes.
     pub scale: Scale,
-    /// The lines, six at most of distinct colours.
+    /// The lines: six colours, then the same ones dashed in three ways.
     pub series: Vec<Series>,
 }
 
@@ -43,38 +46,33 @@ pub enum Mark {
     Peak,
 }
 
-const WIDTH: f64 = 380.0;
+pub(super) const WIDTH: f64 = 380.0;
+/// With one row of a legend; every further row makes the picture higher, the area within the axes stays.
 const HEIGHT: f64 = 236.0;
 const BOTTOM: f64 = 38.0;
 const RIGHT: f64 = 48.0;
-const FONT_SIZE: f64 = 12.0;
+pub(super) const FONT_SIZE: f64 = 12.0;
 const LINE_HEIGHT: f64 = 13.0;
-const COLOURS: [&str; 6] = [
-    "var(--line-1,#0072b2)",
-    "var(--line-2,#d55e00)",
-    "var(--line-3,#00876a)",
-    "var(--line-4,#a8528a)",
-    "var(--line-5,#8a6d00)",
-    "var(--line-6,#5b6674)",
-];
 /// More points than pixels show nothing more: of each bucket the lowest and the highest are drawn.
 const BUCKETS: usize = 240;
 
 /// Draws the chart; without any number that has a place it says so.
 pub fn line_chart_svg(chart: &LineChart) -> String {
+    let legend = Legend::new(&chart.series);
+    let height = HEIGHT + legend.as_ref().map_or(0.0, Legend::extra_height);
     let mut svg = format!(
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-label="{title}" font-family="{FONT}" font-size="{FONT_SIZE}"><text x="0" y="14" font-size="14" font-weight="600" fill="currentColor">{title}</text>"#,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" aria-label="{title}" font-family="{FONT}" font-size="{FONT_SIZE}"><text x="0" y="14" font-size="14" font-weight="600" fill="currentColor">{title}</text>"#,
         title = escape(&chart.title)
     );
-    match Frame::new(chart) {
+    match Frame::new(chart, height) {
         Some(frame) => {
             frame.write_axes(&mut svg, chart);
             for (index, series) in chart.series.iter().enumerate() {
-                frame.write_series(&mut svg, series, COLOURS[index % COLOURS.len()]);
+                frame.write_series(&mut svg, series, Stroke::of(index));
             }
             frame.write_last_values(&mut svg, &chart.series);
-            if frame.company == Company::Several {
-                write_legend(&mut svg, &chart.series);
+            if let Some(legend) = legend {
+                svg += &legend.svg();
             }
         }
         None => {
@@ -82,7 +80,7 @@ pub fn line_chart_svg(chart: &LineChart) -> String {
                 svg,
                 r#"<text x="{}" y="{}" text-anchor="middle" fill="currentColor" fill-opacity=".6">no numbers yet</text>"#,
                 WIDTH / 2.0,
-                HEIGHT / 2.0
+                height / 2.0
             );
         }
     }
@@ -103,18 +101,21 @@ struct Frame {
     y: Axis,
     left: f64,
     top: f64,
-    scale: Scale,
+    /// Of the picture: its bottom is the area's.
+    height: f64,
+    scales: [Scale; 2],
     company: Company,
 }
 
 impl Frame {
-    fn new(chart: &LineChart) -> Option<Frame> {
-        let drawable = |point: &&(f64, f64)| point.0.is_finite() && is_drawable(point.1, chart.scale);
+    fn new(chart: &LineChart, height: f64) -> Option<Frame> {
+        let scales = [chart.x_scale, chart.scale];
+        let drawable = |point: &&(f64, f64)| has_place(point, scales);
         let points = || chart.series.iter().flat_map(|series| &series.points).filter(drawable);
         let (low, high) = points().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), point| {
             (low.min(point.0), high.max(point.0))
         });
-        let x = Axis::around(points().map(|point| point.0), Scale::Linear, 5)?;
+        let x = Axis::around(points().map(|point| point.0), chart.x_scale, 5)?;
         let x = if high > low { x.tight(low, high) } else { x };
         let y = Axis::around(points().map(|point| point.1), chart.scale, 4)?;
         let company = if chart.series.len() > 1 { Company::Several } else { Company::Alone };
@@ -123,8 +124,9 @@ impl Frame {
             x,
             y,
             left: widest * FONT_SIZE + 8.0,
-            top: if company == Company::Several { 52.0 } else { 38.0 },
-            scale: chart.scale,
+            top: if company == Company::Several { 52.0 + height - HEIGHT } else { 38.0 },
+            height,
+            scales,
             company,
         })
     }
@@ -134,7 +136,7 @@ impl Frame {
     }
 
     fn y(&self, value: f64) -> f64 {
-        HEIGHT - BOTTOM - self.y.place(value) * (HEIGHT - BOTTOM - self.top)
+        self.height - BOTTOM - self.y.place(value) * (self.height - BOTTOM - self.top)
     }
 
     fn write_axes(&self, svg: &mut String, chart: &LineChart) {
@@ -149,11 +151,11 @@ impl Frame {
             let _ = write!(svg, r#"<text x="{x}" y="{y}" text-anchor="end">{}</text>"#, human(tick));
         }
         for &tick in self.x.ticks() {
-            let (x, y) = (length(self.x(tick)), length(HEIGHT - BOTTOM + 16.0));
+            let (x, y) = (length(self.x(tick)), length(self.height - BOTTOM + 16.0));
             let _ = write!(svg, r#"<text x="{x}" y="{y}" text-anchor="middle">{}</text>"#, human(tick));
         }
         let x = length((self.left + WIDTH - RIGHT) / 2.0);
-        let y = length(HEIGHT - 5.0);
+        let y = length(self.height - 5.0);
         let _ = write!(
             svg,
             r#"<text x="{x}" y="{y}" text-anchor="middle">{}</text></g>"#,
@@ -161,28 +163,27 @@ impl Frame {
         );
     }
 
-    fn write_series(&self, svg: &mut String, series: &Series, colour: &str) {
+    fn write_series(&self, svg: &mut String, series: &Series, stroke: Stroke) {
+        let colour = stroke.colour;
         let points = thinned(&series.points);
         let mut path = String::new();
         let mut pen = 'M';
-        for &(x, y) in &points {
-            if !(x.is_finite() && is_drawable(y, self.scale)) {
+        for point in &points {
+            if !has_place(point, self.scales) {
                 pen = 'M';
                 continue;
             }
+            let &(x, y) = point;
             let _ = write!(path, "{pen}{} {}", length(self.x(x)), length(self.y(y)));
             pen = 'L';
         }
         let _ = write!(
             svg,
-            r#"<path d="{path}" fill="none" stroke="{colour}" stroke-width="1.8" stroke-linejoin="round" stroke-linecap="round"/>"#
+            r#"<path d="{path}" fill="none" stroke="{colour}"{dashes} stroke-width="1.8" stroke-linejoin="round" stroke-linecap="round"/>"#,
+            dashes = stroke.dashes()
         );
-        let drawable: Vec<(f64, f64)> = series
-            .points
-            .iter()
-            .copied()
-            .filter(|&(x, y)| x.is_finite() && is_drawable(y, self.scale))
-            .collect();
+        let drawable: Vec<(f64, f64)> =
+            series.points.iter().copied().filter(|point| has_place(point, self.scales)).collect();
         // A line of one point has no length.
         if let [only] = drawable[..] {
             let _ = write!(
@@ -197,14 +198,17 @@ impl Frame {
         }
     }
 
-    /// The last value of each line at its end, moved apart where lines end close together.
+    /// The last value of each line at its end, moved apart where lines end close together. More lines than there is
+    /// room for have none.
     fn write_last_values(&self, svg: &mut String, series: &[Series]) {
+        if series.len() as f64 * LINE_HEIGHT > self.height - BOTTOM - self.top {
+            return;
+        }
         let mut labels = Vec::new();
         for (index, series) in series.iter().enumerate() {
-            let last =
-                series.points.iter().rev().find(|&&(x, y)| x.is_finite() && is_drawable(y, self.scale));
+            let last = series.points.iter().rev().find(|point| has_place(point, self.scales));
             if let Some(&(x, y)) = last {
-                labels.push((self.y(y), self.x(x), y, COLOURS[index % COLOURS.len()]));
+                labels.push((self.y(y), self.x(x), y, Stroke::of(index).colour));
             }
         }
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -238,7 +242,7 @@ impl Frame {
         );
         // The label of the last point says it already.
         if px < WIDTH - RIGHT - 30.0 {
-            let room = py < HEIGHT - BOTTOM - 22.0;
+            let room = py < self.height - BOTTOM - 22.0;
             let below = series.mark == Mark::Lowest && self.company == Company::Alone && room;
             let label = format!("{word} {}", human(y));
             let half = text_width(&label) * FONT_SIZE / 2.0;
@@ -252,19 +256,9 @@ impl Frame {
     }
 }
 
-fn write_legend(svg: &mut String, series: &[Series]) {
-    let mut x = 0.0;
-    for (index, series) in series.iter().enumerate() {
-        let colour = COLOURS[index % COLOURS.len()];
-        let _ = write!(
-            svg,
-            r#"<rect x="{}" y="24" width="14" height="3" rx="1.5" fill="{colour}"/><text x="{}" y="30" fill="currentColor" fill-opacity=".8">{}</text>"#,
-            length(x),
-            length(x + 19.0),
-            escape(&series.name)
-        );
-        x += 19.0 + text_width(&series.name) * FONT_SIZE + 16.0;
-    }
+/// Whether a point can be drawn on such axes.
+fn has_place(&(x, y): &(f64, f64), [x_scale, y_scale]: [Scale; 2]) -> bool {
+    is_drawable(x, x_scale) && is_drawable(y, y_scale)
 }
 
 fn best(points: &[(f64, f64)], mark: Mark) -> Option<(f64, f64)> {
@@ -303,6 +297,7 @@ mod tests {
             x_label: "step".to_owned(),
             scale,
             series: vec![series.clone(), series],
+            ..LineChart::default()
         }
     }
 
@@ -320,6 +315,31 @@ mod tests {
         assert!(!svg.contains("NaN"), "{svg}");
         assert!(line_chart_svg(&chart(Vec::new(), Scale::Linear)).contains("no numbers yet"));
         assert!(!line_chart_svg(&chart(vec![(5.0, 5.0)], Scale::Linear)).contains("NaN"));
+    }
+
+    #[test]
+    fn equal_factors_are_equally_far_apart_on_a_logarithmic_axis() {
+        let points = vec![(1.0, 1.0), (10.0, 1.0), (100.0, 1.0)];
+        let frame = |x_scale| {
+            Frame::new(&LineChart { x_scale, ..chart(points.clone(), Scale::Log) }, HEIGHT).expect("points")
+        };
+        let gaps = |frame: Frame| (frame.x(10.0) - frame.x(1.0), frame.x(100.0) - frame.x(10.0));
+        let (near, far) = gaps(frame(Scale::Log));
+        assert!((near - far).abs() < 1e-9, "{near} {far}");
+        let (near, far) = gaps(frame(Scale::Linear));
+        assert!(near < far);
+    }
+
+    #[test]
+    fn many_lines_have_a_higher_legend_and_distinct_strokes() {
+        let one = chart(vec![(1.0, 1.0), (2.0, 3.0)], Scale::Linear).series.remove(0);
+        let named = |index: usize| Series { name: format!("variation number {index}"), ..one.clone() };
+        let svg = line_chart_svg(&LineChart {
+            series: (0..14).map(named).collect(),
+            ..chart(Vec::new(), Scale::Linear)
+        });
+        assert!(svg.contains("stroke-dasharray=\"5 3\"") && svg.contains("variation number 13"), "{svg}");
+        assert!(!svg.contains(&format!("height=\"{HEIGHT}\"")), "{svg}");
     }
 
     #[test]

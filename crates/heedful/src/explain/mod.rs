@@ -7,6 +7,7 @@
 mod alignment;
 mod axis;
 mod heat_map;
+mod legend;
 mod line_chart;
 mod markup;
 mod numbers;

@@ -1,18 +1,16 @@
-//! The arguments of `heedful train`: a recipe, a flag for every key of one, and `--set`.
-//!
-//! Flags are made from the table of keys, so `--help` says of each what the recipe's comment says.
+//! The arguments of `heedful train`: a recipe, and what is done with it.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
-use heedful::train::recipe::{Key, Layers, Recipe, SECTIONS};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use heedful::train::recipe::Recipe;
+
+use super::recipe::RecipeArguments;
 
 /// What `heedful train` was asked for.
 pub(crate) struct Arguments {
-    recipe: Option<PathBuf>,
-    flags: Vec<(&'static Key, Vec<String>)>,
-    sets: Vec<String>,
+    recipe: RecipeArguments,
     /// Go on with the run in this folder.
     pub(crate) resume: Option<PathBuf>,
     /// Write the complete recipe to standard output instead of training.
@@ -29,16 +27,8 @@ impl Arguments {
     /// The recipe: preset, then file, then flags, then `--set`, and the last word counts. A run that goes on has its
     /// recipe in its folder, and stays in that folder.
     pub(crate) fn recipe(&self) -> Result<Recipe> {
-        let mut layers = Layers::new();
         let of_run = self.resume.as_ref().map(|run| run.join("recipe.toml"));
-        if let Some(path) = self.recipe.as_ref().or(of_run.as_ref()) {
-            layers.file(path)?;
-        }
-        for (key, values) in &self.flags {
-            layers.flag(key, values);
-        }
-        self.sets.iter().try_for_each(|set| layers.set(set))?;
-        let mut recipe = layers.resolve()?;
+        let mut recipe = self.recipe.recipe(of_run.as_deref())?;
         if self.resume.is_some() {
             recipe.output.out = self.resume.clone();
         }
@@ -46,7 +36,7 @@ impl Arguments {
     }
 }
 
-impl clap::Args for Arguments {
+impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
         let command = command
             .about("Train a model from text files")
@@ -56,14 +46,6 @@ impl clap::Args for Arguments {
                  --set, and the last word counts.",
             )
             .args([
-                Arg::new("RECIPE")
-                    .help("A TOML file; without one, name at least --src and --tgt (or --label-text, or --text, with --task)")
-                    .value_parser(value_parser!(PathBuf)),
-                Arg::new("set")
-                    .long("set")
-                    .value_name("KEY=VALUE")
-                    .help("Set a key of the recipe, training.dropout=0.3, or dropout=0.3 where that is clear")
-                    .action(ArgAction::Append),
                 Arg::new("resume")
                     .long("resume")
                     .value_name("RUN")
@@ -84,12 +66,7 @@ impl clap::Args for Arguments {
                     .help("Write how the run ended to standard output, as one line of JSON")
                     .action(ArgAction::SetTrue),
             ]);
-        let usual = Recipe::default();
-        let flags = SECTIONS.iter().flat_map(|section| {
-            let heading = format!("[{}] {}", section.name, section.help);
-            section.keys.iter().map(move |key| (heading.clone(), key))
-        });
-        command.args(flags.map(|(heading, key)| flag(key, &usual).help_heading(heading)))
+        RecipeArguments::augment_args(command)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -99,14 +76,8 @@ impl clap::Args for Arguments {
 
 impl FromArgMatches for Arguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
-        let typed = |key: &'static Key| {
-            let values = matches.get_many::<String>(&key.flag())?.cloned().collect();
-            Some((key, values))
-        };
         Ok(Arguments {
-            recipe: matches.get_one("RECIPE").cloned(),
-            flags: Recipe::keys().filter_map(typed).collect(),
-            sets: matches.get_many("set").into_iter().flatten().cloned().collect(),
+            recipe: RecipeArguments::from_arg_matches(matches)?,
             resume: matches.get_one("resume").cloned(),
             print_recipe: matches.get_flag("print-recipe"),
             threads: matches.get_one("threads").copied(),
@@ -121,38 +92,8 @@ impl FromArgMatches for Arguments {
     }
 }
 
-fn flag(key: &'static Key, usual: &Recipe) -> Arg {
-    let usual = match key.value(usual).to_string() {
-        // Files have no usual name.
-        empty if empty == "[]" => String::new(),
-        usual => format!(" [default: {}]", usual.trim_matches('"')),
-    };
-    let action = if key.many { ArgAction::Append } else { ArgAction::Set };
-    let argument = Arg::new(key.flag())
-        .long(key.flag())
-        .value_name(value_name(key))
-        .help(format!("{}{usual}", key.help))
-        .allow_negative_numbers(true)
-        .action(action);
-    if key.many { argument.num_args(1..) } else { argument }
-}
-
-fn value_name(key: &Key) -> &'static str {
-    match key.expects {
-        "a whole number" => "N",
-        "a number" => "X",
-        "true or false" => "true|false",
-        "a path or a list of paths" => "FILE",
-        "a path" => "PATH",
-        expects if expects.starts_with("a time") => "TIME",
-        _ => "NAME",
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use clap::Args;
-
     use super::*;
 
     fn parsed(line: &[&str]) -> Result<Arguments, clap::Error> {

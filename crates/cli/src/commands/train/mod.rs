@@ -1,6 +1,7 @@
 //! `heedful train`: from text files to a model.
 
 mod arguments;
+mod recipe;
 mod watcher;
 
 use std::io::{self, Write};
@@ -14,7 +15,8 @@ use heedful::train::run::{self, Ending, FinalModel, Outcome, Start};
 use serde_json::{Value, json};
 
 pub(crate) use self::arguments::Arguments;
-pub(crate) use self::watcher::{Terminal, Voice};
+pub(crate) use self::recipe::RecipeArguments;
+pub(crate) use self::watcher::{Terminal, Voice, duration};
 use crate::interrupt::Interrupt;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -44,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn farewell(recipe: &Recipe, outcome: &Outcome) -> String {
     let (folder, task) = (folder(recipe), recipe.data.task);
     let Outcome { step, ending, best, model, seconds } = outcome;
-    let mut text = format!("{ending} after {step} steps and {}", watcher::duration(*seconds));
+    let mut text = format!("{ending} after {step} steps and {}", duration(*seconds));
     if let Some((Score { metric, value }, at)) = best {
         let metric = serde_json::to_value(metric).unwrap_or_default();
         let metric = metric.as_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `report.html`: a training run on one page, in one file, without scripts and without network.
+//! `report.html`: a training run, or a comparison, on one page, in one file, without scripts and without network.
 //!
 //! The training loop fills a [`Report`] with what it knows and writes [`Report::to_html`] beside its checkpoints; empty
 //! parts are left out. Every text is escaped: a corpus may contain markup, the page shows it as text.
@@ -66,6 +66,13 @@ pub enum Status {
         step: u64,
         /// What was seen.
         reason: String,
+    },
+    /// Not one run but several things side by side.
+    Compared {
+        /// How many are done.
+        done: usize,
+        /// Of how many.
+        of: usize,
     },
 }
 

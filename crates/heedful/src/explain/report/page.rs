@@ -41,7 +41,7 @@ pub(super) fn page(report: &Report) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n{reload}\
          <title>{title} · heedful</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <header><p class=\"brand\">heedful <span>training report</span></p>\n\
+         <header><p class=\"brand\">heedful <span>report</span></p>\n\
          <div class=\"title\"><h1>{title}</h1>{status}</div>\n{subtitle}<nav>{contents}</nav></header>\n\
          <main>\n{body}</main>\n</body>\n</html>\n",
         status = status(&report.status),
@@ -51,6 +51,10 @@ pub(super) fn page(report: &Report) -> String {
 fn status(status: &Status) -> String {
     let (class, word, step, reason) = match status {
         Status::Waiting => return r#"<p class="status"><b>waiting</b></p>"#.to_owned(),
+        Status::Compared { done, of } => {
+            let class = if done == of { "good" } else { "warning" };
+            return format!(r#"<p class="status {class}"><b>{done} of {of}</b> done</p>"#);
+        }
         Status::Running { step, progress } => {
             let percent = progress.map(|progress| format!("{:.0} %", 100.0 * progress.clamp(0.0, 1.0)));
             ("running", "running", *step, percent.unwrap_or_default())

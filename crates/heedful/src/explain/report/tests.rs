@@ -15,6 +15,7 @@ fn example() -> Report {
         x_label: "step".to_owned(),
         scale,
         series,
+        ..LineChart::default()
     };
     let falling = |step: f64| 1.35 + 6.5 * (-step / 900.0).exp();
     let validation = |step: f64| falling(step) + 0.25 + step / 30_000.0;

@@ -30,7 +30,9 @@ mod review;
 mod session;
 
 pub use error::RunError;
+pub(crate) use page::{environment, settings};
 pub use prepare::is_run;
+pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 

@@ -115,6 +115,7 @@ fn curves(records: &[Record]) -> Vec<LineChart> {
         x_label: "step".to_owned(),
         scale,
         series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
+        ..LineChart::default()
     };
     let charts = vec![
         chart(
@@ -152,7 +153,8 @@ fn corpus_table(corpus: &CorpusReport) -> Table {
     }
 }
 
-fn settings(recipe: &Recipe) -> Vec<SettingsGroup> {
+/// Every key with its value.
+pub(crate) fn settings(recipe: &Recipe) -> Vec<SettingsGroup> {
     let group = |section: &'static crate::train::recipe::Section| SettingsGroup {
         name: section.name.to_owned(),
         values: section.keys.iter().map(|key| (key.name.to_owned(), key.value(recipe).to_string())).collect(),
@@ -160,7 +162,8 @@ fn settings(recipe: &Recipe) -> Vec<SettingsGroup> {
     SECTIONS.iter().map(group).collect()
 }
 
-fn environment(recipe: &Recipe) -> Vec<Fact> {
+/// Where and with what it was trained.
+pub(crate) fn environment(recipe: &Recipe) -> Vec<Fact> {
     vec![
         Fact::new("heedful", env!("CARGO_PKG_VERSION")),
         Fact::new("instruction set", isa::current()),

@@ -178,7 +178,7 @@ fn encode(
 }
 
 /// The recipe that is kept must mean the same files wherever the run is resumed.
-fn with_absolute_paths(recipe: &Recipe) -> Recipe {
+pub(crate) fn with_absolute_paths(recipe: &Recipe) -> Recipe {
     let mut recipe = recipe.clone();
     let Data {
         src,

@@ -1,0 +1,58 @@
+//! The layers themselves, each with parameters of its own.
+
+use heedful_tensor::ops::{Cell, Direction, Mask, Reach};
+use heedful_tensor::{Init, Params, Ragged, Tensor};
+
+use super::{LayerKind, LayerSettings};
+use crate::convolution::{Convolution, ConvolutionShape};
+use crate::layers::{Kind, Pass, Place};
+use crate::recurrent::RecurrentLayer;
+use crate::transformer::{SelfAttention, TransformerConfig};
+
+/// The paper's width of a head.
+const HEAD: usize = 64;
+
+/// One layer from vectors of width d to vectors of width d.
+pub(super) struct Layer {
+    pub(super) params: Params,
+    body: Body,
+}
+
+enum Body {
+    Attention(SelfAttention),
+    Recurrence(RecurrentLayer),
+    Convolution(Convolution),
+}
+
+impl Layer {
+    pub(super) fn new(kind: LayerKind, d: usize, settings: &LayerSettings) -> Layer {
+        let params = Params::new(1);
+        let body = match kind {
+            LayerKind::SelfAttention => Body::Attention(attention(&params, d, None)),
+            LayerKind::Restricted => Body::Attention(attention(&params, d, Some(settings.window))),
+            LayerKind::Recurrence => {
+                Body::Recurrence(RecurrentLayer::new(&params, "layer", Cell::Lstm, Direction::Forward, d, d))
+            }
+            LayerKind::Convolution => {
+                let shape = ConvolutionShape { input: d, output: d, taps: settings.taps, reach: Reach::Same };
+                Body::Convolution(Convolution::new(&params, "layer", shape, Init::Xavier))
+            }
+        };
+        Layer { params, body }
+    }
+
+    pub(super) fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        match &self.body {
+            Body::Attention(layer) => layer.forward(x, sequences, pass),
+            Body::Recurrence(layer) => layer.forward(x, sequences, None, pass).outputs,
+            Body::Convolution(layer) => layer.forward(x, sequences, pass),
+        }
+    }
+}
+
+fn attention(params: &Params, d: usize, window: Option<usize>) -> SelfAttention {
+    let heads = (1..=(d / HEAD).max(1)).rev().find(|heads| d.is_multiple_of(*heads)).unwrap_or(1);
+    // Tiny has no dropout: it would be drawn in training and not counted by the formulas.
+    let config = TransformerConfig { d_model: d, heads, window, ..TransformerConfig::tiny(2) };
+    SelfAttention::new(params, Place::new("layer", 0, Kind::EncoderSelf), Mask::full(), &config)
+}

@@ -1,0 +1,153 @@
+//! Table 1 of the paper, measured: what a layer costs that maps n vectors to n vectors, each d wide.
+//!
+//! ```text
+//! layer                        complexity     sequential steps   longest path
+//! self attention               O(n²·d)        O(1)               O(1)
+//! recurrence                   O(n·d²)        O(n)               O(n)
+//! convolution                  O(k·n·d²)      O(1)               O(log_k n) dilated, O(n/k) as here
+//! restricted self attention    O(r·n·d)       O(1)               O(n/r)
+//! ```
+//!
+//! Layers are measured as models use them, with the projections around them: that is another n·d² for attention, which
+//! the paper's formulas leave out.
+
+mod build;
+mod measure;
+mod page;
+
+pub use measure::{Measurement, measure};
+pub use page::files;
+
+use std::fmt;
+
+use heedful_tensor::DType;
+
+/// The layers that are put side by side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LayerKind {
+    /// Every token looks at every token, in heads of width 64.
+    SelfAttention,
+    /// Every token looks at tokens at distance r or nearer.
+    Restricted,
+    /// An LSTM, from the first token to the last.
+    Recurrence,
+    /// Every token sees the k tokens around it.
+    Convolution,
+}
+
+/// What is measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerSettings {
+    /// Lengths of the one sequence: n.
+    pub lengths: Vec<usize>,
+    /// Widths of its vectors: d.
+    pub widths: Vec<usize>,
+    /// How far restricted self attention sees: r.
+    pub window: usize,
+    /// How many tokens a convolution sees: k.
+    pub taps: usize,
+    /// How long each measurement is repeated.
+    pub seconds: f64,
+    /// Type of the matrix products.
+    pub compute: DType,
+}
+
+/// Settings that cannot be measured.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum LayerError {
+    /// A number that must be positive.
+    #[error("{what} must be at least 1")]
+    Zero {
+        /// Which number.
+        what: &'static str,
+    },
+    /// A window without a middle, or of nothing but its middle.
+    #[error(
+        "a convolution of {taps} taps cannot be measured: it needs an odd number of 3 or more, such as 3 or 5"
+    )]
+    Taps {
+        /// Their number.
+        taps: usize,
+    },
+    /// No time at all, or no number.
+    #[error("each measurement is repeated for some seconds: {seconds} is not above 0")]
+    Seconds {
+        /// What was asked for.
+        seconds: f64,
+    },
+}
+
+impl LayerKind {
+    /// All of them, in the order of the tables.
+    pub const ALL: [LayerKind; 4] =
+        [LayerKind::SelfAttention, LayerKind::Restricted, LayerKind::Recurrence, LayerKind::Convolution];
+
+    /// The paper's estimate of the work.
+    pub fn complexity(self) -> &'static str {
+        match self {
+            LayerKind::SelfAttention => "O(n²·d)",
+            LayerKind::Restricted => "O(r·n·d)",
+            LayerKind::Recurrence => "O(n·d²)",
+            LayerKind::Convolution => "O(k·n·d²)",
+        }
+    }
+
+    /// How many steps must wait for the one before.
+    pub fn sequential_steps(self, n: usize) -> usize {
+        if self == LayerKind::Recurrence { n } else { 1 }
+    }
+
+    /// Through how many layers, or steps of one, the first token's vector goes before it reaches the last token's.
+    pub fn longest_path(self, n: usize, settings: &LayerSettings) -> usize {
+        let in_leaps_of = |reach: usize| n.saturating_sub(1).div_ceil(reach).max(1);
+        match self {
+            LayerKind::SelfAttention => 1,
+            LayerKind::Restricted => in_leaps_of(settings.window),
+            LayerKind::Recurrence => n,
+            LayerKind::Convolution => in_leaps_of(settings.taps / 2),
+        }
+    }
+}
+
+impl fmt::Display for LayerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            LayerKind::SelfAttention => "self attention",
+            LayerKind::Restricted => "restricted self attention",
+            LayerKind::Recurrence => "recurrence (LSTM)",
+            LayerKind::Convolution => "convolution",
+        })
+    }
+}
+
+impl LayerSettings {
+    /// How many measurements there will be.
+    pub fn count(&self) -> usize {
+        self.lengths.len() * self.widths.len() * LayerKind::ALL.len()
+    }
+
+    /// Whether this can be measured.
+    pub fn check(&self) -> Result<(), LayerError> {
+        for (what, smallest) in [
+            ("the number of lengths", self.lengths.len()),
+            ("a length", self.lengths.iter().copied().min().unwrap_or(1)),
+            ("the number of widths", self.widths.len()),
+            ("a width", self.widths.iter().copied().min().unwrap_or(1)),
+            ("the window", self.window),
+        ] {
+            if smallest == 0 {
+                return Err(LayerError::Zero { what });
+            }
+        }
+        if self.taps < 3 || self.taps.is_multiple_of(2) {
+            return Err(LayerError::Taps { taps: self.taps });
+        }
+        if !(self.seconds > 0.0 && self.seconds.is_finite()) {
+            return Err(LayerError::Seconds { seconds: self.seconds });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

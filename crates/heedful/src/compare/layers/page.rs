@@ -1,0 +1,180 @@
+//! The measurements as tables and pictures.
+
+use heedful_tensor::cpu::{isa, threads};
+
+use super::super::{Files, table, text};
+use super::{LayerKind, LayerSettings, Measurement};
+use crate::explain::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
+
+const MILLI: f64 = 1e3;
+const MEBI: f64 = 1.0 / (1 << 20) as f64;
+const COLUMNS: [&str; 11] = [
+    "layer",
+    "n",
+    "d",
+    "forward_seconds",
+    "forward_and_backward_seconds",
+    "peak_bytes",
+    "kept_bytes",
+    "sequential_steps",
+    "longest_path",
+    "complexity",
+    "repetitions",
+];
+
+/// The comparison as it is printed and kept.
+pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> Files {
+    let mut tables = vec![paper(settings)];
+    tables.extend(settings.widths.iter().map(|&d| measured(settings, measurements, d)));
+    let subtitle = format!(
+        "one sequence, {} on {}, {}",
+        settings.compute,
+        isa::current(),
+        match threads::thread_count() {
+            1 => "1 thread".to_owned(),
+            count => format!("{count} threads"),
+        }
+    );
+    let markdown: Vec<String> = tables.iter().map(text::markdown).collect();
+    let rows: Vec<Vec<String>> = measurements.iter().map(|measurement| row(settings, measurement)).collect();
+    Files {
+        markdown: format!("# Why self attention: table 1, measured\n\n{subtitle}\n\n{}", markdown.join("\n")),
+        csv: text::csv(&COLUMNS, &rows),
+        report: Report {
+            title: "Why self attention".to_owned(),
+            subtitle: format!("Table 1 of the paper, measured: {subtitle}"),
+            status: Status::Compared { done: measurements.len(), of: settings.count() },
+            results: results(settings, measurements),
+            curves: settings.widths.iter().flat_map(|&d| charts(settings, measurements, d)).collect(),
+            tables,
+            environment: vec![
+                Fact::new("heedful", env!("CARGO_PKG_VERSION")),
+                Fact::new("instruction set", isa::current()),
+                Fact::new("threads", threads::thread_count()),
+                Fact::new("matrix products in", settings.compute),
+                Fact::new("window r", settings.window),
+                Fact::new("taps k", settings.taps),
+                Fact::new("seconds for each measurement", settings.seconds),
+            ],
+            ..Report::default()
+        },
+    }
+}
+
+/// The paper's own table.
+fn paper(settings: &LayerSettings) -> Table {
+    let row = |kind: LayerKind| {
+        let (steps, path) = match kind {
+            LayerKind::SelfAttention => ("O(1)", "O(1)"),
+            LayerKind::Restricted => ("O(1)", "O(n/r)"),
+            LayerKind::Recurrence => ("O(n)", "O(n)"),
+            LayerKind::Convolution => ("O(1)", "O(log_k n) dilated, O(n/k) here"),
+        };
+        vec![kind.to_string(), kind.complexity().to_owned(), steps.to_owned(), path.to_owned()]
+    };
+    table(
+        &format!("What the paper says (here r is {}, k is {})", settings.window, settings.taps),
+        &["layer", "complexity", "sequential steps", "longest path"],
+        LayerKind::ALL.map(row).to_vec(),
+    )
+}
+
+/// What was found at one width.
+fn measured(settings: &LayerSettings, measurements: &[Measurement], d: usize) -> Table {
+    let row = |found: &Measurement| {
+        let Measurement { kind, n, forward, training, peak, kept, .. } = *found;
+        vec![
+            kind.to_string(),
+            n.to_string(),
+            format!("{:.3}", forward * MILLI),
+            format!("{:.3}", training * MILLI),
+            format!("{:.2}", peak as f64 * MEBI),
+            format!("{:.2}", kept as f64 * MEBI),
+            kind.sequential_steps(n).to_string(),
+            kind.longest_path(n, settings).to_string(),
+            kind.complexity().to_owned(),
+        ]
+    };
+    table(
+        &format!("Measured with d = {d}"),
+        &[
+            "layer",
+            "n",
+            "forward, ms",
+            "forward + backward, ms",
+            "peak, MiB",
+            "kept for backward, MiB",
+            "sequential steps",
+            "longest path",
+            "complexity",
+        ],
+        measurements.iter().filter(|found| found.d == d).map(row).collect(),
+    )
+}
+
+/// A line of the CSV file, in the order of [`COLUMNS`].
+fn row(settings: &LayerSettings, found: &Measurement) -> Vec<String> {
+    let &Measurement { kind, n, d, forward, training, peak, kept, repetitions } = found;
+    vec![
+        kind.to_string(),
+        n.to_string(),
+        d.to_string(),
+        format!("{forward:.3e}"),
+        format!("{training:.3e}"),
+        peak.to_string(),
+        kept.to_string(),
+        kind.sequential_steps(n).to_string(),
+        kind.longest_path(n, settings).to_string(),
+        kind.complexity().to_owned(),
+        repetitions.to_string(),
+    ]
+}
+
+/// Self attention against recurrence, where sequences are shortest and longest.
+fn results(settings: &LayerSettings, measurements: &[Measurement]) -> Vec<Fact> {
+    let time = |kind, n, d| {
+        let is_it = |found: &&Measurement| (found.kind, found.n, found.d) == (kind, n, d);
+        measurements.iter().find(is_it).map(|found| found.training)
+    };
+    let mut facts = Vec::new();
+    for &d in &settings.widths {
+        for n in [settings.lengths.first(), settings.lengths.last()].into_iter().flatten().copied() {
+            let (attention, recurrence) =
+                (time(LayerKind::SelfAttention, n, d), time(LayerKind::Recurrence, n, d));
+            if let (Some(attention), Some(recurrence)) = (attention, recurrence) {
+                let name = format!("n = {n}, d = {d}");
+                let note = "the time of a recurrence in that of self attention, forward and backward";
+                facts.push(Fact::new(&name, format!("{:.2} ×", recurrence / attention)).noted(note));
+            }
+        }
+    }
+    facts.dedup();
+    facts
+}
+
+fn charts(settings: &LayerSettings, measurements: &[Measurement], d: usize) -> Vec<LineChart> {
+    let chart = |title: &str, value: fn(&Measurement) -> f64| {
+        let line = |kind: LayerKind| Series {
+            name: kind.to_string(),
+            points: measurements
+                .iter()
+                .filter(|found| (found.kind, found.d) == (kind, d))
+                .map(|found| (found.n as f64, value(found)))
+                .collect(),
+            mark: Mark::Nothing,
+        };
+        LineChart {
+            title: format!("{title}, d = {d}"),
+            x_label: format!("tokens n (r = {}, k = {})", settings.window, settings.taps),
+            x_scale: Scale::Log,
+            scale: Scale::Log,
+            series: LayerKind::ALL.map(line).to_vec(),
+        }
+    };
+    vec![
+        chart("Forward, ms", |found| found.forward * MILLI),
+        chart("Forward and backward, ms", |found| found.training * MILLI),
+        chart("Peak memory, MiB", |found| found.peak as f64 * MEBI),
+        chart("Kept for backward, MiB", |found| found.kept as f64 * MEBI),
+    ]
+}

@@ -1,0 +1,50 @@
+use super::*;
+
+fn settings() -> LayerSettings {
+    LayerSettings {
+        lengths: vec![5, 9],
+        widths: vec![8, 96],
+        window: 4,
+        taps: 5,
+        seconds: 1e-6,
+        compute: DType::F32,
+    }
+}
+
+#[test]
+fn paths_are_as_long_as_the_reach_of_a_layer_makes_them() {
+    let path = |kind: LayerKind, n| kind.longest_path(n, &settings());
+    assert_eq!(LayerKind::ALL.map(|kind| path(kind, 9)), [1, 2, 9, 4]);
+    assert_eq!(LayerKind::ALL.map(|kind| path(kind, 10)), [1, 3, 10, 5]);
+    assert_eq!(LayerKind::ALL.map(|kind| path(kind, 1)), [1, 1, 1, 1]);
+}
+
+#[test]
+fn every_layer_is_measured_at_every_size_and_reported() {
+    let mut seen = 0;
+    let measurements = measure(&settings(), &mut |_| seen += 1).expect("good settings");
+    assert_eq!((seen, measurements.len()), (16, settings().count()));
+    for measurement in &measurements {
+        assert!(measurement.forward > 0.0 && measurement.training > 0.0, "{measurement:?}");
+        assert!(measurement.repetitions >= 3, "{measurement:?}");
+    }
+    let files = files(&settings(), &measurements);
+    assert_eq!(files.csv.lines().count(), 17);
+    assert_eq!(files.markdown.matches("O(k·n·d²)").count(), 1 + 4);
+    assert!(files.report.to_html().contains("<svg"));
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let error = |change: fn(&mut LayerSettings)| {
+        let mut settings = settings();
+        change(&mut settings);
+        measure(&settings, &mut |_| ()).expect_err("bad settings").to_string()
+    };
+    assert!(error(|settings| settings.taps = 4).contains("4 taps"));
+    assert!(error(|settings| settings.taps = 1).contains("odd number of 3 or more"));
+    assert!(error(|settings| settings.lengths[1] = 0).contains("a length must be at least 1"));
+    assert!(error(|settings| settings.widths.clear()).contains("number of widths"));
+    assert!(error(|settings| settings.window = 0).contains("window"));
+    assert!(error(|settings| settings.seconds = f64::NAN).contains("NaN is not above 0"));
+}

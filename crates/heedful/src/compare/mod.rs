@@ -1,0 +1,46 @@
+//! Layers and models side by side: the two tables of "Attention Is All You Need" that argue, made again where the reader
+//! can check them.
+//!
+//! 1. [`layers`] is table 1: self attention, restricted self attention, recurrence and convolution, with the time and the
+//!    memory that they take on this machine as sequences grow.
+//! 2. [`variations`] is table 3: one recipe trained with more and fewer heads, layers, widths and so on, on any corpus.
+//!
+//! Both end as Markdown, CSV and a page ([`Files`]).
+
+pub mod layers;
+pub mod variations;
+
+mod text;
+
+use std::fs;
+use std::path::Path;
+
+use crate::durable::{self, WriteError};
+use crate::explain::{Report, Table};
+
+/// A comparison in the forms that it is kept in.
+#[derive(Clone, Debug)]
+pub struct Files {
+    /// For people who read text: what is printed, and `compare.md`.
+    pub markdown: String,
+    /// For programs: `compare.csv`.
+    pub csv: String,
+    /// With curves: `report.html`.
+    pub report: Report,
+}
+
+impl Files {
+    /// Writes all three into `folder`, which is made if need be.
+    pub fn save(&self, folder: &Path) -> Result<(), WriteError> {
+        fs::create_dir_all(folder).map_err(|cause| WriteError::Failed { path: folder.to_owned(), cause })?;
+        durable::write_bytes(&folder.join("compare.md"), self.markdown.as_bytes())?;
+        durable::write_bytes(&folder.join("compare.csv"), self.csv.as_bytes())?;
+        durable::write_bytes(&folder.join("report.html"), self.report.to_html().as_bytes())
+    }
+}
+
+/// A table from headings and rows.
+fn table(title: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
+    let columns = columns.iter().map(|&column| column.to_owned()).collect();
+    Table { title: title.to_owned(), columns, rows }
+}

@@ -1,0 +1,70 @@
+//! Tables as text: Markdown that is also pleasant to read as it is, and CSV as RFC 4180 has it.
+
+use std::fmt::Write;
+
+use crate::explain::Table;
+
+/// A heading and the table, its columns padded to one width. All columns but the first are aligned to the right.
+pub(super) fn markdown(table: &Table) -> String {
+    let cell = |text: &String| text.replace('|', "\\|");
+    let lines: Vec<Vec<String>> =
+        [&table.columns].into_iter().chain(&table.rows).map(|line| line.iter().map(cell).collect()).collect();
+    let width = |column: usize| {
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..table.columns.len()).map(|column| width(column).max(3)).collect();
+    let mut text = format!("## {}\n\n", table.title);
+    for (number, line) in lines.iter().enumerate() {
+        for (column, (cell, &width)) in line.iter().zip(&widths).enumerate() {
+            let _ = match column {
+                0 => write!(text, "| {cell:<width$} "),
+                _ => write!(text, "| {cell:>width$} "),
+            };
+        }
+        text += "|\n";
+        if number == 0 {
+            for (column, &width) in widths.iter().enumerate() {
+                let end = if column == 0 { '-' } else { ':' };
+                let _ = write!(text, "| {}{end} ", "-".repeat(width - 1));
+            }
+            text += "|\n";
+        }
+    }
+    text
+}
+
+/// The headings and the rows, commas between the cells.
+pub(super) fn csv(columns: &[&str], rows: &[Vec<String>]) -> String {
+    let line = |cells: Vec<String>| cells.join(",") + "\n";
+    let heading = line(columns.iter().map(|column| quoted(column)).collect());
+    let rows = rows.iter().map(|row| line(row.iter().map(|cell| quoted(cell)).collect()));
+    heading + &rows.collect::<String>()
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markdown_is_aligned_and_keeps_bars() {
+        let rows = vec![vec!["a|b".to_owned(), "1".to_owned()], vec!["c".to_owned(), "12345".to_owned()]];
+        let table = super::super::table("title", &["name", "number"], rows);
+        let expected =
+            "## title\n\n| name | number |\n| ---- | -----: |\n| a\\|b |      1 |\n| c    |  12345 |\n";
+        assert_eq!(markdown(&table), expected);
+    }
+
+    #[test]
+    fn cells_with_commas_and_quotes_are_quoted() {
+        let rows = vec![vec!["a, \"b\"".to_owned(), "2".to_owned()]];
+        assert_eq!(csv(&["x", "y"], &rows), "x,y\n\"a, \"\"b\"\"\",2\n");
+    }
+}

@@ -1,0 +1,138 @@
+//! What is varied: the rows of the paper's table 3, in proportion to the base recipe.
+
+use std::fmt;
+
+use crate::train::recipe::{PositionKind, Recipe};
+
+/// Variations of one kind, that are read together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Group {
+    /// Number of heads; the width of all together stays.
+    Heads,
+    /// Width of the keys.
+    KeyWidth,
+    /// Depth of encoder and decoder.
+    Layers,
+    /// Width of the model.
+    Width,
+    /// Width inside the feed-forward layers.
+    FeedForward,
+    /// Dropout.
+    Dropout,
+    /// Label smoothing.
+    LabelSmoothing,
+    /// How places are told.
+    Positions,
+}
+
+/// A change of the base recipe.
+pub(super) struct Change {
+    pub(super) name: String,
+    /// As after `--set`.
+    pub(super) sets: Vec<String>,
+}
+
+impl Group {
+    /// All of them, in the order of the paper.
+    pub const ALL: [Group; 8] = [
+        Group::Heads,
+        Group::KeyWidth,
+        Group::Layers,
+        Group::Width,
+        Group::FeedForward,
+        Group::Dropout,
+        Group::LabelSmoothing,
+        Group::Positions,
+    ];
+
+    /// What it is called on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Group::Heads => "heads",
+            Group::KeyWidth => "key-width",
+            Group::Layers => "layers",
+            Group::Width => "width",
+            Group::FeedForward => "feed-forward",
+            Group::Dropout => "dropout",
+            Group::LabelSmoothing => "label-smoothing",
+            Group::Positions => "positions",
+        }
+    }
+
+    /// The group of that name.
+    pub fn named(name: &str) -> Option<Group> {
+        Group::ALL.into_iter().find(|group| group.name() == name)
+    }
+
+    /// The changes that differ from the base.
+    pub(super) fn changes(self, base: &Recipe) -> Vec<Change> {
+        let model = &base.model;
+        let keys = model.key_width.unwrap_or(model.d_model);
+        match self {
+            Group::Heads => sizes("heads", "model.heads", &[1, 2, 4, 8, 16], model.heads),
+            Group::KeyWidth => sizes("key-width", "model.key_width", &[keys / 4, keys / 2], keys),
+            Group::Layers => layers(model.encoder_layers, model.decoder_layers),
+            Group::Width => around("d-model", "model.d_model", model.d_model),
+            Group::FeedForward => around("d-ff", "model.d_ff", model.d_ff),
+            Group::Dropout => rates("dropout", "training.dropout", base.training.dropout),
+            Group::LabelSmoothing => {
+                rates("label-smoothing", "training.label_smoothing", base.training.label_smoothing)
+            }
+            Group::Positions => positions(model.positions),
+        }
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn sizes(name: &str, key: &str, sizes: &[usize], base: usize) -> Vec<Change> {
+    let change =
+        |size: &usize| Change { name: format!("{name}-{size}"), sets: vec![format!("{key}={size}")] };
+    sizes.iter().filter(|&&size| size > 0 && size != base).map(change).collect()
+}
+
+/// Half and twice.
+fn around(name: &str, key: &str, base: usize) -> Vec<Change> {
+    sizes(name, key, &[base / 2, base.saturating_mul(2)], base)
+}
+
+/// A third, two thirds and four thirds of the base's depth, as the paper's 2, 4 and 8 are of its 6.
+fn layers(encoder: usize, decoder: usize) -> Vec<Change> {
+    let mut changes: Vec<Change> = Vec::new();
+    for thirds in [1, 2, 4] {
+        let [deep_encoder, deep_decoder] = [encoder, decoder].map(|depth| (depth * thirds).div_ceil(3));
+        let name = match deep_encoder == deep_decoder {
+            true => format!("layers-{deep_encoder}"),
+            false => format!("layers-{deep_encoder}+{deep_decoder}"),
+        };
+        let is_new = changes.iter().all(|change| change.name != name);
+        if is_new && (deep_encoder, deep_decoder) != (encoder, decoder) {
+            let sets = vec![
+                format!("model.encoder_layers={deep_encoder}"),
+                format!("model.decoder_layers={deep_decoder}"),
+            ];
+            changes.push(Change { name, sets });
+        }
+    }
+    changes
+}
+
+/// The paper's 0, 0.1 and 0.2.
+fn rates(name: &str, key: &str, base: f64) -> Vec<Change> {
+    let change =
+        |rate: f64| Change { name: format!("{name}-{rate:?}"), sets: vec![format!("{key}={rate:?}")] };
+    [0.0, 0.1, 0.2].into_iter().filter(|&rate| rate != base).map(change).collect()
+}
+
+fn positions(base: PositionKind) -> Vec<Change> {
+    let kinds = [(PositionKind::Sinusoidal, "sinusoidal"), (PositionKind::Learned, "learned")];
+    let change = |(_, name): (_, &str)| Change {
+        name: format!("positions-{name}"),
+        sets: vec![format!("model.positions={name}")],
+    };
+    kinds.into_iter().filter(|&(kind, _)| kind != base).map(change).collect()
+}

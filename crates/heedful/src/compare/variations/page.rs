@@ -1,0 +1,169 @@
+//! The variations as tables and pictures.
+
+use super::super::{Files, table, text};
+use super::{Entry, Group, LeftOut, Plan};
+use crate::explain::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
+use crate::train::run::{environment, settings};
+
+/// A column of results: key in the records, heading, and what the number is multiplied by.
+type Column = (&'static str, &'static str, f64);
+
+const PERPLEXITY: Column = ("valid_perplexity", "perplexity", 1.0);
+const BLEU: Column = ("valid_bleu", "BLEU", 1.0);
+const ACCURACY: Column = ("valid_accuracy", "accuracy, %", 100.0);
+const MACRO_F1: Column = ("valid_macro_f1", "macro F1, %", 100.0);
+const CSV: [&str; 10] = [
+    "variation",
+    "changes",
+    "parameters",
+    "steps",
+    "seconds",
+    "valid_perplexity",
+    "valid_bleu",
+    "valid_accuracy",
+    "valid_macro_f1",
+    "ending",
+];
+
+/// The comparison as far as it has come, as it is printed and kept.
+pub fn files(plan: &Plan, entries: &[Entry]) -> Files {
+    let mut tables = vec![variations(entries)];
+    if !plan.left_out.is_empty() {
+        tables.push(left_out(&plan.left_out));
+    }
+    let (done, of) = (entries.len(), plan.variations.len());
+    let subtitle = format!(
+        "the paper's table 3: one recipe, {} with something changed; values of the best validation of each",
+        match of.saturating_sub(1) {
+            1 => "once".to_owned(),
+            count => format!("{count} times"),
+        }
+    );
+    let markdown: Vec<String> = tables.iter().map(text::markdown).collect();
+    let base = plan.variations.first().map(|base| &base.recipe);
+    Files {
+        markdown: format!(
+            "# Variations of a model ({done} of {of} trained)\n\n{subtitle}\n\n{}",
+            markdown.join("\n")
+        ),
+        csv: text::csv(&CSV, &entries.iter().map(row).collect::<Vec<_>>()),
+        report: Report {
+            title: "Variations of a model".to_owned(),
+            subtitle,
+            status: Status::Compared { done, of },
+            results: results(entries),
+            curves: charts(entries),
+            tables,
+            settings: base.map(settings).unwrap_or_default(),
+            environment: base.map(environment).unwrap_or_default(),
+            ..Report::default()
+        },
+    }
+}
+
+fn variations(entries: &[Entry]) -> Table {
+    let judged = columns(entries);
+    let mut headings = vec!["variation", "what differs", "parameters, M"];
+    headings.extend(judged.iter().map(|(_, heading, _)| *heading));
+    headings.extend(["steps", "time, min", "ended because"]);
+    let line = |entry: &Entry| {
+        let mut cells = vec![
+            entry.name.clone(),
+            if entry.group.is_none() { "the recipe as it is".to_owned() } else { entry.changes.clone() },
+            format!("{:.2}", entry.parameters as f64 / 1e6),
+        ];
+        cells.extend(judged.iter().map(|&column| value(entry, column)));
+        cells.extend([entry.step.to_string(), format!("{:.1}", entry.seconds / 60.0), entry.ending.clone()]);
+        cells
+    };
+    table("Variations", &headings, entries.iter().map(line).collect())
+}
+
+fn left_out(left_out: &[LeftOut]) -> Table {
+    let line = |left_out: &LeftOut| vec![left_out.name.clone(), left_out.reason.clone()];
+    table("Left out", &["variation", "why"], left_out.iter().map(line).collect())
+}
+
+/// A line of the CSV file, in the order of [`CSV`].
+fn row(entry: &Entry) -> Vec<String> {
+    let plain = |name: &str| entry.value(name).map_or_else(String::new, |value| value.to_string());
+    vec![
+        entry.name.clone(),
+        entry.changes.clone(),
+        entry.parameters.to_string(),
+        entry.step.to_string(),
+        format!("{:.1}", entry.seconds),
+        plain("valid_perplexity"),
+        plain("valid_bleu"),
+        plain("valid_accuracy"),
+        plain("valid_macro_f1"),
+        entry.ending.clone(),
+    ]
+}
+
+/// Perplexity, and what a task is judged by besides.
+fn columns(entries: &[Entry]) -> Vec<Column> {
+    let has = |(name, ..): Column| entries.iter().any(|entry| !entry.curve(name).is_empty());
+    let mut columns = vec![PERPLEXITY];
+    if has(BLEU) {
+        columns.push(BLEU);
+    } else {
+        columns.extend([ACCURACY, MACRO_F1].into_iter().filter(|&column| has(column)));
+    }
+    columns
+}
+
+fn value(entry: &Entry, (name, _, factor): Column) -> String {
+    entry.value(name).map_or_else(|| "–".to_owned(), |value| format!("{:.2}", factor * value))
+}
+
+/// The base, and the best of all.
+fn results(entries: &[Entry]) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    for column in columns(entries) {
+        let (name, heading, _) = column;
+        if let Some(base) = entries.iter().find(|entry| entry.group.is_none()) {
+            facts.push(Fact::new(heading, value(base, column)).noted("base"));
+        }
+        let sign = if column == PERPLEXITY { -1.0 } else { 1.0 };
+        let judged = entries.iter().filter_map(|entry| Some((sign * entry.value(name)?, entry)));
+        if let Some((_, best)) = judged.max_by(|a, b| a.0.total_cmp(&b.0)) {
+            facts.push(Fact::new(&format!("best {heading}"), value(best, column)).noted(&best.name));
+        }
+    }
+    facts
+}
+
+/// All variations together, then each group beside the base.
+fn charts(entries: &[Entry]) -> Vec<LineChart> {
+    let mut charts = Vec::new();
+    for column in columns(entries) {
+        charts.push(chart("all variations", column, entries.iter()));
+    }
+    for group in Group::ALL {
+        let members = || entries.iter().filter(|entry| entry.group.is_none_or(|of| of == group));
+        if members().any(|entry| entry.group.is_some()) {
+            charts.push(chart(group.name(), PERPLEXITY, members()));
+        }
+    }
+    charts
+}
+
+fn chart<'a>(
+    what: &str,
+    (name, heading, factor): Column,
+    entries: impl Iterator<Item = &'a Entry>,
+) -> LineChart {
+    let line = |entry: &Entry| Series {
+        name: entry.name.clone(),
+        points: entry.curve(name).into_iter().map(|(step, value)| (step, factor * value)).collect(),
+        mark: Mark::Nothing,
+    };
+    LineChart {
+        title: format!("Validation {heading}: {what}"),
+        x_label: "step".to_owned(),
+        scale: if name == PERPLEXITY.0 { Scale::Log } else { Scale::Linear },
+        series: entries.map(line).collect(),
+        ..LineChart::default()
+    }
+}

@@ -1,0 +1,101 @@
+use super::*;
+use crate::train::recipe::{Family, PositionKind, Preset};
+
+fn base(preset: Preset) -> Recipe {
+    let mut recipe = Recipe::preset(preset);
+    recipe.data.src = vec!["train.en".into()];
+    recipe.data.tgt = vec!["train.de".into()];
+    recipe.data.valid_src = vec!["valid.en".into()];
+    recipe.data.valid_tgt = vec!["valid.de".into()];
+    recipe.output.out = Some("folder".into());
+    recipe
+}
+
+fn names(plan: &Plan) -> Vec<&str> {
+    plan.variations.iter().map(|variation| variation.name.as_str()).collect()
+}
+
+#[test]
+fn the_base_model_has_the_rows_of_the_paper() {
+    let plan = plan(&base(Preset::Base), &Group::ALL).expect("a plan");
+    let expected = [
+        "base",
+        "heads-1",
+        "heads-2",
+        "heads-4",
+        "heads-16",
+        "key-width-128",
+        "key-width-256",
+        "layers-2",
+        "layers-4",
+        "layers-8",
+        "d-model-256",
+        "d-model-1024",
+        "d-ff-1024",
+        "d-ff-4096",
+        "dropout-0.0",
+        "dropout-0.2",
+        "label-smoothing-0.0",
+        "label-smoothing-0.2",
+        "positions-learned",
+    ];
+    assert_eq!(names(&plan), expected);
+    assert_eq!(plan.left_out, []);
+    let layers = &plan.variations[7];
+    assert_eq!(layers.changes, "encoder_layers = 2, decoder_layers = 2");
+    let folder = layers.recipe.output.out.as_ref().expect("a folder");
+    assert!(folder.is_absolute() && folder.ends_with("folder/layers-2"));
+    let learned = plan.variations.last().expect("the last");
+    assert_eq!(learned.recipe.model.positions, PositionKind::Learned);
+}
+
+#[test]
+fn a_variation_differs_in_nothing_but_its_keys_and_its_folder() {
+    let plan = plan(&base(Preset::Small), &[Group::Heads, Group::Dropout]).expect("a plan");
+    let whole = &plan.variations[0].recipe;
+    for variation in &plan.variations[1..] {
+        let differs: Vec<String> =
+            whole.differences(&variation.recipe).iter().map(|(key, ..)| key.path()).collect();
+        assert_eq!(differs.len(), 2, "{}: {differs:?}", variation.name);
+        assert_eq!(differs[1], "output.out");
+    }
+}
+
+#[test]
+fn what_cannot_be_built_or_changes_nothing_is_named() {
+    let mut odd = base(Preset::Tiny);
+    odd.model.d_model = 36;
+    let plan = plan(&odd, &[Group::Heads]).expect("a plan");
+    assert_eq!(names(&plan), ["base", "heads-1", "heads-4"]);
+    let left_out: Vec<&str> = plan.left_out.iter().map(|left_out| left_out.name.as_str()).collect();
+    assert_eq!(left_out, ["heads-8", "heads-16"]);
+    assert!(plan.left_out[0].reason.contains("8 heads do not divide d_model 36"), "{:?}", plan.left_out);
+
+    let mut recurrent = base(Preset::Tiny);
+    recurrent.model.family = Family::Recurrent;
+    recurrent.model.score = crate::layers::Score::Additive;
+    let plan = super::plan(&recurrent, &[Group::Heads, Group::Layers]).expect("a plan");
+    assert_eq!(names(&plan), ["base", "layers-2"]);
+    assert_eq!(plan.left_out[0].reason, "it changes nothing in a recurrent model");
+}
+
+#[test]
+fn a_recipe_that_cannot_be_compared_is_refused() {
+    let error = |change: fn(&mut Recipe)| {
+        let mut recipe = base(Preset::Tiny);
+        change(&mut recipe);
+        plan(&recipe, &Group::ALL).expect_err("no plan").to_string()
+    };
+    assert!(error(|recipe| recipe.output.out = None).contains("--out"));
+    assert!(error(|recipe| recipe.data.valid_src.clear()).contains("--valid-src"));
+    assert!(error(|recipe| recipe.data.src = vec!["-".into()]).contains("standard input"));
+    assert!(error(|recipe| recipe.model.init_from = Some("model".into())).contains("init_from"));
+}
+
+#[test]
+fn groups_are_found_by_their_names() {
+    for group in Group::ALL {
+        assert_eq!(Group::named(group.name()), Some(group));
+    }
+    assert_eq!(Group::named("head"), None);
+}
