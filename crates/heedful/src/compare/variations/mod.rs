@@ -98,16 +98,16 @@ pub enum VariationError {
         /// Which one.
         name: String,
         /// Why.
-        source: RunError,
+        source: Box<RunError>,
     },
     /// No folder was named.
     #[error(transparent)]
-    Folder(RunError),
+    Folder(Box<RunError>),
 }
 
 /// Plans the base and the variations of some groups, in folders below the base recipe's.
 pub fn plan(base: &Recipe, groups: &[Group]) -> Result<Plan, VariationError> {
-    let folder = base.output.out.clone().ok_or(VariationError::Folder(RunError::NoFolder))?;
+    let folder = base.output.out.clone().ok_or(VariationError::Folder(Box::new(RunError::NoFolder)))?;
     check(base)?;
     // Compared with the recipes in the runs' folders, which name files so.
     let base = with_absolute_paths(base);

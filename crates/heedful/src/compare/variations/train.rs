@@ -52,7 +52,7 @@ pub fn train(variation: &Variation, watcher: &mut dyn Watcher) -> Result<Option<
     if let Some(entry) = finished(variation)? {
         return Ok(Some(entry));
     }
-    let failed = |source| VariationError::Run { name: variation.name.clone(), source };
+    let failed = |source| VariationError::Run { name: variation.name.clone(), source: Box::new(source) };
     let recipe = &variation.recipe;
     let start = if run::is_run(&folder(variation)) { Start::Resume } else { Start::Fresh };
     let mut watcher = Counting { watcher, parameters: 0, step: 0, seconds: 0.0 };
@@ -113,7 +113,8 @@ fn check_recipe(variation: &Variation) -> Result<(), VariationError> {
 }
 
 fn entry(variation: &Variation, outcome: Outcome) -> Result<Entry, VariationError> {
-    let failed = |error| VariationError::Run { name: variation.name.clone(), source: RunError::Log(error) };
+    let failed =
+        |error| VariationError::Run { name: variation.name.clone(), source: Box::new(RunError::Log(error)) };
     let records = read_metrics(&folder(variation).join("metrics.jsonl")).map_err(failed)?;
     let validations: Vec<Record> =
         records.into_iter().filter(|record| record.value("valid_loss").is_some()).collect();
