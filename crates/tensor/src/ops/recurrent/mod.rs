@@ -6,7 +6,7 @@
 //!
 //! | | shape |
 //! |---|---|
-//! | `x` | tokens × gates·d: the input side, made for all steps by one [`super::linear`] |
+//! | `x` | tokens × gates·d: the input side, made for all steps by one [`super::linear()`] |
 //! | `W` | d × gates·d |
 //! | `b` | 1 × gates·d; the input side has a bias already, so only the GRU gains by this one |
 //! | `h`, `c` | sequences × d before and after; `outputs` are `h_t` for all tokens |
