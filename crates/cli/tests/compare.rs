@@ -94,7 +94,7 @@ fn variations_are_trained_once_and_compared() {
         assert!(place.path(&format!("table/{}/model.safetensors", row["variation"])).is_file());
     }
     let table = text(&output.stdout);
-    assert!(table.contains("| heads = 1 |") && table.contains("Left out"), "{table}");
+    assert!(table.contains("| heads = 1 ") && table.contains("Left out"), "{table}");
     assert_eq!(text(&place.read("table/compare.md")), table);
     let report = text(&place.read("table/report.html"));
     assert!(report.contains("Validation perplexity: all variations") && report.contains("6 of 6"));
