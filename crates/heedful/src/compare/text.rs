@@ -4,7 +4,10 @@ use std::fmt::Write;
 
 use crate::explain::Table;
 
-/// A heading and the table, its columns padded to one width. All columns but the first are aligned to the right.
+/// Stands where there is no number.
+pub(super) const NOTHING: &str = "–";
+
+/// A heading and the table, its columns padded to one width; numbers are aligned to the right.
 pub(super) fn markdown(table: &Table) -> String {
     let cell = |text: &String| text.replace('|', "\\|");
     let lines: Vec<Vec<String>> =
@@ -13,18 +16,22 @@ pub(super) fn markdown(table: &Table) -> String {
         lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..table.columns.len()).map(|column| width(column).max(3)).collect();
+    let is_number = |cell: &String| cell == NOTHING || cell.parse::<f64>().is_ok();
+    let numbers: Vec<bool> = (0..table.columns.len())
+        .map(|column| table.rows.iter().filter_map(|row| row.get(column)).all(is_number))
+        .collect();
     let mut text = format!("## {}\n\n", table.title);
     for (number, line) in lines.iter().enumerate() {
-        for (column, (cell, &width)) in line.iter().zip(&widths).enumerate() {
-            let _ = match column {
-                0 => write!(text, "| {cell:<width$} "),
-                _ => write!(text, "| {cell:>width$} "),
+        for ((cell, &width), is_number) in line.iter().zip(&widths).zip(&numbers) {
+            let _ = match is_number {
+                true => write!(text, "| {cell:>width$} "),
+                false => write!(text, "| {cell:<width$} "),
             };
         }
         text += "|\n";
         if number == 0 {
-            for (column, &width) in widths.iter().enumerate() {
-                let end = if column == 0 { '-' } else { ':' };
+            for (&width, is_number) in widths.iter().zip(&numbers) {
+                let end = if *is_number { ':' } else { '-' };
                 let _ = write!(text, "| {}{end} ", "-".repeat(width - 1));
             }
             text += "|\n";

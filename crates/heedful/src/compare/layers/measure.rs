@@ -10,8 +10,8 @@ use super::build::Layer;
 use super::{LayerError, LayerKind, LayerSettings};
 use crate::layers::Pass;
 
-/// Of fewer times there is no median worth the name.
-const LEAST: usize = 3;
+/// The layers take turns: whatever else the machine is doing meets all of them alike.
+const SITTINGS: usize = 5;
 
 /// What one layer took at one size.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,8 +44,12 @@ pub fn measure(
     let mut measurements = Vec::with_capacity(settings.count());
     for &d in &settings.widths {
         for &n in &settings.lengths {
-            for kind in LayerKind::ALL {
-                let measurement = Workbench::new(kind, n, d, settings).measure(settings.seconds);
+            let mut benches = LayerKind::ALL.map(|kind| Workbench::new(kind, n, d, settings));
+            for _ in 0..SITTINGS {
+                benches.iter_mut().for_each(Workbench::time);
+            }
+            for bench in benches {
+                let measurement = bench.conclude();
                 seen(&measurement);
                 measurements.push(measurement);
             }
@@ -56,7 +60,7 @@ pub fn measure(
     Ok(measurements)
 }
 
-/// One layer with its input.
+/// One layer with its input, and the times so far.
 struct Workbench<'a> {
     kind: LayerKind,
     layer: Layer,
@@ -64,6 +68,8 @@ struct Workbench<'a> {
     sequence: Ragged,
     gradient: Array,
     settings: &'a LayerSettings,
+    forwards: Vec<f64>,
+    trainings: Vec<f64>,
 }
 
 impl Workbench<'_> {
@@ -77,17 +83,33 @@ impl Workbench<'_> {
             sequence: Ragged::from_lengths([n]),
             gradient: Array::from_f32(n, d, &numbers),
             settings,
+            forwards: Vec::new(),
+            trainings: Vec::new(),
         }
     }
 
-    fn measure(&self, seconds: f64) -> Measurement {
-        let (forward, forwards) = median(seconds, || self.forward());
-        let (training, trainings) = median(seconds, || self.train());
+    /// One sitting.
+    fn time(&mut self) {
+        let seconds = self.settings.seconds / SITTINGS as f64;
+        let forwards = repeated(seconds, || self.forward());
+        let trainings = repeated(seconds, || self.train());
+        self.forwards.extend(forwards);
+        self.trainings.extend(trainings);
+    }
+
+    /// After the timing, when parameters, gradients and the input's narrow form exist, come the bytes.
+    fn conclude(mut self) -> Measurement {
         let [n, d] = self.x.shape();
-        let repetitions = forwards.min(trainings);
-        // After the timing: parameters, gradients and the input's narrow form exist by now.
-        let (peak, kept) = (self.peak(), self.kept());
-        Measurement { kind: self.kind, n, d, forward, training, peak, kept, repetitions }
+        Measurement {
+            kind: self.kind,
+            n,
+            d,
+            peak: self.peak(),
+            kept: self.kept(),
+            repetitions: self.forwards.len().min(self.trainings.len()),
+            forward: median(&mut self.forwards),
+            training: median(&mut self.trainings),
+        }
     }
 
     fn forward(&self) {
@@ -126,17 +148,21 @@ impl Workbench<'_> {
     }
 }
 
-/// The median time of `work`, repeated for so many seconds, and how often that was.
-fn median(seconds: f64, mut work: impl FnMut()) -> (f64, usize) {
+/// The times of `work`, repeated for so many seconds.
+fn repeated(seconds: f64, work: impl Fn()) -> Vec<f64> {
     // The first time takes memory from the system and meets cold caches.
     work();
     let began = Instant::now();
     let mut times = Vec::new();
-    while times.len() < LEAST || began.elapsed().as_secs_f64() < seconds {
+    while times.is_empty() || began.elapsed().as_secs_f64() < seconds {
         let start = Instant::now();
         work();
         times.push(start.elapsed().as_secs_f64());
     }
+    times
+}
+
+fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
-    (times[times.len() / 2], times.len())
+    times[times.len() / 2]
 }

@@ -38,7 +38,7 @@ pub enum LayerKind {
 /// What is measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerSettings {
-    /// Lengths of the one sequence: n.
+    /// Lengths of the one sequence, ascending: n.
     pub lengths: Vec<usize>,
     /// Widths of its vectors: d.
     pub widths: Vec<usize>,
@@ -46,7 +46,7 @@ pub struct LayerSettings {
     pub window: usize,
     /// How many tokens a convolution sees: k.
     pub taps: usize,
-    /// How long each measurement is repeated.
+    /// How long each time is measured, in several sittings.
     pub seconds: f64,
     /// Type of the matrix products.
     pub compute: DType,

@@ -88,8 +88,8 @@ fn measured(settings: &LayerSettings, measurements: &[Measurement], d: usize) ->
             n.to_string(),
             format!("{:.3}", forward * MILLI),
             format!("{:.3}", training * MILLI),
-            format!("{:.2}", peak as f64 * MEBI),
-            format!("{:.2}", kept as f64 * MEBI),
+            format!("{:.3}", peak as f64 * MEBI),
+            format!("{:.3}", kept as f64 * MEBI),
             kind.sequential_steps(n).to_string(),
             kind.longest_path(n, settings).to_string(),
             kind.complexity().to_owned(),
@@ -143,7 +143,7 @@ fn results(settings: &LayerSettings, measurements: &[Measurement]) -> Vec<Fact> 
                 (time(LayerKind::SelfAttention, n, d), time(LayerKind::Recurrence, n, d));
             if let (Some(attention), Some(recurrence)) = (attention, recurrence) {
                 let name = format!("n = {n}, d = {d}");
-                let note = "the time of a recurrence in that of self attention, forward and backward";
+                let note = "a recurrence's time for one of self attention, both ways";
                 facts.push(Fact::new(&name, format!("{:.2} ×", recurrence / attention)).noted(note));
             }
         }

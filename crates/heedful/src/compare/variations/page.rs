@@ -114,7 +114,7 @@ fn columns(entries: &[Entry]) -> Vec<Column> {
 }
 
 fn value(entry: &Entry, (name, _, factor): Column) -> String {
-    entry.value(name).map_or_else(|| "–".to_owned(), |value| format!("{:.2}", factor * value))
+    entry.value(name).map_or_else(|| text::NOTHING.to_owned(), |value| format!("{:.2}", factor * value))
 }
 
 /// The base, and the best of all.

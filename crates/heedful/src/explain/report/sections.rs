@@ -8,6 +8,9 @@ use super::super::markup::escape;
 use super::page::human_step;
 use super::{AttentionGrid, Fact, Report, SampleHistory, Table};
 
+/// A table of more columns has a row of the page for itself.
+const NARROW: usize = 5;
+
 pub(super) fn results(report: &Report) -> String {
     let tile = |fact: &Fact| {
         let note = if fact.note.is_empty() {
@@ -71,8 +74,9 @@ fn table(table: &Table) -> String {
         cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect()
     };
     let rows: String = table.rows.iter().map(|row| format!("<tr>{}</tr>", cells(row, "td"))).collect();
+    let class = if table.columns.len() > NARROW { "card full" } else { "card" };
     format!(
-        r#"<div class="card"><h3>{}</h3><div class="wide"><table class="numbers"><thead><tr>{}</tr></thead><tbody>{rows}</tbody></table></div></div>"#,
+        r#"<div class="{class}"><h3>{}</h3><div class="wide"><table class="numbers"><thead><tr>{}</tr></thead><tbody>{rows}</tbody></table></div></div>"#,
         escape(&table.title),
         cells(&table.columns, "th"),
     )
