@@ -116,6 +116,15 @@ fn variations_are_trained_once_and_compared() {
     assert_eq!(text(&again.stdout), table);
     assert_eq!(written(), before, "a finished run was trained again");
 
+    // One run is missing: what is kept meanwhile shows the others all the same.
+    fs::remove_dir_all(place.path("table/heads-1")).expect("a folder to remove");
+    place.write("train.zh.aside", &place.read("train.zh"));
+    fs::remove_file(place.path("train.zh")).expect("a file to remove");
+    assert!(place.bad(&command).contains("heads-1: "));
+    assert_eq!(csv(&text(&place.read("table/compare.csv"))).len(), 5);
+    place.write("train.zh", &place.read("train.zh.aside"));
+    assert_eq!(place.good(&command).lines().count(), table.lines().count());
+
     // More steps: all of them go on.
     place.good(&command.replace("--steps 4", "--steps 6 --quiet"));
     let rows = csv(&text(&place.read("table/compare.csv")));

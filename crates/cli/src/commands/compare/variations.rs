@@ -91,14 +91,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     for left_out in &plan.left_out {
         progress.bar.say(&format!("{} is left out: {}", left_out.name, left_out.reason));
     }
-    let mut entries = Vec::new();
-    let outcome = compare(&plan, &mut progress, |entry| {
-        entries.push(entry);
+    let outcome = compare(&plan, &mut progress, |entries| {
         // After every run: whoever waits for the others can look at it.
-        Ok(variations::files(&plan, &entries).save(&folder)?)
+        Ok(variations::files(&plan, entries).save(&folder)?)
     });
     progress.bar.finish();
-    outcome?;
+    let entries = outcome?;
     if progress.interrupt.is_asked() && arguments.voice == Voice::Talking {
         eprintln!("interrupted: go on with the same command");
     }
@@ -106,18 +104,32 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     Ok(io::stdout().lock().write_all(files.markdown.as_bytes())?)
 }
 
-/// Trains one after the other, and hands out each as soon as it is finished.
+/// Trains what is not trained yet, one after the other, and shows all that are finished whenever one more is.
 fn compare(
     plan: &Plan,
     progress: &mut Progress,
-    mut finished: impl FnMut(Entry) -> Result<()>,
-) -> Result<()> {
-    for variation in &plan.variations {
-        let Some(entry) = progress.train(variation)? else { return Ok(()) };
-        finished(entry)?;
+    show: impl Fn(&[Entry]) -> Result<()>,
+) -> Result<Vec<Entry>> {
+    // All of them first: the page of a comparison that goes on never shows less than before.
+    let mut found: Vec<Option<Entry>> =
+        plan.variations.iter().map(variations::finished).collect::<Result<_, _>>()?;
+    let finished = |found: &[Option<Entry>]| found.iter().flatten().cloned().collect::<Vec<Entry>>();
+    if found.iter().any(Option::is_some) {
+        show(&finished(&found))?;
+    }
+    for (index, variation) in plan.variations.iter().enumerate() {
+        if let Some(entry) = &found[index] {
+            progress.bar.say(&format!("{:<22} was trained before: {}", entry.name, result(entry)));
+        } else if progress.interrupt.is_asked() {
+            break;
+        } else {
+            let Some(entry) = progress.train(variation)? else { break };
+            found[index] = Some(entry);
+            show(&finished(&found))?;
+        }
         progress.done += 1;
     }
-    Ok(())
+    Ok(finished(&found))
 }
 
 /// Watches all runs of a comparison for a person, who may press Ctrl-C.
@@ -131,13 +143,6 @@ struct Progress {
 impl Progress {
     fn train(&mut self, variation: &Variation) -> Result<Option<Entry>> {
         self.name.clone_from(&variation.name);
-        if let Some(entry) = variations::finished(variation)? {
-            self.bar.say(&format!("{:<22} was trained before: {}", entry.name, result(&entry)));
-            return Ok(Some(entry));
-        }
-        if self.interrupt.is_asked() {
-            return Ok(None);
-        }
         self.bar.show(self.done, 0.0, || format!("{}: preparing", variation.name));
         let entry = variations::train(variation, self)?;
         if let Some(entry) = &entry {
