@@ -117,6 +117,11 @@ impl AttentiveLayer {
         (context, state)
     }
 
+    /// Whether its looks learn by how much better than expected they turned out to be.
+    pub(super) fn is_rewarded(&self) -> bool {
+        matches!(self.hardness, Hardness::ScoreFunction { .. })
+    }
+
     fn looking(&self, pass: &mut Pass) -> Looking {
         let estimator = match self.hardness {
             Hardness::Soft => return Looking::Soft,

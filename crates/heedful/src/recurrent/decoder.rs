@@ -32,7 +32,7 @@ pub(super) struct Decoded {
     pub(super) outputs: Tensor,
     /// What each token knows of its source.
     pub(super) contexts: Tensor,
-    /// With attention: the first layer's own results.
+    /// Where looks learn by reward: what they learn from.
     pub(super) looked: Option<Looked>,
 }
 
@@ -87,14 +87,16 @@ impl AttentiveDecoder {
         let seen = self.layer.see(&memory.states, &memory.sequences, pass);
         let (first, above) = memory.start.split_first().expect("a decoder has a layer");
         let found = self.layer.forward(embedded, targets, first, &seen, pass);
-        let before = before(first, &found.states, targets);
         let mut outputs = self.normed(&found.states, pass);
         if let Some(stack) = &self.above {
             let lower = ops::dropout(&outputs, pass.dropout(self.dropout));
             let x = ops::concat_columns(&[&lower, &found.contexts]);
             outputs = stack.forward(&x, targets, Some(above), pass).outputs;
         }
-        let looked = Some(Looked { choices: found.choices, before });
+        let looked = self.layer.is_rewarded().then(|| Looked {
+            before: before(first, &found.states, targets),
+            choices: found.choices.clone(),
+        });
         Decoded { outputs, contexts: found.contexts, looked }
     }
 
