@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use heedful::tensor::random::Stream;
 use heedful::train::checkpoint::{self, Checkpoints};
@@ -51,47 +51,58 @@ fn a_run_leaves_a_model_its_logs_and_a_report() {
 #[test]
 fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() {
     let place = Workplace::new(600);
-    let options =
-        "--steps 120 --ema 0.95 --attention-dropout 0.1 --accumulate 2 --checkpoint-every-time none";
-    let since = Instant::now();
-    place.good(&Workplace::training("whole", options));
-    let duration = since.elapsed();
+    let training = |out: &str, steps: u64| {
+        let options = "--ema 0.95 --attention-dropout 0.1 --accumulate 2 --checkpoint-every-time none";
+        Workplace::training(out, &format!("{options} --steps {steps}"))
+    };
+    // Far more steps than there is time for, so that no run ends before its kill on any machine.
+    let command = || match place.path("killed/recipe.toml").exists() {
+        true => "train --resume killed".to_owned(),
+        false => training("killed", 1_000_000),
+    };
+    let reached = || {
+        let folder = place.path("killed/checkpoints");
+        if !folder.is_dir() {
+            return 0;
+        }
+        Checkpoints::look(&folder).last(1).map_or(0, |steps| steps[0])
+    };
 
     // Other moments in every run of the test; a failure names the seed that repeats them.
     let seed = std::env::var("HEEDFUL_KILL_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
     eprintln!("kills drawn with HEEDFUL_KILL_SEED={seed}");
     let draws = Stream::new(seed, 0, 0);
-    let command = || match place.path("killed/recipe.toml").exists() {
-        true => "train --resume killed".to_owned(),
-        false => Workplace::training("killed", options),
-    };
-    let mut kills = 0;
-    for attempt in 0..12 {
+    for attempt in 0..7 {
+        let before = reached();
         let mut child = place.start(&command());
-        sleep(duration.mul_f32(0.5 * draws.uniform(attempt)));
-        child.kill().expect("a process to kill");
-        kills += u32::from(!child.wait().expect("it was started").success());
-        if kills == 7 {
-            break;
+        // Every second kill may hit the start; the others come after a checkpoint, for the run to advance.
+        while attempt % 2 == 1 && reached() == before {
+            assert!(child.try_wait().expect("a process").is_none(), "it ended by itself");
+            sleep(Duration::from_millis(5));
         }
+        sleep(Duration::from_secs_f32(0.6 * draws.uniform(attempt)));
+        child.kill().expect("a process to kill");
+        assert!(!child.wait().expect("it was started").success());
     }
-    assert!(kills >= 3, "only {kills} of the runs were killed before their end");
-    place.good(&command());
+    let steps = reached() + 20;
+    place.good(&format!("train --resume killed --steps {steps}"));
+    place.good(&training("whole", steps));
+
     let [whole, killed] = ["whole", "killed"].map(|run| last_checkpoint(&place.path(run)));
-    assert_eq!(whole.trainer.step, 120);
+    assert_eq!(whole.trainer.step, steps);
     assert_eq!(whole.trainer, killed.trainer, "weights, moments or average differ");
     assert_eq!(whole.progress.patience, killed.progress.patience);
     assert!(
         place.read("whole/model.safetensors") == place.read("killed/model.safetensors"),
         "final models differ"
     );
-    let steps = |run: &str| -> Vec<u64> {
+    let judged = |run: &str| -> Vec<u64> {
         let records = read_metrics(&place.path(&format!("{run}/metrics.jsonl"))).expect("records");
         let judged = records.iter().filter(|record| record.value("valid_loss").is_some());
         judged.map(|record| record.step).collect()
     };
-    assert_eq!(steps("whole"), steps("killed"));
+    assert_eq!(judged("whole"), judged("killed"));
 }
 
 #[test]
