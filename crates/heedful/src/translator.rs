@@ -140,6 +140,17 @@ impl Translator {
         align(maps, AlignmentLayer::default(), &words[0], &words[1])
     }
 
+    /// How probable an output was, token by token.
+    pub fn token_scores(
+        &self,
+        source: &[u32],
+        target: &[u32],
+        options: &SearchOptions,
+    ) -> Result<TargetScore, BatchError> {
+        let mut scores = score(&self.model, &[(source.to_vec(), target.to_vec())], &with_markers(options))?;
+        Ok(scores.swap_remove(0))
+    }
+
     /// How probable each target is, given its source. A pair with a blank source is an error that names it.
     pub fn score(
         &self,

@@ -6,6 +6,7 @@
 
 mod alignment;
 mod axis;
+mod explanation;
 mod heat_map;
 mod legend;
 mod line_chart;
@@ -16,6 +17,10 @@ mod report;
 
 pub use alignment::alignment_svg;
 pub use axis::Scale;
+pub use explanation::{
+    ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, Heads,
+    WeightForm,
+};
 pub use heat_map::{HeatMapOptions, Hue, heat_map_svg};
 pub use line_chart::{LineChart, Mark, Series, line_chart_svg};
 pub use numbers::thousands;

@@ -101,6 +101,11 @@ impl Tokenizer {
         word_index::of_tokens(ids.iter().map(|&id| self.pieces.bytes(id)))
     }
 
+    /// As [`Tokenizer::words`] for people to look at: in scripts without spaces every token counts as a word.
+    pub fn reading_words(&self, ids: &[u32]) -> Vec<Option<usize>> {
+        word_index::of_reading(ids.iter().map(|&id| self.pieces.bytes(id)))
+    }
+
     /// Puts rules and a trained model together.
     fn new(model: ModelWrapper, rules: Rules) -> Tokenizer {
         let mut pipeline = Pipeline::new(model);

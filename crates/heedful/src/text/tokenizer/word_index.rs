@@ -3,13 +3,44 @@
 /// For each token, given as the bytes that it adds to the text, the number of the white-space separated word that its
 /// first visible character is part of.
 pub(super) fn of_tokens<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
+    numbered(tokens, |_| false)
+}
+
+/// As [`of_tokens`], but a character of a script that puts no spaces between words begins a word of its own, so that
+/// each token of such a text is one.
+pub(super) fn of_reading<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
+    let mut words = numbered(tokens, is_written_without_spaces);
+    // A token of several such characters has used up several numbers.
+    let mut last = None;
+    let mut next = 0;
+    for word in words.iter_mut().flatten() {
+        if last.is_some_and(|last| last != *word) {
+            next += 1;
+        }
+        last = Some(std::mem::replace(word, next));
+    }
+    words
+}
+
+/// Han, kana, Thai, Lao, Khmer and Burmese, with their punctuation.
+fn is_written_without_spaces(character: char) -> bool {
+    matches!(character,
+        '\u{0E00}'..='\u{0EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}' | '\u{2E80}'..='\u{30FF}'
+        | '\u{3100}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{FF00}'..='\u{FFEF}'
+        | '\u{20000}'..='\u{3FFFF}')
+}
+
+fn numbered<'b>(
+    tokens: impl Iterator<Item = &'b [u8]>,
+    begins_a_word: fn(char) -> bool,
+) -> Vec<Option<usize>> {
     let mut text: Vec<u8> = Vec::new();
     let mut ends = Vec::new();
     for bytes in tokens {
         text.extend_from_slice(bytes);
         ends.push(text.len());
     }
-    let words = of_bytes(&text);
+    let words = of_bytes(&text, begins_a_word);
     let mut start = 0;
     ends.into_iter()
         .map(|end| {
@@ -22,11 +53,11 @@ pub(super) fn of_tokens<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Optio
 
 /// For each byte the number of its word, none for white space. A character may be spelled over several tokens, each of
 /// which has some of its bytes.
-fn of_bytes(text: &[u8]) -> Vec<Option<usize>> {
+fn of_bytes(text: &[u8], begins_a_word: fn(char) -> bool) -> Vec<Option<usize>> {
     let mut words = Vec::with_capacity(text.len());
     let (mut word, mut inside) = (0, false);
-    let mut step = |visible: bool, bytes: usize| {
-        if inside && !visible {
+    let mut step = |visible: bool, begins: bool, bytes: usize| {
+        if inside && (!visible || begins) {
             word += 1;
         }
         inside = visible;
@@ -34,11 +65,11 @@ fn of_bytes(text: &[u8]) -> Vec<Option<usize>> {
     };
     for chunk in text.utf8_chunks() {
         for character in chunk.valid().chars() {
-            step(!character.is_whitespace(), character.len_utf8());
+            step(!character.is_whitespace(), begins_a_word(character), character.len_utf8());
         }
         // What is no character is visible: it shows as U+FFFD.
         if !chunk.invalid().is_empty() {
-            step(true, chunk.invalid().len());
+            step(true, false, chunk.invalid().len());
         }
     }
     words
@@ -69,5 +100,14 @@ mod tests {
     fn a_space_spelled_over_three_bytes_ends_a_word() {
         let tokens: [&[u8]; 5] = [b"a", b"\xE3", b"\x80", b"\x80", b"b"];
         assert_eq!(words(&tokens), [Some(0), None, None, None, Some(1)]);
+    }
+
+    #[test]
+    fn every_token_of_a_text_without_spaces_is_a_word_to_read() {
+        let tokens = ["一", "套", "自动驾驶", "解决方案", " ok", "ay"].map(str::as_bytes);
+        let found = of_reading(tokens.iter().copied());
+        assert_eq!(found, [Some(0), Some(1), Some(2), Some(3), Some(4), Some(4)]);
+        let spelled: [&[u8]; 4] = [b"\xE4", b"\xBD", b"\xA0", "好".as_bytes()];
+        assert_eq!(of_reading(spelled.iter().copied()), [Some(0), Some(0), Some(0), Some(1)]);
     }
 }
