@@ -74,10 +74,12 @@ pub struct Param {
     pack: Arc<Mutex<Option<Pack>>>,
 }
 
+/// The last packed copy that was asked for.
 struct Pack {
     key: (Orientation, DType, Isa),
     version: u64,
-    packed: Arc<Packed>,
+    /// Only if it was asked for twice in a row.
+    kept: Option<Arc<Packed>>,
 }
 
 /// Which way round a weight enters a product.
@@ -219,17 +221,20 @@ impl Param {
         GradientSlot { guard, index: self.index, range: self.range() }
     }
 
-    /// This matrix packed for products in `dtype` on the current instruction set: packed once per update.
+    /// This matrix packed for products in `dtype` on the current instruction set.
+    ///
+    /// A copy is kept from the second time on that it is asked for. Training asks for each once in an update: the memory
+    /// of one weight's copy then serves the next weight, and is still in a near cache. Decoding asks again at every token.
     pub(crate) fn packed(&self, orientation: Orientation, dtype: DType) -> Arc<Packed> {
         let key = (orientation, dtype, isa::current());
         let version = self.store.flat().version.load(Ordering::Acquire);
-        let mut kept = self.pack.lock().expect("params lock");
-        if let Some(pack) = kept.as_ref().filter(|pack| pack.key == key && pack.version == version) {
-            return pack.packed.clone();
+        let mut pack = self.pack.lock().expect("params lock");
+        let is_again = pack.as_ref().is_some_and(|pack| pack.key == key && pack.version == version);
+        if let Some(kept) = pack.as_ref().filter(|_| is_again).and_then(|pack| pack.kept.clone()) {
+            return kept;
         }
-        // One copy at a time: forward and backward passes want different ones, each once in an update, and the memory of
-        // the one serves the other.
-        *kept = None;
+        // A stale copy makes room first.
+        *pack = None;
         let values = self.values();
         let matrix = Matrix::f32(&values, self.rows, self.width);
         let matrix = match orientation {
@@ -237,7 +242,7 @@ impl Param {
             Orientation::Transposed => matrix.transposed(),
         };
         let packed = Arc::new(Packed::new(matrix, dtype));
-        *kept = Some(Pack { key, version, packed: packed.clone() });
+        *pack = Some(Pack { key, version, kept: is_again.then(|| packed.clone()) });
         packed
     }
 
