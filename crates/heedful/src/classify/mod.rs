@@ -28,7 +28,7 @@ pub use readers::{ConvolutionalReader, ConvolutionalReaderConfig, RecurrentReade
 
 use crate::batch::{Batch, BatchError};
 use crate::family::ConfigError;
-use crate::layers::{Embedding, Pass};
+use crate::layers::{Embedding, Pass, Score};
 use crate::model::{Decoding, Model};
 
 /// What a classifier is made of.
@@ -39,6 +39,9 @@ pub struct ClassifierConfig {
     pub labels: usize,
     /// How a text becomes one vector.
     pub pooling: Pooling,
+    /// How attention pooling compares a token's vector with its query; additive in files that do not say.
+    #[serde(default = "additive")]
+    pub pooling_score: Score,
     /// On that vector.
     pub dropout: f32,
     /// Probability that the training goal spreads over the wrong labels.
@@ -54,6 +57,11 @@ pub struct EncoderClassifier {
     encoder: Box<dyn Encode>,
     pool: Pool,
     labels: Param,
+}
+
+/// The one score that pooling had before it could be chosen.
+fn additive() -> Score {
+    Score::Additive
 }
 
 impl ClassifierConfig {
@@ -84,7 +92,7 @@ impl EncoderClassifier {
         let params = Params::new(seed);
         let encoder = config.encoder.build(&params)?;
         let width = encoder.width();
-        let pool = Pool::new(&params, config.pooling, width);
+        let pool = Pool::new(&params, config.pooling, config.pooling_score, width);
         let labels = Embedding::table(&params, "labels", config.labels, width);
         Ok(EncoderClassifier { config, params, encoder, pool, labels })
     }
