@@ -4,6 +4,8 @@ The peer reads the run's own `corpus.bin`, `config.json` and `recipe.toml`, so b
 tokens, steps, schedule and optimizer. Initial values, dropout and the order of batches are drawn anew.
 """
 
+import argparse
+import contextlib
 import json
 import math
 import random
@@ -98,7 +100,8 @@ def train(model, run, loss_of, seed):
     for step in range(1, training["steps"] + 1):
         for group in optimizer.param_groups:
             group["lr"] = rate(training, step)
-        loss = loss_of(next(batches))
+        with products(training):
+            loss = loss_of(next(batches))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if training["clip_norm"] != "none":
@@ -107,16 +110,27 @@ def train(model, run, loss_of, seed):
     model.eval()
 
 
-def padded(rows, device):
+def padded(rows):
     """Lists of ids as one tensor, and how long each is."""
     lengths = torch.tensor([len(row) for row in rows])
     ids = torch.zeros(len(rows), int(lengths.max()), dtype=torch.long)
     for row, out in zip(rows, ids):
         out[: len(row)] = torch.tensor(row)
-    return ids.to(device), lengths
+    return ids, lengths
 
 
-def exact(seed):
-    """f32 products everywhere, and a seed."""
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
-    torch.manual_seed(seed)
+def arguments(held_out):
+    """The command line of a study; sets seed and threads."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("run")
+    parser.add_argument(held_out)
+    parser.add_argument("--seed", type=int, default=1)
+    found = parser.parse_args()
+    torch.manual_seed(found.seed)
+    torch.set_num_threads(2)
+    return found
+
+
+def products(training):
+    """Matrix products in the type of the recipe: bf16 is autocast."""
+    return torch.autocast("cpu", torch.bfloat16) if training["compute"] == "bf16" else contextlib.nullcontext()

@@ -1,10 +1,9 @@
-"""The language model of a heedful run, trained again in PyTorch on the same blocks: `study_language.py RUN VALID [--seed N] [--device D]`.
+"""The language model of a heedful run, trained again in PyTorch on the same blocks: `study_language.py RUN VALID [--seed N]`.
 
 VALID is a run over the held-out text, of which nothing but its `corpus.bin` is used. Prints one line of JSON: the perplexity of a
 token, every block beginning with <bos>.
 """
 
-import argparse
 import json
 import math
 import time
@@ -14,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from classifier import Embedding, post_norm_layers
-from study import BOS, Run, by_length, cut, exact, padded, read_corpus, train
+from study import BOS, Run, arguments, by_length, cut, padded, products, read_corpus, train
 
 
 class LanguageModel(nn.Module):
@@ -35,35 +34,27 @@ class LanguageModel(nn.Module):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("run")
-    parser.add_argument("valid")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--device", default="cpu")
-    arguments = parser.parse_args()
-    exact(arguments.seed)
-    run, device = Run(arguments.run), arguments.device
-    valid = read_corpus(f"{arguments.valid}/corpus.bin")
+    given = arguments("valid")
+    run, valid = Run(given.run), read_corpus(f"{given.valid}/corpus.bin")
     start = time.perf_counter()
-    model = LanguageModel(run.config["stack"]).to(device)
+    model = LanguageModel(run.config["stack"])
 
     def nats(batch):
         """−log p of every token of the blocks."""
-        targets, lengths = padded([block for _, block in batch], device)
+        targets, lengths = padded([block for _, block in batch])
         inputs = functional.pad(targets, (1, 0), value=BOS)[:, :-1]
-        real = (torch.arange(targets.shape[1]) < lengths[:, None]).to(device)
+        real = torch.arange(targets.shape[1]) < lengths[:, None]
         return functional.cross_entropy(model(inputs)[real], targets[real], reduction="none")
 
-    train(model, run, lambda batch: nats(batch).mean(), arguments.seed)
+    train(model, run, lambda batch: nats(batch).mean(), given.seed)
     total = tokens = 0
-    with torch.no_grad():
+    with torch.no_grad(), products(run.training):
         for batch in cut(by_length(valid), run.training["batch_tokens"]):
             told = nats(batch)
             total, tokens = total + float(told.double().sum()), tokens + told.numel()
     found = {"perplexity": round(math.exp(total / tokens), 3), "tokens": tokens, "seconds": round(time.perf_counter() - start, 1)}
-    print(json.dumps({"run": arguments.run, "seed": arguments.seed} | found), flush=True)
+    print(json.dumps({"run": given.run, "seed": given.seed} | found), flush=True)
 
 
 if __name__ == "__main__":
-    torch.set_num_threads(2)
     main()
