@@ -27,7 +27,7 @@ pub use pooling::{Pool, Pooling};
 pub use readers::{ConvolutionalReader, ConvolutionalReaderConfig, RecurrentReader, RecurrentReaderConfig};
 
 use crate::batch::{Batch, BatchError};
-use crate::family::ConfigError;
+use crate::config::{ConfigError, check};
 use crate::layers::{Embedding, Pass, Score};
 use crate::model::{Decoding, Model};
 
@@ -70,8 +70,7 @@ impl ClassifierConfig {
         if self.labels < 2 {
             return Err(ConfigError::FewLabels { labels: self.labels });
         }
-        crate::transformer::check_rate("dropout", self.dropout)?;
-        crate::transformer::check_rate("label_smoothing", self.label_smoothing)?;
+        check::rates(&[("dropout", self.dropout), ("label_smoothing", self.label_smoothing)])?;
         self.encoder.validate()
     }
 
