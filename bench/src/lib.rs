@@ -9,7 +9,7 @@ mod pair;
 mod peer;
 mod report;
 
-pub use lengths::realistic_lengths;
+pub use lengths::{realistic_lengths, text_lengths};
 pub use memory::peak_memory;
 pub use pair::{Paired, Quartiles, Turn, race, take_turns};
 pub use peer::{Allocator, Peer};

@@ -5,6 +5,7 @@ mod check;
 mod golden;
 mod python;
 mod step;
+mod study;
 mod test;
 mod tidy;
 mod workspace;
@@ -22,9 +23,10 @@ Usage: cargo xtask COMMAND
   test               all of check, every test, then a short run of the release binary's demo
   tidy               our own rules: file lengths, where unsafe code may live, stray paths, white space
   bench NAME [ARGS]  race heedful against its peers; without NAME, say which races there are; ARGS go to the bench
+  study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch
   golden             compute the reference results in crates/heedful/tests again with PyTorch and sacreBLEU
 
-bench and golden make a Python environment under target/ at first use (several GB; HEEDFUL_PYTHON names the
+bench, study and golden make a Python environment under target/ at first use (several GB; HEEDFUL_PYTHON names the
 interpreter to make it with, python3 unless told).";
 
 fn main() -> ExitCode {
@@ -50,6 +52,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["tidy"] => tidy::run(),
         ["bench", name, rest @ ..] => bench::run(name, rest),
         ["bench"] => bail!("which bench? One of: {}", bench::names()?.join(", ")),
+        ["study", kind, data] => study::run(kind, data, None),
+        ["study", kind, data, seeds] => study::run(kind, data, Some(seeds)),
+        ["study", ..] => bail!("usage: cargo xtask study classify|language DATA [SEEDS]"),
         ["golden"] => golden::run(),
         [] => bail!("no command given\n\n{HELP}"),
         [known @ ("check" | "test" | "tidy" | "golden"), ..] => bail!("{known} takes no arguments"),

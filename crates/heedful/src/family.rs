@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::classify::{ClassifierConfig, EncoderClassifier};
+pub use crate::config::ConfigError;
 use crate::convolution::{Convolutional, ConvolutionalConfig};
 use crate::language::{LanguageConfig, LanguageModel};
 use crate::masked::{MaskedConfig, MaskedModel};
 use crate::model::Model;
 use crate::recurrent::{RecurrentConfig, Seq2Seq};
 use crate::task::Task;
-pub use crate::transformer::ConfigError;
 use crate::transformer::{Transformer, TransformerConfig};
 
 /// What a model is made of.

@@ -29,6 +29,7 @@
 pub mod batch;
 pub mod classify;
 pub mod compare;
+mod config;
 pub mod convolution;
 pub mod decode;
 pub mod durable;

@@ -9,7 +9,7 @@ use std::path::Path;
 use heedful::batch::{Batch, Form};
 use heedful::classify::{ClassifierConfig, EncoderClassifier, EncoderConfig, Pooling};
 use heedful::language::{LanguageConfig, LanguageModel, TextShape};
-use heedful::layers::{Norm, Pass};
+use heedful::layers::{Norm, Pass, Score};
 use heedful::masked::{Masked, MaskedConfig, MaskedModel};
 use heedful::model::Model;
 use heedful::tensor::ops::{Activation, CrossEntropy};
@@ -71,6 +71,7 @@ fn a_classifier_with_attention_pooling_agrees_with_pytorch() {
     let config = ClassifierConfig {
         labels: 5,
         pooling: Pooling::Attention,
+        pooling_score: Score::Additive,
         dropout: 0.0,
         label_smoothing: 0.0,
         encoder: EncoderConfig::Transformer(stack(Norm::Post)),

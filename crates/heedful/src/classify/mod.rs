@@ -27,8 +27,8 @@ pub use pooling::{Pool, Pooling};
 pub use readers::{ConvolutionalReader, ConvolutionalReaderConfig, RecurrentReader, RecurrentReaderConfig};
 
 use crate::batch::{Batch, BatchError};
-use crate::family::ConfigError;
-use crate::layers::{Embedding, Pass};
+use crate::config::{ConfigError, check};
+use crate::layers::{Embedding, Pass, Score};
 use crate::model::{Decoding, Model};
 
 /// What a classifier is made of.
@@ -39,6 +39,9 @@ pub struct ClassifierConfig {
     pub labels: usize,
     /// How a text becomes one vector.
     pub pooling: Pooling,
+    /// How attention pooling compares a token's vector with its query; additive in files that do not say.
+    #[serde(default = "additive")]
+    pub pooling_score: Score,
     /// On that vector.
     pub dropout: f32,
     /// Probability that the training goal spreads over the wrong labels.
@@ -56,14 +59,18 @@ pub struct EncoderClassifier {
     labels: Param,
 }
 
+/// The one score that pooling had before it could be chosen.
+fn additive() -> Score {
+    Score::Additive
+}
+
 impl ClassifierConfig {
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.labels < 2 {
             return Err(ConfigError::FewLabels { labels: self.labels });
         }
-        crate::transformer::check_rate("dropout", self.dropout)?;
-        crate::transformer::check_rate("label_smoothing", self.label_smoothing)?;
+        check::rates(&[("dropout", self.dropout), ("label_smoothing", self.label_smoothing)])?;
         self.encoder.validate()
     }
 
@@ -84,7 +91,7 @@ impl EncoderClassifier {
         let params = Params::new(seed);
         let encoder = config.encoder.build(&params)?;
         let width = encoder.width();
-        let pool = Pool::new(&params, config.pooling, width);
+        let pool = Pool::new(&params, config.pooling, config.pooling_score, width);
         let labels = Embedding::table(&params, "labels", config.labels, width);
         Ok(EncoderClassifier { config, params, encoder, pool, labels })
     }

@@ -1,20 +1,26 @@
 //! From one vector for each token to one for the text.
 //!
 //! ```text
-//! attention   e_j = v · tanh(W h_j + b),  α = softmax(e),  c = Σ_j α_j h_j
+//! attention   e_j = score(q, h_j),  α = softmax(e),  c = Σ_j α_j h_j       q is learned
 //! first       c = h_<bos>, where <bos> stands before the text
+//!
+//! additive     q · tanh(W h + b)        dot          q · h
+//! general      q · (h W)                scaled-dot   q · h / √d
 //! ```
 //!
-//! The first is attention with the one query v, keys tanh(W h + b) and values h, and runs as that.
+//! The additive score's own product with the query would be one more constant beside b, so there is none. All of them are
+//! attention with the one query q, keys made of h and values h, and run as that.
 
 use std::borrow::Cow;
 
-use heedful_tensor::ops::{self, AttentionOptions, EmbeddingOptions, Mask, Part, Positions};
+use heedful_tensor::ops::{
+    self, Activation, AttentionOptions, EmbeddingOptions, LinearOptions, Mask, Part, Positions,
+};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::layers::{AttentionMap, Kind, Linear, Pass, Place};
+use crate::layers::{AttentionMap, Kind, Linear, Pass, Place, Score};
 use crate::text::BOS;
 
 /// How a text becomes one vector.
@@ -28,23 +34,40 @@ pub enum Pooling {
     First,
 }
 
-/// The pooling with its parameters: `pooling.query.weight`, `pooling.key.weight` and `pooling.key.bias`, or none.
+/// The pooling with its parameters: `pooling.query.weight`, `pooling.key.weight` and `pooling.key.bias` as far as its score
+/// has them, or none.
 pub struct Pool {
     attention: Option<Attention>,
 }
 
 struct Attention {
     query: Param,
-    key: Linear,
+    keys: Keys,
+    scale: f32,
     place: Place,
 }
 
+/// What the query is multiplied by.
+enum Keys {
+    /// `tanh(W h + b)`.
+    Additive(Linear),
+    /// `h W`. A bias would add the same to all scores of a text, which softmax does not see.
+    General(Param),
+    /// `h`.
+    States,
+}
+
 impl Pool {
-    /// Over vectors of this width.
-    pub fn new(params: &Params, pooling: Pooling, width: usize) -> Pool {
+    /// Over vectors of this width; `score` is how attention compares them with its query.
+    pub fn new(params: &Params, pooling: Pooling, score: Score, width: usize) -> Pool {
         let attention = || Attention {
             query: params.add("pooling.query.weight", 1, width, Init::Normal((width as f32).powf(-0.5))),
-            key: Linear::new(params, "pooling.key", width, width),
+            keys: match score {
+                Score::Additive => Keys::Additive(Linear::new(params, "pooling.key", width, width)),
+                Score::General => Keys::General(params.add("pooling.key.weight", width, width, Init::Xavier)),
+                Score::Dot | Score::ScaledDot => Keys::States,
+            },
+            scale: score.scale(width),
             place: Place::new("pooling", 0, Kind::Pooling),
         };
         Pool { attention: (pooling == Pooling::Attention).then(attention) }
@@ -62,7 +85,7 @@ impl Pool {
 
     /// One row for each sequence of `states`.
     pub fn forward(&self, states: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
-        let Some(Attention { query, key, place }) = &self.attention else {
+        let Some(Attention { query, keys, scale, place }) = &self.attention else {
             let first: Vec<usize> = sequences.ranges().map(|range| range.start).collect();
             return ops::gather_rows(states, &first);
         };
@@ -76,12 +99,12 @@ impl Pool {
             compute,
         };
         let queries = ops::embedding(&vec![0; sequences.sequences()], &one_each, query, options);
-        let keys = ops::tanh(&key.forward(states, pass));
+        let keys = keys.of(states, pass);
         let parts = [queries, keys, states.clone()].map(|part| Part::whole(ops::cast(&part, compute)));
         let [queries, keys, values] = parts;
         let options = AttentionOptions {
             heads: 1,
-            scale: 1.0,
+            scale: *scale,
             mask: Mask::full(),
             dropout: Dropout::NONE,
             weights: pass.weights(),
@@ -92,5 +115,19 @@ impl Pool {
             pass.record(AttentionMap { place: place.clone(), queries, keys, weights });
         }
         attended.context
+    }
+}
+
+impl Keys {
+    fn of(&self, states: &Tensor, pass: &Pass) -> Tensor {
+        match self {
+            Keys::Additive(key) => ops::tanh(&key.forward(states, pass)),
+            Keys::General(weight) => {
+                let (activation, dropout) = (Activation::Identity, Dropout::NONE);
+                let options = LinearOptions { activation, dropout, compute: pass.compute() };
+                ops::linear(states, weight, None, options)
+            }
+            Keys::States => states.clone(),
+        }
     }
 }

@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Encode;
 use crate::batch::{BatchError, check_side};
+use crate::config::{ConfigError, check};
 use crate::convolution::{ConvolutionalEncoder, EncoderShape};
-use crate::family::ConfigError;
 use crate::layers::{Embedding, Pass, Position, Positions};
 use crate::recurrent::{self, Cell, Directions, RecurrentStack};
-use crate::transformer::check_rate;
 
 /// What a recurrent reader is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,8 +53,8 @@ pub struct ConvolutionalReader {
 impl RecurrentReaderConfig {
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        check_vocabulary(self.vocabulary)?;
-        check_rate("dropout", self.dropout)?;
+        check::vocabulary("vocabulary", self.vocabulary)?;
+        check::rates(&[("dropout", self.dropout)])?;
         self.stack.validate()
     }
 
@@ -77,21 +76,13 @@ impl RecurrentReaderConfig {
 impl ConvolutionalReaderConfig {
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        check_vocabulary(self.vocabulary)?;
-        check_rate("dropout", self.dropout)?;
-        let EncoderShape { d_model, layers, taps, .. } = self.shape;
-        for (what, size) in [("d_model", d_model), ("layers", layers), ("taps", taps)] {
-            if size == 0 {
-                return Err(ConfigError::Zero { what });
-            }
-        }
-        if taps.is_multiple_of(2) {
-            return Err(ConfigError::EvenTaps { what: "taps", taps });
-        }
-        if self.positions == Positions::Sinusoidal && !d_model.is_multiple_of(2) {
-            return Err(ConfigError::OddSinusoidalWidth { d_model });
-        }
-        Ok(())
+        check::vocabulary("vocabulary", self.vocabulary)?;
+        let EncoderShape { d_model, layers, taps, norm_epsilon, dropout, .. } = self.shape;
+        check::sizes(&[("d_model", d_model), ("layers", layers), ("taps", taps)])?;
+        check::odd_taps("taps", taps)?;
+        check::epsilon(norm_epsilon)?;
+        check::rates(&[("dropout", self.dropout), ("shape.dropout", dropout)])?;
+        check::positions(self.positions, d_model)
     }
 
     pub(super) fn summary(&self) -> String {
@@ -163,8 +154,4 @@ impl Encode for ConvolutionalReader {
         let embedded = self.embedding.forward(text, sequences, pass);
         self.encoder.forward(embedded, sequences, pass)
     }
-}
-
-fn check_vocabulary(size: usize) -> Result<(), ConfigError> {
-    if size < 2 { Err(ConfigError::SmallVocabulary { what: "vocabulary", size }) } else { Ok(()) }
 }

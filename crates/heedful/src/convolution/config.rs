@@ -10,9 +10,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::encoder::EncoderShape;
-use crate::layers::Positions;
-use crate::layers::Score;
-use crate::transformer::{ConfigError, Tying};
+use crate::config::{ConfigError, check};
+use crate::layers::{Positions, Score};
+use crate::transformer::Tying;
 
 /// The shape and the choices of a convolutional model. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -130,55 +130,19 @@ impl ConvolutionalConfig {
 
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        self.validate_sizes()?;
-        if self.encoder_taps.is_multiple_of(2) {
-            return Err(ConfigError::EvenTaps { what: "encoder_taps", taps: self.encoder_taps });
-        }
-        if !matches!(self.score, Score::ScaledDot | Score::Dot) {
-            return Err(ConfigError::HeadScore);
-        }
-        if self.positions == Positions::Sinusoidal && !self.d_model.is_multiple_of(2) {
-            return Err(ConfigError::OddSinusoidalWidth { d_model: self.d_model });
-        }
-        for (what, rate) in [("dropout", self.dropout), ("label_smoothing", self.label_smoothing)] {
-            if !(0.0..1.0).contains(&rate) {
-                return Err(ConfigError::Rate { what, rate });
-            }
-        }
-        if !(self.norm_epsilon > 0.0 && self.norm_epsilon.is_finite()) {
-            return Err(ConfigError::Epsilon { epsilon: self.norm_epsilon });
-        }
-        let (source_vocabulary, target_vocabulary) = (self.source_vocabulary, self.target_vocabulary);
-        let tied = matches!(self.tying, Tying::All | Tying::SourceTarget);
-        if tied && source_vocabulary != target_vocabulary {
-            return Err(ConfigError::TiedVocabularies { source_vocabulary, target_vocabulary });
-        }
-        Ok(())
-    }
-
-    fn validate_sizes(&self) -> Result<(), ConfigError> {
-        let positions = match self.positions {
-            Positions::Learned { max_length } => max_length,
-            Positions::Sinusoidal | Positions::None => 1,
-        };
-        for (what, size) in [
+        check::sizes(&[
             ("d_model", self.d_model),
             ("encoder_layers", self.encoder_layers),
             ("decoder_layers", self.decoder_layers),
             ("encoder_taps", self.encoder_taps),
             ("decoder_taps", self.decoder_taps),
-            ("max_length of the learned positions", positions),
-        ] {
-            if size == 0 {
-                return Err(ConfigError::Zero { what });
-            }
-        }
-        let vocabularies =
-            [("source_vocabulary", self.source_vocabulary), ("target_vocabulary", self.target_vocabulary)];
-        match vocabularies.into_iter().find(|&(_, size)| size < 2) {
-            Some((what, size)) => Err(ConfigError::SmallVocabulary { what, size }),
-            None => Ok(()),
-        }
+        ])?;
+        check::odd_taps("encoder_taps", self.encoder_taps)?;
+        check::score_of_heads(self.score)?;
+        check::positions(self.positions, self.d_model)?;
+        check::rates(&[("dropout", self.dropout), ("label_smoothing", self.label_smoothing)])?;
+        check::epsilon(self.norm_epsilon)?;
+        check::vocabularies(self.source_vocabulary, self.target_vocabulary, self.tying)
     }
 }
 

@@ -30,9 +30,10 @@ pub use encoder::{ConvolutionalEncoder, EncoderShape};
 pub use layers::{Balanced, Convolution, ConvolutionShape, GatedConvolution};
 
 use crate::batch::{Batch, BatchError, check_side};
+use crate::config::ConfigError;
 use crate::layers::{Embedding, Pass, Position, Positions};
 use crate::model::{Decoding, Model};
-use crate::transformer::{ConfigError, tables};
+use crate::transformer::tables;
 
 /// A fully convolutional encoder-decoder with its parameters.
 pub struct Convolutional {

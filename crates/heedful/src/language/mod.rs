@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 pub use generator::{GenerateError, Generation, Generator};
 
 use crate::batch::{Batch, BatchError, check_side};
+use crate::config::{ConfigError, check};
 use crate::layers::{Embedding, Pass, Position};
 use crate::model::{Decoding, Model};
-use crate::transformer::{ConfigError, Encoder, Sight, StackConfig};
+use crate::transformer::{Encoder, Sight, StackConfig};
 
 /// What a language model is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,7 +60,7 @@ impl LanguageConfig {
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.stack.validate()?;
-        crate::transformer::check_rate("label_smoothing", self.label_smoothing)
+        check::rates(&[("label_smoothing", self.label_smoothing)])
     }
 }
 

@@ -23,9 +23,10 @@ pub use filler::{FillError, Filled, Filler, Guess, MASK};
 pub use masking::{Masked, masked_tokens};
 
 use crate::batch::{Batch, BatchError};
+use crate::config::{ConfigError, check};
 use crate::layers::{LayerNorm, Linear, Pass};
 use crate::model::{Decoding, Model};
-use crate::transformer::{ConfigError, StackConfig, TextEncoder};
+use crate::transformer::{StackConfig, TextEncoder};
 
 /// What a masked language model is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,7 +51,7 @@ impl MaskedConfig {
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.stack.validate()?;
-        crate::transformer::check_rate("label_smoothing", self.label_smoothing)
+        check::rates(&[("label_smoothing", self.label_smoothing)])
     }
 }
 

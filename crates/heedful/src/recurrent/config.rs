@@ -8,8 +8,9 @@
 use heedful_tensor::ops::{Cell, Direction};
 use serde::{Deserialize, Serialize};
 
+use crate::config::{ConfigError, check};
 use crate::layers::Score;
-use crate::transformer::{ConfigError, Tying};
+use crate::transformer::Tying;
 
 /// In which directions a stack reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,9 +62,9 @@ impl StackConfig {
 
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        non_zero(&[("input", self.input), ("width", self.width), ("layers", self.layers)])?;
-        rate("dropout", self.dropout)?;
-        epsilon(self.norm_epsilon)
+        check::sizes(&[("input", self.input), ("width", self.width), ("layers", self.layers)])?;
+        check::rates(&[("dropout", self.dropout)])?;
+        self.norm_epsilon.map_or(Ok(()), check::epsilon)
     }
 }
 
@@ -224,10 +225,10 @@ impl RecurrentConfig {
 
     fn validate_attention(&self) -> Result<(), ConfigError> {
         let Some(RecurrentAttention { score, width, hardness }) = self.attention else { return Ok(()) };
-        non_zero(&[("attention.width", width)])?;
+        check::sizes(&[("attention.width", width)])?;
         if let Hardness::ScoreFunction { reward, entropy } = hardness {
-            finite("attention.hardness.reward", reward)?;
-            finite("attention.hardness.entropy", entropy)?;
+            check::not_negative("attention.hardness.reward", reward)?;
+            check::not_negative("attention.hardness.entropy", entropy)?;
         }
         let (query, key) = (self.d_model, self.encoder().output_width());
         if score.wants_equal_widths() && query != key {
@@ -239,49 +240,16 @@ impl RecurrentConfig {
 
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        non_zero(&[
+        check::sizes(&[
             ("d_model", self.d_model),
             ("d_encoder", self.d_encoder),
             ("encoder_layers", self.encoder_layers),
             ("decoder_layers", self.decoder_layers),
         ])?;
-        let (source_vocabulary, target_vocabulary) = (self.source_vocabulary, self.target_vocabulary);
-        let vocabularies =
-            [("source_vocabulary", source_vocabulary), ("target_vocabulary", target_vocabulary)];
-        if let Some((what, size)) = vocabularies.into_iter().find(|&(_, size)| size < 2) {
-            return Err(ConfigError::SmallVocabulary { what, size });
-        }
-        rate("dropout", self.dropout)?;
-        rate("label_smoothing", self.label_smoothing)?;
-        epsilon(self.norm_epsilon)?;
+        check::rates(&[("dropout", self.dropout), ("label_smoothing", self.label_smoothing)])?;
+        self.norm_epsilon.map_or(Ok(()), check::epsilon)?;
         self.validate_attention()?;
-        let tied = matches!(self.tying, Tying::All | Tying::SourceTarget);
-        if tied && source_vocabulary != target_vocabulary {
-            return Err(ConfigError::TiedVocabularies { source_vocabulary, target_vocabulary });
-        }
-        Ok(())
-    }
-}
-
-fn finite(what: &'static str, value: f32) -> Result<(), ConfigError> {
-    if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(ConfigError::Negative { what, value }) }
-}
-
-fn non_zero(sizes: &[(&'static str, usize)]) -> Result<(), ConfigError> {
-    match sizes.iter().find(|&&(_, size)| size == 0) {
-        Some(&(what, _)) => Err(ConfigError::Zero { what }),
-        None => Ok(()),
-    }
-}
-
-fn rate(what: &'static str, rate: f32) -> Result<(), ConfigError> {
-    if (0.0..1.0).contains(&rate) { Ok(()) } else { Err(ConfigError::Rate { what, rate }) }
-}
-
-fn epsilon(epsilon: Option<f32>) -> Result<(), ConfigError> {
-    match epsilon {
-        Some(epsilon) if !(epsilon > 0.0 && epsilon.is_finite()) => Err(ConfigError::Epsilon { epsilon }),
-        _ => Ok(()),
+        check::vocabularies(self.source_vocabulary, self.target_vocabulary, self.tying)
     }
 }
 

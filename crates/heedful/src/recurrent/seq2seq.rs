@@ -21,9 +21,10 @@ use super::incremental::Incremental;
 use super::stack::side_by_side;
 use super::{Hardness, RecurrentConfig, RecurrentStack};
 use crate::batch::{Batch, BatchError, check_side};
+use crate::config::ConfigError;
 use crate::layers::{Embedding, Linear, Pass, Position};
 use crate::model::{Decoding, Model};
-use crate::transformer::{ConfigError, tables};
+use crate::transformer::tables;
 
 /// A recurrent encoder-decoder with its parameters.
 pub struct Seq2Seq {

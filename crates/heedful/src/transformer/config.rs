@@ -11,6 +11,7 @@
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
+use crate::config::{ConfigError, check};
 use crate::layers::{Norm, Positions, Score};
 
 /// The shape and the choices of a Transformer. Start from a preset and change what differs.
@@ -90,111 +91,6 @@ pub struct DropoutRates {
     pub attention: f32,
     /// Inside the feed-forward layers.
     pub feed_forward: f32,
-}
-
-/// A model that cannot be built, and what to change.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ConfigError {
-    /// A size of nothing.
-    #[error("{what} is 0: set it to at least 1")]
-    Zero {
-        /// The field.
-        what: &'static str,
-    },
-    /// A vocabulary without a choice.
-    #[error("{what} is {size}: a vocabulary needs at least 2 tokens")]
-    SmallVocabulary {
-        /// The field.
-        what: &'static str,
-        /// Its value.
-        size: usize,
-    },
-    /// Heads share a width equally.
-    #[error(
-        "{heads} heads do not divide {what} {width}: choose heads that divide it, or a {what} that is a multiple of \
-         {heads} (for instance {})",
-        width.next_multiple_of(*heads)
-    )]
-    HeadsDoNotDivide {
-        /// How many heads.
-        heads: usize,
-        /// The field.
-        what: &'static str,
-        /// Its value.
-        width: usize,
-    },
-    /// Sines and cosines come in pairs.
-    #[error(
-        "sinusoidal positions need an even d_model, not {d_model}: use {} or learned positions",
-        d_model + 1
-    )]
-    OddSinusoidalWidth {
-        /// The width.
-        d_model: usize,
-    },
-    /// A window with a middle.
-    #[error("{what} is {taps}: a window with its token in the middle is odd, use {} or {}", taps - 1, taps + 1)]
-    EvenTaps {
-        /// The field.
-        what: &'static str,
-        /// Its value.
-        taps: usize,
-    },
-    /// Not a probability, or one that leaves nothing.
-    #[error("{what} is {rate}: it must be at least 0 and below 1")]
-    Rate {
-        /// The field.
-        what: &'static str,
-        /// Its value.
-        rate: f32,
-    },
-    /// A classifier without a choice.
-    #[error("a classifier of {labels} labels: it needs at least two to decide between")]
-    FewLabels {
-        /// How many there are.
-        labels: usize,
-    },
-    /// Heads multiply queries and keys.
-    #[error("this model compares by scaled-dot or dot: the other scores are for recurrent models")]
-    HeadScore,
-    /// A product of two vectors needs one width.
-    #[error(
-        "the score {score} multiplies a state of the decoder ({query} wide) with one of the encoder ({key} wide): make \
-         them equal, or use the score additive or general"
-    )]
-    ScoreWidths {
-        /// The score.
-        score: &'static str,
-        /// Width of a decoder's state.
-        query: usize,
-        /// Width of an encoder's output.
-        key: usize,
-    },
-    /// A number that cannot be below 0.
-    #[error("{what} is {value}: it must be a number and at least 0")]
-    Negative {
-        /// The field.
-        what: &'static str,
-        /// Its value.
-        value: f32,
-    },
-    /// ε keeps the root of a constant row away from 0.
-    #[error("norm_epsilon is {epsilon}: it must be a small positive number such as 1e-5")]
-    Epsilon {
-        /// Its value.
-        epsilon: f32,
-    },
-    /// One matrix has one number of rows.
-    #[error(
-        "source and target embeddings are tied, but the vocabularies have {source_vocabulary} and {target_vocabulary} \
-         tokens: use one joint vocabulary, or turn that tie off with Tying::TargetOutput or Tying::None"
-    )]
-    TiedVocabularies {
-        /// Source tokens.
-        source_vocabulary: usize,
-        /// Target tokens.
-        target_vocabulary: usize,
-    },
 }
 
 impl TransformerConfig {
@@ -278,45 +174,7 @@ impl TransformerConfig {
 
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        self.validate_sizes()?;
-        let key_name = if self.key_width.is_some() { "key_width" } else { "d_model" };
-        let value_name = if self.value_width.is_some() { "value_width" } else { "d_model" };
-        for (what, width) in [(key_name, self.key_width()), (value_name, self.value_width())] {
-            if !width.is_multiple_of(self.heads) {
-                return Err(ConfigError::HeadsDoNotDivide { heads: self.heads, what, width });
-            }
-        }
-        if !matches!(self.score, Score::ScaledDot | Score::Dot) {
-            return Err(ConfigError::HeadScore);
-        }
-        if self.positions == Positions::Sinusoidal && !self.d_model.is_multiple_of(2) {
-            return Err(ConfigError::OddSinusoidalWidth { d_model: self.d_model });
-        }
-        for (what, rate) in [
-            ("dropout.residual", self.dropout.residual),
-            ("dropout.attention", self.dropout.attention),
-            ("dropout.feed_forward", self.dropout.feed_forward),
-            ("label_smoothing", self.label_smoothing),
-        ] {
-            check_rate(what, rate)?;
-        }
-        if !(self.norm_epsilon > 0.0 && self.norm_epsilon.is_finite()) {
-            return Err(ConfigError::Epsilon { epsilon: self.norm_epsilon });
-        }
-        let (source_vocabulary, target_vocabulary) = (self.source_vocabulary, self.target_vocabulary);
-        let tied = matches!(self.tying, Tying::All | Tying::SourceTarget);
-        if tied && source_vocabulary != target_vocabulary {
-            return Err(ConfigError::TiedVocabularies { source_vocabulary, target_vocabulary });
-        }
-        Ok(())
-    }
-
-    fn validate_sizes(&self) -> Result<(), ConfigError> {
-        let positions = match self.positions {
-            Positions::Learned { max_length } => max_length,
-            Positions::Sinusoidal | Positions::None => 1,
-        };
-        for (what, size) in [
+        check::sizes(&[
             ("d_model", self.d_model),
             ("d_ff", self.d_ff),
             ("heads", self.heads),
@@ -324,24 +182,25 @@ impl TransformerConfig {
             ("decoder_layers", self.decoder_layers),
             ("key_width", self.key_width()),
             ("value_width", self.value_width()),
-            ("max_length of the learned positions", positions),
-        ] {
-            if size == 0 {
-                return Err(ConfigError::Zero { what });
+        ])?;
+        let key_name = if self.key_width.is_some() { "key_width" } else { "d_model" };
+        let value_name = if self.value_width.is_some() { "value_width" } else { "d_model" };
+        for (what, width) in [(key_name, self.key_width()), (value_name, self.value_width())] {
+            if !width.is_multiple_of(self.heads) {
+                return Err(ConfigError::HeadsDoNotDivide { heads: self.heads, what, width });
             }
         }
-        let vocabularies =
-            [("source_vocabulary", self.source_vocabulary), ("target_vocabulary", self.target_vocabulary)];
-        match vocabularies.into_iter().find(|&(_, size)| size < 2) {
-            Some((what, size)) => Err(ConfigError::SmallVocabulary { what, size }),
-            None => Ok(()),
-        }
+        check::score_of_heads(self.score)?;
+        check::positions(self.positions, self.d_model)?;
+        check::rates(&[
+            ("dropout.residual", self.dropout.residual),
+            ("dropout.attention", self.dropout.attention),
+            ("dropout.feed_forward", self.dropout.feed_forward),
+            ("label_smoothing", self.label_smoothing),
+        ])?;
+        check::epsilon(self.norm_epsilon)?;
+        check::vocabularies(self.source_vocabulary, self.target_vocabulary, self.tying)
     }
-}
-
-/// Whether a rate or share leaves something.
-pub(crate) fn check_rate(what: &'static str, rate: f32) -> Result<(), ConfigError> {
-    if (0.0..1.0).contains(&rate) { Ok(()) } else { Err(ConfigError::Rate { what, rate }) }
 }
 
 #[cfg(test)]

@@ -22,9 +22,9 @@ pub(crate) mod slots;
 use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{DType, Param, Params, Ragged, Tensor};
 
+pub use crate::config::ConfigError;
 pub use attention::{CrossAttention, Memory, MultiHeadAttention, SelfAttention};
-pub(crate) use config::check_rate;
-pub use config::{ConfigError, DropoutRates, TransformerConfig, Tying};
+pub use config::{DropoutRates, TransformerConfig, Tying};
 pub use decoder::{Decoder, DecoderLayer};
 pub use encoder::{Encoder, EncoderLayer, Sight};
 pub use feed_forward::FeedForward;

@@ -3,7 +3,8 @@
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
-use super::config::{ActivationName, ConfigError, DropoutRates, TransformerConfig, Tying};
+use super::config::{ActivationName, DropoutRates, TransformerConfig, Tying};
+use crate::config::ConfigError;
 use crate::layers::{Norm, Positions, Score};
 
 /// The shape and the choices of a single stack.

@@ -127,6 +127,8 @@ recipe! {
         taps: usize = 3, AtLeast(1.0);
         /// How a classifier makes one vector of a text: `attention`, or the `first` token's
         pooling: Pooling = Pooling::Attention, Any;
+        /// How attention pooling compares a token with its learned query: `additive`, `dot`, `general`, `scaled-dot`
+        pooling_score: Score = Score::Additive, Any;
         /// The folder of a masked language model (task mlm): a classifier starts from its encoder and its vocabulary
         init_from: Option<PathBuf> = None, Any;
     }

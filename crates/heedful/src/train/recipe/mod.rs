@@ -38,6 +38,7 @@ pub use table::{Key, Section};
 
 use super::checkpoint::Keep;
 use super::{Schedule, TrainerOptions};
+use crate::layers::Score;
 
 impl Recipe {
     /// All keys in the order of the table.
@@ -91,6 +92,8 @@ impl Recipe {
         let decides = |key: &&Key| match (key.section, key.name) {
             ("training", "steps") => self.training.schedule == ScheduleKind::Cosine,
             ("training", "time") => false,
+            // Younger than the first runs of classifiers: at its default they keep their names, and can be resumed.
+            ("model", "pooling_score") => self.model.pooling_score != Score::Additive,
             (section, _) => ["data", "vocabulary", "model", "training"].contains(&section),
         };
         let mut text = String::new();

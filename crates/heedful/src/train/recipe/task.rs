@@ -44,6 +44,7 @@ impl Recipe {
             Task::Classify => ModelConfig::Classifier(ClassifierConfig {
                 labels,
                 pooling: self.model.pooling,
+                pooling_score: self.model.pooling_score,
                 dropout: self.training.dropout as f32,
                 label_smoothing,
                 encoder: self.encoder_config(source),

@@ -1,0 +1,127 @@
+"""Text classifiers as one writes them in PyTorch: an encoder, attention over time, a label.
+
+Initial values: nn.LSTM's are PyTorch's own; all others are drawn as heedful draws them, whose Transformer and gated convolutions
+follow the papers.
+"""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from transformer import sinusoids
+
+LONGEST = 4096
+
+
+class Classifier(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        encoder = config["encoder"]
+        self.encoder = {"recurrent": Recurrent, "convolutional": Convolutional, "transformer": Transformer}[encoder["kind"]](encoder)
+        width = self.encoder.width
+        self.key, self.query = nn.Linear(width, width), nn.Parameter(torch.randn(width) * width**-0.5)
+        nn.init.xavier_uniform_(self.key.weight)
+        nn.init.zeros_(self.key.bias)
+        self.dropout = nn.Dropout(config["dropout"])
+        self.labels = nn.Linear(width, config["labels"], bias=False)
+        nn.init.normal_(self.labels.weight, std=width**-0.5)
+
+    def forward(self, ids, lengths):
+        """Logits; `ids` are padded, `lengths` (on the CPU) say how far each text goes."""
+        padding = torch.arange(ids.shape[1], device=ids.device) >= lengths.to(ids.device)[:, None]
+        states = self.encoder(ids, lengths, padding)
+        scores = (self.key(states).tanh() @ self.query).masked_fill(padding, -math.inf)
+        pooled = torch.bmm(scores.softmax(-1)[:, None].to(states.dtype), states).squeeze(1)
+        return self.labels(self.dropout(pooled))
+
+
+class Embedding(nn.Module):
+    """dropout(√d E[ids] (+ positions))."""
+
+    def __init__(self, vocabulary, d, dropout, positions):
+        super().__init__()
+        self.scale, self.table = math.sqrt(d), nn.Embedding(vocabulary, d)
+        nn.init.normal_(self.table.weight, std=d**-0.5)
+        self.dropout = nn.Dropout(dropout)
+        self.register_buffer("positions", sinusoids(LONGEST, d) if positions == "sinusoidal" else None)
+
+    def forward(self, ids):
+        x = self.table(ids) * self.scale
+        return self.dropout(x if self.positions is None else x + self.positions[: ids.shape[1]])
+
+
+class Recurrent(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        stack = config["stack"]
+        self.width = 2 * stack["width"]
+        self.embedding = Embedding(config["vocabulary"], stack["input"], config["dropout"], None)
+        self.lstm = nn.LSTM(
+            stack["input"], stack["width"], stack["layers"], batch_first=True, bidirectional=True, dropout=stack["dropout"]
+        )
+
+    def forward(self, ids, lengths, _padding):
+        packed = pack_padded_sequence(ids, lengths, batch_first=True, enforce_sorted=False)
+        outputs, _ = self.lstm(packed._replace(data=self.embedding(packed.data)))
+        return pad_packed_sequence(outputs, batch_first=True)[0]
+
+
+class Convolutional(nn.Module):
+    """(x + glu(conv(dropout(x)))) √½ in every layer."""
+
+    def __init__(self, config):
+        super().__init__()
+        shape = config["shape"]
+        self.width = d = shape["d_model"]
+        self.embedding = Embedding(config["vocabulary"], d, config["dropout"], config["positions"])
+        self.dropout = nn.Dropout(shape["dropout"])
+        taps = shape["taps"]
+        self.layers = nn.ModuleList(nn.Conv1d(d, 2 * d, taps, padding=taps // 2) for _ in range(shape["layers"]))
+        for layer in self.layers:
+            nn.init.normal_(layer.weight, std=math.sqrt(4 * (1 - shape["dropout"]) / (taps * d)))
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, ids, _lengths, padding):
+        real = ~padding[..., None]
+        x = self.embedding(ids) * real
+        for layer in self.layers:
+            y = functional.glu(layer(self.dropout(x).transpose(1, 2)), dim=1).transpose(1, 2)
+            # A window at the end of a text sees zeros behind it, not what the layer below made of padding.
+            x = (x + y) * math.sqrt(0.5) * real
+        return x
+
+
+class Transformer(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.width = config["d_model"]
+        dropout = config["dropout"]["residual"]
+        self.embedding = Embedding(config["vocabulary"], self.width, dropout, config["positions"])
+        self.layers = post_norm_layers(config)
+
+    def forward(self, ids, _lengths, padding):
+        x = self.embedding(ids)
+        for layer in self.layers:
+            x = layer(x, src_key_padding_mask=padding)
+        return x
+
+
+def post_norm_layers(config):
+    """PyTorch's layers with dropout where heedful has it by default: on each sublayer's output."""
+    assert config["norm"] == "post" and config["activation"] == "relu", config
+    layers = nn.ModuleList()
+    for _ in range(config["layers"]):
+        layer = nn.TransformerEncoderLayer(
+            config["d_model"], config["heads"], config["d_ff"], config["dropout"]["residual"], batch_first=True
+        )
+        layer.self_attn.dropout, layer.dropout.p = config["dropout"]["attention"], config["dropout"]["feed_forward"]
+        for name, parameter in layer.named_parameters():
+            if parameter.dim() > 1:
+                nn.init.xavier_uniform_(parameter)
+            elif name.endswith("bias"):
+                nn.init.zeros_(parameter)
+        layers.append(layer)
+    return layers

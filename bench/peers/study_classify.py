@@ -1,0 +1,42 @@
+"""The classifier of a heedful run, trained again in PyTorch on the same tokens: `study_classify.py RUN TEST [--seed N]`.
+
+TEST is a run over the held-out texts, of which nothing but its `corpus.bin` is used. Prints one line of JSON: accuracy and macro F1
+in percent.
+"""
+
+import json
+import time
+
+import torch
+from torch.nn import functional
+
+from classifier import Classifier
+from study import Run, arguments, by_length, cut, padded, products, read_corpus, train
+
+
+def main():
+    given = arguments("test")
+    run, test = Run(given.run), read_corpus(f"{given.test}/corpus.bin")
+    start = time.perf_counter()
+    model = Classifier(run.config)
+
+    def logits_and_labels(batch):
+        ids, lengths = padded([text for text, _ in batch])
+        return model(ids, lengths), torch.tensor([label for _, (label,) in batch])
+
+    train(model, run, lambda batch: functional.cross_entropy(*logits_and_labels(batch)), given.seed)
+    confusion = torch.zeros(run.config["labels"], run.config["labels"])
+    with torch.no_grad(), products(run.training):
+        for batch in cut(by_length(test), run.training["batch_tokens"]):
+            logits, labels = logits_and_labels(batch)
+            for meant, said in zip(labels.tolist(), logits.argmax(-1).tolist()):
+                confusion[meant, said] += 1
+    right = confusion.diag()
+    f1 = 2 * right / (confusion.sum(0) + confusion.sum(1)).clamp(min=1)
+    found = {"accuracy": 100 * float(right.sum() / confusion.sum()), "macro_f1": 100 * float(f1.mean())}
+    found = {name: round(value, 2) for name, value in found.items()}
+    print(json.dumps({"run": given.run, "seed": given.seed} | found | {"seconds": round(time.perf_counter() - start, 1)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

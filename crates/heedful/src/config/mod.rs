@@ -1,0 +1,108 @@
+//! Why a model cannot be built. What it is made of is described beside each family; the checks that they share are here.
+
+pub(crate) mod check;
+
+/// A model that cannot be built, and what to change.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// A size of nothing.
+    #[error("{what} is 0: set it to at least 1")]
+    Zero {
+        /// The field.
+        what: &'static str,
+    },
+    /// A vocabulary without a choice.
+    #[error("{what} is {size}: a vocabulary needs at least 2 tokens")]
+    SmallVocabulary {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        size: usize,
+    },
+    /// Heads share a width equally.
+    #[error(
+        "{heads} heads do not divide {what} {width}: choose heads that divide it, or a {what} that is a multiple of \
+         {heads} (for instance {})",
+        width.next_multiple_of(*heads)
+    )]
+    HeadsDoNotDivide {
+        /// How many heads.
+        heads: usize,
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        width: usize,
+    },
+    /// Sines and cosines come in pairs.
+    #[error(
+        "sinusoidal positions need an even d_model, not {d_model}: use {} or learned positions",
+        d_model + 1
+    )]
+    OddSinusoidalWidth {
+        /// The width.
+        d_model: usize,
+    },
+    /// A window with a middle.
+    #[error("{what} is {taps}: a window with its token in the middle is odd, use {} or {}", taps - 1, taps + 1)]
+    EvenTaps {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        taps: usize,
+    },
+    /// Not a probability, or one that leaves nothing.
+    #[error("{what} is {rate}: it must be at least 0 and below 1")]
+    Rate {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        rate: f32,
+    },
+    /// A classifier without a choice.
+    #[error("a classifier of {labels} labels: it needs at least two to decide between")]
+    FewLabels {
+        /// How many there are.
+        labels: usize,
+    },
+    /// Heads multiply queries and keys.
+    #[error("this model compares by scaled-dot or dot: the other scores are for recurrent models")]
+    HeadScore,
+    /// A product of two vectors needs one width.
+    #[error(
+        "the score {score} multiplies a state of the decoder ({query} wide) with one of the encoder ({key} wide): make \
+         them equal, or use the score additive or general"
+    )]
+    ScoreWidths {
+        /// The score.
+        score: &'static str,
+        /// Width of a decoder's state.
+        query: usize,
+        /// Width of an encoder's output.
+        key: usize,
+    },
+    /// A number that cannot be below 0.
+    #[error("{what} is {value}: it must be a number and at least 0")]
+    Negative {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        value: f32,
+    },
+    /// ε keeps the root of a constant row away from 0.
+    #[error("norm_epsilon is {epsilon}: it must be a small positive number such as 1e-5")]
+    Epsilon {
+        /// Its value.
+        epsilon: f32,
+    },
+    /// One matrix has one number of rows.
+    #[error(
+        "source and target embeddings are tied, but the vocabularies have {source_vocabulary} and {target_vocabulary} \
+         tokens: use one joint vocabulary, or turn that tie off with Tying::TargetOutput or Tying::None"
+    )]
+    TiedVocabularies {
+        /// Source tokens.
+        source_vocabulary: usize,
+        /// Target tokens.
+        target_vocabulary: usize,
+    },
+}

@@ -1,0 +1,489 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::*;
+use crate::cpu::isa;
+use crate::cpu::threads::set_thread_count;
+use crate::random::Stream;
+use crate::tape::{backward_from, paused};
+
+/// One attention, in numbers that f64 can check.
+#[derive(Clone)]
+struct Case {
+    queries: Vec<usize>,
+    keys: Vec<usize>,
+    heads: usize,
+    d_k: usize,
+    d_v: usize,
+    rules: Rules,
+    dropout: Dropout,
+    /// What the random queries and keys are multiplied by.
+    size: f32,
+}
+
+/// A mask in the words of its definition.
+#[derive(Clone, Default)]
+struct Rules {
+    causal: bool,
+    within: Option<i64>,
+    booleans: Option<Vec<bool>>,
+}
+
+impl Case {
+    fn new(lengths: &[usize], heads: usize, d_k: usize, d_v: usize) -> Case {
+        let (queries, keys) = (lengths.to_vec(), lengths.to_vec());
+        Case { queries, keys, heads, d_k, d_v, rules: Rules::default(), dropout: Dropout::NONE, size: 1.0 }
+    }
+
+    fn cross(self, keys: &[usize]) -> Case {
+        Case { keys: keys.to_vec(), ..self }
+    }
+
+    fn causal(mut self) -> Case {
+        self.rules.causal = true;
+        self
+    }
+
+    fn within(mut self, r: i64) -> Case {
+        self.rules.within = Some(r);
+        self
+    }
+
+    /// Keys that a hash allows; the first always.
+    fn scattered(mut self) -> Case {
+        let stream = Stream::new(9, 9, 9);
+        let sizes = self.queries.iter().zip(&self.keys);
+        let allowed = sizes.flat_map(|(&n_queries, &n_keys)| {
+            (0..n_queries * n_keys).map(move |i| i % n_keys == 0 || stream.bits(i as u32).is_multiple_of(3))
+        });
+        self.rules.booleans = Some(allowed.collect());
+        self
+    }
+
+    fn mask(&self) -> Mask {
+        let [queries, keys] = self.sequences();
+        let mut mask = Mask::full();
+        if self.rules.causal {
+            mask = mask.causal();
+        }
+        if let Some(r) = self.rules.within {
+            mask = mask.within(r as usize);
+        }
+        if let Some(allowed) = &self.rules.booleans {
+            mask =
+                mask.allowed(BoolMask::new(&queries, &keys, allowed.clone()).expect("the first key is seen"));
+        }
+        mask
+    }
+
+    fn sequences(&self) -> [Ragged; 2] {
+        [Ragged::from_lengths(self.queries.iter().copied()), Ragged::from_lengths(self.keys.iter().copied())]
+    }
+
+    fn options(&self) -> AttentionOptions {
+        let (mask, dropout) = (self.mask(), self.dropout);
+        let scale = 1.0 / (self.d_k as f32).sqrt();
+        AttentionOptions { heads: self.heads, scale, mask, dropout, weights: Weights::Keep }
+    }
+
+    /// Queries, keys, values and the gradient of the context.
+    fn numbers(&self, dtype: DType) -> [Array; 4] {
+        let [queries, keys] = self.sequences();
+        let (wide, narrow) = (self.heads * self.d_k, self.heads * self.d_v);
+        let shapes = [
+            (queries.tokens(), wide, self.size),
+            (keys.tokens(), wide, self.size),
+            (keys.tokens(), narrow, 1.0),
+            (queries.tokens(), narrow, 1.0),
+        ];
+        let mut stream = 0;
+        shapes.map(|(rows, width, size)| {
+            stream += 1;
+            random(rows, width, size, stream).to(dtype)
+        })
+    }
+}
+
+fn random(rows: usize, width: usize, size: f32, stream: u64) -> Array {
+    let stream = Stream::new(5, 0, stream);
+    let values: Vec<f32> = (0..rows * width).map(|i| size * stream.normal(i as u32)).collect();
+    Array::from_f32(rows, width, &values)
+}
+
+fn wide(array: &Array) -> Vec<f64> {
+    array.to(DType::F32).f32().iter().map(|&x| f64::from(x)).collect()
+}
+
+/// Context and weights by the definition, in f64. The weights are laid end to end: sequence, head, query, key.
+fn naive(case: &Case, inputs: &[Vec<f64>; 3]) -> (Vec<f64>, Vec<f64>) {
+    let Case { heads, d_k, d_v, .. } = *case;
+    let [queries, keys] = case.sequences();
+    let scale = f64::from(case.options().scale);
+    let mut context = vec![0.0; queries.tokens() * heads * d_v];
+    let mut all_weights = Vec::new();
+    for sequence in 0..queries.sequences() {
+        let (q_rows, k_rows) = (queries.range(sequence), keys.range(sequence));
+        for head in 0..heads {
+            for (i, q) in q_rows.clone().enumerate() {
+                let position = i as i64 + k_rows.len() as i64 - q_rows.len() as i64;
+                let Rules { causal, within, booleans } = &case.rules;
+                let first_boolean: usize =
+                    (0..sequence).map(|s| queries.length(s) * keys.length(s)).sum::<usize>()
+                        + i * k_rows.len();
+                let score = |j: usize| {
+                    let ahead = j as i64 - position;
+                    let hidden = (*causal && ahead > 0)
+                        || within.is_some_and(|r| ahead.abs() > r)
+                        || booleans.as_ref().is_some_and(|allowed| !allowed[first_boolean + j]);
+                    if hidden {
+                        return f64::NEG_INFINITY;
+                    }
+                    let at = |row: usize, c: usize| row * heads * d_k + head * d_k + c;
+                    scale
+                        * (0..d_k)
+                            .map(|c| inputs[0][at(q, c)] * inputs[1][at(k_rows.start + j, c)])
+                            .sum::<f64>()
+                };
+                let scores: Vec<f64> = (0..k_rows.len()).map(score).collect();
+                let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let total: f64 = scores.iter().map(|s| (s - top).exp()).sum();
+                for (j, s) in scores.iter().enumerate() {
+                    let weight = (s - top).exp() / total;
+                    all_weights.push(weight);
+                    let draw = (head * queries.tokens() + q) * keys.longest() + j;
+                    let weight = weight * f64::from(case.dropout.factor(draw));
+                    for c in 0..d_v {
+                        let value = inputs[2][(k_rows.start + j) * heads * d_v + head * d_v + c];
+                        context[q * heads * d_v + head * d_v + c] += weight * value;
+                    }
+                }
+            }
+        }
+    }
+    (context, all_weights)
+}
+
+/// The derivative of `Σ gradient ∘ context` by one number, by central differences in f64.
+fn slope(case: &Case, inputs: &[Vec<f64>; 3], gradient: &[f64], part: usize, at: usize) -> f64 {
+    let step = 1e-5 * f64::from(case.size);
+    let loss = |change: f64| {
+        let mut inputs = inputs.clone();
+        inputs[part][at] += change;
+        naive(case, &inputs).0.iter().zip(gradient).map(|(a, b)| a * b).sum::<f64>()
+    };
+    (loss(step) - loss(-step)) / (2.0 * step)
+}
+
+#[derive(Default, PartialEq)]
+struct Outcome {
+    context: Vec<f32>,
+    weights: Vec<Vec<Vec<f32>>>,
+    gradients: [Vec<f32>; 3],
+}
+
+fn run(case: &Case, numbers: &[Array; 4]) -> Outcome {
+    let [queries, keys] = case.sequences();
+    let [q, k, v] = [0, 1, 2].map(|part| Tensor::variable(numbers[part].clone()));
+    let parts = [&q, &k, &v].map(|tensor| Part::whole(tensor.clone()));
+    let [q_part, k_part, v_part] = parts;
+    let attended = attention(q_part, k_part, v_part, &queries, &keys, &case.options());
+    let gradients = backward_from(&attended.context, numbers[3].clone());
+    let gradient = |tensor: &Tensor| gradients.of(tensor).expect("a gradient").to(DType::F32).f32().to_vec();
+    Outcome {
+        context: attended.context.to_vec(),
+        weights: attended.weights.expect("weights"),
+        gradients: [gradient(&q), gradient(&k), gradient(&v)],
+    }
+}
+
+fn close(what: &str, ours: &[f32], exact: &[f64], tolerance: f64) {
+    assert_eq!(ours.len(), exact.len(), "{what}");
+    let size = exact.iter().fold(1e-3_f64, |top, x| top.max(x.abs()));
+    for (i, (&ours, &exact)) in ours.iter().zip(exact).enumerate() {
+        let error = (f64::from(ours) - exact).abs();
+        assert!(error <= tolerance * size, "{what}[{i}]: {ours}, not {exact} (of {size})");
+    }
+}
+
+fn check(name: &str, case: &Case, dtype: DType) {
+    let tolerance = if dtype == DType::F32 { 1e-5 } else { 2e-2 };
+    let numbers = case.numbers(dtype);
+    let outcome = run(case, &numbers);
+    let inputs = [0, 1, 2].map(|part| wide(&numbers[part]));
+    let (context, weights) = naive(case, &inputs);
+    close(&format!("{name}: context"), &outcome.context, &context, tolerance);
+    // Weights never pass through bf16.
+    close(&format!("{name}: weights"), &outcome.weights.concat().concat(), &weights, 1e-5);
+    let gradient = wide(&numbers[3]);
+    for part in 0..3 {
+        // A prime stride meets all rows, heads and columns in turn.
+        let chosen: Vec<usize> =
+            (0..inputs[part].len()).step_by(if inputs[part].len() < 300 { 1 } else { 23 }).collect();
+        let ours: Vec<f32> = chosen.iter().map(|&at| outcome.gradients[part][at]).collect();
+        let exact: Vec<f64> = chosen.iter().map(|&at| slope(case, &inputs, &gradient, part, at)).collect();
+        close(&format!("{name}: gradient of input {part}"), &ours, &exact, tolerance.max(2e-5));
+    }
+}
+
+fn cases() -> Vec<(&'static str, Case)> {
+    let dropout = Dropout::new(0.3, Stream::new(1, 2, 3));
+    let uneven: &[usize] = &[1, 9, 3, 40];
+    vec![
+        ("length 1", Case::new(&[1, 1, 1], 2, 4, 4)),
+        ("uneven lengths", Case::new(uneven, 1, 7, 7)),
+        ("width 33", Case::new(&[2, 5], 1, 33, 33)),
+        ("width 100", Case::new(&[6, 3], 1, 100, 100)),
+        ("6 heads of 5", Case::new(&[4, 7], 6, 5, 5)),
+        ("wide keys", Case::new(&[4, 7], 2, 20, 3)),
+        ("wide values", Case::new(&[4, 7], 2, 3, 50)),
+        ("causal", Case::new(uneven, 2, 8, 8).causal()),
+        ("window", Case::new(&[70, 2, 5], 1, 4, 3).within(2)),
+        ("causal window", Case::new(&[75, 1], 1, 3, 4).causal().within(3)),
+        ("booleans", Case::new(uneven, 2, 4, 4).scattered()),
+        ("cross", Case::new(&[3, 8, 1], 2, 6, 4).cross(&[5, 2, 37])),
+        ("cached keys", Case::new(&[1, 3], 2, 6, 4).cross(&[5, 36]).causal().within(4)),
+        ("no queries", Case::new(&[0, 3, 0], 2, 4, 4).cross(&[4, 3, 0])),
+        (
+            "booleans and the rest",
+            Case { dropout, ..Case::new(&[4, 8], 2, 4, 4) }.cross(&[40, 9]).scattered().within(39),
+        ),
+        ("dropout", Case { dropout, ..Case::new(&[5, 1, 36], 3, 5, 7) }),
+        ("steep", Case { size: 3.0, ..Case::new(&[5, 9], 2, 8, 8) }),
+    ]
+}
+
+#[test]
+fn agrees_with_the_definition_and_its_slopes_in_f32() {
+    for (name, case) in cases() {
+        check(name, &case, DType::F32);
+    }
+}
+
+#[test]
+fn agrees_with_the_definition_and_its_slopes_in_bf16() {
+    for (name, case) in cases() {
+        check(name, &case, DType::Bf16);
+    }
+}
+
+/// Other tests may run meanwhile, on whatever is selected here: they allow for rounding, or ask again (see
+/// [`undisturbed`]).
+#[test]
+fn agrees_on_every_instruction_set() {
+    let before = isa::current();
+    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        isa::select(isa);
+        for (name, case) in cases().into_iter().skip(3).step_by(3) {
+            check(&format!("{isa}: {name}"), &case, DType::F32);
+        }
+    }
+    isa::select(before);
+}
+
+#[test]
+fn a_sequence_has_the_same_bits_alone_in_a_batch_and_on_any_number_of_threads() {
+    // The first is large enough for several tasks.
+    let large = ("large", Case::new(&[70, 33, 64, 1, 90], 8, 32, 32).causal());
+    for (name, case) in [large].into_iter().chain(cases()) {
+        // Draws are numbered by rows of the batch, and booleans belong to it.
+        let alone = case.dropout.is_none() && case.rules.booleans.is_none();
+        for dtype in [DType::F32, DType::Bf16] {
+            let numbers = case.numbers(dtype);
+            let threads = undisturbed(|| {
+                let outcome = |threads: usize| {
+                    set_thread_count(threads);
+                    run(&case, &numbers)
+                };
+                outcome(1) == outcome(2)
+            });
+            assert!(threads, "{name} in {dtype} depends on the number of threads");
+            let batch = !alone || undisturbed(|| run(&case, &numbers) == one_by_one(&case, &numbers));
+            assert!(batch, "{name} in {dtype} depends on the batch");
+        }
+    }
+}
+
+/// Each sequence by itself, then laid end to end.
+fn one_by_one(case: &Case, numbers: &[Array; 4]) -> Outcome {
+    let mut all = Outcome::default();
+    let [queries, keys] = case.sequences();
+    for (q, k) in queries.ranges().zip(keys.ranges()) {
+        let own = Case { queries: vec![q.len()], keys: vec![k.len()], ..case.clone() };
+        let [a, b, c, d] = numbers;
+        let outcome = run(&own, &[rows(a, q.clone()), rows(b, k.clone()), rows(c, k), rows(d, q)]);
+        all.context.extend(outcome.context);
+        all.weights.extend(outcome.weights);
+        for (all, own) in all.gradients.iter_mut().zip(outcome.gradients) {
+            all.extend(own);
+        }
+    }
+    all
+}
+
+fn rows(array: &Array, rows: Range<usize>) -> Array {
+    let (dtype, width) = (array.dtype(), array.width());
+    Array::from_f32(rows.len(), width, &array.to(DType::F32).f32()[rows.start * width..rows.end * width])
+        .to(dtype)
+}
+
+/// Asks again only when another test has changed the instruction set meanwhile: the plain one rounds differently.
+fn undisturbed(agree: impl Fn() -> bool) -> bool {
+    loop {
+        let before = isa::current();
+        let answer = agree();
+        if answer || isa::current() == before {
+            return answer;
+        }
+    }
+}
+
+#[test]
+fn a_query_with_cached_keys_gets_the_bits_of_the_full_sequence() {
+    let case = Case::new(&[45], 2, 9, 9).causal().within(17);
+    for dtype in [DType::F32, DType::Bf16] {
+        let [q, k, v, _] = case.numbers(dtype).map(Tensor::new);
+        let n = Ragged::from_lengths([45]);
+        let attend = |q: &Tensor, queries: &Ragged| {
+            let [q, k, v] = [q, &k, &v].map(|tensor| Part::whole(tensor.clone()));
+            paused(|| attention(q, k, v, queries, &n, &case.options()).context.to_vec())
+        };
+        let last = Tensor::new(rows(q.array(), 44..45));
+        let agree = || attend(&q, &n)[44 * 18..] == attend(&last, &Ragged::from_lengths([1]));
+        assert!(undisturbed(agree), "incremental decoding differs in {dtype}");
+    }
+}
+
+#[test]
+fn parts_of_one_tensor_have_one_gradient() {
+    let case = Case::new(&[3, 6], 2, 4, 5);
+    let numbers = case.numbers(DType::F32);
+    let apart = run(&case, &numbers);
+    let [queries, keys] = case.sequences();
+    // One spare column, then values, keys, another spare column, queries.
+    let columns = [20..28, 11..19, 1..11];
+    let mut fused = vec![9.0; 9 * 28];
+    for (array, columns) in numbers.iter().zip(&columns) {
+        for row in 0..9 {
+            let from = &array.f32()[row * array.width()..(row + 1) * array.width()];
+            fused[row * 28..][columns.clone()].copy_from_slice(from);
+        }
+    }
+    let fused = Tensor::variable(Array::from_f32(9, 28, &fused));
+    let [q, k, v] = columns.clone().map(|columns| Part { tensor: fused.clone(), columns });
+    let attended = attention(q, k, v, &queries, &keys, &case.options());
+    close(
+        "fused",
+        &attended.context.to_vec(),
+        &apart.context.iter().map(|&x| x.into()).collect::<Vec<_>>(),
+        1e-6,
+    );
+    let gradients = backward_from(&attended.context, numbers[3].clone());
+    let gradient = gradients.of(&fused).expect("a gradient").f32();
+    let mut expected = vec![0.0_f64; 9 * 28];
+    for (part, columns) in apart.gradients.iter().zip(&columns) {
+        for row in 0..9 {
+            let width = columns.len();
+            for (i, column) in columns.clone().enumerate() {
+                expected[row * 28 + column] = part[row * width + i].into();
+            }
+        }
+    }
+    close("fused gradient", gradient, &expected, 1e-6);
+    assert!((0..9).all(|row| gradient[row * 28] == 0.0 && gradient[row * 28 + 19] == 0.0));
+}
+
+#[test]
+fn keys_that_are_also_the_values_get_both_gradients() {
+    let case = Case::new(&[3, 6], 2, 4, 4);
+    let [q, k, _, gradient] = case.numbers(DType::F32);
+    let apart = run(&case, &[q.clone(), k.clone(), k.clone(), gradient.clone()]);
+    let sum: Vec<f64> =
+        apart.gradients[1].iter().zip(&apart.gradients[2]).map(|(a, b)| f64::from(a + b)).collect();
+    let [queries, keys] = case.sequences();
+    let memory = Tensor::variable(k);
+    let parts = [Tensor::new(q), memory.clone(), memory.clone()].map(Part::whole);
+    let [q, k, v] = parts;
+    let attended = attention(q, k, v, &queries, &keys, &case.options());
+    let gradients = backward_from(&attended.context, gradient);
+    close("memory", gradients.of(&memory).expect("a gradient").f32(), &sum, 1e-6);
+}
+
+#[test]
+fn huge_scores_stay_finite_and_hidden_weights_are_exactly_zero() {
+    for size in [1e15, 1e18, 1e30] {
+        let case = Case { size, ..Case::new(&[5, 40], 2, 4, 4) }.causal();
+        for dtype in [DType::F32, DType::Bf16] {
+            let mut numbers = case.numbers(dtype);
+            // In the first sequence all keys tie for the largest score: the weights must still sum to 1.
+            let mut keys = numbers[1].to(DType::F32);
+            keys.f32_mut()[..5 * 8].fill(size);
+            numbers[1] = keys.to(dtype);
+            if size > 1e19 {
+                // These scores overflow; with mixed signs they would be no numbers before softmax sees them.
+                for part in &mut numbers[..2] {
+                    let positive: Vec<f32> = part.to(DType::F32).f32().iter().map(|x| x.abs()).collect();
+                    *part = Array::from_f32(45, 8, &positive).to(dtype);
+                }
+            }
+            let outcome = run(&case, &numbers);
+            let all = [&outcome.context, &outcome.gradients[2]];
+            assert!(all.iter().all(|part| part.iter().all(|x| x.is_finite())), "{size} {dtype}");
+            assert!(outcome.gradients.iter().flatten().all(|x| !x.is_nan()), "{size} {dtype}");
+            for (weights, n) in outcome.weights.iter().zip([5, 40]) {
+                for head in weights {
+                    for (query, row) in head.chunks(n).enumerate() {
+                        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{size}: {row:?}");
+                        assert!(row[query + 1..].iter().all(|&weight| weight == 0.0), "{size}: {row:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_query_that_sees_nothing_is_refused() {
+    let [q, k] = [[2, 3], [2, 1]].map(Ragged::from_lengths);
+    let error = BoolMask::new(&q, &k, [true, false, true, true, true, false, true].to_vec()).unwrap_err();
+    assert_eq!(error, MaskError { sequence: 1, query: 1 });
+    assert_eq!(error.to_string(), "query 1 of sequence 1 sees no key: every query needs at least one");
+    let wrong_length = catch_unwind(AssertUnwindSafe(|| BoolMask::new(&q, &k, vec![true])));
+    assert!(wrong_length.is_err());
+
+    let refused = |mask: Mask, queries: [usize; 2], keys: [usize; 2], error: (usize, usize)| {
+        let case = Case::new(&queries, 1, 4, 4).cross(&keys);
+        let [q, k] = case.sequences();
+        let expected = MaskError { sequence: error.0, query: error.1 };
+        assert_eq!(mask.check(&q, &k), Err(expected.clone()));
+        let [a, b, c, _] = case.numbers(DType::F32).map(|array| Part::whole(Tensor::new(array)));
+        let options = AttentionOptions { mask, ..case.options() };
+        let attended = catch_unwind(AssertUnwindSafe(|| attention(a, b, c, &q, &k, &options)));
+        let panic = attended.err().expect("a panic");
+        assert_eq!(panic.downcast_ref::<String>(), Some(&format!("attention: {expected}")));
+    };
+    refused(Mask::full(), [2, 1], [2, 0], (1, 0));
+    refused(Mask::full().causal(), [2, 3], [2, 1], (1, 0));
+    refused(Mask::full().within(1), [2, 3], [2, 1], (1, 0));
+    let late = BoolMask::new(&q, &q, [false, true, false, true].into_iter().chain([true; 9]).collect());
+    let late = late.expect("each sees one");
+    refused(Mask::full().allowed(late).causal(), [2, 3], [2, 3], (0, 0));
+    assert_eq!(Mask::full().within(9).within(2).check(&q, &k), Ok(()));
+}
+
+#[test]
+fn shapes_that_do_not_fit_panic_with_both() {
+    let n = Ragged::from_lengths([2]);
+    let zeros = |rows, width| Part::whole(Tensor::new(Array::zeros(DType::F32, rows, width)));
+    let message = |q: Part, k: Part, v: Part, keys: &Ragged, heads: usize| {
+        let case = Case::new(&[2], heads, 2, 2);
+        let panic = catch_unwind(AssertUnwindSafe(|| attention(q, k, v, &n, keys, &case.options())));
+        panic.err().and_then(|panic| panic.downcast_ref::<String>().cloned()).expect("a message")
+    };
+    let heads = message(zeros(2, 4), zeros(2, 4), zeros(2, 4), &n, 3);
+    assert!(heads.contains("attention: queries of width 4 cannot be divided among 3 heads"), "{heads}");
+    let widths = message(zeros(2, 4), zeros(2, 6), zeros(2, 4), &n, 2);
+    assert!(widths.contains("attention: queries of width 4 and keys of width 6"), "{widths}");
+    let rows = message(zeros(2, 4), zeros(3, 4), zeros(3, 4), &n, 2);
+    assert!(rows.contains("attention: keys are Tensor(f32 3×4), their sequences have 2 tokens"), "{rows}");
+    let counts = message(zeros(2, 4), zeros(2, 4), zeros(2, 4), &Ragged::from_lengths([1, 1]), 2);
+    assert!(counts.contains("attention: 1 sequences of queries and 2 of keys"), "{counts}");
+}
