@@ -30,6 +30,7 @@ enum Command {
     Score(commands::score::Arguments),
     Average(commands::average::Arguments),
     Evaluate(commands::evaluate::Arguments),
+    Explain(Box<commands::explain::Arguments>),
     Compare(Box<commands::compare::Arguments>),
     Vocab(commands::vocab::Arguments),
 }
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Score(arguments) => commands::score::run(&arguments),
         Command::Average(arguments) => commands::average::run(&arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
+        Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Vocab(arguments) => commands::vocab::run(&arguments),
     };

@@ -103,6 +103,9 @@ fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() 
         judged.map(|record| record.step).collect()
     };
     assert_eq!(judged("whole"), judged("killed"));
+    let looks = |run: &str| text(&place.read(&format!("{run}/attention.jsonl")));
+    assert!(!looks("whole").is_empty());
+    assert_eq!(looks("whole"), looks("killed"), "attention over time differs");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The families of models: what a model is made of, whichever family it is of, and how it is built from that.
 
+use heedful_tensor::Params;
 use serde::{Deserialize, Serialize};
 
 use crate::classify::{ClassifierConfig, EncoderClassifier};
@@ -10,7 +11,7 @@ use crate::masked::{MaskedConfig, MaskedModel};
 use crate::model::Model;
 use crate::recurrent::{RecurrentConfig, Seq2Seq};
 use crate::task::Task;
-use crate::transformer::{Transformer, TransformerConfig};
+use crate::transformer::{HeadError, HeadName, Transformer, TransformerConfig};
 
 /// What a model is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -77,6 +78,23 @@ impl ModelConfig {
             ModelConfig::Language(config) => Box::new(LanguageModel::new(config.clone(), seed)?),
             ModelConfig::Masked(config) => Box::new(MaskedModel::new(config.clone(), seed)?),
         })
+    }
+
+    /// Every head that can be left out.
+    pub fn heads(&self) -> Result<Vec<HeadName>, HeadError> {
+        match self {
+            ModelConfig::Transformer(config) => Ok(config.heads()),
+            _ => Err(HeadError::Family { family: self.family() }),
+        }
+    }
+
+    /// Makes heads of a model silent that was built from this; on an error nothing has changed.
+    pub fn silence_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
+        match self {
+            ModelConfig::Transformer(config) => config.silence(params, heads),
+            _ if heads.is_empty() => Ok(()),
+            _ => Err(HeadError::Family { family: self.family() }),
+        }
     }
 
     /// The model in a few words.

@@ -25,6 +25,7 @@ use crate::model::Model;
 use crate::task::{Task, WrongTask};
 use crate::text::tokenizer::Tokenizers;
 use crate::text::{BOS, EOS, TokenizerError};
+use crate::transformer::{HeadError, HeadName};
 
 /// A model that reads and writes text.
 pub struct Translator {
@@ -62,16 +63,25 @@ pub enum OpenError {
     /// Its vocabularies.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
+    /// A head that was to be left out.
+    #[error(transparent)]
+    Head(#[from] HeadError),
 }
 
 impl Translator {
     /// Opens the folder of a model or of a training run, whose best model it is.
     pub fn open(folder: &Path) -> Result<Translator, OpenError> {
+        Translator::open_without(folder, &[])
+    }
+
+    /// As [`Translator::open`], with these heads silent.
+    pub fn open_without(folder: &Path, heads: &[HeadName]) -> Result<Translator, OpenError> {
         let opened = ModelFolder::open(folder)?;
         if opened.config.task() != Task::Translate {
             return Err(WrongTask::new(folder, opened.config.task(), Task::Translate).into());
         }
         let model = opened.load()?;
+        opened.config.silence_heads(model.params(), heads)?;
         Ok(Translator::new(model, Tokenizers::load(folder)?))
     }
 
@@ -149,6 +159,20 @@ impl Translator {
     ) -> Result<TargetScore, BatchError> {
         let mut scores = score(&self.model, &[(source.to_vec(), target.to_vec())], &with_markers(options))?;
         Ok(scores.swap_remove(0))
+    }
+
+    /// A given output as if a search had found it: with its tokens, its probability and its score.
+    pub fn force(
+        &self,
+        text: &str,
+        target: &str,
+        options: &SearchOptions,
+    ) -> Result<Translation, BatchError> {
+        let (source, tokens) = (self.encode(text), self.tokenizers.target.encode(target));
+        let log_probability = self.token_scores(&source, &tokens, options)?.log_probability;
+        let score = log_probability / options.penalty(tokens.len() + 1);
+        let outputs = self.outputs(vec![Hypothesis { tokens, score, log_probability }]);
+        Ok(Translation { source, outputs })
     }
 
     /// How probable each target is, given its source. A pair with a blank source is an error that names it.

@@ -27,12 +27,14 @@ use heedful::train::recipe::Recipe;
 use heedful::train::run::{self, Ending, Outcome, Start};
 use heedful::translator::Translator;
 
-use self::direction::{Direction, Wanted};
+pub(super) use self::direction::Direction;
+use self::direction::Wanted;
 use self::exam::Exam;
 use self::model::DemoModel;
 use self::phrases::TextFiles;
 use self::plan::{NORMAL, QUICK};
-use self::trace::Traced;
+pub(super) use self::print::alignment as print_alignment;
+pub(super) use self::trace::Traced;
 use super::train::{Terminal, Voice};
 use crate::interrupt::Interrupt;
 

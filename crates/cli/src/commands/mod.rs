@@ -5,6 +5,7 @@ pub(crate) mod classify;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod evaluate;
+pub(crate) mod explain;
 pub(crate) mod fill;
 pub(crate) mod generate;
 pub(crate) mod score;

@@ -8,6 +8,7 @@ use heedful::decode::SearchOptions;
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
 use heedful::text::corpus::CorpusFiles;
+use heedful::transformer::HeadName;
 use heedful::translator::Translator;
 use serde_json::json;
 
@@ -27,6 +28,9 @@ pub(crate) struct Arguments {
     /// Write one JSON object a line, with the log-probability of every token
     #[arg(long)]
     json: bool,
+    /// Leave this head out, such as enc.0.3 (layer and head counted from 0); may be given several times
+    #[arg(long, value_name = "HEAD")]
+    without_head: Vec<HeadName>,
     /// Type of the matrix products: bf16 or f32
     #[arg(long, default_value = "bf16", value_name = "TYPE", value_parser = compute)]
     compute: DType,
@@ -42,7 +46,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(count) = arguments.threads {
         threads::set_thread_count(count.into());
     }
-    let translator = Translator::open(&arguments.model)?;
+    let translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
     let options = SearchOptions { compute: arguments.compute, ..SearchOptions::default() };
     let mut out = BufWriter::new(io::stdout().lock());
     let mut pairs = CorpusFiles::parallel(&arguments.src, &arguments.tgt).pairs();

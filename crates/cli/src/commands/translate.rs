@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let options = arguments.search_options();
     options.check()?;
-    let translator = Translator::open(&arguments.model)?;
+    let translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
     let lines = lines::read(arguments)?;
     let mut sink = Sink::open(arguments)?;
     let mut attention = arguments.attention.as_deref().map(AttentionFile::create).transpose()?;

@@ -40,6 +40,13 @@ pub(super) fn markdown(table: &Table) -> String {
     text
 }
 
+impl Table {
+    /// As Markdown that is pleasant to read as it is.
+    pub fn to_markdown(&self) -> String {
+        markdown(self)
+    }
+}
+
 /// The headings and the rows, commas between the cells.
 pub(super) fn csv(columns: &[&str], rows: &[Vec<String>]) -> String {
     let line = |cells: Vec<String>| cells.join(",") + "\n";

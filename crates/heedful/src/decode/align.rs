@@ -31,7 +31,15 @@ pub fn align(
     source_words: &[Option<usize>],
     target_words: &[Option<usize>],
 ) -> Vec<(usize, usize)> {
-    let Some(weights) = weights(maps, layer) else { return Vec::new() };
+    weights(maps, layer).map_or_else(Vec::new, |weights| align_by(&weights, source_words, target_words))
+}
+
+/// As [`align`] by one matrix of target steps × source tokens: a head's, or a mean.
+pub(crate) fn align_by(
+    weights: &[f32],
+    source_words: &[Option<usize>],
+    target_words: &[Option<usize>],
+) -> Vec<(usize, usize)> {
     let n = source_words.len();
     assert_eq!(
         weights.len(),

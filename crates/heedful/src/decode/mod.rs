@@ -23,6 +23,7 @@ mod align;
 mod attend;
 mod greedy;
 
+pub(crate) use align::align_by;
 pub use align::{AlignmentLayer, align, pharaoh};
 pub use attend::attend;
 pub use forced::{TargetScore, score};

@@ -173,7 +173,7 @@ impl SearchOptions {
     }
 
     /// `((5 + n) / 6)^α`, what the log-probability of `n` tokens is divided by.
-    pub(super) fn penalty(&self, tokens: usize) -> f64 {
+    pub(crate) fn penalty(&self, tokens: usize) -> f64 {
         ((5.0 + tokens as f64) / 6.0).powf(self.length_penalty)
     }
 

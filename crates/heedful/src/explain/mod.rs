@@ -7,13 +7,16 @@
 mod alignment;
 mod axis;
 mod explanation;
+pub mod heads;
 mod heat_map;
 mod legend;
 mod line_chart;
 mod markup;
 mod numbers;
 mod pictures;
+mod png;
 mod report;
+mod views;
 
 pub use alignment::alignment_svg;
 pub use axis::Scale;
@@ -25,4 +28,6 @@ pub use heat_map::{HeatMapOptions, Hue, heat_map_svg};
 pub use line_chart::{LineChart, Mark, Series, line_chart_svg};
 pub use numbers::thousands;
 pub use pictures::{position_table_svg, schedule_svg};
-pub use report::{AttentionGrid, Fact, Report, SampleHistory, SettingsGroup, Status, Table};
+pub use png::{Png, PngError, png};
+pub use report::{AttentionGrid, Fact, PictureGroup, Report, SampleHistory, SettingsGroup, Status, Table};
+pub use views::{HeadChoice, LayerChoice, Level, Matrix, ViewError, grid_svg, words_svg};

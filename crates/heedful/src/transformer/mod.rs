@@ -16,6 +16,7 @@ mod decoder;
 mod encoder;
 mod text_encoder;
 
+mod heads;
 pub(crate) mod incremental;
 pub(crate) mod slots;
 
@@ -28,6 +29,7 @@ pub use config::{DropoutRates, TransformerConfig, Tying};
 pub use decoder::{Decoder, DecoderLayer};
 pub use encoder::{Encoder, EncoderLayer, Sight};
 pub use feed_forward::FeedForward;
+pub use heads::{HeadError, HeadName};
 pub use stack::StackConfig;
 pub use text_encoder::TextEncoder;
 

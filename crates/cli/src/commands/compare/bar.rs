@@ -10,14 +10,14 @@ use crate::commands::train::Voice;
 const PARTS: u64 = 1000;
 
 /// Shows how far a comparison is.
-pub(super) struct Bar {
+pub(in crate::commands) struct Bar {
     voice: Voice,
     bar: Option<ProgressBar>,
 }
 
 impl Bar {
     /// Over so many things.
-    pub(super) fn new(voice: Voice, count: usize) -> Bar {
+    pub(in crate::commands) fn new(voice: Voice, count: usize) -> Bar {
         let bar = (voice == Voice::Talking && std::io::stderr().is_terminal()).then(|| {
             let style =
                 ProgressStyle::with_template("{bar:24} {wide_msg} {eta} left").expect("a good template");
@@ -28,7 +28,7 @@ impl Bar {
     }
 
     /// So many are done, and `part` of the next one.
-    pub(super) fn show(&self, done: usize, part: f64, text: impl FnOnce() -> String) {
+    pub(in crate::commands) fn show(&self, done: usize, part: f64, text: impl FnOnce() -> String) {
         if let Some(bar) = &self.bar {
             bar.set_position(PARTS * done as u64 + (part.clamp(0.0, 1.0) * PARTS as f64) as u64);
             bar.set_message(text());
@@ -36,7 +36,7 @@ impl Bar {
     }
 
     /// A line that stays.
-    pub(super) fn say(&self, text: &str) {
+    pub(in crate::commands) fn say(&self, text: &str) {
         match (&self.bar, self.voice) {
             (_, Voice::Silent) => {}
             (Some(bar), _) => bar.suspend(|| eprintln!("{text}")),
@@ -45,7 +45,7 @@ impl Bar {
     }
 
     /// Takes the bar away; what was said stays.
-    pub(super) fn finish(&self) {
+    pub(in crate::commands) fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }

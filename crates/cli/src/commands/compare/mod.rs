@@ -1,6 +1,6 @@
 //! `heedful compare`: layers and models side by side.
 
-mod bar;
+pub(super) mod bar;
 mod layers;
 mod variations;
 

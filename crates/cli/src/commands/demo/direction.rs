@@ -9,14 +9,14 @@ use heedful::metrics::Tokenize;
 
 /// From which language into which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(in crate::commands) enum Direction {
     ChineseToEnglish,
     EnglishToChinese,
 }
 
 /// What the user asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Wanted {
+pub(in crate::commands) enum Wanted {
     /// Chinese to English
     ZhEn,
     /// English to Chinese
@@ -25,28 +25,33 @@ pub(super) enum Wanted {
     Both,
 }
 
-/// A word of the example whose choice depends on another word of the source, far away or not.
-pub(super) struct Lesson {
+/// A word of a phrase whose choice depends on another word of the source, far away or not.
+pub(in crate::commands) struct Lesson {
+    /// The phrase that is translated.
+    pub(in crate::commands) source: &'static str,
     /// What is said.
-    pub(super) word: &'static str,
+    pub(in crate::commands) word: &'static str,
     /// What one must have read to say it.
-    pub(super) looks_at: &'static str,
-    pub(super) why: &'static str,
+    pub(in crate::commands) looks_at: &'static str,
+    pub(in crate::commands) why: &'static str,
 }
 
 impl Wanted {
-    pub(super) fn directions(self) -> &'static [Direction] {
+    pub(in crate::commands) fn directions(self) -> &'static [Direction] {
         match self {
             Wanted::ZhEn => &[Direction::ChineseToEnglish],
             Wanted::EnZh => &[Direction::EnglishToChinese],
-            Wanted::Both => &[Direction::ChineseToEnglish, Direction::EnglishToChinese],
+            Wanted::Both => &Direction::BOTH,
         }
     }
 }
 
 impl Direction {
+    pub(in crate::commands) const BOTH: [Direction; 2] =
+        [Direction::ChineseToEnglish, Direction::EnglishToChinese];
+
     /// For file names: `zh-en`.
-    pub(super) fn name(self) -> &'static str {
+    pub(in crate::commands) fn name(self) -> &'static str {
         match self {
             Direction::ChineseToEnglish => "zh-en",
             Direction::EnglishToChinese => "en-zh",
@@ -54,16 +59,16 @@ impl Direction {
     }
 
     /// The endings of the files of source and target.
-    pub(super) fn endings(self) -> [&'static str; 2] {
+    pub(in crate::commands) fn endings(self) -> [&'static str; 2] {
         self.ordered("zh", "en")
     }
 
-    pub(super) fn pair(self, phrase: &Phrase) -> [&str; 2] {
+    pub(in crate::commands) fn pair(self, phrase: &Phrase) -> [&str; 2] {
         self.ordered(&phrase.chinese, &phrase.english)
     }
 
     /// The running example.
-    pub(super) fn example(self) -> [&'static str; 2] {
+    pub(in crate::commands) fn example(self) -> [&'static str; 2] {
         self.ordered(EXAMPLE.0, EXAMPLE.1)
     }
 
@@ -75,7 +80,7 @@ impl Direction {
     }
 
     /// How BLEU counts the words of the target.
-    pub(super) fn tokenize(self) -> Tokenize {
+    pub(in crate::commands) fn tokenize(self) -> Tokenize {
         match self {
             Direction::ChineseToEnglish => Tokenize::V13a,
             Direction::EnglishToChinese => Tokenize::Chinese,
@@ -83,14 +88,17 @@ impl Direction {
     }
 
     /// What the example teaches.
-    pub(super) fn lesson(self) -> Lesson {
+    pub(in crate::commands) fn lesson(self) -> Lesson {
+        let source = self.example()[0];
         match self {
             Direction::ChineseToEnglish => Lesson {
+                source,
                 word: "an",
                 looks_at: "自动驾驶",
                 why: "whether English says a or an depends on the word that follows, which 自动驾驶 decides",
             },
             Direction::EnglishToChinese => Lesson {
+                source,
                 word: "套",
                 looks_at: "solution",
                 why: "a solution is counted by 套, a car by 辆, a book by 本: the noun at the end decides",
@@ -98,8 +106,27 @@ impl Direction {
         }
     }
 
+    /// The example, and a phrase beside it in which one word decides otherwise.
+    pub(in crate::commands) fn lessons(self) -> [Lesson; 2] {
+        let contrast = match self {
+            Direction::ChineseToEnglish => Lesson {
+                source: "一套新解决方案",
+                word: "a",
+                looks_at: "新",
+                why: "the same 一, but new begins with a consonant",
+            },
+            Direction::EnglishToChinese => Lesson {
+                source: "an autonomous driving car",
+                word: "辆",
+                looks_at: "car",
+                why: "the same words up to the last one: a car is counted by 辆",
+            },
+        };
+        [self.lesson(), contrast]
+    }
+
     /// The direction that reads `text`.
-    pub(super) fn of_text(text: &str) -> Result<Direction> {
+    pub(in crate::commands) fn of_text(text: &str) -> Result<Direction> {
         if text.trim().is_empty() {
             bail!("--text is empty: give it a phrase such as {}", EXAMPLE.0);
         }
@@ -133,8 +160,8 @@ mod tests {
     #[test]
     fn lessons_are_about_the_example() {
         for direction in Wanted::Both.directions() {
-            let ([source, target], lesson) = (direction.example(), direction.lesson());
-            assert!(source.contains(lesson.looks_at) && target.contains(lesson.word), "{direction}");
+            let ([_, target], lesson) = (direction.example(), direction.lesson());
+            assert!(lesson.source.contains(lesson.looks_at) && target.contains(lesson.word), "{direction}");
         }
     }
 }

@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_head_that_teaches_is_found() {
-        let lesson = Lesson { word: "an", looks_at: "自动", why: "" };
+        let lesson = Lesson { source: "一自动", word: "an", looks_at: "自动", why: "" };
         let chosen = Chosen::of(&traced(), Some(&lesson)).expect("there are heads");
         assert_eq!((chosen.layer, chosen.head), (1, 0));
         assert!((chosen.share.expect("both words are there") - 0.7).abs() < 1e-6);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn without_a_lesson_the_sharpest_head_is_shown() {
-        let missing = Lesson { word: "a", looks_at: "自动", why: "" };
+        let missing = Lesson { source: "一自动", word: "a", looks_at: "自动", why: "" };
         for lesson in [None, Some(&missing)] {
             let chosen = Chosen::of(&traced(), lesson).expect("there are heads");
             assert_eq!((chosen.layer, chosen.head, chosen.share), (0, 0, None));

@@ -67,7 +67,7 @@ pub(super) fn comparison(
 }
 
 /// A translation and where its words came from.
-pub(super) fn alignment(
+pub(in crate::commands) fn alignment(
     traced: &Traced<'_>,
     lesson: Option<&Lesson>,
     out: &mut impl Write,
@@ -81,7 +81,7 @@ pub(super) fn alignment(
     let labels = Labels { rows: traced.rows.clone(), columns: traced.columns.clone() };
     Heatmap::write_side_by_side(&pictures, &labels, Style::of_stdout(), heatmap::stdout_width(), out)?;
     if let (Some(share), Some(lesson)) = (chosen.share, lesson) {
-        let Lesson { word, looks_at, why } = lesson;
+        let Lesson { word, looks_at, why, .. } = lesson;
         writeln!(
             out,
             "\nIn that head “{word}” looks at {looks_at} with {:.0} % of its attention:",

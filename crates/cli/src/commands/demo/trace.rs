@@ -7,20 +7,20 @@ use heedful::text::tokenizer::Tokenizers;
 use heedful::translator::Translator;
 
 /// How one phrase was translated.
-pub(super) struct Traced<'a> {
-    pub(super) source: &'a str,
-    pub(super) output: String,
+pub(in crate::commands) struct Traced<'a> {
+    pub(in crate::commands) source: &'a str,
+    pub(in crate::commands) output: String,
     /// What was read, token by token.
-    pub(super) columns: Vec<String>,
+    pub(in crate::commands) columns: Vec<String>,
     /// What was said, token by token, and the end.
-    pub(super) rows: Vec<String>,
+    pub(in crate::commands) rows: Vec<String>,
     /// One for each decoder layer.
-    pub(super) maps: Vec<AttentionMap>,
+    pub(in crate::commands) maps: Vec<AttentionMap>,
 }
 
 impl<'a> Traced<'a> {
     /// Translates a phrase that is not blank, and watches.
-    pub(super) fn new(
+    pub(in crate::commands) fn new(
         translator: &Translator,
         source: &'a str,
         options: &SearchOptions,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use heedful::decode::{MaxLength, Sampling, SearchOptions};
 use heedful::tensor::DType;
 use heedful::text::{BOS, EOS};
+use heedful::transformer::HeadName;
 
 /// Translate text: one line in, one line out, in order
 #[derive(clap::Args)]
@@ -38,6 +39,11 @@ pub(crate) struct Arguments {
     /// So many translations of each line, best first
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
     pub(crate) n_best: usize,
+
+    /// Leave this head out, such as enc.0.3, dec.0.3 or cross.0.3 (layer and head counted from 0); may be given several
+    /// times
+    #[arg(long, value_name = "HEAD", help_heading = "Search")]
+    pub(crate) without_head: Vec<HeadName>,
 
     /// Draw translations at random instead of searching for the best
     #[arg(long, help_heading = "Sampling")]

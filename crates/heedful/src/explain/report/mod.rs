@@ -25,6 +25,8 @@ pub struct Report {
     pub samples: Vec<SampleHistory>,
     /// Where the model looked in one sentence.
     pub attention: Vec<AttentionGrid>,
+    /// Pictures of any other kind.
+    pub pictures: Vec<PictureGroup>,
     /// Results that need rows and columns: exact match by length, corpus files read, kept and filtered.
     pub tables: Vec<Table>,
     /// The recipe.
@@ -67,6 +69,8 @@ pub enum Status {
         /// What was seen.
         reason: String,
     },
+    /// No run at all: nothing is said.
+    Absent,
     /// Not one run but several things side by side.
     Compared {
         /// How many are done.
@@ -109,6 +113,15 @@ pub struct AttentionGrid {
     pub rows: Vec<String>,
     /// What was looked at: source tokens.
     pub columns: Vec<String>,
+}
+
+/// Pictures that belong together.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PictureGroup {
+    /// Above them.
+    pub title: String,
+    /// SVG, as this crate draws it: it goes into the page as it is.
+    pub pictures: Vec<String>,
 }
 
 /// Rows and columns of text; all columns but the first are aligned to the right.

@@ -15,6 +15,7 @@ pub(super) fn page(report: &Report) -> String {
         ("curves", "Curves", sections::curves(report)),
         ("samples", "Samples", sections::samples(report)),
         ("attention", "Attention", sections::attention(report)),
+        ("pictures", "Pictures", sections::pictures(report)),
         ("tables", "Tables", sections::tables(report)),
         ("settings", "Settings", sections::settings(report)),
         ("environment", "Environment", sections::environment(report)),
@@ -51,6 +52,7 @@ pub(super) fn page(report: &Report) -> String {
 fn status(status: &Status) -> String {
     let (class, word, step, reason) = match status {
         Status::Waiting => return r#"<p class="status"><b>waiting</b></p>"#.to_owned(),
+        Status::Absent => return String::new(),
         Status::Compared { done, of } => {
             let class = if done == of { "good" } else { "warning" };
             return format!(r#"<p class="status {class}"><b>{done} of {of}</b> done</p>"#);

@@ -6,7 +6,7 @@ use super::super::heat_map::{HeatMapOptions, heat_map_svg};
 use super::super::line_chart::line_chart_svg;
 use super::super::markup::escape;
 use super::page::human_step;
-use super::{AttentionGrid, Fact, Report, SampleHistory, Table};
+use super::{AttentionGrid, Fact, PictureGroup, Report, SampleHistory, Table};
 
 /// A table of more columns has a row of the page for itself.
 const NARROW: usize = 5;
@@ -63,6 +63,15 @@ fn grid(grid: &AttentionGrid) -> String {
     let heads = grid.heads.iter().enumerate().map(head);
     let title = format!(r#"<div class="card"><h3>{}</h3><div class="heads">"#, escape(&grid.title));
     wrapped(&title, heads, "</div></div>")
+}
+
+pub(super) fn pictures(report: &Report) -> String {
+    let group = |group: &PictureGroup| {
+        let title = format!(r#"<div class="card"><h3>{}</h3><div class="heads">"#, escape(&group.title));
+        let figures = group.pictures.iter().map(|svg| format!("<figure>{svg}</figure>"));
+        wrapped(&title, figures, "</div></div>")
+    };
+    wrapped("", report.pictures.iter().map(group), "")
 }
 
 pub(super) fn tables(report: &Report) -> String {

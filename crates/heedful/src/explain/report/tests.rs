@@ -107,6 +107,7 @@ fn example() -> Report {
                 columns: columns.clone(),
             })
             .collect(),
+        pictures: vec![PictureGroup { title: "a < b".to_owned(), pictures: vec!["<svg></svg>".to_owned()] }],
         tables: vec![Table {
             title: "Corpus".to_owned(),
             columns: tokens("file read kept empty too-long duplicate"),
@@ -163,7 +164,7 @@ fn no_text_becomes_markup_and_nothing_is_fetched() {
 fn empty_parts_are_left_out() {
     let html = Report { title: "a run".to_owned(), ..Report::default() }.to_html();
     assert!(!html.contains("<section") && html.contains("<h1>a run</h1>"), "{html}");
-    assert!(example().to_html().matches("<section").count() == 7);
+    assert!(example().to_html().matches("<section").count() == 8);
 }
 
 #[test]

@@ -44,6 +44,18 @@ impl Tokenize {
         Tokenize::ALL.into_iter().find(|tokenize| tokenize.name() == name)
     }
 
+    /// What to count such texts by if nobody says: Chinese and Japanese have no spaces that words could be counted by,
+    /// so their characters are.
+    pub fn suited_to<'t>(texts: impl Iterator<Item = &'t str>) -> Tokenize {
+        let is_ideograph = |c: char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
+        let (mut letters, mut ideographs) = (0_usize, 0_usize);
+        for c in texts.flat_map(str::chars).filter(|c| c.is_alphabetic()) {
+            letters += 1;
+            ideographs += usize::from(is_ideograph(c));
+        }
+        if 2 * ideographs > letters { Tokenize::Chinese } else { Tokenize::V13a }
+    }
+
     /// `text` with white space between the tokens.
     pub(super) fn apply(self, text: &str) -> String {
         match self {
@@ -73,6 +85,17 @@ fn around_each(text: &str, chosen: impl Fn(char) -> bool) -> String {
 mod tests {
     use super::super::spaces::words;
     use super::*;
+
+    #[test]
+    fn chinese_texts_are_counted_by_characters() {
+        for (text, suited) in [
+            ("一辆 SUV 汽车停在路边", Tokenize::Chinese),
+            ("the word 车 means car", Tokenize::V13a),
+            ("123", Tokenize::V13a),
+        ] {
+            assert_eq!(Tokenize::suited_to([text].into_iter()), suited);
+        }
+    }
 
     fn tokens(tokenize: Tokenize, text: &str) -> Vec<String> {
         words(&tokenize.apply(text)).map(str::to_owned).collect()

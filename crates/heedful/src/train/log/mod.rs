@@ -1,18 +1,27 @@
-//! What a run leaves behind about itself, while it goes: `metrics.jsonl` for programs and TensorBoard events for people
-//! who have it open anyway. The report is made from the first.
+//! What a run leaves behind about itself, while it goes: `metrics.jsonl` and `attention.jsonl` for programs, TensorBoard
+//! events for people who have it open anyway. The report is made from the first two.
 
+mod attention;
 mod crc32c;
 mod event;
 mod event_file;
-mod metrics;
 mod record;
+mod step_file;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use attention::AttentionRecord;
 pub use event_file::EventFile;
-pub use metrics::{MetricsFile, read_metrics};
 pub use record::{Record, Sample, sample_histories, series};
+pub use step_file::{
+    AttentionFile, MetricsFile, StepFile, StepLine, read_attention, read_metrics, records_after,
+};
+
+/// The names of both files in a run's folder.
+pub const METRICS: &str = "metrics.jsonl";
+/// See [`AttentionRecord`].
+pub const ATTENTION: &str = "attention.jsonl";
 
 /// A log that cannot be read or written.
 #[derive(Debug, thiserror::Error)]

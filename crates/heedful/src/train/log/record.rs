@@ -9,6 +9,7 @@
 
 use serde_json::{Map, Value};
 
+use super::StepLine;
 use crate::explain::SampleHistory;
 
 /// What was measured at one step.
@@ -51,9 +52,14 @@ impl Record {
     pub fn value(&self, name: &str) -> Option<f64> {
         self.values.iter().find(|(known, _)| known == name).map(|&(_, value)| value)
     }
+}
 
-    /// One line, without its newline.
-    pub(super) fn to_json(&self) -> String {
+impl StepLine for Record {
+    fn step(&self) -> u64 {
+        self.step
+    }
+
+    fn to_json(&self) -> String {
         let mut line = format!("{{\"step\":{},\"seconds\":{}", self.step, number(self.seconds));
         for (name, value) in &self.values {
             line += &format!(",{}:{}", Value::from(name.as_str()), number(*value));
@@ -65,8 +71,7 @@ impl Record {
         line + "}"
     }
 
-    /// Reads one line, or says what is wrong with it.
-    pub(super) fn from_json(line: &str) -> Result<Record, String> {
+    fn from_json(line: &str) -> Result<Record, String> {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
         let Value::Object(mut object) = value else { return Err("not a JSON object".to_owned()) };
         let step = object.remove("step").and_then(|step| step.as_u64());

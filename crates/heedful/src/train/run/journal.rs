@@ -1,13 +1,13 @@
-//! What a run writes down: `metrics.jsonl`, TensorBoard events, `report.html`.
+//! What a run writes down: `metrics.jsonl`, `attention.jsonl`, TensorBoard events, `report.html`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::RunError;
-use super::page::{Page, page};
+use super::page::{Page, Past, page};
 use crate::durable;
 use crate::explain::Status;
-use crate::train::log::{EventFile, MetricsFile, Record};
+use crate::train::log::{self, AttentionFile, AttentionRecord, EventFile, MetricsFile, Record};
 
 /// Between two writings of a page that nobody may be looking at.
 const PAGE_EVERY: Duration = Duration::from_secs(10);
@@ -15,8 +15,9 @@ const PAGE_EVERY: Duration = Duration::from_secs(10);
 /// The open files of a run.
 pub(super) struct Journal {
     metrics: MetricsFile,
+    attention: AttentionFile,
     events: Option<EventFile>,
-    records: Vec<Record>,
+    past: Past,
     page: Option<(PathBuf, Page)>,
     page_written: Option<Instant>,
 }
@@ -29,14 +30,16 @@ impl Journal {
         tensorboard: bool,
         page: Option<Page>,
     ) -> Result<Journal, RunError> {
-        let (metrics, records) = MetricsFile::resume(&folder.join("metrics.jsonl"), step)?;
+        let (metrics, records) = MetricsFile::resume(&folder.join(log::METRICS), step)?;
+        let (attention, looks) = AttentionFile::resume(&folder.join(log::ATTENTION), step)?;
         let events = match (tensorboard, step) {
             (false, _) => None,
             (true, 0) => Some(EventFile::create(folder)?),
             (true, step) => Some(EventFile::resume(folder, step)?),
         };
         let page = page.map(|page| (folder.join("report.html"), page));
-        Ok(Journal { metrics, events, records, page, page_written: None })
+        let past = Past { records, attention: looks };
+        Ok(Journal { metrics, attention, events, past, page, page_written: None })
     }
 
     /// Writes a record everywhere.
@@ -45,7 +48,14 @@ impl Journal {
         if let Some(events) = &mut self.events {
             events.write(&record)?;
         }
-        self.records.push(record);
+        self.past.records.push(record);
+        Ok(())
+    }
+
+    /// Notes where the model looks now.
+    pub(super) fn write_attention(&mut self, record: AttentionRecord) -> Result<(), RunError> {
+        self.attention.write(&record)?;
+        self.past.attention.push(record);
         Ok(())
     }
 
@@ -61,7 +71,7 @@ impl Journal {
         if is_running && self.page_written.is_some_and(|written| written.elapsed() < PAGE_EVERY) {
             return Ok(());
         }
-        durable::write_bytes(path, page(contents, &self.records, status).to_html().as_bytes())?;
+        durable::write_bytes(path, page(contents, &self.past, status).to_html().as_bytes())?;
         self.page_written = Some(Instant::now());
         Ok(())
     }

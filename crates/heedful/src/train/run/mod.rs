@@ -7,7 +7,7 @@
 //! RUN/tokenizer.json          ┘
 //! RUN/corpus.bin              the training text as tokens
 //! RUN/checkpoints/            what a stopped run goes on from
-//! RUN/metrics.jsonl  events.out.tfevents.…  report.html
+//! RUN/metrics.jsonl  attention.jsonl  events.out.tfevents.…  report.html
 //! ```
 //!
 //! What decides the weights (the order of the data, dropout, Adam, the moving average) is a function of the recipe and

@@ -6,18 +6,22 @@ use heedful_tensor::cpu::{isa, threads};
 
 use crate::decode::attend;
 use crate::explain::{
-    AttentionGrid, Fact, LineChart, Mark, Report, Scale, Series, SettingsGroup, Status, Table,
+    AttentionGrid, Fact, HeatMapOptions, LineChart, Mark, PictureGroup, Report, Scale, Series, SettingsGroup,
+    Status, Table, heat_map_svg,
 };
 use crate::layers::{AttentionMap, Kind};
 use crate::model::Model;
 use crate::text::CorpusReport;
 use crate::text::encoded::EncodedPair;
 use crate::text::tokenizer::Tokenizers;
-use crate::train::log::{Record, sample_histories, series};
+use crate::train::log::{AttentionRecord, Record, sample_histories, series};
 use crate::train::recipe::{Recipe, SECTIONS};
 use crate::train::run::RunError;
 
 use super::validation_set::search_options;
+
+/// Pictures of attention over time.
+const MOMENTS: usize = 6;
 
 /// What does not change from one writing of the page to the next, but for the attention.
 pub(super) struct Page {
@@ -30,8 +34,16 @@ pub(super) struct Page {
     pub(super) tables: Vec<Table>,
 }
 
+/// What a run has written down so far.
+#[derive(Default)]
+pub(super) struct Past {
+    pub(super) records: Vec<Record>,
+    pub(super) attention: Vec<AttentionRecord>,
+}
+
 /// The whole report.
-pub(super) fn page(page: &Page, records: &[Record], status: Status) -> Report {
+pub(super) fn page(page: &Page, past: &Past, status: Status) -> Report {
+    let records = &past.records;
     Report {
         title: page.title.clone(),
         subtitle: page.subtitle.clone(),
@@ -40,6 +52,7 @@ pub(super) fn page(page: &Page, records: &[Record], status: Status) -> Report {
         curves: curves(records),
         samples: sample_histories(records),
         attention: page.attention.clone(),
+        pictures: over_time(&past.attention).into_iter().collect(),
         tables: [page.tables.clone(), vec![corpus_table(&page.corpus)]].concat(),
         settings: settings(&page.recipe),
         environment: environment(&page.recipe),
@@ -69,6 +82,20 @@ pub(super) fn attention_of(
         columns: columns.clone(),
     };
     Ok(maps.iter().filter(|map| map.place.kind == Kind::Cross).map(grid).collect())
+}
+
+/// A few steps from the first to the last, side by side; nothing before there are two.
+fn over_time(attention: &[AttentionRecord]) -> Option<PictureGroup> {
+    let last = attention.len().checked_sub(1).filter(|&last| last > 0)?;
+    let shown = MOMENTS.min(attention.len());
+    let picture = |moment: usize| {
+        let record = &attention[moment * last / (shown - 1)];
+        let weights: Vec<f32> = record.weights.iter().flatten().map(|&weight| weight as f32).collect();
+        let options = HeatMapOptions { title: format!("step {}", record.step), ..HeatMapOptions::default() };
+        heat_map_svg(&weights, &record.rows, &record.columns, &options)
+    };
+    let title = format!("Attention over time: {}, mean of its heads", attention[last].layer);
+    Some(PictureGroup { title, pictures: (0..shown).map(picture).collect() })
 }
 
 fn results(records: &[Record]) -> Vec<Fact> {

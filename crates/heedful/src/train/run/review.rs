@@ -1,10 +1,10 @@
 //! The report of a run that is over, for programs that know more of the model than the run did.
 
-use super::page::{Page, page, title};
+use super::page::{Page, Past, page, title};
 use super::{Outcome, RunError};
 use crate::explain::{Report, Status};
 use crate::text::encoded::EncodedCorpus;
-use crate::train::log::read_metrics;
+use crate::train::log::{self, read_attention, read_metrics};
 use crate::train::recipe::Recipe;
 
 /// What the run has written into `report.html`, without the attention: made again from the files in its folder.
@@ -20,5 +20,9 @@ pub fn report(recipe: &Recipe, outcome: &Outcome) -> Result<Report, RunError> {
         tables: Vec::new(),
     };
     let status = Status::Finished { step: outcome.step, reason: outcome.ending.to_string() };
-    Ok(page(&contents, &read_metrics(&folder.join("metrics.jsonl"))?, status))
+    let past = Past {
+        records: read_metrics(&folder.join(log::METRICS))?,
+        attention: read_attention(&folder.join(log::ATTENTION))?,
+    };
+    Ok(page(&contents, &past, status))
 }

@@ -17,7 +17,7 @@ use crate::folder::ModelFolder;
 use crate::text::batches::{BatchOptions, Batches, Position, Prefetched};
 use crate::text::tokenizer::Tokenizers;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress, Writer};
-use crate::train::log::Record;
+use crate::train::log::{AttentionRecord, Record};
 use crate::train::recipe::Recipe;
 use crate::train::{Metric, Patience, Score, TrainError, Trainer, Verdict};
 use crate::weights::Weights;
@@ -218,17 +218,16 @@ impl<'a> Session<'a> {
     fn validate(&mut self) -> Result<Option<Verdict>, RunError> {
         let Some(set) = &self.validation else { return Ok(None) };
         let (recipe, trainer, tokenizers) = (self.recipe, &mut self.trainer, &self.tokenizers);
-        let wants_page = self.recipe.output.report;
         let (judgement, weights, attention) = self.meter.pause(|| {
             trainer.with_average(|model| {
                 let judgement = set.judge(model, recipe)?;
-                let attention = match wants_page {
-                    true => set.attention(model, tokenizers, recipe)?,
-                    false => Vec::new(),
-                };
+                let attention = set.attention(model, tokenizers, recipe)?;
                 Ok::<_, RunError>((judgement, Weights::of(model.params()), attention))
             })
         })?;
+        if let Some(record) = attention.last().and_then(|grid| AttentionRecord::of(self.step, grid)) {
+            self.journal.write_attention(record)?;
+        }
         if let Some(page) = self.journal.page() {
             page.attention = attention;
             page.tables.clone_from(&judgement.tables);

@@ -51,7 +51,7 @@ impl TranslationSet {
             return Err(unusable.into());
         }
         let batches = validation_batches(Form::Pairs, &encoded, recipe.training.batch_tokens);
-        let tokenize = tokenize_for(&pairs);
+        let tokenize = Tokenize::suited_to(pairs.iter().map(|pair| pair.target.as_str()));
         Ok(Some(TranslationSet { pairs, encoded, batches, tokenize, target: tokenizers.target.clone() }))
     }
 
@@ -120,26 +120,4 @@ fn files(recipe: &Recipe) -> Result<Option<CorpusFiles>, RunError> {
     }
     let [sources, targets, tab_separated] = [valid_src, valid_tgt, valid_tsv].map(|paths| inputs(paths));
     Ok(Some(CorpusFiles::new(&sources, &targets, &tab_separated)?))
-}
-
-/// Chinese and Japanese have no spaces that words could be counted by: their characters are.
-fn tokenize_for(pairs: &[Pair]) -> Tokenize {
-    let is_ideograph =
-        |c: char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
-    let letters = || pairs.iter().flat_map(|pair| pair.target.chars()).filter(|c| c.is_alphabetic());
-    let ideographs = letters().filter(|&c| is_ideograph(c)).count();
-    if 2 * ideographs > letters().count() { Tokenize::Chinese } else { Tokenize::V13a }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn chinese_targets_are_counted_by_characters() {
-        let pair = |target: &str| Pair { source: String::new(), target: target.to_owned() };
-        assert_eq!(tokenize_for(&[pair("一辆 SUV 汽车停在路边")]), Tokenize::Chinese);
-        assert_eq!(tokenize_for(&[pair("the word 车 means car")]), Tokenize::V13a);
-        assert_eq!(tokenize_for(&[pair("123")]), Tokenize::V13a);
-    }
 }

@@ -1,46 +1,64 @@
-//! `metrics.jsonl`: one JSON object a line, complete on disk as far as the process came.
+//! Files of one JSON object a line, each of a step: complete on disk as far as the process came.
 //!
 //! A kill may leave half a line at the end; it is dropped. A resumed run goes back to the checkpoint's step and writes
 //! what comes after it again, so records beyond that step are cut off first: the file never tells a step twice.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
-use super::{LogError, Record};
+use serde_json::Value;
 
-/// An open `metrics.jsonl`.
-#[derive(Debug)]
-pub struct MetricsFile {
-    file: File,
-    path: PathBuf,
+use super::{AttentionRecord, LogError, Record};
+
+/// A line that tells of a step.
+pub trait StepLine: Sized {
+    /// Updates so far.
+    fn step(&self) -> u64;
+
+    /// One line, without its newline.
+    fn to_json(&self) -> String;
+
+    /// Reads one line, or says what is wrong with it.
+    fn from_json(line: &str) -> Result<Self, String>;
 }
 
-impl MetricsFile {
+/// An open file of such lines.
+#[derive(Debug)]
+pub struct StepFile<L> {
+    file: File,
+    path: PathBuf,
+    lines: PhantomData<L>,
+}
+
+/// An open `metrics.jsonl`.
+pub type MetricsFile = StepFile<Record>;
+
+/// An open `attention.jsonl`.
+pub type AttentionFile = StepFile<AttentionRecord>;
+
+impl<L: StepLine> StepFile<L> {
     /// A new file; an old one of that name is emptied.
-    pub fn create(path: &Path) -> Result<MetricsFile, LogError> {
+    pub fn create(path: &Path) -> Result<StepFile<L>, LogError> {
         let file = File::create(path).map_err(LogError::io("create", path))?;
-        Ok(MetricsFile { file, path: path.to_owned() })
+        Ok(StepFile { file, path: path.to_owned(), lines: PhantomData })
     }
 
     /// Goes on after step `step`: later records are cut off, the others returned. A file that is missing is made.
-    pub fn resume(path: &Path, step: u64) -> Result<(MetricsFile, Vec<Record>), LogError> {
-        let (records, ends) = match fs::read(path) {
-            Ok(bytes) => parse(path, &bytes)?,
-            Err(error) if error.kind() == ErrorKind::NotFound => (Vec::new(), Vec::new()),
-            Err(error) => return Err(LogError::io("read", path)(error)),
-        };
-        let kept = records.iter().position(|record| record.step > step).unwrap_or(records.len());
+    pub fn resume(path: &Path, step: u64) -> Result<(StepFile<L>, Vec<L>), LogError> {
+        let (records, ends) = parse(path, &bytes(path)?, L::from_json)?;
+        let kept = records.iter().position(|record| record.step() > step).unwrap_or(records.len());
         let length = if kept == 0 { 0 } else { ends[kept - 1] };
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).open(path).map_err(LogError::io("open", path))?;
         file.set_len(length as u64).map_err(LogError::io("shorten", path))?;
         let records = records.into_iter().take(kept).collect();
-        Ok((MetricsFile { file, path: path.to_owned() }, records))
+        Ok((StepFile { file, path: path.to_owned(), lines: PhantomData }, records))
     }
 
     /// Adds a line and hands it to the system at once, whole.
-    pub fn write(&mut self, record: &Record) -> Result<(), LogError> {
+    pub fn write(&mut self, record: &L) -> Result<(), LogError> {
         let line = record.to_json() + "\n";
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.flush());
         written.map_err(LogError::io("write", &self.path))
@@ -50,11 +68,40 @@ impl MetricsFile {
 /// All records of a file. Half a line at the end, as a kill leaves it, is no error.
 pub fn read_metrics(path: &Path) -> Result<Vec<Record>, LogError> {
     let bytes = fs::read(path).map_err(LogError::io("read", path))?;
-    Ok(parse(path, &bytes)?.0)
+    Ok(parse(path, &bytes, Record::from_json)?.0)
+}
+
+/// As [`read_metrics`] for `attention.jsonl`; none if there is no such file.
+pub fn read_attention(path: &Path) -> Result<Vec<AttentionRecord>, LogError> {
+    Ok(parse(path, &bytes(path)?, AttentionRecord::from_json)?.0)
+}
+
+/// The records of `metrics.jsonl` or `attention.jsonl` after step `step` as they are written, while a run writes them:
+/// a line that is not yet whole is left for the next time, and a file that is not there yet has none.
+pub fn records_after(path: &Path, step: u64) -> Result<Vec<Value>, LogError> {
+    let later = |line: &str| {
+        let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
+        let found = value.get("step").and_then(Value::as_u64);
+        let found = found.ok_or("\"step\" is missing or no whole number")?;
+        Ok((found > step).then_some(value))
+    };
+    Ok(parse(path, &bytes(path)?, later)?.0.into_iter().flatten().collect())
+}
+
+/// The file; nothing if it is missing.
+fn bytes(path: &Path) -> Result<Vec<u8>, LogError> {
+    match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(LogError::io("read", path)),
+    }
 }
 
 /// The records and where each one's line ends.
-fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Record>, Vec<usize>), LogError> {
+fn parse<R>(
+    path: &Path,
+    bytes: &[u8],
+    read: impl Fn(&str) -> Result<R, String>,
+) -> Result<(Vec<R>, Vec<usize>), LogError> {
     let (mut records, mut ends) = (Vec::new(), Vec::new());
     let mut start = 0;
     for (index, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
@@ -62,7 +109,7 @@ fn parse(path: &Path, bytes: &[u8]) -> Result<(Vec<Record>, Vec<usize>), LogErro
         let complete = line.ends_with(b"\n");
         let text = str::from_utf8(line).map_err(|error| format!("not UTF-8: {error}"));
         let last = start == bytes.len();
-        match text.and_then(Record::from_json) {
+        match text.and_then(&read) {
             Ok(record) if complete => {
                 records.push(record);
                 ends.push(start);
@@ -165,6 +212,26 @@ mod tests {
             file.write(&Record::new(9, 9.0)).expect("written");
             assert_eq!(read_metrics(&path).expect("records").len(), lines + 1);
         }
+    }
+
+    #[test]
+    fn a_file_is_read_while_it_is_written() {
+        let folder = folder();
+        let path = folder.path().join("metrics.jsonl");
+        let steps_after = |step| -> Vec<u64> {
+            let values = records_after(&path, step).expect("a readable file");
+            values.iter().map(|value| value["step"].as_u64().expect("a number")).collect()
+        };
+        assert!(steps_after(0).is_empty(), "there is no file yet");
+        written(&path, &[1, 2, 3]);
+        let whole = fs::read(&path).expect("bytes");
+        for length in 0..=whole.len() {
+            let lines = whole[..length].iter().filter(|&&byte| byte == b'\n').count();
+            fs::write(&path, &whole[..length]).expect("torn");
+            assert_eq!(steps_after(0).len(), lines);
+        }
+        assert_eq!(steps_after(1), [2, 3]);
+        assert_eq!(records_after(&path, 1).expect("records")[0]["samples"][0]["source"], "一辆车");
     }
 
     #[test]

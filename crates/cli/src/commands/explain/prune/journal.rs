@@ -1,0 +1,109 @@
+//! What was measured, kept in a file of one JSON object a line, so that a stopped run goes on.
+//!
+//! ```text
+//! {"measured":"9f3a…"}                  stands for model, texts and options
+//! {"without":"enc.0.3","bleu":37.91}
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+/// Scores by name; on disk too, if there is a file.
+pub(super) struct Journal {
+    scores: Vec<(String, f64)>,
+    file: Option<(PathBuf, File)>,
+}
+
+impl Journal {
+    /// Reads what an earlier run has measured. Half a line at the end, as a kill leaves it, is cut off.
+    pub(super) fn open(path: Option<&Path>, fingerprint: &str) -> Result<Journal> {
+        let Some(path) = path else { return Ok(Journal { scores: Vec::new(), file: None }) };
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+            read => read.with_context(|| format!("cannot read {}", path.display()))?,
+        };
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let scores = read(&text[..whole], fingerprint).with_context(|| path.display().to_string())?;
+        let cannot = || format!("cannot write {}", path.display());
+        let file = OpenOptions::new().create(true).append(true).open(path).with_context(cannot)?;
+        file.set_len(whole as u64).with_context(cannot)?;
+        let mut journal = Journal { scores, file: Some((path.to_owned(), file)) };
+        if whole == 0 {
+            journal.write(&json!({ "measured": fingerprint }))?;
+        }
+        Ok(journal)
+    }
+
+    /// What was measured under that name.
+    pub(super) fn score(&self, name: &str) -> Option<f64> {
+        self.scores.iter().find(|(known, _)| known == name).map(|&(_, score)| score)
+    }
+
+    /// Keeps a score.
+    pub(super) fn add(&mut self, name: &str, score: f64) -> Result<()> {
+        self.scores.push((name.to_owned(), score));
+        self.write(&json!({ "without": name, "bleu": score }))
+    }
+
+    fn write(&mut self, line: &Value) -> Result<()> {
+        let Some((path, file)) = &mut self.file else { return Ok(()) };
+        let written = file.write_all(format!("{line}\n").as_bytes()).and_then(|()| file.flush());
+        written.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+fn read(text: &str, fingerprint: &str) -> Result<Vec<(String, f64)>> {
+    let mut scores = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let value: Value = serde_json::from_str(line).unwrap_or_default();
+        match (number, value["measured"].as_str(), value["without"].as_str(), value["bleu"].as_f64()) {
+            (0, Some(known), ..) if known == fingerprint => {}
+            (0, Some(_), ..) => bail!(
+                "it was measured with another model, other texts or other options: delete it or name another file"
+            ),
+            (1.., None, Some(name), Some(score)) => scores.push((name.to_owned(), score)),
+            _ => bail!("line {} is no line of such a journal: delete the file or name another", number + 1),
+        }
+    }
+    Ok(scores)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_measured_is_known_again_wherever_the_file_was_torn() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("journal.jsonl");
+        let mut journal = Journal::open(Some(&path), "abc").expect("a new journal");
+        journal.add("nothing", 30.5).expect("room on the disk");
+        journal.add("enc.0.1", 29.0).expect("room on the disk");
+        let whole = fs::read(&path).expect("bytes");
+        for length in 0..=whole.len() {
+            fs::write(&path, &whole[..length]).expect("torn");
+            let lines = whole[..length].iter().filter(|&&byte| byte == b'\n').count();
+            let journal = Journal::open(Some(&path), "abc").expect("torn, not wrong");
+            assert_eq!(journal.scores.len(), lines.saturating_sub(1));
+            assert_eq!(journal.score("nothing").is_some(), lines > 1);
+        }
+        let journal = Journal::open(Some(&path), "abc").expect("still good");
+        assert_eq!(journal.score("enc.0.1"), Some(29.0));
+    }
+
+    #[test]
+    fn the_journal_of_another_model_is_refused_and_so_is_any_other_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("journal.jsonl");
+        drop(Journal::open(Some(&path), "abc").expect("a new journal"));
+        let complaint = format!("{:#}", Journal::open(Some(&path), "xyz").err().expect("another model"));
+        assert!(complaint.contains("another model"), "{complaint}");
+        fs::write(&path, "my thesis\n").expect("room on the disk");
+        assert!(Journal::open(Some(&path), "abc").is_err());
+        assert_eq!(fs::read_to_string(&path).expect("untouched"), "my thesis\n");
+    }
+}

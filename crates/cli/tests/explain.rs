@@ -1,0 +1,253 @@
+//! `heedful explain` as a process, with a small model that is trained here.
+
+mod support;
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use support::{Workplace, text};
+
+/// A workplace with a model in `run`, which every test shares.
+fn place() -> &'static Workplace {
+    static PLACE: OnceLock<Workplace> = OnceLock::new();
+    PLACE.get_or_init(|| {
+        let place = Workplace::new(800);
+        place.good(&Workplace::training("run", "--steps 60 --peak 3e-3 --encoder-layers 2 --heads 4"));
+        place
+    })
+}
+
+fn json(name: &str) -> Value {
+    serde_json::from_slice(&place().read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn written(name: &str) -> String {
+    text(&place().read(name))
+}
+
+#[test]
+fn a_sentence_comes_out_as_numbers_that_translate_agrees_with() {
+    place().good("explain run 一辆新车 一本书 -o two.json --compute f32");
+    let both = json("two.json");
+    let both = both.as_array().expect("a list");
+    assert_eq!(both.len(), 2);
+    assert_eq!(both[0]["source"]["text"], "一辆新车");
+    let said = place().good("translate run --text 一辆新车 --compute f32 --json");
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    let output = &both[0]["outputs"][0];
+    assert_eq!(output["text"], said["translations"][0]["text"]);
+    assert_eq!(output["score"], said["translations"][0]["score"]);
+    let layers: Vec<&str> = output["attention"]
+        .as_array()
+        .expect("layers")
+        .iter()
+        .filter_map(|layer| layer["name"].as_str())
+        .collect();
+    assert_eq!(
+        layers,
+        [
+            "encoder.0.self_attention",
+            "encoder.1.self_attention",
+            "decoder.0.self_attention",
+            "decoder.0.cross_attention"
+        ]
+    );
+    assert_eq!(output["attention"][3]["heads"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn weights_may_be_packed_or_left_away() {
+    place().good("explain run 一辆新车 -o packed.json --weights packed");
+    assert!(json("packed.json")[0]["outputs"][0]["attention"][0]["heads"][0].is_string());
+    place().good("explain run 一辆新车 -o none.json --weights none");
+    assert_eq!(json("none.json")[0]["outputs"][0]["attention"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_given_output_is_explained_with_the_score_that_a_search_would_report() {
+    let found = {
+        place().good("explain run 一辆新车 -o found.json --compute f32");
+        json("found.json")[0]["outputs"][0].clone()
+    };
+    let target = found["text"].as_str().expect("text");
+    let output = place()
+        .command("explain run 一辆新车 -o forced.json --compute f32 --target")
+        .arg(target)
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let forced = json("forced.json")[0]["outputs"][0].clone();
+    for key in ["text", "score", "log_probability", "tokens", "alignment"] {
+        assert_eq!(forced[key], found[key], "{key}");
+    }
+    place().good("explain run 一辆新车 -o other.json --target elephants");
+    assert_eq!(json("other.json")[0]["outputs"][0]["text"], "elephants");
+}
+
+#[test]
+fn every_view_is_a_picture() {
+    for view in ["matrix", "grid", "lines", "words"] {
+        place().good(&format!("explain run 一辆新车 -o {view}.svg --view {view}"));
+        let svg = written(&format!("{view}.svg"));
+        assert!(svg.starts_with("<svg") && svg.ends_with("</svg>") && svg.contains('新'), "{view}: {svg}");
+        place().good(&format!("explain run 一辆新车 -o {view}.png --view {view} --scale 1"));
+        assert!(place().read(&format!("{view}.png")).starts_with(b"\x89PNG"), "{view}");
+    }
+    assert!(written("grid.svg").contains("encoder.1.self_attention, head 3"));
+}
+
+#[test]
+fn layer_head_and_level_are_chosen_by_name() {
+    place().good("explain run 一辆新车 -o head.svg --layer encoder.1 --head 3");
+    assert!(written("head.svg").contains("encoder.1.self_attention, head 3"));
+    place().good("explain run 一辆新车 -o words.svg --layer decoder.0.cross --level word");
+    assert!(!written("words.svg").contains('▁'));
+    let complaint = place().bad("explain run 一辆新车 -o x.svg --layer encoder.7");
+    assert!(complaint.contains("it has encoder.0.self_attention"), "{complaint}");
+    let complaint = place().bad("explain run 一辆新车 -o x.svg --head 4");
+    assert!(complaint.contains("its heads are 0 to 3"), "{complaint}");
+    assert!(!place().path("x.svg").exists());
+}
+
+#[test]
+fn a_page_has_every_sentence_of_a_file_and_never_its_markup() {
+    place().write("some.zh", "一辆新车\n\n<script>alert(1)</script>\n".as_bytes());
+    place().good("explain run some.zh -o page.html");
+    let page = written("page.html");
+    assert!(page.contains("一辆新车") && !page.contains("<script>alert"), "{page}");
+}
+
+#[test]
+fn a_terminal_gets_a_matrix_of_characters() {
+    let shown = place().good("explain run 一辆新车");
+    assert!(shown.contains("→") && shown.contains("cross_attention") && shown.contains("<eos>"), "{shown}");
+}
+
+#[test]
+fn wrong_input_is_named_and_leaves_no_file() {
+    for (arguments, part) in [
+        ("explain run 一辆新车 -o x.gif", "must end in .html or .svg or .png or .json"),
+        ("explain run 一 二 -o x.svg", "a picture shows one sentence, and 2 were given"),
+        ("explain run 一 二 -o x.json --target a", "--target is the output of one text"),
+        ("explain run 一 -o x.svg --view grid --head 0", "leave --head and --level away"),
+        ("explain run 一 -o x.svg --layer middle", "names no layer"),
+        (
+            "explain run 一 -o x.json --without-head enc.9.0",
+            "the model has no head enc.9.0: it has enc.{0…1}.{0…3}",
+        ),
+        ("explain nowhere 一 -o x.json", "nowhere"),
+        ("explain run 一 - -o x.json", "standard input and stands alone"),
+        ("explain heads run --src valid.zh --tgt train.en", "must belong to line n"),
+        ("explain prune run --src valid.zh --ref valid.en --heads enc.0.0,cross.0.4", "no head cross.0.4"),
+        ("explain prune run --src valid.zh --ref valid.en --heads first", "names no head"),
+        ("explain positions -o x.html", "must end in .svg or .png"),
+        ("explain positions -o x.svg --d-model 7", "is odd"),
+        ("explain example", "heedful demo --direction en-zh --out"),
+    ] {
+        let complaint = place().bad(arguments);
+        assert!(complaint.contains(part), "{arguments}: {complaint}");
+    }
+    for name in ["x.gif", "x.svg", "x.json", "x.html"] {
+        assert!(!place().path(name).exists(), "{name}");
+    }
+    assert!(place().bad("explain").contains("Usage"));
+}
+
+#[test]
+fn heads_are_measured_and_held_against_alignments() {
+    let count = place().lines("valid.zh").len();
+    place().write("valid.align", "0-0\n".repeat(count).as_bytes());
+    let table = place().good(
+        "explain heads run --src valid.zh --tgt valid.en --alignments valid.align -o heads.html --quiet",
+    );
+    assert_eq!(table.lines().filter(|line| line.starts_with("| enc.")).count(), 8, "{table}");
+    assert_eq!(table.lines().filter(|line| line.starts_with("| cross.")).count(), 5, "{table}");
+    assert!(table.contains("AER") && table.contains("cross.0, mean"), "{table}");
+    assert!(written("heads.html").contains("1 − AER"));
+    let csv = place().good("explain heads run --src valid.zh --tgt valid.en --csv --quiet --limit 5");
+    assert_eq!(csv.lines().count(), 1 + 16, "{csv}");
+    let numbers = place().good("explain heads run --src valid.zh --tgt valid.en --json --quiet --limit 5");
+    let numbers: Value = serde_json::from_str(&numbers).expect("JSON");
+    assert_eq!(numbers["sentences"], 5);
+    assert_eq!(numbers["heads"][0]["head"], "enc.0.0");
+    // The whole source is one word to white space, so every word that was said is aligned to it.
+    let links: Vec<String> = place()
+        .lines("valid.en")
+        .iter()
+        .map(|line| (0..line.split_whitespace().count()).map(|word| format!("0-{word} ")).collect())
+        .collect();
+    place().write("all.align", links.join("\n").as_bytes());
+    let json =
+        place().good("explain heads run --src valid.zh --tgt valid.en --alignments all.align --json --quiet");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["layers"][0]["aer"], 0.0);
+    place().write("bad.align", format!("0-0 0:1\n{}", "0-0\n".repeat(count - 1)).as_bytes());
+    let complaint =
+        place().bad("explain heads run --src valid.zh --tgt valid.en --alignments bad.align --quiet");
+    assert!(complaint.contains("bad.align, line 1: “0:1” is no link"), "{complaint}");
+    place().write("far.align", "0-99\n".repeat(count).as_bytes());
+    let complaint =
+        place().bad("explain heads run --src valid.zh --tgt valid.en --alignments far.align --quiet");
+    assert!(complaint.contains("sentence 1: link 0-99 is beyond the sentence"), "{complaint}");
+}
+
+#[test]
+fn heads_left_out_change_translations_and_scores() {
+    let whole = place().good("translate run valid.zh");
+    let heads: String = (0..4).map(|head| format!(" --without-head cross.0.{head}")).collect();
+    let blind = place().good(&format!("translate run valid.zh{heads}"));
+    assert_ne!(whole, blind);
+    // Without any look at the source, all sources of one length are the same.
+    let scores = |more: &str| place().good(&format!("score run --src valid.zh --tgt valid.en{more}"));
+    assert_ne!(scores(""), scores(&heads));
+    let complaint = place().bad("translate run valid.zh --without-head cross.1.0");
+    assert!(complaint.contains("it has enc.{0…1}.{0…3}, dec.{0}.{0…3} and cross.{0}.{0…3}"), "{complaint}");
+    assert!(place().bad("translate run valid.zh --without-head top").contains("names no head"));
+}
+
+#[test]
+fn pruning_says_what_each_head_costs_and_goes_on_where_it_stopped() {
+    let command = "explain prune run --src valid.zh --ref valid.en --heads enc.0.1,cross.0.2 --quiet --journal cost.jsonl";
+    let first = place().good(&format!("{command} -o cost.json"));
+    assert!(
+        first.contains("| without") && first.contains("| enc.0.1") && first.contains("| cross.0.2"),
+        "{first}"
+    );
+    let whole = written("cost.jsonl");
+    assert_eq!(whole.lines().count(), 4, "{whole}");
+    // Half of the last line is lost: only that head is measured again, with the same result.
+    place().write("cost.jsonl", &whole.as_bytes()[..whole.len() - 9]);
+    assert_eq!(place().good(command), first);
+    assert_eq!(written("cost.jsonl"), whole);
+    // What the journal says is believed.
+    let tampered: String = whole.lines().take(3).map(|line| line.to_owned() + "\n").collect();
+    place().write("cost.jsonl", (tampered + "{\"without\":\"cross.0.2\",\"bleu\":99.5}\n").as_bytes());
+    assert!(place().good(command).contains("99.50"));
+    let complaint = place().bad(&format!("{command} --limit 3"));
+    assert!(complaint.contains("another model, other texts or other options"), "{complaint}");
+    let costs = json("cost.json");
+    let [bleu, cost] = ["bleu", "cost"].map(|key| costs["heads"][0][key].as_f64().expect("a number"));
+    assert!((costs["bleu"].as_f64().expect("a number") - bleu - cost).abs() < 1e-9, "{costs}");
+}
+
+#[test]
+fn the_paper_s_pictures_are_drawn() {
+    place().good("explain positions -o positions.svg");
+    assert!(written("positions.svg").contains("50 positions × 128 dimensions"));
+    place().good("explain schedule -o schedule.svg --d-model 128 --warmup 100 --steps 1000");
+    assert!(written("schedule.svg").contains("peak"));
+    place().good("explain schedule -o schedule.png --scale 1");
+    assert!(place().read("schedule.png").starts_with(b"\x89PNG"));
+}
+
+#[test]
+fn a_run_tells_how_its_attention_came_about() {
+    let lines = place().lines("run/attention.jsonl");
+    let steps: Vec<u64> = lines
+        .iter()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["step"].as_u64().expect("a number"))
+        .collect();
+    assert_eq!(steps, [20, 40, 60]);
+    let page = written("run/report.html");
+    assert!(page.contains("Attention over time") && page.contains("step 20"));
+}

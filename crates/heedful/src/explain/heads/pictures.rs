@@ -1,0 +1,72 @@
+//! Layers × heads as small heat maps, one for each measure.
+
+use super::report::{HeadReport, HeadRow};
+use crate::explain::{HeatMapOptions, PictureGroup, heat_map_svg};
+use crate::layers::Kind;
+
+/// A name, and the number that a head has under it.
+type Measure = (&'static str, fn(&HeadRow) -> Option<f64>);
+
+const MEASURES: [Measure; 8] = [
+    ("entropy, bits", |row| Some(row.statistics.entropy)),
+    ("confidence", |row| Some(row.statistics.confidence)),
+    ("distance, tokens", |row| Some(row.statistics.distance)),
+    ("previous token", |row| row.statistics.previous),
+    ("same token", |row| row.statistics.same),
+    ("next token", |row| row.statistics.next),
+    ("separators", |row| Some(row.statistics.separator)),
+    ("1 − AER", |row| row.agreement.map(|agreement| 1.0 - agreement.aer)),
+];
+
+impl HeadReport {
+    /// One group of pictures for each kind of attention that the model has.
+    pub fn pictures(&self) -> Vec<PictureGroup> {
+        let kinds = [
+            (Kind::EncoderSelf, "Encoder: the source at itself"),
+            (Kind::DecoderSelf, "Decoder: the output at its own past"),
+            (Kind::Cross, "Cross: the output at the source"),
+        ];
+        let group = |(kind, title): (Kind, &str)| {
+            let rows: Vec<&HeadRow> = self.of_kind(kind).collect();
+            let pictures = MEASURES.iter().filter_map(|measure| picture(&rows, measure));
+            PictureGroup { title: title.to_owned(), pictures: pictures.collect() }
+        };
+        kinds.into_iter().map(group).filter(|group| !group.pictures.is_empty()).collect()
+    }
+}
+
+/// Nothing if no head has such a number.
+fn picture(rows: &[&HeadRow], (title, measure): &Measure) -> Option<String> {
+    let values: Vec<f32> =
+        rows.iter().map(|row| measure(row).map_or(f32::NAN, |value| value as f32)).collect();
+    let largest = values.iter().copied().filter(|value| !value.is_nan()).reduce(f32::max)?;
+    let last = |number: fn(&HeadRow) -> usize| rows.iter().map(|row| number(row) + 1).max().unwrap_or(0);
+    let (layers, heads) = (last(|row| row.name.layer), last(|row| row.name.head));
+    let mut weights = vec![f32::NAN; layers * heads];
+    for (row, value) in rows.iter().zip(values) {
+        weights[row.name.layer * heads + row.name.head] = value;
+    }
+    let labels = |name: &str, count: usize| (0..count).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
+    // Shares are shown as shares; what has no end is shown against the largest.
+    let full = if largest > 1.0 { largest } else { 1.0 };
+    let options = HeatMapOptions { title: (*title).to_owned(), full, ..HeatMapOptions::default() };
+    Some(heat_map_svg(&weights, &labels("layer ", layers), &labels("", heads), &options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::tests::example;
+
+    #[test]
+    fn each_kind_has_a_picture_of_each_measure_that_it_has() {
+        let groups = example().pictures();
+        assert_eq!(groups.len(), 2);
+        assert!(groups[0].title.starts_with("Encoder"));
+        let all = groups[1].pictures.concat();
+        assert!(
+            all.contains("1 − AER") && all.contains("entropy, bits") && !all.contains("previous token"),
+            "{all}"
+        );
+        assert!(!groups[0].pictures.concat().contains("AER"));
+    }
+}

@@ -1,0 +1,91 @@
+//! What a head is worth: the BLEU of the model without it.
+
+use std::hash::Hasher;
+use std::path::Path;
+
+use twox_hash::XxHash3_64;
+
+use crate::batch::BatchError;
+use crate::decode::SearchOptions;
+use crate::family::ModelConfig;
+use crate::folder::ModelFolder;
+use crate::metrics::{BleuOptions, corpus_bleu};
+use crate::transformer::{HeadError, HeadName};
+use crate::translator::{OpenError, Translator};
+use crate::weights::Weights;
+
+/// A model that is asked again and again, each time with other heads silent.
+pub struct Pruning {
+    config: ModelConfig,
+    translator: Translator,
+    whole: Weights,
+    corpus: Corpus,
+    options: SearchOptions,
+}
+
+/// What is translated, and what the translations are held against.
+#[derive(Clone, Debug)]
+pub struct Corpus {
+    /// One sentence each.
+    pub sources: Vec<String>,
+    /// As many.
+    pub references: Vec<String>,
+    /// How they are compared.
+    pub bleu: BleuOptions,
+}
+
+impl Pruning {
+    /// Opens the folder of a Transformer.
+    pub fn open(folder: &Path, corpus: Corpus, options: &SearchOptions) -> Result<Pruning, OpenError> {
+        let config = ModelFolder::open(folder)?.config;
+        let translator = Translator::open(folder)?;
+        // Found out now, not after the whole model was measured.
+        config.heads()?;
+        let whole = Weights::of(translator.model().params());
+        Ok(Pruning { config, translator, whole, corpus, options: options.clone() })
+    }
+
+    /// Every head of the model.
+    pub fn heads(&self) -> Vec<HeadName> {
+        self.config.heads().expect("opening has asked for them")
+    }
+
+    /// Whether the model has all of these heads.
+    pub fn check(&self, heads: &[HeadName]) -> Result<(), HeadError> {
+        match &self.config {
+            ModelConfig::Transformer(config) => config.check_heads(heads),
+            config => Err(HeadError::Family { family: config.family() }),
+        }
+    }
+
+    /// The BLEU of the model without these heads; of the whole model without any.
+    ///
+    /// # Panics
+    /// If the model has no such head, which [`Pruning::check`] tells.
+    pub fn bleu_without(&self, heads: &[HeadName]) -> Result<f64, BatchError> {
+        let params = self.translator.model().params();
+        self.config.silence_heads(params, heads).expect("heads were checked");
+        let sources: Vec<&str> = self.corpus.sources.iter().map(String::as_str).collect();
+        let found = self.translator.translate(&sources, &self.options);
+        self.whole.install(params).expect("these were its weights a moment ago");
+        let outputs: Vec<String> = found?.iter().map(|translation| translation.best().to_owned()).collect();
+        Ok(corpus_bleu(&outputs, std::slice::from_ref(&self.corpus.references), &self.corpus.bleu).score)
+    }
+
+    /// A number that stands for all that decides the scores: weights, texts and options.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = XxHash3_64::new();
+        for (name, _, numbers) in self.whole.iter() {
+            hash.write(name.as_bytes());
+            numbers.iter().for_each(|number| hash.write(&number.to_le_bytes()));
+        }
+        for text in self.corpus.sources.iter().chain(&self.corpus.references) {
+            hash.write(text.as_bytes());
+            hash.write(b"\n");
+        }
+        // How many tokens are worked on side by side changes no translation.
+        let options = SearchOptions { batch_tokens: 0, ..self.options.clone() };
+        hash.write(format!("{options:?} {:?}", self.corpus.bleu).as_bytes());
+        format!("{:016x}", hash.finish())
+    }
+}

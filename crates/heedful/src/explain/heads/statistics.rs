@@ -1,0 +1,166 @@
+//! How a head spreads its attention, averaged over every query of a corpus.
+//!
+//! ```text
+//! entropy      −Σ_j w_j log₂ w_j          bits; 0 looks at one token, log₂ n at all n alike
+//! confidence   max_j w_j
+//! distance     Σ_j w_j |i − j|
+//! previous     w_{i−1}     same  w_i     next  w_{i+1}      over the queries that see such a key
+//! separator    Σ w_j over punctuation, <bos> and <eos>
+//! ```
+//!
+//! i counts the queries and j the keys from 0. In self attention both are places in one sequence: a decoder's query i
+//! has read its i-th input, `<bos>` being the first, and says the next token. In cross attention query i says target
+//! token i and key j is source token j, so `same` is the diagonal.
+
+use serde::Serialize;
+
+use crate::layers::Kind;
+
+/// What one head does on average.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct HeadStatistics {
+    /// Rows of attention that this is an average over.
+    pub queries: u64,
+    /// In bits.
+    pub entropy: f64,
+    /// The largest weight.
+    pub confidence: f64,
+    /// In tokens.
+    pub distance: f64,
+    /// At the token before; none if no query has one.
+    pub previous: Option<f64>,
+    /// At the token itself; none if no query has one.
+    pub same: Option<f64>,
+    /// At the token after; none if no query sees one, as in a decoder.
+    pub next: Option<f64>,
+    /// At punctuation and special tokens.
+    pub separator: f64,
+}
+
+/// Sums on the way to [`HeadStatistics`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    queries: u64,
+    entropy: f64,
+    confidence: f64,
+    distance: f64,
+    separator: f64,
+    previous: Share,
+    same: Share,
+    next: Share,
+}
+
+/// A sum over those queries that could look there.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    sum: f64,
+    count: u64,
+}
+
+impl Share {
+    fn mean(self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+}
+
+impl Tally {
+    /// Adds a matrix of queries × keys; `is_separator` tells it for each key.
+    pub(super) fn add(&mut self, kind: Kind, weights: &[f32], is_separator: &[bool]) {
+        let keys = is_separator.len();
+        for (i, row) in weights.chunks_exact(keys.max(1)).enumerate() {
+            self.queries += 1;
+            let mut largest = 0.0_f64;
+            for (j, (&weight, &is_separator)) in row.iter().zip(is_separator).enumerate() {
+                let weight = f64::from(weight);
+                if weight > 0.0 {
+                    self.entropy -= weight * weight.log2();
+                    self.distance += weight * i.abs_diff(j) as f64;
+                }
+                if is_separator {
+                    self.separator += weight;
+                }
+                largest = largest.max(weight);
+            }
+            self.confidence += largest;
+            let sees_the_future = kind != Kind::DecoderSelf;
+            let places = [
+                (&mut self.previous, i.checked_sub(1)),
+                (&mut self.same, Some(i)),
+                (&mut self.next, Some(i + 1).filter(|_| sees_the_future)),
+            ];
+            for (share, key) in places {
+                if let Some(weight) = key.and_then(|key| row.get(key)) {
+                    share.sum += f64::from(*weight);
+                    share.count += 1;
+                }
+            }
+        }
+    }
+
+    pub(super) fn mean(&self) -> HeadStatistics {
+        let queries = self.queries.max(1) as f64;
+        HeadStatistics {
+            queries: self.queries,
+            entropy: self.entropy / queries,
+            confidence: self.confidence / queries,
+            distance: self.distance / queries,
+            previous: self.previous.mean(),
+            same: self.same.mean(),
+            next: self.next.mean(),
+            separator: self.separator / queries,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-7, "{found} is not {expected}");
+    }
+
+    /// Rows: all at itself; half at the first and half at the third; a quarter, a quarter and a half.
+    const WEIGHTS: [f32; 9] = [1.0, 0.0, 0.0, 0.5, 0.0, 0.5, 0.25, 0.25, 0.5];
+
+    #[test]
+    fn numbers_are_those_computed_by_hand() {
+        let mut tally = Tally::default();
+        tally.add(Kind::EncoderSelf, &WEIGHTS, &[false, false, true]);
+        let found = tally.mean();
+        assert_eq!(found.queries, 3);
+        // 0, 1 and 1.5 bits.
+        close(found.entropy, 2.5 / 3.0);
+        close(found.confidence, 2.0 / 3.0);
+        // 0; ½·1 + ½·1; ¼·2 + ¼·1 + ½·0.
+        close(found.distance, (0.0 + 1.0 + 0.75) / 3.0);
+        // The first query has no token before it, the last none after it.
+        close(found.previous.expect("two queries have one"), (0.5 + 0.25) / 2.0);
+        close(found.same.expect("all have one"), (1.0 + 0.0 + 0.5) / 3.0);
+        close(found.next.expect("two queries have one"), (0.0 + 0.5) / 2.0);
+        close(found.separator, (0.0 + 0.5 + 0.5) / 3.0);
+    }
+
+    #[test]
+    fn a_decoder_has_no_next_token_and_sequences_are_averaged_by_queries() {
+        let mut tally = Tally::default();
+        tally.add(Kind::DecoderSelf, &[1.0, 0.0, 1.0, 0.0], &[true, false]);
+        tally.add(Kind::DecoderSelf, &[1.0], &[true]);
+        let found = tally.mean();
+        assert_eq!((found.queries, found.next), (3, None));
+        close(found.separator, 1.0);
+        close(found.same.expect("all have one"), 2.0 / 3.0);
+        close(found.previous.expect("one query has one"), 1.0);
+    }
+
+    #[test]
+    fn a_target_longer_than_its_source_has_queries_without_partners() {
+        let mut tally = Tally::default();
+        tally.add(Kind::Cross, &[1.0, 1.0, 1.0], &[false]);
+        let found = tally.mean();
+        close(found.same.expect("the first query has one"), 1.0);
+        close(found.previous.expect("the second query has one"), 1.0);
+        assert_eq!(found.next, None);
+        close(found.distance, 1.0);
+    }
+}

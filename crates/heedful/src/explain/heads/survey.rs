@@ -1,0 +1,181 @@
+//! Going through a corpus, pair by pair, and watching every head.
+
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+use super::agreement::Matches;
+use super::links::Links;
+use super::report::{HeadReport, HeadRow, LayerRow};
+use super::statistics::Tally;
+use crate::batch::BatchError;
+use crate::decode::{SearchOptions, align_by};
+use crate::layers::{AttentionMap, Kind};
+use crate::text::BOS;
+use crate::text::special;
+use crate::text::tokenizer::Tokenizer;
+use crate::transformer::HeadName;
+use crate::translator::Translator;
+
+/// What has been seen so far.
+pub struct HeadSurvey<'t> {
+    translator: &'t Translator,
+    options: SearchOptions,
+    sentences: u64,
+    heads: Vec<(HeadName, Tally, Matches)>,
+    /// Of the mean over the heads of each layer that looks at the source.
+    layers: Vec<(usize, Matches)>,
+    is_aligned: bool,
+}
+
+/// A pair that cannot be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    /// The model cannot read it.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// A link to a word that is not there.
+    #[error(
+        "link {source_word}-{target_word} is beyond the sentence: it has {source_words} source words and {target_words} target words. Words are what white space separates, counted from 0"
+    )]
+    NoSuchWord {
+        /// The link's source word.
+        source_word: usize,
+        /// The link's target word.
+        target_word: usize,
+        /// How many the source has.
+        source_words: usize,
+        /// How many the target has.
+        target_words: usize,
+    },
+}
+
+impl<'t> HeadSurvey<'t> {
+    /// Nothing seen yet. Of the options only `compute` matters.
+    pub fn new(translator: &'t Translator, options: &SearchOptions) -> HeadSurvey<'t> {
+        HeadSurvey {
+            translator,
+            options: options.clone(),
+            sentences: 0,
+            heads: Vec::new(),
+            layers: Vec::new(),
+            is_aligned: false,
+        }
+    }
+
+    /// Looks at a pair that is not blank, and at the links that people gave it.
+    pub fn add(&mut self, source: &str, target: &str, links: Option<&Links>) -> Result<(), SurveyError> {
+        let tokenizers = self.translator.tokenizers();
+        let (read, said) = (self.translator.encode(source), tokenizers.target.encode(target));
+        let words = [tokenizers.source.words(&read), tokenizers.target.words(&said)];
+        if let Some(links) = links {
+            check(links, &words)?;
+            self.is_aligned = true;
+        }
+        let maps = self.translator.attend(&read, &said, &self.options)?;
+        let past: Vec<u32> = [BOS].into_iter().chain(said).collect();
+        let separators = [separators(&tokenizers.source, &read), separators(&tokenizers.target, &past)];
+        for map in maps.iter().filter(|map| map.place.kind != Kind::Pooling) {
+            self.watch(map, &separators, &words, links);
+        }
+        self.sentences += 1;
+        Ok(())
+    }
+
+    fn watch(
+        &mut self,
+        map: &AttentionMap,
+        [read, past]: &[Vec<bool>; 2],
+        [source_words, target_words]: &[Vec<Option<usize>>; 2],
+        links: Option<&Links>,
+    ) {
+        let (kind, layer) = (map.place.kind, map.place.layer);
+        let is_separator = if kind == Kind::DecoderSelf { past } else { read };
+        let links = links.filter(|_| kind == Kind::Cross);
+        for (head, weights) in map.weights[0].iter().enumerate() {
+            let name = HeadName { kind, layer, head };
+            let place = self.heads.iter().position(|(known, ..)| *known == name).unwrap_or_else(|| {
+                self.heads.push((name, Tally::default(), Matches::default()));
+                self.heads.len() - 1
+            });
+            let (_, tally, matches) = &mut self.heads[place];
+            tally.add(kind, weights, is_separator);
+            if let Some(links) = links {
+                matches.add(&align_by(weights, source_words, target_words), links);
+            }
+        }
+        if let Some(links) = links {
+            let place = self.layers.iter().position(|(known, _)| *known == layer).unwrap_or_else(|| {
+                self.layers.push((layer, Matches::default()));
+                self.layers.len() - 1
+            });
+            let found = align_by(&map.mean_over_heads(0), source_words, target_words);
+            self.layers[place].1.add(&found, links);
+        }
+    }
+
+    /// What was seen.
+    pub fn report(&self) -> HeadReport {
+        let row = |(name, tally, matches): &(HeadName, Tally, Matches)| HeadRow {
+            name: *name,
+            statistics: tally.mean(),
+            agreement: (self.is_aligned && name.kind == Kind::Cross).then(|| matches.agreement()),
+        };
+        let layer =
+            |(layer, matches): &(usize, Matches)| LayerRow { layer: *layer, agreement: matches.agreement() };
+        let mut heads: Vec<HeadRow> = self.heads.iter().map(row).collect();
+        // A model computes its decoder's two kinds in turns; a table has one kind after the other.
+        heads.sort_by_key(|row| (row.name.kind as u8, row.name.layer, row.name.head));
+        HeadReport { sentences: self.sentences, heads, layers: self.layers.iter().map(layer).collect() }
+    }
+}
+
+fn check(links: &Links, [source, target]: &[Vec<Option<usize>>; 2]) -> Result<(), SurveyError> {
+    let count = |words: &[Option<usize>]| words.iter().flatten().max().map_or(0, |last| last + 1);
+    let (source_words, target_words) = (count(source), count(target));
+    let beyond = links.possible.iter().find(|link| link.0 >= source_words || link.1 >= target_words);
+    match beyond {
+        Some(&(source_word, target_word)) => {
+            Err(SurveyError::NoSuchWord { source_word, target_word, source_words, target_words })
+        }
+        None => Ok(()),
+    }
+}
+
+fn separators(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<bool> {
+    let is_special = |id: u32| (id as usize) < special::NAMES.len();
+    ids.iter().map(|&id| is_special(id) || is_punctuation(&tokenizer.piece(id))).collect()
+}
+
+fn is_punctuation(piece: &str) -> bool {
+    let word = piece.trim_start_matches('▁');
+    let is_mark = |c: char| c.general_category_group() == GeneralCategoryGroup::Punctuation;
+    !word.is_empty() && word.chars().all(is_mark)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn punctuation_is_known_in_every_script() {
+        for (piece, expected) in [
+            ("▁.", true),
+            ("。", true),
+            ("!?", true),
+            ("▁", false),
+            ("▁a.", false),
+            ("车", false),
+            ("", false),
+        ] {
+            assert_eq!(is_punctuation(piece), expected, "{piece}");
+        }
+    }
+
+    #[test]
+    fn a_link_beyond_the_sentence_is_an_error() {
+        let words = [vec![Some(0), Some(1)], vec![Some(0)]];
+        assert!(check(&"1-0".parse().expect("links"), &words).is_ok());
+        let complaint =
+            check(&"0?1".parse().expect("links"), &words).expect_err("one target word").to_string();
+        assert!(complaint.contains("2 source words and 1 target words"), "{complaint}");
+    }
+}

@@ -1,0 +1,175 @@
+//! SVG to PNG, with the fonts of the system.
+//!
+//! Pictures name their colours as a page wants them: `currentColor`, and CSS variables with a fallback. A file of pixels
+//! has no page around it, so the fallbacks are put in and the ground is white.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use resvg::tiny_skia::{Color, Pixmap, Transform};
+use resvg::usvg::{FontResolver, Options, Tree, fontdb};
+
+/// What text is drawn in.
+const INK: &str = "#1c232c";
+/// Families that look like the pages, best first; the system's own choice is for serifs often.
+const FAMILIES: [&str; 8] = [
+    "Noto Sans",
+    "Segoe UI",
+    "Roboto",
+    "Helvetica Neue",
+    "DejaVu Sans",
+    "Liberation Sans",
+    "Arial",
+    "Noto Sans CJK SC",
+];
+/// Pixels in all: what more memory than this is no picture to look at.
+const MOST_PIXELS: f64 = 2.5e8;
+
+/// A picture as pixels.
+#[derive(Clone, Debug)]
+pub struct Png {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// What could not be drawn as it should be; a sentence for each.
+    pub warnings: Vec<String>,
+}
+
+/// A picture that cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PngError {
+    /// No SVG, which is a bug where it comes from.
+    #[error("cannot draw the picture: {0}")]
+    Svg(String),
+    /// Too many pixels.
+    #[error(
+        "a picture of {width:.0} × {height:.0} pixels is too large: ask for a smaller scale, a shorter text, or an .svg file"
+    )]
+    TooLarge {
+        /// Pixels across.
+        width: f64,
+        /// Pixels down.
+        height: f64,
+    },
+    /// The encoder failed.
+    #[error("cannot write the picture as PNG: {0}")]
+    Encoding(String),
+}
+
+/// Draws an SVG of this crate with `scale` pixels for each of its units, on white.
+pub fn png(svg: &str, scale: f32) -> Result<Png, PngError> {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_system_fonts();
+    png_with_fonts(svg, scale, fonts)
+}
+
+fn png_with_fonts(svg: &str, scale: f32, mut fonts: fontdb::Database) -> Result<Png, PngError> {
+    let mut warnings = Vec::new();
+    if fonts.is_empty() {
+        warnings.push(
+            "no font was found on this system, so the picture has no text: install one, such as Noto Sans (and Noto \
+             Sans CJK for Chinese), or write an .svg file"
+                .to_owned(),
+        );
+    }
+    let has = |family: &str| fonts.faces().any(|face| face.families.iter().any(|(name, _)| name == family));
+    if let Some(family) = FAMILIES.into_iter().find(|family| has(family)) {
+        fonts.set_sans_serif_family(family);
+    }
+    let missing = Arc::new(Mutex::new(BTreeSet::new()));
+    let options = Options {
+        fontdb: Arc::new(fonts),
+        font_resolver: FontResolver {
+            select_font: FontResolver::default_font_selector(),
+            select_fallback: noting(missing.clone()),
+        },
+        ..Options::default()
+    };
+    let tree =
+        Tree::from_str(&with_colours(svg), &options).map_err(|error| PngError::Svg(error.to_string()))?;
+    let size = tree.size();
+    let [width, height] = [size.width(), size.height()].map(|side| f64::from(side * scale).ceil());
+    let pixmap = Some(width * height).filter(|&pixels| pixels <= MOST_PIXELS);
+    let mut pixmap = pixmap
+        .and_then(|_| Pixmap::new(width as u32, height as u32))
+        .ok_or(PngError::TooLarge { width, height })?;
+    pixmap.fill(Color::WHITE);
+    resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
+    let bytes = pixmap.encode_png().map_err(|error| PngError::Encoding(error.to_string()))?;
+    let missing = missing.lock().expect("nobody panics with it").iter().collect::<String>();
+    if !missing.is_empty() && warnings.is_empty() {
+        warnings.push(format!(
+            "no font of this system has {missing}: install one that does, such as Noto Sans CJK for Chinese, or write \
+             an .svg file"
+        ));
+    }
+    Ok(Png { bytes, warnings })
+}
+
+/// The usual search for a font that has a character, which also writes down what no font has.
+fn noting(missing: Arc<Mutex<BTreeSet<char>>>) -> resvg::usvg::FallbackSelectionFn<'static> {
+    let usual = FontResolver::default_fallback_selector();
+    Box::new(move |character, tried, fonts| {
+        let found = usual(character, tried, fonts);
+        if found.is_none() {
+            missing.lock().expect("nobody panics with it").insert(character);
+        }
+        found
+    })
+}
+
+/// The picture with plain colours. Only whole attributes are touched: in text a quotation mark is written `&quot;`, so
+/// nobody's words look like one.
+fn with_colours(svg: &str) -> String {
+    const VARIABLE: &str = "=\"var(";
+    let mut plain = String::with_capacity(svg.len());
+    let mut rest = svg;
+    while let Some(start) = rest.find(VARIABLE) {
+        let (before, variable) = rest.split_at(start);
+        plain += before;
+        let end = variable.find(")\"").expect("our pictures close their brackets");
+        let fallback = variable[..end].split_once(',').map_or(INK, |(_, fallback)| fallback.trim());
+        plain += &format!("=\"{fallback}\"");
+        rest = &variable[end + 2..];
+    }
+    plain += rest;
+    plain.replace("=\"currentColor\"", &format!("=\"{INK}\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SVG: &str = r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 2" width="4" height="2"><rect width="2" height="2" fill="var(--heat,#0b5c8a)"/><rect x="2" width="1" height="2" fill="currentColor"/></svg>"#;
+
+    #[test]
+    fn fallback_colours_are_drawn_on_white() {
+        let drawn = png_with_fonts(SVG, 3.0, fontdb::Database::new()).expect("a good picture");
+        let pixels = Pixmap::decode_png(&drawn.bytes).expect("a PNG");
+        assert_eq!((pixels.width(), pixels.height()), (12, 6));
+        let colour = |x, y| {
+            let pixel = pixels.pixel(x, y).expect("inside");
+            [pixel.red(), pixel.green(), pixel.blue(), pixel.alpha()]
+        };
+        assert_eq!(colour(1, 1), [0x0b, 0x5c, 0x8a, 255]);
+        assert_eq!(colour(7, 3), [0x1c, 0x23, 0x2c, 255]);
+        assert_eq!(colour(11, 5), [255, 255, 255, 255]);
+    }
+
+    #[test]
+    fn a_system_without_fonts_is_warned() {
+        let drawn = png_with_fonts(SVG, 1.0, fontdb::Database::new()).expect("a good picture");
+        assert!(drawn.warnings[0].starts_with("no font was found"), "{:?}", drawn.warnings);
+    }
+
+    #[test]
+    fn words_that_look_like_colours_stay_words() {
+        let text = r#"<text aria-label="=&quot;var(--x,red)">var(--heat,#000) currentColor</text>"#;
+        assert_eq!(with_colours(text), text);
+    }
+
+    #[test]
+    fn a_picture_beyond_measure_is_an_error() {
+        let complaint = png_with_fonts(SVG, 1e5, fontdb::Database::new()).expect_err("too large").to_string();
+        assert!(complaint.contains("too large"), "{complaint}");
+    }
+}

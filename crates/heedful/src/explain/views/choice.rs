@@ -1,0 +1,159 @@
+//! Which layer and which head, as people write them.
+
+use std::str::FromStr;
+
+use super::super::explanation::{ExplainedKind, ExplainedLayer, ExplainedOutput};
+
+/// A layer, or all layers of a kind: `cross`, `encoder.0`, `decoder.1`, `decoder.1.cross`. Counted from 0, as in the
+/// names of parameters, which are understood too: `decoder.1.cross_attention`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LayerChoice {
+    /// Who looks at whom.
+    pub kind: ExplainedKind,
+    /// Which of them; without it any.
+    pub layer: Option<usize>,
+}
+
+/// One head or the mean of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadChoice {
+    /// All heads of the layer, averaged.
+    #[default]
+    Mean,
+    /// This one, counted from 0.
+    One(usize),
+}
+
+/// What cannot be shown.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ViewError {
+    /// A layer that nobody can find.
+    #[error(
+        "“{text}” names no layer: write encoder, decoder or cross, or one layer of them counted from 0, such as decoder.1.cross"
+    )]
+    BadLayer {
+        /// What was written.
+        text: String,
+    },
+    /// A head that nobody can find.
+    #[error("“{text}” names no head: write a number counted from 0, or mean")]
+    BadHead {
+        /// What was written.
+        text: String,
+    },
+    /// The model has none.
+    #[error("the model has no such attention layer: it has {known}")]
+    NoLayer {
+        /// What it has.
+        known: String,
+    },
+    /// The layer has fewer.
+    #[error("{layer} has no head {head}: its heads are 0 to {last}")]
+    NoHead {
+        /// The layer.
+        layer: String,
+        /// What was asked for.
+        head: usize,
+        /// The last there is.
+        last: usize,
+    },
+}
+
+impl LayerChoice {
+    /// All layers that look at the source.
+    pub const CROSS: LayerChoice = LayerChoice { kind: ExplainedKind::Cross, layer: None };
+
+    /// Whether this layer is meant.
+    pub fn includes(self, layer: &ExplainedLayer) -> bool {
+        layer.kind == self.kind && self.layer.is_none_or(|number| number == layer.layer)
+    }
+
+    /// The layer that is meant; of several, the one whose weights are most concentrated, which is also the one that
+    /// alignments are read from.
+    pub fn find(self, output: &ExplainedOutput) -> Result<&ExplainedLayer, ViewError> {
+        let meant = output.attention.iter().filter(|layer| self.includes(layer));
+        let sharpest = meant.min_by(|a, b| entropy(a).total_cmp(&entropy(b)));
+        sharpest.ok_or_else(|| {
+            let names: Vec<&str> = output.attention.iter().map(|layer| layer.name.as_str()).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            ViewError::NoLayer { known }
+        })
+    }
+}
+
+impl FromStr for LayerChoice {
+    type Err = ViewError;
+
+    fn from_str(text: &str) -> Result<LayerChoice, ViewError> {
+        let bad = || ViewError::BadLayer { text: text.to_owned() };
+        let mut parts: Vec<&str> = text.trim().split('.').collect();
+        let sublayer = match *parts.last().expect("split gives at least one part") {
+            "self" | "self_attention" if parts.len() > 1 => parts.pop(),
+            "cross" | "cross_attention" if parts.len() > 1 => parts.pop(),
+            _ => None,
+        };
+        let (stack, layer) = match parts.as_slice() {
+            [stack] => (*stack, None),
+            [stack, number] => (*stack, Some(number.parse().map_err(|_| bad())?)),
+            _ => return Err(bad()),
+        };
+        let looks_at_the_source = sublayer.is_some_and(|sublayer| sublayer.starts_with("cross"));
+        let kind = match (stack, looks_at_the_source) {
+            ("encoder" | "enc", false) => ExplainedKind::Encoder,
+            ("decoder" | "dec", false) => ExplainedKind::Decoder,
+            ("decoder" | "dec", true) => ExplainedKind::Cross,
+            ("cross", _) if sublayer.is_none() => ExplainedKind::Cross,
+            _ => return Err(bad()),
+        };
+        Ok(LayerChoice { kind, layer })
+    }
+}
+
+impl FromStr for HeadChoice {
+    type Err = ViewError;
+
+    fn from_str(text: &str) -> Result<HeadChoice, ViewError> {
+        match text.trim() {
+            "mean" => Ok(HeadChoice::Mean),
+            number => {
+                let head = number.parse().map_err(|_| ViewError::BadHead { text: text.to_owned() })?;
+                Ok(HeadChoice::One(head))
+            }
+        }
+    }
+}
+
+/// Of the mean over heads, all rows together.
+fn entropy(layer: &ExplainedLayer) -> f32 {
+    let mean = layer.mean();
+    mean.iter().filter(|&&weight| weight > 0.0).map(|weight| -weight * weight.ln()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_are_understood_by_short_and_by_full_names() {
+        let choice = |text: &str| text.parse::<LayerChoice>();
+        let some = |kind, layer| Ok(LayerChoice { kind, layer });
+        assert_eq!(choice("cross"), some(ExplainedKind::Cross, None));
+        assert_eq!(choice("encoder.0"), some(ExplainedKind::Encoder, Some(0)));
+        assert_eq!(choice("enc.0.self_attention"), some(ExplainedKind::Encoder, Some(0)));
+        assert_eq!(choice("decoder.1"), some(ExplainedKind::Decoder, Some(1)));
+        assert_eq!(choice("decoder.1.cross"), some(ExplainedKind::Cross, Some(1)));
+        assert_eq!(choice("decoder.1.cross_attention"), some(ExplainedKind::Cross, Some(1)));
+        assert_eq!(choice("cross.2"), some(ExplainedKind::Cross, Some(2)));
+        assert_eq!(choice("decoder.cross"), some(ExplainedKind::Cross, None));
+        for bad in ["", "encoder.0.cross", "middle", "decoder.x", "cross.1.self", "decoder.1.2.cross"] {
+            assert!(choice(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn heads_are_numbers_or_the_mean() {
+        assert_eq!("mean".parse(), Ok(HeadChoice::Mean));
+        assert_eq!("3".parse(), Ok(HeadChoice::One(3)));
+        assert!("all".parse::<HeadChoice>().is_err());
+    }
+}

@@ -1,0 +1,265 @@
+//! The weights of one layer with what their rows and columns stand for, token by token or word by word.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::super::explanation::{
+    ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, Heads,
+};
+use super::choice::{HeadChoice, LayerChoice, ViewError};
+
+/// What rows and columns are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// Tokens, as the model reads and says them.
+    #[default]
+    Token,
+    /// Words; special tokens stay for themselves.
+    Word,
+}
+
+/// Weights that can be drawn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Matrix {
+    /// Which layer and head: `decoder.1.cross_attention, head 3`.
+    pub title: String,
+    /// What looked.
+    pub rows: Vec<String>,
+    /// What was looked at.
+    pub columns: Vec<String>,
+    /// Rows × columns.
+    pub weights: Vec<f32>,
+    /// How probable each row was when it was said; nothing for what was read.
+    pub log_probabilities: Vec<Option<f64>>,
+}
+
+/// Tokens that stand together.
+struct Group {
+    label: String,
+    tokens: std::ops::Range<usize>,
+    log_probability: Option<f64>,
+}
+
+impl Matrix {
+    /// The weights of a chosen layer and head.
+    pub fn of(
+        explanation: &Explanation,
+        output: &ExplainedOutput,
+        layer: LayerChoice,
+        head: HeadChoice,
+        level: Level,
+    ) -> Result<Matrix, ViewError> {
+        let layer = layer.find(output)?;
+        let (weights, name) = match head {
+            HeadChoice::Mean if layer.head_count() == 1 => (layer.head(0), layer.name.clone()),
+            HeadChoice::Mean => (layer.mean(), format!("{}, mean of its heads", layer.name)),
+            HeadChoice::One(head) if head < layer.head_count() => {
+                (layer.head(head), format!("{}, head {head}", layer.name))
+            }
+            HeadChoice::One(head) => {
+                let last = layer.head_count().saturating_sub(1);
+                return Err(ViewError::NoHead { layer: layer.name.clone(), head, last });
+            }
+        };
+        let [rows, columns] = sides(&explanation.source, output, layer.kind);
+        Ok(grouped(name, &weights, &groups(&rows, level), &groups(&columns, level), layer.keys))
+    }
+}
+
+impl ExplainedLayer {
+    /// How many heads it has.
+    pub fn head_count(&self) -> usize {
+        match &self.heads {
+            Heads::Rows(heads) => heads.len(),
+            Heads::Packed(heads) => heads.len(),
+        }
+    }
+
+    /// The weights of one head, row after row.
+    ///
+    /// # Panics
+    /// If there is no such head.
+    pub fn head(&self, head: usize) -> Vec<f32> {
+        match &self.heads {
+            Heads::Rows(heads) => heads[head].concat(),
+            Heads::Packed(heads) => unpacked(&heads[head], self.queries * self.keys),
+        }
+    }
+
+    /// The mean over its heads.
+    pub fn mean(&self) -> Vec<f32> {
+        let count = self.head_count();
+        let mut mean = vec![0.0; self.queries * self.keys];
+        for head in 0..count {
+            for (mean, weight) in mean.iter_mut().zip(self.head(head)) {
+                *mean += weight / count as f32;
+            }
+        }
+        mean
+    }
+}
+
+/// What the rows and the columns of a layer are.
+pub(super) fn sides(
+    source: &ExplainedSource,
+    output: &ExplainedOutput,
+    kind: ExplainedKind,
+) -> [Vec<ExplainedToken>; 2] {
+    let (read, said) = (source.tokens.clone(), output.tokens.clone());
+    match kind {
+        ExplainedKind::Encoder => [read.clone(), read],
+        ExplainedKind::Cross => [said, read],
+        ExplainedKind::Decoder => {
+            let begin = ExplainedToken { piece: "<bos>".to_owned(), word: None, log_probability: None };
+            let past = said[..said.len().saturating_sub(1)].iter().cloned();
+            let past = [begin].into_iter().chain(past).collect();
+            [said, past]
+        }
+    }
+}
+
+fn groups(tokens: &[ExplainedToken], level: Level) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut last = None;
+    for (index, token) in tokens.iter().enumerate() {
+        let word = token.word.filter(|_| level == Level::Word);
+        match groups.last_mut() {
+            Some(group) if word.is_some() && word == last => {
+                group.label += &token.piece;
+                group.tokens.end = index + 1;
+                // The probability of a word is that of its tokens, one after the other.
+                group.log_probability = group.log_probability.zip(token.log_probability).map(|(a, b)| a + b);
+            }
+            _ => groups.push(Group {
+                label: match word {
+                    Some(_) => token.piece.trim_start_matches('▁').to_owned(),
+                    None => token.piece.clone(),
+                },
+                tokens: index..index + 1,
+                log_probability: token.log_probability,
+            }),
+        }
+        last = word;
+    }
+    groups
+}
+
+fn grouped(title: String, weights: &[f32], rows: &[Group], columns: &[Group], keys: usize) -> Matrix {
+    let mut sums = Vec::with_capacity(rows.len() * columns.len());
+    for row in rows {
+        for column in columns {
+            let of_token = |token: usize| weights[token * keys..][column.tokens.clone()].iter().sum::<f32>();
+            sums.push(row.tokens.clone().map(of_token).sum::<f32>() / row.tokens.len() as f32);
+        }
+    }
+    let labels = |groups: &[Group]| groups.iter().map(|group| group.label.clone()).collect();
+    Matrix {
+        title,
+        rows: labels(rows),
+        columns: labels(columns),
+        weights: sums,
+        log_probabilities: rows.iter().map(|row| row.log_probability).collect(),
+    }
+}
+
+/// Broken text is drawn as nothing: pages and servers may hand in what they were handed.
+fn unpacked(text: &str, count: usize) -> Vec<f32> {
+    let bytes = STANDARD.decode(text).unwrap_or_default();
+    let numbers = bytes.as_chunks::<2>().0.iter().map(|&pair| f32::from(u16::from_le_bytes(pair)) / 65535.0);
+    let mut weights: Vec<f32> = numbers.collect();
+    weights.resize(count, 0.0);
+    weights
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    fn token(piece: &str, word: Option<usize>, probability: Option<f64>) -> ExplainedToken {
+        ExplainedToken { piece: piece.to_owned(), word, log_probability: probability.map(f64::ln) }
+    }
+
+    fn layer(name: &str, kind: ExplainedKind, heads: Vec<Vec<Vec<f32>>>) -> ExplainedLayer {
+        let (queries, keys) = (heads[0].len(), heads[0][0].len());
+        ExplainedLayer { name: name.to_owned(), layer: 0, kind, queries, keys, heads: Heads::Rows(heads) }
+    }
+
+    /// `自动车` is said as `a ca|r <eos>`.
+    pub(in super::super) fn example() -> Explanation {
+        let cross = vec![
+            vec![vec![1.0, 0.0], vec![0.2, 0.8], vec![0.4, 0.6], vec![0.0, 1.0]],
+            vec![vec![0.5, 0.5], vec![0.5, 0.5], vec![0.5, 0.5], vec![0.5, 0.5]],
+        ];
+        let own: Vec<Vec<f32>> = (0..4_usize)
+            .map(|i| (0..4_usize).map(|j| if j <= i { 1.0 / (i + 1) as f32 } else { 0.0 }).collect())
+            .collect();
+        let output = ExplainedOutput {
+            text: "a car".to_owned(),
+            score: -1.0,
+            log_probability: -1.0,
+            tokens: vec![
+                token("▁a", Some(0), Some(0.5)),
+                token("▁ca", Some(1), Some(0.5)),
+                token("r", Some(1), Some(0.25)),
+                token("<eos>", None, Some(1.0)),
+            ],
+            alignment: vec![(0, 0), (1, 1)],
+            attention: vec![
+                layer("decoder.0.self_attention", ExplainedKind::Decoder, vec![own]),
+                layer("decoder.0.cross_attention", ExplainedKind::Cross, cross),
+            ],
+        };
+        let tokens = vec![token("自动", Some(0), None), token("车", Some(1), None)];
+        Explanation {
+            source: ExplainedSource { text: "自动车".to_owned(), tokens }, outputs: vec![output]
+        }
+    }
+
+    fn matrix(head: HeadChoice, level: Level) -> Matrix {
+        let example = example();
+        Matrix::of(&example, &example.outputs[0], LayerChoice::CROSS, head, level).expect("it is there")
+    }
+
+    #[test]
+    fn words_look_as_their_tokens_do_on_average() {
+        let words = matrix(HeadChoice::One(0), Level::Word);
+        assert_eq!(words.rows, ["a", "car", "<eos>"]);
+        assert_eq!(words.columns, ["自动", "车"]);
+        for (found, expected) in words.weights.iter().zip([1.0, 0.0, 0.3, 0.7, 0.0, 1.0]) {
+            assert!((found - expected).abs() < 1e-6, "{:?}", words.weights);
+        }
+        let probabilities: Vec<f64> = words.log_probabilities.iter().flatten().map(|log| log.exp()).collect();
+        assert!((probabilities[1] - 0.125).abs() < 1e-12, "{probabilities:?}");
+        assert_eq!(matrix(HeadChoice::One(0), Level::Token).rows, ["▁a", "▁ca", "r", "<eos>"]);
+    }
+
+    #[test]
+    fn a_decoder_looks_back_at_what_it_said() {
+        let example = example();
+        let choice = "decoder.0".parse().expect("a layer");
+        let own = Matrix::of(&example, &example.outputs[0], choice, HeadChoice::Mean, Level::Token);
+        assert_eq!(own.expect("it is there").columns, ["<bos>", "▁a", "▁ca", "r"]);
+    }
+
+    #[test]
+    fn the_mean_and_packed_weights_are_those_of_the_rows() {
+        assert_eq!(matrix(HeadChoice::Mean, Level::Token).weights[..2], [0.75, 0.25]);
+        assert_eq!(unpacked(&STANDARD.encode([0, 0, 255, 255]), 3), [0.0, 1.0, 0.0]);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let example = example();
+        let output = &example.outputs[0];
+        let of = |layer: &str, head| {
+            let layer = layer.parse().expect("a layer");
+            Matrix::of(&example, output, layer, head, Level::Token).expect_err("not there").to_string()
+        };
+        let complaint = of("encoder.3", HeadChoice::Mean);
+        assert!(
+            complaint.contains("it has decoder.0.self_attention, decoder.0.cross_attention"),
+            "{complaint}"
+        );
+        assert!(of("cross.0", HeadChoice::One(2)).ends_with("its heads are 0 to 1"));
+    }
+}

@@ -1,0 +1,124 @@
+//! One line of `attention.jsonl`: where the model looked in one sentence, which is the same at every validation, so that
+//! the lines show how attention came about.
+//!
+//! ```text
+//! {"step":500,"layer":"decoder layer 2, …","rows":["▁an",…,"<eos>"],"columns":["一",…],"weights":[[0.912,…],…]}
+//! ```
+//!
+//! The layer is the last one; its heads are averaged. A row of weights belongs to each of `rows`, which are what looked.
+
+use serde::{Deserialize, Serialize};
+
+use super::StepLine;
+use crate::explain::AttentionGrid;
+
+/// Tokens beyond this are left out: a line stays some kilobytes.
+const MOST_TOKENS: usize = 48;
+/// Three digits: nobody sees more.
+const ROUNDED: f32 = 1000.0;
+
+/// Where the model looked at one step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AttentionRecord {
+    /// Updates so far.
+    pub step: u64,
+    /// In words.
+    pub layer: String,
+    /// What looked.
+    pub rows: Vec<String>,
+    /// What was looked at.
+    pub columns: Vec<String>,
+    /// A row of numbers for each row, rounded.
+    pub weights: Vec<Vec<f64>>,
+}
+
+impl AttentionRecord {
+    /// The mean over the heads of a layer; none of a layer without heads.
+    pub fn of(step: u64, grid: &AttentionGrid) -> Option<AttentionRecord> {
+        let (heads, width) = (grid.heads.len(), grid.columns.len());
+        if heads == 0 || width == 0 {
+            return None;
+        }
+        let weight = |row: usize, column: usize| {
+            let sum: f32 = grid.heads.iter().map(|head| head[row * width + column]).sum();
+            // JSON has no NaN: a model that diverged looks nowhere.
+            f64::from((sum / heads as f32 * ROUNDED).round().max(0.0)) / f64::from(ROUNDED)
+        };
+        let (rows, columns) = (grid.rows.len().min(MOST_TOKENS), width.min(MOST_TOKENS));
+        Some(AttentionRecord {
+            step,
+            layer: grid.title.clone(),
+            rows: grid.rows[..rows].to_vec(),
+            columns: grid.columns[..columns].to_vec(),
+            weights: (0..rows).map(|row| (0..columns).map(|column| weight(row, column)).collect()).collect(),
+        })
+    }
+}
+
+impl StepLine for AttentionRecord {
+    fn step(&self) -> u64 {
+        self.step
+    }
+
+    fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("numbers and text")
+    }
+
+    fn from_json(line: &str) -> Result<AttentionRecord, String> {
+        let record: AttentionRecord = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let has_width = |row: &Vec<f64>| row.len() == record.columns.len();
+        if record.weights.len() != record.rows.len() || !record.weights.iter().all(has_width) {
+            return Err("its weights are not rows × columns".to_owned());
+        }
+        Ok(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::AttentionFile;
+    use super::*;
+
+    fn grid(heads: Vec<Vec<f32>>) -> AttentionGrid {
+        let text = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        AttentionGrid {
+            title: "cross".to_owned(),
+            heads,
+            rows: text(&["an", "<eos>"]),
+            columns: text(&["一", "车"]),
+        }
+    }
+
+    #[test]
+    fn heads_are_averaged_and_numbers_short() {
+        let record =
+            AttentionRecord::of(7, &grid(vec![vec![1.0, 0.0, 0.5, 0.5], vec![0.0, 1.0, 0.33333, 0.66667]]));
+        let record = record.expect("there are heads");
+        assert_eq!(
+            record.to_json(),
+            r#"{"step":7,"layer":"cross","rows":["an","<eos>"],"columns":["一","车"],"weights":[[0.5,0.5],[0.417,0.583]]}"#
+        );
+        assert_eq!(AttentionRecord::from_json(&record.to_json()), Ok(record));
+        assert_eq!(AttentionRecord::of(7, &grid(Vec::new())), None);
+    }
+
+    #[test]
+    fn a_resumed_run_tells_no_step_twice() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("attention.jsonl");
+        let mut file = AttentionFile::create(&path).expect("a new file");
+        for step in [5, 10, 15] {
+            let record = AttentionRecord::of(step, &grid(vec![vec![0.25; 4]])).expect("there are heads");
+            file.write(&record).expect("written");
+        }
+        let (_, kept) = AttentionFile::resume(&path, 12).expect("resumed");
+        assert_eq!(kept.iter().map(|record| record.step).collect::<Vec<_>>(), [5, 10]);
+        assert_eq!(super::super::read_attention(&path).expect("readable"), kept);
+    }
+
+    #[test]
+    fn weights_of_another_shape_are_refused() {
+        let line = r#"{"step":1,"layer":"","rows":["a"],"columns":["b"],"weights":[[1,2]]}"#;
+        assert!(AttentionRecord::from_json(line).is_err());
+    }
+}
