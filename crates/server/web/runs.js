@@ -99,7 +99,8 @@ function pictures(records) {
       .map((name) => ({ name, points: records.filter((record) => name in record).map((record) => [record.step, record[name]]) }))
       .filter(({ points }) => points.length > 0);
     if (series.length === 0) return [];
-    const key = make('span', { class: 'key' }, series.map(({ name, points }, i) => make('span', { class: `curve-${i + 1}` }, `${name.startsWith('valid') ? 'validation' : 'training'} ${short(points.at(-1)[1])}`)));
+    const role = (name) => (names.length === 1 ? '' : name.startsWith('valid') ? 'validation ' : 'training ');
+    const key = make('span', { class: 'key' }, series.map(({ name, points }, i) => make('span', { class: `curve-${i + 1}` }, role(name) + short(points.at(-1)[1]))));
     return [make('figure', { class: 'card' }, make('figcaption', {}, make('h2', {}, title), key), chart(title, series, best))];
   });
 }

@@ -14,6 +14,7 @@ mod markup;
 mod numbers;
 mod pictures;
 mod report;
+mod viewer;
 
 pub use alignment::alignment_svg;
 pub use axis::Scale;
@@ -26,3 +27,4 @@ pub use line_chart::{LineChart, Mark, Series, line_chart_svg};
 pub use numbers::thousands;
 pub use pictures::{position_table_svg, schedule_svg};
 pub use report::{AttentionGrid, Fact, Report, SampleHistory, SettingsGroup, Status, Table};
+pub use viewer::{FILES as VIEWER_FILES, page};

@@ -16,6 +16,7 @@ export function possible(choice, explanations) {
   const output = explanation.outputs[fitted.output];
   if (!output) return fitted;
   const kinds = kindsOf(output);
+  if (choice.kind === 'alignment' && choice.view === 'lines') return fitted;
   if (!kinds.includes(choice.kind)) fitted.kind = kinds.at(-1) ?? 'cross';
   const layers = layersOf(output, fitted.kind);
   const layer = layers.find((known) => known.layer === choice.layer);
@@ -34,7 +35,7 @@ export function toParameters(choice) {
 // Reads what others wrote: anything unknown is left out.
 export function fromParameters(parameters) {
   const choice = { ...FIRST };
-  const known = { view: VIEWS, kind: ['encoder', 'decoder', 'cross'], level: ['token', 'word'] };
+  const known = { view: VIEWS, kind: ['encoder', 'decoder', 'cross', 'alignment'], level: ['token', 'word'] };
   for (const [name, values] of Object.entries(known)) {
     if (values.includes(parameters.get(name))) choice[name] = parameters.get(name);
   }

@@ -16,8 +16,9 @@ export function ramp({ cold, heat }) {
   return Array.from({ length: 256 }, (_, i) => from.map((value, c) => Math.round(value + ((to[c] - value) * i) / 255)));
 }
 
-export function step(weight, full) {
-  return Math.max(0, Math.min(255, Math.round((weight / full) * 255)));
+// Which of the 256 steps a share of the full colour is.
+export function step(share) {
+  return Math.round(share * 255);
 }
 
 export function css([r, g, b]) {
@@ -32,7 +33,9 @@ function channels(colour) {
   return [...context.getImageData(0, 0, 1, 1).data.slice(0, 3)];
 }
 
-// What the colours mean.
-export function legend(full) {
-  return make('p', { class: 'legend' }, make('span', {}, '0'), make('span', { class: 'ramp', 'aria-hidden': 'true' }), make('span', {}, percent(full)));
+// What the colours mean: the weights at both ends of the scale and in its middle.
+export function legend({ full, scale }) {
+  const middle = scale === 'root' ? full / 4 : full / 2;
+  const numbers = [0, middle, full].map((weight) => make('span', {}, percent(weight)));
+  return make('div', { class: 'legend', role: 'img', 'aria-label': `Colours go from 0 over ${percent(middle)} to ${percent(full)}` }, make('span', { class: 'ramp' }), make('span', { class: 'ticks' }, numbers));
 }

@@ -29,11 +29,12 @@ function filled(element, properties, children) {
 // A labelled choice among a few options, as buttons beside each other.
 export function segmented(label, options, chosen, choose) {
   const group = make('div', { class: 'segmented', role: 'group', 'aria-label': label });
-  for (const { value, text, disabled } of options) {
+  for (const { value, text, hint, disabled } of options) {
     group.append(make('button', {
       type: 'button',
       'aria-pressed': String(value === chosen),
       'data-value': value,
+      title: hint,
       disabled: Boolean(disabled),
       on: { click: () => choose(value) },
     }, text));

@@ -7,7 +7,9 @@ import { percent } from './numbers.js';
 import { Scene, font, shortened, textWidth } from './scene.js';
 import { KINDS } from './sides.js';
 import { tableOf } from './table.js';
+import { share } from './weights.js';
 
+// Labels take no more than this, and no more than a quarter of the room.
 const LABEL = 130;
 const READABLE = 11;
 const LARGEST = 34;
@@ -55,15 +57,20 @@ class HeatMap {
     Object.assign(this, { matrix, canvas, view, spacer, pointed: null });
     this.colours = theme();
     this.shades = ramp(this.colours).map(css);
-    const widest = (units) => Math.min(LABEL, Math.max(...units.map(({ label }) => textWidth(label, 13)), 8));
+    this.limit = Math.min(LABEL, Math.max(48, view.clientWidth / 4));
+    const widest = (units) => Math.min(this.limit, Math.max(...units.map(({ label }) => textWidth(label, 13)), 8));
     this.left = widest(matrix.queries) + 12;
     this.labels = widest(matrix.keys);
   }
 
-  // The cell at which all columns can be seen.
+  // The cell at which all columns can be seen, and all rows too unless letters would be too small for it.
   fitting() {
-    const room = this.view.clientWidth - this.left - 12;
-    return Math.max(SMALLEST, Math.min(LARGEST, room / Math.max(1, this.matrix.keys.length)));
+    const { queries, keys } = this.matrix;
+    const wide = this.view.clientWidth - this.left - 8;
+    const across = wide / Math.max(1, keys.length);
+    const columns = across > this.labels + 2 ? across : (wide - this.labels * 0.5) / Math.max(1, keys.length);
+    const rows = (window.innerHeight * 0.76 - this.labels * 0.87 - 20) / Math.max(1, queries.length);
+    return Math.max(SMALLEST, Math.min(LARGEST, columns, Math.max(rows, READABLE + 3)));
   }
 
   resize(cell) {
@@ -113,7 +120,7 @@ class HeatMap {
       const [y, bottom] = [snap(top + i * cell - dy), snap(top + (i + 1) * cell - dy)];
       for (let j = columns[0]; j < columns[1]; j++) {
         const [x, right] = [snap(left + j * cell - dx), snap(left + (j + 1) * cell - dx)];
-        context.fillStyle = this.shades[step(matrix.weights[i * matrix.keys.length + j], matrix.full)];
+        context.fillStyle = this.shades[step(share(matrix, matrix.weights[i * matrix.keys.length + j]))];
         context.fillRect(x, y, right - x - gap, bottom - y - gap);
       }
     }
@@ -145,7 +152,7 @@ class HeatMap {
     for (let i = rows[0]; i < rows[1]; i++) {
       if (!written(i, pointed?.row)) continue;
       style(i === pointed?.row);
-      context.fillText(shortened(matrix.queries[i].label, size, LABEL), left - 7, top + (i + 0.5) * cell - dy);
+      context.fillText(shortened(matrix.queries[i].label, size, this.limit), left - 7, top + (i + 0.5) * cell - dy);
     }
     context.restore();
     context.save();
@@ -155,7 +162,7 @@ class HeatMap {
     for (let j = columns[0]; j < columns[1]; j++) {
       if (!written(j, pointed?.column)) continue;
       style(j === pointed?.column);
-      const label = shortened(matrix.keys[j].label, size, LABEL);
+      const label = shortened(matrix.keys[j].label, size, this.limit);
       context.save();
       context.translate(left + (j + 0.5) * cell - dx, top - 8);
       context.textAlign = this.turned ? 'left' : 'center';
@@ -198,7 +205,7 @@ class HeatMap {
       picture.text(left - 7, top + (i + 0.5) * cell + 4, shortened(query.label, 12, LABEL), { size: 12, anchor: 'end', fill: this.colours.ink });
       matrix.keys.forEach((key, j) => {
         const weight = matrix.weights[i * matrix.keys.length + j];
-        const shade = step(weight, matrix.full);
+        const shade = step(share(matrix, weight));
         if (shade > 0) picture.rect(left + j * cell, top + i * cell, cell - 1, cell - 1, this.shades[shade], `${query.label} → ${key.label}: ${weight.toFixed(3)}`);
       });
     });

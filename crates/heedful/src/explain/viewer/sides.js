@@ -6,6 +6,9 @@ export const KINDS = {
   cross: { text: 'Cross', hint: 'the output at the source', keys: 'Source', queries: 'Output' },
 };
 
+// Which word comes from which: drawn as lines only.
+export const ALIGNMENT = { text: 'Alignment', hint: 'which word comes from which', keys: 'Source', queries: 'Output' };
+
 // “an” looked at 自动驾驶 62 %, 一 21 %
 export function sentence(matrix, side, index, links, percent) {
   const own = side === 'query' ? matrix.queries[index] : matrix.keys[index];

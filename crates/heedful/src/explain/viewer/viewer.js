@@ -7,7 +7,7 @@ import { dropdown, make, segmented } from './elements.js';
 import { drawGrid } from './grid.js';
 import { drawLines } from './lines.js';
 import { drawMatrix } from './matrix.js';
-import { KINDS } from './sides.js';
+import { ALIGNMENT, KINDS } from './sides.js';
 import { drawTree } from './tree.js';
 import { MEAN, kindsOf, layersOf, matrixOf } from './weights.js';
 import { drawWords } from './words.js';
@@ -15,7 +15,7 @@ import { drawWords } from './words.js';
 const DRAW = { words: drawWords, lines: drawLines, matrix: drawMatrix, grid: drawGrid, tree: drawTree };
 // Pages may hold several viewers, and an id must be one element's own.
 let viewers = 0;
-const NAMES = { words: 'Words', lines: 'Lines', matrix: 'Matrix', grid: 'All heads', tree: 'Alternatives' };
+const NAMES = { words: 'Words', lines: 'Lines', matrix: 'Matrix', grid: 'Heads', tree: 'Alternatives' };
 
 export class Viewer {
   // `changed(choice)` is told what the reader chose. `offline()` promises the empty offline page; without it the page is
@@ -63,6 +63,8 @@ export class Viewer {
       const chosen = tab.dataset.value === this.choice.view;
       tab.setAttribute('aria-selected', String(chosen));
       tab.setAttribute('tabindex', chosen ? '0' : '-1');
+      // On a phone not all tabs fit; the page itself must not move.
+      if (chosen) this.tabs.scrollLeft = Math.max(0, tab.offsetLeft - this.tabs.offsetLeft - 60);
     }
     this.updateControls();
     this.draw();
@@ -96,20 +98,22 @@ export class Viewer {
     }
     if (choice.view !== 'tree') {
       const kinds = kindsOf(output);
-      parts.push(segmented('Attention', Object.entries(KINDS).map(([value, { text }]) => ({ value, text, disabled: !kinds.includes(value) })), choice.kind, (kind) => this.change({ kind })));
+      const options = Object.entries(KINDS).map(([value, { text, hint }]) => ({ value, text, hint, disabled: !kinds.includes(value) }));
+      if (choice.view === 'lines') options.push({ value: 'alignment', text: ALIGNMENT.text, hint: ALIGNMENT.hint, disabled: output.alignment.length === 0 });
+      parts.push(segmented('Attention', options, choice.kind, (kind) => this.change({ kind })));
     }
-    if (choice.view !== 'tree' && choice.view !== 'grid') {
+    if (choice.view !== 'tree' && choice.view !== 'grid' && choice.kind !== 'alignment') {
       const layers = layersOf(output, choice.kind);
       const heads = layers[0]?.heads.length ?? 0;
       const read = (value) => (value === MEAN ? MEAN : Number(value));
-      const numbered = (values) => [{ value: MEAN, text: 'all, averaged' }, ...values.map((value) => ({ value, text: `${value + 1}` }))];
+      const numbered = (values) => [{ value: MEAN, text: 'average' }, ...values.map((value) => ({ value, text: `${value + 1}` }))];
       parts.push(
         dropdown('Layer', numbered(layers.map(({ layer }) => layer)), choice.layer, (value) => this.change({ layer: read(value) })),
         dropdown('Head', numbered(Array.from({ length: heads }, (_, head) => head)), choice.head, (value) => this.change({ head: read(value) })),
         segmented('Level', [{ value: 'word', text: 'Words' }, { value: 'token', text: 'Tokens' }], choice.level, (level) => this.change({ level })),
       );
       const matrix = matrixOf(explanation, choice);
-      if (matrix && choice.view !== 'words') parts.push(legend(matrix.full));
+      if (matrix && choice.view !== 'words') parts.push(legend(matrix));
     }
     this.controls.replaceChildren(...parts);
     if (focused) [...this.controls.querySelectorAll('button, select')].find((element) => keyOf(element) === focused)?.focus();

@@ -33,10 +33,11 @@ export function kindsOf(output) {
   return ['encoder', 'decoder', 'cross'].filter((kind) => layersOf(output, kind).length > 0);
 }
 
-// What is to be drawn: { queries, keys, weights, full }, where queries and keys are units and weights is row after row.
-// `full` is the greatest weight, which gets the full colour. None if the output has no such attention.
+// What is to be drawn: { queries, keys, weights, full, scale }, where queries and keys are units and weights is row after
+// row. `full` is the greatest weight, which gets the full colour. None if the output has no such attention.
 export function matrixOf(explanation, choice) {
   const output = explanation.outputs[choice.output];
+  if (output && choice.kind === 'alignment') return alignmentOf(explanation, output);
   const layers = output ? layersOf(output, choice.kind) : [];
   const chosen = choice.layer === MEAN ? layers : layers.filter((layer) => layer.layer === choice.layer);
   if (chosen.length === 0) return null;
@@ -48,7 +49,18 @@ export function matrixOf(explanation, choice) {
   const [rows, columns] = tokensOf(explanation, output, choice.kind);
   const tokens = { queries: units(rows, 'token'), keys: units(columns, 'token'), weights: mean(matrices) };
   const matrix = choice.level === 'word' ? byWord(tokens, units(rows, 'word'), units(columns, 'word')) : tokens;
-  return { ...matrix, full: Math.max(greatest(matrix.weights), 1e-6) };
+  return { ...matrix, ...scaleOf(matrix.weights, matrix.keys.length) };
+}
+
+// The alignment as a matrix of words, 1 where two belong together.
+function alignmentOf(explanation, output) {
+  const [queries, keys] = [units(output.tokens, 'word'), units(explanation.source.tokens, 'word')];
+  const weights = new Float32Array(queries.length * keys.length);
+  for (const [from, to] of output.alignment) {
+    const [row, column] = [queries.findIndex(({ word }) => word === to), keys.findIndex(({ word }) => word === from)];
+    if (row >= 0 && column >= 0) weights[row * keys.length + column] = 1;
+  }
+  return { queries, keys, weights, full: 1, scale: 'linear' };
 }
 
 // The tokens of rows and columns. A step of the decoder sees the start and what was said before it.
@@ -105,7 +117,20 @@ export function mean(matrices) {
   return sum.map((weight) => weight / matrices.length);
 }
 
-export function greatest(weights) {
+// Among many keys most weights are far below the greatest and would all look alike: then colours follow the square root.
+const MANY_KEYS = 40;
+
+export function scaleOf(weights, keys) {
+  return { full: Math.max(greatest(weights), 1e-6), scale: keys > MANY_KEYS ? 'root' : 'linear' };
+}
+
+// How much of the full colour a weight gets.
+export function share({ full, scale }, weight) {
+  const part = Math.max(0, Math.min(1, weight / full));
+  return scale === 'root' ? Math.sqrt(part) : part;
+}
+
+function greatest(weights) {
   let top = 0;
   for (const weight of weights) if (weight > top) top = weight;
   return top;

@@ -39,6 +39,7 @@ export function drawWords(stage, { matrix, choice, say }) {
     });
     element.addEventListener('pointerleave', () => show(pinned));
   }
+  stage.append(make('p', { class: 'hint' }, 'Hover, tap or focus a word to see what it looked at, or who looked at it.'));
   if (matrix.queries.length > 0) show(pinned);
 }
 
@@ -67,8 +68,8 @@ function tint(button, share, chosen) {
 function described(matrix, side, index, links) {
   const own = side === 'query' ? matrix.queries[index] : matrix.keys[index];
   const others = side === 'query' ? matrix.keys : matrix.queries;
-  const said = side === 'query' && own.log_probability !== null ? `, said with ${percent(Math.exp(own.log_probability))}` : '';
-  const title = make('h3', {}, make('strong', {}, own.label), side === 'query' ? ` looked at` : ' was looked at by', make('span', { class: 'soft' }, said));
+  const said = side === 'query' && own.log_probability !== null ? ` (said with ${percent(Math.exp(own.log_probability))})` : '';
+  const title = make('h3', {}, make('strong', {}, own.label), said, side === 'query' ? ' looked at' : ' was looked at by');
   const list = make('ol', { class: 'bars' });
   for (const { index: other, weight } of links) {
     const bar = make('span', { class: 'bar', 'aria-hidden': 'true' });
