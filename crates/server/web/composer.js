@@ -97,7 +97,6 @@ export class Composer {
 
   showPart({ sentence, text }, running) {
     if (this.running !== running) return;
-    if (sentence === 0 && !this.parts) this.parts = [];
     this.parts ??= [];
     this.parts[sentence] = text;
     this.output.replaceChildren(make('span', { class: 'soft' }, this.parts.filter(Boolean).join(' ')));
@@ -108,11 +107,14 @@ export class Composer {
     const explanations = [];
     this.output.replaceChildren();
     for (const { before, explanation, after } of sentences) {
-      const said = explanation.outputs[0];
+      const said = explanation?.outputs[0];
       this.output.append(before ?? '');
       if (said) {
         this.output.append(make('span', { 'data-sentence': explanations.length }, said.text));
         explanations.push(explanation);
+      } else {
+        // What the model has nothing to say about stays as it is.
+        this.output.append(explanation?.source.text ?? '');
       }
       this.output.append(after ?? '');
     }
