@@ -13,6 +13,11 @@ export function metrics(run, after) {
   return get(`v1/runs/${encodeURIComponent(run)}/metrics?after=${after}`);
 }
 
+// Where the model looked in one sentence, after a step.
+export function looks(run, after) {
+  return get(`v1/runs/${encodeURIComponent(run)}/attention?after=${after}`);
+}
+
 export function reportAddress(run) {
   return `v1/runs/${encodeURIComponent(run)}/report`;
 }

@@ -27,7 +27,12 @@ const viewer = new Viewer(document.getElementById('viewer'), {
 });
 const composer = new Composer({
   found: (explanations) => viewer.show(explanations),
-  edited: remember,
+  edited: () => {
+    // Alternatives were those of another text.
+    viewer.choice.output = 0;
+    remember();
+  },
+  picked: (sentence) => viewer.change({ sentence, output: 0 }),
   alternatives: () => viewer.choice.view === 'tree' || viewer.choice.output > 0,
 });
 const runs = new RunsPage(document.getElementById('runs'));

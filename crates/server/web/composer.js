@@ -2,6 +2,7 @@
 
 import { dropdown, make } from './elements.js';
 import { translate, translateStreaming } from './api.js';
+import { isCopied } from './share.js';
 
 const REST_MS = 250;
 // Longer texts are told while they are translated.
@@ -9,10 +10,10 @@ const LONG = 160;
 const ALTERNATIVES = 4;
 
 export class Composer {
-  // `found(explanations)` is told every answer; `edited()` that text or model changed; `alternatives()` says whether more
-  // than the best output is wanted.
-  constructor({ found, edited, alternatives }) {
-    Object.assign(this, { found, edited, alternatives, model: null, timer: null, running: null, asked: '' });
+  // `found(explanations)` is told every answer; `edited()` that text or model changed; `picked(i)` that a sentence was
+  // clicked on; `alternatives()` says whether more than the best output is wanted.
+  constructor({ found, edited, picked, alternatives }) {
+    Object.assign(this, { found, edited, picked, alternatives, model: null, timer: null, running: null, asked: '' });
     this.text = document.getElementById('text');
     this.output = document.getElementById('output');
     this.status = document.getElementById('status');
@@ -24,8 +25,7 @@ export class Composer {
       this.timer = setTimeout(() => this.ask(), REST_MS);
     });
     this.copy.addEventListener('click', async () => {
-      await navigator.clipboard.writeText(this.output.textContent);
-      this.status.textContent = 'Copied.';
+      this.status.textContent = (await isCopied(this.output.textContent)) ? 'Copied.' : 'The browser did not let the text be copied.';
     });
   }
 
@@ -110,7 +110,8 @@ export class Composer {
       const said = explanation?.outputs[0];
       this.output.append(before ?? '');
       if (said) {
-        this.output.append(make('span', { 'data-sentence': explanations.length }, said.text));
+        const index = explanations.length;
+        this.output.append(make('span', { 'data-sentence': index, on: { click: () => this.picked(index) } }, said.text));
         explanations.push(explanation);
       } else {
         // What the model has nothing to say about stays as it is.

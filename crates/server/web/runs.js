@@ -1,8 +1,9 @@
 // Training runs: curves, and what became of a few sentences over the steps. Follows a run while it trains.
 
-import { metrics, reportAddress, runs } from './api.js';
+import { looks, metrics, reportAddress, runs } from './api.js';
 import { chart } from './chart.js';
 import { dropdown, make } from './elements.js';
+import { Looks } from './looks.js';
 import { short } from './numbers.js';
 import { Samples } from './samples.js';
 
@@ -21,11 +22,12 @@ const CHARTS = [
 
 export class RunsPage {
   constructor(root) {
-    Object.assign(this, { root, name: null, records: [], timer: null, visit: 0 });
+    Object.assign(this, { root, name: null, records: [], attention: [], timer: null, visit: 0 });
     this.head = make('div', { class: 'run-head' });
     this.charts = make('section', { class: 'charts', 'aria-label': 'Curves' });
     this.samples = new Samples();
-    root.append(this.head, this.charts, this.samples.element);
+    this.looks = new Looks();
+    root.append(this.head, this.charts, this.samples.element, this.looks.element);
   }
 
   async open(name) {
@@ -36,6 +38,7 @@ export class RunsPage {
       this.name = names.includes(name) ? name : (names[0] ?? null);
       this.names = names;
       this.records = [];
+      this.attention = [];
       this.draw();
       if (this.name) await this.follow(visit);
     } catch (error) {
@@ -53,10 +56,12 @@ export class RunsPage {
     clearTimeout(this.timer);
     let state = 'live';
     try {
-      const fresh = await metrics(this.name, this.records.at(-1)?.step ?? 0);
+      const after = (records) => records.at(-1)?.step ?? 0;
+      const [records, attention] = await Promise.all([metrics(this.name, after(this.records)), looks(this.name, after(this.attention))]);
       if (visit !== this.visit) return;
-      this.records.push(...fresh);
-      if (fresh.length > 0) this.draw();
+      this.records.push(...records);
+      this.attention.push(...attention);
+      if (records.length + attention.length > 0) this.draw();
     } catch (error) {
       state = error instanceof TypeError ? 'The server cannot be reached; trying again.' : error.message;
     }
@@ -87,6 +92,7 @@ export class RunsPage {
     );
     this.charts.replaceChildren(...pictures(this.records));
     this.samples.show(this.records);
+    this.looks.show(this.attention);
   }
 }
 

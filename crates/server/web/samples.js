@@ -1,18 +1,15 @@
-// A few sentences at one step of a run, and where the model looked then. A slider goes through the steps.
+// What became of a few sentences. A slider goes through the steps.
 
 import { make } from './elements.js';
-import { Viewer } from './viewer.js';
 
 export class Samples {
   constructor() {
     this.slider = make('input', { type: 'range', min: '0', step: '1', id: 'sample-step' });
     this.step = make('output', { for: 'sample-step' });
     this.list = make('ol', { class: 'samples' });
-    this.viewing = make('section', { class: 'card viewer', 'aria-label': 'Attention over time' });
-    this.viewer = new Viewer(this.viewing);
     this.element = make('section', { class: 'over-time', hidden: true },
       make('div', { class: 'over-time-head' }, make('h2', {}, 'Samples over time'), make('label', { for: 'sample-step' }, 'Step'), this.slider, this.step),
-      this.list, this.viewing);
+      this.list);
     this.records = [];
     this.slider.addEventListener('input', () => this.draw());
   }
@@ -40,6 +37,5 @@ export class Samples {
       make('p', { class: 'source' }, source),
       make('p', { class: output === reference ? 'said right' : 'said' }, output || '(nothing)'),
       reference && output !== reference ? make('p', { class: 'reference' }, `meant: ${reference}`) : null)));
-    this.viewer.show(record.samples.map(({ explanation }) => explanation).filter(Boolean));
   }
 }

@@ -19,10 +19,15 @@ export function writeAddress({ text, model, choice }) {
 }
 
 export async function copyAddress() {
+  return (await isCopied(location.href)) ? 'The link is copied.' : 'The browser did not let the link be copied: take it from the address bar.';
+}
+
+// Browsers have a clipboard only where the connection is safe or local, and may ask.
+export async function isCopied(text) {
   try {
-    await navigator.clipboard.writeText(location.href);
-    return 'The link is copied.';
+    await navigator.clipboard.writeText(text);
+    return true;
   } catch {
-    return 'The browser did not let the link be copied: take it from the address bar.';
+    return false;
   }
 }

@@ -23,12 +23,14 @@ export function runs(at) {
 
   test('new records of a run that goes on are drawn as they come', async () => {
     const records = [{ step: 10, seconds: 1, loss: 4 }, { step: 20, seconds: 2, loss: 3 }, { step: 30, seconds: 3, loss: 2 }];
+    const looks = records.map(({ step }) => ({ step, layer: 'the last layer', rows: ['▁an', '<eos>'], columns: ['一', '套'], weights: [[1, 0], [0.25, 0.75]] }));
     await visit(at.browser, `${at.url}/`, async (page) => {
       let known = 1;
       page.on('request', (request) => {
         const { pathname, searchParams } = new URL(request.url());
         const answer = (body) => request.respond({ status: 200, contentType: 'application/json', body: JSON.stringify(body) });
         if (pathname === '/v1/runs') answer(['live']);
+        else if (pathname === '/v1/runs/live/attention') answer(looks.slice(0, known).filter(({ step }) => step > Number(searchParams.get('after'))));
         else if (pathname === '/v1/runs/live/metrics') answer(records.slice(0, known).filter(({ step }) => step > Number(searchParams.get('after'))));
         else request.continue();
       });
@@ -38,6 +40,8 @@ export function runs(at) {
         await page.waitForFunction((step) => document.querySelector('.chart')?.getAttribute('aria-label').includes(`at step ${step}`), PATIENCE, step);
         known += 1;
       }
+      await page.waitForFunction(() => document.querySelectorAll('.strip .tile').length === 3, PATIENCE);
+      assert.ok(await page.$('#runs .map canvas'));
       assert.equal(await page.evaluate(() => document.querySelector('.run-note').textContent), 'step 30 · 3 s of training');
     });
   });

@@ -78,7 +78,8 @@ export function views(at) {
       assert.equal((await page.$$('.tile')).length, layers.reduce((sum, { heads }) => sum + heads.length, 0));
       await page.click('.tile[data-layer="0"][data-head="1"]');
       await page.waitForSelector('.map canvas');
-      assert.deepEqual(await page.$$eval('#viewer .dropdown select', (selects) => selects.map(({ value }) => value)), ['0', '1']);
+      const address = new URLSearchParams(new URL(page.url()).hash.slice(1));
+      assert.deepEqual(['layer', 'head'].map((name) => address.get(name)), ['0', '1']);
     }, { choice: { view: 'grid', kind: 'encoder' } });
   });
 

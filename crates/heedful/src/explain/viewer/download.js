@@ -24,11 +24,11 @@ export function saveJson(name, explanations) {
   save(`${name}.json`, new Blob([JSON.stringify(explanations, null, 1)], { type: 'application/json' }));
 }
 
-// `empty` is the offline page without sentences.
+// `empty` is the offline page without sentences, whose data stand before its program.
 export function savePage(name, empty, explanations) {
-  const slot = '<script type="application/json" id="explanations">[]</script>';
-  const full = slot.replace('[]', () => embedded(explanations));
-  save(`${name}.html`, new Blob([empty.replace(slot, () => full)], { type: 'text/html' }));
+  const slot = 'id="explanations">';
+  const full = empty.replace(`${slot}[]`, () => slot + embedded(explanations));
+  save(`${name}.html`, new Blob([full], { type: 'text/html' }));
 }
 
 // JSON that cannot end the element it stands in.

@@ -20,8 +20,7 @@ export function drawGrid(stage, { output, choice, change }) {
     const maps = make('div', { class: 'maps' });
     maps.style.setProperty('--beside', String(Math.min(BESIDE, layer.heads.length)));
     headsOf(layer).forEach((weights, head) => {
-      const canvas = make('canvas', { class: Math.max(layer.queries, layer.keys) > SIDE ? 'fine' : '', 'aria-hidden': 'true' });
-      paint(canvas, pool(weights, layer, FINE), shades);
+      const canvas = smallMap(weights, layer, shades);
       const open = () => change({ view: 'matrix', layer: layer.layer, head });
       maps.append(make('button', { type: 'button', class: 'tile', 'data-layer': layer.layer, 'data-head': head, 'aria-label': `Layer ${layer.layer + 1}, head ${head + 1}: open`, on: { click: open } },
         canvas, make('span', { 'aria-hidden': 'true' }, `Head ${head + 1}`)));
@@ -31,6 +30,13 @@ export function drawGrid(stage, { output, choice, change }) {
   }
   stage.append(rows, make('p', { class: 'hint' }, 'Rows look at columns. Every map has the full colour at its own greatest weight.'));
   return { scene: () => scene(tiles, colours, shades) };
+}
+
+// A matrix as a picture without labels.
+export function smallMap(weights, size, shades) {
+  const canvas = make('canvas', { class: Math.max(size.queries, size.keys) > SIDE ? 'fine' : '', 'aria-hidden': 'true' });
+  paint(canvas, pool(weights, size, FINE), shades);
+  return canvas;
 }
 
 // A matrix of no more than `most` cells a side: of the weights that share a cell the greatest counts, so thin lines

@@ -19,9 +19,9 @@ const NAMES = { words: 'Words', lines: 'Lines', matrix: 'Matrix', grid: 'Heads',
 
 export class Viewer {
   // `changed(choice)` is told what the reader chose. `offline()` promises the empty offline page; without it the page is
-  // one already. `share()` copies an address.
-  constructor(root, { changed = () => {}, offline = null, share = null } = {}) {
-    Object.assign(this, { root, changed, offline, share, choice: { ...FIRST }, explanations: [], drawn: {} });
+  // one already. `share()` copies an address. `views` are those that make sense.
+  constructor(root, { changed = () => {}, offline = null, share = null, views = VIEWS } = {}) {
+    Object.assign(this, { root, changed, offline, share, views, choice: { ...FIRST }, explanations: [], drawn: {} });
     this.tabs = make('div', { class: 'tabs', role: 'tablist', 'aria-label': 'View' });
     this.controls = make('div', { class: 'controls' });
     this.stage = make('div', { class: 'stage', role: 'tabpanel', id: `stage-${++viewers}` });
@@ -75,14 +75,14 @@ export class Viewer {
   }
 
   makeTabs() {
-    for (const view of VIEWS) {
+    for (const view of this.views) {
       this.tabs.append(make('button', { type: 'button', role: 'tab', 'data-value': view, 'aria-controls': this.stage.id, on: { click: () => this.change({ view }) } }, NAMES[view]));
     }
     this.tabs.addEventListener('keydown', (event) => {
       const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (!move) return;
-      const next = VIEWS[(VIEWS.indexOf(this.choice.view) + move + VIEWS.length) % VIEWS.length];
-      this.change({ view: next });
+      const { length } = this.views;
+      this.change({ view: this.views[(this.views.indexOf(this.choice.view) + move + length) % length] });
       this.tabs.querySelector('[aria-selected=true]').focus();
     });
   }
@@ -100,18 +100,17 @@ export class Viewer {
       const kinds = kindsOf(output);
       const options = Object.entries(KINDS).map(([value, { text, hint }]) => ({ value, text, hint, disabled: !kinds.includes(value) }));
       if (choice.view === 'lines') options.push({ value: 'alignment', text: ALIGNMENT.text, hint: ALIGNMENT.hint, disabled: output.alignment.length === 0 });
-      parts.push(segmented('Attention', options, choice.kind, (kind) => this.change({ kind })));
+      if (kinds.length > 1 || output.alignment.length > 0) parts.push(segmented('Attention', options, choice.kind, (kind) => this.change({ kind })));
     }
     if (choice.view !== 'tree' && choice.view !== 'grid' && choice.kind !== 'alignment') {
       const layers = layersOf(output, choice.kind);
       const heads = layers[0]?.heads.length ?? 0;
       const read = (value) => (value === MEAN ? MEAN : Number(value));
       const numbered = (values) => [{ value: MEAN, text: 'average' }, ...values.map((value) => ({ value, text: `${value + 1}` }))];
-      parts.push(
-        dropdown('Layer', numbered(layers.map(({ layer }) => layer)), choice.layer, (value) => this.change({ layer: read(value) })),
-        dropdown('Head', numbered(Array.from({ length: heads }, (_, head) => head)), choice.head, (value) => this.change({ head: read(value) })),
-        segmented('Level', [{ value: 'word', text: 'Words' }, { value: 'token', text: 'Tokens' }], choice.level, (level) => this.change({ level })),
-      );
+      // A choice of one is none.
+      if (layers.length > 1) parts.push(dropdown('Layer', numbered(layers.map(({ layer }) => layer)), choice.layer, (value) => this.change({ layer: read(value) })));
+      if (heads > 1) parts.push(dropdown('Head', numbered(Array.from({ length: heads }, (_, head) => head)), choice.head, (value) => this.change({ head: read(value) })));
+      if (hasWords(explanation)) parts.push(segmented('Level', [{ value: 'word', text: 'Words' }, { value: 'token', text: 'Tokens' }], choice.level, (level) => this.change({ level })));
       const matrix = matrixOf(explanation, choice);
       if (matrix && choice.view !== 'words') parts.push(legend(matrix));
     }
@@ -165,6 +164,11 @@ export class Viewer {
     const share = this.share && make('button', { type: 'button', class: 'share', on: { click: async () => this.say(await this.share()) } }, 'Copy link');
     return make('div', { class: 'files' }, share, menu);
   }
+}
+
+// Whether any token belongs to a word.
+function hasWords({ source }) {
+  return source.tokens.some(({ word }) => word !== null);
 }
 
 // Finds a control again after it was made anew.
