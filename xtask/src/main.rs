@@ -1,6 +1,7 @@
 //! The project's own commands, run as `cargo xtask COMMAND`.
 
 mod bench;
+mod browser;
 mod check;
 mod golden;
 mod python;
@@ -20,7 +21,7 @@ The project's own commands.
 Usage: cargo xtask COMMAND
 
   check              formatting, clippy, tidy and documentation, every warning an error
-  test               all of check, every test, then a short run of the release binary's demo
+  test               all of check, every test, a short run of the release binary's demo, and the page in a browser
   tidy               our own rules: file lengths, where unsafe code may live, stray paths, white space
   bench NAME [ARGS]  race heedful against its peers; without NAME, say which races there are; ARGS go to the bench
   study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch

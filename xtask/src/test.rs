@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use crate::workspace::cargo;
-use crate::{check, step};
+use crate::workspace::{cargo, root, target};
+use crate::{browser, check, step};
 
 pub(crate) fn run() -> Result<()> {
     check::run()?;
@@ -11,5 +11,8 @@ pub(crate) fn run() -> Result<()> {
     // `--all-targets` leaves the documentation's examples out.
     step::command(&mut cargo(["test", "--workspace", "--doc"]))?;
     // People run the release binary, and nothing above has.
-    step::command(&mut cargo(["run", "--release", "--", "demo", "--quick"]))
+    step::command(&mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
+    // The demo has left a model behind.
+    let program = target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX));
+    browser::run(&program, &root().join("heedful-demo"))
 }

@@ -16,6 +16,7 @@ mod numbers;
 mod pictures;
 mod png;
 mod report;
+mod viewer;
 mod views;
 
 pub use alignment::alignment_svg;
@@ -30,4 +31,5 @@ pub use numbers::thousands;
 pub use pictures::{position_table_svg, schedule_svg};
 pub use png::{Png, PngError, png};
 pub use report::{AttentionGrid, Fact, PictureGroup, Report, SampleHistory, SettingsGroup, Status, Table};
+pub use viewer::{FILES as VIEWER_FILES, page};
 pub use views::{HeadChoice, LayerChoice, Level, Matrix, ViewError, grid_svg, words_svg};

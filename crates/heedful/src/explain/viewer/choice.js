@@ -1,0 +1,46 @@
+// What is being looked at, and how it is written into an address.
+
+import { kindsOf, layersOf, MEAN } from './weights.js';
+
+export const VIEWS = ['words', 'lines', 'matrix', 'grid', 'tree'];
+
+export const FIRST = { view: 'words', sentence: 0, output: 0, kind: 'cross', layer: MEAN, head: MEAN, level: 'word' };
+
+// The nearest choice that these explanations have.
+export function possible(choice, explanations) {
+  const within = (value, length) => (Number.isInteger(value) && value >= 0 && value < length ? value : 0);
+  const fitted = { ...choice };
+  fitted.sentence = within(choice.sentence, explanations.length);
+  const explanation = explanations[fitted.sentence];
+  fitted.output = within(choice.output, explanation.outputs.length);
+  const output = explanation.outputs[fitted.output];
+  if (!output) return fitted;
+  const kinds = kindsOf(output);
+  if (choice.kind === 'alignment' && choice.view === 'lines') return fitted;
+  if (!kinds.includes(choice.kind)) fitted.kind = kinds.at(-1) ?? 'cross';
+  const layers = layersOf(output, fitted.kind);
+  const layer = layers.find((known) => known.layer === choice.layer);
+  if (!layer) fitted.layer = MEAN;
+  const heads = (layer ?? layers[0])?.heads.length ?? 0;
+  if (!(choice.head < heads)) fitted.head = MEAN;
+  return fitted;
+}
+
+// Only what differs from the first choice is written.
+export function toParameters(choice) {
+  const changed = Object.entries(choice).filter(([name, value]) => name in FIRST && value !== FIRST[name]);
+  return changed.map(([name, value]) => [name, String(value)]);
+}
+
+// Reads what others wrote: anything unknown is left out.
+export function fromParameters(parameters) {
+  const choice = { ...FIRST };
+  const known = { view: VIEWS, kind: ['encoder', 'decoder', 'cross', 'alignment'], level: ['token', 'word'] };
+  for (const [name, values] of Object.entries(known)) {
+    if (values.includes(parameters.get(name))) choice[name] = parameters.get(name);
+  }
+  for (const name of ['sentence', 'output', 'layer', 'head']) {
+    if (/^\d{1,4}$/.test(parameters.get(name) ?? '')) choice[name] = Number(parameters.get(name));
+  }
+  return choice;
+}

@@ -1,0 +1,41 @@
+// One hue over the background, more is more: it reads the same with every kind of colour vision.
+
+import { make } from './elements.js';
+import { percent } from './numbers.js';
+
+// The colours of the theme that is on, resolved, for canvases and files.
+export function theme() {
+  const style = getComputedStyle(document.documentElement);
+  const read = (name) => style.getPropertyValue(`--${name}`).trim();
+  return { card: read('card'), ink: read('ink'), soft: read('soft'), edge: read('edge'), heat: read('heat'), cold: read('cold') };
+}
+
+// 256 steps from nothing to the full colour, as [r, g, b].
+export function ramp({ cold, heat }) {
+  const [from, to] = [channels(cold), channels(heat)];
+  return Array.from({ length: 256 }, (_, i) => from.map((value, c) => Math.round(value + ((to[c] - value) * i) / 255)));
+}
+
+// Which of the 256 steps a share of the full colour is.
+export function step(share) {
+  return Math.round(share * 255);
+}
+
+export function css([r, g, b]) {
+  return `rgb(${r} ${g} ${b})`;
+}
+
+// Any CSS colour as numbers: the browser knows how.
+function channels(colour) {
+  const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+  context.fillStyle = colour;
+  context.fillRect(0, 0, 1, 1);
+  return [...context.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+}
+
+// What the colours mean: the weights at both ends of the scale and in its middle.
+export function legend({ full, scale }) {
+  const middle = scale === 'root' ? full / 4 : full / 2;
+  const numbers = [0, middle, full].map((weight) => make('span', {}, percent(weight)));
+  return make('div', { class: 'legend', role: 'img', 'aria-label': `Colours go from 0 over ${percent(middle)} to ${percent(full)}` }, make('span', { class: 'ramp' }), make('span', { class: 'ticks' }, numbers));
+}

@@ -1,0 +1,43 @@
+// Files from what is on the screen.
+
+import { make } from './elements.js';
+
+export function save(name, blob) {
+  const address = URL.createObjectURL(blob);
+  const link = make('a', { href: address, download: name, hidden: true });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  // The browser reads the blob after the click has returned.
+  setTimeout(() => URL.revokeObjectURL(address), 60_000);
+}
+
+export function saveSvg(name, scene) {
+  save(`${name}.svg`, new Blob([scene.toSvg()], { type: 'image/svg+xml' }));
+}
+
+export async function savePng(name, scene) {
+  save(`${name}.png`, await scene.toPng());
+}
+
+export function saveJson(name, explanations) {
+  save(`${name}.json`, new Blob([JSON.stringify(explanations, null, 1)], { type: 'application/json' }));
+}
+
+// `empty` is the offline page without sentences, whose data stand before its program.
+export function savePage(name, empty, explanations) {
+  const slot = 'id="explanations">';
+  const full = empty.replace(`${slot}[]`, () => slot + embedded(explanations));
+  save(`${name}.html`, new Blob([full], { type: 'text/html' }));
+}
+
+// JSON that cannot end the element it stands in.
+export function embedded(value) {
+  return JSON.stringify(value).replace(/[<>&\u2028\u2029]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+// A name for files from the beginning of a sentence.
+export function fileName(text) {
+  const letters = text.normalize('NFC').replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-+|-+$/g, '');
+  return [...letters].slice(0, 40).join('') || 'attention';
+}

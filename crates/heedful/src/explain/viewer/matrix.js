@@ -1,0 +1,217 @@
+// The matrix as a heat map on a canvas. The canvas is as large as what can be seen, never as large as the matrix: scrolling
+// paints another part of it. So 400 × 400 tokens cost no more than 40 × 40.
+
+import { ramp, step, css, theme } from './colour.js';
+import { make } from './elements.js';
+import { percent } from './numbers.js';
+import { Scene, font, shortened, textWidth } from './scene.js';
+import { KINDS } from './sides.js';
+import { tableOf } from './table.js';
+import { share } from './weights.js';
+
+// Labels take no more than this, and no more than a quarter of the room.
+const LABEL = 130;
+const READABLE = 11;
+const LARGEST = 34;
+const SMALLEST = 2;
+
+export function drawMatrix(stage, { matrix, choice, say }) {
+  const canvas = make('canvas', { tabindex: '0', role: 'img', 'aria-label': `${KINDS[choice.kind].text} attention, ${matrix.queries.length} rows × ${matrix.keys.length} columns. Arrow keys read single weights; the table below has them all.` });
+  const spacer = make('div', { class: 'spacer' });
+  const view = make('div', { class: 'map' }, canvas, spacer);
+  const readout = make('p', { class: 'cell' }, ' ');
+  const zoom = make('div', { class: 'zoom segmented', role: 'group', 'aria-label': 'Size' });
+  stage.append(make('div', { class: 'above-map' }, readout, zoom), view, tableOf(matrix, choice.kind));
+
+  const map = new HeatMap(matrix, canvas, view, spacer);
+  for (const [text, name, action] of [['−', 'Smaller', () => map.resize(map.cell / 1.5)], ['Fit', 'Fit', () => map.resize(map.fitting())], ['+', 'Larger', () => map.resize(map.cell * 1.5)]]) {
+    zoom.append(make('button', { type: 'button', 'aria-label': name, on: { click: action } }, text));
+  }
+  const point = (cell) => {
+    map.point(cell);
+    const { queries, keys, weights } = matrix;
+    const text = cell ? `“${queries[cell.row].label}” looked at “${keys[cell.column].label}”: ${percent(weights[cell.row * keys.length + cell.column])}` : ' ';
+    readout.textContent = text;
+    return text;
+  };
+  canvas.addEventListener('pointermove', (event) => point(map.cellAt(event)));
+  canvas.addEventListener('pointerdown', (event) => point(map.cellAt(event)));
+  canvas.addEventListener('pointerleave', () => point(null));
+  canvas.addEventListener('keydown', (event) => {
+    const move = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!move) return;
+    event.preventDefault();
+    const { row, column } = map.pointed ?? { row: 0, column: -move[1] };
+    const within = (value, length) => Math.max(0, Math.min(length - 1, value));
+    const cell = { row: within(row + move[0], matrix.queries.length), column: within(column + move[1], matrix.keys.length) };
+    map.reveal(cell);
+    say(point(cell));
+  });
+  view.addEventListener('scroll', () => map.paint());
+  map.resize(map.fitting());
+  return { scene: () => map.scene(), redraw: () => map.resize(map.cell) };
+}
+
+class HeatMap {
+  constructor(matrix, canvas, view, spacer) {
+    Object.assign(this, { matrix, canvas, view, spacer, pointed: null });
+    this.colours = theme();
+    this.shades = ramp(this.colours).map(css);
+    this.limit = Math.min(LABEL, Math.max(48, view.clientWidth / 4));
+    const widest = (units) => Math.min(this.limit, Math.max(...units.map(({ label }) => textWidth(label, 13)), 8));
+    this.left = widest(matrix.queries) + 12;
+    this.labels = widest(matrix.keys);
+  }
+
+  // The cell at which all columns can be seen, and all rows too unless letters would be too small for it.
+  fitting() {
+    const { queries, keys } = this.matrix;
+    const wide = this.view.clientWidth - this.left - 8;
+    const across = wide / Math.max(1, keys.length);
+    const columns = across > this.labels + 2 ? across : (wide - this.labels * 0.5) / Math.max(1, keys.length);
+    const rows = (window.innerHeight * 0.76 - this.labels * 0.87 - 20) / Math.max(1, queries.length);
+    return Math.max(SMALLEST, Math.min(LARGEST, columns, Math.max(rows, READABLE + 3)));
+  }
+
+  resize(cell) {
+    this.cell = Math.max(SMALLEST, Math.min(2 * LARGEST, cell));
+    // Labels wider than a cell are turned by 60 degrees.
+    this.turned = this.labels > this.cell - 2;
+    this.top = this.turned ? this.labels * 0.87 + 14 : 24;
+    const { queries, keys } = this.matrix;
+    this.width = this.left + keys.length * this.cell + (this.turned ? this.labels * 0.5 : 0) + 8;
+    this.height = this.top + queries.length * this.cell + 2;
+    this.spacer.style.setProperty('width', `${this.width}px`);
+    this.spacer.style.setProperty('height', `${this.height}px`);
+    this.view.style.setProperty('--height', `${Math.ceil(this.height)}px`);
+    const ratio = window.devicePixelRatio || 1;
+    const [wide, high] = [this.view.clientWidth, this.view.clientHeight];
+    this.canvas.width = Math.round(wide * ratio);
+    this.canvas.height = Math.round(high * ratio);
+    this.canvas.style.setProperty('width', `${wide}px`);
+    this.canvas.style.setProperty('height', `${high}px`);
+    this.paint();
+  }
+
+  // Which rows or columns can be seen.
+  seen(scrolled, room, length) {
+    const first = Math.floor(scrolled / this.cell);
+    return [Math.max(0, first), Math.min(length, Math.ceil((scrolled + room) / this.cell) + 1)];
+  }
+
+  paint() {
+    const { canvas, view, cell, left, top, matrix, pointed } = this;
+    const context = canvas.getContext('2d');
+    const ratio = window.devicePixelRatio || 1;
+    const [wide, high] = [canvas.width / ratio, canvas.height / ratio];
+    const [dx, dy] = [view.scrollLeft, view.scrollTop];
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, wide, high);
+    const rows = this.seen(dy, high - top, matrix.queries.length);
+    const columns = this.seen(dx, wide - left, matrix.keys.length);
+    // Edges on whole device pixels keep cells crisp at every zoom.
+    const snap = (value) => Math.round(value * ratio) / ratio;
+    const gap = cell > 10 ? 1 : 0;
+    context.save();
+    context.beginPath();
+    context.rect(left, top, wide, high);
+    context.clip();
+    for (let i = rows[0]; i < rows[1]; i++) {
+      const [y, bottom] = [snap(top + i * cell - dy), snap(top + (i + 1) * cell - dy)];
+      for (let j = columns[0]; j < columns[1]; j++) {
+        const [x, right] = [snap(left + j * cell - dx), snap(left + (j + 1) * cell - dx)];
+        context.fillStyle = this.shades[step(share(matrix, matrix.weights[i * matrix.keys.length + j]))];
+        context.fillRect(x, y, right - x - gap, bottom - y - gap);
+      }
+    }
+    if (pointed) {
+      context.strokeStyle = this.colours.ink;
+      context.lineWidth = 1.5;
+      context.strokeRect(snap(left + pointed.column * cell - dx) - 1, snap(top + pointed.row * cell - dy) - 1, cell + 1, cell + 1);
+    }
+    context.restore();
+    this.paintLabels(context, { rows, columns, dx, dy, wide, high });
+  }
+
+  paintLabels(context, { rows, columns, dx, dy, wide, high }) {
+    const { cell, left, top, matrix, pointed } = this;
+    const size = Math.max(READABLE, Math.min(13, cell * 0.8));
+    // Where cells are smaller than letters, every so many labels are written, and that of the pointed cell.
+    const every = Math.ceil((READABLE + 1) / cell);
+    const written = (index, own) => index === own || (index % every === 0 && (own === undefined || Math.abs(index - own) >= every));
+    context.textBaseline = 'middle';
+    const style = (chosen) => {
+      context.font = font(size, chosen ? 650 : 400);
+      context.fillStyle = chosen ? this.colours.ink : this.colours.soft;
+    };
+    context.save();
+    context.beginPath();
+    context.rect(0, top - 2, left, high);
+    context.clip();
+    context.textAlign = 'right';
+    for (let i = rows[0]; i < rows[1]; i++) {
+      if (!written(i, pointed?.row)) continue;
+      style(i === pointed?.row);
+      context.fillText(shortened(matrix.queries[i].label, size, this.limit), left - 7, top + (i + 0.5) * cell - dy);
+    }
+    context.restore();
+    context.save();
+    context.beginPath();
+    context.rect(left - 6, 0, wide, top);
+    context.clip();
+    for (let j = columns[0]; j < columns[1]; j++) {
+      if (!written(j, pointed?.column)) continue;
+      style(j === pointed?.column);
+      const label = shortened(matrix.keys[j].label, size, this.limit);
+      context.save();
+      context.translate(left + (j + 0.5) * cell - dx, top - 8);
+      context.textAlign = this.turned ? 'left' : 'center';
+      if (this.turned) context.rotate(-Math.PI / 3);
+      context.fillText(label, 0, 0);
+      context.restore();
+    }
+    context.restore();
+  }
+
+  cellAt(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left - this.left, event.clientY - box.top - this.top];
+    const column = Math.floor((x + this.view.scrollLeft) / this.cell);
+    const row = Math.floor((y + this.view.scrollTop) / this.cell);
+    const inside = x >= 0 && y >= 0 && row < this.matrix.queries.length && column < this.matrix.keys.length;
+    return inside ? { row, column } : null;
+  }
+
+  point(cell) {
+    this.pointed = cell;
+    this.paint();
+  }
+
+  // Scrolls until a cell can be seen.
+  reveal({ row, column }) {
+    const { view, cell, left, top } = this;
+    const near = (scrolled, place, room) => Math.min(place, Math.max(scrolled, place + cell - room));
+    view.scrollLeft = near(view.scrollLeft, column * cell, view.clientWidth - left);
+    view.scrollTop = near(view.scrollTop, row * cell, view.clientHeight - top);
+  }
+
+  // The whole map as a picture, whatever of it can be seen.
+  scene() {
+    const { matrix, left, labels } = this;
+    const cell = Math.max(this.cell, READABLE + 1);
+    const top = labels * 0.87 + 16;
+    const picture = new Scene(left + matrix.keys.length * cell + labels * 0.5 + 8, top + matrix.queries.length * cell + 4, this.colours.card);
+    matrix.queries.forEach((query, i) => {
+      picture.text(left - 7, top + (i + 0.5) * cell + 4, shortened(query.label, 12, LABEL), { size: 12, anchor: 'end', fill: this.colours.ink });
+      matrix.keys.forEach((key, j) => {
+        const weight = matrix.weights[i * matrix.keys.length + j];
+        const shade = step(share(matrix, weight));
+        if (shade > 0) picture.rect(left + j * cell, top + i * cell, cell - 1, cell - 1, this.shades[shade], `${query.label} → ${key.label}: ${weight.toFixed(3)}`);
+      });
+    });
+    matrix.keys.forEach((key, j) => {
+      picture.text(left + (j + 0.5) * cell + 4, top - 6, shortened(key.label, 12, LABEL), { size: 12, turn: -60, fill: this.colours.ink });
+    });
+    return picture;
+  }
+}

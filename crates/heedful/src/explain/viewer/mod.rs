@@ -1,0 +1,190 @@
+//! The page that draws explanations, in the browser and without any server: [`page`] is one file that needs no network.
+//!
+//! The modules are written by hand and served as they are. For a file of its own they are put one after the other, each
+//! in a scope of its own, which works because they keep to a small part of the language: an import is one line, and an
+//! export stands before a `function`, `class` or `const` at the beginning of a line.
+
+use super::Explanation;
+use super::markup::escape;
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => { &[$(($name, include_str!($name))),*] };
+}
+
+/// Every file that a page in the browser loads: names and contents. A module stands behind those that it imports.
+pub const FILES: &[(&str, &str)] = files![
+    "viewer.css",
+    "elements.js",
+    "numbers.js",
+    "weights.js",
+    "colour.js",
+    "scene.js",
+    "sides.js",
+    "choice.js",
+    "words.js",
+    "lines.js",
+    "table.js",
+    "matrix.js",
+    "grid.js",
+    "tree.js",
+    "download.js",
+    "theme.js",
+    "viewer.js",
+    "offline.js",
+];
+
+const FRAME: &str = include_str!("offline.html");
+
+/// Explanations as one HTML file with everything in it. [`WeightForm::Packed`](super::WeightForm::Packed) keeps it small.
+pub fn page(explanations: &[Explanation], title: &str) -> String {
+    let json = serde_json::to_string(explanations).expect("explanations are plain data with text as keys");
+    let style =
+        FILES.iter().filter(|(name, _)| name.ends_with(".css")).map(|(_, text)| *text).collect::<String>();
+    let slots: [(&str, &str); 4] = [
+        ("title", &escape(title)),
+        ("style", &style),
+        ("script", &bundle()),
+        ("explanations", &embedded(&json)),
+    ];
+    filled(FRAME, &slots)
+}
+
+/// The frame with its slots filled, in one pass: what fills a slot is never searched for another.
+fn filled(frame: &str, slots: &[(&str, &str)]) -> String {
+    let mut page = String::new();
+    let mut parts = frame.split("{{");
+    page += parts.next().unwrap_or_default();
+    for part in parts {
+        let (name, rest) = part.split_once("}}").expect("every slot of the frame is closed");
+        let (_, value) =
+            slots.iter().find(|(known, _)| *known == name).expect("every slot of the frame is known");
+        page += value;
+        page += rest;
+    }
+    page
+}
+
+/// JSON that cannot end the element it stands in, nor open a comment; as JSON it means the same.
+fn embedded(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => safe += &format!("\\u{:04x}", u32::from(c)),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// All modules as one script that starts the page.
+fn bundle() -> String {
+    let modules = FILES.iter().filter(|(name, _)| name.ends_with(".js"));
+    let mut script: String = modules.map(|(name, text)| scoped(name, text)).collect();
+    script += "offline.startOffline();\n";
+    script
+}
+
+/// A module as a constant of its name that holds what it exports.
+fn scoped(name: &str, text: &str) -> String {
+    let mut body = String::new();
+    let mut exports = Vec::new();
+    for line in text.lines() {
+        if let Some((names, file)) = import(line) {
+            body += &format!("const {{{names}}} = {};\n", variable(file));
+        } else if let Some(declaration) = line.strip_prefix("export ") {
+            exports.push(declared(declaration));
+            body += declaration;
+            body.push('\n');
+        } else {
+            body += line;
+            body.push('\n');
+        }
+    }
+    format!("const {} = (() => {{\n{body}return {{ {} }};\n}})();\n", variable(name), exports.join(", "))
+}
+
+/// Names and file of `import { a, b } from './file.js';`.
+fn import(line: &str) -> Option<(&str, &str)> {
+    line.strip_prefix("import {")?.strip_suffix("';")?.split_once("} from './")
+}
+
+fn variable(file: &str) -> &str {
+    file.trim_end_matches(".js")
+}
+
+/// The name in `function name(…`, `async function name(…`, `class Name {`, `const NAME = …`.
+fn declared(declaration: &str) -> &str {
+    let mut words = declaration
+        .split([' ', '('])
+        .skip_while(|word| ["async", "function", "class", "const"].contains(word));
+    words.next().expect("an export names something")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::ExplainedSource;
+
+    fn modules() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
+        FILES.iter().filter(|(name, _)| name.ends_with(".js"))
+    }
+
+    #[test]
+    fn every_module_keeps_to_what_can_be_put_into_one_file() {
+        let mut earlier = Vec::new();
+        for (name, text) in modules() {
+            for line in text.lines() {
+                if line.starts_with("import") {
+                    let (_, file) = import(line).unwrap_or_else(|| panic!("{name}: {line}"));
+                    assert!(earlier.contains(&file), "{name} imports {file}, which does not stand before it");
+                }
+                if let Some(rest) = line.strip_prefix("export ") {
+                    let known = ["function ", "async function ", "class ", "const "];
+                    assert!(known.iter().any(|word| rest.starts_with(word)), "{name}: {line}");
+                }
+            }
+            assert!(!text.contains("</script") && !text.contains("<!--"), "{name} would end its element");
+            earlier.push(*name);
+        }
+    }
+
+    #[test]
+    fn no_module_makes_markup_of_text_or_style_of_attributes() {
+        for (name, text) in modules() {
+            for forbidden in
+                ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "style:"]
+            {
+                assert!(!text.contains(forbidden), "{name}: {forbidden}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_module_becomes_a_scope() {
+        let text =
+            "import { a, b } from './first.js';\nexport const C = 1;\nexport async function d(x) {\n}\n";
+        assert_eq!(
+            scoped("second.js", text),
+            "const second = (() => {\nconst { a, b } = first;\nconst C = 1;\nasync function d(x) {\n}\nreturn { C, d };\n})();\n"
+        );
+    }
+
+    #[test]
+    fn text_in_a_page_is_never_markup() {
+        let evil = "</script><script>alert(1)</script><!-- \u{2028} {{script}}";
+        let source = ExplainedSource { text: evil.to_owned(), tokens: Vec::new() };
+        let page = page(&[Explanation { source, outputs: Vec::new() }], evil);
+        assert_eq!(page.matches("</script>").count(), 2, "one for the data, one for the program");
+        assert!(!page.contains("<script>alert") && !page.contains("<!--") && !page.contains('\u{2028}'));
+        assert!(page.contains("\\u003c/script\\u003e") && page.contains("&lt;/script&gt;"));
+    }
+
+    #[test]
+    fn a_page_names_nothing_outside_itself() {
+        let page = page(&[], "attention");
+        for outside in [" src=", "<link", "@import", "url(", "fetch("] {
+            assert!(!page.contains(outside), "{outside}");
+        }
+        assert!(page.contains(r#"<script type="application/json" id="explanations">[]</script>"#));
+    }
+}

@@ -1,0 +1,130 @@
+// A picture as a list of simple things, which can be written as SVG or painted on a canvas. Files to download are made from
+// it; painting instead of loading an SVG as an image keeps the page within a policy that forbids foreign images.
+
+const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif";
+const PNG_SCALE = 2;
+// Browsers refuse canvases far beyond this.
+const PNG_LIMIT = 12000;
+
+export class Scene {
+  constructor(width, height, background) {
+    Object.assign(this, { width: Math.ceil(width), height: Math.ceil(height), background, things: [] });
+  }
+
+  rect(x, y, width, height, fill, title = '') {
+    this.things.push({ is: 'rect', x, y, width, height, fill, title });
+  }
+
+  // anchor: start, middle or end; turn: degrees around (x, y).
+  text(x, y, text, { size = 13, fill, anchor = 'start', turn = 0, weight = 400 }) {
+    this.things.push({ is: 'text', x, y, text: printable(text), size, fill, anchor, turn, weight });
+  }
+
+  // A cubic curve from [x, y] to [x, y] by two more points.
+  curve(points, stroke, width, opacity) {
+    this.things.push({ is: 'curve', points, stroke, width, opacity });
+  }
+
+  toSvg() {
+    const { width, height } = this;
+    const body = this.things.map((thing) => WRITERS[thing.is](thing)).join('\n');
+    return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="${FONT}">\n`
+      + `<rect width="${width}" height="${height}" fill="${this.background}"/>\n${body}\n</svg>\n`;
+  }
+
+  // A promise of a PNG.
+  toPng() {
+    const scale = Math.min(PNG_SCALE, PNG_LIMIT / Math.max(this.width, this.height));
+    const canvas = document.createElement('canvas');
+    canvas.width = Math.ceil(this.width * scale);
+    canvas.height = Math.ceil(this.height * scale);
+    const context = canvas.getContext('2d');
+    context.scale(scale, scale);
+    context.fillStyle = this.background;
+    context.fillRect(0, 0, this.width, this.height);
+    for (const thing of this.things) PAINTERS[thing.is](context, thing);
+    return new Promise((resolve) => { canvas.toBlob(resolve, 'image/png'); });
+  }
+}
+
+export function font(size, weight = 400) {
+  return `${weight} ${size}px ${FONT}`;
+}
+
+let ruler = null;
+
+export function textWidth(text, size, weight = 400) {
+  ruler ??= document.createElement('canvas').getContext('2d');
+  ruler.font = font(size, weight);
+  return ruler.measureText(text).width;
+}
+
+// Cut with an ellipsis where it would be wider than `limit`.
+export function shortened(text, size, limit) {
+  if (textWidth(text, size) <= limit) return text;
+  const characters = [...text];
+  while (characters.length > 1 && textWidth(`${characters.join('')}…`, size) > limit) characters.pop();
+  return `${characters.join('')}…`;
+}
+
+const WRITERS = {
+  rect: ({ x, y, width, height, fill, title }) => {
+    const open = `<rect x="${number(x)}" y="${number(y)}" width="${number(width)}" height="${number(height)}" fill="${fill}"`;
+    return title ? `${open}><title>${escaped(title)}</title></rect>` : `${open}/>`;
+  },
+  text: ({ x, y, text, size, fill, anchor, turn, weight }) => {
+    const place = turn ? `transform="translate(${number(x)} ${number(y)}) rotate(${turn})"` : `x="${number(x)}" y="${number(y)}"`;
+    return `<text ${place} font-size="${size}" font-weight="${weight}" text-anchor="${anchor}" fill="${fill}">${escaped(text)}</text>`;
+  },
+  curve: ({ points: [a, b, c, d], stroke, width, opacity }) => {
+    const path = `M${pair(a)}C${pair(b)} ${pair(c)} ${pair(d)}`;
+    return `<path d="${path}" fill="none" stroke="${stroke}" stroke-width="${number(width)}" stroke-opacity="${number(opacity)}" stroke-linecap="round"/>`;
+  },
+};
+
+const PAINTERS = {
+  rect: (context, { x, y, width, height, fill }) => {
+    context.fillStyle = fill;
+    context.fillRect(x, y, width, height);
+  },
+  text: (context, { x, y, text, size, fill, anchor, turn, weight }) => {
+    context.save();
+    context.translate(x, y);
+    context.rotate((turn * Math.PI) / 180);
+    context.font = font(size, weight);
+    context.textAlign = anchor === 'middle' ? 'center' : anchor;
+    context.fillStyle = fill;
+    context.fillText(text, 0, 0);
+    context.restore();
+  },
+  curve: (context, { points: [a, b, c, d], stroke, width, opacity }) => {
+    context.save();
+    context.globalAlpha = opacity;
+    context.strokeStyle = stroke;
+    context.lineWidth = width;
+    context.lineCap = 'round';
+    context.beginPath();
+    context.moveTo(...a);
+    context.bezierCurveTo(...b, ...c, ...d);
+    context.stroke();
+    context.restore();
+  },
+};
+
+function number(value) {
+  return String(Math.round(value * 100) / 100);
+}
+
+function pair([x, y]) {
+  return `${number(x)} ${number(y)}`;
+}
+
+function escaped(text) {
+  const names = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+  return text.replace(/[&<>"']/g, (sign) => names[sign]);
+}
+
+// XML forbids control characters, even escaped.
+function printable(text) {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\ufffe\uffff]/g, '\ufffd');
+}

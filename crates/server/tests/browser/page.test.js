@@ -1,0 +1,31 @@
+// The page in a real browser, against a real server with a real model.
+
+import { after, before, describe } from 'node:test';
+import { launch } from './browser.js';
+import { files } from './files.js';
+import { looks } from './looks.js';
+import { runs } from './runs.js';
+import { startServer } from './server.js';
+import { typing } from './typing.js';
+import { views } from './views.js';
+
+// Filled before the first test runs.
+const at = { url: '', browser: null };
+let server = null;
+
+before(async () => {
+  server = await startServer();
+  at.url = server.url;
+  at.browser = await launch();
+});
+
+after(async () => {
+  await at.browser?.close();
+  await server?.stop();
+});
+
+describe('typing', () => typing(at));
+describe('views', () => views(at));
+describe('files', () => files(at));
+describe('looks', () => looks(at));
+describe('training runs', () => runs(at));

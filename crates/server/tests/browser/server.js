@@ -1,0 +1,31 @@
+// The server that the page is tested against: `heedful serve` with a real model. HEEDFUL_URL names one that runs already.
+
+import { spawn } from 'node:child_process';
+import readline from 'node:readline';
+
+export async function startServer() {
+  if (process.env.HEEDFUL_URL) return { url: process.env.HEEDFUL_URL, stop: async () => {} };
+  const { HEEDFUL_BINARY: binary, HEEDFUL_MODEL: model } = process.env;
+  if (!binary || !model) throw new Error('HEEDFUL_BINARY and HEEDFUL_MODEL name the program and the folder of a model; `cargo xtask test` sets both');
+  const child = spawn(binary, ['serve', model, '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const ended = new Promise((resolve) => { child.once('exit', resolve); });
+  const url = await new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => reject(new Error(`heedful serve ended with ${code} before it listened`)));
+    readline.createInterface({ input: child.stdout }).on('line', (line) => {
+      const said = line.match(/listening on (http:\/\/\S+)/);
+      if (said) resolve(said[1]);
+    });
+  });
+  const stop = async () => {
+    child.kill('SIGTERM');
+    await ended;
+  };
+  return { url, stop };
+}
+
+export async function ask(url, request) {
+  const response = await fetch(`${url}/v1/translate`, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(request) });
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  return response.json();
+}

@@ -1,0 +1,100 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PATIENCE, shown, translated, visit } from './browser.js';
+import { ask } from './server.js';
+import { EVIL, OTHER, SHORT } from './texts.js';
+
+const says = (page, text) => page.waitForFunction((text) => document.getElementById('output').textContent === text, PATIENCE, text);
+const ready = (page) => page.waitForFunction(() => document.documentElement.dataset.ready, PATIENCE);
+
+export function typing(at) {
+  test('a text is translated while it is typed', async () => {
+    const { results: [{ text }] } = await ask(at.url, { text: SHORT, beam: 4 });
+    await visit(at.browser, `${at.url}/`, async (page) => {
+      await ready(page);
+      await page.type('#text', SHORT);
+      await says(page, text);
+      await shown(page);
+      await page.$eval('#text', (field) => { field.value = ''; field.dispatchEvent(new Event('input')); });
+      await says(page, '');
+      assert.equal(await page.$eval('#viewer', (viewer) => viewer.hidden), true);
+    });
+  });
+
+  test('an older answer never replaces a newer one', async () => {
+    const { results: [{ text: newer }] } = await ask(at.url, { text: OTHER, beam: 4 });
+    await visit(at.browser, `${at.url}/`, async (page) => {
+      await ready(page);
+      let older = null;
+      const held = new Promise((resolve) => {
+        page.on('request', (request) => {
+          const first = request.url().endsWith('/v1/translate') && request.postData().includes(SHORT);
+          if (first) {
+            older = request;
+            resolve();
+          } else {
+            request.continue();
+          }
+        });
+      });
+      await page.setRequestInterception(true);
+      await page.type('#text', SHORT);
+      await held;
+      await page.$eval('#text', (field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }, OTHER);
+      await says(page, newer);
+      // The page has given the first request up; whether the browser still knows it does not matter.
+      await older.respond({ status: 200, contentType: 'application/json', body: '{"results":[{"text":"old","sentences":[]}],"timings":{}}' }).catch(() => {});
+      await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
+      assert.equal(await page.$eval('#output', (output) => output.textContent), newer);
+    });
+  });
+
+  test('several sentences keep their line breaks, and each can be looked at', async () => {
+    const text = `${SHORT}。\n\n${OTHER}。`;
+    const { results: [{ text: expected }] } = await ask(at.url, { text, beam: 4 });
+    await translated(at.browser, at.url, text, async (page) => {
+      assert.equal(await page.$eval('#output', (output) => output.textContent), expected);
+      assert.equal((await page.$$('#output [data-sentence]')).length, 2);
+      assert.equal((await page.$$('#viewer .dropdown:first-child option')).length, 2);
+    });
+  });
+
+  test('what the server refuses is told in its own words', async () => {
+    await visit(at.browser, `${at.url}/`, async (page) => {
+      await ready(page);
+      page.on('request', (request) => {
+        if (request.url().endsWith('/v1/translate')) request.respond({ status: 503, contentType: 'application/json', body: '{"error":"too many wait: come back later"}' });
+        else request.continue();
+      });
+      await page.setRequestInterception(true);
+      await page.type('#text', SHORT);
+      await page.waitForFunction(() => document.getElementById('status').textContent === 'too many wait: come back later', PATIENCE);
+    }, { expected: ['503'] });
+  });
+
+  test('a link brings back the text and everything that was chosen', async () => {
+    let link = '';
+    await translated(at.browser, at.url, SHORT, async (page) => {
+      await page.click('#viewer [data-value=matrix]');
+      await page.click('#viewer [data-value=encoder]');
+      await page.click('#viewer [data-value=token]');
+      link = page.url();
+    });
+    await visit(at.browser, link, async (page) => {
+      await shown(page);
+      assert.equal(await page.$eval('#text', (field) => field.value), SHORT);
+      const chosen = await page.$$eval('#viewer [aria-selected=true], #viewer [aria-pressed=true]', (elements) => elements.map(({ dataset }) => dataset.value));
+      assert.deepEqual(chosen, ['matrix', 'encoder', 'token']);
+    });
+  });
+
+  test('script in a text stays text in every view', async () => {
+    for (const view of ['words', 'lines', 'matrix', 'grid', 'tree']) {
+      await translated(at.browser, at.url, EVIL, async (page) => {
+        assert.equal(await page.evaluate(() => window.hacked), undefined);
+        assert.equal(await page.evaluate(() => document.querySelectorAll('img, #output script, #viewer script').length), 0);
+        assert.equal(await page.$eval('#text', (field) => field.value), EVIL);
+      }, { choice: { view } });
+    }
+  });
+}

@@ -1,0 +1,82 @@
+// The server, as this page uses it. An answer that is an error becomes an Error with the server's own sentence.
+
+export function models() {
+  return get('v1/models');
+}
+
+export function runs() {
+  return get('v1/runs');
+}
+
+// The records of a run after a step.
+export function metrics(run, after) {
+  return get(`v1/runs/${encodeURIComponent(run)}/metrics?after=${after}`);
+}
+
+// Where the model looked in one sentence, after a step.
+export function looks(run, after) {
+  return get(`v1/runs/${encodeURIComponent(run)}/attention?after=${after}`);
+}
+
+export function reportAddress(run) {
+  return `v1/runs/${encodeURIComponent(run)}/report`;
+}
+
+// The offline page without sentences.
+export async function emptyPage() {
+  return (await answered(await fetch('offline.html'))).text();
+}
+
+export async function translate(request, signal) {
+  const response = await fetch('v1/translate', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify(request),
+    signal,
+  });
+  return (await answered(response)).json();
+}
+
+// A text that takes a while is told piece by piece: `partial({ result, sentence, text })` for what is known so far.
+export async function translateStreaming(request, partial, signal) {
+  const response = await answered(await fetch('v1/translate', {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+    body: JSON.stringify({ ...request, stream: true }),
+    signal,
+  }));
+  for await (const { event, data } of events(response.body)) {
+    if (event === 'partial') partial(data);
+    if (event === 'error') throw new Error(data.error);
+    if (event === 'done') return data;
+  }
+  throw new Error('The server broke off.');
+}
+
+// Server-sent events of a body, one after the other.
+async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let waiting = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const blocks = (waiting + value).replaceAll('\r\n', '\n').split('\n\n');
+    waiting = blocks.pop();
+    for (const block of blocks) {
+      const lines = block.split('\n');
+      const field = (name) => lines.filter((line) => line.startsWith(`${name}:`)).map((line) => line.slice(name.length + 1).replace(/^ /, ''));
+      const data = field('data').join('\n');
+      if (data) yield { event: field('event')[0] ?? 'message', data: JSON.parse(data) };
+    }
+  }
+}
+
+async function get(path) {
+  return (await answered(await fetch(path))).json();
+}
+
+async function answered(response) {
+  if (response.ok) return response;
+  const said = await response.json().catch(() => ({}));
+  throw new Error(said.error ?? `The server answered ${response.status}.`);
+}

@@ -1,0 +1,91 @@
+//! The page in a real browser: `crates/server/tests/browser`, run by Node against `heedful serve` with the demo's model.
+//!
+//! The tests are copied to `target/browser`, where npm puts the packages that their lock file names: the repository's own
+//! folders stay free of them.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context, Result, bail};
+
+use crate::step;
+use crate::workspace::{root, target};
+
+const TESTS: &str = "crates/server/tests/browser";
+/// Names under which a Chromium may be installed.
+const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/// Runs the tests with a program and the folder of a model that it can serve.
+pub(crate) fn run(program: &Path, model: &Path) -> Result<()> {
+    let browser = tools()?;
+    let folder = packages()?;
+    let mut tests = Command::new("node");
+    tests.args(["--test", "page.test.js"]).current_dir(&folder);
+    tests.env("HEEDFUL_BINARY", program).env("HEEDFUL_MODEL", model).env("CHROMIUM", browser);
+    step::command(&mut tests)
+}
+
+/// Makes sure that Node, npm and a Chromium are there, and returns the latter.
+fn tools() -> Result<OsString> {
+    let mut missing: Vec<&str> = ["nodejs", "npm"].into_iter().zip(["node", "npm"]).filter_map(absent).collect();
+    if browser().is_none() {
+        missing.push("chromium");
+    }
+    if !missing.is_empty() {
+        eprintln!("The tests in the browser need {}: asking apt-get for it.", missing.join(" and "));
+        let install = || -> Result<()> {
+            step::command(Command::new("apt-get").arg("update"))?;
+            step::command(Command::new("apt-get").args(["install", "--yes", "--no-install-recommends"]).args(&missing))
+        };
+        install().with_context(|| {
+            format!(
+                "the page is tested in a real browser: install {} (CHROMIUM names a browser that is not on the PATH)",
+                missing.join(", ")
+            )
+        })?;
+    }
+    match browser() {
+        Some(browser) if missing.is_empty() || on_path("node").is_some() => Ok(browser),
+        _ => bail!("apt-get was content, but node or a Chromium is still not on the PATH"),
+    }
+}
+
+fn absent((package, program): (&'static str, &str)) -> Option<&'static str> {
+    on_path(program).is_none().then_some(package)
+}
+
+fn browser() -> Option<OsString> {
+    match env::var_os("CHROMIUM") {
+        Some(named) if !named.is_empty() => Some(named),
+        _ => BROWSERS.iter().find_map(|name| on_path(name)).map(PathBuf::into_os_string),
+    }
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file())
+}
+
+/// Copies the tests, brings their packages up to date, and returns the folder that holds both.
+fn packages() -> Result<PathBuf> {
+    let (from, folder) = (root().join(TESTS), target().join("browser"));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    for entry in fs::read_dir(&from).with_context(|| format!("cannot read {}", from.display()))? {
+        let file = entry?.path();
+        let name = file.file_name().context("a listed file has a name")?;
+        fs::copy(&file, folder.join(name)).with_context(|| format!("cannot copy {}", file.display()))?;
+    }
+    // The stamp is the list that was installed, whole: what differs can be read off with `diff`.
+    let stamp = folder.join("installed-packages.json");
+    let wanted = fs::read_to_string(folder.join("package-lock.json")).context("the tests have no lock file")?;
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(folder);
+    }
+    step::command(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))
+        .context("npm could not fetch the packages of the tests; they need the network once")?;
+    // Written last: an interrupted installation is taken up again next time.
+    fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
+    Ok(folder)
+}
