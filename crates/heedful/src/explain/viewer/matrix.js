@@ -24,7 +24,7 @@ export function drawMatrix(stage, { matrix, choice, say }) {
   stage.append(make('div', { class: 'above-map' }, readout, zoom), view, tableOf(matrix, choice.kind));
 
   const map = new HeatMap(matrix, canvas, view, spacer);
-  for (const [text, name, action] of [['−', 'Smaller', () => map.resize(map.cell / 1.5)], ['Fit', 'Fit', () => map.resize(map.fitting())], ['+', 'Larger', () => map.resize(map.cell * 1.5)]]) {
+  for (const [text, name, action] of [['−', 'Smaller', () => map.zoom(1 / 1.5)], ['Fit', 'Fit', () => map.zoom(null)], ['+', 'Larger', () => map.zoom(1.5)]]) {
     zoom.append(make('button', { type: 'button', 'aria-label': name, on: { click: action } }, text));
   }
   const point = (cell) => {
@@ -48,8 +48,8 @@ export function drawMatrix(stage, { matrix, choice, say }) {
     say(point(cell));
   });
   view.addEventListener('scroll', () => map.paint());
-  map.resize(map.fitting());
-  return { scene: () => map.scene(), redraw: () => map.resize(map.cell) };
+  map.zoom(null);
+  return { scene: () => map.scene(), resized: () => map.refit() };
 }
 
 class HeatMap {
@@ -71,6 +71,17 @@ class HeatMap {
     const columns = across > this.labels + 2 ? across : (wide - this.labels * 0.5) / Math.max(1, keys.length);
     const rows = (window.innerHeight * 0.76 - this.labels * 0.87 - 20) / Math.max(1, queries.length);
     return Math.max(SMALLEST, Math.min(LARGEST, columns, Math.max(rows, READABLE + 3)));
+  }
+
+  // Makes cells larger by a factor; without one they fit the screen.
+  zoom(factor) {
+    this.zoomed = factor !== null;
+    this.resize(factor === null ? this.fitting() : this.cell * factor);
+  }
+
+  // After the room has changed.
+  refit() {
+    this.resize(this.zoomed ? this.cell : this.fitting());
   }
 
   resize(cell) {

@@ -5,7 +5,7 @@ import { legend } from './colour.js';
 import { fileName, saveJson, savePage, savePng, saveSvg } from './download.js';
 import { dropdown, make, segmented } from './elements.js';
 import { drawGrid } from './grid.js';
-import { drawLines } from './lines.js';
+import { drawLines, linesScene } from './lines.js';
 import { drawMatrix } from './matrix.js';
 import { ALIGNMENT, KINDS } from './sides.js';
 import { drawTree } from './tree.js';
@@ -32,8 +32,9 @@ export class Viewer {
     this.makeTabs();
     let width = 0;
     new ResizeObserver(() => {
-      // Only a new width asks for a new layout; the stage's own growth must not.
-      if (this.stage.clientWidth !== width) this.draw();
+      // Only a new width asks for a new layout, and only of views that the style sheet cannot lay out: what a reader has
+      // opened or zoomed stays.
+      if (this.stage.clientWidth !== width) this.drawn.resized?.();
       width = this.stage.clientWidth;
     }).observe(root);
   }
@@ -131,17 +132,12 @@ export class Viewer {
       return;
     }
     const context = { explanation, output, choice, matrix, say: (text) => this.say(text), change: (part) => this.change(part) };
-    this.drawn = DRAW[choice.view](stage, context) ?? {};
+    this.drawn = DRAW[choice.view](stage, context);
   }
 
   // The picture of the view; running text has none of its own and is drawn as lines.
   scene() {
-    if (this.drawn.scene) return this.drawn.scene();
-    const hidden = make('div', { class: 'stage measuring' });
-    this.stage.append(hidden);
-    const { scene } = drawLines(hidden, { matrix: matrixOf(this.explanation, this.choice), choice: this.choice, say: () => {} });
-    hidden.remove();
-    return scene();
+    return this.drawn.scene ? this.drawn.scene() : linesScene(matrixOf(this.explanation, this.choice), this.stage.clientWidth);
   }
 
   makeFiles() {

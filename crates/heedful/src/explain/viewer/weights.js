@@ -92,7 +92,8 @@ export function units(tokens, level) {
 
 function label(pieces, level) {
   const joined = pieces.join('');
-  if (level === 'token') return joined;
+  // The sign for a space is as heavy as a letter in many fonts.
+  if (level === 'token') return joined.replaceAll('▁', '·');
   return joined.replaceAll('▁', ' ').trim() || '␣';
 }
 
