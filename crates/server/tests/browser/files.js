@@ -4,6 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { complaints } from './axe.js';
 import { download, translated, visit } from './browser.js';
 import { EVIL, SHORT } from './texts.js';
 
@@ -75,6 +76,7 @@ export function files(at) {
         assert.equal(await page.evaluate(() => window.hacked), undefined);
         assert.equal(await page.evaluate(() => document.images.length), 0);
         assert.deepEqual(asked, []);
+        assert.deepEqual(await complaints(page), []);
       });
     }
   });

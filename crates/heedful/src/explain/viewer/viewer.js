@@ -27,7 +27,7 @@ export class Viewer {
     this.stage = make('div', { class: 'stage', role: 'tabpanel', id: `stage-${++viewers}` });
     this.live = make('p', { class: 'unseen', 'aria-live': 'polite' });
     this.files = this.makeFiles();
-    root.append(make('div', { class: 'bar-above' }, this.tabs, this.files), this.controls, this.stage, this.live);
+    root.append(make('h2', { class: 'unseen' }, 'Attention'), make('div', { class: 'bar-above' }, this.tabs, this.files), this.controls, this.stage, this.live);
     root.hidden = true;
     this.makeTabs();
     let width = 0;
@@ -135,9 +135,12 @@ export class Viewer {
     this.drawn = DRAW[choice.view](stage, context);
   }
 
-  // The picture of the view; running text has none of its own and is drawn as lines.
-  scene() {
-    return this.drawn.scene ? this.drawn.scene() : linesScene(matrixOf(this.explanation, this.choice), this.stage.clientWidth);
+  // Saves the picture of the view; running text has none of its own and is drawn as lines.
+  savePicture(save) {
+    const matrix = this.drawn.scene ? null : matrixOf(this.explanation, this.choice);
+    const scene = this.drawn.scene?.() ?? (matrix && linesScene(matrix, this.stage.clientWidth));
+    if (scene) save(fileName(this.explanation.source.text), scene);
+    else this.say('There is no picture here.');
   }
 
   makeFiles() {
@@ -145,8 +148,8 @@ export class Viewer {
     const entry = (text, action) => make('button', { type: 'button', 'data-file': text, on: { click: () => { menu.open = false; action(); } } }, text);
     const menu = make('details', { class: 'menu' }, make('summary', {}, 'Download'),
       make('div', { class: 'entries' },
-        entry('SVG', () => saveSvg(name(), this.scene())),
-        entry('PNG', () => savePng(name(), this.scene())),
+        entry('SVG', () => this.savePicture(saveSvg)),
+        entry('PNG', () => this.savePicture(savePng)),
         entry('JSON', () => saveJson(name(), this.explanations)),
         this.offline ? entry('HTML', async () => savePage(name(), await this.offline(), this.explanations)) : null));
     menu.addEventListener('keydown', (event) => {
