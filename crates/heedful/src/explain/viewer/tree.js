@@ -4,6 +4,7 @@ import { theme } from './colour.js';
 import { make } from './elements.js';
 import { percent } from './numbers.js';
 import { Scene, textWidth } from './scene.js';
+import { spelled } from './weights.js';
 
 export function drawTree(stage, { explanation, choice, change }) {
   const root = grown(explanation.outputs);
@@ -55,7 +56,7 @@ function joined(node) {
     node.log_probability += only.log_probability;
     Object.assign(node, { children: only.children, output: only.output });
   }
-  node.text = node.pieces.filter((piece) => piece !== '<eos>').join('').replaceAll('▁', ' ').trim() || (node.output === null ? '' : '(end)');
+  node.text = spelled(node.pieces.filter((piece) => piece !== '<eos>').join('')) || (node.output === null ? '' : '(end)');
 }
 
 function scene(root, explanation) {
