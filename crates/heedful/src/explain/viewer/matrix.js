@@ -1,7 +1,7 @@
 // The matrix as a heat map on a canvas. The canvas is as large as what can be seen, never as large as the matrix: scrolling
 // paints another part of it. So 400 × 400 tokens cost no more than 40 × 40.
 
-import { ramp, step, css, theme } from './colour.js';
+import { css, ramp, step, theme } from './colour.js';
 import { make } from './elements.js';
 import { percent } from './numbers.js';
 import { Scene, font, shortened, textWidth } from './scene.js';
