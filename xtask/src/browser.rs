@@ -29,7 +29,8 @@ pub(crate) fn run(program: &Path, model: &Path) -> Result<()> {
 
 /// Makes sure that Node, npm and a Chromium are there, and returns the latter.
 fn tools() -> Result<OsString> {
-    let mut missing: Vec<&str> = ["nodejs", "npm"].into_iter().zip(["node", "npm"]).filter_map(absent).collect();
+    let mut missing: Vec<&str> =
+        ["nodejs", "npm"].into_iter().zip(["node", "npm"]).filter_map(absent).collect();
     if browser().is_none() {
         missing.push("chromium");
     }
@@ -37,7 +38,9 @@ fn tools() -> Result<OsString> {
         eprintln!("The tests in the browser need {}: asking apt-get for it.", missing.join(" and "));
         let install = || -> Result<()> {
             step::command(Command::new("apt-get").arg("update"))?;
-            step::command(Command::new("apt-get").args(["install", "--yes", "--no-install-recommends"]).args(&missing))
+            step::command(
+                Command::new("apt-get").args(["install", "--yes", "--no-install-recommends"]).args(&missing),
+            )
         };
         install().with_context(|| {
             format!(
@@ -79,7 +82,8 @@ fn packages() -> Result<PathBuf> {
     }
     // The stamp is the list that was installed, whole: what differs can be read off with `diff`.
     let stamp = folder.join("installed-packages.json");
-    let wanted = fs::read_to_string(folder.join("package-lock.json")).context("the tests have no lock file")?;
+    let wanted =
+        fs::read_to_string(folder.join("package-lock.json")).context("the tests have no lock file")?;
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(folder);
     }

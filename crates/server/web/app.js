@@ -7,8 +7,6 @@ import { copyAddress, readAddress, writeAddress } from './share.js';
 import { themeSwitch } from './theme.js';
 import { Viewer } from './viewer.js';
 
-const address = readAddress();
-
 const remember = () => {
   if (page === 'translate') writeAddress({ text: composer.text.value, model: composer.model, choice: viewer.choice });
 };
@@ -49,6 +47,15 @@ function turnTo({ page: wanted, run }) {
   else runs.close();
 }
 
+// Brings text, model and choices of an address onto the page.
+function follow(wanted) {
+  turnTo(wanted);
+  if (page === 'runs' || served.length === 0) return;
+  viewer.choice = wanted.choice;
+  composer.setModels(served, wanted.model);
+  if (wanted.text) composer.setText(wanted.text);
+}
+
 document.getElementById('theme').append(themeSwitch(() => { viewer.update(); runs.draw(); }));
 document.querySelector('nav [data-page=translate]').addEventListener('click', (event) => {
   // Back to the text as it was left.
@@ -56,16 +63,17 @@ document.querySelector('nav [data-page=translate]').addEventListener('click', (e
   turnTo({ page: 'translate' });
   remember();
 });
-addEventListener('hashchange', () => turnTo(readAddress()));
-turnTo(address);
+// The page's own changes of the address are silent: this is a link that somebody followed.
+addEventListener('hashchange', () => follow(readAddress()));
 
+let served = [];
 try {
-  const served = (await models()).filter(({ task }) => task === 'translate');
-  viewer.choice = address.choice;
+  served = (await models()).filter(({ task }) => task === 'translate');
+  const address = readAddress();
   composer.setModels(served, address.model);
-  if (served.length === 0) turnTo({ page: 'runs', run: address.run });
-  else if (address.text) composer.setText(address.text);
-  else if (page === 'translate') composer.text.focus();
+  // A server without translators watches a training.
+  follow(served.length === 0 ? { ...address, page: 'runs' } : address);
+  if (page === 'translate' && !address.text) composer.text.focus();
 } catch (error) {
   composer.status.textContent = error instanceof TypeError ? 'The server cannot be reached.' : error.message;
 }

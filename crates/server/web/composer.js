@@ -71,7 +71,9 @@ export class Composer {
     if (key === this.asked) return;
     this.asked = key;
     this.running?.abort();
+    this.running = null;
     if (text.trim() === '') {
+      this.output.removeAttribute('aria-busy');
       this.show([], '');
       return;
     }

@@ -34,7 +34,7 @@ export class Looks {
       type: 'button',
       class: 'tile',
       'aria-pressed': String(record.step === chosen.step),
-      'aria-label': `Step ${record.step}`,
+      'aria-label': `Step ${record.step.toLocaleString('en')}`,
       on: { click: () => this.choose(record.step) },
     }, smallMap(Float32Array.from(record.weights.flat()), sizeOf(record), shades), make('span', { 'aria-hidden': 'true' }, record.step.toLocaleString('en'))));
     this.strip.replaceChildren(...buttons);

@@ -4,8 +4,34 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { complaints } from './axe.js';
 import { download, translated, visit } from './browser.js';
 import { EVIL, SHORT } from './texts.js';
+
+// Opens a page from a file of its own.
+async function fromFile(browser, html, work) {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'heedful-offline-'));
+  try {
+    const file = path.join(folder, 'page.html');
+    await writeFile(file, html);
+    await visit(browser, pathToFileURL(file), work);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+// An explanation in which every token looks at its own place.
+function large(length, layers, heads) {
+  const tokens = Array.from({ length }, (_, i) => ({ piece: `▁token${i}`, word: i, log_probability: -0.1 }));
+  const weights = new Uint16Array(length * length);
+  for (let i = 0; i < length; i++) weights[i * length + i] = 65535;
+  const head = Buffer.from(weights.buffer).toString('base64');
+  const attention = Array.from({ length: layers }, (_, layer) => ({
+    name: `decoder.${layer}.cross_attention`, layer, kind: 'cross', queries: length, keys: length, heads: Array(heads).fill(head),
+  }));
+  const text = tokens.map(({ piece }) => piece.slice(1)).join(' ');
+  return { source: { text, tokens }, outputs: [{ text, score: -1, log_probability: -1, tokens, alignment: [], attention }] };
+}
 
 export function files(at) {
   test('every picture can be had as SVG and PNG', async () => {
@@ -38,26 +64,34 @@ export function files(at) {
       await translated(at.browser, at.url, text, async (page) => {
         html = (await download(at.browser, page, 'HTML')).bytes;
       });
-      const folder = await mkdtemp(path.join(os.tmpdir(), 'heedful-offline-'));
-      try {
-        await writeFile(path.join(folder, 'page.html'), html);
-        const address = pathToFileURL(path.join(folder, 'page.html'));
-        await visit(at.browser, address, async (page) => {
-          await page.waitForSelector('.word');
-          assert.equal(await page.$eval('#pair .source', (source) => source.textContent), text);
-          const asked = [];
-          page.on('request', (request) => asked.push(request.url()));
-          for (const view of ['lines', 'matrix', 'grid', 'tree', 'words']) {
-            await page.click(`#viewer [data-value=${view}]`);
-            assert.ok(await page.$eval('.stage', (stage) => stage.childElementCount) > 0, view);
-          }
-          const said = await page.evaluate(() => ({ hacked: window.hacked, images: document.images.length }));
-          assert.deepEqual(said, { hacked: undefined, images: 0 });
-          assert.deepEqual(asked, []);
-        });
-      } finally {
-        await rm(folder, { recursive: true, force: true });
-      }
+      await fromFile(at.browser, html, async (page) => {
+        await page.waitForSelector('.word');
+        assert.equal(await page.$eval('#pair .source', (source) => source.textContent), text);
+        const asked = [];
+        page.on('request', (request) => asked.push(request.url()));
+        for (const view of ['lines', 'matrix', 'grid', 'tree', 'words']) {
+          await page.click(`#viewer [data-value=${view}]`);
+          assert.ok(await page.$eval('.stage', (stage) => stage.childElementCount) > 0, view);
+        }
+        assert.equal(await page.evaluate(() => window.hacked), undefined);
+        assert.equal(await page.evaluate(() => document.images.length), 0);
+        assert.deepEqual(asked, []);
+        assert.deepEqual(await complaints(page), []);
+      });
     }
+  });
+
+  test('four hundred tokens, six layers and eight heads are drawn as well', async () => {
+    const empty = await (await fetch(`${at.url}/offline.html`)).text();
+    const html = empty.replace('id="explanations">[]', () => `id="explanations">${JSON.stringify([large(400, 6, 8)])}`);
+    await fromFile(at.browser, html, async (page) => {
+      await page.waitForSelector('.word');
+      for (const [view, selector, count] of [['lines', '.lines .end', 800], ['grid', '.tile canvas', 48], ['matrix', '.map canvas', 1]]) {
+        await page.click(`#viewer [data-value=${view}]`);
+        assert.equal((await page.$$(selector)).length, count, view);
+      }
+      const [width, height] = await page.$eval('.map canvas', (canvas) => [canvas.width, canvas.height]);
+      assert.ok(width <= 1280 && height <= 900, `${width} × ${height}`);
+    });
   });
 }

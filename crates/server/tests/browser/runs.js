@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { complaints } from './axe.js';
 import { PATIENCE, visit } from './browser.js';
 
 export function runs(at) {
@@ -9,6 +10,7 @@ export function runs(at) {
     await visit(at.browser, `${at.url}/#runs=${encodeURIComponent(name)}`, async (page) => {
       await page.waitForSelector('.charts figure');
       assert.equal(await page.$eval('#runs h1', (title) => title.textContent), name);
+      assert.deepEqual(await complaints(page), []);
       const labels = await page.$$eval('.chart', (charts) => charts.map((chart) => chart.getAttribute('aria-label')));
       const last = records.filter((record) => 'loss' in record).at(-1).step;
       assert.ok(labels.some((label) => label.startsWith('Loss') && label.includes(`at step ${last}`)), labels.join('\n'));
@@ -42,6 +44,7 @@ export function runs(at) {
       }
       await page.waitForFunction(() => document.querySelectorAll('.strip .tile').length === 3, PATIENCE);
       assert.ok(await page.$('#runs .map canvas'));
+      assert.deepEqual(await complaints(page), []);
       assert.equal(await page.evaluate(() => document.querySelector('.run-note').textContent), 'step 30 · 3 s of training');
     });
   });

@@ -85,6 +85,10 @@ export function typing(at) {
       assert.equal(await page.$eval('#text', (field) => field.value), SHORT);
       const chosen = await page.$$eval('#viewer [aria-selected=true], #viewer [aria-pressed=true]', (elements) => elements.map(({ dataset }) => dataset.value));
       assert.deepEqual(chosen, ['matrix', 'encoder', 'token']);
+      // A link that is followed while the page is open.
+      await page.evaluate((text) => { location.hash = new URLSearchParams({ text, view: 'lines' }); }, OTHER);
+      await says(page, (await ask(at.url, { text: OTHER, beam: 4 })).results[0].text);
+      await page.waitForSelector('#viewer [data-value=lines][aria-selected=true]');
     });
   });
 

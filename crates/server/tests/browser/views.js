@@ -9,9 +9,11 @@ async function looked(url, query, layer, head) {
   const { results: [{ sentences: [{ explanation }] }] } = await ask(url, { text: SHORT, beam: 4, attention: 'rows' });
   const { attention, tokens } = explanation.outputs[0];
   const row = attention.filter(({ kind }) => kind === 'cross').find((known) => known.layer === layer).heads[head][query];
-  const links = row.map((weight, key) => ({ weight, piece: explanation.source.tokens[key].piece })).sort((a, b) => b.weight - a.weight);
-  return { piece: tokens[query].piece, links };
+  const links = row.map((weight, key) => ({ weight, piece: shown(explanation.source.tokens[key]) })).sort((a, b) => b.weight - a.weight);
+  return { piece: shown(tokens[query]), links };
 }
+
+const shown = ({ piece }) => piece.replaceAll('▁', '·');
 
 export function views(at) {
   test('a word that is hovered or focused shows what it looked at', async () => {
@@ -66,6 +68,9 @@ export function views(at) {
       assert.equal(await page.$eval('#viewer [aria-live]', (live) => live.textContent), cell);
       await page.click('.table summary');
       await page.waitForSelector('.table table');
+      await page.setViewport({ width: 900, height: 700 });
+      await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
+      assert.ok(await page.$('.table[open] table'), 'what was opened stays open in a window of another size');
       const [rows, columns] = await page.$eval('.table table', (table) => [table.tBodies[0].rows.length, table.tHead.rows[0].cells.length - 1]);
       assert.equal(await page.$eval('.map canvas', (canvas) => canvas.getAttribute('aria-label').match(/(\d+) rows × (\d+) columns/).slice(1, 3).map(Number).join()), `${rows},${columns}`);
     }, { choice: { view: 'matrix' } });

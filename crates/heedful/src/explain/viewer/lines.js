@@ -17,7 +17,8 @@ const SIDEWAYS = 16;
 const WEAKEST = 0.08;
 const MOST = 4;
 
-export function drawLines(stage, { matrix, choice, say }) {
+export function drawLines(stage, context) {
+  const { matrix, choice, say } = context;
   const places = layout(matrix, stage.clientWidth);
   const names = KINDS[choice.kind] ?? ALIGNMENT;
   const svg = makeSvg('svg', {
@@ -29,7 +30,7 @@ export function drawLines(stage, { matrix, choice, say }) {
   svg.append(rest, held);
 
   const show = (side, index) => {
-    const links = strongest(matrix, side, index, 12).filter(({ weight }) => weight >= WEAKEST / 2 * matrix.full);
+    const links = strongest(matrix, side, index, 12).filter(({ weight }) => weight >= WEAKEST * matrix.full);
     const ends = links.map(({ index: other, weight }) => (side === 'query' ? { query: index, key: other, weight } : { query: other, key: index, weight }));
     held.replaceChildren(...ends.map((link) => line(places, link, matrix)));
     svg.classList.add('holding');
@@ -67,7 +68,11 @@ export function drawLines(stage, { matrix, choice, say }) {
   }
   svg.addEventListener('pointerleave', release);
   stage.append(make('div', { class: 'scroll' }, svg));
-  return { scene: () => scene(matrix, places) };
+  const resized = () => {
+    stage.replaceChildren();
+    drawLines(stage, context);
+  };
+  return { scene: () => linesScene(matrix, stage.clientWidth), resized };
 }
 
 // The links that are always drawn: the few strongest of every row.
@@ -136,8 +141,9 @@ function sideBySide(keys, queries, [left, right], room) {
   };
 }
 
-function scene(matrix, places) {
+export function linesScene(matrix, room) {
   const colours = theme();
+  const places = layout(matrix, room);
   const picture = new Scene(places.width, places.height, colours.card);
   for (const { query, key, weight } of links(matrix)) {
     const strength = share(matrix, weight);

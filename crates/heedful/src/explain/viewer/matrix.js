@@ -1,7 +1,7 @@
 // The matrix as a heat map on a canvas. The canvas is as large as what can be seen, never as large as the matrix: scrolling
 // paints another part of it. So 400 × 400 tokens cost no more than 40 × 40.
 
-import { ramp, step, css, theme } from './colour.js';
+import { css, ramp, step, theme } from './colour.js';
 import { make } from './elements.js';
 import { percent } from './numbers.js';
 import { Scene, font, shortened, textWidth } from './scene.js';
@@ -14,6 +14,8 @@ const LABEL = 130;
 const READABLE = 11;
 const LARGEST = 34;
 const SMALLEST = 2;
+// Larger cells have a gap between them.
+const SET_APART = 10;
 
 export function drawMatrix(stage, { matrix, choice, say }) {
   const canvas = make('canvas', { tabindex: '0', role: 'img', 'aria-label': `${KINDS[choice.kind].text} attention, ${matrix.queries.length} rows × ${matrix.keys.length} columns. Arrow keys read single weights; the table below has them all.` });
@@ -24,7 +26,7 @@ export function drawMatrix(stage, { matrix, choice, say }) {
   stage.append(make('div', { class: 'above-map' }, readout, zoom), view, tableOf(matrix, choice.kind));
 
   const map = new HeatMap(matrix, canvas, view, spacer);
-  for (const [text, name, action] of [['−', 'Smaller', () => map.resize(map.cell / 1.5)], ['Fit', 'Fit', () => map.resize(map.fitting())], ['+', 'Larger', () => map.resize(map.cell * 1.5)]]) {
+  for (const [text, name, action] of [['−', 'Smaller', () => map.zoom(1 / 1.5)], ['Fit', 'Fit', () => map.zoom(null)], ['+', 'Larger', () => map.zoom(1.5)]]) {
     zoom.append(make('button', { type: 'button', 'aria-label': name, on: { click: action } }, text));
   }
   const point = (cell) => {
@@ -48,15 +50,16 @@ export function drawMatrix(stage, { matrix, choice, say }) {
     say(point(cell));
   });
   view.addEventListener('scroll', () => map.paint());
-  map.resize(map.fitting());
-  return { scene: () => map.scene(), redraw: () => map.resize(map.cell) };
+  map.zoom(null);
+  return { scene: () => map.scene(), resized: () => map.refit() };
 }
 
 class HeatMap {
   constructor(matrix, canvas, view, spacer) {
     Object.assign(this, { matrix, canvas, view, spacer, pointed: null });
     this.colours = theme();
-    this.shades = ramp(this.colours).map(css);
+    this.shades = ramp(this.colours);
+    this.cells = pixels(matrix, this.shades);
     this.limit = Math.min(LABEL, Math.max(48, view.clientWidth / 4));
     const widest = (units) => Math.min(this.limit, Math.max(...units.map(({ label }) => textWidth(label, 13)), 8));
     this.left = widest(matrix.queries) + 12;
@@ -71,6 +74,17 @@ class HeatMap {
     const columns = across > this.labels + 2 ? across : (wide - this.labels * 0.5) / Math.max(1, keys.length);
     const rows = (window.innerHeight * 0.76 - this.labels * 0.87 - 20) / Math.max(1, queries.length);
     return Math.max(SMALLEST, Math.min(LARGEST, columns, Math.max(rows, READABLE + 3)));
+  }
+
+  // Makes cells larger by a factor; without one they fit the screen.
+  zoom(factor) {
+    this.zoomed = factor !== null;
+    this.resize(factor === null ? this.fitting() : this.cell * factor);
+  }
+
+  // After the room has changed.
+  refit() {
+    this.resize(this.zoomed ? this.cell : this.fitting());
   }
 
   resize(cell) {
@@ -109,25 +123,25 @@ class HeatMap {
     context.clearRect(0, 0, wide, high);
     const rows = this.seen(dy, high - top, matrix.queries.length);
     const columns = this.seen(dx, wide - left, matrix.keys.length);
-    // Edges on whole device pixels keep cells crisp at every zoom.
-    const snap = (value) => Math.round(value * ratio) / ratio;
-    const gap = cell > 10 ? 1 : 0;
+    const [x, y] = [left + columns[0] * cell - dx, top + rows[0] * cell - dy];
+    const [across, down] = [columns[1] - columns[0], rows[1] - rows[0]];
     context.save();
     context.beginPath();
     context.rect(left, top, wide, high);
     context.clip();
-    for (let i = rows[0]; i < rows[1]; i++) {
-      const [y, bottom] = [snap(top + i * cell - dy), snap(top + (i + 1) * cell - dy)];
-      for (let j = columns[0]; j < columns[1]; j++) {
-        const [x, right] = [snap(left + j * cell - dx), snap(left + (j + 1) * cell - dx)];
-        context.fillStyle = this.shades[step(share(matrix, matrix.weights[i * matrix.keys.length + j]))];
-        context.fillRect(x, y, right - x - gap, bottom - y - gap);
-      }
+    // Without smoothing a cell's edges are crisp on every screen and at every zoom.
+    context.imageSmoothingEnabled = false;
+    if (across > 0 && down > 0) context.drawImage(this.cells, columns[0], rows[0], across, down, x, y, across * cell, down * cell);
+    if (cell > SET_APART) {
+      const snap = (value) => Math.round(value * ratio) / ratio;
+      context.fillStyle = this.colours.card;
+      for (let i = 0; i <= down; i++) context.fillRect(left, snap(y + i * cell) - 1, wide, 1);
+      for (let j = 0; j <= across; j++) context.fillRect(snap(x + j * cell) - 1, top, 1, high);
     }
     if (pointed) {
       context.strokeStyle = this.colours.ink;
       context.lineWidth = 1.5;
-      context.strokeRect(snap(left + pointed.column * cell - dx) - 1, snap(top + pointed.row * cell - dy) - 1, cell + 1, cell + 1);
+      context.strokeRect(left + pointed.column * cell - dx - 1, top + pointed.row * cell - dy - 1, cell + 1, cell + 1);
     }
     context.restore();
     this.paintLabels(context, { rows, columns, dx, dy, wide, high });
@@ -206,7 +220,7 @@ class HeatMap {
       matrix.keys.forEach((key, j) => {
         const weight = matrix.weights[i * matrix.keys.length + j];
         const shade = step(share(matrix, weight));
-        if (shade > 0) picture.rect(left + j * cell, top + i * cell, cell - 1, cell - 1, this.shades[shade], `${query.label} → ${key.label}: ${weight.toFixed(3)}`);
+        if (shade > 0) picture.rect(left + j * cell, top + i * cell, cell - 1, cell - 1, css(this.shades[shade]), `${query.label} → ${key.label}: ${weight.toFixed(3)}`);
       });
     });
     matrix.keys.forEach((key, j) => {
@@ -214,4 +228,14 @@ class HeatMap {
     });
     return picture;
   }
+}
+
+// One pixel for each weight, painted once: scrolling and pointing only stretch it.
+function pixels(matrix, shades) {
+  const canvas = make('canvas', { width: matrix.keys.length, height: matrix.queries.length });
+  const context = canvas.getContext('2d');
+  const image = context.createImageData(canvas.width, canvas.height);
+  matrix.weights.forEach((weight, i) => image.data.set([...shades[step(share(matrix, weight))], 255], 4 * i));
+  context.putImageData(image, 0, 0);
+  return canvas;
 }

@@ -173,7 +173,7 @@ mod tests {
     fn text_in_a_page_is_never_markup() {
         let evil = "</script><script>alert(1)</script><!-- \u{2028} {{script}}";
         let source = ExplainedSource { text: evil.to_owned(), tokens: Vec::new() };
-        let page = page(&[Explanation { source, outputs: Vec::new() }], evil);
+        let page = page(&[Explanation { source, outputs: Vec::new() }], "</title><script>alert(1)</script>");
         assert_eq!(page.matches("</script>").count(), 2, "one for the data, one for the program");
         assert!(!page.contains("<script>alert") && !page.contains("<!--") && !page.contains('\u{2028}'));
         assert!(page.contains("\\u003c/script\\u003e") && page.contains("&lt;/script&gt;"));

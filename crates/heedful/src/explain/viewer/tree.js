@@ -4,6 +4,7 @@ import { theme } from './colour.js';
 import { make } from './elements.js';
 import { percent } from './numbers.js';
 import { Scene, textWidth } from './scene.js';
+import { spelled } from './weights.js';
 
 export function drawTree(stage, { explanation, choice, change }) {
   const root = grown(explanation.outputs);
@@ -15,7 +16,7 @@ export function drawTree(stage, { explanation, choice, change }) {
       ? make('button', {
         type: 'button', class: 'leaf', 'data-output': node.output, 'aria-pressed': String(node.output === choice.output),
         on: { click: () => change({ output: node.output }) },
-      }, text, odds, make('span', { class: 'score' }, `#${node.output + 1} · score ${explanation.outputs[node.output].score.toFixed(2)}`))
+      }, text, odds, make('span', { class: 'score' }, `#${node.output + 1} · score ${explanation.outputs[node.output].score.toFixed(2).replace('-', '−')}`))
       : make('div', { class: 'node' }, text, odds);
     return make('li', {}, row, node.children.length > 0 ? make('ul', {}, node.children.map(branch)) : null);
   };
@@ -55,7 +56,7 @@ function joined(node) {
     node.log_probability += only.log_probability;
     Object.assign(node, { children: only.children, output: only.output });
   }
-  node.text = node.pieces.filter((piece) => piece !== '<eos>').join('').replaceAll('▁', ' ').trim() || (node.output === null ? '' : '(end)');
+  node.text = spelled(node.pieces.filter((piece) => piece !== '<eos>').join('')) || (node.output === null ? '' : '(end)');
 }
 
 function scene(root, explanation) {
@@ -67,7 +68,7 @@ function scene(root, explanation) {
     node.children.forEach((child) => walk(child, depth + 1, place));
   };
   root.children.forEach((child) => walk(child, 0, null));
-  const line = ({ text, log_probability: odds, output }) => `${text || '…'}   ${percent(Math.exp(odds))}${output === null ? '' : `   #${output + 1} · score ${explanation.outputs[output].score.toFixed(2)}`}`;
+  const line = ({ text, log_probability: odds, output }) => `${text || '…'}   ${percent(Math.exp(odds))}${output === null ? '' : `   #${output + 1} · score ${explanation.outputs[output].score.toFixed(2).replace('-', '−')}`}`;
   const [indent, row] = [28, 32];
   const width = Math.max(...rows.map(({ node, depth }) => 20 + depth * indent + textWidth(line(node), 15))) + 20;
   const picture = new Scene(width, rows.length * row + 16, colours.card);

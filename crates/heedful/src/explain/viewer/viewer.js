@@ -5,7 +5,7 @@ import { legend } from './colour.js';
 import { fileName, saveJson, savePage, savePng, saveSvg } from './download.js';
 import { dropdown, make, segmented } from './elements.js';
 import { drawGrid } from './grid.js';
-import { drawLines } from './lines.js';
+import { drawLines, linesScene } from './lines.js';
 import { drawMatrix } from './matrix.js';
 import { ALIGNMENT, KINDS } from './sides.js';
 import { drawTree } from './tree.js';
@@ -27,13 +27,14 @@ export class Viewer {
     this.stage = make('div', { class: 'stage', role: 'tabpanel', id: `stage-${++viewers}` });
     this.live = make('p', { class: 'unseen', 'aria-live': 'polite' });
     this.files = this.makeFiles();
-    root.append(make('div', { class: 'bar-above' }, this.tabs, this.files), this.controls, this.stage, this.live);
+    root.append(make('h2', { class: 'unseen' }, 'Attention'), make('div', { class: 'bar-above' }, this.tabs, this.files), this.controls, this.stage, this.live);
     root.hidden = true;
     this.makeTabs();
     let width = 0;
     new ResizeObserver(() => {
-      // Only a new width asks for a new layout; the stage's own growth must not.
-      if (this.stage.clientWidth !== width) this.draw();
+      // Only a new width asks for a new layout, and only of views that the style sheet cannot lay out: what a reader has
+      // opened or zoomed stays.
+      if (this.stage.clientWidth !== width) this.drawn.resized?.();
       width = this.stage.clientWidth;
     }).observe(root);
   }
@@ -131,17 +132,15 @@ export class Viewer {
       return;
     }
     const context = { explanation, output, choice, matrix, say: (text) => this.say(text), change: (part) => this.change(part) };
-    this.drawn = DRAW[choice.view](stage, context) ?? {};
+    this.drawn = DRAW[choice.view](stage, context);
   }
 
-  // The picture of the view; running text has none of its own and is drawn as lines.
-  scene() {
-    if (this.drawn.scene) return this.drawn.scene();
-    const hidden = make('div', { class: 'stage measuring' });
-    this.stage.append(hidden);
-    const { scene } = drawLines(hidden, { matrix: matrixOf(this.explanation, this.choice), choice: this.choice, say: () => {} });
-    hidden.remove();
-    return scene();
+  // Saves the picture of the view; running text has none of its own and is drawn as lines.
+  savePicture(save) {
+    const matrix = this.drawn.scene ? null : matrixOf(this.explanation, this.choice);
+    const scene = this.drawn.scene?.() ?? (matrix && linesScene(matrix, this.stage.clientWidth));
+    if (scene) save(fileName(this.explanation.source.text), scene);
+    else this.say('There is no picture here.');
   }
 
   makeFiles() {
@@ -149,8 +148,8 @@ export class Viewer {
     const entry = (text, action) => make('button', { type: 'button', 'data-file': text, on: { click: () => { menu.open = false; action(); } } }, text);
     const menu = make('details', { class: 'menu' }, make('summary', {}, 'Download'),
       make('div', { class: 'entries' },
-        entry('SVG', () => saveSvg(name(), this.scene())),
-        entry('PNG', () => savePng(name(), this.scene())),
+        entry('SVG', () => this.savePicture(saveSvg)),
+        entry('PNG', () => this.savePicture(savePng)),
         entry('JSON', () => saveJson(name(), this.explanations)),
         this.offline ? entry('HTML', async () => savePage(name(), await this.offline(), this.explanations)) : null));
     menu.addEventListener('keydown', (event) => {

@@ -87,13 +87,20 @@ export function units(tokens, level) {
       gathered.push(open);
     }
   });
-  return gathered.map((unit) => ({ ...unit, special: /^<\w+>$/.test(unit.pieces[0]), label: label(unit.pieces, level) }));
+  return gathered.map((unit) => ({ ...unit, special: unit.word === null && /^<\w+>$/.test(unit.pieces[0]), label: label(unit.pieces, level) }));
 }
 
 function label(pieces, level) {
   const joined = pieces.join('');
-  if (level === 'token') return joined;
-  return joined.replaceAll('▁', ' ').trim() || '␣';
+  // The sign for a space is as heavy as a letter in many fonts.
+  if (level === 'token') return joined.replaceAll('▁', '·');
+  return spelled(joined) || '␣';
+}
+
+// Pieces put together as text: spaces as spaces, rare characters from the bytes that spell them.
+export function spelled(joined) {
+  const bytes = (run) => Uint8Array.from(run.match(/[0-9A-F]{2}(?=>)/g), (byte) => Number.parseInt(byte, 16));
+  return joined.replace(/(?:<0x[0-9A-F]{2}>)+/g, (run) => new TextDecoder().decode(bytes(run))).replaceAll('▁', ' ').trim();
 }
 
 // How much a word looked at a word: the mean over its tokens of what each gave to all tokens of the other. So a row that

@@ -6,13 +6,16 @@ import { KINDS, sentence } from './sides.js';
 import { strongest } from './weights.js';
 
 const LISTED = 5;
+// With more words than this the text is higher than a phone.
+const LONG = 60;
 
 export function drawWords(stage, { matrix, choice, say }) {
   const names = KINDS[choice.kind];
   const keys = paragraph(names.keys, 'key', matrix.keys);
   const queries = paragraph(names.queries, 'query', matrix.queries);
   const readout = make('div', { class: 'readout' });
-  stage.append(make('div', { class: 'words' }, keys.element, queries.element, readout));
+  const long = matrix.keys.length + matrix.queries.length > LONG;
+  stage.append(make('div', { class: long ? 'words long' : 'words' }, keys.element, queries.element, readout));
 
   let pinned = { side: 'query', index: 0 };
   const show = ({ side, index }) => {
@@ -41,6 +44,7 @@ export function drawWords(stage, { matrix, choice, say }) {
   }
   stage.append(make('p', { class: 'hint' }, 'Hover, tap or focus a word to see what it looked at, or who looked at it.'));
   if (matrix.queries.length > 0) show(pinned);
+  return {};
 }
 
 function paragraph(title, side, units) {
