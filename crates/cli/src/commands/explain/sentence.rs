@@ -163,7 +163,7 @@ fn explain(
         None => translator.translate(&texts.iter().map(String::as_str).collect::<Vec<_>>(), options)?,
     };
     let form = match (format, arguments.weights) {
-        (Some(Format::Json), WeightsName::Packed) => WeightForm::Packed,
+        (Some(Format::Html), _) | (Some(Format::Json), WeightsName::Packed) => WeightForm::Packed,
         (Some(Format::Json), WeightsName::None) => WeightForm::None,
         _ => WeightForm::Rows,
     };
