@@ -100,8 +100,14 @@ fn every_view_is_a_picture() {
 fn layer_head_and_level_are_chosen_by_name() {
     place().good("explain run 一辆新车 -o head.svg --layer encoder.1 --head 3");
     assert!(written("head.svg").contains("encoder.1.self_attention, head 3"));
-    place().good("explain run 一辆新车 -o words.svg --layer decoder.0.cross --level word");
-    assert!(!written("words.svg").contains('▁'));
+    let output = place()
+        .command("explain run 一辆新车 -o level.svg --layer decoder.0.cross --level word --target")
+        .arg("a new car")
+        .output()
+        .expect("the program starts");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let svg = written("level.svg");
+    assert!(svg.contains(">new</text>") && svg.contains(">car</text>") && !svg.contains('▁'), "{svg}");
     let complaint = place().bad("explain run 一辆新车 -o x.svg --layer encoder.7");
     assert!(complaint.contains("it has encoder.0.self_attention"), "{complaint}");
     let complaint = place().bad("explain run 一辆新车 -o x.svg --head 4");

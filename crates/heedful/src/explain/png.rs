@@ -22,7 +22,9 @@ const FAMILIES: [&str; 8] = [
     "Arial",
     "Noto Sans CJK SC",
 ];
-/// Pixels in all: what more memory than this is no picture to look at.
+/// White around the picture, in its units: text at an edge is hard to read.
+const MARGIN: f32 = 10.0;
+/// Pixels in all: a picture that needs more is none to look at.
 const MOST_PIXELS: f64 = 2.5e8;
 
 /// A picture as pixels.
@@ -87,13 +89,15 @@ fn png_with_fonts(svg: &str, scale: f32, mut fonts: fontdb::Database) -> Result<
     let tree =
         Tree::from_str(&with_colours(svg), &options).map_err(|error| PngError::Svg(error.to_string()))?;
     let size = tree.size();
-    let [width, height] = [size.width(), size.height()].map(|side| f64::from(side * scale).ceil());
+    let [width, height] =
+        [size.width(), size.height()].map(|side| f64::from((side + 2.0 * MARGIN) * scale).ceil());
     let pixmap = Some(width * height).filter(|&pixels| pixels <= MOST_PIXELS);
     let mut pixmap = pixmap
         .and_then(|_| Pixmap::new(width as u32, height as u32))
         .ok_or(PngError::TooLarge { width, height })?;
     pixmap.fill(Color::WHITE);
-    resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixmap.as_mut());
+    let place = Transform::from_scale(scale, scale).pre_translate(MARGIN, MARGIN);
+    resvg::render(&tree, place, &mut pixmap.as_mut());
     let bytes = pixmap.encode_png().map_err(|error| PngError::Encoding(error.to_string()))?;
     let missing = missing.lock().expect("nobody panics with it").iter().collect::<String>();
     if !missing.is_empty() && warnings.is_empty() {
@@ -145,9 +149,10 @@ mod tests {
     fn fallback_colours_are_drawn_on_white() {
         let drawn = png_with_fonts(SVG, 3.0, fontdb::Database::new()).expect("a good picture");
         let pixels = Pixmap::decode_png(&drawn.bytes).expect("a PNG");
-        assert_eq!((pixels.width(), pixels.height()), (12, 6));
+        let margin = 3 * MARGIN as u32;
+        assert_eq!((pixels.width(), pixels.height()), (12 + 2 * margin, 6 + 2 * margin));
         let colour = |x, y| {
-            let pixel = pixels.pixel(x, y).expect("inside");
+            let pixel = pixels.pixel(margin + x, margin + y).expect("inside");
             [pixel.red(), pixel.green(), pixel.blue(), pixel.alpha()]
         };
         assert_eq!(colour(1, 1), [0x0b, 0x5c, 0x8a, 255]);

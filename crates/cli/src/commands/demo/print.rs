@@ -75,7 +75,8 @@ pub(in crate::commands) fn alignment(
     writeln!(out, "\n  {}\n  → {}\n", traced.source, traced.output)?;
     let Some(chosen) = Chosen::of(traced, lesson) else { return Ok(()) };
     writeln!(out, "Where the model looked (columns) when it wrote each word (rows):\n")?;
-    let title = format!("decoder layer {}, head {}", chosen.layer + 1, chosen.head + 1);
+    let Chosen { layer, head, .. } = chosen;
+    let title = format!("decoder layer {}, head {}", layer + 1, head + 1);
     let pictures =
         [Heatmap::new(&title, chosen.weights), Heatmap::new("mean of all heads", head::mean(traced))];
     let labels = Labels { rows: traced.rows.clone(), columns: traced.columns.clone() };
@@ -84,7 +85,7 @@ pub(in crate::commands) fn alignment(
         let Lesson { word, looks_at, why, .. } = lesson;
         writeln!(
             out,
-            "\nIn that head “{word}” looks at {looks_at} with {:.0} % of its attention:",
+            "\nIn that head (cross.{layer}.{head}) “{word}” looks at {looks_at} with {:.0} % of its attention:",
             100.0 * share
         )?;
         writeln!(out, "{why}.")?;

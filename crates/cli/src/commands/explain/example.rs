@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         show(&translator, direction, &options)?;
         for lesson in direction.lessons() {
             let translation = translator.translate(&[lesson.source], &options)?.remove(0);
-            let form = WeightForm::Rows;
+            let form = if format == Some(Format::Html) { WeightForm::Packed } else { WeightForm::Rows };
             explanations.push(Explanation::new(&translator, lesson.source, &translation, form, &options)?);
         }
         shown.push(direction);

@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    sentence: sentence::Arguments,
+    sentence: sentence::Sentence,
 }
 
 #[derive(clap::Subcommand)]

@@ -26,7 +26,7 @@ const MOST_ON_A_PAGE: usize = 100;
 const FORMATS: [Format; 4] = [Format::Html, Format::Svg, Format::Png, Format::Json];
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct Sentence {
     /// The folder of a model or of a training run
     #[arg(required = true)]
     model: Option<PathBuf>,
@@ -108,7 +108,7 @@ enum WeightsName {
     None,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<()> {
+pub(super) fn run(arguments: &Sentence) -> Result<()> {
     let model = arguments.model.as_deref().context("name the folder of a model")?;
     let format = arguments.output.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
     if let Some(count) = arguments.threads {
@@ -153,7 +153,7 @@ fn title(model: &Path) -> String {
 fn explain(
     translator: &Translator,
     texts: &[String],
-    arguments: &Arguments,
+    arguments: &Sentence,
     options: &SearchOptions,
     format: Option<Format>,
 ) -> Result<Vec<Explanation>> {
@@ -163,7 +163,7 @@ fn explain(
         None => translator.translate(&texts.iter().map(String::as_str).collect::<Vec<_>>(), options)?,
     };
     let form = match (format, arguments.weights) {
-        (Some(Format::Json), WeightsName::Packed) => WeightForm::Packed,
+        (Some(Format::Html), _) | (Some(Format::Json), WeightsName::Packed) => WeightForm::Packed,
         (Some(Format::Json), WeightsName::None) => WeightForm::None,
         _ => WeightForm::Rows,
     };
@@ -172,7 +172,7 @@ fn explain(
         .collect()
 }
 
-impl Arguments {
+impl Sentence {
     /// What contradicts itself, before the model is read.
     fn check(&self, texts: &[String], format: Option<Format>) -> Result<()> {
         let is_picture = matches!(format, Some(Format::Svg | Format::Png));

@@ -75,7 +75,7 @@ impl LayerChoice {
         let sharpest = meant.min_by(|a, b| entropy(a).total_cmp(&entropy(b)));
         sharpest.ok_or_else(|| {
             let names: Vec<&str> = output.attention.iter().map(|layer| layer.name.as_str()).collect();
-            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let known = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
             ViewError::NoLayer { known }
         })
     }

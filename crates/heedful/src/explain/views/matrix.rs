@@ -119,10 +119,13 @@ pub(super) fn sides(
 }
 
 fn groups(tokens: &[ExplainedToken], level: Level) -> Vec<Group> {
+    let words = match level {
+        Level::Token => vec![None; tokens.len()],
+        Level::Word => words(tokens),
+    };
     let mut groups: Vec<Group> = Vec::new();
     let mut last = None;
-    for (index, token) in tokens.iter().enumerate() {
-        let word = token.word.filter(|_| level == Level::Word);
+    for (index, (token, word)) in tokens.iter().zip(words).enumerate() {
         match groups.last_mut() {
             Some(group) if word.is_some() && word == last => {
                 group.label += &token.piece;
@@ -142,6 +145,18 @@ fn groups(tokens: &[ExplainedToken], level: Level) -> Vec<Group> {
         last = word;
     }
     groups
+}
+
+/// The word of each token; white space that is a token of its own goes with the word after it.
+fn words(tokens: &[ExplainedToken]) -> Vec<Option<usize>> {
+    let mut words: Vec<Option<usize>> = tokens.iter().map(|token| token.word).collect();
+    for index in (1..tokens.len()).rev() {
+        let is_space = tokens[index - 1].piece.chars().all(|c| c == '▁');
+        if words[index - 1].is_none() && is_space {
+            words[index - 1] = words[index];
+        }
+    }
+    words
 }
 
 fn grouped(title: String, weights: &[f32], rows: &[Group], columns: &[Group], keys: usize) -> Matrix {
@@ -231,6 +246,16 @@ pub(super) mod tests {
         let probabilities: Vec<f64> = words.log_probabilities.iter().flatten().map(|log| log.exp()).collect();
         assert!((probabilities[1] - 0.125).abs() < 1e-12, "{probabilities:?}");
         assert_eq!(matrix(HeadChoice::One(0), Level::Token).rows, ["▁a", "▁ca", "r", "<eos>"]);
+    }
+
+    #[test]
+    fn a_space_of_its_own_goes_with_the_word_after_it() {
+        let spelled = ["a", "▁", "b", "c", "▁", "<eos>"];
+        let words = [Some(0), None, Some(1), Some(1), None, None];
+        let tokens: Vec<ExplainedToken> =
+            spelled.iter().zip(words).map(|(piece, word)| token(piece, word, Some(0.5))).collect();
+        let labels: Vec<String> = groups(&tokens, Level::Word).into_iter().map(|group| group.label).collect();
+        assert_eq!(labels, ["a", "bc", "▁", "<eos>"]);
     }
 
     #[test]
