@@ -1,11 +1,10 @@
 """What the quality studies share: the token ids and settings of a heedful run, and a training loop that follows them.
 
 The peer reads the run's own `corpus.bin`, `config.json` and `recipe.toml`, so both sides have the same tokens, sizes, batches by
-tokens, steps, schedule and optimizer. Initial values, dropout and the order of batches are drawn anew.
+tokens, steps, schedule and optimizer. Initial values, dropout and the order of batches are drawn anew; products are f32.
 """
 
 import argparse
-import contextlib
 import json
 import math
 import random
@@ -100,8 +99,7 @@ def train(model, run, loss_of, seed):
     for step in range(1, training["steps"] + 1):
         for group in optimizer.param_groups:
             group["lr"] = rate(training, step)
-        with products(training):
-            loss = loss_of(next(batches))
+        loss = loss_of(next(batches))
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if training["clip_norm"] != "none":
@@ -129,8 +127,3 @@ def arguments(held_out):
     torch.manual_seed(found.seed)
     torch.set_num_threads(2)
     return found
-
-
-def products(training):
-    """Matrix products in the type of the recipe: bf16 is autocast."""
-    return torch.autocast("cpu", torch.bfloat16) if training["compute"] == "bf16" else contextlib.nullcontext()

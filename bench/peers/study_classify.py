@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from classifier import Classifier
-from study import Run, arguments, by_length, cut, padded, products, read_corpus, train
+from study import Run, arguments, by_length, cut, padded, read_corpus, train
 
 
 def main():
@@ -26,7 +26,7 @@ def main():
 
     train(model, run, lambda batch: functional.cross_entropy(*logits_and_labels(batch)), given.seed)
     confusion = torch.zeros(run.config["labels"], run.config["labels"])
-    with torch.no_grad(), products(run.training):
+    with torch.no_grad():
         for batch in cut(by_length(test), run.training["batch_tokens"]):
             logits, labels = logits_and_labels(batch)
             for meant, said in zip(labels.tolist(), logits.argmax(-1).tolist()):

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from classifier import Embedding, post_norm_layers
-from study import BOS, Run, arguments, by_length, cut, padded, products, read_corpus, train
+from study import BOS, Run, arguments, by_length, cut, padded, read_corpus, train
 
 
 class LanguageModel(nn.Module):
@@ -48,7 +48,7 @@ def main():
 
     train(model, run, lambda batch: nats(batch).mean(), given.seed)
     total = tokens = 0
-    with torch.no_grad(), products(run.training):
+    with torch.no_grad():
         for batch in cut(by_length(valid), run.training["batch_tokens"]):
             told = nats(batch)
             total, tokens = total + float(told.double().sum()), tokens + told.numel()
