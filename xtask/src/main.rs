@@ -24,8 +24,8 @@ Usage: cargo xtask COMMAND
   bench NAME [ARGS]  race heedful against its peers; without NAME, say which races there are; ARGS go to the bench
   golden             compute the reference results in crates/heedful/tests again with PyTorch and sacreBLEU
 
-bench and golden make a Python environment under target/ at first use (several GB; HEEDFUL_PYTHON names the
-interpreter to make it with, python3 unless told).";
+bench and golden make a Python environment under target/ at first use (several GB), test a small one; HEEDFUL_PYTHON
+names the interpreter to make them with, python3 unless told.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
