@@ -10,7 +10,7 @@ mod peer;
 mod report;
 
 pub use lengths::{realistic_lengths, text_lengths};
-pub use memory::peak_memory;
+pub use memory::{peak_memory, resident_memory};
 pub use pair::{Paired, Quartiles, Turn, race, take_turns};
 pub use peer::{Allocator, Peer};
 pub use report::{Cell, report};

@@ -27,8 +27,8 @@ Usage: cargo xtask COMMAND
   study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch
   golden             compute the reference results in crates/heedful/tests again with PyTorch and sacreBLEU
 
-bench, study and golden make a Python environment under target/ at first use (several GB; HEEDFUL_PYTHON names the
-interpreter to make it with, python3 unless told).";
+bench, study and golden make a Python environment under target/ at first use (several GB), test a small one;
+HEEDFUL_PYTHON names the interpreter to make them with, python3 unless told.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

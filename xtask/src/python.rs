@@ -1,4 +1,5 @@
-//! The Python environment in which the peers run: `target/venv`, filled from `bench/peers/requirements.txt`.
+//! Python environments under `target/`: `venv` for the peers, filled from `bench/peers/requirements.txt`, and a small one,
+//! `test-venv`, for the tests that need a client written by others.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,11 +11,42 @@ use anyhow::{Context, Result};
 use crate::step;
 use crate::workspace::{root, target};
 
-/// Makes the environment, or brings it up to date, and returns its interpreter.
+/// What an environment is for.
+struct Purpose {
+    /// Its folder under `target/`.
+    folder: &'static str,
+    /// The list of its packages.
+    requirements: &'static str,
+    /// What must be importable in the end.
+    imports: &'static str,
+}
+
+const PEERS: Purpose = Purpose {
+    folder: "venv",
+    requirements: "bench/peers/requirements.txt",
+    imports: "import torch, numpy, safetensors, sacrebleu",
+};
+
+const TESTS: Purpose = Purpose {
+    folder: "test-venv",
+    requirements: "crates/server/tests/requirements.txt",
+    imports: "import libretranslatepy",
+};
+
+/// Makes the environment of the peers, or brings it up to date, and returns its interpreter.
 pub(crate) fn environment() -> Result<PathBuf> {
-    let folder = target().join("venv");
+    made(&PEERS)
+}
+
+/// The same for the tests.
+pub(crate) fn test_environment() -> Result<PathBuf> {
+    made(&TESTS)
+}
+
+fn made(purpose: &Purpose) -> Result<PathBuf> {
+    let folder = target().join(purpose.folder);
     let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    let requirements = root().join("bench/peers/requirements.txt");
+    let requirements = root().join(purpose.requirements);
     let wanted = fs::read_to_string(&requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
 
@@ -26,7 +58,7 @@ pub(crate) fn environment() -> Result<PathBuf> {
     if !python.exists() {
         create(&folder)?;
     }
-    install(&python, &requirements)?;
+    install(&python, &requirements, purpose.imports)?;
     // Written last: an interrupted installation is taken up again next time.
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(python)
@@ -35,14 +67,14 @@ pub(crate) fn environment() -> Result<PathBuf> {
 fn create(folder: &Path) -> Result<()> {
     let maker = std::env::var_os("HEEDFUL_PYTHON").unwrap_or_else(|| OsString::from("python3"));
     step::command(Command::new(maker).args(["-m", "venv"]).arg(folder)).context(
-        "the peers need Python 3.11 or newer with its venv module; HEEDFUL_PYTHON names another interpreter",
+        "this needs Python 3.11 or newer with its venv module; HEEDFUL_PYTHON names another interpreter",
     )
 }
 
-fn install(python: &Path, requirements: &Path) -> Result<()> {
+fn install(python: &Path, requirements: &Path, imports: &str) -> Result<()> {
     let pip =
         ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps", "--requirement"];
     step::command(Command::new(python).args(pip).arg(requirements))?;
     // A missing shared library shows only here, and is better met now than in the middle of a bench.
-    step::command(Command::new(python).args(["-c", "import torch, numpy, safetensors, sacrebleu"]))
+    step::command(Command::new(python).args(["-c", imports]))
 }

@@ -3,13 +3,16 @@
 use anyhow::Result;
 
 use crate::workspace::{cargo, root, target};
-use crate::{browser, check, step};
+use crate::{browser, check, python, step};
 
 pub(crate) fn run() -> Result<()> {
     check::run()?;
     step::command(&mut cargo(["test", "--workspace", "--all-targets"]))?;
     // `--all-targets` leaves the documentation's examples out.
     step::command(&mut cargo(["test", "--workspace", "--doc"]))?;
+    // Ignored elsewhere, because it needs Python: a client of LibreTranslate, unchanged, against our server.
+    let client = ["test", "--package", "heedful-server", "--test", "server", "--", "--ignored"];
+    step::command(cargo(client).env("HEEDFUL_TEST_PYTHON", python::test_environment()?))?;
     // People run the release binary, and nothing above has.
     step::command(&mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
     // The demo has left a model behind.

@@ -116,7 +116,7 @@ impl Translator {
 
     /// A search that takes texts as they come; [`Translator::encode`] makes its sources, [`Translator::outputs`] reads
     /// what it finds.
-    pub fn search<'s>(&'s self, options: &'s SearchOptions) -> Result<Search<'s>, BatchError> {
+    pub fn search(&self, options: &SearchOptions) -> Result<Search<'_>, BatchError> {
         Search::new(&self.model, options)
     }
 

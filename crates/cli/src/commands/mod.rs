@@ -9,6 +9,7 @@ pub(crate) mod explain;
 pub(crate) mod fill;
 pub(crate) mod generate;
 pub(crate) mod score;
+pub(crate) mod serve;
 pub(crate) mod train;
 pub(crate) mod translate;
 pub(crate) mod vocab;

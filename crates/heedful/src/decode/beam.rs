@@ -14,13 +14,15 @@
 //! At the greatest length `<eos>` is the only next token, so everything found is a whole sentence with a
 //! log-probability of its own.
 
+use std::sync::Arc;
+
 use super::engine::{Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::options::{SearchOptions, Stop};
 
 /// The search for one sentence.
-pub(super) struct Beam<'o> {
-    options: &'o SearchOptions,
+pub(super) struct Beam {
+    options: Arc<SearchOptions>,
     /// The most tokens, without `<eos>`.
     limit: usize,
     tree: Tree,
@@ -38,14 +40,15 @@ struct Expansion {
     log_probability: f64,
 }
 
-impl<'o> Beam<'o> {
-    pub(super) fn new(options: &'o SearchOptions, limit: usize) -> Beam<'o> {
+impl Beam {
+    pub(super) fn new(options: Arc<SearchOptions>, limit: usize) -> Beam {
+        let bos = options.bos;
         let mut beam = Beam {
             options,
             limit,
             tree: Tree::default(),
             open: Vec::new(),
-            rows: vec![Continuation { parent: None, token: options.bos }],
+            rows: vec![Continuation { parent: None, token: bos }],
             found: Vec::new(),
             expansions: Vec::new(),
         };
@@ -148,7 +151,7 @@ impl<'o> Beam<'o> {
     }
 }
 
-impl Plan for Beam<'_> {
+impl Plan for Beam {
     type Found = Vec<Hypothesis>;
 
     fn rows(&self) -> &[Continuation] {

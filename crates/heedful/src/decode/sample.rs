@@ -3,6 +3,8 @@
 //! The draw for token `i` of output `s` of a source is a function of (seed, source, s, i): what else is decoded, and in
 //! which order, has no influence. The same source always gets the same outputs; several for one source differ.
 
+use std::sync::Arc;
+
 use heedful_tensor::random::Stream;
 
 use super::engine::{Plan, Scores};
@@ -10,8 +12,8 @@ use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::options::{Sampling, SearchOptions};
 
 /// The outputs of one sentence.
-pub(super) struct Samples<'o> {
-    options: &'o SearchOptions,
+pub(super) struct Samples {
+    options: Arc<SearchOptions>,
     sampling: Sampling,
     limit: usize,
     tree: Tree,
@@ -28,22 +30,22 @@ struct Candidate {
     score: f32,
 }
 
-impl<'o> Samples<'o> {
+impl Samples {
     pub(super) fn new(
-        options: &'o SearchOptions,
+        options: Arc<SearchOptions>,
         sampling: Sampling,
         source: &[u32],
         limit: usize,
-    ) -> Samples<'o> {
+    ) -> Samples {
         let source = fingerprint(source);
         let open = |number: usize| (Open::new(), Stream::new(sampling.seed, source, number as u64));
         Samples {
+            open: (0..options.n_best).map(open).collect(),
+            rows: vec![Continuation { parent: None, token: options.bos }; options.n_best],
             options,
             sampling,
             limit,
             tree: Tree::default(),
-            open: (0..options.n_best).map(open).collect(),
-            rows: vec![Continuation { parent: None, token: options.bos }; options.n_best],
             found: Vec::new(),
             candidates: Vec::new(),
         }
@@ -111,7 +113,7 @@ fn fingerprint(source: &[u32]) -> u64 {
     })
 }
 
-impl Plan for Samples<'_> {
+impl Plan for Samples {
     type Found = Vec<Hypothesis>;
 
     fn rows(&self) -> &[Continuation] {

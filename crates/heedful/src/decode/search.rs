@@ -1,6 +1,7 @@
 //! Sources in, hypotheses out: all at once, or as they come.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use heedful_tensor::Ragged;
 
@@ -48,7 +49,7 @@ pub fn search(
 pub fn stream<'m>(
     model: &'m dyn Model,
     sources: impl Iterator<Item = Vec<u32>> + 'm,
-    options: &'m SearchOptions,
+    options: &SearchOptions,
 ) -> Result<impl Iterator<Item = Result<Vec<Hypothesis>, BatchError>> + 'm, BatchError> {
     let search = Search::new(model, options)?;
     Ok(Stream { search: Some(search), sources: sources.fuse(), next: 0, pushed: 0, done: BTreeMap::new() })
@@ -58,30 +59,44 @@ pub fn stream<'m>(
 /// of it; programs that must not wait for input push what they have and step.
 pub struct Search<'m> {
     model: &'m dyn Model,
-    options: &'m SearchOptions,
-    engine: Engine<'m, Strategy<'m>>,
+    options: Arc<SearchOptions>,
+    engine: Engine<'m, Strategy>,
 }
 
 impl<'m> Search<'m> {
     /// A search without sources.
-    pub fn new(model: &'m dyn Model, options: &'m SearchOptions) -> Result<Search<'m>, BatchError> {
+    pub fn new(model: &'m dyn Model, options: &SearchOptions) -> Result<Search<'m>, BatchError> {
         options.check()?;
-        Ok(Search { model, options, engine: Engine::new(model, options.compute, options.batch_tokens) })
+        let engine = Engine::new(model, options.compute, options.batch_tokens);
+        Ok(Search { model, options: Arc::new(options.clone()), engine })
     }
 
     /// Adds a source under a number of the caller's; errors name it.
     pub fn push(&mut self, ticket: usize, source: Vec<u32>) -> Result<(), BatchError> {
+        let options = self.options.clone();
+        self.push_with(ticket, source, options)
+    }
+
+    /// As [`Search::push`] with options of its own; of these the type of the products and `batch_tokens` are the search's
+    /// all the same. Sources with different options are decoded side by side, and none notices.
+    pub fn push_with(
+        &mut self,
+        ticket: usize,
+        source: Vec<u32>,
+        options: Arc<SearchOptions>,
+    ) -> Result<(), BatchError> {
+        options.check()?;
         if source.is_empty() {
             return Err(BatchError::EmptySource { sentence: ticket });
         }
         let alone = Ragged::from_lengths([source.len()]);
         self.model.check_source(&source, &alone).map_err(|error| error.of_sentence(ticket))?;
-        let limit = self.options.limit(source.len(), self.model.longest_target());
-        let strategy = match self.options.sampling {
-            None => Strategy::Beam(Beam::new(self.options, limit)),
-            Some(sampling) => Strategy::Samples(Samples::new(self.options, sampling, &source, limit)),
+        let limit = options.limit(source.len(), self.model.longest_target());
+        let weight = source.len() * options.rows();
+        let strategy = match options.sampling {
+            None => Strategy::Beam(Beam::new(options, limit)),
+            Some(sampling) => Strategy::Samples(Samples::new(options, sampling, &source, limit)),
         };
-        let weight = source.len() * self.options.rows();
         self.engine.push(ticket, source, weight, strategy);
         Ok(())
     }
@@ -94,6 +109,12 @@ impl<'m> Search<'m> {
     /// Whether all sources that were pushed are done.
     pub fn is_idle(&self) -> bool {
         self.engine.is_idle()
+    }
+
+    /// Gives a source up, whether it waits or is at work: nothing will come out for it, and what the others get does not
+    /// change. A number that is not there is no error.
+    pub fn cancel(&mut self, ticket: usize) {
+        self.engine.cancel(ticket);
     }
 
     /// What the best open hypothesis of a source at work has said; `None` if it is not at work.
@@ -111,12 +132,12 @@ impl<'m> Search<'m> {
 }
 
 /// What [`SearchOptions`] ask for.
-enum Strategy<'o> {
-    Beam(Beam<'o>),
-    Samples(Samples<'o>),
+enum Strategy {
+    Beam(Beam),
+    Samples(Samples),
 }
 
-impl Plan for Strategy<'_> {
+impl Plan for Strategy {
     type Found = Vec<Hypothesis>;
 
     fn rows(&self) -> &[Continuation] {

@@ -117,19 +117,15 @@ impl Generator {
     }
 
     /// Begins to go on from a prompt, with options that [`Generator::options`] made.
-    pub fn begin<'g>(
-        &'g self,
-        prompt: &str,
-        options: &'g SearchOptions,
-    ) -> Result<Generation<'g>, GenerateError> {
+    pub fn begin(&self, prompt: &str, options: &SearchOptions) -> Result<Generation<'_>, GenerateError> {
         let prompt = self.encode(prompt);
         let mut search = Search::new(&*self.model, options)?;
         search.push(0, prompt.clone())?;
         Ok(Generation { generator: self, search, prompt, found: None })
     }
 
-    /// `<bos>` and the prompt.
-    fn encode(&self, prompt: &str) -> Vec<u32> {
+    /// `<bos>` and the prompt, as tokens.
+    pub fn encode(&self, prompt: &str) -> Vec<u32> {
         let tokenizer = &self.tokenizers.target;
         let tokens = match self.config.text {
             TextShape::Lines => tokenizer.encode(prompt),
@@ -138,7 +134,8 @@ impl Generator {
         [vec![BOS], tokens].concat()
     }
 
-    fn decode(&self, prompt: &[u32], said: &[u32]) -> String {
+    /// A prompt with what was said after it, as text; characters that are not complete show as U+FFFD.
+    pub fn decode(&self, prompt: &[u32], said: &[u32]) -> String {
         let tokens = [prompt, said].concat();
         match self.config.text {
             TextShape::Lines => self.tokenizers.target.decode(&tokens),

@@ -1,10 +1,10 @@
 //! The same with a Transformer: token by token is the same as all at once, and company changes no bit.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use heedful::batch::Batch;
 use heedful::decode::{
-    AlignmentLayer, Hypothesis, MaxLength, Sampling, SearchOptions, align, attend, score, search,
+    AlignmentLayer, Hypothesis, MaxLength, Sampling, Search, SearchOptions, align, attend, score, search,
 };
 use heedful::layers::{Kind, Norm, Pass, Positions};
 use heedful::model::{Model, Row};
@@ -256,4 +256,67 @@ fn every_weight_comes_out_for_a_hypothesis() {
         align(&maps, AlignmentLayer::Sharpest, &[Some(0), Some(0), Some(1), None], &[Some(0), Some(1)]);
     assert_eq!(words.iter().map(|&(_, target)| target).collect::<Vec<_>>(), [0, 1]);
     assert!(words.iter().all(|&(source, _)| source < 2));
+}
+
+#[test]
+fn sources_with_different_options_share_a_search_and_keep_their_bits() {
+    let _alone = alone();
+    let model = model(config());
+    for compute in [DType::F32, DType::Bf16] {
+        let sampling = Some(Sampling { seed: 9, top_k: Some(7), ..Sampling::default() });
+        let kinds = [
+            options(compute, 1),
+            options(compute, 5),
+            SearchOptions { sampling, ..options(compute, 2) },
+            SearchOptions { no_repeat_ngram: Some(2), min_length: 4, ..options(compute, 3) },
+        ];
+        let mut shared = Search::new(&model, &kinds[0]).expect("good options");
+        let of_kind = |i: usize| &kinds[i % kinds.len()];
+        for (i, source) in sources().into_iter().enumerate() {
+            shared.push_with(i, source, Arc::new(of_kind(i).clone())).expect("a good source");
+        }
+        let mut found = vec![Vec::new(); sources().len()];
+        while !shared.is_idle() {
+            for (i, hypotheses) in shared.step().expect("finite numbers") {
+                found[i] = hypotheses;
+            }
+        }
+        for (i, source) in sources().into_iter().enumerate() {
+            let by_itself = search(&model, &[source], of_kind(i)).expect("a good source");
+            assert_eq!(found[i], by_itself[0], "{compute}, source {i}");
+        }
+    }
+}
+
+#[test]
+fn a_source_that_is_given_up_changes_nothing_for_the_others() {
+    let _alone = alone();
+    let model = model(config());
+    for compute in [DType::F32, DType::Bf16] {
+        let options = options(compute, 3);
+        let alone = search(&model, &sources(), &options).expect("good sources");
+        // Room for a few at a time, so that some of those given up are at work and others still wait.
+        let narrow = SearchOptions { batch_tokens: 150, ..options };
+        for moment in [0, 1, 4, 9] {
+            let mut shared = Search::new(&model, &narrow).expect("good options");
+            for (i, source) in sources().into_iter().enumerate() {
+                shared.push(i, source).expect("a good source");
+            }
+            let (mut found, mut step) = (vec![None; sources().len()], 0);
+            while !shared.is_idle() {
+                if step == moment {
+                    (0..sources().len()).step_by(2).for_each(|i| shared.cancel(i));
+                    shared.cancel(1000);
+                }
+                for (i, hypotheses) in shared.step().expect("finite numbers") {
+                    assert!(i % 2 == 1 || step < moment, "{i} was given up");
+                    found[i] = Some(hypotheses);
+                }
+                step += 1;
+            }
+            for i in (1..sources().len()).step_by(2) {
+                assert_eq!(found[i].as_ref(), Some(&alone[i]), "{compute}, given up at {moment}");
+            }
+        }
+    }
 }

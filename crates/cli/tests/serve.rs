@@ -1,0 +1,54 @@
+//! `heedful serve` as a program: it says where it is, answers, and ends when it is told to.
+
+mod support;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+
+use support::Workplace;
+
+#[test]
+fn a_run_is_served_under_its_languages_until_sigterm() {
+    let place = Workplace::new(60);
+    place.good(&Workplace::training("run", "--steps 20"));
+    let mut child =
+        place.command("serve run --port 0").stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a first line");
+    // The languages come from the names of the files that it was trained on.
+    assert!(line.contains("run (zh → en)"), "{line}");
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address");
+
+    let body = r#"{"q": "一辆汽车", "source": "zh", "target": "en"}"#;
+    let head = format!(
+        "POST /translate HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(address).expect("it listens");
+    stream.write_all((head + body).as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let translated = place.good("translate run --text 一辆汽车");
+    let expected = serde_json::json!({ "translatedText": translated.trim_end() }).to_string();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(&expected), "{answer}\n{expected}");
+
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
+    assert!(killed.success());
+    assert!(child.wait().expect("an end").success());
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).expect("its last words");
+    assert!(rest.contains("all that was accepted is answered"), "{rest}");
+}
+
+#[test]
+fn what_cannot_be_served_is_named() {
+    let place = Workplace::empty();
+    assert!(place.bad("serve").contains("what shall be served?"));
+    assert!(place.bad("serve nowhere --port 0").contains("nowhere is no folder"));
+    assert!(place.bad("serve --model nowhere").contains("NAME=FOLDER"));
+    assert!(place.bad("serve --runs . --port 0 --queue 3").contains("--queue"));
+    place.write("keys.json", b"[{\"kay\": 1}]");
+    assert!(place.bad("serve --runs . --port 0 --keys keys.json").contains("keys.json"));
+}

@@ -1,0 +1,58 @@
+//! Which language a text is in.
+
+use serde::Serialize;
+use whatlang::{Detector, Lang};
+
+use crate::languages;
+
+/// A guess.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Detected {
+    /// From 0 to 100, as LibreTranslate has it.
+    pub(crate) confidence: f64,
+    pub(crate) language: String,
+}
+
+/// The most probable language of a text; none for digits and the like.
+pub(crate) fn detect(text: &str) -> Option<Detected> {
+    let info = whatlang::detect(text)?;
+    let language = languages::code(info.lang())?.to_owned();
+    Some(Detected { confidence: percent(info.confidence()), language })
+}
+
+/// The most probable of some languages. A short text says little, so knowing which languages come into question helps.
+pub(crate) fn detect_among(text: &str, codes: &[&str]) -> Option<Detected> {
+    let known: Vec<(Lang, &str)> =
+        codes.iter().filter_map(|code| Some((languages::detectable(code)?, *code))).collect();
+    let free = detect(text);
+    if let Some(detected) = free.filter(|free| codes.contains(&free.language.as_str())) {
+        return Some(detected);
+    }
+    let info = Detector::with_allowlist(known.iter().map(|(language, _)| *language).collect()).detect(text);
+    let found = info.and_then(|info| known.iter().find(|(language, _)| *language == info.lang()));
+    // A language that nobody took it for at first is a guess without confidence.
+    let code = found.map(|(_, code)| *code).or_else(|| codes.first().copied())?;
+    Some(Detected { confidence: 0.0, language: code.to_owned() })
+}
+
+fn percent(confidence: f64) -> f64 {
+    (confidence * 1000.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_are_recognised_and_the_possible_ones_are_preferred() {
+        let language = |text| detect(text).map(|found| found.language);
+        assert_eq!(language("这是一套自动驾驶解决方案。"), Some("zh".to_owned()));
+        assert_eq!(language("The quick brown fox jumps over the lazy dog."), Some("en".to_owned()));
+        assert_eq!(language("Der Hund läuft über die Straße und bellt."), Some("de".to_owned()));
+        assert_eq!(language("12345"), None);
+        let among = |text, codes: &[&str]| detect_among(text, codes).map(|found| found.language);
+        assert_eq!(among("12345", &["fr", "en"]), Some("fr".to_owned()));
+        assert_eq!(among("a dog", &["en", "zh"]), Some("en".to_owned()));
+        assert_eq!(among("anything", &[]), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! A model that can be served, whatever it is for.
+
+use std::path::Path;
+
+use heedful::classify::Classifier;
+use heedful::folder::ModelFolder;
+use heedful::language::Generator;
+use heedful::model::Model;
+use heedful::task::Task;
+use heedful::translator::Translator;
+
+/// A model that can be served.
+#[non_exhaustive]
+pub enum Engine {
+    /// From a sentence to its translation.
+    Translator(Translator),
+    /// From the beginning of a text to the rest.
+    Generator(Generator),
+    /// From a text to its label.
+    Classifier(Classifier),
+}
+
+impl Engine {
+    /// Opens the folder of a model or of a training run.
+    pub(super) fn open(folder: &Path) -> Result<Engine, String> {
+        let task = ModelFolder::open(folder).map_err(|error| error.to_string())?.config.task();
+        match task {
+            Task::Translate => Translator::open(folder).map(Engine::Translator).map_err(|e| e.to_string()),
+            Task::Lm => Generator::open(folder).map(Engine::Generator).map_err(|e| e.to_string()),
+            Task::Classify => Classifier::open(folder).map(Engine::Classifier).map_err(|e| e.to_string()),
+            Task::Mlm => Err(format!(
+                "{} holds a masked language model, which is not served: use heedful fill with it",
+                folder.display()
+            )),
+        }
+    }
+
+    /// What it is for.
+    pub(crate) fn task(&self) -> Task {
+        match self {
+            Engine::Translator(_) => Task::Translate,
+            Engine::Generator(_) => Task::Lm,
+            Engine::Classifier(_) => Task::Classify,
+        }
+    }
+
+    pub(crate) fn model(&self) -> &dyn Model {
+        match self {
+            Engine::Translator(translator) => translator.model(),
+            Engine::Generator(generator) => generator.model(),
+            Engine::Classifier(classifier) => classifier.model(),
+        }
+    }
+
+    /// A text as the model reads it.
+    pub(crate) fn encode(&self, text: &str) -> Vec<u32> {
+        match self {
+            Engine::Translator(translator) => translator.encode(text),
+            Engine::Generator(generator) => generator.encode(text),
+            Engine::Classifier(classifier) => classifier.encode(text),
+        }
+    }
+
+    /// What the model said about a source, as text.
+    pub(crate) fn decode(&self, source: &[u32], said: &[u32]) -> String {
+        match self {
+            Engine::Translator(translator) => translator.tokenizers().target.decode(said),
+            Engine::Generator(generator) => generator.decode(source, said),
+            Engine::Classifier(_) => String::new(),
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What is to be served under which name, between which languages.
+//!
+//! Languages come from the name (`en-de`), from what the caller says, or from the recipe of the training run: files called
+//! `train.en` and `train.de` are English and German. A language that nobody knows is `und`, and such a model translates
+//! from, or into, whatever a client calls it.
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use heedful::folder::ModelFolder;
+
+use super::Engine;
+use crate::languages;
+
+/// A language that nobody knows.
+pub(crate) const UNKNOWN: &str = "und";
+
+/// A model to serve.
+#[derive(Clone, Debug)]
+pub struct ModelSpec {
+    /// What clients call it.
+    pub name: String,
+    /// The code of the language that it reads.
+    pub source: String,
+    /// The code of the language that it writes.
+    pub target: String,
+    /// Where it is.
+    pub origin: Origin,
+}
+
+/// Where a model comes from, each time it is loaded.
+#[derive(Clone)]
+pub enum Origin {
+    /// The folder of a model or of a training run.
+    Folder(PathBuf),
+    /// A program that makes it.
+    Made(Arc<dyn Fn() -> Result<Engine, String> + Send + Sync>),
+}
+
+impl ModelSpec {
+    /// A folder with the name that it has on disk, and languages as its recipe tells them.
+    pub fn folder(path: &Path) -> ModelSpec {
+        let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let name = name.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into());
+        ModelSpec::named(&name, path)
+    }
+
+    /// A folder with a name; a name like `en-de` tells the languages.
+    pub fn named(name: &str, path: &Path) -> ModelSpec {
+        let (source, target) = languages_of_name(name)
+            .or_else(|| languages_of_recipe(path))
+            .unwrap_or_else(|| (UNKNOWN.to_owned(), UNKNOWN.to_owned()));
+        ModelSpec { name: name.to_owned(), source, target, origin: Origin::Folder(path.to_owned()) }
+    }
+
+    /// `NAME=FOLDER`.
+    pub fn parse(text: &str) -> Result<ModelSpec, String> {
+        match text.split_once('=') {
+            Some((name, folder)) if !name.is_empty() && !folder.is_empty() => {
+                Ok(ModelSpec::named(name, Path::new(folder)))
+            }
+            _ => Err("give it as NAME=FOLDER, for instance en-de=runs/multi30k".to_owned()),
+        }
+    }
+
+    pub(crate) fn reads(&self, code: &str) -> bool {
+        self.source == UNKNOWN || self.source.eq_ignore_ascii_case(code)
+    }
+
+    pub(crate) fn writes(&self, code: &str) -> bool {
+        self.target == UNKNOWN || self.target.eq_ignore_ascii_case(code)
+    }
+}
+
+impl Origin {
+    /// Loads it; the sentence says why not.
+    pub(super) fn load(&self) -> Result<Engine, String> {
+        match self {
+            Origin::Folder(folder) => Engine::open(folder),
+            Origin::Made(make) => make(),
+        }
+    }
+
+    /// What the model is made of, for people.
+    pub(crate) fn family(&self) -> Option<&'static str> {
+        let Origin::Folder(folder) = self else { return None };
+        ModelFolder::open(folder).ok().map(|opened| opened.config.family())
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Folder(folder) => write!(f, "Folder({})", folder.display()),
+            Origin::Made(_) => f.write_str("Made"),
+        }
+    }
+}
+
+fn languages_of_name(name: &str) -> Option<(String, String)> {
+    let (source, target) = name.split_once('-')?;
+    let known = |code: &str| languages::name(code).is_some();
+    (known(source) && known(target)).then(|| (source.to_owned(), target.to_owned()))
+}
+
+/// The endings of the files that the model learned from. Of the recipe only two lines matter, which a run writes itself.
+fn languages_of_recipe(folder: &Path) -> Option<(String, String)> {
+    let recipe = fs::read_to_string(folder.join("recipe.toml")).ok()?;
+    let side = |key: &str| {
+        let value = recipe.lines().find_map(|line| line.strip_prefix(key)?.trim_start().strip_prefix('='))?;
+        let file = value.split(['"', '\'']).nth(1)?;
+        file.rsplit(['.', '/']).find(|part| languages::name(part).is_some()).map(str::to_owned)
+    };
+    Some((side("src")?, side("tgt")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn languages_come_from_the_name_or_from_the_recipe() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let spec = ModelSpec::parse(&format!("en-de={}", folder.path().display())).expect("NAME=FOLDER");
+        assert_eq!((spec.source.as_str(), spec.target.as_str()), ("en", "de"));
+        let unknown = ModelSpec::named("best-model", folder.path());
+        assert_eq!(unknown.source, UNKNOWN);
+        assert!(unknown.reads("fr") && unknown.writes("xx"));
+        let recipe = "[data]\nsrc = [\"corpora/train.zh.gz\", \"more.zh\"]\ntgt = \"corpora/train.en.gz\"\n";
+        fs::write(folder.path().join("recipe.toml"), recipe).expect("room");
+        let guessed = ModelSpec::named("best", folder.path());
+        assert_eq!((guessed.source.as_str(), guessed.target.as_str()), ("zh", "en"));
+        assert!(guessed.reads("zh") && guessed.writes("EN") && !guessed.reads("en"));
+        assert!(ModelSpec::parse("folder").is_err());
+    }
+}

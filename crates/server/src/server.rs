@@ -1,0 +1,169 @@
+//! A server from its start to its end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::app::{Shared, app};
+use crate::connections;
+use crate::error::ServerError;
+use crate::models::{Served, Stamps, watch as watch_models};
+use crate::options::ServerOptions;
+
+/// A server at work, on threads of its own. Dropped, it ends at once; [`Server::stop`] lets it finish.
+pub struct Server {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+    runtime: Runtime,
+}
+
+impl Server {
+    /// Loads the models and begins to listen.
+    pub fn start(options: ServerOptions) -> Result<Server, ServerError> {
+        check(&options)?;
+        #[cfg(unix)]
+        {
+            // Each connection is a file to the system. If it grants fewer, connections wait instead.
+            let _ = rlimit::increase_nofile_limit(options.limits.connections as u64 + 512);
+        }
+        let stamps = Stamps::of(&options.models);
+        let shared = Arc::new(Shared::new(&options)?);
+        let runtime = Builder::new_multi_thread().enable_all().thread_name("http").build()?;
+        let address = options.address;
+        let listener = {
+            let _inside = runtime.enter();
+            listen(address).map_err(|cause| ServerError::Address { address, cause })?
+        };
+        let address = listener.local_addr()?;
+        let (stop, stopped) = watch::channel(false);
+        let router = app(shared.clone());
+        let connected = shared.metrics.connections.clone();
+        let serving =
+            runtime.spawn(connections::serve(listener, router, options.limits.clone(), connected, stopped));
+        if let Some(every) = options.watch {
+            runtime.spawn(watch_models(Arc::downgrade(&shared.models), stamps, every));
+        }
+        Ok(Server { address, shared, stop, serving, runtime })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its models as `name (source → target)`, or `name` where there are no languages.
+    pub fn models(&self) -> Vec<String> {
+        let described = |served: &Served| match served.task {
+            heedful::task::Task::Translate => {
+                format!("{} ({} → {})", served.spec.name, served.spec.source, served.spec.target)
+            }
+            _ => served.spec.name.clone(),
+        };
+        self.shared.models.served.iter().map(described).collect()
+    }
+
+    /// Loads all models again. Each one that cannot be loaded is named; the old one keeps serving.
+    pub fn reload(&self) -> Vec<ServerError> {
+        self.shared.models.served.iter().filter_map(|served| served.reload().err()).collect()
+    }
+
+    /// Takes no more requests, finishes what was accepted, and ends.
+    pub fn stop(self) {
+        let _ = self.stop.send(true);
+        // It ends by itself after the time of grace.
+        let _ = self.runtime.block_on(self.serving);
+        self.runtime.shutdown_background();
+    }
+
+    /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. SIGHUP loads all
+    /// models again.
+    pub fn run_until_signal(self) {
+        loop {
+            match self.runtime.block_on(signal()) {
+                Signal::Reload => {
+                    let failures = self.reload();
+                    for error in &failures {
+                        eprintln!("heedful: {error}; the old model keeps serving");
+                    }
+                    if failures.is_empty() {
+                        eprintln!("heedful: all models were loaded again");
+                    }
+                }
+                Signal::Stop => break,
+            }
+        }
+        self.runtime.spawn(async {
+            while let Signal::Reload = signal().await {}
+            std::process::exit(130);
+        });
+        self.stop();
+    }
+}
+
+/// What the system asks for.
+enum Signal {
+    Stop,
+    Reload,
+}
+
+#[cfg(unix)]
+async fn signal() -> Signal {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut end), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    else {
+        let _ = tokio::signal::ctrl_c().await;
+        return Signal::Stop;
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => Signal::Stop,
+        _ = end.recv() => Signal::Stop,
+        _ = hangup.recv() => Signal::Reload,
+    }
+}
+
+#[cfg(not(unix))]
+async fn signal() -> Signal {
+    let _ = tokio::signal::ctrl_c().await;
+    Signal::Stop
+}
+
+/// Connections that the system may hold until we come to them.
+const BACKLOG: u32 = 4096;
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A server that is started again right away finds its port.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+fn check(options: &ServerOptions) -> Result<(), ServerError> {
+    options.search.check().map_err(|error| ServerError::Limits(error.to_string()))?;
+    let limits = &options.limits;
+    if limits.sentences > limits.queue {
+        return Err(ServerError::Limits(format!(
+            "a request may have {} sentences, but only {} may wait: make --queue at least as large",
+            limits.sentences, limits.queue
+        )));
+    }
+    if limits.beam < options.search.beam {
+        return Err(ServerError::Limits(format!(
+            "the beam is {}, but requests may have at most {}: make --max-beam at least as large",
+            options.search.beam, limits.beam
+        )));
+    }
+    if limits.connections == 0 || limits.sentences == 0 {
+        return Err(ServerError::Limits(
+            "nobody could be served: set connections and sentences to at least 1".into(),
+        ));
+    }
+    Ok(())
+}

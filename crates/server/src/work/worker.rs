@@ -1,0 +1,79 @@
+//! The thread of a model. It lives through panics: the orders at work are told, and it starts afresh.
+
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::Builder;
+use std::time::Duration;
+
+use heedful::batch::BatchError;
+use heedful::decode::SearchOptions;
+use heedful::tensor::cpu::memory;
+
+use super::desk::Desk;
+use super::queue::Queue;
+use super::{Failure, labels, speaker};
+use crate::metrics::ModelMetrics;
+use crate::models::Engine;
+
+/// How a worker works.
+#[derive(Clone, Debug)]
+pub(crate) struct Tuning {
+    /// The search that sentences join; requests choose beams and numbers of outputs of their own.
+    pub(crate) options: SearchOptions,
+    /// How long an idle worker waits for company after the first item.
+    pub(crate) batch_wait: Duration,
+}
+
+/// Starts the thread of a model, which ends when the queue is closed and all is done.
+pub(crate) fn start(
+    name: &str,
+    engine: Arc<Engine>,
+    queue: Arc<Queue>,
+    tuning: Tuning,
+    metrics: Arc<ModelMetrics>,
+) -> io::Result<()> {
+    let work = move || {
+        run(&engine, &queue, &tuning, &metrics);
+        drop(engine);
+        // A model that was replaced gives its memory back to the system.
+        memory::trim();
+    };
+    Builder::new().name(format!("model {name}")).spawn(work).map(drop)
+}
+
+fn run(engine: &Engine, queue: &Queue, tuning: &Tuning, metrics: &ModelMetrics) {
+    let mut desk = Desk::new(metrics);
+    loop {
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(engine, queue, tuning, &mut desk)));
+        let failure = match outcome {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => Failure::Broken(error.to_string()),
+            Err(panic) => {
+                metrics.panics.add(1);
+                Failure::Broken(format!("the model failed on what it was working on: {}", message(&*panic)))
+            }
+        };
+        desk.fail_all(&failure);
+    }
+}
+
+fn work(engine: &Engine, queue: &Queue, tuning: &Tuning, desk: &mut Desk<'_>) -> Result<(), BatchError> {
+    match engine {
+        Engine::Translator(_) | Engine::Generator(_) => speaker::work(engine, queue, tuning, desk),
+        Engine::Classifier(classifier) => {
+            labels::work(classifier, queue, tuning, desk);
+            Ok(())
+        }
+    }
+}
+
+/// What a panic says of itself.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("a panic without a message")
+}

@@ -1,0 +1,127 @@
+//! A plain HTTP/1.1 client: enough to send what a library would refuse to send.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use heedful_server::Server;
+use serde_json::Value;
+
+/// Long enough for the slowest machine; only a test that fails waits for it.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
+    }
+
+    /// The sentence of an error.
+    pub(crate) fn error(&self) -> String {
+        self.json()["error"].as_str().unwrap_or_else(|| panic!("no error: {}", self.body)).to_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let line =
+            self.head.lines().find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")))?;
+        line.split_once(':').map(|(_, value)| value.trim())
+    }
+
+    /// The names and data of server-sent events.
+    pub(crate) fn events(&self) -> Vec<(String, Value)> {
+        let event = |block: &str| {
+            let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).expect("a field");
+            (field("event: ").to_owned(), serde_json::from_str(field("data: ")).expect("JSON"))
+        };
+        self.body.split("\n\n").filter(|block| !block.is_empty()).map(event).collect()
+    }
+}
+
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).expect("a server listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time limit");
+    stream
+}
+
+/// A request as bytes.
+pub(crate) fn request(method: &str, path: &str, kind: &str, body: &str) -> String {
+    format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+/// Sends bytes and reads the answer to its end.
+pub(crate) fn send(address: SocketAddr, bytes: &[u8]) -> Reply {
+    let mut stream = connect(address);
+    stream.write_all(bytes).expect("the server reads");
+    read(&mut stream)
+}
+
+/// As [`send`] to a server that may hang up before it answers.
+pub(crate) fn attempt(address: SocketAddr, bytes: &[u8]) -> Option<Reply> {
+    let mut stream = connect(address);
+    stream.write_all(bytes).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    (!answer.is_empty()).then(|| parse(answer))
+}
+
+pub(crate) fn read(stream: &mut TcpStream) -> Reply {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("an answer");
+    parse(bytes)
+}
+
+fn parse(bytes: Vec<u8>) -> Reply {
+    let text = String::from_utf8(bytes).expect("text");
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer but {text:?}"));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    let is_chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+    let body = if is_chunked { unchunked(body) } else { body.to_owned() };
+    Reply { status, head: head.to_owned(), body }
+}
+
+fn unchunked(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((size, rest)) = body.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        whole.push_str(&rest[..size]);
+        body = rest[size..].strip_prefix("\r\n").unwrap_or_default();
+    }
+    whole
+}
+
+pub(crate) fn get(server: &Server, path: &str) -> Reply {
+    send(server.address(), request("GET", path, "text/plain", "").as_bytes())
+}
+
+pub(crate) fn post(server: &Server, path: &str, body: &Value) -> Reply {
+    send(server.address(), request("POST", path, "application/json", &body.to_string()).as_bytes())
+}
+
+/// A number from `/metrics`: all lines of a name, summed.
+pub(crate) fn metric(server: &Server, name: &str) -> u64 {
+    value(&get(server, "/metrics").body, name)
+}
+
+/// As [`metric`] from a page that is there.
+pub(crate) fn value(page: &str, name: &str) -> u64 {
+    let lines = page.lines().filter(|line| line.starts_with(&format!("heedful_{name}")));
+    lines.map(|line| line.rsplit(' ').next().and_then(|n| n.parse::<u64>().ok()).expect("a number")).sum()
+}
+
+/// Waits until the server says so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = std::time::Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

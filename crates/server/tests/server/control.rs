@@ -1,0 +1,124 @@
+//! A translator that works only when a test lets it, and panics when a test says so.
+
+use std::sync::{Arc, Condvar, Mutex};
+
+use heedful::batch::{Batch, BatchError};
+use heedful::layers::Pass;
+use heedful::model::{Decoding, Model, Row};
+use heedful::tensor::ops::CrossEntropy;
+use heedful::tensor::{DType, Params, Ragged, Tensor};
+use heedful::text::tokenizer::Tokenizers;
+use heedful::transformer::Transformer;
+use heedful::translator::Translator;
+use heedful_server::{Engine, ModelSpec, Origin};
+
+use crate::models::{tokenizer, transformer};
+
+/// What a test decides.
+#[derive(Default)]
+pub(crate) struct Control {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    is_held: bool,
+    panics: usize,
+    steps: usize,
+}
+
+impl Control {
+    /// No step begins until [`Control::release`].
+    pub(crate) fn hold(&self) {
+        self.state.lock().expect("a lock").is_held = true;
+    }
+
+    pub(crate) fn release(&self) {
+        self.state.lock().expect("a lock").is_held = false;
+        self.changed.notify_all();
+    }
+
+    /// The next step panics.
+    pub(crate) fn panic_once(&self) {
+        self.state.lock().expect("a lock").panics = 1;
+    }
+
+    pub(crate) fn steps(&self) -> usize {
+        self.state.lock().expect("a lock").steps
+    }
+
+    fn pass(&self) {
+        let held = self.state.lock().expect("a lock");
+        let mut state = self.changed.wait_while(held, |state| state.is_held).expect("a lock");
+        state.steps += 1;
+        let must_panic = state.panics > 0;
+        state.panics = 0;
+        // Not while the lock is held.
+        drop(state);
+        assert!(!must_panic, "as the test wished");
+    }
+}
+
+struct Controlled {
+    inner: Transformer,
+    control: Arc<Control>,
+}
+
+struct ControlledDecoding<'m> {
+    inner: Box<dyn Decoding + 'm>,
+    control: &'m Control,
+}
+
+impl Model for Controlled {
+    fn params(&self) -> &Params {
+        self.inner.params()
+    }
+
+    fn check(&self, batch: &Batch) -> Result<(), BatchError> {
+        Model::check(&self.inner, batch)
+    }
+
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        Model::check_source(&self.inner, source, sequences)
+    }
+
+    fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
+        Model::loss(&self.inner, batch, pass)
+    }
+
+    fn longest_target(&self) -> Option<usize> {
+        Model::longest_target(&self.inner)
+    }
+
+    fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+        Box::new(ControlledDecoding { inner: Model::start(&self.inner, compute), control: &self.control })
+    }
+}
+
+impl Decoding for ControlledDecoding<'_> {
+    fn read(&mut self, source: &[u32], sequences: &Ragged) {
+        self.inner.read(source, sequences);
+    }
+
+    fn step(&mut self, rows: &[Row]) -> Tensor {
+        self.control.pass();
+        self.inner.step(rows)
+    }
+}
+
+/// A model that obeys the control.
+pub(crate) fn controlled(control: &Arc<Control>) -> ModelSpec {
+    let control = control.clone();
+    let make = move || {
+        let inner = Transformer::new(transformer(), 4).map_err(|error| error.to_string())?;
+        let model = Controlled { inner, control: control.clone() };
+        Ok(Engine::Translator(Translator::new(Box::new(model), Tokenizers::joint(tokenizer()))))
+    };
+    ModelSpec {
+        name: "zh-en".into(),
+        source: "zh".into(),
+        target: "en".into(),
+        origin: Origin::Made(Arc::new(make)),
+    }
+}

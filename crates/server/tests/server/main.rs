@@ -1,0 +1,10 @@
+//! A real server on a free port, with real small models, and clients of every kind.
+
+mod client;
+mod control;
+mod faults;
+mod libretranslate;
+mod models;
+mod python;
+mod reload;
+mod v1;

@@ -1,0 +1,88 @@
+//! Small models with first values for weights: what they say is nonsense, but always the same nonsense.
+
+use std::fs;
+use std::path::Path;
+
+use heedful::classify::{ClassifierConfig, EncoderConfig, Pooling};
+use heedful::decode::{MaxLength, SearchOptions};
+use heedful::family::ModelConfig;
+use heedful::folder::{ModelFolder, TokenizerFiles};
+use heedful::grammar::Grammar;
+use heedful::language::{LanguageConfig, TextShape};
+use heedful::text::tokenizer::{Kind, Tokenizer, VocabularyOptions, WordCounts};
+use heedful::text::{BOS, EOS};
+use heedful::transformer::{StackConfig, TransformerConfig};
+use heedful::weights::Weights;
+use heedful_server::{ModelSpec, Server, ServerOptions};
+use tempfile::TempDir;
+
+pub(crate) fn tokenizer() -> Tokenizer {
+    let options = VocabularyOptions { kind: Kind::Character, size: 700, ..VocabularyOptions::default() };
+    let mut counts = WordCounts::new(&options);
+    for phrase in Grammar::new().split(1, 300, 40).train {
+        counts.add(&phrase.chinese);
+        counts.add(&phrase.english);
+    }
+    counts.train().expect("a vocabulary")
+}
+
+/// Writes a model; another seed is another model.
+pub(crate) fn write(folder: &Path, config: ModelConfig, seed: u64) {
+    fs::create_dir_all(folder).expect("a folder");
+    let vocabulary = folder.join("tokenizer.json");
+    tokenizer().save(&vocabulary).expect("room");
+    let model = config.build(seed).expect("a good configuration");
+    // Fresh models are undecided; sharper scores let them say different things about different sentences.
+    for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
+        let sharper: Vec<f32> = param.values().iter().map(|x| 3.0 * x).collect();
+        param.set(&sharper);
+    }
+    let written = ModelFolder::create(folder, config, &TokenizerFiles::Joint(vocabulary));
+    written.expect("a folder").save(&Weights::of(model.params())).expect("room");
+}
+
+pub(crate) fn transformer() -> TransformerConfig {
+    TransformerConfig { d_model: 32, d_ff: 64, ..TransformerConfig::tiny(tokenizer().size()) }
+}
+
+pub(crate) fn translator(folder: &Path, seed: u64) {
+    write(folder, ModelConfig::Transformer(transformer()), seed);
+}
+
+pub(crate) fn classifier(folder: &Path) {
+    let encoder = EncoderConfig::Transformer(StackConfig::of_encoder(&transformer()));
+    let (pooling, dropout, label_smoothing) = (Pooling::Attention, 0.0, 0.0);
+    write(
+        folder,
+        ModelConfig::Classifier(ClassifierConfig { labels: 2, pooling, dropout, label_smoothing, encoder }),
+        4,
+    );
+    fs::write(folder.join("labels.json"), "[\"bad\", \"good\"]").expect("room");
+}
+
+pub(crate) fn language(folder: &Path) {
+    let stack = StackConfig::of_decoder(&transformer());
+    write(
+        folder,
+        ModelConfig::Language(LanguageConfig { stack, text: TextShape::Lines, label_smoothing: 0.0 }),
+        4,
+    );
+}
+
+/// What tests search with: short outputs, so that nonsense ends soon.
+pub(crate) fn search() -> SearchOptions {
+    SearchOptions { bos: BOS, eos: EOS, max_length: MaxLength::Absolute(12), ..SearchOptions::default() }
+}
+
+pub(crate) fn options(models: Vec<ModelSpec>) -> ServerOptions {
+    let address = "127.0.0.1:0".parse().expect("an address");
+    ServerOptions { address, models, search: search(), ..ServerOptions::default() }
+}
+
+/// A server with a translator from Chinese to English, and the folder that it lies in.
+pub(crate) fn serving() -> (Server, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    translator(&folder.path().join("zh-en"), 4);
+    let models = vec![ModelSpec::named("zh-en", &folder.path().join("zh-en"))];
+    (Server::start(options(models)).expect("a server"), folder)
+}

@@ -1,0 +1,93 @@
+//! Models are replaced while they serve.
+
+use std::fs;
+use std::time::Duration;
+
+use heedful_server::{ModelSpec, Server, ServerOptions};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::client::{Reply, metric, post, until};
+use crate::models::{classifier, options, translator};
+
+fn server(more: impl FnOnce(&TempDir, ServerOptions) -> ServerOptions) -> (Server, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    translator(&folder.path().join("zh-en"), 1);
+    fs::write(folder.path().join("keys.json"), r#"[{"key": "owner", "admin": true}, {"key": "guest"}]"#)
+        .expect("room");
+    let models = vec![ModelSpec::named("zh-en", &folder.path().join("zh-en"))];
+    let options = more(&folder, options(models));
+    (Server::start(options).expect("a server"), folder)
+}
+
+fn translated(server: &Server) -> Value {
+    let body = json!({"q": "一辆汽车", "source": "zh", "target": "en", "api_key": "guest"});
+    post(server, "/translate", &body).json()["translatedText"].clone()
+}
+
+fn reload(server: &Server, key: &str) -> Reply {
+    post(server, "/v1/reload", &json!({"api_key": key}))
+}
+
+#[test]
+fn a_new_model_takes_the_place_of_the_old_one_and_a_broken_one_does_not() {
+    let (server, folder) =
+        server(|folder, options| ServerOptions { keys: Some(folder.path().join("keys.json")), ..options });
+    let old = translated(&server);
+    translator(&folder.path().join("zh-en"), 2);
+    assert_eq!(translated(&server), old, "not before it is asked for");
+    assert_eq!(reload(&server, "guest").status, 403);
+    assert_eq!(reload(&server, "owner").json(), json!({"reloaded": ["zh-en"]}));
+    let new = translated(&server);
+    assert_ne!(new, old);
+
+    let weights = folder.path().join("zh-en/model.safetensors");
+    let whole = fs::read(&weights).expect("weights");
+    fs::write(&weights, &whole[..whole.len() / 2]).expect("room");
+    let broken = reload(&server, "owner");
+    assert_eq!(broken.status, 500);
+    assert!(broken.error().contains("the old model keeps serving"), "{}", broken.error());
+    assert_eq!(translated(&server), new);
+
+    fs::remove_dir_all(folder.path().join("zh-en")).expect("it was there");
+    classifier(&folder.path().join("zh-en"));
+    assert!(reload(&server, "owner").error().contains("it was a translator and is now a classifier"));
+    assert_eq!(translated(&server), new);
+    assert_eq!(post(&server, "/v1/reload", &json!({"model": "x", "api_key": "owner"})).status, 404);
+}
+
+#[test]
+fn nobody_reloads_over_http_without_keys() {
+    let (server, _folder) = server(|_, options| options);
+    let refused = reload(&server, "owner");
+    assert_eq!(refused.status, 403);
+    assert!(refused.error().contains("SIGHUP"));
+    assert!(server.reload().is_empty(), "the program itself may");
+}
+
+#[test]
+fn weights_that_change_on_disk_are_loaded() {
+    let watch = Some(Duration::from_millis(20));
+    let (server, folder) = server(|_, options| ServerOptions { watch, ..options });
+    let old = translated(&server);
+    translator(&folder.path().join("zh-en"), 2);
+    until("the new model", || translated(&server) != old);
+    assert!(metric(&server, "reloads_total") > 0);
+}
+
+#[test]
+fn requests_that_began_with_the_old_model_end_with_it() {
+    let control = std::sync::Arc::new(crate::control::Control::default());
+    let server = Server::start(options(vec![crate::control::controlled(&control)])).expect("a server");
+    control.hold();
+    let address = server.address();
+    let body = json!({"q": "一辆汽车", "source": "zh", "target": "en"}).to_string();
+    let asking = std::thread::spawn(move || {
+        let bytes = crate::client::request("POST", "/translate", "application/json", &body);
+        crate::client::send(address, bytes.as_bytes()).status
+    });
+    until("it is at work", || metric(&server, "at_work") == 1);
+    assert!(server.reload().is_empty());
+    control.release();
+    assert_eq!(asking.join().expect("an answer"), 200);
+}
