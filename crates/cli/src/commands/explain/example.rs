@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
 use heedful::durable;
-use heedful::explain::{Explanation, WeightForm};
+use heedful::explain::{Explanation, WeightForm, page};
 use heedful::folder::ModelFolder;
 use heedful::tensor::DType;
 use heedful::translator::Translator;
 
 use super::output::Format;
-use super::page;
 use crate::commands::demo::{Direction, Traced, print_alignment};
 use crate::commands::translate::compute;
 
@@ -61,7 +60,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     if let (Some(path), Some(format)) = (&arguments.output, format) {
         let contents = match format {
             Format::Json => serde_json::to_string(&explanations)?,
-            _ => page::page(&explanations, "The running example"),
+            _ => page(&explanations, "The running example"),
         };
         durable::write_bytes(path, contents.as_bytes())?;
     }

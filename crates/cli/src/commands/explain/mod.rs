@@ -4,7 +4,6 @@ mod example;
 mod heads;
 mod input;
 mod output;
-mod page;
 mod pictures;
 mod prune;
 mod sentence;

@@ -9,15 +9,15 @@ use heedful::decode::{SearchOptions, pharaoh};
 use heedful::durable;
 use heedful::explain::{
     ExplainedOutput, Explanation, HeadChoice, HeatMapOptions, LayerChoice, Level, Matrix, WeightForm,
-    alignment_svg, grid_svg, heat_map_svg, words_svg,
+    alignment_svg, grid_svg, heat_map_svg, page, words_svg,
 };
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
 use heedful::transformer::HeadName;
 use heedful::translator::Translator;
 
+use super::input;
 use super::output::{Format, scale, write_picture};
-use super::{input, page};
 use crate::commands::translate::compute;
 use crate::heatmap::{self, Heatmap, Labels, Style};
 
@@ -131,7 +131,7 @@ pub(super) fn run(arguments: &Sentence) -> Result<()> {
             Ok(durable::write_bytes(path, &serde_json::to_vec(&explanations)?)?)
         }
         (Some(path), Some(Format::Html)) => {
-            Ok(durable::write_bytes(path, page::page(&explanations, &title(model)).as_bytes())?)
+            Ok(durable::write_bytes(path, page(&explanations, &title(model)).as_bytes())?)
         }
         (Some(path), _) => {
             write_picture(path, &arguments.picture(&explanations[0], first()?)?, arguments.scale)
