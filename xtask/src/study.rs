@@ -36,8 +36,8 @@ const CLASSIFIER: &str =
     "--d-model 256 --d-ff 512 --heads 4 --encoder-layers 2 --dropout 0.3 --warmup 60 --over-long cut";
 
 const PLAIN: [Corpus; 2] = [
-    Corpus { name: "wikitext2-raw", steps: "300", batch_tokens: "2048", vocabulary: BPE },
-    Corpus { name: "tinyshakespeare", steps: "300", batch_tokens: "2048", vocabulary: CHARACTERS },
+    Corpus { name: "wikitext2-raw", steps: "1000", batch_tokens: "2048", vocabulary: BPE },
+    Corpus { name: "tinyshakespeare", steps: "1000", batch_tokens: "2048", vocabulary: CHARACTERS },
 ];
 const LANGUAGE: &str = "--d-model 256 --d-ff 1024 --heads 4 --decoder-layers 4 --dropout 0.1 --warmup 100";
 
