@@ -10,6 +10,10 @@ pub(crate) fn run() -> Result<()> {
     step::command(&mut cargo(["test", "--workspace", "--all-targets"]))?;
     // `--all-targets` leaves the documentation's examples out.
     step::command(&mut cargo(["test", "--workspace", "--doc"]))?;
+    demo_and_page()
+}
+
+pub(crate) fn demo_and_page() -> Result<()> {
     // People run the release binary, and nothing above has.
     step::command(&mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
     // The demo has left a model behind.
