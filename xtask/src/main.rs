@@ -22,6 +22,7 @@ Usage: cargo xtask COMMAND
 
   check              formatting, clippy, tidy and documentation, every warning an error
   test               all of check, every test, a short run of the release binary's demo, and the page in a browser
+  page               the last part of test alone: the demo, and the page in a browser with the model that it leaves
   tidy               our own rules: file lengths, where unsafe code may live, stray paths, white space
   bench NAME [ARGS]  race heedful against its peers; without NAME, say which races there are; ARGS go to the bench
   study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch
@@ -50,6 +51,7 @@ fn run(arguments: &[String]) -> Result<()> {
         }
         ["check"] => check::run(),
         ["test"] => test::run(),
+        ["page"] => test::demo_and_page(),
         ["tidy"] => tidy::run(),
         ["bench", name, rest @ ..] => bench::run(name, rest),
         ["bench"] => bail!("which bench? One of: {}", bench::names()?.join(", ")),
@@ -58,7 +60,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["study", ..] => bail!("usage: cargo xtask study classify|language DATA [SEEDS]"),
         ["golden"] => golden::run(),
         [] => bail!("no command given\n\n{HELP}"),
-        [known @ ("check" | "test" | "tidy" | "golden"), ..] => bail!("{known} takes no arguments"),
+        [known @ ("check" | "test" | "page" | "tidy" | "golden"), ..] => bail!("{known} takes no arguments"),
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),
     }
 }

@@ -13,6 +13,10 @@ pub(crate) fn run() -> Result<()> {
     // Ignored elsewhere, because it needs Python: a client of LibreTranslate, unchanged, against our server.
     let client = ["test", "--package", "heedful-server", "--test", "server", "--", "--ignored"];
     step::command(cargo(client).env("HEEDFUL_TEST_PYTHON", python::test_environment()?))?;
+    demo_and_page()
+}
+
+pub(crate) fn demo_and_page() -> Result<()> {
     // People run the release binary, and nothing above has.
     step::command(&mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
     // The demo has left a model behind.

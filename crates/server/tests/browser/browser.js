@@ -34,7 +34,7 @@ export async function visit(browser, address, work, { viewport = DESKTOP, scheme
     page.on('pageerror', (error) => complaints.push(error.message));
     page.setDefaultTimeout(PATIENCE.timeout);
     await page.setViewport(viewport);
-    await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
+    await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }, { name: 'prefers-reduced-motion', value: 'reduce' }]);
     await page.goto(address, { timeout: PATIENCE.timeout });
     await work(page);
     assert.deepEqual(complaints, []);
@@ -70,7 +70,7 @@ export async function choose(page, label, value) {
 }
 
 // Clicks on an entry of the download menu and returns the file.
-export async function download(browser, page, entry) {
+export async function download(page, entry) {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'heedful-download-'));
   try {
     const session = await page.createCDPSession();

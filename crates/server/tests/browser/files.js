@@ -37,11 +37,11 @@ export function files(at) {
   test('every picture can be had as SVG and PNG', async () => {
     for (const view of ['words', 'lines', 'matrix', 'grid', 'tree']) {
       await translated(at.browser, at.url, SHORT, async (page) => {
-        const svg = (await download(at.browser, page, 'SVG')).bytes.toString();
+        const svg = (await download(page, 'SVG')).bytes.toString();
         assert.match(svg, /^<svg /);
         assert.match(svg, /<\/svg>\s*$/);
         assert.ok(!svg.includes('NaN') && !svg.includes('undefined'), view);
-        const png = await download(at.browser, page, 'PNG');
+        const png = await download(page, 'PNG');
         assert.equal(png.name, `${SHORT}.png`);
         assert.deepEqual([...png.bytes.subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47]);
         const [width, height] = [png.bytes.readUInt32BE(16), png.bytes.readUInt32BE(20)];
@@ -52,7 +52,7 @@ export function files(at) {
 
   test('the numbers can be had as JSON', async () => {
     await translated(at.browser, at.url, SHORT, async (page) => {
-      const [explanation] = JSON.parse((await download(at.browser, page, 'JSON')).bytes.toString());
+      const [explanation] = JSON.parse((await download(page, 'JSON')).bytes.toString());
       assert.equal(explanation.source.text, SHORT);
       assert.equal(explanation.outputs[0].text, await page.$eval('#output', (output) => output.textContent));
     });
@@ -62,7 +62,7 @@ export function files(at) {
     for (const text of [SHORT, EVIL]) {
       let html = null;
       await translated(at.browser, at.url, text, async (page) => {
-        html = (await download(at.browser, page, 'HTML')).bytes;
+        html = (await download(page, 'HTML')).bytes;
       });
       await fromFile(at.browser, html, async (page) => {
         await page.waitForSelector('.word');

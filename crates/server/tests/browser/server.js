@@ -7,15 +7,19 @@ export async function startServer() {
   if (process.env.HEEDFUL_URL) return { url: process.env.HEEDFUL_URL, stop: async () => {} };
   const { HEEDFUL_BINARY: binary, HEEDFUL_MODEL: model } = process.env;
   if (!binary || !model) throw new Error('HEEDFUL_BINARY and HEEDFUL_MODEL name the program and the folder of a model; `cargo xtask test` sets both');
-  const child = spawn(binary, ['serve', model, '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(binary, ['serve', model, '--port', '0'], { stdio: ['ignore', 'pipe', 'pipe'] });
+  child.stderr.pipe(process.stderr);
   const ended = new Promise((resolve) => { child.once('exit', resolve); });
   const url = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (code) => reject(new Error(`heedful serve ended with ${code} before it listened`)));
-    readline.createInterface({ input: child.stdout }).on('line', (line) => {
-      const said = line.match(/listening on (http:\/\/\S+)/);
-      if (said) resolve(said[1]);
-    });
+    // The first address that it names is its own.
+    for (const input of [child.stdout, child.stderr]) {
+      readline.createInterface({ input }).on('line', (line) => {
+        const said = line.match(/http:\/\/[\w.]+:\d+/);
+        if (said) resolve(said[0]);
+      });
+    }
   });
   const stop = async () => {
     child.kill('SIGTERM');
