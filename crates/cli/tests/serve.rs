@@ -4,17 +4,28 @@ mod support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use support::Workplace;
+
+/// A process that does not outlive a test that fails.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
 
 #[test]
 fn a_run_is_served_under_its_languages_until_sigterm() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 20"));
-    let mut child =
-        place.command("serve run --port 0").stderr(Stdio::piped()).spawn().expect("the program starts");
-    let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
+    let mut command = place.command("serve run --port 0");
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = Killed(child);
+    let mut lines = BufReader::new(child.0.stderr.take().expect("standard error"));
     let mut line = String::new();
     lines.read_line(&mut line).expect("a first line");
     // The languages come from the names of the files that it was trained on.
@@ -31,12 +42,13 @@ fn a_run_is_served_under_its_languages_until_sigterm() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     let translated = place.good("translate run --text 一辆汽车");
-    let expected = serde_json::json!({ "translatedText": translated.trim_end() }).to_string();
+    let expected =
+        serde_json::json!({ "translatedText": translated.strip_suffix('\n').expect("a line") }).to_string();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(&expected), "{answer}\n{expected}");
 
-    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
+    let killed = Command::new("kill").args(["-TERM", &child.0.id().to_string()]).status().expect("kill");
     assert!(killed.success());
-    assert!(child.wait().expect("an end").success());
+    assert!(child.0.wait().expect("an end").success());
     let mut rest = String::new();
     lines.read_to_string(&mut rest).expect("its last words");
     assert!(rest.contains("all that was accepted is answered"), "{rest}");

@@ -149,7 +149,8 @@ fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, Proble
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match kind.as_str() {
-        "application/x-www-form-urlencoded" => Ok(form(bytes)),
+        // `curl -d` calls everything a form.
+        "application/x-www-form-urlencoded" if !bytes.trim_ascii_start().starts_with(b"{") => Ok(form(bytes)),
         "multipart/form-data" => {
             let sentence = "send the fields as JSON or as application/x-www-form-urlencoded";
             Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, sentence))
@@ -220,6 +221,7 @@ mod tests {
         let form = Fields { fields: parse(&headers, bytes).expect("a form"), bearer: None };
         assert_eq!(form.texts("q"), Ok(Texts::Many(vec!["a b".to_owned(), "你".to_owned()])));
         assert_eq!((form.count("alternatives", 5), form.is_set("stream")), (Ok(Some(2)), Ok(true)));
+        assert_eq!(parse(&headers, b" {\"q\": \"a\"}").expect("JSON")["q"], "a");
         assert!(parse(&HeaderMap::new(), b"[1]").is_err());
         assert!(parse(&HeaderMap::new(), b"{\"q\": ").expect_err("cut off").sentence.contains("line 1"));
         assert!(parse(&HeaderMap::new(), &[0xff, 0xfe]).is_err());

@@ -17,9 +17,7 @@
 //!
 //! let models = vec![ModelSpec::named("en-de", Path::new("runs/multi30k"))];
 //! let server = Server::start(ServerOptions { models, ..ServerOptions::default() })?;
-//! println!("http://{}", server.address());
-//! server.run_until_signal();
-//! # Ok(())
+//! server.run_until_signal(|server| println!("http://{}", server.address()))
 //! # }
 //! ```
 

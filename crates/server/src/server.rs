@@ -82,27 +82,28 @@ impl Server {
     }
 
     /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. SIGHUP loads all
-    /// models again.
-    pub fn run_until_signal(self) {
-        loop {
-            match self.runtime.block_on(signal()) {
-                Signal::Reload => {
-                    let failures = self.reload();
-                    for error in &failures {
-                        eprintln!("heedful: {error}; the old model keeps serving");
-                    }
-                    if failures.is_empty() {
-                        eprintln!("heedful: all models were loaded again");
-                    }
-                }
-                Signal::Stop => break,
+    /// models again. `announce` is called when signals are heard.
+    pub fn run_until_signal(self, announce: impl FnOnce(&Server)) -> Result<(), ServerError> {
+        let mut signals = {
+            let _inside = self.runtime.enter();
+            Signals::listen()?
+        };
+        announce(&self);
+        while let Signal::Reload = self.runtime.block_on(signals.next()) {
+            let failures = self.reload();
+            for error in &failures {
+                eprintln!("heedful: {error}; the old model keeps serving");
+            }
+            if failures.is_empty() {
+                eprintln!("heedful: all models were loaded again");
             }
         }
-        self.runtime.spawn(async {
-            while let Signal::Reload = signal().await {}
+        self.runtime.spawn(async move {
+            while let Signal::Reload = signals.next().await {}
             std::process::exit(130);
         });
         self.stop();
+        Ok(())
     }
 }
 
@@ -112,25 +113,49 @@ enum Signal {
     Reload,
 }
 
+/// One listener for all signals from the beginning: what comes while a model is loaded is not lost.
 #[cfg(unix)]
-async fn signal() -> Signal {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (Ok(mut end), Ok(mut hangup)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-    else {
-        let _ = tokio::signal::ctrl_c().await;
-        return Signal::Stop;
-    };
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => Signal::Stop,
-        _ = end.recv() => Signal::Stop,
-        _ = hangup.recv() => Signal::Reload,
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Signals {
+    fn listen() -> std::io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) -> Signal {
+        tokio::select! {
+            _ = self.interrupt.recv() => Signal::Stop,
+            _ = self.terminate.recv() => Signal::Stop,
+            _ = self.hangup.recv() => Signal::Reload,
+        }
     }
 }
 
-#[cfg(not(unix))]
-async fn signal() -> Signal {
-    let _ = tokio::signal::ctrl_c().await;
-    Signal::Stop
+#[cfg(windows)]
+struct Signals {
+    interrupt: tokio::signal::windows::CtrlC,
+}
+
+#[cfg(windows)]
+impl Signals {
+    fn listen() -> std::io::Result<Signals> {
+        Ok(Signals { interrupt: tokio::signal::windows::ctrl_c()? })
+    }
+
+    async fn next(&mut self) -> Signal {
+        self.interrupt.recv().await;
+        Signal::Stop
+    }
 }
 
 /// Connections that the system may hold until we come to them.

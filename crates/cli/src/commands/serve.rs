@@ -115,8 +115,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         threads::set_thread_count(count.into());
     }
     let server = Server::start(arguments.options()?).context("the server cannot start")?;
-    eprintln!("heedful: http://{} serves {}; Ctrl-C ends it", server.address(), server.models().join(", "));
-    server.run_until_signal();
+    server.run_until_signal(|server| {
+        eprintln!(
+            "heedful: http://{} serves {}; Ctrl-C ends it",
+            server.address(),
+            server.models().join(", ")
+        );
+    })?;
     eprintln!("heedful: all that was accepted is answered");
     Ok(())
 }

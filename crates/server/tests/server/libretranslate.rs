@@ -124,3 +124,18 @@ fn keys_are_asked_for_and_have_rates() {
     assert_eq!(again.status, 429);
     assert!(again.header("retry-after").is_some_and(|seconds| seconds.parse::<u64>().is_ok()));
 }
+
+#[test]
+fn pages_of_other_origins_are_let_in_only_if_told() {
+    let (closed, folder) = serving();
+    assert_eq!(get(&closed, "/languages").header("access-control-allow-origin"), None);
+    let models = vec![heedful_server::ModelSpec::named("zh-en", &folder.path().join("zh-en"))];
+    let allow_origin = Some("https://example.org".to_owned());
+    let open = Server::start(ServerOptions { allow_origin, ..options(models) }).expect("a server");
+    let preflight = send(open.address(), request("OPTIONS", "/translate", "text/plain", "").as_bytes());
+    assert_eq!(preflight.status, 204);
+    assert_eq!(preflight.header("access-control-allow-origin"), Some("https://example.org"));
+    assert!(
+        preflight.header("access-control-allow-headers").is_some_and(|names| names.contains("content-type"))
+    );
+}
