@@ -59,6 +59,20 @@ export function typing(at) {
     });
   });
 
+  test('a long text is asked for as a stream, and ends as the server says', async () => {
+    const text = Array(20).fill(`${SHORT}。`).join('\n');
+    const { results: [{ text: expected }] } = await ask(at.url, { text, beam: 4 });
+    await visit(at.browser, `${at.url}/`, async (page) => {
+      await ready(page);
+      const asked = page.waitForRequest((request) => request.url().endsWith('/v1/translate'));
+      await page.$eval('#text', (field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }, text);
+      assert.equal(JSON.parse((await asked).postData()).stream, true);
+      await says(page, expected);
+      await shown(page);
+      assert.equal((await page.$$('#output [data-sentence]')).length, 20);
+    });
+  });
+
   test('what the server refuses is told in its own words', async () => {
     await visit(at.browser, `${at.url}/`, async (page) => {
       await ready(page);
