@@ -1,6 +1,6 @@
 """The engine of LibreTranslate behind a minimal web server: CTranslate2 with dynamic batching in a FastAPI app.
 
-{"op": "load", "folder": F, "compute": "int8" | "float32", "threads": n, "beam": n, "alpha": a, "beyond": tokens more than the source, "batch": sentences,
+{"op": "load", "folder": F, "compute": "int8" | "float32", "threads": n, "beam": n, "alpha": a, "longest": tokens of an output at most, "batch": sentences,
 "wait_ms": w} converts a model that heedful trained, starts the server and answers {"port"}; {"op": "translate", "sources": [[id, …], …]} translates
 without the server and answers {"seconds", "outputs"}; {"op": "memory"} answers {"bytes"}, the peak of this process.
 
@@ -101,14 +101,12 @@ class Engine:
         convert(request["folder"], str(model))
         self.translator = ctranslate2.Translator(str(model), device="cpu", compute_type=request["compute"],
                                                  inter_threads=1, intra_threads=request["threads"])
-        self.beam, self.alpha, self.beyond = request["beam"], request["alpha"], request["beyond"]
+        self.beam, self.alpha, self.longest = request["beam"], request["alpha"], request["longest"]
         self.batch, self.wait = request["batch"], request["wait_ms"] / 1000
 
     def translate(self, sources):
-        # One limit for all: that of the longest.
-        limit = max(map(len, sources)) + self.beyond
         found = self.translator.translate_batch([[name(token) for token in source] for source in sources], beam_size=self.beam,
-                                                length_penalty=self.alpha, max_decoding_length=limit, max_batch_size=self.batch)
+                                                length_penalty=self.alpha, max_decoding_length=self.longest, max_batch_size=self.batch)
         return [[number(token) for token in result.hypotheses[0]] for result in found]
 
 

@@ -15,6 +15,15 @@ pub(super) struct Load {
     requests: Vec<Vec<u8>>,
 }
 
+/// How long a run is.
+#[derive(Clone, Copy)]
+pub(super) enum Amount {
+    /// No request begins later.
+    Seconds(f64),
+    /// So many in all.
+    Requests(usize),
+}
+
 /// What clients saw.
 #[derive(Default)]
 pub(super) struct Measured {
@@ -36,13 +45,17 @@ impl Load {
         Load { address, requests: sources.iter().map(|ids| request(&body(ids))).collect() }
     }
 
-    /// Lets so many clients send `count` requests in all.
-    pub(super) fn run(&self, clients: usize, count: usize) -> Result<Measured> {
+    /// Lets so many clients send requests.
+    pub(super) fn run(&self, clients: usize, amount: Amount) -> Result<Measured> {
         let next = AtomicUsize::new(0);
         let begin = Instant::now();
+        let is_over = |number: usize| match amount {
+            Amount::Seconds(seconds) => begin.elapsed().as_secs_f64() >= seconds,
+            Amount::Requests(count) => number >= count,
+        };
         let all = thread::scope(|scope| {
-            let client = || scope.spawn(|| self.client(&next, count));
-            let clients: Vec<_> = (0..clients.min(count)).map(|_| client()).collect();
+            let client = || scope.spawn(|| self.client(&next, &is_over));
+            let clients: Vec<_> = (0..clients).map(|_| client()).collect();
             clients.into_iter().map(|client| client.join().expect("a client")).collect::<Result<Vec<_>>>()
         })?;
         let mut measured = Measured { seconds: begin.elapsed().as_secs_f64(), ..Measured::default() };
@@ -53,7 +66,7 @@ impl Load {
         Ok(measured)
     }
 
-    fn client(&self, next: &AtomicUsize, count: usize) -> Result<Measured> {
+    fn client(&self, next: &AtomicUsize, is_over: &(impl Fn(usize) -> bool + Sync)) -> Result<Measured> {
         let stream = TcpStream::connect(self.address).context("the server does not listen")?;
         stream.set_nodelay(true)?;
         let mut writer = stream.try_clone()?;
@@ -61,7 +74,7 @@ impl Load {
         let mut measured = Measured::default();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= count {
+            if is_over(number) {
                 return Ok(measured);
             }
             let begin = Instant::now();
@@ -76,12 +89,12 @@ impl Load {
 }
 
 impl Measured {
-    /// Adds another run; gives its seconds.
+    /// Adds another run; gives its seconds for each answer.
     pub(super) fn add(&mut self, other: Measured) -> f64 {
+        let each = other.seconds / other.milliseconds.len().max(1) as f64;
         self.milliseconds.extend(other.milliseconds);
         self.errors += other.errors;
-        self.seconds += other.seconds;
-        other.seconds
+        each
     }
 
     /// So many of the answers came within this many milliseconds.

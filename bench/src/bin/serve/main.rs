@@ -1,4 +1,4 @@
-//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--requests N] [--alone]`.
+//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--alone]`.
 //!
 //! ```text
 //! offline      all sentences through `Translator::translate` in the same process: what batching could reach at best
@@ -14,7 +14,6 @@ mod load;
 mod work;
 
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use heedful::tensor::cpu::{isa, threads};
@@ -22,11 +21,22 @@ use heedful_bench::{Allocator, Cell, Paired, Peer, Quartiles, report, resident_m
 use heedful_server::{ModelSpec, Server, ServerOptions};
 use serde_json::json;
 
-use self::load::{Load, Measured};
-use self::work::{BEYOND, Work};
+use self::load::{Amount, Load, Measured};
+use self::work::Work;
 
 const CLIENTS: [usize; 4] = [1, 8, 64, 256];
-const USAGE: &str = "usage: cargo xtask bench serve [MODEL FILE] [--rounds N] [--requests N] [--alone]";
+const USAGE: &str =
+    "usage: cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--alone]";
+
+/// How much is measured.
+struct Plan {
+    rounds: usize,
+    /// For each side in each round.
+    seconds: f64,
+    /// For the memory.
+    requests: usize,
+    peers: Peers,
+}
 
 /// Who takes part.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,19 +47,20 @@ enum Peers {
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (mut rounds, mut requests, mut peers, mut files) = (3, 50_000, Peers::CTranslate2, Vec::new());
-    let mut rest = arguments.iter();
+    let mut plan = Plan { rounds: 3, seconds: 5.0, requests: 50_000, peers: Peers::CTranslate2 };
+    let (mut files, mut rest) = (Vec::new(), arguments.iter());
     while let Some(argument) = rest.next() {
         let mut number = || rest.next().context(USAGE)?.parse::<usize>().context(USAGE);
         match argument.as_str() {
-            "--rounds" => rounds = number()?.max(1),
-            "--requests" => requests = number()?,
-            "--alone" => peers = Peers::Nobody,
+            "--rounds" => plan.rounds = number()?.max(1),
+            "--seconds" => plan.seconds = number()? as f64,
+            "--requests" => plan.requests = number()?,
+            "--alone" => plan.peers = Peers::Nobody,
             flag if flag.starts_with("--") => bail!(USAGE),
             file => files.push(file),
         }
     }
-    println!("{} threads, {}, {rounds} rounds", threads::thread_count(), isa::current());
+    println!("{} threads, {}, {} rounds", threads::thread_count(), isa::current(), plan.rounds);
     let works = match files[..] {
         [] => vec![Work::demo_size()?, Work::base_size()?],
         [model, file] => vec![Work::read(Path::new(model), Path::new(file))?],
@@ -57,10 +68,10 @@ fn main() -> Result<()> {
     };
     let mut cells = Vec::new();
     for work in &works {
-        speed(work, rounds, peers, &mut cells)?;
+        speed(work, &plan, &mut cells)?;
     }
-    memory(&works[0], requests)?;
-    if peers == Peers::CTranslate2 { report("serve", &cells) } else { Ok(()) }
+    memory(&works[0], plan.requests)?;
+    if plan.peers == Peers::CTranslate2 { report("serve", &cells) } else { Ok(()) }
 }
 
 fn start(work: &Work) -> Result<Server> {
@@ -70,49 +81,40 @@ fn start(work: &Work) -> Result<Server> {
     Ok(Server::start(options)?)
 }
 
-fn speed(work: &Work, rounds: usize, peers: Peers, cells: &mut Vec<Cell>) -> Result<()> {
+fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
     let server = start(work)?;
     let ours = Load::ours(server.address(), &work.texts);
-    let mut peer = match peers {
+    let mut peer = match plan.peers {
         Peers::CTranslate2 => Some(PeerServer::start(work)?),
         Peers::Nobody => None,
     };
     println!("{}: {} sentences", work.name, work.texts.len());
     for clients in CLIENTS {
-        let count = work.requests(clients);
+        let amount = Amount::Seconds(plan.seconds);
         let mut sides = (Measured::default(), Measured::default());
         let (mut offline, mut paired) = (Vec::new(), Paired::default());
-        for _ in 0..rounds {
-            let begin = Instant::now();
-            let sentences = work.translate(count)?;
-            offline.push(sentences as f64 / begin.elapsed().as_secs_f64());
-            paired.ours.push(sides.0.add(ours.run(clients, count)?));
+        for _ in 0..plan.rounds {
+            offline.push(work.translate(plan.seconds)?);
+            paired.ours.push(sides.0.add(ours.run(clients, amount)?));
             if let Some(peer) = &mut peer {
-                paired.peer.push(sides.1.add(peer.load.run(clients, count)?));
+                paired.peer.push(sides.1.add(peer.load.run(clients, amount)?));
             }
         }
-        let rate = |seconds: &[f64]| Quartiles::of(seconds).median;
-        let served = count as f64 / rate(&paired.ours);
+        let rate = |seconds: &[f64]| 1.0 / Quartiles::of(seconds).median;
+        let told = |side: &Measured, rate: f64| {
+            let (p50, p99) = (side.percentile(0.5), side.percentile(0.99));
+            format!("{rate:.0}/s, p50 {p50:.1} ms, p99 {p99:.1} ms, {} errors", side.errors)
+        };
+        let (served, offline) = (rate(&paired.ours), rate(&offline));
+        let name = format!("{} c {clients}", work.name);
         println!(
-            "{} c {clients:>3}: ours {served:.0}/s, p50 {:.1} ms, p99 {:.1} ms, {} errors; {:.2} of offline ({:.0}/s)",
-            work.name,
-            sides.0.percentile(0.5),
-            sides.0.percentile(0.99),
-            sides.0.errors,
-            served / rate(&offline),
-            rate(&offline),
+            "{name}: ours {}; {:.2} of offline ({offline:.0}/s)",
+            told(&sides.0, served),
+            served / offline
         );
         if peer.is_some() {
-            println!(
-                "{} c {clients:>3}: peer {:.0}/s, p50 {:.1} ms, p99 {:.1} ms, {} errors",
-                work.name,
-                count as f64 / rate(&paired.peer),
-                sides.1.percentile(0.5),
-                sides.1.percentile(0.99),
-                sides.1.errors,
-            );
-            let cell = format!("{} c {clients}", work.name);
-            cells.push(Cell::rate("serve", &cell, "sent./s", count as f64, &paired));
+            println!("{name}: peer {}", told(&sides.1, rate(&paired.peer)));
+            cells.push(Cell::rate("serve", &name, "sent./s", 1.0, &paired));
         }
     }
     if let Some(mut peer) = peer {
@@ -126,9 +128,9 @@ fn speed(work: &Work, rounds: usize, peers: Peers, cells: &mut Vec<Cell>) -> Res
 fn memory(work: &Work, requests: usize) -> Result<()> {
     let server = start(work)?;
     let load = Load::ours(server.address(), &work.texts);
-    load.run(64, requests / 10)?;
+    load.run(64, Amount::Requests(requests / 10))?;
     let early = resident_memory()?;
-    load.run(64, requests - requests / 10)?;
+    load.run(64, Amount::Requests(requests - requests / 10))?;
     let late = resident_memory()?;
     let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     println!(
@@ -154,7 +156,7 @@ impl PeerServer {
         let mut peer = Peer::start("serve", Allocator::AsInstalled)?;
         let request = json!({
             "op": "load", "folder": work.folder(), "compute": "float32", "threads": threads::thread_count(),
-            "beam": work.options.beam, "alpha": work.options.length_penalty, "beyond": BEYOND, "batch": 64, "wait_ms": 2,
+            "beam": work.options.beam, "alpha": work.options.length_penalty, "longest": work.longest, "batch": 64, "wait_ms": 2,
         });
         let port = peer.ask_number(&request, "port")? as u16;
         Ok(PeerServer { peer, load: Load::peer(([127, 0, 0, 1], port).into(), &work.sources) })

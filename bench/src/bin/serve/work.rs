@@ -1,6 +1,7 @@
 //! What is translated, and by which model.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use heedful::decode::{MaxLength, SearchOptions, search};
@@ -15,20 +16,24 @@ use heedful::translator::Translator;
 use heedful::weights::Weights;
 use tempfile::TempDir;
 
-/// Tokens that an output may have beyond its source.
-pub(super) const BEYOND: usize = 10;
+/// The most tokens of an output of a model that was not trained, and so hardly ever comes to an end.
+const NONSENSE: usize = 16;
+/// The same for a trained one: more than it says.
+const SENSE: usize = 150;
 /// Sentences made by the grammar.
 const SENTENCES: usize = 2000;
+/// Sentences that are translated between two looks at the clock: enough to fill batches.
+const CHUNK: usize = 400;
 
 pub(super) struct Work {
     pub(super) name: String,
     pub(super) texts: Vec<String>,
     pub(super) sources: Vec<Vec<u32>>,
     pub(super) options: SearchOptions,
+    /// The most tokens of an output, on both sides.
+    pub(super) longest: usize,
     translator: Translator,
     folder: PathBuf,
-    /// How many requests a second of measuring holds, roughly.
-    pace: usize,
     _made: Option<TempDir>,
 }
 
@@ -41,15 +46,15 @@ impl Work {
             heads: 4,
             ..TransformerConfig::tiny(vocabulary)
         };
-        Work::made("demo", config, 500)
+        Work::made("demo", config)
     }
 
     /// The paper's base model.
     pub(super) fn base_size() -> Result<Work> {
-        Work::made("base", TransformerConfig::base, 30)
+        Work::made("base", TransformerConfig::base)
     }
 
-    fn made(name: &str, config: impl Fn(usize) -> TransformerConfig, pace: usize) -> Result<Work> {
+    fn made(name: &str, config: impl Fn(usize) -> TransformerConfig) -> Result<Work> {
         let made = tempfile::tempdir()?;
         let phrases = Grammar::new().split(1, SENTENCES, 40).train;
         let mut counts = WordCounts::new(&VocabularyOptions::default());
@@ -65,7 +70,7 @@ impl Work {
         let folder = ModelFolder::create(made.path(), config, &TokenizerFiles::Joint(vocabulary))?;
         folder.save(&Weights::of(model.params()))?;
         let texts = phrases.into_iter().map(|phrase| phrase.chinese).collect();
-        Work::new(name, made.path().to_owned(), texts, pace, Some(made))
+        Work::new(name, made.path().to_owned(), texts, NONSENSE, Some(made))
     }
 
     /// A trained model and a file of sentences.
@@ -73,14 +78,14 @@ impl Work {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         let texts = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
-        Work::new("model", model.to_owned(), texts, 200, None)
+        Work::new("model", model.to_owned(), texts, SENSE, None)
     }
 
     fn new(
         name: &str,
         folder: PathBuf,
         texts: Vec<String>,
-        pace: usize,
+        longest: usize,
         made: Option<TempDir>,
     ) -> Result<Work> {
         let translator = Translator::open(&folder)?;
@@ -89,25 +94,27 @@ impl Work {
             bos: BOS,
             eos: EOS,
             compute: DType::Bf16,
-            max_length: MaxLength::Relative { factor: 1.0, plus: BEYOND },
+            max_length: MaxLength::Absolute(longest),
             ..SearchOptions::default()
         };
-        Ok(Work { name: name.to_owned(), texts, sources, options, translator, folder, pace, _made: made })
+        Ok(Work { name: name.to_owned(), texts, sources, options, longest, translator, folder, _made: made })
     }
 
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// How many requests a measurement takes: about as long for every number of clients.
-    pub(super) fn requests(&self, clients: usize) -> usize {
-        (2 * self.pace * clients.min(8)).max(2 * clients)
-    }
-
-    /// The same sentences as `count` requests hold, offline.
-    pub(super) fn translate(&self, count: usize) -> Result<usize> {
-        let texts: Vec<&str> = self.texts.iter().map(String::as_str).cycle().take(count).collect();
-        Ok(self.translator.translate(&texts, &self.options)?.len())
+    /// Translates the same sentences offline for about so many seconds; gives the seconds for each.
+    pub(super) fn translate(&self, seconds: f64) -> Result<f64> {
+        let (begin, mut done) = (Instant::now(), 0);
+        for texts in self.texts.chunks(CHUNK).cycle() {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            done += self.translator.translate(&texts, &self.options)?.len();
+            if begin.elapsed().as_secs_f64() >= seconds {
+                break;
+            }
+        }
+        Ok(begin.elapsed().as_secs_f64() / done.max(1) as f64)
     }
 
     /// Best outputs in f32, as tokens.
