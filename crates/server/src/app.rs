@@ -69,6 +69,7 @@ pub(crate) fn app(shared: Arc<Shared>) -> Router {
         .route("/v1/reload", post(models::reload))
         .route("/v1/runs", get(runs::list))
         .route("/v1/runs/{name}/metrics", get(runs::metrics))
+        .route("/v1/runs/{name}/attention", get(runs::attention))
         .route("/v1/runs/{name}/report", get(runs::report))
         .route("/health", get(service::health))
         .route("/metrics", get(service::metrics))

@@ -1,9 +1,11 @@
 //! The page: every file of `web/`, put into the program when it is built, and the modules of `heedful::explain` that draw.
 
+use std::sync::LazyLock;
+
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use heedful::explain::VIEWER_FILES;
+use heedful::explain::{VIEWER_FILES, page};
 
 /// Names and contents, sorted by name.
 static ASSETS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
@@ -33,7 +35,12 @@ pub(crate) fn serve(path: &str, headers: &HeaderMap) -> Option<Response> {
     Some(response)
 }
 
+/// A file of this page, of the viewer that it shares with files, or that viewer as a file without sentences.
 fn contents(name: &str) -> Option<&'static [u8]> {
+    static OFFLINE: LazyLock<String> = LazyLock::new(|| page(&[], "Attention"));
+    if name == "offline.html" {
+        return Some(OFFLINE.as_bytes());
+    }
     let own = ASSETS.iter().find(|(known, _)| *known == name).map(|&(_, contents)| contents);
     let drawing = || VIEWER_FILES.iter().find(|(known, _)| *known == name).map(|&(_, text)| text.as_bytes());
     own.or_else(drawing)

@@ -8,14 +8,13 @@ use axum::body::Body;
 use axum::extract::{Path as PathParameter, RawQuery, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use serde_json::Value;
+use heedful::train::log::{ATTENTION, METRICS, records_after};
 
 use super::{json as answer, with_type};
 use crate::app::Shared;
 use crate::error::Problem;
 use crate::models::Origin;
 
-const METRICS: &str = "metrics.jsonl";
 const REPORT: &str = "report.html";
 /// A report has its styles and pictures in itself, and no script.
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
@@ -32,21 +31,28 @@ pub(crate) async fn metrics(
     PathParameter(name): PathParameter<String>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let folder = find(&shared, &name)?;
+    records(&shared, &name, query, METRICS)
+}
+
+/// `GET /v1/runs/NAME/attention?after=STEP`
+pub(crate) async fn attention(
+    State(shared): State<Arc<Shared>>,
+    PathParameter(name): PathParameter<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    records(&shared, &name, query, ATTENTION)
+}
+
+fn records(shared: &Shared, name: &str, query: Option<String>, file: &str) -> Result<Response, Problem> {
+    let folder = find(shared, name)?;
     let after = form_urlencoded::parse(query.unwrap_or_default().as_bytes())
         .find(|(name, _)| name == "after")
         .map(|(_, step)| {
             step.parse::<u64>().map_err(|_| Problem::bad("`after` must be the number of a step"))
         })
         .transpose()?;
-    // A run that has just begun has no records yet.
-    let text = fs::read_to_string(folder.join(METRICS)).unwrap_or_default();
-    let is_new =
-        |record: &Value| after.is_none_or(|after| record["step"].as_u64().is_some_and(|step| step > after));
-    // The last line may be half written.
-    let records: Vec<Value> =
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).filter(is_new).collect();
-    Ok(answer(&records))
+    let records = records_after(&folder.join(file), after.unwrap_or(0));
+    Ok(answer(&records.map_err(|error| Problem::missing(error.to_string()))?))
 }
 
 /// `GET /v1/runs/NAME/report`
