@@ -15,6 +15,8 @@ from pathlib import Path
 import torch
 
 BOS = 1
+# A study asks how good a model becomes, not how fast: any machine will do.
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Run:
@@ -109,12 +111,12 @@ def train(model, run, loss_of, seed):
 
 
 def padded(rows):
-    """Lists of ids as one tensor, and how long each is."""
+    """Lists of ids as one tensor, and (on the CPU, where packing wants it) how long each is."""
     lengths = torch.tensor([len(row) for row in rows])
     ids = torch.zeros(len(rows), int(lengths.max()), dtype=torch.long)
     for row, out in zip(rows, ids):
         out[: len(row)] = torch.tensor(row)
-    return ids, lengths
+    return ids.to(DEVICE), lengths
 
 
 def arguments(held_out):

@@ -11,18 +11,18 @@ import torch
 from torch.nn import functional
 
 from classifier import Classifier
-from study import Run, arguments, by_length, cut, padded, read_corpus, train
+from study import DEVICE, Run, arguments, by_length, cut, padded, read_corpus, train
 
 
 def main():
     given = arguments("test")
     run, test = Run(given.run), read_corpus(f"{given.test}/corpus.bin")
     start = time.perf_counter()
-    model = Classifier(run.config)
+    model = Classifier(run.config).to(DEVICE)
 
     def logits_and_labels(batch):
         ids, lengths = padded([text for text, _ in batch])
-        return model(ids, lengths), torch.tensor([label for _, (label,) in batch])
+        return model(ids, lengths), torch.tensor([label for _, (label,) in batch], device=DEVICE)
 
     train(model, run, lambda batch: functional.cross_entropy(*logits_and_labels(batch)), given.seed)
     confusion = torch.zeros(run.config["labels"], run.config["labels"])

@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional
 
 from classifier import Embedding, post_norm_layers
-from study import BOS, Run, arguments, by_length, cut, padded, read_corpus, train
+from study import BOS, DEVICE, Run, arguments, by_length, cut, padded, read_corpus, train
 
 
 class LanguageModel(nn.Module):
@@ -37,13 +37,13 @@ def main():
     given = arguments("valid")
     run, valid = Run(given.run), read_corpus(f"{given.valid}/corpus.bin")
     start = time.perf_counter()
-    model = LanguageModel(run.config["stack"])
+    model = LanguageModel(run.config["stack"]).to(DEVICE)
 
     def nats(batch):
         """−log p of every token of the blocks."""
         targets, lengths = padded([block for _, block in batch])
         inputs = functional.pad(targets, (1, 0), value=BOS)[:, :-1]
-        real = torch.arange(targets.shape[1]) < lengths[:, None]
+        real = (torch.arange(targets.shape[1]) < lengths[:, None]).to(DEVICE)
         return functional.cross_entropy(model(inputs)[real], targets[real], reduction="none")
 
     train(model, run, lambda batch: nats(batch).mean(), given.seed)

@@ -55,6 +55,38 @@ fn a_run_is_served_under_its_languages_until_sigterm() {
 }
 
 #[test]
+fn a_run_can_be_watched_while_it_goes_on() {
+    let place = Workplace::new(200);
+    let mut command = place.command(&Workplace::training("run", "--steps 1000000 --dashboard=0"));
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = Killed(child);
+    let mut lines = BufReader::new(child.0.stderr.take().expect("standard error"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a first line");
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split('/').next()).expect("an address");
+    // What it says from now on is nobody's business, but must not fill the pipe.
+    std::thread::spawn(move || std::io::copy(&mut lines, &mut std::io::sink()));
+
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        answer
+    };
+    assert!(get("/").contains("<title>"));
+    assert!(get("/v1/runs").ends_with(r#"["run"]"#));
+    for (path, wanted) in [("metrics", "\"valid_loss\""), ("attention", "\"weights\"")] {
+        while !get(&format!("/v1/runs/run/{path}")).contains(wanted) {
+            assert!(child.0.try_wait().expect("a process").is_none(), "it ended by itself");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_served_is_named() {
     let place = Workplace::empty();
     assert!(place.bad("serve").contains("what shall be served?"));

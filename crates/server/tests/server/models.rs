@@ -9,6 +9,7 @@ use heedful::family::ModelConfig;
 use heedful::folder::{ModelFolder, TokenizerFiles};
 use heedful::grammar::Grammar;
 use heedful::language::{LanguageConfig, TextShape};
+use heedful::layers::Score;
 use heedful::text::tokenizer::{Kind, Tokenizer, VocabularyOptions, WordCounts};
 use heedful::text::{BOS, EOS};
 use heedful::transformer::{StackConfig, TransformerConfig};
@@ -51,12 +52,15 @@ pub(crate) fn translator(folder: &Path, seed: u64) {
 
 pub(crate) fn classifier(folder: &Path) {
     let encoder = EncoderConfig::Transformer(StackConfig::of_encoder(&transformer()));
-    let (pooling, dropout, label_smoothing) = (Pooling::Attention, 0.0, 0.0);
-    write(
-        folder,
-        ModelConfig::Classifier(ClassifierConfig { labels: 2, pooling, dropout, label_smoothing, encoder }),
-        4,
-    );
+    let config = ClassifierConfig {
+        labels: 2,
+        pooling: Pooling::Attention,
+        pooling_score: Score::Additive,
+        dropout: 0.0,
+        label_smoothing: 0.0,
+        encoder,
+    };
+    write(folder, ModelConfig::Classifier(config), 4);
     fs::write(folder.join("labels.json"), "[\"bad\", \"good\"]").expect("room");
 }
 

@@ -15,6 +15,8 @@ pub(crate) struct Arguments {
     pub(crate) resume: Option<PathBuf>,
     /// Write the complete recipe to standard output instead of training.
     pub(crate) print_recipe: bool,
+    /// Show the run in a page on this port while it goes on.
+    pub(crate) dashboard: Option<u16>,
     /// How many threads compute; none for all cores.
     pub(crate) threads: Option<u16>,
     /// Whether to say nothing but errors.
@@ -55,6 +57,14 @@ impl Args for Arguments {
                     .long("print-recipe")
                     .help("Write the complete recipe to standard output instead of training")
                     .action(ArgAction::SetTrue),
+                Arg::new("dashboard")
+                    .long("dashboard")
+                    .value_name("PORT")
+                    .help("Show curves, samples and attention in a page while the run goes on [default port: 5000; 0: any]")
+                    .num_args(0..=1)
+                    .require_equals(true)
+                    .default_missing_value("5000")
+                    .value_parser(value_parser!(u16)),
                 Arg::new("threads")
                     .long("threads")
                     .value_name("N")
@@ -80,6 +90,7 @@ impl FromArgMatches for Arguments {
             recipe: RecipeArguments::from_arg_matches(matches)?,
             resume: matches.get_one("resume").cloned(),
             print_recipe: matches.get_flag("print-recipe"),
+            dashboard: matches.get_one("dashboard").copied(),
             threads: matches.get_one("threads").copied(),
             quiet: matches.get_flag("quiet"),
             json: matches.get_flag("json"),

@@ -1,6 +1,7 @@
 //! `heedful train`: from text files to a model.
 
 mod arguments;
+mod dashboard;
 mod recipe;
 mod watcher;
 
@@ -29,6 +30,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     let start = if arguments.resume.is_some() { Start::Resume } else { Start::Fresh };
     let voice = if arguments.quiet { Voice::Silent } else { Voice::Talking };
+    // Until the end of the run: dropped, it ends.
+    let _dashboard = arguments.dashboard.map(|port| dashboard::open(&recipe, port)).transpose()?;
     let mut watcher = Terminal::new(voice, Interrupt::listen()?);
     let outcome = run::train(&recipe, start, &mut watcher);
     watcher.finish();
