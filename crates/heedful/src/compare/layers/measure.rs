@@ -136,7 +136,8 @@ impl Workbench<'_> {
     }
 
     fn kept(&self) -> usize {
-        // The packed weights of a forward pass are there before, not only after.
+        // The packed weights of a forward pass, kept from the second time on, are there before, not only after.
+        self.forward();
         self.forward();
         memory::trim();
         let before = memory::bytes_from_system();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::journal::Journal;
 use super::meter::Meter;
 use super::page::{Page, title};
-use super::prepare::{Prepared, prepare};
+use super::prepare::{Prepared, prepare, with_absolute_paths};
 use super::validation_set::{Judgement, ValidationSet};
 use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
 use crate::batch::{Batch, Form};
@@ -252,7 +252,7 @@ impl<'a> Session<'a> {
             score,
             patience: self.patience.clone(),
             metrics: Value::Null,
-            recipe: self.recipe.fingerprint(),
+            recipe: fingerprint(self.recipe),
             seconds: self.meter.seconds(),
         };
         self.writer.save(Checkpoint { trainer: self.trainer.state(), progress })?;
@@ -277,12 +277,17 @@ fn go_back(
     let Some(Checkpoint { trainer: state, progress }) = checkpoint else { return Ok(None) };
     let step = state.step;
     trainer.restore(&state).map_err(|source| RunError::Unlike { step, source })?;
-    if progress.recipe != recipe.fingerprint() {
+    if progress.recipe != fingerprint(recipe) {
         watcher.see(&Event::Warning(
             "settings that decide the weights have changed since the last checkpoint: from here on this is another run",
         ));
     }
     Ok(Some((step, progress)))
+}
+
+/// The name of all that decides the numbers; a file has the same name from wherever a run is resumed.
+fn fingerprint(recipe: &Recipe) -> String {
+    with_absolute_paths(recipe).fingerprint()
 }
 
 /// What a judgement is worth; a validation without BLEU is judged by its loss.
