@@ -87,7 +87,7 @@ export class RunsPage {
     this.head.replaceChildren(
       make('h1', {}, this.name),
       make('p', { class: 'run-note' }, this.note()),
-      this.names.length > 1 ? dropdown('Run', this.names.map((value) => ({ value, text: value })), this.name, choose) : null,
+      ...(this.names.length > 1 ? [dropdown('Run', this.names.map((value) => ({ value, text: value })), this.name, choose)] : []),
       make('a', { href: reportAddress(this.name) }, 'Report'),
     );
     this.charts.replaceChildren(...pictures(this.records));

@@ -10,6 +10,7 @@ export function runs(at) {
     await visit(at.browser, `${at.url}/#runs=${encodeURIComponent(name)}`, async (page) => {
       await page.waitForSelector('.charts figure');
       assert.equal(await page.$eval('#runs h1', (title) => title.textContent), name);
+      assert.ok(!(await page.$eval('#runs', (runs) => runs.innerText)).includes('null'), 'what is not there is not shown');
       assert.deepEqual(await complaints(page), []);
       const labels = await page.$$eval('.chart', (charts) => charts.map((chart) => chart.getAttribute('aria-label')));
       const last = records.filter((record) => 'loss' in record).at(-1).step;
