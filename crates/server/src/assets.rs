@@ -6,6 +6,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use heedful::explain::{VIEWER_FILES, page};
+use twox_hash::XxHash3_64;
 
 /// Names and contents, sorted by name.
 static ASSETS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
@@ -21,7 +22,7 @@ pub(crate) fn serve(path: &str, headers: &HeaderMap) -> Option<Response> {
         name => name,
     };
     let contents = contents(name)?;
-    let tag = format!("\"{}-{:x}\"", env!("CARGO_PKG_VERSION"), fingerprint(contents));
+    let tag = format!("\"{}-{:x}\"", env!("CARGO_PKG_VERSION"), XxHash3_64::oneshot(contents));
     let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
     let mut response =
         if is_known { StatusCode::NOT_MODIFIED.into_response() } else { Response::new(Body::from(contents)) };
@@ -60,13 +61,6 @@ fn content_type(name: &str) -> &'static str {
         "txt" => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }
-}
-
-/// FNV-1a: tells one build's file from another's.
-fn fingerprint(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]

@@ -21,7 +21,8 @@ pub struct ServerOptions {
     pub run: Option<(String, PathBuf)>,
     /// How models search unless a request says otherwise; the type of the products and `batch_tokens` hold for all.
     pub search: SearchOptions,
-    /// How long an idle worker waits for company after the first sentence.
+    /// How long an idle worker waits, after the first sentence, for as many as it had together before. Nobody who is
+    /// alone waits.
     pub batch_wait: Duration,
     /// What requests may ask for.
     pub limits: Limits,
@@ -95,7 +96,7 @@ impl Default for ServerOptions {
             runs: None,
             run: None,
             search: SearchOptions::default(),
-            batch_wait: Duration::ZERO,
+            batch_wait: Duration::from_millis(2),
             limits: Limits::default(),
             keys: None,
             watch: None,

@@ -34,7 +34,11 @@ impl Server {
         }
         let stamps = Stamps::of(&options.models);
         let shared = Arc::new(Shared::new(&options)?);
-        let runtime = Builder::new_multi_thread().enable_all().thread_name("http").build()?;
+        // The cores belong to the models: requests and answers are little work, and threads that wake each other for it
+        // keep those of a model waiting for each other.
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).div_ceil(4);
+        let runtime =
+            Builder::new_multi_thread().worker_threads(threads).enable_all().thread_name("http").build()?;
         let address = options.address;
         let listener = {
             let _inside = runtime.enter();

@@ -1,13 +1,17 @@
-//! Clients: each has a connection of its own and sends the next sentence when it has the answer to the last.
+//! Clients: each has a connection of its own and sends the next sentence when it has the answer to the last. All of them
+//! live on one thread: they share the machine with what they measure, and a thread for each would cost it more.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::cell::Cell;
+use std::net::SocketAddr;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use futures_util::future::try_join_all;
 use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::runtime::Builder;
 
 /// A server and what it is asked.
 pub(super) struct Load {
@@ -18,16 +22,23 @@ pub(super) struct Load {
 /// How long a run is.
 #[derive(Clone, Copy)]
 pub(super) enum Amount {
-    /// No request begins later.
+    /// Answers that come within so many seconds are counted; the clients are at work before that, and after.
     Seconds(f64),
     /// So many in all.
     Requests(usize),
 }
 
+/// Seconds before answers are counted.
+const WARM_UP: f64 = 1.0;
+
 /// What clients saw.
 #[derive(Default)]
 pub(super) struct Measured {
+    /// Of every request that was answered with 200.
     milliseconds: Vec<f64>,
+    /// Answers with 503: come back later.
+    pub(super) refused: usize,
+    /// Any other answers.
     pub(super) errors: usize,
     seconds: f64,
 }
@@ -47,44 +58,58 @@ impl Load {
 
     /// Lets so many clients send requests.
     pub(super) fn run(&self, clients: usize, amount: Amount) -> Result<Measured> {
-        let next = AtomicUsize::new(0);
+        let next = Cell::new(0);
         let begin = Instant::now();
-        let is_over = |number: usize| match amount {
-            Amount::Seconds(seconds) => begin.elapsed().as_secs_f64() >= seconds,
-            Amount::Requests(count) => number >= count,
+        let (counted, is_over): (Box<dyn Fn() -> bool>, Box<dyn Fn(usize) -> bool>) = match amount {
+            Amount::Seconds(seconds) => {
+                let window = WARM_UP..WARM_UP + seconds;
+                let passed = move || begin.elapsed().as_secs_f64();
+                (
+                    Box::new(move || window.contains(&passed())),
+                    Box::new(move |_| passed() >= WARM_UP + seconds),
+                )
+            }
+            Amount::Requests(count) => (Box::new(|| true), Box::new(move |number| number >= count)),
         };
-        let all = thread::scope(|scope| {
-            let client = || scope.spawn(|| self.client(&next, &is_over));
-            let clients: Vec<_> = (0..clients).map(|_| client()).collect();
-            clients.into_iter().map(|client| client.join().expect("a client")).collect::<Result<Vec<_>>>()
-        })?;
-        let mut measured = Measured { seconds: begin.elapsed().as_secs_f64(), ..Measured::default() };
+        let take = || {
+            let number = next.replace(next.get() + 1);
+            (!is_over(number)).then_some(number)
+        };
+        let runtime = Builder::new_current_thread().enable_io().build()?;
+        let all = runtime.block_on(try_join_all((0..clients).map(|_| self.client(&take, &*counted))))?;
+        let seconds = match amount {
+            Amount::Seconds(seconds) => seconds,
+            Amount::Requests(_) => begin.elapsed().as_secs_f64(),
+        };
+        let mut measured = Measured { seconds, ..Measured::default() };
         for part in all {
-            measured.errors += part.errors;
-            measured.milliseconds.extend(part.milliseconds);
+            measured.take_in(part);
         }
         Ok(measured)
     }
 
-    fn client(&self, next: &AtomicUsize, is_over: &(impl Fn(usize) -> bool + Sync)) -> Result<Measured> {
-        let stream = TcpStream::connect(self.address).context("the server does not listen")?;
+    async fn client(
+        &self,
+        take: &impl Fn() -> Option<usize>,
+        is_counted: &dyn Fn() -> bool,
+    ) -> Result<Measured> {
+        let stream = TcpStream::connect(self.address).await.context("the server does not listen")?;
         stream.set_nodelay(true)?;
-        let mut writer = stream.try_clone()?;
-        let mut reader = BufReader::new(stream);
+        let (reader, mut writer) = stream.into_split();
+        let mut reader = BufReader::new(reader);
         let mut measured = Measured::default();
-        loop {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            if is_over(number) {
-                return Ok(measured);
-            }
+        while let Some(number) = take() {
             let begin = Instant::now();
-            writer.write_all(&self.requests[number % self.requests.len()])?;
-            if answer(&mut reader)? == 200 {
-                measured.milliseconds.push(begin.elapsed().as_secs_f64() * 1000.0);
-            } else {
-                measured.errors += 1;
+            writer.write_all(&self.requests[number % self.requests.len()]).await?;
+            let status = answer(&mut reader).await?;
+            match status {
+                200 if !is_counted() => {}
+                200 => measured.milliseconds.push(begin.elapsed().as_secs_f64() * 1000.0),
+                503 => measured.refused += 1,
+                _ => measured.errors += 1,
             }
         }
+        Ok(measured)
     }
 }
 
@@ -92,9 +117,19 @@ impl Measured {
     /// Adds another run; gives its seconds for each answer.
     pub(super) fn add(&mut self, other: Measured) -> f64 {
         let each = other.seconds / other.milliseconds.len().max(1) as f64;
-        self.milliseconds.extend(other.milliseconds);
-        self.errors += other.errors;
+        self.take_in(other);
         each
+    }
+
+    fn take_in(&mut self, other: Measured) {
+        self.milliseconds.extend(other.milliseconds);
+        self.refused += other.refused;
+        self.errors += other.errors;
+    }
+
+    /// Answers with 200.
+    pub(super) fn answered(&self) -> usize {
+        self.milliseconds.len()
     }
 
     /// So many of the answers came within this many milliseconds.
@@ -115,20 +150,20 @@ fn request(body: &str) -> Vec<u8> {
 }
 
 /// Reads an answer whole; its status.
-fn answer(reader: &mut BufReader<TcpStream>) -> Result<u16> {
+async fn answer(reader: &mut BufReader<OwnedReadHalf>) -> Result<u16> {
     let mut line = String::new();
-    reader.read_line(&mut line)?;
+    reader.read_line(&mut line).await?;
     let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
     let status = status.with_context(|| format!("no status in {line:?}"))?;
     let mut length = 0;
     loop {
         line.clear();
-        reader.read_line(&mut line)?;
+        reader.read_line(&mut line).await?;
         let Some((name, value)) = line.trim_end().split_once(':') else { break };
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse()?;
         }
     }
-    reader.read_exact(&mut vec![0; length])?;
+    reader.read_exact(&mut vec![0; length]).await?;
     Ok(status)
 }

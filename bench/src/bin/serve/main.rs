@@ -1,9 +1,10 @@
-//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--alone]`.
+//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone]`.
 //!
 //! ```text
 //! offline      all sentences through `Translator::translate` in the same process: what batching could reach at best
 //! c 1 … 256    so many clients, each with one sentence at a time on a connection of its own: sentences/s, p50, p99, errors
 //! peer         the same load on CTranslate2 behind a FastAPI app with dynamic batching, round by round in turn
+//! limit        256 clients and room for 32 waiting sentences: what is answered, and what is refused with 503
 //! memory       resident bytes after a tenth of the requests and after all of them
 //! ```
 //!
@@ -14,27 +15,29 @@ mod load;
 mod work;
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use heedful::tensor::cpu::{isa, threads};
 use heedful_bench::{Allocator, Cell, Paired, Peer, Quartiles, report, resident_memory};
-use heedful_server::{ModelSpec, Server, ServerOptions};
+use heedful_server::{Limits, ModelSpec, Server, ServerOptions};
 use serde_json::json;
 
 use self::load::{Amount, Load, Measured};
 use self::work::Work;
 
-const CLIENTS: [usize; 4] = [1, 8, 64, 256];
-const USAGE: &str =
-    "usage: cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--alone]";
+const USAGE: &str = "usage: cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone]";
 
 /// How much is measured.
 struct Plan {
+    /// At a time; one run for each.
+    clients: Vec<usize>,
     rounds: usize,
     /// For each side in each round.
     seconds: f64,
     /// For the memory.
     requests: usize,
+    batch_wait: Duration,
     peers: Peers,
 }
 
@@ -47,14 +50,23 @@ enum Peers {
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let mut plan = Plan { rounds: 3, seconds: 5.0, requests: 50_000, peers: Peers::CTranslate2 };
+    let mut plan = Plan {
+        clients: vec![1, 8, 64, 256],
+        rounds: 3,
+        seconds: 5.0,
+        requests: 50_000,
+        batch_wait: ServerOptions::default().batch_wait,
+        peers: Peers::CTranslate2,
+    };
     let (mut files, mut rest) = (Vec::new(), arguments.iter());
     while let Some(argument) = rest.next() {
         let mut number = || rest.next().context(USAGE)?.parse::<usize>().context(USAGE);
         match argument.as_str() {
+            "--clients" => plan.clients = vec![number()?.max(1)],
             "--rounds" => plan.rounds = number()?.max(1),
             "--seconds" => plan.seconds = number()? as f64,
             "--requests" => plan.requests = number()?,
+            "--batch-wait" => plan.batch_wait = Duration::from_millis(number()? as u64),
             "--alone" => plan.peers = Peers::Nobody,
             flag if flag.starts_with("--") => bail!(USAGE),
             file => files.push(file),
@@ -70,26 +82,31 @@ fn main() -> Result<()> {
     for work in &works {
         speed(work, &plan, &mut cells)?;
     }
-    memory(&works[0], plan.requests)?;
+    limit(&works[0], &plan)?;
+    memory(&works[0], &plan)?;
     if plan.peers == Peers::CTranslate2 { report("serve", &cells) } else { Ok(()) }
 }
 
-fn start(work: &Work) -> Result<Server> {
-    let models = vec![ModelSpec::named("zh-en", work.folder())];
-    let address = "127.0.0.1:0".parse().context("an address")?;
-    let options = ServerOptions { address, models, search: work.options.clone(), ..ServerOptions::default() };
-    Ok(Server::start(options)?)
+fn start(work: &Work, plan: &Plan, limits: Limits) -> Result<Server> {
+    Ok(Server::start(ServerOptions {
+        address: "127.0.0.1:0".parse().context("an address")?,
+        models: vec![ModelSpec::named("zh-en", work.folder())],
+        search: work.options.clone(),
+        batch_wait: plan.batch_wait,
+        limits,
+        ..ServerOptions::default()
+    })?)
 }
 
 fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
-    let server = start(work)?;
+    let server = start(work, plan, Limits::default())?;
     let ours = Load::ours(server.address(), &work.texts);
     let mut peer = match plan.peers {
         Peers::CTranslate2 => Some(PeerServer::start(work)?),
         Peers::Nobody => None,
     };
     println!("{}: {} sentences", work.name, work.texts.len());
-    for clients in CLIENTS {
+    for &clients in &plan.clients {
         let amount = Amount::Seconds(plan.seconds);
         let mut sides = (Measured::default(), Measured::default());
         let (mut offline, mut paired) = (Vec::new(), Paired::default());
@@ -103,7 +120,7 @@ fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
         let rate = |seconds: &[f64]| 1.0 / Quartiles::of(seconds).median;
         let told = |side: &Measured, rate: f64| {
             let (p50, p99) = (side.percentile(0.5), side.percentile(0.99));
-            format!("{rate:.0}/s, p50 {p50:.1} ms, p99 {p99:.1} ms, {} errors", side.errors)
+            format!("{rate:.0}/s, p50 {p50:.1} ms, p99 {p99:.1} ms, {} errors", side.refused + side.errors)
         };
         let (served, offline) = (rate(&paired.ours), rate(&offline));
         let name = format!("{} c {clients}", work.name);
@@ -124,9 +141,30 @@ fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
     Ok(())
 }
 
+/// What becomes of more requests than may wait.
+fn limit(work: &Work, plan: &Plan) -> Result<()> {
+    let queue = 32;
+    let server = start(work, plan, Limits { queue, sentences: queue, ..Limits::default() })?;
+    let load = Load::ours(server.address(), &work.texts);
+    // Before that, as many as there is room for.
+    for clients in [queue, 256] {
+        let seen = load.run(clients, Amount::Seconds(plan.seconds))?;
+        println!(
+            "{}: room for {queue}, {clients} clients: {} answered, {} refused with 503, {} other errors",
+            work.name,
+            seen.answered(),
+            seen.refused,
+            seen.errors
+        );
+    }
+    server.stop();
+    Ok(())
+}
+
 /// Resident memory after a tenth of the requests and after all.
-fn memory(work: &Work, requests: usize) -> Result<()> {
-    let server = start(work)?;
+fn memory(work: &Work, plan: &Plan) -> Result<()> {
+    let requests = plan.requests;
+    let server = start(work, plan, Limits::default())?;
     let load = Load::ours(server.address(), &work.texts);
     load.run(64, Amount::Requests(requests / 10))?;
     let early = resident_memory()?;
@@ -155,10 +193,13 @@ impl PeerServer {
     fn start(work: &Work) -> Result<PeerServer> {
         let mut peer = Peer::start("serve", Allocator::AsInstalled)?;
         let request = json!({
-            "op": "load", "folder": work.folder(), "compute": "float32", "threads": threads::thread_count(),
+            "op": "load", "folder": work.folder(), "computes": ["float32", "int8", "bfloat16", "int8_bfloat16", "int16"],
+            "trial": &work.sources[..work.sources.len().min(200)], "threads": threads::thread_count(),
             "beam": work.options.beam, "alpha": work.options.length_penalty, "longest": work.longest, "batch": 64, "wait_ms": 2,
         });
-        let port = peer.ask_number(&request, "port")? as u16;
+        let loaded = peer.ask(&request)?;
+        println!("{}: the peer computes in {}, of {}", work.name, loaded["compute"], loaded["seconds"]);
+        let port = loaded["port"].as_u64().context("the peer names no port")? as u16;
         Ok(PeerServer { peer, load: Load::peer(([127, 0, 0, 1], port).into(), &work.sources) })
     }
 

@@ -99,8 +99,9 @@ pub(crate) struct Arguments {
     /// How many tokens are worked on side by side; changes speed and memory, never a translation
     #[arg(long, default_value_t = 8192, value_name = "N", help_heading = "Machine")]
     batch_tokens: usize,
-    /// How many milliseconds an idle model waits for company before it begins; later requests join at any time
-    #[arg(long, default_value_t = 0, value_name = "MS", help_heading = "Machine")]
+    /// How many milliseconds an idle model waits, at most, for as many requests as it had side by side before; a client
+    /// that is alone never waits, and later requests join at any time
+    #[arg(long, default_value_t = 2, value_name = "MS", help_heading = "Machine")]
     batch_wait: u64,
     /// How many threads compute [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Machine")]

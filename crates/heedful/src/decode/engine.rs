@@ -12,11 +12,14 @@
 use std::collections::VecDeque;
 
 use heedful_tensor::ops::BestOfRows;
-use heedful_tensor::{DType, Tensor};
+use heedful_tensor::{DType, Ragged, Tensor};
 
 use super::hypothesis::Continuation;
-use crate::batch::{BatchError, lay_end_to_end};
+use crate::batch::BatchError;
 use crate::model::{Decoding, Model, Row};
+
+/// Steps that a sentence waits for company at most, while others are being decoded.
+const PATIENCE: usize = 6;
 
 /// How one sentence is decoded.
 pub(super) trait Plan {
@@ -72,6 +75,8 @@ pub(super) struct Engine<'m, P> {
     decoding: Box<dyn Decoding + 'm>,
     capacity: usize,
     waiting: VecDeque<Waiting<P>>,
+    /// Steps since sentences were last read, or none waited.
+    waited: usize,
     open: Vec<Open<P>>,
     /// Sentences read so far: the number of the next one.
     read: usize,
@@ -93,6 +98,8 @@ struct Open<P> {
     plan: P,
     /// Its first row in the last step.
     first: usize,
+    /// Whether the model's scores were no numbers.
+    is_broken: bool,
 }
 
 impl<'m, P: Plan> Engine<'m, P> {
@@ -102,6 +109,7 @@ impl<'m, P: Plan> Engine<'m, P> {
             decoding: model.start(compute),
             capacity,
             waiting: VecDeque::new(),
+            waited: 0,
             open: Vec::new(),
             read: 0,
             rows: Vec::new(),
@@ -116,7 +124,7 @@ impl<'m, P: Plan> Engine<'m, P> {
 
     /// Whether one more sentence would soon find work: the waiting ones do not fill what is free.
     pub(super) fn has_room(&self) -> bool {
-        self.weight() + self.waiting.iter().map(|waiting| waiting.weight).sum::<usize>() < self.capacity
+        self.weight() + self.waiting_weight() < self.capacity
     }
 
     /// How an open sentence is being decoded.
@@ -136,50 +144,63 @@ impl<'m, P: Plan> Engine<'m, P> {
         self.open.is_empty() && self.waiting.is_empty()
     }
 
-    /// One step of all open sentences; gives the tickets and findings of those that are done with it.
-    pub(super) fn step(&mut self) -> Result<Vec<(usize, P::Found)>, BatchError> {
-        self.admit()?;
+    /// One step of all open sentences; gives the tickets and findings of those that are done with it. A sentence whose
+    /// scores are no numbers is done with an error, and the others go on.
+    pub(super) fn step(&mut self) -> Vec<(usize, Result<P::Found, BatchError>)> {
+        self.admit();
         self.gather_rows();
         if self.rows.is_empty() {
-            return Ok(self.release());
+            return self.release();
         }
         let logits = self.decoding.step(&self.rows);
         let width = self.open.iter().map(|open| open.plan.width()).max().unwrap_or(1);
         self.best.find(&logits, width);
         for open in &mut self.open {
-            let rows = open.first..open.first + open.plan.rows().len();
-            if rows.clone().any(|row| !self.best.normalizer(row).is_finite()) {
-                return Err(BatchError::NotANumber { sentence: open.ticket });
+            let mut rows = open.first..open.first + open.plan.rows().len();
+            open.is_broken = rows.any(|row| !self.best.normalizer(row).is_finite());
+            if !open.is_broken {
+                open.plan.advance(&Scores { logits: &logits, best: &self.best, first: open.first });
             }
-            open.plan.advance(&Scores { logits: &logits, best: &self.best, first: open.first });
         }
-        Ok(self.release())
+        self.release()
     }
 
-    /// Reads waiting sentences. A quarter of the room must be free: to read many at once is faster than one by one.
-    fn admit(&mut self) -> Result<(), BatchError> {
+    /// Reads waiting sentences, if it is worth it or they have waited long enough.
+    fn admit(&mut self) {
         let mut weight = self.weight();
-        if !self.open.is_empty() && weight > self.capacity / 4 * 3 {
-            return Ok(());
+        if !self.is_worth_reading(weight) {
+            self.waited += usize::from(!self.waiting.is_empty());
+            return;
         }
-        let first = self.open.len();
+        self.waited = 0;
         let mut sources = Vec::new();
         while let Some(next) = self.waiting.front()
             && (self.open.is_empty() || weight + next.weight <= self.capacity)
+            && let Some(Waiting { ticket, source, weight: more, plan }) = self.waiting.pop_front()
         {
-            let Some(Waiting { ticket, source, weight: more, plan }) = self.waiting.pop_front() else {
-                break;
-            };
             weight += more;
             sources.push(source);
-            self.open.push(Open { ticket, sentence: self.read, weight: more, plan, first: 0 });
+            self.open.push(Open {
+                ticket,
+                sentence: self.read,
+                weight: more,
+                plan,
+                first: 0,
+                is_broken: false,
+            });
             self.read += 1;
         }
-        if self.open.len() > first {
-            let (tokens, sequences) = lay_end_to_end(sources.iter().map(Vec::as_slice))?;
-            self.decoding.read(&tokens, &sequences);
+        if !sources.is_empty() {
+            let sequences = Ragged::from_lengths(sources.iter().map(Vec::len));
+            self.decoding.read(&sources.concat(), &sequences);
         }
-        Ok(())
+    }
+
+    /// To read is to go through all of the encoder's weights, for one sentence as for many. So a quarter of the room must
+    /// be free, and those that wait must weigh a quarter of those that are open; but nobody waits for that for long.
+    fn is_worth_reading(&self, open: usize) -> bool {
+        let are_many = || self.waiting_weight() * 4 >= open || self.waited >= PATIENCE;
+        self.open.is_empty() || open <= self.capacity / 4 * 3 && are_many()
     }
 
     fn gather_rows(&mut self) {
@@ -195,12 +216,20 @@ impl<'m, P: Plan> Engine<'m, P> {
         }
     }
 
-    fn release(&mut self) -> Vec<(usize, P::Found)> {
-        let done = self.open.extract_if(.., |open| open.plan.rows().is_empty());
-        done.map(|open| (open.ticket, open.plan.found())).collect()
+    fn release(&mut self) -> Vec<(usize, Result<P::Found, BatchError>)> {
+        let done = self.open.extract_if(.., |open| open.is_broken || open.plan.rows().is_empty());
+        let told = |open: Open<P>| match open.is_broken {
+            true => (open.ticket, Err(BatchError::NotANumber { sentence: open.ticket })),
+            false => (open.ticket, Ok(open.plan.found())),
+        };
+        done.map(told).collect()
     }
 
     fn weight(&self) -> usize {
         self.open.iter().map(|open| open.weight).sum()
+    }
+
+    fn waiting_weight(&self) -> usize {
+        self.waiting.iter().map(|waiting| waiting.weight).sum()
     }
 }

@@ -39,8 +39,8 @@ pub fn score(
     }
     let mut scores: Vec<Option<TargetScore>> = vec![None; pairs.len()];
     while !engine.is_idle() {
-        for (i, found) in engine.step()? {
-            scores[i] = Some(found);
+        for (i, found) in engine.step() {
+            scores[i] = Some(found?);
         }
     }
     Ok(scores.into_iter().flatten().collect())

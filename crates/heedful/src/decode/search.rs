@@ -35,8 +35,8 @@ pub fn search(
     }
     let mut found = vec![Vec::new(); sources.len()];
     while !search.is_idle() {
-        for (i, hypotheses) in search.step()? {
-            found[i] = hypotheses;
+        for (i, hypotheses) in search.step() {
+            found[i] = hypotheses?;
         }
     }
     Ok(found)
@@ -125,8 +125,9 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// One token more for every hypothesis of the sources at work: the numbers and hypotheses of those that are done.
-    pub fn step(&mut self) -> Result<Vec<(usize, Vec<Hypothesis>)>, BatchError> {
+    /// One token more for every hypothesis of the sources at work: the numbers and hypotheses of those that are done. A
+    /// source that the model has no numbers for is done with an error; the others go on.
+    pub fn step(&mut self) -> Vec<(usize, Result<Vec<Hypothesis>, BatchError>)> {
         self.engine.step()
     }
 }
@@ -201,7 +202,9 @@ impl<I: Iterator<Item = Vec<u32>>> Stream<'_, I> {
             if search.is_idle() && self.next == self.pushed {
                 return Ok(None);
             }
-            self.done.extend(search.step()?);
+            for (i, hypotheses) in search.step() {
+                self.done.insert(i, hypotheses?);
+            }
         }
     }
 }

@@ -147,8 +147,8 @@ impl Generator {
 impl Generation<'_> {
     /// One token more; false when all texts are complete.
     pub fn step(&mut self) -> Result<bool, GenerateError> {
-        if let Some((_, found)) = self.search.step()?.pop() {
-            self.found = Some(found);
+        if let Some((_, found)) = self.search.step().pop() {
+            self.found = Some(found?);
         }
         Ok(self.found.is_none())
     }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
 use heedful::batch::BatchError;
-use heedful::decode::{Hypothesis, MaxLength, Sampling, SearchOptions, Stop, score, search, stream};
+use heedful::decode::{Hypothesis, MaxLength, Sampling, Search, SearchOptions, Stop, score, search, stream};
 use table::TableModel;
 
 const BOS: u32 = 1;
@@ -242,4 +242,32 @@ fn empty_sources_and_contradictions_are_errors() {
     assert_eq!(search(&model, &[], &options(2, 5)), Ok(Vec::new()));
     let narrow = SearchOptions { n_best: 3, ..options(2, 5) };
     assert!(matches!(search(&model, &[vec![3]], &narrow), Err(BatchError::Options(_))));
+}
+
+#[test]
+fn sources_that_trickle_in_are_read_together_and_none_waits_for_long() {
+    let mut model = TableModel::new(6, 2);
+    // Nothing ends before its time.
+    model.fixed = |_, token| (token == EOS).then_some(-30.0);
+    let mut shared = Search::new(&model, &options(1, 30)).expect("good options");
+    for i in 0..12 {
+        shared.push(i, vec![3, 4]).expect("a good source");
+    }
+    shared.step();
+    assert_eq!(model.reads.load(Ordering::Relaxed), 1);
+    // One for each step: they wait for two others, a quarter of those that are at work.
+    for i in 12..15 {
+        assert_eq!(model.reads.load(Ordering::Relaxed), 1, "{i}");
+        shared.push(i, vec![3, 4]).expect("a good source");
+        shared.step();
+    }
+    assert_eq!(model.reads.load(Ordering::Relaxed), 2);
+    // One that no other joins.
+    shared.push(15, vec![3, 4]).expect("a good source");
+    let steps = (1..).find(|_| {
+        shared.step();
+        shared.so_far(15).is_some()
+    });
+    assert_eq!(steps, Some(7));
+    assert_eq!(model.reads.load(Ordering::Relaxed), 3);
 }

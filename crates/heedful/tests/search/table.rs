@@ -17,6 +17,8 @@ pub(crate) struct TableModel {
     pub(crate) fixed: fn(past: &[u32], token: u32) -> Option<f32>,
     /// How many steps were decoded.
     pub(crate) steps: AtomicUsize,
+    /// How often sources were read.
+    pub(crate) reads: AtomicUsize,
     params: Params,
 }
 
@@ -27,6 +29,7 @@ impl TableModel {
             seed,
             fixed: |_, _| None,
             steps: AtomicUsize::new(0),
+            reads: AtomicUsize::new(0),
             params: Params::new(1),
         }
     }
@@ -84,6 +87,7 @@ impl Model for TableModel {
 
 impl Decoding for TableDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
+        self.model.reads.fetch_add(1, Ordering::Relaxed);
         self.sources.extend(sequences.ranges().map(|range| source[range].to_vec()));
     }
 

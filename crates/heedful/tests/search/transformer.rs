@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use heedful::batch::Batch;
+use heedful::batch::{Batch, BatchError};
 use heedful::decode::{
     AlignmentLayer, Hypothesis, MaxLength, Sampling, Search, SearchOptions, align, attend, score, search,
 };
@@ -10,7 +10,7 @@ use heedful::layers::{Kind, Norm, Pass, Positions};
 use heedful::model::{Model, Row};
 use heedful::tensor::cpu::threads;
 use heedful::tensor::{DType, Ragged};
-use heedful::transformer::{Transformer, TransformerConfig};
+use heedful::transformer::{Transformer, TransformerConfig, Tying};
 
 const VOCABULARY: usize = 61;
 
@@ -277,8 +277,8 @@ fn sources_with_different_options_share_a_search_and_keep_their_bits() {
         }
         let mut found = vec![Vec::new(); sources().len()];
         while !shared.is_idle() {
-            for (i, hypotheses) in shared.step().expect("finite numbers") {
-                found[i] = hypotheses;
+            for (i, hypotheses) in shared.step() {
+                found[i] = hypotheses.expect("finite numbers");
             }
         }
         for (i, source) in sources().into_iter().enumerate() {
@@ -308,15 +308,54 @@ fn a_source_that_is_given_up_changes_nothing_for_the_others() {
                     (0..sources().len()).step_by(2).for_each(|i| shared.cancel(i));
                     shared.cancel(1000);
                 }
-                for (i, hypotheses) in shared.step().expect("finite numbers") {
+                for (i, hypotheses) in shared.step() {
                     assert!(i % 2 == 1 || step < moment, "{i} was given up");
-                    found[i] = Some(hypotheses);
+                    found[i] = Some(hypotheses.expect("finite numbers"));
                 }
                 step += 1;
             }
             for i in (1..sources().len()).step_by(2) {
                 assert_eq!(found[i].as_ref(), Some(&alone[i]), "{compute}, given up at {moment}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_source_that_has_no_numbers_is_an_error_and_the_others_keep_their_bits() {
+    let _alone = alone();
+    let model = model(TransformerConfig { tying: Tying::TargetOutput, ..config() });
+    let options = options(DType::Bf16, 3);
+    let good = search(&model, &sources(), &options).expect("good sources");
+    // A word that no other source has, and that is worth nothing.
+    let (sick, word) = (7, 2);
+    let mut sources = sources();
+    sources[sick][3] = word;
+    let table =
+        model.params().iter().find(|param| param.name() == "source_embedding.weight").expect("a table");
+    let mut values = table.values().to_vec();
+    values[word as usize * config().d_model] = f32::NAN;
+    table.set(&values);
+
+    let mut shared = Search::new(&model, &options).expect("good options");
+    for (i, source) in sources.iter().cloned().enumerate() {
+        shared.push(i, source).expect("a good source");
+    }
+    let mut found = vec![None; sources.len()];
+    while !shared.is_idle() {
+        for (i, hypotheses) in shared.step() {
+            found[i] = Some(hypotheses);
+        }
+    }
+    for (i, found) in found.into_iter().enumerate() {
+        let found = found.expect("an end");
+        if i == sick {
+            assert!(
+                matches!(found, Err(BatchError::NotANumber { sentence }) if sentence == sick),
+                "{found:?}"
+            );
+        } else {
+            assert_eq!(found.as_ref(), Ok(&good[i]), "source {i}");
         }
     }
 }

@@ -19,12 +19,6 @@ pub(super) struct AtWork {
     pub(super) begun: Instant,
 }
 
-impl AtWork {
-    pub(super) fn done(self, answer: Answer) {
-        self.task.ticket.done(self.task.item, answer, self.begun);
-    }
-}
-
 impl<'a> Desk<'a> {
     pub(super) fn new(metrics: &'a ModelMetrics) -> Desk<'a> {
         Desk { metrics, at_work: BTreeMap::new(), next: 0 }
@@ -39,7 +33,21 @@ impl<'a> Desk<'a> {
         number
     }
 
-    pub(super) fn remove(&mut self, number: usize) -> Option<AtWork> {
+    /// An item has its answer.
+    pub(super) fn done(&mut self, number: usize, answer: Answer) {
+        if let Some(AtWork { task, begun }) = self.remove(number) {
+            task.ticket.done(task.item, answer, begun);
+        }
+    }
+
+    /// An item came to nothing, and so does its order.
+    pub(super) fn fail(&mut self, number: usize, failure: Failure) {
+        if let Some(AtWork { task, .. }) = self.remove(number) {
+            task.ticket.fail(failure);
+        }
+    }
+
+    fn remove(&mut self, number: usize) -> Option<AtWork> {
         let removed = self.at_work.remove(&number);
         self.metrics.at_work.set(self.at_work.len());
         removed
@@ -78,9 +86,9 @@ impl<'a> Desk<'a> {
 
     /// Ends everything with a failure.
     pub(super) fn fail_all(&mut self, failure: &Failure) {
-        for at_work in std::mem::take(&mut self.at_work).into_values() {
-            at_work.task.ticket.fail(failure.clone());
+        let numbers: Vec<usize> = self.at_work.keys().copied().collect();
+        for number in numbers {
+            self.fail(number, failure.clone());
         }
-        self.metrics.at_work.set(0);
     }
 }

@@ -1,7 +1,5 @@
 //! The worker of a classifier: texts of all clients side by side.
 
-use std::thread;
-
 use heedful::classify::Classifier;
 
 use super::desk::Desk;
@@ -14,10 +12,9 @@ const TOGETHER: usize = 64;
 
 /// Works until the queue is closed and all is done.
 pub(super) fn work(classifier: &Classifier, queue: &Queue, tuning: &Tuning, desk: &mut Desk<'_>) {
+    let mut company = 1;
     while let Some(task) = queue.wait() {
-        if !tuning.batch_wait.is_zero() {
-            thread::sleep(tuning.batch_wait);
-        }
+        queue.wait_for(company - 1, tuning.batch_wait);
         let mut numbers = vec![desk.add(task)];
         while numbers.len() < TOGETHER
             && let Some(task) = queue.take()
@@ -26,6 +23,7 @@ pub(super) fn work(classifier: &Classifier, queue: &Queue, tuning: &Tuning, desk
         }
         desk.remove_abandoned();
         numbers.retain(|&number| desk.get(number).is_some());
+        company = numbers.len().max(1);
         desk.metrics.steps.add(1);
         desk.metrics.step_sentences.add(numbers.len() as u64);
         let texts: Vec<&str> = numbers
@@ -58,11 +56,11 @@ pub(super) fn work(classifier: &Classifier, queue: &Queue, tuning: &Tuning, desk
 }
 
 fn answer(number: usize, found: Result<heedful::classify::Classified, String>, desk: &mut Desk<'_>) {
-    let Some(at_work) = desk.remove(number) else { return };
+    let Some(at_work) = desk.get(number) else { return };
     desk.metrics.sentences.add(1);
     desk.metrics.source_tokens.add(at_work.task.content.tokens.len() as u64);
     match found {
-        Ok(found) => at_work.done(Answer::Labelled(found)),
-        Err(sentence) => at_work.task.ticket.fail(Failure::Unreadable(sentence)),
+        Ok(found) => desk.done(number, Answer::Labelled(found)),
+        Err(sentence) => desk.fail(number, Failure::Unreadable(sentence)),
     }
 }

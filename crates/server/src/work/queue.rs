@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -75,6 +76,13 @@ impl Queue {
             }
             inside = self.arrived.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+
+    /// Waits until so many items are here, but no longer than `most`.
+    pub(super) fn wait_for(&self, items: usize, most: Duration) {
+        let are_missing = |inside: &mut Inside| inside.items < items && !inside.is_closed;
+        let waited = self.arrived.wait_timeout_while(self.lock(), most, are_missing);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Nothing more will come: the worker ends when it has done what is here.
@@ -156,6 +164,22 @@ mod tests {
         let _second = queue.submit(order("c", 5)).expect("the first is gone");
         assert_eq!(taken(&queue).len(), 5);
         assert_eq!(queue.waiting(), 0);
+    }
+
+    #[test]
+    fn company_is_waited_for_and_not_for_ever() {
+        let queue = Queue::new(5);
+        let _first = queue.submit(order("a", 1)).expect("room");
+        queue.wait_for(1, Duration::MAX);
+        queue.wait_for(2, Duration::from_millis(1));
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| queue.submit(order("b", 1)).expect("room"));
+            queue.wait_for(2, Duration::from_secs(3600));
+            assert_eq!(queue.waiting(), 2);
+            drop(second.join());
+        });
+        queue.close();
+        queue.wait_for(9, Duration::from_secs(3600));
     }
 
     #[test]

@@ -9,7 +9,6 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::thread;
 use std::time::Instant;
 
 use heedful::batch::BatchError;
@@ -19,11 +18,11 @@ use heedful::translator::{Output, Translation};
 
 use super::desk::{AtWork, Desk};
 use super::queue::Queue;
-use super::worker::Tuning;
+use super::worker::{Tuning, surviving};
 use super::{Answer, Detail, Failure, Task};
 use crate::models::Engine;
 
-/// Works until the queue is closed and all is done. An error is the end of everything that is on the desk.
+/// Works until the queue is closed and all is done. What goes wrong with a sentence is the end of its order alone.
 pub(super) fn work(
     engine: &Engine,
     queue: &Queue,
@@ -32,13 +31,14 @@ pub(super) fn work(
 ) -> Result<(), BatchError> {
     let mut search = Search::new(engine.model(), &tuning.options)?;
     let mut to_explain: VecDeque<(usize, Vec<Hypothesis>)> = VecDeque::new();
+    // Sentences that were at work in the last step.
+    let mut company = 1;
     loop {
         if desk.is_empty() {
             let Some(task) = queue.wait() else { return Ok(()) };
             take_up(task, &mut search, desk);
-            if !tuning.batch_wait.is_zero() {
-                thread::sleep(tuning.batch_wait);
-            }
+            // Who was just answered may ask again at once: those who were together stay together.
+            queue.wait_for(company - 1, tuning.batch_wait);
         }
         while search.has_room()
             && let Some(task) = queue.take()
@@ -50,19 +50,23 @@ pub(super) fn work(
             to_explain.retain(|(explained, _)| *explained != number);
         }
         if !search.is_idle() {
+            company = desk.len();
             desk.metrics.steps.add(1);
-            desk.metrics.step_sentences.add(desk.len() as u64);
-            for (number, hypotheses) in search.step()? {
-                match desk.get(number).map(|at_work| at_work.task.ticket.detail) {
-                    Some(Detail::Explained(_)) => to_explain.push_back((number, hypotheses)),
-                    Some(Detail::Text) => say(engine, number, hypotheses, desk),
-                    None => {}
+            desk.metrics.step_sentences.add(company as u64);
+            for (number, hypotheses) in search.step() {
+                match (hypotheses, desk.get(number).map(|at_work| at_work.task.ticket.detail)) {
+                    (Err(error), _) => desk.fail(number, Failure::Broken(error.to_string())),
+                    (Ok(hypotheses), Some(Detail::Explained(_))) => {
+                        to_explain.push_back((number, hypotheses))
+                    }
+                    (Ok(hypotheses), Some(Detail::Text)) => say(engine, number, hypotheses, desk),
+                    (Ok(_), None) => {}
                 }
             }
             tell_progress(engine, &search, desk);
         }
         if let Some((number, hypotheses)) = to_explain.pop_front() {
-            explain(engine, tuning, number, hypotheses, desk)?;
+            explain(engine, tuning, number, hypotheses, desk);
         }
     }
 }
@@ -73,12 +77,10 @@ fn take_up(task: Task, search: &mut Search<'_>, desk: &mut Desk<'_>) {
         task.ticket.done(task.item, answer, Instant::now());
         return;
     }
-    let (tokens, options, ticket) =
-        (task.content.tokens.clone(), task.ticket.options.clone(), task.ticket.clone());
+    let (tokens, options) = (task.content.tokens.clone(), task.ticket.options.clone());
     let number = desk.add(task);
     if let Err(error) = search.push_with(number, tokens, options) {
-        desk.remove(number);
-        ticket.fail(Failure::Unreadable(error.to_string()));
+        desk.fail(number, Failure::Unreadable(error.to_string()));
     }
 }
 
@@ -98,10 +100,10 @@ fn unspoken(task: &Task) -> Answer {
 }
 
 fn say(engine: &Engine, number: usize, hypotheses: Vec<Hypothesis>, desk: &mut Desk<'_>) {
-    let Some(at_work) = desk.remove(number) else { return };
-    count(&at_work, &hypotheses, desk);
-    let outputs = outputs(engine, &at_work, hypotheses);
-    at_work.done(Answer::Said(outputs));
+    let Some(at_work) = desk.get(number) else { return };
+    count(at_work, &hypotheses, desk);
+    let outputs = outputs(engine, at_work, hypotheses);
+    desk.done(number, Answer::Said(outputs));
 }
 
 fn explain(
@@ -110,24 +112,21 @@ fn explain(
     number: usize,
     hypotheses: Vec<Hypothesis>,
     desk: &mut Desk<'_>,
-) -> Result<(), BatchError> {
-    // It stays on the desk while it is explained: if that panics, its client is told.
-    let Some(at_work) = desk.get(number) else { return Ok(()) };
+) {
+    let Some(at_work) = desk.get(number) else { return };
     count(at_work, &hypotheses, desk);
     let outputs = outputs(engine, at_work, hypotheses);
-    let answer = match (engine, at_work.task.ticket.detail) {
-        (Engine::Translator(translator), Detail::Explained(form)) => {
-            let content = &at_work.task.content;
-            let translation = Translation { source: content.tokens.clone(), outputs };
-            let explained = Explanation::new(translator, &content.text, &translation, form, &tuning.options)?;
-            Answer::Explained(Box::new(explained))
-        }
-        _ => Answer::Said(outputs),
+    let (Engine::Translator(translator), Detail::Explained(form)) = (engine, at_work.task.ticket.detail)
+    else {
+        return desk.done(number, Answer::Said(outputs));
     };
-    if let Some(at_work) = desk.remove(number) {
-        at_work.done(answer);
+    let content = &at_work.task.content;
+    let translation = Translation { source: content.tokens.clone(), outputs };
+    let explain = || Explanation::new(translator, &content.text, &translation, form, &tuning.options);
+    match surviving(desk.metrics, explain) {
+        Ok(explanation) => desk.done(number, Answer::Explained(Box::new(explanation))),
+        Err(failure) => desk.fail(number, failure),
     }
-    Ok(())
 }
 
 fn outputs(engine: &Engine, at_work: &AtWork, hypotheses: Vec<Hypothesis>) -> Vec<Output> {

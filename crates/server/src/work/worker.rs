@@ -22,7 +22,7 @@ use crate::models::Engine;
 pub(crate) struct Tuning {
     /// The search that sentences join; requests choose beams and numbers of outputs of their own.
     pub(crate) options: SearchOptions,
-    /// How long an idle worker waits for company after the first item.
+    /// How long an idle worker waits, after the first item, for as many as it had together before.
     pub(crate) batch_wait: Duration,
 }
 
@@ -45,17 +45,23 @@ pub(crate) fn start(
 
 fn run(engine: &Engine, queue: &Queue, tuning: &Tuning, metrics: &ModelMetrics) {
     let mut desk = Desk::new(metrics);
-    loop {
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(engine, queue, tuning, &mut desk)));
-        let failure = match outcome {
-            Ok(Ok(())) => return,
-            Ok(Err(error)) => Failure::Broken(error.to_string()),
-            Err(panic) => {
-                metrics.panics.add(1);
-                Failure::Broken(format!("the model failed on what it was working on: {}", message(&*panic)))
-            }
-        };
+    while let Err(failure) = surviving(metrics, || work(engine, queue, tuning, &mut desk)) {
         desk.fail_all(&failure);
+    }
+}
+
+/// Does something that may go wrong, by an error or a panic.
+pub(super) fn surviving<T>(
+    metrics: &ModelMetrics,
+    work: impl FnOnce() -> Result<T, BatchError>,
+) -> Result<T, Failure> {
+    // What a panic leaves half-done is on the desk, which is cleared.
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(outcome) => outcome.map_err(|error| Failure::Broken(error.to_string())),
+        Err(panic) => {
+            metrics.panics.add(1);
+            Err(Failure::Broken(format!("the model failed on what it was working on: {}", message(&*panic))))
+        }
     }
 }
 

@@ -24,7 +24,8 @@ pub(crate) struct Control {
 #[derive(Default)]
 struct State {
     is_held: bool,
-    panics: usize,
+    must_panic: bool,
+    must_fail_to_start: bool,
     steps: usize,
 }
 
@@ -41,7 +42,12 @@ impl Control {
 
     /// The next step panics.
     pub(crate) fn panic_once(&self) {
-        self.state.lock().expect("a lock").panics = 1;
+        self.state.lock().expect("a lock").must_panic = true;
+    }
+
+    /// The next search, or explanation, panics at its start.
+    pub(crate) fn panic_at_start(&self) {
+        self.state.lock().expect("a lock").must_fail_to_start = true;
     }
 
     pub(crate) fn steps(&self) -> usize {
@@ -52,10 +58,14 @@ impl Control {
         let held = self.state.lock().expect("a lock");
         let mut state = self.changed.wait_while(held, |state| state.is_held).expect("a lock");
         state.steps += 1;
-        let must_panic = state.panics > 0;
-        state.panics = 0;
+        let must_panic = std::mem::take(&mut state.must_panic);
         // Not while the lock is held.
         drop(state);
+        assert!(!must_panic, "as the test wished");
+    }
+
+    fn start(&self) {
+        let must_panic = std::mem::take(&mut self.state.lock().expect("a lock").must_fail_to_start);
         assert!(!must_panic, "as the test wished");
     }
 }
@@ -92,6 +102,7 @@ impl Model for Controlled {
     }
 
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+        self.control.start();
         Box::new(ControlledDecoding { inner: Model::start(&self.inner, compute), control: &self.control })
     }
 }

@@ -221,6 +221,26 @@ fn a_panic_in_the_worker_is_one_500_and_not_the_end() {
 }
 
 #[test]
+fn a_panic_while_one_sentence_is_explained_harms_no_other() {
+    let (server, control) = under_control(Limits::default());
+    let address = server.address();
+    control.hold();
+    let explained = json!({"text": "一辆", "attention": "rows"}).to_string();
+    let explained = request("POST", "/v1/translate", "application/json", &explained);
+    let explained = thread::spawn(move || send(address, explained.as_bytes()));
+    // Much longer, so it is still at work when the other one is explained.
+    let other = asking(address, &"一辆汽车".repeat(10));
+    until("both are there", || metric(&server, "at_work") + metric(&server, "waiting") == 2);
+    control.panic_at_start();
+    control.release();
+    let explained = explained.join().expect("an answer");
+    assert_eq!(explained.status, 500);
+    assert!(explained.error().contains("as the test wished"), "{}", explained.error());
+    assert_eq!(other.join().expect("an answer").status, 200);
+    assert_eq!(metric(&server, "panics_total"), 1);
+}
+
+#[test]
 fn what_takes_too_long_is_answered_with_504() {
     let limits = Limits { time: Duration::from_millis(200), ..Limits::default() };
     let (server, control) = under_control(limits);

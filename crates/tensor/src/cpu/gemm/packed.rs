@@ -23,6 +23,17 @@ pub(crate) enum Layout {
     Tiles,
 }
 
+impl Layout {
+    /// Rows of a kernel's block of sums.
+    pub(super) fn height(self) -> usize {
+        match self {
+            Layout::Panels => panels::strip_height(),
+            #[cfg(target_arch = "x86_64")]
+            Layout::Tiles => PANEL,
+        }
+    }
+}
+
 /// The layout for products in `dtype` on the current instruction set.
 pub(crate) fn layout_for(dtype: DType) -> Layout {
     match (dtype, isa::current()) {

@@ -19,7 +19,7 @@ pub fn multiply(lhs: Matrix<'_>, rhs: &Packed, out: Output<'_>, finish: Finish<'
     assert_eq!(out.len(), m * n, "multiply: {m}×{k} by {k}×{n} does not fill {} elements", out.len());
     assert!(rhs.dtype == DType::Bf16 || lhs.dtype() == DType::F32, "multiply: bf16 rows by an f32 matrix");
     let out = Destination::new(out, n, finish);
-    let grid = Grid::new(m, n);
+    let grid = Grid::new(m, n, rhs.layout.height());
     match rhs.layout {
         Layout::Panels => parallel(grid.tasks(), |task| {
             let (rows, strips) = grid.part(task);
@@ -51,7 +51,7 @@ pub(crate) fn multiply_pieces(pieces: &[&Piece], out: Output<'_>) {
     }
     assert_eq!(out.len(), m * n, "multiply: {m}×{n} does not fill {} elements", out.len());
     let out = Destination::new(out, n, Finish::NONE);
-    let grid = Grid::new(m, n);
+    let grid = Grid::new(m, n, layout.height());
     match layout {
         Layout::Panels => parallel(grid.tasks(), |task| {
             let (rows, strips) = grid.part(task);
@@ -73,17 +73,20 @@ struct Grid {
     strip_block: usize,
 }
 
-/// Rows of a task: a multiple of every kernel's height, small enough that its operands stay in the second cache.
-pub(crate) const ROW_BLOCK: usize = 224;
+/// Rows of a task at most: so few that its operands stay in the second cache.
+pub(crate) const ROW_BLOCK: usize = 256;
 
 impl Grid {
-    fn new(rows: usize, columns: usize) -> Grid {
+    /// For a kernel that takes so many rows at a time.
+    fn new(rows: usize, columns: usize, height: usize) -> Grid {
         let strips = columns.div_ceil(PANEL);
+        // Blocks of about the same size: a small one at the end would leave a thread without work.
         let row_blocks = rows.div_ceil(ROW_BLOCK).max(1);
+        let row_block = rows.div_ceil(row_blocks).next_multiple_of(height).max(height);
         // Enough tasks that threads finish together, but no thinner than a strip.
         let wanted = (4 * thread_count()).div_ceil(row_blocks);
         let strip_block = if thread_count() == 1 { strips } else { strips.div_ceil(wanted) };
-        Grid { rows, strips, row_block: ROW_BLOCK, strip_block: strip_block.clamp(1, 32) }
+        Grid { rows, strips, row_block, strip_block: strip_block.clamp(1, 32) }
     }
 
     fn tasks(&self) -> usize {
