@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use heedful_bench::{Allocator, Cell, Paired, Peer, Quartiles, race, report};
-use heedful_tensor::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
+use heedful_tensor::cpu::gemm::{Finish, Matrix, Output, Packed, Rows, multiply};
 use heedful_tensor::cpu::{isa, threads};
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Array, DType};
@@ -51,7 +51,8 @@ fn cell(peer: &mut Peer, dtype: DType, [m, k, n]: [usize; 3], rounds: usize) -> 
         (0..n as u32).map(|i| stream.uniform(i) - 0.5).collect()
     };
     let left = Array::from_f32(m, k, &numbers(m * k, 0)).to(dtype);
-    let right = Packed::new(Matrix::f32(&numbers(k * n, 1), k, n), dtype);
+    let rows = if m < 64 { Rows::Few } else { Rows::Many };
+    let right = Packed::new(Matrix::f32(&numbers(k * n, 1), k, n), dtype, rows);
     let mut out = Array::zeros(dtype, m, n);
     // A turn of about ten milliseconds: long against the clock, short against the machine's moods.
     let iterations = (2e9 / (m * k * n) as f64).clamp(3.0, 200.0) as usize;

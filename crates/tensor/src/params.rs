@@ -7,7 +7,7 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::cpu::gemm::{Matrix, Packed};
+use crate::cpu::gemm::{Matrix, Packed, Rows};
 use crate::cpu::isa::{self, Isa};
 use crate::random::Stream;
 use crate::{Array, DType};
@@ -76,7 +76,7 @@ pub struct Param {
 
 /// The last packed copy that was asked for.
 struct Pack {
-    key: (Orientation, DType, Isa),
+    key: (Orientation, DType, Rows, Isa),
     version: u64,
     /// Only if it was asked for twice in a row.
     kept: Option<Arc<Packed>>,
@@ -225,8 +225,8 @@ impl Param {
     ///
     /// A copy is kept from the second time on that it is asked for. Training asks for each once in an update: the memory
     /// of one weight's copy then serves the next weight, and is still in a near cache. Decoding asks again at every token.
-    pub(crate) fn packed(&self, orientation: Orientation, dtype: DType) -> Arc<Packed> {
-        let key = (orientation, dtype, isa::current());
+    pub(crate) fn packed(&self, orientation: Orientation, dtype: DType, rows: Rows) -> Arc<Packed> {
+        let key = (orientation, dtype, rows, isa::current());
         let version = self.store.flat().version.load(Ordering::Acquire);
         let mut pack = self.pack.lock().expect("params lock");
         let is_again = pack.as_ref().is_some_and(|pack| pack.key == key && pack.version == version);
@@ -241,7 +241,7 @@ impl Param {
             Orientation::AsIs => matrix,
             Orientation::Transposed => matrix.transposed(),
         };
-        let packed = Arc::new(Packed::new(matrix, dtype));
+        let packed = Arc::new(Packed::new(matrix, dtype, rows));
         *pack = Some(Pack { key, version, kept: is_again.then(|| packed.clone()) });
         packed
     }

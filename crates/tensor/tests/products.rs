@@ -3,7 +3,9 @@
 use std::sync::Mutex;
 
 use half::bf16;
-use heedful_tensor::cpu::gemm::{Activation, Finish, Matrix, Output, Packed, multiply, multiply_transposed};
+use heedful_tensor::cpu::gemm::{
+    Activation, Finish, Matrix, Output, Packed, Rows, multiply, multiply_transposed,
+};
 use heedful_tensor::cpu::isa;
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Array, DType};
@@ -73,7 +75,8 @@ fn products_match_sums_in_double_precision() {
                     turned[i % n * k + i / n] = x;
                 }
                 let sources = [Matrix::f32(&b, k, n), Matrix::f32(&turned, n, k).transposed()];
-                for right in sources.map(|source| Packed::new(source, dtype)) {
+                let packed = |rows| sources.map(|source| Packed::new(source, dtype, rows));
+                for right in [Rows::Few, Rows::Many].map(packed).into_iter().flatten() {
                     let mut out = vec![0.5; m * n];
                     multiply(Matrix::of(&left), &right, Output::F32(&mut out), Finish::NONE);
                     out.iter().zip(&exact).for_each(|(&x, &y)| close(x, y, k as f64, &what));
@@ -108,7 +111,7 @@ fn bias_activation_dropout_and_rounding_happen_on_the_way_out() {
             let [m, k, n] = [37, 45, 70];
             let (a, b, bias) = (numbers(m * k, 1), numbers(k * n, 2), numbers(n, 3));
             let left = Array::from_f32(m, k, &a).to(dtype);
-            let right = Packed::new(Matrix::f32(&b, k, n), dtype);
+            let right = Packed::new(Matrix::f32(&b, k, n), dtype, Rows::Many);
             let mut plain = vec![0.0; m * n];
             multiply(Matrix::of(&left), &right, Output::F32(&mut plain), Finish::NONE);
             let dropout = Dropout::new(0.25, Stream::new(5, 6, 7));
@@ -126,17 +129,18 @@ fn bias_activation_dropout_and_rounding_happen_on_the_way_out() {
 #[test]
 fn a_row_has_the_same_bits_alone_and_among_others() {
     on_every_isa(|isa| {
-        for dtype in [DType::F32, DType::Bf16] {
+        for (dtype, company) in [(DType::F32, Rows::Few), (DType::F32, Rows::Many), (DType::Bf16, Rows::Many)]
+        {
             let [m, k, n] = [61, 100, 96];
             let left = Array::from_f32(m, k, &numbers(m * k, 1)).to(dtype);
-            let right = Packed::new(Matrix::f32(&numbers(k * n, 2), k, n), dtype);
+            let right = Packed::new(Matrix::f32(&numbers(k * n, 2), k, n), dtype, company);
             let mut all = vec![0.0; m * n];
             multiply(Matrix::of(&left), &right, Output::F32(&mut all), Finish::NONE);
             for row in 0..m {
                 let mut alone = vec![0.0; n];
                 let rows = Matrix::of(&left).rows(row..row + 1);
                 multiply(rows, &right, Output::F32(&mut alone), Finish::NONE);
-                assert_eq!(alone, all[row * n..(row + 1) * n], "{isa} {dtype} row {row}");
+                assert_eq!(alone, all[row * n..(row + 1) * n], "{isa} {dtype} {company:?} row {row}");
             }
         }
     });
@@ -145,6 +149,6 @@ fn a_row_has_the_same_bits_alone_and_among_others() {
 #[test]
 #[should_panic(expected = "multiply: 2×3 by 4×5")]
 fn shapes_that_do_not_fit_are_named() {
-    let right = Packed::new(Matrix::f32(&[0.0; 20], 4, 5), DType::F32);
+    let right = Packed::new(Matrix::f32(&[0.0; 20], 4, 5), DType::F32, Rows::Few);
     multiply(Matrix::f32(&[0.0; 6], 2, 3), &right, Output::F32(&mut [0.0; 10]), Finish::NONE);
 }

@@ -2,6 +2,7 @@
 
 use crate::cpu::gemm::{Matrix, PANEL, panels};
 use crate::cpu::isa::{self, Isa};
+use crate::tape::is_recording;
 use crate::{Array, DType};
 
 /// The right-hand matrix of a product (`k × n`), packed for one type and the instruction set of the moment.
@@ -18,9 +19,19 @@ pub struct Packed {
 pub(crate) enum Layout {
     /// f32 strips of [`PANEL`] columns: `[strip][k][PANEL]`.
     Panels,
-    /// bf16 AMX tiles: `[strip][k / 32][two tiles of 16 k-pairs × 16 columns × 2]`.
+    /// bf16 AMX tiles: `[strip][k / 32][part][two tiles of 16 k-pairs × 16 columns × 2]`.
     #[cfg(target_arch = "x86_64")]
-    Tiles,
+    Tiles(Parts),
+}
+
+/// How many bf16 a number is made of in tiles.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// It is rounded.
+    One = 1,
+    /// A single cut into three, which lose nothing: 8 + 8 + 8 bits of its mantissa.
+    Three = 3,
 }
 
 impl Layout {
@@ -29,25 +40,55 @@ impl Layout {
         match self {
             Layout::Panels => panels::strip_height(),
             #[cfg(target_arch = "x86_64")]
-            Layout::Tiles => PANEL,
+            Layout::Tiles(_) => PANEL,
+        }
+    }
+
+    /// Strips of a task at most.
+    pub(super) fn strips(self) -> usize {
+        match self {
+            // Each task cuts its rows into parts for itself.
+            #[cfg(target_arch = "x86_64")]
+            Layout::Tiles(Parts::Three) => 64,
+            _ => 32,
         }
     }
 }
 
+/// How many rows a packed matrix meets in a product. The same row times the same matrix has the same bits in any company,
+/// if both were packed for as many: what is a question of bits is never decided by the rows of the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// From a single one on: decoding, and recurrent steps.
+    Few,
+    /// Hundreds: training.
+    Many,
+}
+
+impl Rows {
+    /// Of what is computed now: training is what is recorded.
+    pub(crate) fn of_now() -> Rows {
+        if is_recording() { Rows::Many } else { Rows::Few }
+    }
+}
+
 /// The layout for products in `dtype` on the current instruction set.
-pub(crate) fn layout_for(dtype: DType) -> Layout {
-    match (dtype, isa::current()) {
+pub(crate) fn layout_for(dtype: DType, rows: Rows) -> Layout {
+    match (dtype, isa::current(), rows) {
         #[cfg(target_arch = "x86_64")]
-        (DType::Bf16, Isa::Amx) => Layout::Tiles,
+        (DType::Bf16, Isa::Amx, _) => Layout::Tiles(Parts::One),
+        // Three parts are half as much again to read, which is what few rows wait for.
+        #[cfg(target_arch = "x86_64")]
+        (DType::F32, Isa::Amx, Rows::Many) => Layout::Tiles(Parts::Three),
         _ => Layout::Panels,
     }
 }
 
 impl Packed {
     /// Packs `matrix` for products in `dtype` (its numbers are rounded to bf16 if that is the type).
-    pub fn new(matrix: Matrix<'_>, dtype: DType) -> Packed {
+    pub fn new(matrix: Matrix<'_>, dtype: DType, rows: Rows) -> Packed {
         let (k, n) = (matrix.rows, matrix.columns);
-        let layout = layout_for(dtype);
+        let layout = layout_for(dtype, rows);
         let strips = n.div_ceil(PANEL);
         let data = match layout {
             Layout::Panels => {
@@ -56,10 +97,10 @@ impl Packed {
                 data
             }
             #[cfg(target_arch = "x86_64")]
-            Layout::Tiles => {
+            Layout::Tiles(parts) => {
                 use crate::cpu::gemm::tiles;
-                let mut data = Array::scratch(DType::Bf16, strips, tiles::steps(k) * tiles::STEP);
-                tiles::pack_columns(matrix, data.bf16_mut());
+                let mut data = Array::scratch(DType::Bf16, strips, tiles::steps(k) * tiles::step_len(parts));
+                tiles::pack_columns(matrix, parts, data.bf16_mut());
                 data
             }
         };
@@ -89,7 +130,7 @@ impl Piece {
     pub(crate) fn new(left: Matrix<'_>, right: Matrix<'_>, dtype: DType) -> Piece {
         let (rows, other) = (left.rows, right.rows);
         assert_eq!(rows, other, "weight gradient: {rows}×{} and {other}×{}", left.columns, right.columns);
-        Piece { left: PackedRows::transpose_of(left, dtype), right: Packed::new(right, dtype) }
+        Piece { left: PackedRows::transpose_of(left, dtype), right: Packed::new(right, dtype, Rows::Many) }
     }
 }
 
@@ -105,7 +146,7 @@ impl PackedRows {
     /// Packs the transpose of `matrix` (row-major, `k × m`) as the left side of a product in `dtype`.
     pub(crate) fn transpose_of(matrix: Matrix<'_>, dtype: DType) -> PackedRows {
         let (k, m) = (matrix.rows, matrix.columns);
-        let layout = layout_for(dtype);
+        let layout = layout_for(dtype, Rows::Many);
         let data = match layout {
             Layout::Panels => {
                 let height = panels::strip_height();
@@ -114,10 +155,11 @@ impl PackedRows {
                 data
             }
             #[cfg(target_arch = "x86_64")]
-            Layout::Tiles => {
+            Layout::Tiles(parts) => {
                 use crate::cpu::gemm::tiles;
-                let mut data = Array::scratch(DType::Bf16, m.div_ceil(PANEL), tiles::steps(k) * tiles::STEP);
-                tiles::pack_rows(matrix, data.bf16_mut());
+                let strip_len = tiles::steps(k) * tiles::step_len(parts);
+                let mut data = Array::scratch(DType::Bf16, m.div_ceil(PANEL), strip_len);
+                tiles::pack_rows(matrix, parts, data.bf16_mut());
                 data
             }
         };

@@ -13,7 +13,7 @@ use half::bf16;
 use crate::cpu::convert::widen;
 use crate::cpu::gemm::finish::Destination;
 use crate::cpu::gemm::product::groups;
-use crate::cpu::gemm::{Elements, Finish, Matrix, Output, PANEL, Packed, Piece};
+use crate::cpu::gemm::{Elements, Finish, Matrix, Output, PANEL, Packed, Piece, Rows};
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::{from_bf16_bits, round_to_bf16};
 use crate::cpu::threads::{SharedMut, parallel};
@@ -196,7 +196,7 @@ pub(crate) fn peak_work(rounds: usize) -> f64 {
     let height = strip_height();
     let left = vec![0.5; height * K];
     let source = vec![0.25; K * PANEL];
-    let rhs = Packed::new(Matrix::f32(&source, K, PANEL), DType::F32);
+    let rhs = Packed::new(Matrix::f32(&source, K, PANEL), DType::F32, Rows::Few);
     let mut out = vec![0.0; height * PANEL];
     let destination = Destination::new(Output::F32(&mut out), PANEL, Finish::NONE);
     let left = Left { values: &left, block_stride: height * K, row_stride: K, k_stride: 1 };

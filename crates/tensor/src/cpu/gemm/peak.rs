@@ -3,7 +3,9 @@
 use std::time::Instant;
 
 use crate::DType;
-use crate::cpu::gemm::packed::{Layout, layout_for};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::gemm::packed::Parts;
+use crate::cpu::gemm::packed::{Layout, Rows, layout_for};
 use crate::cpu::threads::{parallel, thread_count};
 
 /// Floating point operations per second of all threads together, operands in registers: an upper bound that depends
@@ -11,9 +13,12 @@ use crate::cpu::threads::{parallel, thread_count};
 pub fn measured_peak(dtype: DType) -> f64 {
     const ROUNDS: usize = 20_000;
     let threads = thread_count();
-    let work: fn(usize) -> f64 = match layout_for(dtype) {
+    let work: fn(usize) -> f64 = match layout_for(dtype, Rows::Many) {
         #[cfg(target_arch = "x86_64")]
-        Layout::Tiles => super::tiles::peak_work,
+        Layout::Tiles(Parts::One) => super::tiles::peak_work,
+        // A product of singles is six of their parts.
+        #[cfg(target_arch = "x86_64")]
+        Layout::Tiles(Parts::Three) => |rounds| super::tiles::peak_work(rounds) / 6.0,
         Layout::Panels => super::panels::peak_work,
     };
     work(1);

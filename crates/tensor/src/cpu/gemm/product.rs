@@ -6,7 +6,7 @@ use crate::DType;
 use crate::cpu::gemm::finish::Destination;
 use crate::cpu::gemm::packed::Layout;
 use crate::cpu::gemm::{Finish, Matrix, Output, PANEL, Packed, Piece, panels};
-use crate::cpu::threads::{parallel, thread_count};
+use crate::cpu::threads::{is_inside_task, parallel, thread_count};
 
 /// `out = finish(lhs · rhs)`, for a row-major `lhs` of `m × k`.
 ///
@@ -19,16 +19,16 @@ pub fn multiply(lhs: Matrix<'_>, rhs: &Packed, out: Output<'_>, finish: Finish<'
     assert_eq!(out.len(), m * n, "multiply: {m}×{k} by {k}×{n} does not fill {} elements", out.len());
     assert!(rhs.dtype == DType::Bf16 || lhs.dtype() == DType::F32, "multiply: bf16 rows by an f32 matrix");
     let out = Destination::new(out, n, finish);
-    let grid = Grid::new(m, n, rhs.layout.height());
+    let grid = Grid::new(m, n, rhs.layout);
     match rhs.layout {
         Layout::Panels => parallel(grid.tasks(), |task| {
             let (rows, strips) = grid.part(task);
             panels::multiply(lhs, rhs, rows, strips, &out);
         }),
         #[cfg(target_arch = "x86_64")]
-        Layout::Tiles => parallel(grid.tasks(), |task| {
+        Layout::Tiles(parts) => parallel(grid.tasks(), |task| {
             let (rows, strips) = grid.part(task);
-            super::tiles::multiply(lhs, rhs, rows, strips, &out);
+            super::tiles::multiply(lhs, rhs, parts, rows, strips, &out);
         }),
     }
 }
@@ -51,16 +51,16 @@ pub(crate) fn multiply_pieces(pieces: &[&Piece], out: Output<'_>) {
     }
     assert_eq!(out.len(), m * n, "multiply: {m}×{n} does not fill {} elements", out.len());
     let out = Destination::new(out, n, Finish::NONE);
-    let grid = Grid::new(m, n, layout.height());
+    let grid = Grid::new(m, n, layout);
     match layout {
         Layout::Panels => parallel(grid.tasks(), |task| {
             let (rows, strips) = grid.part(task);
             panels::multiply_pieces(pieces, rows, strips, &out);
         }),
         #[cfg(target_arch = "x86_64")]
-        Layout::Tiles => parallel(grid.tasks(), |task| {
+        Layout::Tiles(parts) => parallel(grid.tasks(), |task| {
             let (rows, strips) = grid.part(task);
-            super::tiles::multiply_pieces(pieces, rows, strips, &out);
+            super::tiles::multiply_pieces(pieces, parts, rows, strips, &out);
         }),
     }
 }
@@ -77,16 +77,17 @@ struct Grid {
 pub(crate) const ROW_BLOCK: usize = 256;
 
 impl Grid {
-    /// For a kernel that takes so many rows at a time.
-    fn new(rows: usize, columns: usize, height: usize) -> Grid {
+    fn new(rows: usize, columns: usize, layout: Layout) -> Grid {
+        let height = layout.height();
         let strips = columns.div_ceil(PANEL);
         // Blocks of about the same size: a small one at the end would leave a thread without work.
         let row_blocks = rows.div_ceil(ROW_BLOCK).max(1);
         let row_block = rows.div_ceil(row_blocks).next_multiple_of(height).max(height);
         // Enough tasks that threads finish together, but no thinner than a strip.
         let wanted = (4 * thread_count()).div_ceil(row_blocks);
-        let strip_block = if thread_count() == 1 { strips } else { strips.div_ceil(wanted) };
-        Grid { rows, strips, row_block, strip_block: strip_block.clamp(1, 32) }
+        let is_alone = thread_count() == 1 || is_inside_task();
+        let strip_block = if is_alone { strips } else { strips.div_ceil(wanted) };
+        Grid { rows, strips, row_block, strip_block: strip_block.clamp(1, layout.strips()) }
     }
 
     fn tasks(&self) -> usize {

@@ -3,6 +3,15 @@
 //! A block of 32 × 32 sums lives in four tile registers while `k` runs in steps of 32. The left side is read where it
 //! lies (row-major bf16), the right side is packed in the order the tile loads want.
 //!
+//! Singles go the same way, cut into three bf16 that lose nothing, `a = a₀ + a₁ + a₂` with 8 bits of the mantissa each:
+//!
+//! ```text
+//! a b = a₂b₀ + a₁b₀ + a₁b₁ + a₀b₁ + a₀b₂ + a₀b₀        (+ a₁b₂ + a₂b₁ + a₂b₂, less than 2⁻²² of a b, left out)
+//! ```
+//!
+//! Six tile products with f32 sums are as exact as fused multiply-adds of singles, and faster. An infinite operand makes
+//! a sum that is not a number, as ∞ · 0 does.
+//!
 //! The tile intrinsics are unstable in Rust, so `unit` is assembly; its [`step`] is the inner loop's body.
 
 mod unit;
@@ -17,19 +26,24 @@ use std::ops::Range;
 use half::bf16;
 
 use crate::cpu::gemm::finish::Destination;
+use crate::cpu::gemm::packed::Parts;
 use crate::cpu::gemm::product::groups;
 use crate::cpu::gemm::{Elements, Matrix, PANEL, Packed, Piece};
 use crate::cpu::math::to_bf16_bits;
 use crate::{Array, DType};
 
+use pack::pack_left;
 pub(crate) use pack::{pack_columns, pack_rows, transpose};
-use unit::{Left, Sums, clear, configure_thread, half_step, resume, step, unload, unload_half};
+use unit::{
+    Left, Sums, clear, configure_thread, half_split_step, half_step, resume, split_step, step, unload,
+    unload_half,
+};
 pub(crate) use unit::{is_permitted, peak_work};
 
 /// `k` values of one tile instruction.
 pub(crate) const DEPTH: usize = 32;
-/// Elements of one packed step: two tiles of 16 × 32.
-pub(crate) const STEP: usize = 2 * TILE;
+/// Elements of one part of a packed step: two tiles of 16 × 32.
+const STEP: usize = 2 * TILE;
 /// Elements of a tile.
 const TILE: usize = 16 * DEPTH;
 /// Rows and columns of a block of sums.
@@ -40,14 +54,31 @@ pub(crate) fn steps(k: usize) -> usize {
     k.div_ceil(DEPTH)
 }
 
+/// Elements of one packed step.
+pub(crate) fn step_len(parts: Parts) -> usize {
+    parts as usize * STEP
+}
+
 /// One task of [`super::multiply`].
 pub(crate) fn multiply(
     lhs: Matrix<'_>,
     rhs: &Packed,
+    parts: Parts,
     rows: Range<usize>,
     strips: Range<usize>,
     out: &Destination<'_>,
 ) {
+    if parts == Parts::Three {
+        let mut left =
+            Array::scratch(DType::Bf16, rows.len().div_ceil(BLOCK), steps(rhs.k) * step_len(parts));
+        pack_left(lhs, rows.clone(), left.bf16_mut());
+        let segment = |_, row: usize, strip| Segment {
+            left: packed_rows(&left, (row - rows.start) / BLOCK, parts),
+            right: strip_of(rhs, strip, parts),
+            steps: steps(rhs.k),
+        };
+        return walk_all(segment, steps(rhs.k), parts, rows.clone(), strips, out);
+    }
     let whole = rows.len() / BLOCK * BLOCK;
     let in_place = match lhs.elements {
         Elements::Bf16(values) if rhs.k.is_multiple_of(DEPTH) => Some(values),
@@ -67,13 +98,14 @@ pub(crate) fn multiply(
         }
     };
     let steps = steps(rhs.k);
-    let segment = |_, row, strip| Segment { left: left_of(row), right: strip_of(rhs, strip), steps };
-    walk_all(segment, steps, rows, strips, out);
+    let segment = |_, row, strip| Segment { left: left_of(row), right: strip_of(rhs, strip, parts), steps };
+    walk_all(segment, steps, parts, rows, strips, out);
 }
 
 /// One task of [`super::multiply_pieces`].
 pub(crate) fn multiply_pieces(
     pieces: &[&Piece],
+    parts: Parts,
     rows: Range<usize>,
     strips: Range<usize>,
     out: &Destination<'_>,
@@ -81,12 +113,11 @@ pub(crate) fn multiply_pieces(
     let segment = |i: usize, row: usize, strip: usize| {
         let Piece { left, right } = pieces[i];
         let steps = steps(left.k);
-        let rows = &left.data.bf16()[row / BLOCK * steps * STEP..][..steps * STEP];
-        let left = Left { start: rows.as_ptr().cast(), row: 64, lower: TILE * 2, step: STEP * 2 };
-        Segment { left, right: strip_of(right, strip), steps }
+        let left = packed_rows(&left.data, row / BLOCK, parts);
+        Segment { left, right: strip_of(right, strip, parts), steps }
     };
     let steps = pieces.iter().map(|piece| steps(piece.left.k)).sum();
-    walk_all(segment, steps, rows, strips, out);
+    walk_all(segment, steps, parts, rows, strips, out);
 }
 
 /// Both sides of one part of a block's sums.
@@ -96,8 +127,14 @@ struct Segment {
     steps: usize,
 }
 
-fn strip_of(rhs: &Packed, strip: usize) -> *const bf16 {
-    let strip_len = steps(rhs.k) * STEP;
+/// A packed block of rows.
+fn packed_rows(data: &Array, block: usize, parts: Parts) -> Left {
+    let rows = &data.bf16()[block * data.width()..][..data.width()];
+    Left { start: rows.as_ptr().cast(), row: 64, lower: TILE * 2, step: step_len(parts) * 2 }
+}
+
+fn strip_of(rhs: &Packed, strip: usize, parts: Parts) -> *const bf16 {
+    let strip_len = steps(rhs.k) * step_len(parts);
     rhs.data.bf16()[strip * strip_len..][..strip_len].as_ptr()
 }
 
@@ -125,6 +162,8 @@ fn copy_padded(lhs: Matrix<'_>, rows: Range<usize>, depth: usize) -> Array {
 /// Steps of `k` that one block of sums takes at a time: 32 rows of the left side, 32 KiB, stay in the first cache while
 /// the right sides of a whole group of blocks stream past them.
 const CHUNK: usize = 16;
+/// The same for singles.
+const SPLIT_CHUNK: usize = 8;
 
 /// Blocks of sums that a group may have.
 const GROUP: usize = 16;
@@ -132,6 +171,7 @@ const GROUP: usize = 16;
 fn walk_all(
     segment: impl Fn(usize, usize, usize) -> Segment,
     steps: usize,
+    parts: Parts,
     rows: Range<usize>,
     strips: Range<usize>,
     out: &Destination<'_>,
@@ -142,10 +182,10 @@ fn walk_all(
     SUMS.with_borrow_mut(|sums| {
         // SAFETY: this layout exists only where AVX-512 does.
         unsafe {
-            if steps <= CHUNK {
-                walk::<1>(segment, steps, rows, strips, out, sums);
-            } else {
-                walk::<MANY>(segment, steps, rows, strips, out, sums);
+            match parts {
+                Parts::One if steps <= CHUNK => walk::<1, 1>(segment, steps, rows, strips, out, sums),
+                Parts::One => walk::<MANY, 1>(segment, steps, rows, strips, out, sums),
+                Parts::Three => walk::<MANY, 3>(segment, steps, rows, strips, out, sums),
             }
         }
     });
@@ -161,7 +201,7 @@ const MANY: usize = usize::MAX;
 /// While the tile unit works on a block, the vector unit finishes the block before it, a few rows after each step:
 /// stores and rounding cost no time of their own.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-fn walk<const CHUNKS: usize>(
+fn walk<const CHUNKS: usize, const PARTS: usize>(
     segment: impl Fn(usize, usize, usize) -> Segment,
     steps: usize,
     rows: Range<usize>,
@@ -170,10 +210,11 @@ fn walk<const CHUNKS: usize>(
     sums: &mut [Sums],
 ) {
     configure_thread();
-    let chunks = if CHUNKS == 1 { 1 } else { steps.div_ceil(CHUNK) };
+    let chunk = if PARTS == 1 { CHUNK } else { SPLIT_CHUNK };
+    let chunks = if CHUNKS == 1 { 1 } else { steps.div_ceil(chunk).max(1) };
     let length = steps.div_ceil(chunks);
     let mut waiting: Option<Waiting> = None;
-    for (row, group) in groups(rows.clone(), strips, BLOCK, GROUP, steps * STEP * 2) {
+    for (row, group) in groups(rows.clone(), strips, BLOCK, GROUP, steps * PARTS * STEP * 2) {
         // Where the next chunk begins: a segment, and a step of it.
         let mut begin = (0, 0);
         for chunk in 0..chunks {
@@ -202,16 +243,17 @@ fn walk<const CHUNKS: usize>(
                     while missing > 0 {
                         let Segment { mut left, mut right, steps } = segment(end.0, row, strip);
                         left.start = left.start.wrapping_add(end.1 * left.step);
-                        right = right.wrapping_add(end.1 * STEP);
+                        right = right.wrapping_add(end.1 * PARTS * STEP);
                         let now = missing.min(steps - end.1);
                         for _ in 0..now {
-                            if block.rows > 16 {
-                                step(left, right);
-                            } else {
-                                half_step(left, right);
+                            match (PARTS, block.rows > 16) {
+                                (1, true) => step(left, right),
+                                (1, false) => half_step(left, right),
+                                (_, true) => split_step(left.start, right),
+                                (_, false) => half_split_step(left.start, right),
                             }
                             left.start = left.start.wrapping_add(left.step);
-                            right = right.wrapping_add(STEP);
+                            right = right.wrapping_add(PARTS * STEP);
                             if is_last {
                                 finish::fetch(out, &block, fetched..fetched + share);
                                 fetched += share;

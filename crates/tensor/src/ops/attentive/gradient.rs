@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use super::forward::{Kept, Kernels};
 use super::look::Looking;
 use super::{AttentiveWeights, Looks, RowScore, backward};
+use crate::cpu::gemm::Rows;
 use crate::ops::linear;
 use crate::ops::recurrent::backward::states_before;
 use crate::ops::recurrent::schedule::Schedule;
@@ -91,12 +92,12 @@ impl<T: Kernels> Backward<T> {
                 sources: &self.sources,
                 keys: &self.keys.2,
                 values: &self.values.2,
-                hidden: &weights.hidden.packed(Orientation::Transposed, T::DTYPE),
-                context: &weights.context.packed(Orientation::Transposed, T::DTYPE),
+                hidden: &weights.hidden.packed(Orientation::Transposed, T::DTYPE, Rows::Few),
+                context: &weights.context.packed(Orientation::Transposed, T::DTYPE, Rows::Few),
                 query: weights
                     .query
                     .as_ref()
-                    .map(|query| query.packed(Orientation::Transposed, T::DTYPE))
+                    .map(|query| query.packed(Orientation::Transposed, T::DTYPE, Rows::Few))
                     .as_deref(),
                 h: &self.h,
                 c: &self.c,

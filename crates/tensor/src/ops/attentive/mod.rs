@@ -40,6 +40,7 @@ pub use self::look::{Estimator, Looking};
 pub use self::rows::{SourceRows, look_at};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
+use crate::cpu::gemm::Rows;
 use crate::params::Orientation;
 use crate::{Array, DType, Param, Ragged, Tensor};
 
@@ -168,10 +169,10 @@ fn decode<T: Kernels>(
             x: x_gates.array_as(T::DTYPE),
             keys: &kept_keys,
             values: &kept_values,
-            hidden: &weights.hidden.packed(Orientation::AsIs, T::DTYPE),
+            hidden: &weights.hidden.packed(Orientation::AsIs, T::DTYPE, Rows::Few),
             bias: bias.as_deref(),
-            context: &weights.context.packed(Orientation::AsIs, T::DTYPE),
-            query: weights.query.map(|query| query.packed(Orientation::AsIs, T::DTYPE)).as_deref(),
+            context: &weights.context.packed(Orientation::AsIs, T::DTYPE, Rows::Few),
+            query: weights.query.map(|query| query.packed(Orientation::AsIs, T::DTYPE, Rows::Few)).as_deref(),
             h: h.clone(),
             c: c.clone(),
             weight_starts: &starts,

@@ -27,7 +27,7 @@ mod slide;
 
 pub use slide::slide_windows;
 
-use crate::cpu::gemm::{Finish, Matrix, Packed};
+use crate::cpu::gemm::{Finish, Matrix, Packed, Rows};
 use crate::params::Orientation;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Param, Ragged, Tensor};
@@ -86,7 +86,7 @@ pub fn convolution(
     {
         let bias = bias.map(Param::values);
         let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
-        let packed = weight.packed(Orientation::AsIs, compute);
+        let packed = weight.packed(Orientation::AsIs, compute, Rows::of_now());
         Windows { of: &saved, sequences, taps, before }.multiply(&packed, &mut output, finish);
     }
 
@@ -110,7 +110,7 @@ fn pull(windows: &Windows<'_>, weight: &Param, edge: &Edge, dtype: DType, gradie
         return;
     }
     let turned = cpu::turned(weight, windows.taps);
-    let packed = Packed::new(Matrix::of(&turned), windows.of.dtype());
+    let packed = Packed::new(Matrix::of(&turned), windows.of.dtype(), Rows::Many);
     let arrived = if dtype == DType::F32 { gradients.take(edge) } else { None };
     let sum = match arrived {
         Some(mut sum) => {

@@ -22,7 +22,7 @@ mod cpu;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces};
+use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, Rows, multiply, multiply_pieces};
 use crate::cpu::number::{NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
@@ -79,9 +79,9 @@ pub fn cross_entropy(
     let mut pulled = tape::is_recording().then(|| Pulled::new(x, classes));
     let scoring = Scoring {
         x: Matrix::of(x.array_as(compute)),
-        forward: weight.packed(Orientation::Transposed, compute),
+        forward: weight.packed(Orientation::Transposed, compute, Rows::Many),
         // Not for a loss that is only looked at.
-        backward: pulled.as_ref().map(|_| weight.packed(Orientation::AsIs, compute)),
+        backward: pulled.as_ref().map(|_| weight.packed(Orientation::AsIs, compute, Rows::Many)),
         labels,
         target,
         compute,

@@ -1,6 +1,6 @@
 //! The product of two tensors. For a product with a parameter see [`crate::ops::linear`].
 
-use crate::cpu::gemm::{self, Finish, Matrix, Output, Packed};
+use crate::cpu::gemm::{self, Finish, Matrix, Output, Packed, Rows};
 use crate::{Array, DType, Tensor};
 
 /// `A B`. bf16 if either is bf16 (operands rounded, f32 sums), else f32.
@@ -30,7 +30,7 @@ pub fn matmul(a: &Tensor, b: &Tensor) -> Tensor {
 
 /// `a · b` with operands rounded to `compute`, stored as `dtype`.
 fn product(a: &Array, b: Matrix<'_>, compute: DType, dtype: DType) -> Array {
-    let packed = Packed::new(b, compute);
+    let packed = Packed::new(b, compute, Rows::of_now());
     let mut out = Array::scratch(dtype, a.rows(), packed.n());
     gemm::multiply(Matrix::of(a), &packed, Output::over(&mut out), Finish::NONE);
     out

@@ -17,7 +17,7 @@ mod cpu;
 
 use std::sync::Arc;
 
-use crate::cpu::gemm::{self, Finish, Matrix, Output, multiply, multiply_transposed};
+use crate::cpu::gemm::{self, Finish, Matrix, Output, Rows, multiply, multiply_transposed};
 use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
@@ -124,7 +124,7 @@ pub fn times(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
 }
 
 fn wide(x: &Tensor, weight: &Param, orientation: Orientation, compute: DType) -> Tensor {
-    let packed = weight.packed(orientation, compute);
+    let packed = weight.packed(orientation, compute, Rows::Few);
     let mut output = Array::scratch(DType::F32, x.rows(), packed.n());
     multiply(Matrix::of(x.array_as(compute)), &packed, Output::over(&mut output), Finish::NONE);
     Tensor::new(output)
@@ -137,7 +137,7 @@ fn product(
     compute: DType,
     finish: Finish<'_>,
 ) -> Array {
-    let packed = weight.packed(orientation, compute);
+    let packed = weight.packed(orientation, compute, Rows::of_now());
     let mut output = Array::scratch(compute, x.rows(), packed.n());
     multiply(Matrix::of(x.array_as(compute)), &packed, Output::over(&mut output), finish);
     output
@@ -155,7 +155,7 @@ fn pull(
     if !edge.is_wanted() {
         return;
     }
-    let packed = weight.packed(orientation, gradient.dtype());
+    let packed = weight.packed(orientation, gradient.dtype(), Rows::Many);
     let rows = Matrix::of(gradient);
     let arrived = if dtype == DType::F32 { gradients.take(edge) } else { None };
     let sum = match arrived {

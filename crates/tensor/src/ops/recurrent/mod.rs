@@ -38,7 +38,7 @@ use half::bf16;
 use self::compute::Compute;
 use self::forward::Keep;
 use self::schedule::Schedule;
-use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
+use crate::cpu::gemm::{Finish, Matrix, Output, Rows, multiply};
 use crate::ops::linear;
 use crate::params::Orientation;
 use crate::tape::{self, Edge, Gradients};
@@ -109,7 +109,7 @@ pub fn recurrent_step(
     let mut h = state::gather(Some(&state.h), &rows, d);
     let mut c = state::gather(state.c.as_ref(), &rows, if cell.has_memory() { d } else { 0 });
     let mut sums = Array::scratch(DType::F32, rows.len(), gates);
-    let packed = weight.packed(Orientation::AsIs, compute);
+    let packed = weight.packed(Orientation::AsIs, compute, Rows::Few);
     let bias = bias.map(Param::values);
     let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
     multiply(Matrix::of(&h), &packed, Output::over(&mut sums), finish);
@@ -140,7 +140,7 @@ fn layer<T: Compute>(
             cell,
             schedule: &schedule,
             x: x_gates.array_as(T::DTYPE),
-            weight: &weight.packed(Orientation::AsIs, T::DTYPE),
+            weight: &weight.packed(Orientation::AsIs, T::DTYPE, Rows::Few),
             bias: bias.as_deref(),
             h: h.clone(),
             c: c.clone(),
@@ -235,7 +235,7 @@ impl<T: Compute> Backward<T> {
         let inputs = backward::Inputs {
             cell: self.cell,
             schedule: &self.schedule,
-            weight: &self.weight.packed(Orientation::Transposed, T::DTYPE),
+            weight: &self.weight.packed(Orientation::Transposed, T::DTYPE, Rows::Few),
             outputs: &self.outputs,
             kept: &self.kept,
             h: &self.h,
