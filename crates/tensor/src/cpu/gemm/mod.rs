@@ -6,7 +6,7 @@
 //!
 //! - `panels`: f32 fused multiply-add (AVX-512, AVX2) or plain Rust. A bf16 product is the same kernel over
 //!   operands rounded to bf16, so that a bf16 model means the same on every machine.
-//! - `tiles`: AMX, bf16 operands with f32 sums.
+//! - `tiles`: AMX, bf16 operands with f32 sums; for many rows also singles, each cut into three bf16.
 
 mod finish;
 mod matrix;

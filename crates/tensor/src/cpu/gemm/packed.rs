@@ -1,6 +1,6 @@
 //! Operands in the order in which a kernel reads them.
 
-use crate::cpu::gemm::{Matrix, PANEL, panels};
+use crate::cpu::gemm::{Matrix, PANEL, ROW_BLOCK, panels};
 use crate::cpu::isa::{self, Isa};
 use crate::tape::is_recording;
 use crate::{Array, DType};
@@ -41,6 +41,18 @@ impl Layout {
             Layout::Panels => panels::strip_height(),
             #[cfg(target_arch = "x86_64")]
             Layout::Tiles(_) => PANEL,
+        }
+    }
+
+    /// Rows of a task at most, for sums of length `k`.
+    pub(super) fn rows(self, k: usize) -> usize {
+        match self {
+            // Its rows in parts fill no more than a good half of the second cache.
+            #[cfg(target_arch = "x86_64")]
+            Layout::Tiles(Parts::Three) => {
+                ((1 << 20) / (6 * k.max(1)) / PANEL * PANEL).clamp(PANEL, ROW_BLOCK)
+            }
+            _ => ROW_BLOCK,
         }
     }
 

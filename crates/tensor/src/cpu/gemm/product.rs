@@ -19,7 +19,7 @@ pub fn multiply(lhs: Matrix<'_>, rhs: &Packed, out: Output<'_>, finish: Finish<'
     assert_eq!(out.len(), m * n, "multiply: {m}×{k} by {k}×{n} does not fill {} elements", out.len());
     assert!(rhs.dtype == DType::Bf16 || lhs.dtype() == DType::F32, "multiply: bf16 rows by an f32 matrix");
     let out = Destination::new(out, n, finish);
-    let grid = Grid::new(m, n, rhs.layout);
+    let grid = Grid::new(m, k, n, rhs.layout);
     match rhs.layout {
         Layout::Panels => parallel(grid.tasks(), |task| {
             let (rows, strips) = grid.part(task);
@@ -51,7 +51,8 @@ pub(crate) fn multiply_pieces(pieces: &[&Piece], out: Output<'_>) {
     }
     assert_eq!(out.len(), m * n, "multiply: {m}×{n} does not fill {} elements", out.len());
     let out = Destination::new(out, n, Finish::NONE);
-    let grid = Grid::new(m, n, layout);
+    let k = pieces.iter().map(|piece| piece.left.k).sum();
+    let grid = Grid::new(m, k, n, layout);
     match layout {
         Layout::Panels => parallel(grid.tasks(), |task| {
             let (rows, strips) = grid.part(task);
@@ -77,11 +78,12 @@ struct Grid {
 pub(crate) const ROW_BLOCK: usize = 256;
 
 impl Grid {
-    fn new(rows: usize, columns: usize, layout: Layout) -> Grid {
+    /// For sums of length `k`.
+    fn new(rows: usize, k: usize, columns: usize, layout: Layout) -> Grid {
         let height = layout.height();
         let strips = columns.div_ceil(PANEL);
         // Blocks of about the same size: a small one at the end would leave a thread without work.
-        let row_blocks = rows.div_ceil(ROW_BLOCK).max(1);
+        let row_blocks = rows.div_ceil(layout.rows(k)).max(1);
         let row_block = rows.div_ceil(row_blocks).next_multiple_of(height).max(height);
         // Enough tasks that threads finish together, but no thinner than a strip.
         let wanted = (4 * thread_count()).div_ceil(row_blocks);

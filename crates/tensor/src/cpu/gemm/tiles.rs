@@ -162,8 +162,6 @@ fn copy_padded(lhs: Matrix<'_>, rows: Range<usize>, depth: usize) -> Array {
 /// Steps of `k` that one block of sums takes at a time: 32 rows of the left side, 32 KiB, stay in the first cache while
 /// the right sides of a whole group of blocks stream past them.
 const CHUNK: usize = 16;
-/// The same for singles.
-const SPLIT_CHUNK: usize = 8;
 
 /// Blocks of sums that a group may have.
 const GROUP: usize = 16;
@@ -185,6 +183,7 @@ fn walk_all(
             match parts {
                 Parts::One if steps <= CHUNK => walk::<1, 1>(segment, steps, rows, strips, out, sums),
                 Parts::One => walk::<MANY, 1>(segment, steps, rows, strips, out, sums),
+                Parts::Three if steps <= CHUNK => walk::<1, 3>(segment, steps, rows, strips, out, sums),
                 Parts::Three => walk::<MANY, 3>(segment, steps, rows, strips, out, sums),
             }
         }
@@ -210,8 +209,7 @@ fn walk<const CHUNKS: usize, const PARTS: usize>(
     sums: &mut [Sums],
 ) {
     configure_thread();
-    let chunk = if PARTS == 1 { CHUNK } else { SPLIT_CHUNK };
-    let chunks = if CHUNKS == 1 { 1 } else { steps.div_ceil(chunk).max(1) };
+    let chunks = if CHUNKS == 1 { 1 } else { steps.div_ceil(CHUNK) };
     let length = steps.div_ceil(chunks);
     let mut waiting: Option<Waiting> = None;
     for (row, group) in groups(rows.clone(), strips, BLOCK, GROUP, steps * PARTS * STEP * 2) {
