@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -40,6 +41,10 @@ pub(super) struct Measured {
     pub(super) refused: usize,
     /// Any other answers.
     pub(super) errors: usize,
+    /// What the clients themselves computed, in seconds of one core; 0 where the system does not tell.
+    cpu_seconds: f64,
+    /// From the first request to the last answer.
+    whole_seconds: f64,
     seconds: f64,
 }
 
@@ -75,13 +80,19 @@ impl Load {
             let number = next.replace(next.get() + 1);
             (!is_over(number)).then_some(number)
         };
+        let before = cpu_seconds();
         let runtime = Builder::new_current_thread().enable_io().build()?;
         let all = runtime.block_on(try_join_all((0..clients).map(|_| self.client(&take, &*counted))))?;
         let seconds = match amount {
             Amount::Seconds(seconds) => seconds,
             Amount::Requests(_) => begin.elapsed().as_secs_f64(),
         };
-        let mut measured = Measured { seconds, ..Measured::default() };
+        let mut measured = Measured {
+            seconds,
+            cpu_seconds: cpu_seconds() - before,
+            whole_seconds: begin.elapsed().as_secs_f64(),
+            ..Measured::default()
+        };
         for part in all {
             measured.take_in(part);
         }
@@ -125,6 +136,14 @@ impl Measured {
         self.milliseconds.extend(other.milliseconds);
         self.refused += other.refused;
         self.errors += other.errors;
+        self.cpu_seconds += other.cpu_seconds;
+        self.whole_seconds += other.whole_seconds;
+    }
+
+    /// The clients' own share of all cores.
+    pub(super) fn clients_share(&self) -> f64 {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        self.cpu_seconds / (self.whole_seconds * cores as f64)
     }
 
     /// Answers with 200.
@@ -139,6 +158,13 @@ impl Measured {
         let last = sorted.len().saturating_sub(1);
         sorted.get((share * last as f64).round() as usize).copied().unwrap_or(f64::NAN)
     }
+}
+
+/// What this thread has computed so far, as Linux counts it.
+fn cpu_seconds() -> f64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = told.split(' ').next().and_then(|first| first.parse::<f64>().ok());
+    nanoseconds.unwrap_or(0.0) * 1e-9
 }
 
 fn request(body: &str) -> Vec<u8> {

@@ -125,9 +125,10 @@ fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
         let (served, offline) = (rate(&paired.ours), rate(&offline));
         let name = format!("{} c {clients}", work.name);
         println!(
-            "{name}: ours {}; {:.2} of offline ({offline:.0}/s)",
+            "{name}: ours {}; {:.2} of offline ({offline:.0}/s); the clients took {:.0} % of the cores",
             told(&sides.0, served),
-            served / offline
+            served / offline,
+            100.0 * sides.0.clients_share()
         );
         if peer.is_some() {
             println!("{name}: peer {}", told(&sides.1, rate(&paired.peer)));
@@ -198,7 +199,7 @@ impl PeerServer {
             "beam": work.options.beam, "alpha": work.options.length_penalty, "longest": work.longest, "batch": 64, "wait_ms": 2,
         });
         let loaded = peer.ask(&request)?;
-        println!("{}: the peer computes in {}, of {}", work.name, loaded["compute"], loaded["seconds"]);
+        println!("{}: the peer computes in {}, of {}", work.name, loaded["way"], loaded["seconds"]);
         let port = loaded["port"].as_u64().context("the peer names no port")? as u16;
         Ok(PeerServer { peer, load: Load::peer(([127, 0, 0, 1], port).into(), &work.sources) })
     }

@@ -43,15 +43,15 @@ enum Side {
     TurnedRows,
 }
 
-/// Packs a right side (`k × n`): `[strip of 32 columns][step of 32 k][two tiles]`; a tile's row holds, for 16
-/// columns, the pairs `(k, k + 1)`.
+/// Packs a right side (`k × n`): `[strip of 32 columns][step of 32 k][part][two tiles]`; a tile's row holds, for
+/// 16 columns, the pairs `(k, k + 1)`.
 pub(crate) fn pack_columns(matrix: Matrix<'_>, parts: Parts, out: &mut [bf16]) {
     let side = if matrix.column_stride == 1 { Side::Columns } else { Side::TurnedColumns };
     pack(matrix, side, parts, out);
 }
 
-/// Packs the transpose of `matrix` (row-major `k × m`) as a left side: `[strip of 32 rows][step of 32 k][two
-/// tiles]`; a tile's row holds 32 consecutive `k` of one row of the transpose.
+/// Packs the transpose of `matrix` (row-major `k × m`) as a left side: `[strip of 32 rows][step of 32
+/// k][part][two tiles]`; a tile's row holds 32 consecutive `k` of one row of the transpose.
 pub(crate) fn pack_rows(matrix: Matrix<'_>, parts: Parts, out: &mut [bf16]) {
     assert_eq!(matrix.column_stride, 1, "pack_rows: the matrix must be row-major");
     pack(matrix, Side::TurnedRows, parts, out);
@@ -99,7 +99,7 @@ fn pack(matrix: Matrix<'_>, side: Side, parts: Parts, out: &mut [bf16]) {
     });
 }
 
-/// Fills the steps `part` of every strip.
+/// Fills some steps of every strip.
 ///
 /// # Safety
 /// No other thread may fill the same steps.
