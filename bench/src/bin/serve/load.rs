@@ -65,24 +65,22 @@ impl Load {
     pub(super) fn run(&self, clients: usize, amount: Amount) -> Result<Measured> {
         let next = Cell::new(0);
         let begin = Instant::now();
-        let (counted, is_over): (Box<dyn Fn() -> bool>, Box<dyn Fn(usize) -> bool>) = match amount {
-            Amount::Seconds(seconds) => {
-                let window = WARM_UP..WARM_UP + seconds;
-                let passed = move || begin.elapsed().as_secs_f64();
-                (
-                    Box::new(move || window.contains(&passed())),
-                    Box::new(move |_| passed() >= WARM_UP + seconds),
-                )
-            }
-            Amount::Requests(count) => (Box::new(|| true), Box::new(move |number| number >= count)),
+        let passed = || begin.elapsed().as_secs_f64();
+        let is_counted = || match amount {
+            Amount::Seconds(seconds) => (WARM_UP..WARM_UP + seconds).contains(&passed()),
+            Amount::Requests(_) => true,
         };
         let take = || {
             let number = next.replace(next.get() + 1);
-            (!is_over(number)).then_some(number)
+            let is_over = match amount {
+                Amount::Seconds(seconds) => passed() >= WARM_UP + seconds,
+                Amount::Requests(count) => number >= count,
+            };
+            (!is_over).then_some(number)
         };
         let before = cpu_seconds();
         let runtime = Builder::new_current_thread().enable_io().build()?;
-        let all = runtime.block_on(try_join_all((0..clients).map(|_| self.client(&take, &*counted))))?;
+        let all = runtime.block_on(try_join_all((0..clients).map(|_| self.client(&take, &is_counted))))?;
         let seconds = match amount {
             Amount::Seconds(seconds) => seconds,
             Amount::Requests(_) => begin.elapsed().as_secs_f64(),
@@ -102,7 +100,7 @@ impl Load {
     async fn client(
         &self,
         take: &impl Fn() -> Option<usize>,
-        is_counted: &dyn Fn() -> bool,
+        is_counted: &impl Fn() -> bool,
     ) -> Result<Measured> {
         let stream = TcpStream::connect(self.address).await.context("the server does not listen")?;
         stream.set_nodelay(true)?;

@@ -57,7 +57,7 @@ pub(super) fn work(
                 match (hypotheses, desk.get(number).map(|at_work| at_work.task.ticket.detail)) {
                     (Err(error), _) => desk.fail(number, Failure::Broken(error.to_string())),
                     (Ok(hypotheses), Some(Detail::Explained(_))) => {
-                        to_explain.push_back((number, hypotheses))
+                        to_explain.push_back((number, hypotheses));
                     }
                     (Ok(hypotheses), Some(Detail::Text)) => say(engine, number, hypotheses, desk),
                     (Ok(_), None) => {}
