@@ -85,9 +85,9 @@ fn translate(
         if search.is_idle() && is_over {
             return Ok(());
         }
-        for (number, hypotheses) in search.step()? {
+        for (number, hypotheses) in search.step() {
             let source = sources.remove(&number).expect("what was found was pushed");
-            done.insert(number, Translation { source, outputs: translator.outputs(hypotheses) });
+            done.insert(number, Translation { source, outputs: translator.outputs(hypotheses?) });
         }
         while let Some(translation) = done.remove(&next) {
             take(next, translation)?;
