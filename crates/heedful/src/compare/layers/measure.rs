@@ -137,8 +137,8 @@ impl Workbench<'_> {
 
     fn kept(&self) -> usize {
         // The packed weights of a forward pass, kept from the second time on, are there before, not only after.
-        self.forward();
-        self.forward();
+        drop(self.forward_to_train());
+        drop(self.forward_to_train());
         memory::trim();
         let before = memory::bytes_from_system();
         let output = self.forward_to_train();
