@@ -152,3 +152,25 @@ fn shapes_that_do_not_fit_are_named() {
     let right = Packed::new(Matrix::f32(&[0.0; 20], 4, 5), DType::F32, Rows::Few);
     multiply(Matrix::f32(&[0.0; 6], 2, 3), &right, Output::F32(&mut [0.0; 10]), Finish::NONE);
 }
+
+#[test]
+fn singles_packed_for_many_rows_are_as_exact_as_those_for_few() {
+    on_every_isa(|isa| {
+        for k in [32, 512, 2048] {
+            let [m, n] = [48, 40];
+            let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+            let error = |rows| {
+                let mut out = vec![0.0; m * n];
+                let right = Packed::new(Matrix::f32(&b, k, n), DType::F32, rows);
+                multiply(Matrix::f32(&a, m, k), &right, Output::F32(&mut out), Finish::NONE);
+                let exact = |i: usize| -> f64 {
+                    (0..k).map(|j| f64::from(a[i / n * k + j]) * f64::from(b[j * n + i % n])).sum()
+                };
+                let squares = out.iter().enumerate().map(|(i, &x)| (f64::from(x) - exact(i)).powi(2));
+                (squares.sum::<f64>() / out.len() as f64).sqrt()
+            };
+            let (few, many) = (error(Rows::Few), error(Rows::Many));
+            assert!(many <= 1.5 * few, "{isa}, sums of {k}: {many:.2e} for many rows, {few:.2e} for few");
+        }
+    });
+}

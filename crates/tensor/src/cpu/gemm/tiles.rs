@@ -6,11 +6,11 @@
 //! Singles go the same way, cut into three bf16 that lose nothing, `a = a₀ + a₁ + a₂` with 8 bits of the mantissa each:
 //!
 //! ```text
-//! a b = a₂b₀ + a₁b₀ + a₁b₁ + a₀b₁ + a₀b₂ + a₀b₀        (+ a₁b₂ + a₂b₁ + a₂b₂, less than 2⁻²² of a b, left out)
+//! a b = a₂b₀ + a₁b₀ + a₁b₁ + a₀b₁ + a₀b₂ + a₀b₀        (+ a₁b₂ + a₂b₁ + a₂b₂, less than 2⁻²⁰ of a b, left out)
 //! ```
 //!
-//! Six tile products with f32 sums are as exact as fused multiply-adds of singles, and faster. An infinite operand makes
-//! a sum that is not a number, as ∞ · 0 does.
+//! Six tile products with f32 sums are faster than fused multiply-adds of singles and, because a sum takes two products
+//! at a time, measured half their error. An infinite operand makes a sum that is not a number, as ∞ · 0 does.
 //!
 //! The tile intrinsics are unstable in Rust, so `unit` is assembly; its [`step`] is the inner loop's body.
 
