@@ -90,11 +90,20 @@ fn products_match_sums_in_double_precision() {
                 // aᵀ as the left side: a is t × m there.
                 let (t, left_t) = (k, Array::from_f32(k, m, &transposed(&a, m, k)).to(dtype));
                 let right_t = Array::from_f32(t, n, &b).to(dtype);
-                let mut out = vec![0.5; m * n];
-                multiply_transposed(Matrix::of(&left_t), Matrix::of(&right_t), dtype, Output::F32(&mut out));
-                out.iter()
-                    .zip(&exact)
-                    .for_each(|(&x, &y)| close(x, y, k as f64, &format!("{what} transposed")));
+                // Once into memory that may be streamed to, once into memory that may not; the sums begin with 1.
+                let mut aligned = Array::scratch(DType::F32, m, n);
+                let mut sums = vec![1.0; n];
+                for out in [aligned.f32_mut(), &mut vec![0.5; m * n + 1][1..]] {
+                    let (left, right) = (Matrix::of(&left_t), Matrix::of(&right_t));
+                    multiply_transposed(left, right, dtype, Output::F32(out), Some(&mut sums));
+                    out.iter()
+                        .zip(&exact)
+                        .for_each(|(&x, &y)| close(x, y, k as f64, &format!("{what} transposed")));
+                }
+                for (column, &sum) in sums.iter().enumerate() {
+                    let exact: f64 = (0..t).map(|row| rounded(b[row * n + column], dtype)).sum();
+                    close(sum, 1.0 + 2.0 * exact, t as f64, &format!("{what} sum of column {column}"));
+                }
             }
         }
     });

@@ -7,6 +7,7 @@ pub(crate) mod simd;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx512;
+pub(crate) mod column_sums;
 pub(crate) mod convert;
 pub mod gemm;
 pub mod isa;

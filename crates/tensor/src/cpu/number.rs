@@ -105,6 +105,13 @@ impl<'a> Numbers<'a> {
         }
     }
 
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Numbers::F32(values) => values.len(),
+            Numbers::Bf16(values) => values.len(),
+        }
+    }
+
     #[inline(always)]
     pub(crate) fn part(self, range: Range<usize>) -> Numbers<'a> {
         match self {

@@ -68,8 +68,8 @@ pub(crate) struct Destination<'a> {
     pub(super) place: Place,
     pub(super) columns: usize,
     pub(super) finish: Finish<'a>,
-    /// True when the output is larger than any cache that could keep it and its rows are whole cache lines: then it
-    /// is written past the caches, which spares reading it first.
+    /// True when no cache would keep the output until it is read and its rows are whole cache lines: then it is written
+    /// past the caches, which spares reading it first.
     pub(super) is_streamed: bool,
 }
 
@@ -80,6 +80,18 @@ pub(super) enum Place {
     F32(SharedMut<f32>),
     AddF32(SharedMut<f32>),
     Bf16(SharedMut<bf16>),
+}
+
+impl Place {
+    /// Whether every row begins and ends with a cache line, and all of it is overwritten.
+    fn is_made_of_lines(&self, columns: usize) -> bool {
+        let (address, row) = match self {
+            Place::Bf16(values) => (values.address(0).addr(), columns * 2),
+            Place::F32(values) => (values.address(0).addr(), columns * 4),
+            Place::AddF32(_) => return false,
+        };
+        address.is_multiple_of(64) && row.is_multiple_of(64)
+    }
 }
 
 impl<'a> Destination<'a> {
@@ -93,15 +105,14 @@ impl<'a> Destination<'a> {
             Output::AddF32(values) => Place::AddF32(SharedMut::new(values)),
             Output::Bf16(values) => Place::Bf16(SharedMut::new(values)),
         };
-        let line = |address: usize, bytes: usize, row: usize| {
-            bytes >= STREAMED_BYTES && address.is_multiple_of(64) && row.is_multiple_of(64)
-        };
-        let is_streamed = match &place {
-            Place::Bf16(values) => line(values.address(0).addr(), bytes, columns * 2),
-            Place::F32(values) => line(values.address(0).addr(), bytes, columns * 4),
-            Place::AddF32(_) => false,
-        };
+        let is_streamed = bytes >= STREAMED_BYTES && place.is_made_of_lines(columns);
         Destination { place, columns, finish, is_streamed }
+    }
+
+    /// For an output that is read much later, whatever its size: a weight's gradient waits for all the others.
+    pub(crate) fn for_later(mut self) -> Destination<'a> {
+        self.is_streamed = self.place.is_made_of_lines(self.columns);
+        self
     }
 
     /// Stores a block of sums (`rows` rows of up to [`PANEL`] columns, at a stride of [`PANEL`]) whose upper left

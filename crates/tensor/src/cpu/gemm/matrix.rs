@@ -2,6 +2,7 @@
 
 use half::bf16;
 
+use crate::cpu::number::Numbers;
 use crate::{Array, DType};
 
 /// The numbers of a [`Matrix`].
@@ -64,6 +65,14 @@ impl<'a> Matrix<'a> {
             columns: self.rows,
             row_stride: self.column_stride,
             column_stride: self.row_stride,
+        }
+    }
+
+    /// The elements as they lie in memory.
+    pub(crate) fn numbers(self) -> Numbers<'a> {
+        match self.elements {
+            Elements::F32(values) => Numbers::F32(values),
+            Elements::Bf16(values) => Numbers::Bf16(values),
         }
     }
 

@@ -34,6 +34,17 @@ pub(crate) enum Parts {
     Three = 3,
 }
 
+#[cfg(target_arch = "x86_64")]
+impl Parts {
+    /// The type of the numbers.
+    pub(crate) fn dtype(self) -> DType {
+        match self {
+            Parts::One => DType::Bf16,
+            Parts::Three => DType::F32,
+        }
+    }
+}
+
 impl Layout {
     /// Rows of a kernel's block of sums.
     pub(super) fn height(self) -> usize {
@@ -117,6 +128,17 @@ impl Packed {
             }
         };
         Packed { k, n, dtype, layout, data }
+    }
+
+    /// Packs a row-major `matrix` in tiles for many rows, and adds its columns to `sums`.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn in_tiles_with_sums(matrix: Matrix<'_>, parts: Parts, sums: &mut [f32]) -> Packed {
+        use crate::cpu::gemm::tiles;
+        let (k, n) = (matrix.rows, matrix.columns);
+        let width = tiles::steps(k) * tiles::step_len(parts);
+        let mut data = Array::scratch(DType::Bf16, n.div_ceil(PANEL), width);
+        tiles::pack_columns_and_sum(matrix, parts, data.bf16_mut(), sums);
+        Packed { k, n, dtype: parts.dtype(), layout: Layout::Tiles(parts), data }
     }
 
     /// Rows of the matrix: the length of every sum.

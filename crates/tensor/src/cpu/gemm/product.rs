@@ -3,9 +3,12 @@
 use std::ops::Range;
 
 use crate::DType;
+use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::finish::Destination;
-use crate::cpu::gemm::packed::Layout;
-use crate::cpu::gemm::{Finish, Matrix, Output, PANEL, Packed, Piece, panels};
+use crate::cpu::gemm::packed::{Layout, layout_for};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::gemm::tiles::transposed;
+use crate::cpu::gemm::{Finish, Matrix, Output, PANEL, Packed, Piece, Rows, panels};
 use crate::cpu::threads::{is_inside_task, parallel, thread_count};
 
 /// `out = finish(lhs · rhs)`, for a row-major `lhs` of `m × k`.
@@ -33,9 +36,33 @@ pub fn multiply(lhs: Matrix<'_>, rhs: &Packed, out: Output<'_>, finish: Finish<'
     }
 }
 
-/// `out = lhsᵀ · rhs` for row-major `lhs` (`t × m`) and `rhs` (`t × n`): the gradient of a weight.
-pub fn multiply_transposed(lhs: Matrix<'_>, rhs: Matrix<'_>, dtype: DType, out: Output<'_>) {
-    multiply_pieces(&[&Piece::new(lhs, rhs, dtype)], out);
+/// `out = lhsᵀ · rhs` for row-major `lhs` (`t × m`) and `rhs` (`t × n`): the gradient of a weight. What `rhs` has in its
+/// columns is added to `sums`, if they are wanted: the gradient of a bias.
+pub fn multiply_transposed(
+    lhs: Matrix<'_>,
+    rhs: Matrix<'_>,
+    dtype: DType,
+    out: Output<'_>,
+    sums: Option<&mut [f32]>,
+) {
+    let (m, n, t) = (lhs.columns, rhs.columns, lhs.rows);
+    assert_eq!(t, rhs.rows, "weight gradient: {t}×{m} and {}×{n}", rhs.rows);
+    assert_eq!(out.len(), m * n, "multiply: {m}×{n} does not fill {} elements", out.len());
+    let asked = sums.as_ref().map_or(n, |sums| sums.len());
+    assert_eq!(asked, n, "weight gradient: {asked} sums for {n} columns");
+    match layout_for(dtype, Rows::Many) {
+        Layout::Panels => {
+            if let Some(sums) = sums {
+                add_column_sums(rhs.numbers(), sums);
+            }
+            multiply_pieces(&[&Piece::new(lhs, rhs, dtype)], out);
+        }
+        #[cfg(target_arch = "x86_64")]
+        Layout::Tiles(parts) => {
+            let out = Destination::new(out, n, Finish::NONE).for_later();
+            transposed::multiply(lhs, rhs, parts, &out, sums);
+        }
+    }
 }
 
 /// `out = Σ leftᵀ · right` over the pieces, in their order.
@@ -115,7 +142,7 @@ pub(super) fn groups(
     most: usize,
     strip_bytes: usize,
 ) -> impl Iterator<Item = (usize, Range<usize>)> {
-    const GROUP_BYTES: usize = 512 << 10;
+    const GROUP_BYTES: usize = 1024 << 10;
     let group = (GROUP_BYTES / strip_bytes.max(1)).clamp(1, most);
     strips.clone().step_by(group).flat_map(move |first| {
         let group = first..(first + group).min(strips.end);

@@ -14,11 +14,14 @@
 //!
 //! The tile intrinsics are unstable in Rust, so `unit` is assembly; its [`step`] is the inner loop's body.
 
-mod unit;
-
+mod block;
+mod edge;
 mod finish;
 mod pack;
 pub(crate) mod small;
+pub(crate) mod transposed;
+mod turn;
+mod unit;
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -26,14 +29,15 @@ use std::ops::Range;
 use half::bf16;
 
 use crate::cpu::gemm::finish::Destination;
-use crate::cpu::gemm::packed::Parts;
+use crate::cpu::gemm::packed::{PackedRows, Parts};
 use crate::cpu::gemm::product::groups;
 use crate::cpu::gemm::{Elements, Matrix, PANEL, Packed, Piece};
 use crate::cpu::math::to_bf16_bits;
 use crate::{Array, DType};
 
-use pack::pack_left;
-pub(crate) use pack::{pack_columns, pack_rows, transpose};
+pub(crate) use pack::{pack_columns, pack_columns_and_sum, pack_rows};
+use pack::{pack_left, pack_some_columns, pack_some_rows};
+pub(crate) use turn::transpose;
 use unit::{
     Left, Sums, clear, configure_thread, half_split_step, half_step, resume, split_step, step, unload,
     unload_half,
@@ -118,6 +122,42 @@ pub(crate) fn multiply_pieces(
     };
     let steps = pieces.iter().map(|piece| steps(piece.left.k)).sum();
     walk_all(segment, steps, parts, rows, strips, out);
+}
+
+/// One task of [`super::multiply_transposed`]: the right side's `strips`, packed here, so that they are still in the second
+/// cache when they are multiplied. Their columns are added to `sums`, which begin with the first strip.
+fn multiply_columns(
+    left: &PackedRows,
+    right: Matrix<'_>,
+    parts: Parts,
+    strips: Range<usize>,
+    out: &Destination<'_>,
+    sums: Option<&mut [f32]>,
+) {
+    let steps = steps(left.k);
+    let strip_len = steps * step_len(parts);
+    let mut packed = Array::scratch(DType::Bf16, strips.len(), strip_len);
+    pack_some_columns(right, parts, strips.clone(), packed.bf16_mut(), sums);
+    let segment = |_, row: usize, strip: usize| Segment {
+        left: packed_rows(&left.data, row / BLOCK, parts),
+        right: packed.bf16()[(strip - strips.start) * strip_len..][..strip_len].as_ptr(),
+        steps,
+    };
+    walk_all(segment, steps, parts, 0..left.m, strips.clone(), out);
+}
+
+/// One task of [`super::multiply_transposed`]: the `rows` of the left side's transpose, packed here.
+fn multiply_rows(left: Matrix<'_>, right: &Packed, parts: Parts, rows: Range<usize>, out: &Destination<'_>) {
+    let steps = steps(right.k);
+    let blocks = rows.start / BLOCK..rows.end.div_ceil(BLOCK);
+    let mut packed = Array::scratch(DType::Bf16, blocks.len(), steps * step_len(parts));
+    pack_some_rows(left, parts, blocks.clone(), packed.bf16_mut());
+    let segment = |_, row: usize, strip: usize| Segment {
+        left: packed_rows(&packed, row / BLOCK - blocks.start, parts),
+        right: strip_of(right, strip, parts),
+        steps,
+    };
+    walk_all(segment, steps, parts, rows, 0..right.n.div_ceil(PANEL), out);
 }
 
 /// Both sides of one part of a block's sums.
@@ -222,8 +262,8 @@ fn walk<const CHUNKS: usize, const PARTS: usize>(
             let share = BLOCK.div_ceil(count.max(1));
             let mut end = begin;
             for strip in group.clone() {
-                // Undivided sums need two places in turn, which stay in the first cache.
-                let place = if CHUNKS == 1 { strip % 2 } else { strip - group.start };
+                // Undivided sums are stored before the next ones come.
+                let place = if CHUNKS == 1 { 0 } else { strip - group.start };
                 let rows = BLOCK.min(rows.end - row);
                 let block = Waiting { row, column: strip * PANEL, rows, finished: 0, place };
                 let mut fetched = 0;

@@ -114,16 +114,13 @@ impl<T: Kernels> Backward<T> {
         // hidden side = h_{t−1} W_h + b,   q = h_{t−1} W_q,   input side = x + context W_c
         let before = states_before::<T>(&self.schedule, &self.h, &self.states);
         let d_hidden = out.da.as_ref().unwrap_or(&out.dx);
-        linear::weight_gradient(&before, d_hidden, &weights.hidden);
-        if let Some(bias) = &weights.bias {
-            linear::column_sums(d_hidden, &mut bias.gradient_slot());
-        }
+        linear::map_gradient(&before, d_hidden, &weights.hidden, weights.bias.as_ref());
         if let Some(query) = &weights.query {
             linear::weight_gradient(&before, &out.dq, query);
         }
         linear::weight_gradient(&self.contexts, &out.dx, &weights.context);
         if let Ok(score) = &weights.score {
-            linear::column_sums(&out.d_compare, &mut score.gradient_slot());
+            linear::bias_gradient(&out.d_compare, score);
         }
         let order = self.schedule.order();
         let mut give = |edge: &Edge, dtype: DType, gradient: Array| {

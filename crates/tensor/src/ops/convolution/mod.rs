@@ -32,7 +32,7 @@ use crate::params::Orientation;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Param, Ragged, Tensor};
 
-use super::linear::column_sums;
+use super::linear::bias_gradient;
 use cpu::Windows;
 
 /// Which neighbours a token sees.
@@ -94,7 +94,7 @@ pub fn convolution(
     let (weight, bias) = (weight.clone(), bias.cloned());
     Tensor::from_parameters(output, move |gradient, gradients| {
         if let Some(bias) = bias {
-            column_sums(&gradient, &mut bias.gradient_slot());
+            bias_gradient(&gradient, &bias);
         }
         // y_t = w_t W, from the side of x
         let pulled = Windows { of: &gradient, sequences: &sequences, taps, before: taps - 1 - before };

@@ -22,7 +22,13 @@ pub fn matmul(a: &Tensor, b: &Tensor) -> Tensor {
         }
         if b_edge.is_wanted() {
             let mut db = Array::scratch(b.dtype(), b.rows(), b.width());
-            gemm::multiply_transposed(Matrix::of(a.array()), Matrix::of(&g), dtype, Output::over(&mut db));
+            gemm::multiply_transposed(
+                Matrix::of(a.array()),
+                Matrix::of(&g),
+                dtype,
+                Output::over(&mut db),
+                None,
+            );
             gradients.add(&b_edge, db);
         }
     })

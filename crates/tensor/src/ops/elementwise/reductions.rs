@@ -1,13 +1,12 @@
 //! Sums over everything, over rows, over columns; all f32, all in one fixed order.
 
-use crate::cpu::number::{self, Number, Numbers};
+use crate::cpu::column_sums::add_column_sums;
+use crate::cpu::number::{self, Numbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::{Array, DType, Tensor};
 
 /// Elements behind one partial sum of [`sum`].
 const CHUNK: usize = 16 * 1024;
-/// Rows behind one partial sum of [`sum_rows`].
-const ROWS: usize = 64;
 
 /// The sum of all elements, `1 × 1`.
 pub fn sum(x: &Tensor) -> Tensor {
@@ -73,20 +72,11 @@ fn scaled_sum(x: &Tensor, factor: f32) -> Tensor {
     })
 }
 
-/// `Σ_rows x`, f32: rows are added in order within each group of [`ROWS`], then the groups in order.
+/// `Σ_rows x`, f32.
 pub(super) fn column_sums(x: &Array) -> Array {
-    let (rows, width, numbers) = (x.rows(), x.width(), Numbers::of(x));
-    let groups = rows.div_ceil(ROWS);
-    let mut partial = Array::zeros(DType::F32, groups, width);
-    let shared = SharedMut::new(partial.f32_mut());
-    parallel(groups, |task| {
-        // SAFETY: each task has its own row.
-        let sums = unsafe { shared.slice(task * width..(task + 1) * width) };
-        add_rows(numbers.part(task * ROWS * width..((task + 1) * ROWS).min(rows) * width), sums);
-    });
-    let mut total = Array::zeros(DType::F32, 1, width);
-    add_rows(Numbers::F32(partial.f32()), total.f32_mut());
-    total
+    let mut sums = Array::zeros(DType::F32, 1, x.width());
+    add_column_sums(Numbers::of(x), sums.f32_mut());
+    sums
 }
 
 kernel! {
@@ -94,24 +84,6 @@ kernel! {
         match values {
             Numbers::F32(values) => number::sum(values, |x| x),
             Numbers::Bf16(values) => number::sum(values, |x| x),
-        }
-    }
-}
-
-kernel! {
-    fn add_rows(rows: Numbers<'_>, sums: &mut [f32]) {
-        match rows {
-            Numbers::F32(rows) => add_each_row(rows, sums),
-            Numbers::Bf16(rows) => add_each_row(rows, sums),
-        }
-    }
-}
-
-#[inline(always)]
-fn add_each_row<T: Number>(rows: &[T], sums: &mut [f32]) {
-    for row in rows.chunks_exact(sums.len().max(1)) {
-        for (sum, x) in sums.iter_mut().zip(row) {
-            *sum += x.wide();
         }
     }
 }

@@ -3,9 +3,7 @@
 use half::bf16;
 
 use crate::cpu::math::{from_bf16_bits, gelu as gelu_of, gelu_slope, to_bf16_bits};
-use crate::cpu::number::Numbers;
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::params::GradientSlot;
 use crate::random::Dropout;
 use crate::{Array, DType};
 
@@ -95,50 +93,6 @@ kernel! {
                 for (i, x) in x.iter_mut().enumerate() {
                     *x = bf16::from_bits(to_bf16_bits(f(wide(*x), 0.0, dropout.factor(start + i))));
                 }
-            }
-        }
-    }
-}
-
-/// Rows of one partial sum of [`column_sums`].
-const ROWS: usize = 128;
-
-/// `db = Σ_t dz_t`. Rows are summed in chunks of a fixed number, read as they lie, and the chunks' sums are added in
-/// order: the result does not depend on the number of threads.
-pub(crate) fn column_sums(gradient: &Array, slot: &mut GradientSlot<'_>) {
-    let (rows, width) = (gradient.rows(), gradient.width());
-    let chunks = rows.div_ceil(ROWS);
-    let mut partial = Array::scratch(DType::F32, chunks, width);
-    let sums = SharedMut::new(partial.f32_mut());
-    let numbers = Numbers::of(gradient);
-    parallel(chunks, |chunk| {
-        let part = chunk * ROWS * width..((chunk + 1) * ROWS).min(rows) * width;
-        // SAFETY: each chunk has its own row.
-        let sums = unsafe { sums.slice(chunk * width..(chunk + 1) * width) };
-        sums.fill(0.0);
-        match numbers.part(part) {
-            Numbers::F32(rows) => sum_f32(rows, sums),
-            Numbers::Bf16(rows) => sum_bf16(rows, sums),
-        }
-    });
-    sum_f32(partial.f32(), slot.accumulate());
-}
-
-kernel! {
-    fn sum_f32(rows: &[f32], sums: &mut [f32]) {
-        for row in rows.chunks_exact(sums.len().max(1)) {
-            for (sum, x) in sums.iter_mut().zip(row) {
-                *sum += x;
-            }
-        }
-    }
-}
-
-kernel! {
-    fn sum_bf16(rows: &[bf16], sums: &mut [f32]) {
-        for row in rows.chunks_exact(sums.len().max(1)) {
-            for (sum, x) in sums.iter_mut().zip(row) {
-                *sum += from_bf16_bits(x.to_bits());
             }
         }
     }

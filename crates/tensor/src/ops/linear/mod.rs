@@ -17,13 +17,13 @@ mod cpu;
 
 use std::sync::Arc;
 
+use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::{self, Finish, Matrix, Output, Rows, multiply, multiply_transposed};
+use crate::cpu::number::Numbers;
 use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Param, Tensor};
-
-pub(crate) use cpu::column_sums;
 
 /// What a linear layer does to its sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,13 +86,10 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
             _ if !dropout.is_none() => cpu::dropout_backward(&mut gradient, dropout),
             _ => {}
         }
-        if let Some(bias) = bias {
-            column_sums(&gradient, &mut bias.gradient_slot());
-        }
         // dx = dz Wᵀ
         pull(&gradient, &weight, Orientation::Transposed, &edge, dtype, gradients);
-        // dW = xᵀ dz
-        weight_gradient(&saved, &gradient, &weight);
+        // dW = xᵀ dz,   db = Σ dz
+        map_gradient(&saved, &gradient, &weight, bias.as_ref());
     })
 }
 
@@ -177,5 +174,25 @@ pub(crate) fn weight_gradient(left: &Array, right: &Array, weight: &Param) {
     let mut slot = weight.gradient_slot();
     let (values, add) = slot.write();
     let out = if add { Output::AddF32(values) } else { Output::F32(values) };
-    multiply_transposed(Matrix::of(left), Matrix::of(right), left.dtype(), out);
+    multiply_transposed(Matrix::of(left), Matrix::of(right), left.dtype(), out, None);
+}
+
+/// `leftᵀ · right` into the gradient of `weight`, and `Σ right` into that of `bias`: packing `right` for the product sums
+/// it on the way.
+pub(crate) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: Option<&Param>) {
+    let Some(bias) = bias else { return weight_gradient(left, right, weight) };
+    let mut sums = Array::zeros(DType::F32, 1, right.width());
+    {
+        let mut slot = weight.gradient_slot();
+        let (values, add) = slot.write();
+        let out = if add { Output::AddF32(values) } else { Output::F32(values) };
+        let (left, right, dtype) = (Matrix::of(left), Matrix::of(right), left.dtype());
+        multiply_transposed(left, right, dtype, out, Some(sums.f32_mut()));
+    }
+    bias_gradient(&sums, bias);
+}
+
+/// `Σ gradient` over rows into the gradient of `bias`.
+pub(crate) fn bias_gradient(gradient: &Array, bias: &Param) {
+    add_column_sums(Numbers::of(gradient), bias.gradient_slot().accumulate());
 }

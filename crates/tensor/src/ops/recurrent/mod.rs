@@ -248,10 +248,7 @@ impl<T: Compute> Backward<T> {
         // a_t = h_{t−1} W + b
         let before = backward::states_before::<T>(&self.schedule, &self.h, &self.outputs);
         let d_hidden = da.as_ref().unwrap_or(&dx);
-        linear::weight_gradient(&before, d_hidden, &self.weight);
-        if let Some(bias) = &self.bias {
-            linear::column_sums(d_hidden, &mut bias.gradient_slot());
-        }
+        linear::map_gradient(&before, d_hidden, &self.weight, self.bias.as_ref());
         let (edge, dtype) = &self.x;
         if edge.is_wanted() {
             gradients.add(edge, dx.into_dtype(*dtype));

@@ -41,8 +41,16 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiti
             }
             Place::F32(values) => {
                 let finished = finish(sums, bias, activation, dropout, start);
-                // SAFETY: as above.
-                save(finished, unsafe { values.slice(range) });
+                // SAFETY: as above; what is streamed is made of cache lines.
+                unsafe {
+                    let values = values.slice(range);
+                    if out.is_streamed {
+                        _mm512_stream_ps(values.as_mut_ptr(), finished[0]);
+                        _mm512_stream_ps(values.as_mut_ptr().add(16), finished[1]);
+                    } else {
+                        save(finished, values);
+                    }
+                }
             }
             Place::Bf16(values) => {
                 let finished = finish(sums, bias, activation, dropout, start);

@@ -1,0 +1,279 @@
+//! One step of a strip: 32 × 32 numbers become two tiles. Two moves do it all: pairing the bf16 of two rows into one dword
+//! each, and turning sixteen rows of sixteen dwords on their side.
+//!
+//! Blocks that are there as a whole are read without a look at their edges and go from registers to their place.
+
+use std::arch::x86_64::*;
+
+use half::bf16;
+
+use super::edge::pack_edge;
+use super::turn::transpose;
+use super::{DEPTH, STEP, TILE};
+use crate::cpu::gemm::packed::Parts;
+use crate::cpu::gemm::{Elements, Matrix};
+
+/// Rows, and columns, of a block.
+const SIDE: usize = DEPTH;
+
+/// Which bf16 of a number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The nearest one.
+    Rounded,
+    /// Of the three that a single is cut into, this one.
+    Cut(usize),
+}
+
+impl Part {
+    pub(super) fn all(parts: Parts) -> &'static [Part] {
+        match parts {
+            Parts::One => &[Part::Rounded],
+            Parts::Three => &[Part::Cut(0), Part::Cut(1), Part::Cut(2)],
+        }
+    }
+}
+
+/// Which operand a block is for, and how that operand lies in memory.
+#[derive(Clone, Copy)]
+pub(super) enum Side {
+    /// A row-major right side: rows are paired.
+    Columns,
+    /// A right side that is transposed in memory: its pairs are neighbours already, the tiles are turned.
+    TurnedColumns,
+    /// A row-major left side: as it is.
+    Rows,
+    /// A left side that is transposed in memory: rows are paired, then the tiles are turned.
+    TurnedRows,
+}
+
+/// Where a block begins in a row-major matrix.
+#[derive(Clone, Copy)]
+pub(super) struct Corner {
+    pub(super) row: usize,
+    pub(super) column: usize,
+}
+
+/// Packs one part of the block of `matrix` (as it lies in memory, row-major) that begins at `corner`; what is behind the
+/// matrix's edges is zero.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+pub(super) fn pack(matrix: Matrix<'_>, corner: Corner, side: Side, part: Part, out: &mut [bf16]) {
+    let out: &mut [bf16; STEP] = out.try_into().expect("a step has two tiles");
+    let Corner { row, column } = corner;
+    if row + SIDE > matrix.rows || column + SIDE > matrix.columns {
+        return pack_edge(matrix, corner, side, part, out);
+    }
+    let (start, stride) = (row * matrix.row_stride + column, matrix.row_stride);
+    let end = start + (SIDE - 1) * stride + SIDE;
+    // SAFETY: by `whole` all 32 numbers of each of the 32 rows are there.
+    unsafe {
+        match (matrix.elements, part) {
+            (Elements::Bf16(values), Part::Rounded | Part::Cut(0)) => {
+                arrange(whole(values, start, end), stride, side, out, |at| load_words(at.cast()));
+            }
+            (Elements::Bf16(_), Part::Cut(_)) => out.fill(bf16::ZERO),
+            (Elements::F32(values), Part::Rounded) => {
+                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Part::Rounded));
+            }
+            (Elements::F32(values), Part::Cut(0)) => {
+                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Part::Cut(0)));
+            }
+            (Elements::F32(values), Part::Cut(1)) => {
+                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Part::Cut(1)));
+            }
+            (Elements::F32(values), Part::Cut(_)) => {
+                arrange(whole(values, start, end), stride, side, out, |at| load_part(at, Part::Cut(2)));
+            }
+        }
+    }
+}
+
+/// Adds the columns of a packed right side's block to `sums`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+pub(super) fn add_columns(packed: &[bf16], sums: &mut [f32; SIDE]) {
+    assert_eq!(packed.len(), STEP, "a step has two tiles");
+    let one = i32::from(bf16::ONE.to_bits());
+    // SAFETY: a tile is 16 vectors; both register types are plain bits.
+    unsafe {
+        let ones = std::mem::transmute::<__m512i, __m512bh>(_mm512_set1_epi32(one << 16 | one));
+        for (tile, sums) in packed.chunks_exact(TILE).zip(sums.chunks_exact_mut(16)) {
+            // Two chains, so that an addition need not wait for the one before it.
+            let [mut even, mut odd] = [_mm512_setzero_ps(); 2];
+            for pairs in tile.chunks_exact(2 * DEPTH) {
+                let [first, second] = [0, DEPTH].map(|at| load_words(pairs.as_ptr().add(at).cast()));
+                even = _mm512_dpbf16_ps(even, ones, std::mem::transmute::<__m512i, __m512bh>(first));
+                odd = _mm512_dpbf16_ps(odd, ones, std::mem::transmute::<__m512i, __m512bh>(second));
+            }
+            let sum = _mm512_add_ps(_mm512_loadu_ps(sums.as_ptr()), _mm512_add_ps(even, odd));
+            _mm512_storeu_ps(sums.as_mut_ptr(), sum);
+        }
+    }
+}
+
+#[inline(always)]
+fn whole<T>(values: &[T], start: usize, end: usize) -> *const T {
+    values[start..end].as_ptr()
+}
+
+/// Puts 32 rows of 32 words, read by `load`, into their order. A copy of the code for every way to load: without branches
+/// inside, a block stays in registers.
+///
+/// # Safety
+/// `load` must be able to read 32 numbers at `start` and at the 31 rows behind it, and the processor must have AVX-512.
+#[inline(always)]
+unsafe fn arrange<T>(
+    start: *const T,
+    stride: usize,
+    side: Side,
+    out: &mut [bf16; STEP],
+    load: impl Fn(*const T) -> __m512i + Copy,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match side {
+            Side::Columns => pair(start, stride, out, load),
+            Side::TurnedColumns => turn(start, stride, out, load),
+            Side::Rows => {
+                for row in 0..SIDE {
+                    store(load(start.add(row * stride)), out, row);
+                }
+            }
+            Side::TurnedRows => pair_and_turn(start, stride, out, load),
+        }
+    }
+}
+
+/// Vector `i` of tile `h` becomes the pairs `(2i, 2i + 1)` of the rows, for 16 columns.
+///
+/// # Safety
+/// As for [`arrange`].
+#[inline(always)]
+unsafe fn pair<T>(
+    start: *const T,
+    stride: usize,
+    out: &mut [bf16; STEP],
+    load: impl Fn(*const T) -> __m512i,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        // Interleaving works inside quarters of a register: with four columns of the left tile and four of the right one in
+        // each quarter beforehand, both tiles come out in order.
+        let quarters = _mm512_set_epi64(7, 3, 6, 2, 5, 1, 4, 0);
+        for i in 0..SIDE / 2 {
+            let low = _mm512_permutexvar_epi64(quarters, load(start.add(2 * i * stride)));
+            let high = _mm512_permutexvar_epi64(quarters, load(start.add((2 * i + 1) * stride)));
+            store(_mm512_unpacklo_epi16(low, high), out, i);
+            store(_mm512_unpackhi_epi16(low, high), out, i + SIDE / 2);
+        }
+    }
+}
+
+/// Vector `i` of tile `h` becomes the pairs in column `i` of the rows `16h …`.
+///
+/// # Safety
+/// As for [`arrange`].
+#[inline(always)]
+unsafe fn turn<T>(
+    start: *const T,
+    stride: usize,
+    out: &mut [bf16; STEP],
+    load: impl Fn(*const T) -> __m512i,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for half in 0..2 {
+            let mut tile = [_mm512_setzero_si512(); 16];
+            for (i, vector) in tile.iter_mut().enumerate() {
+                *vector = load(start.add((16 * half + i) * stride));
+            }
+            for (i, vector) in transpose(tile).into_iter().enumerate() {
+                store(vector, out, 16 * half + i);
+            }
+        }
+    }
+}
+
+/// Row `c` of both tiles becomes column `c` of the rows.
+///
+/// # Safety
+/// As for [`arrange`].
+#[inline(always)]
+unsafe fn pair_and_turn<T>(
+    start: *const T,
+    stride: usize,
+    out: &mut [bf16; STEP],
+    load: impl Fn(*const T) -> __m512i,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for upper in 0..2 {
+            let mut tile = [_mm512_setzero_si512(); 16];
+            for (i, vector) in tile.iter_mut().enumerate() {
+                let (low, high) = (load(start.add(2 * i * stride)), load(start.add((2 * i + 1) * stride)));
+                *vector = if upper == 0 {
+                    _mm512_unpacklo_epi16(low, high)
+                } else {
+                    _mm512_unpackhi_epi16(low, high)
+                };
+            }
+            // Interleaving takes four of each eight columns: their rows are put where they belong.
+            for (i, vector) in transpose(tile).into_iter().enumerate() {
+                store(vector, out, i / 4 * 8 + upper * 4 + i % 4);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The processor must have AVX-512.
+#[inline(always)]
+pub(super) unsafe fn store(vector: __m512i, out: &mut [bf16; STEP], row: usize) {
+    let out = &mut out[row * DEPTH..(row + 1) * DEPTH];
+    // SAFETY: 32 bf16 are 64 bytes.
+    unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), vector) };
+}
+
+/// # Safety
+/// 32 words must be readable, and the processor must have AVX-512.
+#[inline(always)]
+unsafe fn load_words(words: *const u16) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe { _mm512_loadu_si512(words.cast()) }
+}
+
+/// One part of each of 32 singles as bf16. (Subnormal numbers become zero, which is what the tile product makes of them
+/// anyway.)
+///
+/// # Safety
+/// 32 singles must be readable, and the processor must have AVX-512 with bf16.
+#[inline(always)]
+unsafe fn load_part(singles: *const f32, part: Part) -> __m512i {
+    // SAFETY: the caller's promise; both register types are plain bits.
+    unsafe {
+        let (low, high) = (_mm512_loadu_ps(singles), _mm512_loadu_ps(singles.add(16)));
+        let (low, high) = (cut(low, part), cut(high, part));
+        std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(high, low))
+    }
+}
+
+/// One of the three parts of singles; what is to be rounded stays as it is.
+#[inline]
+#[target_feature(enable = "avx512f")]
+pub(super) fn cut(single: __m512, part: Part) -> __m512 {
+    let upper = |x: __m512| {
+        let bits = _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0xffff_0000_u32 as i32));
+        _mm512_castsi512_ps(bits)
+    };
+    // Differences of a number and its upper bits are exact.
+    match part {
+        Part::Rounded => single,
+        Part::Cut(0) => upper(single),
+        Part::Cut(1) => upper(_mm512_sub_ps(single, upper(single))),
+        Part::Cut(_) => {
+            let rest = _mm512_sub_ps(single, upper(single));
+            _mm512_sub_ps(rest, upper(rest))
+        }
+    }
+}
