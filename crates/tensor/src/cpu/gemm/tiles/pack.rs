@@ -92,6 +92,11 @@ impl<'a> Operand<'a> {
         }
     }
 
+    /// Whether the next step, not the next strip, is the neighbour in memory.
+    fn is_read_along_steps(self) -> bool {
+        matches!(self.side, Side::TurnedColumns | Side::Rows)
+    }
+
     fn corner(self, strip: usize, step: usize) -> Corner {
         match self.side {
             Side::Columns | Side::TurnedRows => Corner { row: step * DEPTH, column: strip * PANEL },
@@ -101,27 +106,44 @@ impl<'a> Operand<'a> {
 }
 
 fn pack(operand: Operand<'_>, parts: Parts, out: &mut [bf16], sums: Option<&mut [f32]>) {
-    /// Enough steps that a task is worth its hand-over.
-    const STEPS_PER_TASK: usize = 4;
     let (steps, strips) = (steps(operand.k), operand.strips());
-    let tasks = steps.div_ceil(STEPS_PER_TASK);
     let out = SharedMut::new(out);
-    let steps_of = |task: usize| task * STEPS_PER_TASK..((task + 1) * STEPS_PER_TASK).min(steps);
-    let Some(sums) = sums else {
-        return parallel(tasks, |task| {
-            // SAFETY: this layout exists only where AVX-512 does, and tasks have different steps.
-            unsafe { fill(operand, parts, steps_of(task), 0..strips, &out, None) }
+    if let Some(sums) = sums {
+        return pack_and_sum(operand, parts, &out, sums);
+    }
+    if operand.is_read_along_steps() {
+        parallel(strips, |strip| {
+            // SAFETY: this layout exists only where AVX-512 does, and tasks have different strips.
+            unsafe {
+                let len = steps * step_len(parts);
+                let out = SharedMut::new(out.slice(strip * len..(strip + 1) * len));
+                fill(operand, parts, 0..steps, strip..strip + 1, &out, None);
+            }
         });
-    };
-    // Each task has sums of its own, which are added in order: the result does not depend on the number of threads.
-    let width = strips * PANEL;
+    } else {
+        parallel(steps.div_ceil(STEPS_PER_TASK), |task| {
+            let part = task * STEPS_PER_TASK..((task + 1) * STEPS_PER_TASK).min(steps);
+            // SAFETY: as above; tasks have different steps.
+            unsafe { fill(operand, parts, part, 0..strips, &out, None) }
+        });
+    }
+}
+
+/// Enough steps that a task is worth its hand-over.
+const STEPS_PER_TASK: usize = 4;
+
+/// Each task has sums of its own, which are added in order: the result does not depend on the number of threads.
+fn pack_and_sum(operand: Operand<'_>, parts: Parts, out: &SharedMut<bf16>, sums: &mut [f32]) {
+    let (steps, strips) = (steps(operand.k), operand.strips());
+    let (tasks, width) = (steps.div_ceil(STEPS_PER_TASK), strips * PANEL);
     let mut partial = Array::zeros(DType::F32, tasks, width);
     let shared = SharedMut::new(partial.f32_mut());
     parallel(tasks, |task| {
-        // SAFETY: as above, and each task has its own row of sums.
+        let part = task * STEPS_PER_TASK..((task + 1) * STEPS_PER_TASK).min(steps);
+        // SAFETY: this layout exists only where AVX-512 does; each task has its own steps and its own row of sums.
         unsafe {
             let sums = shared.slice(task * width..(task + 1) * width);
-            fill(operand, parts, steps_of(task), 0..strips, &out, Some(sums));
+            fill(operand, parts, part, 0..strips, out, Some(sums));
         }
     });
     for partial in partial.f32().chunks_exact(width.max(1)) {
@@ -146,19 +168,28 @@ unsafe fn fill(
     mut sums: Option<&mut [f32]>,
 ) {
     let steps = steps(operand.k);
-    for step in steps_here {
-        for (i, strip) in strips.clone().enumerate() {
-            let start = (i * steps + step) * step_len(parts);
-            for (part_index, &part) in Part::all(parts).iter().enumerate() {
-                let start = start + part_index * STEP;
-                // SAFETY: every (strip, step, part) has its own place.
-                let out = unsafe { out.slice(start..start + STEP) };
-                block::pack(operand.matrix, operand.corner(strip, step), operand.side, part, out);
-                if let Some(sums) = &mut sums {
-                    let sums = &mut sums[i * PANEL..(i + 1) * PANEL];
-                    block::add_columns(out, sums.try_into().expect("a strip's columns"));
-                }
+    let mut fill_block = |strip: usize, step: usize| {
+        let place = strip - strips.start;
+        let start = (place * steps + step) * step_len(parts);
+        for (i, &part) in Part::all(parts).iter().enumerate() {
+            let start = start + i * STEP;
+            // SAFETY: every (strip, step, part) has its own place.
+            let out = unsafe { out.slice(start..start + STEP) };
+            block::pack(operand.matrix, operand.corner(strip, step), operand.side, part, out);
+            if let Some(sums) = &mut sums {
+                let sums = &mut sums[place * PANEL..(place + 1) * PANEL];
+                block::add_columns(out, sums.try_into().expect("a strip's columns"));
             }
+        }
+    };
+    // Neighbours in memory come one after the other.
+    if operand.is_read_along_steps() {
+        for strip in strips.clone() {
+            steps_here.clone().for_each(|step| fill_block(strip, step));
+        }
+    } else {
+        for step in steps_here {
+            strips.clone().for_each(|strip| fill_block(strip, step));
         }
     }
 }
