@@ -311,13 +311,13 @@ impl Store {
         self.flat.get_or_init(|| {
             let entries = self.announced.lock().expect("params lock").clone();
             let len = entries.last().map_or(0, |entry| entry.range().end);
-            let mut values = Array::zeros(DType::F32, 1, len);
+            let mut values = Array::lasting_zeros(len);
             for (index, entry) in entries.iter().enumerate() {
                 let stream = Stream::new(self.seed, 0, index as u64);
                 entry.init.fill(&mut values.f32_mut()[entry.range()], entry, stream);
             }
             let written = vec![false; entries.len()];
-            let gradients = FlatGradients { array: Array::zeros(DType::F32, 1, len), written };
+            let gradients = FlatGradients { array: Array::lasting_zeros(len), written };
             Flat {
                 entries,
                 values: RwLock::new(values),

@@ -33,7 +33,15 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
-        let capacity = size_class(bytes);
+        Buffer::of_capacity(size_class(bytes))
+    }
+
+    /// For what is taken once and stays: nobody else will look for its size class, so nothing is added to it.
+    pub(crate) fn lasting(bytes: usize) -> Buffer {
+        Buffer::of_capacity(bytes.next_multiple_of(SMALLEST).max(SMALLEST))
+    }
+
+    fn of_capacity(capacity: usize) -> Buffer {
         let mut shelves = shelves().lock().expect("pool lock");
         let shelf = shelves.entry(capacity).or_default();
         if threads::is_inside_task() && shelf.spares < threads::thread_count() {
@@ -129,6 +137,12 @@ mod tests {
             assert!(class >= bytes && class.is_multiple_of(SMALLEST));
             assert!(class - bytes <= (bytes / 8).max(SMALLEST), "{bytes} → {class}");
         }
+    }
+
+    #[test]
+    fn what_lasts_wastes_less_than_a_cache_line() {
+        assert_eq!(Buffer::lasting(0).capacity, SMALLEST);
+        assert_eq!(Buffer::lasting(1_234_567).capacity, 1_234_624);
     }
 
     #[test]

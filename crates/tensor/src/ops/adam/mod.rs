@@ -49,12 +49,7 @@ impl Adam {
     /// Fresh moments for `params`.
     pub fn new(params: &Params, options: AdamOptions) -> Adam {
         let len = params.values().len();
-        Adam {
-            options,
-            steps: 0,
-            mean: Array::zeros(DType::F32, 1, len),
-            square: Array::zeros(DType::F32, 1, len),
-        }
+        Adam { options, steps: 0, mean: Array::lasting_zeros(len), square: Array::lasting_zeros(len) }
     }
 
     /// Updates done so far.
