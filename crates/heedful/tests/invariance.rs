@@ -91,7 +91,7 @@ fn three_steps(norm: Norm, compute: DType, thread_count: usize) -> Vec<Vec<u32>>
     let model = model(norm);
     let found = model.loss(&batch, &mut Pass::training(compute, 3, 1));
     tape::backward(&found.loss);
-    let gradients = model.params().with_gradients(|gradients| bits(gradients));
+    let gradients = bits(&model.params().gradients());
     let mut seen = vec![bits(&[found.loss.item()]), gradients];
     model.params().clear_gradients();
 

@@ -31,6 +31,13 @@ impl Array {
         array
     }
 
+    /// A row of f32 zeros that lives as long as a model does: it takes the memory that it needs and no more.
+    pub(crate) fn lasting_zeros(width: usize) -> Array {
+        let mut array = Array { buffer: Buffer::lasting(width * 4), dtype: DType::F32, rows: 1, width };
+        array.buffer.bytes_mut().fill(0);
+        array
+    }
+
     /// A copy of `values`, which must hold `rows × width` numbers.
     pub fn from_f32(rows: usize, width: usize, values: &[f32]) -> Array {
         assert_eq!(values.len(), rows * width, "Array::from_f32: {} values for {rows}×{width}", values.len());

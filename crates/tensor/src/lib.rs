@@ -6,7 +6,7 @@
 //! 2. [`Tensor`] is an array that remembers how it was made.
 //! 3. [`tape`] walks those memories backwards: `backward()` is one short file.
 //! 4. [`Ragged`] says where the sequences of a batch begin; nothing is ever padded.
-//! 5. [`Params`] is one flat vector of named parameters, with one flat vector of gradients.
+//! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order.
 //! 6. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
 //! 7. [`cpu`] is the machinery below: threads, instruction sets, matrix products.
 //!

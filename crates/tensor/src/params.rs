@@ -1,16 +1,20 @@
-//! One flat vector holds all parameters of a model, a second one their gradients.
+//! One flat vector holds all parameters of a model; their gradients have the same order.
 //!
 //! A [`Param`] is a named, shaped view into both. The optimizer is one pass, a checkpoint is one write. Parameters
 //! are announced with [`Params::add`] while a model is built; the vectors are laid out at first use.
 
+mod gradients;
+
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::cpu::gemm::{Matrix, Packed, Rows};
 use crate::cpu::isa::{self, Isa};
 use crate::random::Stream;
 use crate::{Array, DType};
+
+pub(crate) use gradients::{FlatGradients, GradientSlot};
 
 /// Every parameter starts on a cache line.
 const ALIGNMENT: usize = 16;
@@ -53,13 +57,6 @@ struct Flat {
     gradients: Mutex<FlatGradients>,
     /// Raised whenever values change: packed copies of an older version are stale.
     version: AtomicU64,
-}
-
-struct FlatGradients {
-    array: Array,
-    /// Per parameter: false until backward has written it since the last update. The first writer overwrites, so
-    /// the vector never needs to be cleared.
-    written: Vec<bool>,
 }
 
 /// A named, shaped view into the flat vectors. Cloning is cheap.
@@ -144,24 +141,27 @@ impl Params {
         guard
     }
 
-    /// Calls `work` with the flat gradient vector; what no backward pass has written since [`Self::clear_gradients`]
-    /// is zero.
-    pub fn with_gradients<R>(&self, work: impl FnOnce(&mut [f32]) -> R) -> R {
-        let flat = self.store.flat();
-        let mut gradients = flat.gradients.lock().expect("params lock");
-        let FlatGradients { array, written } = &mut *gradients;
-        for (entry, written) in flat.entries.iter().zip(written) {
-            if !*written {
-                array.f32_mut()[entry.range()].fill(0.0);
-                *written = true;
-            }
-        }
-        work(array.f32_mut())
+    /// A copy of all gradients in the order of the values; zero where no backward pass has written since
+    /// [`Self::clear_gradients`].
+    pub fn gradients(&self) -> Vec<f32> {
+        self.with_gradients(|gradients| {
+            let mut copy = vec![0.0; gradients.len()];
+            gradients.copy(0..copy.len(), &mut copy);
+            copy
+        })
     }
 
-    /// Forgets all gradients, at no cost: the next backward pass overwrites them.
+    /// Calls `work` with all gradients; what no backward pass has written since [`Self::clear_gradients`] is zero.
+    pub(crate) fn with_gradients<R>(&self, work: impl FnOnce(&FlatGradients) -> R) -> R {
+        let flat = self.store.flat();
+        let mut gradients = flat.gradients.lock().expect("params lock");
+        gradients.complete(&flat.entries);
+        work(&gradients)
+    }
+
+    /// Forgets all gradients and gives their memory to whoever needs it next.
     pub fn clear_gradients(&self) {
-        self.store.flat().gradients.lock().expect("params lock").written.fill(false);
+        self.store.flat().gradients.lock().expect("params lock").clear();
     }
 
     fn param(&self, index: usize, entry: &Entry) -> Param {
@@ -266,40 +266,6 @@ impl Deref for Values<'_> {
     }
 }
 
-/// A parameter's place in the flat gradient vector, locked.
-pub(crate) struct GradientSlot<'a> {
-    guard: MutexGuard<'a, FlatGradients>,
-    index: usize,
-    range: Range<usize>,
-}
-
-impl GradientSlot<'_> {
-    /// True when nothing has been written since the last update: overwrite, do not add.
-    pub(crate) fn is_first(&self) -> bool {
-        !self.guard.written[self.index]
-    }
-
-    /// The numbers as they are: garbage if this is the first write.
-    pub(crate) fn slice(&mut self) -> &mut [f32] {
-        &mut self.guard.array.f32_mut()[self.range.clone()]
-    }
-
-    /// The numbers to write, with word whether to add (true) or to overwrite (false). Counts as written from now on.
-    pub(crate) fn write(&mut self) -> (&mut [f32], bool) {
-        let add = std::mem::replace(&mut self.guard.written[self.index], true);
-        (self.slice(), add)
-    }
-
-    /// The numbers to add to: zeroed if this is the first write.
-    pub(crate) fn accumulate(&mut self) -> &mut [f32] {
-        let (slice, add) = self.write();
-        if !add {
-            slice.fill(0.0);
-        }
-        slice
-    }
-}
-
 impl Entry {
     fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.rows * self.width
@@ -311,13 +277,12 @@ impl Store {
         self.flat.get_or_init(|| {
             let entries = self.announced.lock().expect("params lock").clone();
             let len = entries.last().map_or(0, |entry| entry.range().end);
-            let mut values = Array::zeros(DType::F32, 1, len);
+            let mut values = Array::lasting_zeros(len);
             for (index, entry) in entries.iter().enumerate() {
                 let stream = Stream::new(self.seed, 0, index as u64);
                 entry.init.fill(&mut values.f32_mut()[entry.range()], entry, stream);
             }
-            let written = vec![false; entries.len()];
-            let gradients = FlatGradients { array: Array::zeros(DType::F32, 1, len), written };
+            let gradients = FlatGradients::new(&entries);
             Flat {
                 entries,
                 values: RwLock::new(values),

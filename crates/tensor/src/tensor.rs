@@ -20,12 +20,40 @@ struct Data {
     array: Arc<Array>,
     /// The same numbers rounded to bf16: matrix products want them so, and several may read one tensor.
     narrow: OnceLock<Arc<Array>>,
+    /// Known where the operation keeps enough to say its result twice.
+    again: OnceLock<Again>,
+}
+
+/// Makes a tensor's array again, with the same bits.
+type Again = Arc<dyn Fn() -> Array + Send + Sync>;
+
+/// What an operation keeps of an input for backward.
+pub(crate) enum Kept {
+    /// The numbers.
+    Array(Arc<Array>),
+    /// A way to make them again, which costs no memory meanwhile.
+    Again(Again),
+}
+
+impl Kept {
+    pub(crate) fn into_array(self) -> Arc<Array> {
+        match self {
+            Kept::Array(array) => array,
+            Kept::Again(again) => Arc::new(again()),
+        }
+    }
+}
+
+impl Data {
+    fn new(array: Arc<Array>) -> Arc<Data> {
+        Arc::new(Data { array, narrow: OnceLock::new(), again: OnceLock::new() })
+    }
 }
 
 impl Tensor {
     /// A constant: no gradient flows to it.
     pub fn new(array: Array) -> Tensor {
-        Tensor { data: Arc::new(Data { array: Arc::new(array), narrow: OnceLock::new() }), edge: Edge::NONE }
+        Tensor { data: Data::new(Arc::new(array)), edge: Edge::NONE }
     }
 
     /// A constant from `rows × width` numbers.
@@ -64,7 +92,7 @@ impl Tensor {
         backward: impl FnOnce(Array, &mut Gradients) + Send + 'static,
     ) -> Tensor {
         let edge = if tape::is_recording() { Edge::operation(backward) } else { Edge::NONE };
-        Tensor { data: Arc::new(Data { array, narrow: OnceLock::new() }), edge }
+        Tensor { data: Data::new(array), edge }
     }
 
     /// The same numbers as the result of an operation.
@@ -82,6 +110,13 @@ impl Tensor {
             debug_assert_eq!(narrow.len(), self.array().len());
             drop(self.data.narrow.set(Arc::new(narrow)));
         }
+        self
+    }
+
+    /// Adds a way to make the array again from what the operation keeps anyway: operations that need this tensor for
+    /// backward then need not keep it. It must give the same bits.
+    pub(crate) fn with_again(self, again: impl Fn() -> Array + Send + Sync + 'static) -> Tensor {
+        drop(self.data.again.set(Arc::new(again)));
         self
     }
 
@@ -127,6 +162,14 @@ impl Tensor {
             }
             (have, want) if have == want => &self.data.array,
             _ => panic!("array_as: a bf16 tensor has no f32 form"),
+        }
+    }
+
+    /// The numbers in the given type, as [`Tensor::array_as`] has them, to be kept for backward.
+    pub(crate) fn kept_as(&self, dtype: DType) -> Kept {
+        match self.data.again.get() {
+            Some(again) if dtype == self.dtype() => Kept::Again(again.clone()),
+            _ => Kept::Array(self.array_as(dtype).clone()),
         }
     }
 

@@ -177,7 +177,7 @@ fn a_sentence_trains_to_the_same_bits_on_any_number_of_threads_and_reads_the_sam
             threads::set_thread_count(thread_count);
             model.params().clear_gradients();
             tape::backward(&model.loss(&together, &mut Pass::training(compute, 3, 1)).loss);
-            model.params().with_gradients(|gradients| gradients.to_vec())
+            model.params().gradients()
         };
         assert!(gradients(1) == gradients(2), "{compute} {:?}: threads", config.balance);
 

@@ -99,7 +99,7 @@ fn threads_do_not_change_bits() {
                 let model = model(&RecurrentConfig { dropout: 0.1, label_smoothing: 0.1, ..config.clone() });
                 let found = model.loss(&batch(&pairs()), &mut Pass::training(compute, 3, 1));
                 tape::backward(&found.loss);
-                let gradients = model.params().with_gradients(|gradients| bits(gradients));
+                let gradients = bits(&model.params().gradients());
                 model.params().clear_gradients();
                 let options = TrainerOptions::new(compute, 3, Schedule::Constant { rate: 1e-2 });
                 let mut trainer = Trainer::new(model, options);

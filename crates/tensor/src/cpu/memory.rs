@@ -3,10 +3,11 @@
 //! A buffer that is dropped goes to a shelf for its size class and the next request of that class takes it from
 //! there, so a training step at steady state asks the system for nothing. There are eight classes to an octave
 //! (at most one eighth is wasted), because batches of sentences differ a little in size from step to step and
-//! should still find each other's memory.
+//! should still find each other's memory. Where a shelf is empty, a block of a somewhat larger class serves as well:
+//! what one part of a step has left behind would otherwise lie idle while another part takes its own from the system.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -37,16 +38,22 @@ impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
         let capacity = size_class(bytes);
         let mut shelves = shelves().lock().expect("pool lock");
-        let shelf = shelves.entry(capacity).or_default();
-        if threads::is_inside_task() && shelf.spares < threads::thread_count() {
-            // The other threads will want the same for their tasks, now or in a later step, as chance has it. With
-            // spares from the start, a step asks the system for nothing however its tasks happen to overlap.
-            let more = threads::thread_count() - shelf.spares;
-            shelf.blocks.extend((0..more).map(|_| Shelved(from_system(capacity))));
-            shelf.spares += more;
-        }
-        let start = shelf.blocks.pop().map_or_else(|| from_system(capacity), |Shelved(start)| start);
-        Buffer { start, capacity }
+        shelves.0.entry(capacity).or_default().prepare(capacity);
+        shelves
+            .take(capacity)
+            .or_else(|| shelves.take_larger(capacity))
+            .unwrap_or_else(|| Buffer::fresh(capacity))
+    }
+
+    /// For what is taken once and stays: nobody else will look for its size class, so nothing is added to it.
+    pub(crate) fn lasting(bytes: usize) -> Buffer {
+        let capacity = bytes.next_multiple_of(SMALLEST).max(SMALLEST);
+        let idle = shelves().lock().expect("pool lock").take(capacity);
+        idle.unwrap_or_else(|| Buffer::fresh(capacity))
+    }
+
+    fn fresh(capacity: usize) -> Buffer {
+        Buffer { start: from_system(capacity), capacity }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -63,7 +70,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let mut shelves = shelves().lock().expect("pool lock");
-        shelves.entry(self.capacity).or_default().blocks.push(Shelved(self.start));
+        shelves.0.entry(self.capacity).or_default().blocks.push(Shelved(self.start));
     }
 }
 
@@ -74,7 +81,7 @@ pub fn bytes_from_system() -> usize {
 
 /// Gives all memory that nobody uses back to the system, for instance after a change of model or batch size.
 pub fn trim() {
-    for (capacity, shelf) in shelves().lock().expect("pool lock").drain() {
+    for (capacity, shelf) in std::mem::take(&mut shelves().lock().expect("pool lock").0) {
         for Shelved(start) in shelf.blocks {
             // SAFETY: every shelved block came from `from_system(capacity)` and has no owner.
             unsafe { dealloc(start.as_ptr(), layout(capacity)) };
@@ -82,6 +89,10 @@ pub fn trim() {
         }
     }
 }
+
+/// Free blocks by their capacity.
+#[derive(Default)]
+struct Shelves(BTreeMap<usize, Shelf>);
 
 /// Free blocks of one size class.
 #[derive(Default)]
@@ -91,12 +102,43 @@ struct Shelf {
     spares: usize,
 }
 
+impl Shelves {
+    fn take(&mut self, capacity: usize) -> Option<Buffer> {
+        let Shelved(start) = self.0.get_mut(&capacity)?.blocks.pop()?;
+        Some(Buffer { start, capacity })
+    }
+
+    /// A free block that is larger, by half at most. What tasks use is left to them, and they look nowhere else: what
+    /// they need and when is a matter of chance, which must not decide who finds a block in a later step.
+    fn take_larger(&mut self, capacity: usize) -> Option<Buffer> {
+        if threads::is_inside_task() {
+            return None;
+        }
+        let larger = self.0.range(capacity..=capacity + capacity / 2);
+        let mut idle = larger.filter(|(_, shelf)| shelf.spares == 0 && !shelf.blocks.is_empty());
+        let &capacity = idle.next()?.0;
+        self.take(capacity)
+    }
+}
+
+impl Shelf {
+    /// Lays in spares for a task: the other threads will want the same for theirs, now or in a later step, as chance
+    /// has it. With spares from the start, a step asks the system for nothing however its tasks happen to overlap.
+    fn prepare(&mut self, capacity: usize) {
+        if threads::is_inside_task() && self.spares < threads::thread_count() {
+            let more = threads::thread_count() - self.spares;
+            self.blocks.extend((0..more).map(|_| Shelved(from_system(capacity))));
+            self.spares += more;
+        }
+    }
+}
+
 struct Shelved(NonNull<u8>);
 // SAFETY: a shelved block has no owner; the lock around the shelves hands it to one thread.
 unsafe impl Send for Shelved {}
 
-fn shelves() -> &'static Mutex<HashMap<usize, Shelf>> {
-    static SHELVES: OnceLock<Mutex<HashMap<usize, Shelf>>> = OnceLock::new();
+fn shelves() -> &'static Mutex<Shelves> {
+    static SHELVES: OnceLock<Mutex<Shelves>> = OnceLock::new();
     SHELVES.get_or_init(Mutex::default)
 }
 
@@ -167,11 +209,29 @@ mod tests {
     }
 
     #[test]
+    fn what_lasts_wastes_less_than_a_cache_line() {
+        assert_eq!(Buffer::lasting(0).capacity, SMALLEST);
+        assert_eq!(Buffer::lasting(1_234_567).capacity, 1_234_624);
+    }
+
+    #[test]
     fn a_dropped_buffer_is_used_again() {
         let bytes = 7_654_321;
         let first = Buffer::new(bytes);
         let address = first.start;
         drop(first);
         assert_eq!(Buffer::new(bytes - 5).start, address);
+    }
+
+    #[test]
+    fn a_block_that_is_not_much_too_large_serves_where_none_fits_better() {
+        let large = Buffer::new(90 << 20);
+        let address = large.start;
+        drop(large);
+        let smaller = Buffer::new(70 << 20);
+        assert_eq!((smaller.start, smaller.capacity), (address, size_class(90 << 20)));
+        drop(smaller);
+        assert_ne!(Buffer::new(50 << 20).start, address);
+        trim();
     }
 }

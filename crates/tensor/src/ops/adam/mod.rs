@@ -10,6 +10,7 @@
 
 use crate::cpu::number::sum;
 use crate::cpu::threads::{SharedMut, parallel};
+use crate::params::FlatGradients;
 use crate::{Array, DType, Params};
 
 /// Adam's constants.
@@ -49,12 +50,7 @@ impl Adam {
     /// Fresh moments for `params`.
     pub fn new(params: &Params, options: AdamOptions) -> Adam {
         let len = params.values().len();
-        Adam {
-            options,
-            steps: 0,
-            mean: Array::zeros(DType::F32, 1, len),
-            square: Array::zeros(DType::F32, 1, len),
-        }
+        Adam { options, steps: 0, mean: Array::lasting_zeros(len), square: Array::lasting_zeros(len) }
     }
 
     /// Updates done so far.
@@ -126,7 +122,7 @@ impl Adam {
 
 /// Length of the whole gradient at hand, the same bits that [`Adam::step`] returns.
 pub fn gradient_norm(params: &Params) -> f32 {
-    params.with_gradients(|gradients| norm_of(gradients))
+    params.with_gradients(norm_of)
 }
 
 /// The numbers of one update that are the same for every element.
@@ -142,19 +138,25 @@ struct Update {
 }
 
 /// Updates everything and returns the norm of the gradients.
-fn apply(update: Update, gradients: &[f32], values: &mut [f32], mean: &mut [f32], square: &mut [f32]) -> f32 {
+fn apply(
+    update: Update,
+    gradients: &FlatGradients,
+    values: &mut [f32],
+    mean: &mut [f32],
+    square: &mut [f32],
+) -> f32 {
     let n = gradients.len();
     let (values, mean, square) = (SharedMut::new(values), SharedMut::new(mean), SharedMut::new(square));
     norm_by_chunks(n, |range| {
         // SAFETY: chunks are disjoint.
         let (values, mean, square) =
             unsafe { (values.slice(range.clone()), mean.slice(range.clone()), square.slice(range.clone())) };
-        update_chunk(update, &gradients[range], values, mean, square)
+        gradients.with_range(range, |gradients| update_chunk(update, gradients, values, mean, square))
     })
 }
 
-fn norm_of(gradients: &[f32]) -> f32 {
-    norm_by_chunks(gradients.len(), |range| square_sum(&gradients[range]))
+fn norm_of(gradients: &FlatGradients) -> f32 {
+    norm_by_chunks(gradients.len(), |range| gradients.with_range(range, square_sum))
 }
 
 /// `√Σ chunk(range)`, the chunks' sums added in order.
@@ -200,7 +202,8 @@ mod tests {
 
     fn with_gradient(params: &Params, gradient: &[f32]) {
         params.clear_gradients();
-        params.with_gradients(|flat| flat[..gradient.len()].copy_from_slice(gradient));
+        let weight = params.iter().next().expect("a weight");
+        weight.gradient_slot().write().0.copy_from_slice(gradient);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! With `z = x W + b` and `dz = dy · factor · f′(z)`:
 //! `dx = dz Wᵀ`, `dW = xᵀ dz`, `db = Σ_t dz_t`.
 //!
-//! Kept for backward: `x` in the compute type; `y` for ReLU (`y > 0` says where it passed), `z` for GELU. Bias,
+//! Kept for backward: `x` in the compute type, or a way to make it again; `y` for ReLU (`y > 0` says where it passed), `z` for GELU. Bias,
 //! ReLU, dropout and rounding happen inside the product, on sums that are still in the innermost cache.
 
 mod cpu;
@@ -75,7 +75,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         _ => product.clone(),
     };
 
-    let saved = x.array_as(compute).clone();
+    let saved = x.kept_as(compute);
     // What f′ needs: y for ReLU, z for GELU, nothing for a plain map.
     let passed = (activation != Activation::Identity).then_some(product);
     let (edge, dtype, weight, bias) = (x.edge(), x.dtype(), weight.clone(), bias.cloned());
@@ -89,7 +89,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         // dx = dz Wᵀ
         pull(&gradient, &weight, Orientation::Transposed, &edge, dtype, gradients);
         // dW = xᵀ dz,   db = Σ dz
-        map_gradient(&saved, &gradient, &weight, bias.as_ref());
+        map_gradient(&saved.into_array(), &gradient, &weight, bias.as_ref());
     })
 }
 
@@ -97,13 +97,13 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
 pub fn project(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
     assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
     let output = product(x, weight, Orientation::Transposed, compute, Finish::NONE);
-    let saved = x.array_as(compute).clone();
+    let saved = x.kept_as(compute);
     let (edge, dtype, weight) = (x.edge(), x.dtype(), weight.clone());
     Tensor::from_parameters(output, move |gradient, gradients| {
         // dx = dy W
         pull(&gradient, &weight, Orientation::AsIs, &edge, dtype, gradients);
         // dW = dyᵀ x
-        weight_gradient(&gradient, &saved, &weight);
+        weight_gradient(&gradient, &saved.into_array(), &weight);
     })
 }
 

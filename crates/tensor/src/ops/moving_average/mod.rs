@@ -7,7 +7,7 @@
 //! The smaller decay of the first updates lets the average forget the random values that it started from.
 
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::{Array, DType, Params};
+use crate::{Array, Params};
 
 /// The average of one flat parameter vector over time.
 pub struct MovingAverage {
@@ -27,7 +27,7 @@ impl MovingAverage {
     pub fn new(params: &Params, decay: f32) -> MovingAverage {
         assert!((0.0..1.0).contains(&decay), "moving_average: a decay of {decay} is not in [0, 1)");
         let now = params.values();
-        let mut values = Array::scratch(DType::F32, 1, now.len());
+        let mut values = Array::lasting_zeros(now.len());
         values.f32_mut().copy_from_slice(now.f32());
         MovingAverage { decay, steps: 0, values }
     }

@@ -75,6 +75,18 @@ kernel! {
 }
 
 kernel! {
+    /// `y = γ x̂ + β` as [`forward`] says it.
+    pub(super) fn scale(standard: &[f32], gamma: &[f32], beta: &[f32], y: &mut [f32]) {
+        let width = gamma.len().max(1);
+        for (y, standard) in y.chunks_exact_mut(width).zip(standard.chunks_exact(width)) {
+            for ((y, standard), (gamma, beta)) in y.iter_mut().zip(standard).zip(gamma.iter().zip(beta)) {
+                *y = gamma * standard + beta;
+            }
+        }
+    }
+}
+
+kernel! {
     /// Turns dy into dz for `rows`, and sums up their part of dγ and dβ.
     pub(super) fn backward(job: &Backward<'_>, rows: Range<usize>, d_gamma: &mut [f32], d_beta: &mut [f32]) {
         d_gamma.fill(0.0);

@@ -19,12 +19,15 @@
 //!
 //! Shapes: x, sublayer and y are `rows × d`, γ and β are `1 × d`. x and y are f32; a sublayer is f32 or bf16.
 //! Kept for backward: x̂ in the compute type and one `1 / √(σ² + ε)` for each row; the dropout factors are drawn
-//! again. The sums over rows behind dγ and dβ are made for every 64 rows and joined in order, so they do not depend
+//! again. In f32, whoever needs y for backward makes it again of x̂, so that only one of the two is kept (a rounded x̂
+//! does not give y's bits). The sums over rows behind dγ and dβ are made for every 64 rows and joined in order, so they do not depend
 //! on the number of threads.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod cpu;
+
+use std::sync::Arc;
 
 use crate::cpu::number::{Numbers, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
@@ -154,30 +157,51 @@ fn normalised(
 
     let Some(standard) = standard else { return Tensor::new(y).with_narrow(narrow) };
     let (x_edge, sublayer_edge) = (x.edge(), sublayer.map(|sublayer| (sublayer.edge(), sublayer.dtype())));
-    let (gamma, beta) = (gamma.clone(), beta.clone());
-    Tensor::from_parameters(y, move |g, gradients: &mut Gradients| {
+    let (gamma, beta, standard) = (gamma.clone(), beta.clone(), Arc::new(standard));
+    let again = {
+        let (gamma, beta, standard) = (gamma.clone(), beta.clone(), standard.clone());
+        move || scaled(&standard, &gamma, &beta)
+    };
+    let y = Tensor::from_parameters(y, move |g, gradients: &mut Gradients| {
         let mut d_sublayer = sublayer_edge
             .as_ref()
             .filter(|(edge, _)| edge.is_wanted())
             .map(|&(_, dtype)| Array::scratch(dtype, rows, width));
-        let kept = Kept { standard, inverse_deviation, dropout };
+        let kept = Saved { standard, inverse_deviation, dropout };
         let dx = backward(kept, g, d_sublayer.as_mut(), &gamma, &beta);
         if let (Some((edge, _)), Some(d_sublayer)) = (sublayer_edge, d_sublayer) {
             gradients.add(&edge, d_sublayer);
         }
         gradients.add(&x_edge, dx);
-    })
-    .with_narrow(narrow)
+    });
+    match options.compute {
+        DType::F32 => y.with_again(again),
+        DType::Bf16 => y.with_narrow(narrow),
+    }
 }
 
-struct Kept {
-    standard: Array,
+/// `y = γ x̂ + β` with the bits of the forward pass.
+fn scaled(standard: &Array, gamma: &Param, beta: &Param) -> Array {
+    let (rows, width) = (standard.rows(), standard.width());
+    let mut y = Array::scratch(DType::F32, rows, width);
+    let (from, gamma, beta, to) =
+        (standard.f32(), gamma.values(), beta.values(), SharedMut::new(y.f32_mut()));
+    parallel(rows.div_ceil(ROWS), |task| {
+        let range = rows_of(task, rows, width);
+        // SAFETY: tasks have disjoint rows.
+        cpu::scale(&from[range.clone()], &gamma, &beta, unsafe { to.slice(range) });
+    });
+    y
+}
+
+struct Saved {
+    standard: Arc<Array>,
     inverse_deviation: Array,
     dropout: Dropout,
 }
 
 /// Writes the sublayer's gradient and those of γ and β; returns that of x, in the memory of `g`.
-fn backward(kept: Kept, mut g: Array, d_sublayer: Option<&mut Array>, gamma: &Param, beta: &Param) -> Array {
+fn backward(kept: Saved, mut g: Array, d_sublayer: Option<&mut Array>, gamma: &Param, beta: &Param) -> Array {
     let (rows, width) = (g.rows(), g.width());
     let chunks = rows.div_ceil(ROWS);
     let mut partial = Array::scratch(DType::F32, chunks, 2 * width);
@@ -228,6 +252,7 @@ mod tests {
     use super::*;
     use crate::cpu::threads::set_thread_count;
     use crate::random::Stream;
+    use crate::tensor::Kept;
     use crate::{Init, Params};
 
     const OPTIONS: NormOptions = NormOptions { epsilon: 0.0, compute: DType::F32 };
@@ -267,6 +292,22 @@ mod tests {
         let gradients = tape::backward_from(&y, ones);
         assert_eq!(gradients.of(&sublayer).expect("gradient").f32(), y.to_vec());
         assert_eq!(gradients.of(&x).expect("gradient").f32(), vec![1.0; rows * width]);
+    }
+
+    #[test]
+    fn what_is_made_again_has_the_bits_of_the_forward_pass() {
+        let (rows, width) = (70, 37);
+        let stream = Stream::new(5, 0, 0);
+        let draw =
+            |from: u32, n: usize| -> Vec<f32> { (0..n as u32).map(|i| stream.normal(from + i)).collect() };
+        let (gamma, beta) = norm_params(width);
+        gamma.set(&draw(0, width));
+        beta.set(&draw(1_000, width));
+        let x = Tensor::from_f32(rows, width, &draw(2_000, rows * width));
+        let y = layer_norm(&x, &gamma, &beta, OPTIONS);
+        let kept = y.kept_as(DType::F32);
+        assert!(matches!(kept, Kept::Again(_)));
+        assert_eq!(kept.into_array().f32(), y.array().f32());
     }
 
     #[test]

@@ -1,0 +1,184 @@
+//! The gradients of all parameters, in one order with the values, in memory that is there only while they are.
+//!
+//! They lie in segments of a few parameters each. A segment comes from the pool when a backward pass first writes into it
+//! and goes back with the update. While a forward pass heaps up what it keeps there are no gradients, and on the way
+//! back a layer's segment takes the place of what the layers after it had kept.
+
+use std::ops::Range;
+use std::sync::MutexGuard;
+
+use super::Entry;
+use crate::{Array, DType};
+
+/// Numbers of a segment at most, unless one parameter has more: 16 MiB, about a layer of the paper's base model. Small
+/// ones find more room between activations, large ones are fewer borders for the optimizer to cross.
+const SEGMENT: usize = 4 << 20;
+
+/// As long as the flat vector of values, though seldom all there.
+pub(crate) struct FlatGradients {
+    segments: Vec<Segment>,
+    /// Per parameter: false until backward has written it since the last update. The first writer overwrites, so
+    /// nothing needs to be cleared.
+    written: Vec<bool>,
+}
+
+/// The gradients of some neighbouring parameters.
+struct Segment {
+    /// Its place in the flat order, with the zeros of alignment behind the last parameter.
+    range: Range<usize>,
+    /// None while nothing has been written since the last update.
+    array: Option<Array>,
+}
+
+impl FlatGradients {
+    pub(super) fn new(entries: &[Entry]) -> FlatGradients {
+        let mut segments: Vec<Segment> = Vec::new();
+        for entry in entries {
+            let Range { start, end } = entry.range();
+            match segments.last_mut() {
+                Some(last) if end - last.range.start <= SEGMENT => last.range.end = end,
+                last => {
+                    if let Some(last) = last {
+                        last.range.end = start;
+                    }
+                    segments.push(Segment { range: start..end, array: None });
+                }
+            }
+        }
+        FlatGradients { segments, written: vec![false; entries.len()] }
+    }
+
+    /// Gives all memory back.
+    pub(super) fn clear(&mut self) {
+        self.written.fill(false);
+        for segment in &mut self.segments {
+            segment.array = None;
+        }
+    }
+
+    /// Makes everything readable: what nobody has written since the last update is zero, and so is what lies between
+    /// parameters.
+    pub(super) fn complete(&mut self, entries: &[Entry]) {
+        let len = self.segments.last().map_or(0, |last| last.range.end);
+        for (i, entry) in entries.iter().enumerate() {
+            let was_written = std::mem::replace(&mut self.written[i], true);
+            let start = if was_written { entry.range().end } else { entry.offset };
+            let end = entries.get(i + 1).map_or(len, |next| next.offset);
+            let at = self.segment_of(entry.offset);
+            self.segments[at].numbers_mut(start..end).fill(0.0);
+        }
+    }
+
+    /// How many numbers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.segments.last().map_or(0, |last| last.range.end)
+    }
+
+    /// Calls `work` with the numbers of `range`; those of several segments are brought together first.
+    pub(crate) fn with_range<R>(&self, range: Range<usize>, work: impl FnOnce(&[f32]) -> R) -> R {
+        let first = &self.segments[self.segment_of(range.start)];
+        if range.end <= first.range.end {
+            return work(first.numbers(range));
+        }
+        let mut joined = Array::scratch(DType::F32, 1, range.len());
+        self.copy(range, joined.f32_mut());
+        work(joined.f32())
+    }
+
+    /// Copies the numbers of `range`.
+    pub(super) fn copy(&self, range: Range<usize>, mut to: &mut [f32]) {
+        let mut start = range.start;
+        while start < range.end {
+            let segment = &self.segments[self.segment_of(start)];
+            let part = start..range.end.min(segment.range.end);
+            let (here, rest) = to.split_at_mut(part.len());
+            here.copy_from_slice(segment.numbers(part.clone()));
+            (start, to) = (part.end, rest);
+        }
+    }
+
+    fn segment_of(&self, offset: usize) -> usize {
+        self.segments.partition_point(|segment| segment.range.end <= offset)
+    }
+}
+
+impl Segment {
+    fn numbers(&self, range: Range<usize>) -> &[f32] {
+        let array = self.array.as_ref().expect("gradients are completed before they are read");
+        &array.f32()[range.start - self.range.start..range.end - self.range.start]
+    }
+
+    /// As they are: garbage in memory that was just taken.
+    fn numbers_mut(&mut self, range: Range<usize>) -> &mut [f32] {
+        let array = self.array.get_or_insert_with(|| Array::scratch(DType::F32, 1, self.range.len()));
+        &mut array.f32_mut()[range.start - self.range.start..range.end - self.range.start]
+    }
+}
+
+/// A parameter's gradient, locked.
+pub(crate) struct GradientSlot<'a> {
+    pub(super) guard: MutexGuard<'a, FlatGradients>,
+    pub(super) index: usize,
+    pub(super) range: Range<usize>,
+}
+
+impl GradientSlot<'_> {
+    /// True when nothing has been written since the last update: overwrite, do not add.
+    pub(crate) fn is_first(&self) -> bool {
+        !self.guard.written[self.index]
+    }
+
+    /// The numbers as they are: garbage if this is the first write.
+    pub(crate) fn slice(&mut self) -> &mut [f32] {
+        let at = self.guard.segment_of(self.range.start);
+        self.guard.segments[at].numbers_mut(self.range.clone())
+    }
+
+    /// The numbers to write, with word whether to add (true) or to overwrite (false). Counts as written from now on.
+    pub(crate) fn write(&mut self) -> (&mut [f32], bool) {
+        let add = std::mem::replace(&mut self.guard.written[self.index], true);
+        (self.slice(), add)
+    }
+
+    /// The numbers to add to: zeroed if this is the first write.
+    pub(crate) fn accumulate(&mut self) -> &mut [f32] {
+        let (slice, add) = self.write();
+        if !add {
+            slice.fill(0.0);
+        }
+        slice
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Init, Params};
+
+    #[test]
+    fn gradients_of_several_segments_read_as_one_vector_with_zeros_where_nothing_was_written() {
+        let params = Params::new(1);
+        let sizes = [3, super::SEGMENT + 5, 7, super::SEGMENT - 100, 90, 33];
+        let all: Vec<_> = (sizes.iter().enumerate())
+            .map(|(i, &size)| params.add(&format!("p{i}"), 1, size, Init::Constant(1.0)))
+            .collect();
+        for _ in 0..2 {
+            for (i, param) in all.iter().enumerate().filter(|(i, _)| i % 2 == 1) {
+                param.gradient_slot().accumulate().fill(i as f32);
+            }
+            let mut expected = vec![0.0; params.values().len()];
+            for (i, param) in all.iter().enumerate().filter(|(i, _)| i % 2 == 1) {
+                expected[param.range()].fill(i as f32);
+            }
+            assert!(params.gradients() == expected);
+            let across = all[1].range().end - 10..all[3].range().start + 10;
+            params.with_gradients(|gradients| {
+                gradients.with_range(across.clone(), |part| assert_eq!(part, &expected[across.clone()]));
+            });
+            params.clear_gradients();
+            // Whatever takes the memory meanwhile leaves no trace.
+            let other = crate::Array::from_f32(1, super::SEGMENT, &vec![9.0; super::SEGMENT]);
+            assert!(params.gradients().iter().all(|&g| g == 0.0), "{other:?}");
+            params.clear_gradients();
+        }
+    }
+}
