@@ -10,8 +10,8 @@ use crate::cpu::gemm::{Matrix, PANEL, Packed, Rows};
 use crate::cpu::threads::{SharedMut, is_inside_task, parallel, thread_count};
 use crate::{Array, DType};
 
-/// A task's packed strips fill half of the second cache.
-const TASK_BYTES: usize = 1 << 20;
+/// A task's packed strips fill no more than three quarters of the second cache.
+const TASK_BYTES: usize = 3 << 19;
 
 /// Fills `out`; adds the columns of `right` to `sums`.
 pub(crate) fn multiply(
