@@ -25,7 +25,7 @@ const SPIN: Duration = Duration::from_micros(100);
 /// If a task panics: the panic reaches the caller after the other tasks have finished.
 pub fn parallel(count: usize, task: impl Fn(usize) + Sync) {
     let serial = || (0..count).for_each(&task);
-    if count <= 1 || thread_count() == 1 || INSIDE_TASK.get() {
+    if count <= 1 || thread_count() == 1 || is_inside_task() {
         return serial();
     }
     match pool().turn.try_lock() {
@@ -53,6 +53,11 @@ pub fn thread_count() -> usize {
 
 /// True inside a task of [`parallel`].
 pub(crate) fn is_inside_task() -> bool {
+    INSIDE_TASK.get().is_some()
+}
+
+/// The number of this thread among those of [`parallel`], if it is inside a task.
+pub(crate) fn number_in_task() -> Option<usize> {
     INSIDE_TASK.get()
 }
 
@@ -64,7 +69,7 @@ pub fn set_thread_count(count: usize) {
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    static INSIDE_TASK: Cell<bool> = const { Cell::new(false) };
+    static INSIDE_TASK: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// A slice that several tasks write at once, each its own part.
@@ -200,10 +205,10 @@ impl Pool {
         struct Inside;
         impl Drop for Inside {
             fn drop(&mut self) {
-                INSIDE_TASK.set(false);
+                INSIDE_TASK.set(None);
             }
         }
-        INSIDE_TASK.set(true);
+        INSIDE_TASK.set(Some(thread));
         let _inside = Inside;
         for share in (0..threads).map(|i| (thread + i) % threads) {
             let end = first_task(share + 1, threads, count);
