@@ -3,11 +3,10 @@
 //! A buffer that is dropped goes to a shelf for its size class and the next request of that class takes it from
 //! there, so a training step at steady state asks the system for nothing. There are eight classes to an octave
 //! (at most one eighth is wasted), because batches of sentences differ a little in size from step to step and
-//! should still find each other's memory. Where a shelf is empty, a block of a somewhat larger class serves as well:
-//! what one part of a step has left behind would otherwise lie idle while another part takes its own from the system.
+//! should still find each other's memory.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -27,15 +26,6 @@ static FROM_SYSTEM: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Buffer {
     start: NonNull<u8>,
     capacity: usize,
-    home: Home,
-}
-
-/// Whose shelf a block belongs to.
-#[derive(Clone, Copy)]
-enum Home {
-    Anyone,
-    /// The tasks of one thread.
-    Thread(usize),
 }
 
 // SAFETY: a Buffer owns its memory exclusively; it is plain bytes with no tie to a thread.
@@ -47,13 +37,8 @@ impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
         let capacity = size_class(bytes);
         let mut shelves = shelves().lock().expect("pool lock");
-        match threads::number_in_task() {
-            Some(thread) => shelves.0.entry(capacity).or_default().take_for(thread, capacity),
-            None => shelves
-                .take(capacity)
-                .or_else(|| shelves.take_larger(capacity))
-                .unwrap_or_else(|| Buffer::fresh(capacity)),
-        }
+        shelves.0.entry(capacity).or_default().prepare(capacity);
+        shelves.take(capacity).unwrap_or_else(|| Buffer::fresh(capacity))
     }
 
     /// For what is taken once and stays: nobody else will look for its size class, so nothing is added to it.
@@ -64,7 +49,7 @@ impl Buffer {
     }
 
     fn fresh(capacity: usize) -> Buffer {
-        Buffer { start: from_system(capacity), capacity, home: Home::Anyone }
+        Buffer { start: from_system(capacity), capacity }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -81,11 +66,7 @@ impl Buffer {
 impl Drop for Buffer {
     fn drop(&mut self) {
         let mut shelves = shelves().lock().expect("pool lock");
-        let shelf = shelves.0.entry(self.capacity).or_default();
-        match self.home {
-            Home::Anyone => shelf.blocks.push(Shelved(self.start)),
-            Home::Thread(thread) => shelf.list_of(thread).push(Shelved(self.start)),
-        }
+        shelves.0.entry(self.capacity).or_default().blocks.push(Shelved(self.start));
     }
 }
 
@@ -97,7 +78,7 @@ pub fn bytes_from_system() -> usize {
 /// Gives all memory that nobody uses back to the system, for instance after a change of model or batch size.
 pub fn trim() {
     for (capacity, shelf) in std::mem::take(&mut shelves().lock().expect("pool lock").0) {
-        for Shelved(start) in shelf.blocks.into_iter().chain(shelf.of_threads.into_iter().flatten()) {
+        for Shelved(start) in shelf.blocks {
             // SAFETY: every shelved block came from `from_system(capacity)` and has no owner.
             unsafe { dealloc(start.as_ptr(), layout(capacity)) };
             FROM_SYSTEM.fetch_sub(capacity, Ordering::Relaxed);
@@ -107,50 +88,32 @@ pub fn trim() {
 
 /// Free blocks by their capacity.
 #[derive(Default)]
-struct Shelves(BTreeMap<usize, Shelf>);
+struct Shelves(HashMap<usize, Shelf>);
 
 /// Free blocks of one size class.
 #[derive(Default)]
 struct Shelf {
     blocks: Vec<Shelved>,
-    /// What tasks use has a list for every thread, which nobody else touches: how tasks overlap is a matter of chance, and
-    /// must not decide who finds a block in a later step.
-    of_threads: Vec<Vec<Shelved>>,
+    /// Blocks that were taken from the system before they were needed.
+    spares: usize,
 }
 
 impl Shelves {
     fn take(&mut self, capacity: usize) -> Option<Buffer> {
         let Shelved(start) = self.0.get_mut(&capacity)?.blocks.pop()?;
-        Some(Buffer { start, capacity, home: Home::Anyone })
-    }
-
-    /// A free block that is larger, by a third at most: by half, the base model's activations settled in the blocks of
-    /// its packed weights, and a step held 23 MiB more.
-    fn take_larger(&mut self, capacity: usize) -> Option<Buffer> {
-        let mut larger = self.0.range(capacity..=capacity + capacity / 3);
-        let &capacity = larger.find(|(_, shelf)| !shelf.blocks.is_empty())?.0;
-        self.take(capacity)
+        Some(Buffer { start, capacity })
     }
 }
 
 impl Shelf {
-    /// A block for a task of `thread`. What one thread needs, the others will need for their tasks, now or in a later step:
-    /// all of them get it at once.
-    fn take_for(&mut self, thread: usize, capacity: usize) -> Buffer {
-        if self.list_of(thread).is_empty() {
-            self.list_of(threads::thread_count() - 1);
-            for list in &mut self.of_threads {
-                list.push(Shelved(from_system(capacity)));
-            }
+    /// Lays in spares for a task: the other threads will want the same for theirs, now or in a later step, as chance
+    /// has it. With spares from the start, a step asks the system for nothing however its tasks happen to overlap.
+    fn prepare(&mut self, capacity: usize) {
+        if threads::is_inside_task() && self.spares < threads::thread_count() {
+            let more = threads::thread_count() - self.spares;
+            self.blocks.extend((0..more).map(|_| Shelved(from_system(capacity))));
+            self.spares += more;
         }
-        let Shelved(start) = self.list_of(thread).pop().expect("every thread got a block");
-        Buffer { start, capacity, home: Home::Thread(thread) }
-    }
-
-    fn list_of(&mut self, thread: usize) -> &mut Vec<Shelved> {
-        let lists = self.of_threads.len().max(thread + 1);
-        self.of_threads.resize_with(lists, Vec::new);
-        &mut self.of_threads[thread]
     }
 }
 
@@ -242,16 +205,5 @@ mod tests {
         let address = first.start;
         drop(first);
         assert_eq!(Buffer::new(bytes - 5).start, address);
-    }
-
-    #[test]
-    fn a_block_that_is_not_much_too_large_serves_where_none_fits_better() {
-        let large = Buffer::new(90 << 20);
-        let address = large.start;
-        drop(large);
-        let smaller = Buffer::new(70 << 20);
-        assert_eq!((smaller.start, smaller.capacity), (address, size_class(90 << 20)));
-        drop(smaller);
-        assert_ne!(Buffer::new(50 << 20).start, address);
     }
 }

@@ -124,36 +124,51 @@ pub(crate) fn multiply_pieces(
     walk_all(segment, steps, parts, rows, strips, out);
 }
 
+/// What a task of [`multiply_columns`] has for itself.
+struct Own<'a> {
+    /// For its strips.
+    packed: &'a mut [bf16],
+    /// For the columns of its strips.
+    sums: Option<&'a mut [f32]>,
+}
+
 /// One task of [`super::multiply_transposed`]: the right side's `strips`, packed here, so that they are still in the second
-/// cache when they are multiplied. Their columns are added to `sums`, which begin with the first strip.
+/// cache when they are multiplied, and their columns summed.
 fn multiply_columns(
     left: &PackedRows,
     right: Matrix<'_>,
     parts: Parts,
     strips: Range<usize>,
+    own: Own<'_>,
     out: &Destination<'_>,
-    sums: Option<&mut [f32]>,
 ) {
     let steps = steps(left.k);
     let strip_len = steps * step_len(parts);
-    let mut packed = Array::scratch(DType::Bf16, strips.len(), strip_len);
-    pack_some_columns(right, parts, strips.clone(), packed.bf16_mut(), sums);
+    let Own { packed, sums } = own;
+    pack_some_columns(right, parts, strips.clone(), packed, sums);
     let segment = |_, row: usize, strip: usize| Segment {
         left: packed_rows(&left.data, row / BLOCK, parts),
-        right: packed.bf16()[(strip - strips.start) * strip_len..][..strip_len].as_ptr(),
+        right: packed[(strip - strips.start) * strip_len..][..strip_len].as_ptr(),
         steps,
     };
     walk_all(segment, steps, parts, 0..left.m, strips.clone(), out);
 }
 
 /// One task of [`super::multiply_transposed`]: the `rows` of the left side's transpose, packed here.
-fn multiply_rows(left: Matrix<'_>, right: &Packed, parts: Parts, rows: Range<usize>, out: &Destination<'_>) {
+fn multiply_rows(
+    left: Matrix<'_>,
+    right: &Packed,
+    parts: Parts,
+    rows: Range<usize>,
+    packed: &mut [bf16],
+    out: &Destination<'_>,
+) {
     let steps = steps(right.k);
     let blocks = rows.start / BLOCK..rows.end.div_ceil(BLOCK);
-    let mut packed = Array::scratch(DType::Bf16, blocks.len(), steps * step_len(parts));
-    pack_some_rows(left, parts, blocks.clone(), packed.bf16_mut());
+    let block_len = steps * step_len(parts);
+    pack_some_rows(left, parts, blocks.clone(), packed);
     let segment = |_, row: usize, strip: usize| Segment {
-        left: packed_rows(&packed, row / BLOCK - blocks.start, parts),
+        left: packed_block(&packed[(row / BLOCK - blocks.start) * block_len..][..block_len], parts),
         right: strip_of(right, strip, parts),
         steps,
     };
@@ -169,7 +184,10 @@ struct Segment {
 
 /// A packed block of rows.
 fn packed_rows(data: &Array, block: usize, parts: Parts) -> Left {
-    let rows = &data.bf16()[block * data.width()..][..data.width()];
+    packed_block(&data.bf16()[block * data.width()..][..data.width()], parts)
+}
+
+fn packed_block(rows: &[bf16], parts: Parts) -> Left {
     Left { start: rows.as_ptr().cast(), row: 64, lower: TILE * 2, step: step_len(parts) * 2 }
 }
 
