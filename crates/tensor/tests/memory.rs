@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use heedful_tensor::cpu::memory::{bytes_from_system, trim};
+use heedful_tensor::cpu::memory::bytes_held;
 use heedful_tensor::ops::{Activation, LinearOptions, NormOptions, layer_norm, linear, sum};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Array, DType, Init, Param, Params, Tensor, tape};
@@ -15,12 +15,6 @@ const ARRAY: usize = ROWS * D * 4;
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-}
-
-/// Bytes that somebody holds.
-fn held() -> usize {
-    trim();
-    bytes_from_system()
 }
 
 fn map(x: &Tensor, weight: &Param) -> Tensor {
@@ -44,9 +38,9 @@ fn a_norm_and_the_maps_behind_it_keep_one_array_between_them() {
     // Packed weights that are asked for twice stay: they are there before, not only after.
     drop(forward());
     drop(forward());
-    let before = held();
+    let before = bytes_held();
     let outputs = forward();
-    let kept = held() - before - outputs.len() * ARRAY;
+    let kept = bytes_held() - before - outputs.len() * ARRAY;
     assert!(kept < ARRAY * 3 / 2, "{kept} bytes for arrays of {ARRAY}");
 }
 
@@ -60,9 +54,9 @@ fn gradients_take_memory_from_the_backward_pass_to_the_update_only() {
     step();
     step();
     params.clear_gradients();
-    let before = held();
+    let before = bytes_held();
     step();
-    assert!(held() >= before + D * D * 4);
+    assert!(bytes_held() >= before + D * D * 4);
     params.clear_gradients();
-    assert_eq!(held(), before);
+    assert_eq!(bytes_held(), before);
 }

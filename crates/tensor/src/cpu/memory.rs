@@ -1,31 +1,38 @@
-//! The buffer pool: memory is reused, not asked for.
+//! The buffer pool: memory is reused, not asked for, so a training step at steady state asks the system for nothing.
 //!
-//! A buffer that is dropped goes to a shelf for its size class and the next request of that class takes it from
-//! there, so a training step at steady state asks the system for nothing. There are eight classes to an octave
-//! (at most one eighth is wasted), because batches of sentences differ a little in size from step to step and
-//! should still find each other's memory.
+//! Large buffers lie side by side in [`regions`]. Small ones, and those of tasks, whose order is chance, are whole blocks
+//! that wait on [`shelves`] for a request of their size.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::collections::HashMap;
+mod regions;
+mod shelves;
+mod system;
+
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::cpu::threads;
+use regions::{Place, Regions};
+use shelves::{SMALLEST, Shelves};
+use system::Block;
+pub use system::bytes_from_system;
 
-/// Cache line and AVX-512 / AMX row width: no vector ever straddles two lines.
-const ALIGNMENT: usize = 64;
-const SMALLEST: usize = 64;
-/// Larger blocks begin where a page of this size may begin.
-const HUGE_PAGE: usize = 2 << 20;
-
-static FROM_SYSTEM: AtomicUsize = AtomicUsize::new(0);
+/// From here on a buffer is large.
+const LARGE: usize = 64 << 10;
 
 /// A piece of pooled, 64-byte aligned memory. Fresh memory is zeroed, reused memory holds what it held: it is
 /// always initialised, so reading it is never undefined.
 pub(crate) struct Buffer {
     start: NonNull<u8>,
     capacity: usize,
+    /// Always there, until it is dropped.
+    home: Option<Home>,
+}
+
+/// Where a buffer goes when it is dropped.
+enum Home {
+    Shelf(Block),
+    Region(Place),
 }
 
 // SAFETY: a Buffer owns its memory exclusively; it is plain bytes with no tie to a thread.
@@ -35,21 +42,30 @@ unsafe impl Sync for Buffer {}
 
 impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
-        let capacity = size_class(bytes);
-        let mut shelves = shelves().lock().expect("pool lock");
-        shelves.0.entry(capacity).or_default().prepare(capacity);
-        shelves.take(capacity).unwrap_or_else(|| Buffer::fresh(capacity))
+        let mut pool = pool().lock().expect("pool lock");
+        Buffer::at(if bytes >= LARGE && !threads::is_inside_task() {
+            Home::Region(pool.regions.take(bytes))
+        } else {
+            Home::Shelf(pool.shelves.take(bytes))
+        })
     }
 
-    /// For what is taken once and stays: nobody else will look for its size class, so nothing is added to it.
+    /// For what is taken once and stays: nobody else will look for its size class, so nothing is added to it, and it does
+    /// not stand between buffers that come and go.
     pub(crate) fn lasting(bytes: usize) -> Buffer {
         let capacity = bytes.next_multiple_of(SMALLEST).max(SMALLEST);
-        let idle = shelves().lock().expect("pool lock").take(capacity);
-        idle.unwrap_or_else(|| Buffer::fresh(capacity))
+        let idle = pool().lock().expect("pool lock").shelves.take_idle(capacity);
+        Buffer::at(Home::Shelf(idle.unwrap_or_else(|| Block::new(capacity))))
     }
 
-    fn fresh(capacity: usize) -> Buffer {
-        Buffer { start: from_system(capacity), capacity }
+    fn at(home: Home) -> Buffer {
+        let (start, capacity) = match &home {
+            Home::Shelf(block) => (block.start, block.capacity),
+            Home::Region(place) => (place.start, place.len),
+        };
+        let held = HELD.fetch_add(capacity, Ordering::Relaxed) + capacity;
+        MOST_HELD.fetch_max(held, Ordering::Relaxed);
+        Buffer { start, capacity, home: Some(home) }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -65,132 +81,53 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let mut shelves = shelves().lock().expect("pool lock");
-        shelves.0.entry(self.capacity).or_default().blocks.push(Shelved(self.start));
+        HELD.fetch_sub(self.capacity, Ordering::Relaxed);
+        let mut pool = pool().lock().expect("pool lock");
+        match self.home.take().expect("a buffer is dropped once") {
+            Home::Shelf(block) => pool.shelves.put(block),
+            Home::Region(place) => pool.regions.give_back(&place),
+        }
     }
 }
 
-/// Bytes that the pool has taken from the system so far and not given back.
-pub fn bytes_from_system() -> usize {
-    FROM_SYSTEM.load(Ordering::Relaxed)
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST_HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of all buffers in use.
+pub fn bytes_held() -> usize {
+    HELD.load(Ordering::Relaxed)
+}
+
+/// The most bytes that are in use at a time while `work` runs, beyond those that are in use before. Counts for the whole
+/// process, one such count at a time.
+pub fn most_bytes_held(work: impl FnOnce()) -> usize {
+    let before = bytes_held();
+    MOST_HELD.store(before, Ordering::Relaxed);
+    work();
+    MOST_HELD.load(Ordering::Relaxed).saturating_sub(before)
 }
 
 /// Gives all memory that nobody uses back to the system, for instance after a change of model or batch size.
 pub fn trim() {
-    for (capacity, shelf) in std::mem::take(&mut shelves().lock().expect("pool lock").0) {
-        for Shelved(start) in shelf.blocks {
-            // SAFETY: every shelved block came from `from_system(capacity)` and has no owner.
-            unsafe { dealloc(start.as_ptr(), layout(capacity)) };
-            FROM_SYSTEM.fetch_sub(capacity, Ordering::Relaxed);
-        }
-    }
+    let mut pool = pool().lock().expect("pool lock");
+    pool.shelves = Shelves::default();
+    pool.regions.trim();
 }
 
-/// Free blocks by their capacity.
 #[derive(Default)]
-struct Shelves(HashMap<usize, Shelf>);
-
-/// Free blocks of one size class.
-#[derive(Default)]
-struct Shelf {
-    blocks: Vec<Shelved>,
-    /// Blocks that were taken from the system before they were needed.
-    spares: usize,
+struct Pool {
+    shelves: Shelves,
+    regions: Regions,
 }
 
-impl Shelves {
-    fn take(&mut self, capacity: usize) -> Option<Buffer> {
-        let Shelved(start) = self.0.get_mut(&capacity)?.blocks.pop()?;
-        Some(Buffer { start, capacity })
-    }
+fn pool() -> &'static Mutex<Pool> {
+    static POOL: OnceLock<Mutex<Pool>> = OnceLock::new();
+    POOL.get_or_init(Mutex::default)
 }
-
-impl Shelf {
-    /// Lays in spares for a task: the other threads will want the same for theirs, now or in a later step, as chance
-    /// has it. With spares from the start, a step asks the system for nothing however its tasks happen to overlap.
-    fn prepare(&mut self, capacity: usize) {
-        if threads::is_inside_task() && self.spares < threads::thread_count() {
-            let more = threads::thread_count() - self.spares;
-            self.blocks.extend((0..more).map(|_| Shelved(from_system(capacity))));
-            self.spares += more;
-        }
-    }
-}
-
-struct Shelved(NonNull<u8>);
-// SAFETY: a shelved block has no owner; the lock around the shelves hands it to one thread.
-unsafe impl Send for Shelved {}
-
-fn shelves() -> &'static Mutex<Shelves> {
-    static SHELVES: OnceLock<Mutex<Shelves>> = OnceLock::new();
-    SHELVES.get_or_init(Mutex::default)
-}
-
-fn size_class(bytes: usize) -> usize {
-    if bytes <= SMALLEST {
-        return SMALLEST;
-    }
-    let octave = 1_usize << (usize::BITS - 1 - bytes.leading_zeros());
-    bytes.next_multiple_of((octave / 8).max(SMALLEST))
-}
-
-fn layout(capacity: usize) -> Layout {
-    let alignment = if capacity < HUGE_PAGE { ALIGNMENT } else { HUGE_PAGE };
-    Layout::from_size_align(capacity, alignment).expect("a tensor larger than the address space")
-}
-
-fn from_system(capacity: usize) -> NonNull<u8> {
-    FROM_SYSTEM.fetch_add(capacity, Ordering::Relaxed);
-    let layout = layout(capacity);
-    // SAFETY: the layout's size is never zero (`SMALLEST`).
-    let start = unsafe { alloc(layout) };
-    let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
-    ask_for_huge_pages(start, capacity);
-    // SAFETY: the block has this size.
-    unsafe { start.write_bytes(0, capacity) };
-    start
-}
-
-/// Asks for pages of 2 MiB, before the first touch. Products and the optimizer walk through hundreds of MiB with large
-/// strides; in pages of 4 KiB, and twice so in a virtual machine, looking up addresses costs a twentieth of a step. A
-/// kernel that has no such pages just says no.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn ask_for_huge_pages(start: NonNull<u8>, capacity: usize) {
-    const SYS_MADVISE: i64 = 28;
-    const MADV_HUGEPAGE: i64 = 14;
-    if capacity < HUGE_PAGE {
-        return;
-    }
-    // SAFETY: advice changes no contents; the kernel clobbers rcx and r11.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") SYS_MADVISE => _,
-            in("rdi") start.as_ptr(),
-            in("rsi") capacity,
-            in("rdx") MADV_HUGEPAGE,
-            out("rcx") _,
-            out("r11") _,
-            options(nostack),
-        );
-    }
-}
-
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn size_classes_waste_at_most_an_eighth() {
-        for bytes in (1..100_000).step_by(37) {
-            let class = size_class(bytes);
-            assert!(class >= bytes && class.is_multiple_of(SMALLEST));
-            assert!(class - bytes <= (bytes / 8).max(SMALLEST), "{bytes} → {class}");
-        }
-    }
 
     #[test]
     fn what_lasts_wastes_less_than_a_cache_line() {
@@ -200,7 +137,8 @@ mod tests {
 
     #[test]
     fn a_dropped_buffer_is_used_again() {
-        let bytes = 7_654_321;
+        // Of a size that no other test has, and small: large ones have their own tests.
+        let bytes = 54_321;
         let first = Buffer::new(bytes);
         let address = first.start;
         drop(first);

@@ -61,6 +61,11 @@ pub(crate) fn number_in_task() -> Option<usize> {
     INSIDE_TASK.get()
 }
 
+/// Changes on this thread with every task that it begins.
+pub(crate) fn task_serial() -> u64 {
+    TASK_SERIAL.get()
+}
+
 /// Uses `count` threads from now on. Results do not depend on it.
 pub fn set_thread_count(count: usize) {
     THREADS.store(count.clamp(1, MOST_THREADS), Ordering::Relaxed);
@@ -70,6 +75,7 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static INSIDE_TASK: Cell<Option<usize>> = const { Cell::new(None) };
+    static TASK_SERIAL: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A slice that several tasks write at once, each its own part.
@@ -217,6 +223,7 @@ impl Pool {
                 if number >= end {
                     break;
                 }
+                TASK_SERIAL.set(TASK_SERIAL.get() + 1);
                 task(number);
             }
         }

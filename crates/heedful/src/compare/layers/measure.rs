@@ -129,21 +129,16 @@ impl Workbench<'_> {
     }
 
     fn peak(&self) -> usize {
-        memory::trim();
-        let before = memory::bytes_from_system();
-        self.train();
-        memory::bytes_from_system().saturating_sub(before)
+        memory::most_bytes_held(|| self.train())
     }
 
     fn kept(&self) -> usize {
         // The packed weights of a forward pass, kept from the second time on, are there before, not only after.
         drop(self.forward_to_train());
         drop(self.forward_to_train());
-        memory::trim();
-        let before = memory::bytes_from_system();
+        let before = memory::bytes_held();
         let output = self.forward_to_train();
-        memory::trim();
-        let kept = memory::bytes_from_system().saturating_sub(before);
+        let kept = memory::bytes_held().saturating_sub(before);
         drop(output);
         kept
     }

@@ -1,5 +1,7 @@
 //! Operands in the order in which a kernel reads them.
 
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::gemm::tiles;
 use crate::cpu::gemm::{Matrix, PANEL, ROW_BLOCK, panels};
 use crate::cpu::isa::{self, Isa};
 use crate::tape::is_recording;
@@ -52,6 +54,18 @@ impl Layout {
             Layout::Panels => panels::strip_height(),
             #[cfg(target_arch = "x86_64")]
             Layout::Tiles(_) => PANEL,
+        }
+    }
+
+    /// Memory for a packed side: `extent` rows or columns in strips of `strip`, sums of length `k`.
+    fn room(self, k: usize, extent: usize, strip: usize) -> Array {
+        let strips = extent.div_ceil(strip);
+        match self {
+            Layout::Panels => Array::scratch(DType::F32, strips, k * strip),
+            #[cfg(target_arch = "x86_64")]
+            Layout::Tiles(parts) => {
+                Array::scratch(DType::Bf16, strips, tiles::steps(k) * tiles::step_len(parts))
+            }
         }
     }
 
@@ -110,35 +124,31 @@ pub(crate) fn layout_for(dtype: DType, rows: Rows) -> Layout {
 impl Packed {
     /// Packs `matrix` for products in `dtype` (its numbers are rounded to bf16 if that is the type).
     pub fn new(matrix: Matrix<'_>, dtype: DType, rows: Rows) -> Packed {
-        let (k, n) = (matrix.rows, matrix.columns);
-        let layout = layout_for(dtype, rows);
-        let strips = n.div_ceil(PANEL);
-        let data = match layout {
-            Layout::Panels => {
-                let mut data = Array::scratch(DType::F32, strips, k * PANEL);
-                panels::pack(matrix, dtype, PANEL, data.f32_mut());
-                data
-            }
+        let mut packed = Packed::room(matrix.rows, matrix.columns, layout_for(dtype, rows), dtype);
+        packed.fill(matrix);
+        packed
+    }
+
+    /// Memory for a matrix.
+    fn room(k: usize, n: usize, layout: Layout, dtype: DType) -> Packed {
+        Packed { k, n, dtype, layout, data: layout.room(k, n, PANEL) }
+    }
+
+    fn fill(&mut self, matrix: Matrix<'_>) {
+        match self.layout {
+            Layout::Panels => panels::pack(matrix, self.dtype, PANEL, self.data.f32_mut()),
             #[cfg(target_arch = "x86_64")]
-            Layout::Tiles(parts) => {
-                use crate::cpu::gemm::tiles;
-                let mut data = Array::scratch(DType::Bf16, strips, tiles::steps(k) * tiles::step_len(parts));
-                tiles::pack_columns(matrix, parts, data.bf16_mut());
-                data
-            }
-        };
-        Packed { k, n, dtype, layout, data }
+            Layout::Tiles(parts) => tiles::pack_columns(matrix, parts, self.data.bf16_mut()),
+        }
     }
 
     /// Packs a row-major `matrix` in tiles for many rows, and adds its columns to `sums`.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn in_tiles_with_sums(matrix: Matrix<'_>, parts: Parts, sums: &mut [f32]) -> Packed {
-        use crate::cpu::gemm::tiles;
-        let (k, n) = (matrix.rows, matrix.columns);
-        let width = tiles::steps(k) * tiles::step_len(parts);
-        let mut data = Array::scratch(DType::Bf16, n.div_ceil(PANEL), width);
-        tiles::pack_columns_and_sum(matrix, parts, data.bf16_mut(), sums);
-        Packed { k, n, dtype: parts.dtype(), layout: Layout::Tiles(parts), data }
+        let layout = Layout::Tiles(parts);
+        let mut packed = Packed::room(matrix.rows, matrix.columns, layout, parts.dtype());
+        tiles::pack_columns_and_sum(matrix, parts, packed.data.bf16_mut(), sums);
+        packed
     }
 
     /// Rows of the matrix: the length of every sum.
@@ -162,9 +172,23 @@ pub(crate) struct Piece {
 impl Piece {
     /// Packs row-major matrices of as many rows for a product in `dtype`.
     pub(crate) fn new(left: Matrix<'_>, right: Matrix<'_>, dtype: DType) -> Piece {
+        let mut piece = Piece::room(left.rows, left.columns, right.columns, dtype);
+        piece.fill(left, right);
+        piece
+    }
+
+    /// Memory for matrices of `rows × m` and `rows × n`. A piece that outlives the task that fills it has to have it
+    /// before: what tasks take for themselves depends on how they overlap.
+    pub(crate) fn room(rows: usize, m: usize, n: usize, dtype: DType) -> Piece {
+        let layout = layout_for(dtype, Rows::Many);
+        Piece { left: PackedRows::room(rows, m, layout, dtype), right: Packed::room(rows, n, layout, dtype) }
+    }
+
+    pub(crate) fn fill(&mut self, left: Matrix<'_>, right: Matrix<'_>) {
         let (rows, other) = (left.rows, right.rows);
         assert_eq!(rows, other, "weight gradient: {rows}×{} and {other}×{}", left.columns, right.columns);
-        Piece { left: PackedRows::transpose_of(left, dtype), right: Packed::new(right, dtype, Rows::Many) }
+        self.left.fill(left);
+        self.right.fill(right);
     }
 }
 
@@ -172,6 +196,7 @@ impl Piece {
 pub(crate) struct PackedRows {
     pub(crate) m: usize,
     pub(crate) k: usize,
+    pub(crate) dtype: DType,
     pub(crate) layout: Layout,
     pub(crate) data: Array,
 }
@@ -179,24 +204,22 @@ pub(crate) struct PackedRows {
 impl PackedRows {
     /// Packs the transpose of `matrix` (row-major, `k × m`) as the left side of a product in `dtype`.
     pub(crate) fn transpose_of(matrix: Matrix<'_>, dtype: DType) -> PackedRows {
-        let (k, m) = (matrix.rows, matrix.columns);
         let layout = layout_for(dtype, Rows::Many);
-        let data = match layout {
-            Layout::Panels => {
-                let height = panels::strip_height();
-                let mut data = Array::scratch(DType::F32, m.div_ceil(height), k * height);
-                panels::pack(matrix, dtype, height, data.f32_mut());
-                data
-            }
+        let mut packed = PackedRows::room(matrix.rows, matrix.columns, layout, dtype);
+        packed.fill(matrix);
+        packed
+    }
+
+    /// Memory for a matrix.
+    fn room(k: usize, m: usize, layout: Layout, dtype: DType) -> PackedRows {
+        PackedRows { m, k, dtype, layout, data: layout.room(k, m, layout.height()) }
+    }
+
+    fn fill(&mut self, matrix: Matrix<'_>) {
+        match self.layout {
+            Layout::Panels => panels::pack(matrix, self.dtype, self.layout.height(), self.data.f32_mut()),
             #[cfg(target_arch = "x86_64")]
-            Layout::Tiles(parts) => {
-                use crate::cpu::gemm::tiles;
-                let strip_len = tiles::steps(k) * tiles::step_len(parts);
-                let mut data = Array::scratch(DType::Bf16, m.div_ceil(PANEL), strip_len);
-                tiles::pack_rows(matrix, parts, data.bf16_mut());
-                data
-            }
-        };
-        PackedRows { m, k, layout, data }
+            Layout::Tiles(parts) => tiles::pack_rows(matrix, parts, self.data.bf16_mut()),
+        }
     }
 }

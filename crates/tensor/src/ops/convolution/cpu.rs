@@ -71,15 +71,20 @@ impl Windows<'_> {
     /// The windows of `part` and as many rows of `right`, packed where they are still near.
     fn pieces(&self, part: Range<usize>, right: &Array) -> Vec<Piece> {
         let count = part.len().div_ceil(ROW_BLOCK);
-        let pieces: Vec<Mutex<Option<Piece>>> = (0..count).map(|_| Mutex::new(None)).collect();
-        parallel(count, |number| {
+        let rows_of = |number: usize| {
             let start = part.start + number * ROW_BLOCK;
-            let rows = start..(start + ROW_BLOCK).min(part.end);
-            let windows = self.gathered(rows.clone());
-            let piece = Piece::new(Matrix::of(&windows), Matrix::of(right).rows(rows), right.dtype());
-            *pieces[number].lock().expect("piece lock") = Some(piece);
+            start..(start + ROW_BLOCK).min(part.end)
+        };
+        let room = |number| {
+            Piece::room(rows_of(number).len(), self.taps * self.of.width(), right.width(), right.dtype())
+        };
+        let pieces: Vec<Mutex<Piece>> = (0..count).map(|number| Mutex::new(room(number))).collect();
+        parallel(count, |number| {
+            let windows = self.gathered(rows_of(number));
+            let right = Matrix::of(right).rows(rows_of(number));
+            pieces[number].lock().expect("piece lock").fill(Matrix::of(&windows), right);
         });
-        pieces.into_iter().filter_map(|piece| piece.into_inner().expect("piece lock")).collect()
+        pieces.into_iter().map(|piece| piece.into_inner().expect("piece lock")).collect()
     }
 
     /// Calls `work` with some rows and their windows at a time. Which rows come together changes no bit: each row of

@@ -160,10 +160,16 @@ impl Scoring<'_> {
         let losses = SharedMut::new(losses.f32_mut());
         let dx = dx.map(SharedNumbers::of);
         let chunks = part.len().div_ceil(ROW_BLOCK);
-        let pieces: Vec<Mutex<Option<Piece>>> = (0..chunks).map(|_| Mutex::new(None)).collect();
-        parallel(chunks, |chunk| {
+        let rows_of = |chunk: usize| {
             let start = part.start + chunk * ROW_BLOCK;
-            let rows = start..(start + ROW_BLOCK).min(part.end);
+            start..(start + ROW_BLOCK).min(part.end)
+        };
+        let with_piece = if dx.is_some() { chunks } else { 0 };
+        let pieces: Vec<Mutex<Piece>> = (0..with_piece)
+            .map(|chunk| Mutex::new(Piece::room(rows_of(chunk).len(), classes, width, self.compute)))
+            .collect();
+        parallel(chunks, |chunk| {
+            let rows = rows_of(chunk);
             let x = self.x.rows(rows.clone());
             let mut logits = Array::scratch(self.compute, rows.len(), classes);
             multiply(x, &self.forward, Output::over(&mut logits), Finish::NONE);
@@ -173,7 +179,7 @@ impl Scoring<'_> {
                 self.target,
                 |row, kind, loss| {
                     // SAFETY: every token has its own places.
-                    unsafe { losses.set(kind * tokens + start + row, loss) };
+                    unsafe { losses.set(kind * tokens + rows.start + row, loss) };
                 },
             );
             if let (Some(dx), Some(backward)) = (&dx, &self.backward) {
@@ -184,10 +190,9 @@ impl Scoring<'_> {
                     NumbersMut::Bf16(values) => Output::Bf16(values),
                 };
                 multiply(Matrix::of(&logits), backward, out, Finish::NONE);
-                let piece = Piece::new(Matrix::of(&logits), x, self.compute);
-                *pieces[chunk].lock().expect("piece lock") = Some(piece);
+                pieces[chunk].lock().expect("piece lock").fill(Matrix::of(&logits), x);
             }
         });
-        pieces.into_iter().filter_map(|piece| piece.into_inner().expect("piece lock")).collect()
+        pieces.into_iter().map(|piece| piece.into_inner().expect("piece lock")).collect()
     }
 }

@@ -1,0 +1,82 @@
+//! Blocks from the system: aligned, zeroed, counted.
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Cache line and AVX-512 / AMX row width: no vector ever straddles two lines.
+const ALIGNMENT: usize = 64;
+/// Larger blocks begin where a page of this size may begin.
+pub(super) const HUGE_PAGE: usize = 2 << 20;
+
+static FROM_SYSTEM: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that the pool has taken from the system so far and not given back.
+pub fn bytes_from_system() -> usize {
+    FROM_SYSTEM.load(Ordering::Relaxed)
+}
+
+/// Memory of the system's, given back when it is dropped.
+pub(super) struct Block {
+    pub(super) start: NonNull<u8>,
+    pub(super) capacity: usize,
+}
+
+// SAFETY: a block is plain bytes with one owner and no tie to a thread.
+unsafe impl Send for Block {}
+
+impl Block {
+    /// Zeroed. `capacity` is not zero.
+    pub(super) fn new(capacity: usize) -> Block {
+        FROM_SYSTEM.fetch_add(capacity, Ordering::Relaxed);
+        let layout = layout(capacity);
+        // SAFETY: the layout's size is not zero.
+        let start = unsafe { alloc(layout) };
+        let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
+        ask_for_huge_pages(start, capacity);
+        // SAFETY: the block has this size.
+        unsafe { start.write_bytes(0, capacity) };
+        Block { start, capacity }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        FROM_SYSTEM.fetch_sub(self.capacity, Ordering::Relaxed);
+        // SAFETY: it came from `alloc` with the same layout.
+        unsafe { dealloc(self.start.as_ptr(), layout(self.capacity)) };
+    }
+}
+
+fn layout(capacity: usize) -> Layout {
+    let alignment = if capacity < HUGE_PAGE { ALIGNMENT } else { HUGE_PAGE };
+    Layout::from_size_align(capacity, alignment).expect("a tensor larger than the address space")
+}
+
+/// Asks for pages of 2 MiB, before the first touch. Products and the optimizer walk through hundreds of MiB with large
+/// strides; in pages of 4 KiB, and twice so in a virtual machine, looking up addresses costs a twentieth of a step. A
+/// kernel that has no such pages just says no.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn ask_for_huge_pages(start: NonNull<u8>, capacity: usize) {
+    const SYS_MADVISE: i64 = 28;
+    const MADV_HUGEPAGE: i64 = 14;
+    if capacity < HUGE_PAGE {
+        return;
+    }
+    // SAFETY: advice changes no contents; the kernel clobbers rcx and r11.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") SYS_MADVISE => _,
+            in("rdi") start.as_ptr(),
+            in("rsi") capacity,
+            in("rdx") MADV_HUGEPAGE,
+            out("rcx") _,
+            out("r11") _,
+            options(nostack),
+        );
+    }
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
