@@ -10,7 +10,7 @@ use heedful_tensor::cpu::isa;
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Array, DType};
 
-const SHAPES: [[usize; 3]; 17] = [
+const SHAPES: [[usize; 3]; 18] = [
     [1, 1, 1],
     [1, 512, 96],
     [2, 7, 33],
@@ -29,6 +29,8 @@ const SHAPES: [[usize; 3]; 17] = [
     [7, 544, 40],
     [40, 1100, 70],
     [50, 1536, 600],
+    // And by several tasks of rows.
+    [530, 1100, 40],
 ];
 
 fn numbers(n: usize, operation: u64) -> Vec<f32> {

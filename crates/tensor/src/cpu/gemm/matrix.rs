@@ -57,6 +57,16 @@ impl<'a> Matrix<'a> {
         Matrix { elements, rows: range.len(), ..self }
     }
 
+    /// The columns `range` of this matrix, which must be row-major.
+    pub(crate) fn columns(self, range: std::ops::Range<usize>) -> Matrix<'a> {
+        assert_eq!(self.column_stride, 1, "Matrix::columns: of a transposed matrix");
+        let elements = match self.elements {
+            Elements::F32(values) => Elements::F32(&values[range.start..]),
+            Elements::Bf16(values) => Elements::Bf16(&values[range.start..]),
+        };
+        Matrix { elements, columns: range.len(), ..self }
+    }
+
     /// The same numbers with rows and columns exchanged.
     pub fn transposed(self) -> Matrix<'a> {
         Matrix {

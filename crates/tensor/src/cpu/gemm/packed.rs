@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::gemm::tiles;
-use crate::cpu::gemm::{Matrix, PANEL, ROW_BLOCK, panels};
+use crate::cpu::gemm::{Matrix, PANEL, panels};
 use crate::cpu::isa::{self, Isa};
 use crate::tape::is_recording;
 use crate::{Array, DType};
@@ -69,21 +69,12 @@ impl Layout {
         }
     }
 
-    /// Rows of a task at most, for sums of length `k`.
-    pub(super) fn rows(self, k: usize) -> usize {
+    /// Strips of a task at most, for sums of length `k`.
+    pub(super) fn strips(self, k: usize) -> usize {
         match self {
-            // Its rows in parts fill no more than a good half of the second cache.
+            // Divided sums wait in the second cache.
             #[cfg(target_arch = "x86_64")]
-            Layout::Tiles(Parts::Three) => {
-                ((1 << 20) / (6 * k.max(1)) / PANEL * PANEL).clamp(PANEL, ROW_BLOCK)
-            }
-            _ => ROW_BLOCK,
-        }
-    }
-
-    /// Strips of a task at most.
-    pub(super) fn strips(self) -> usize {
-        match self {
+            Layout::Tiles(_) if tiles::steps(k) > tiles::CHUNK => 16,
             // Each task cuts its rows into parts for itself.
             #[cfg(target_arch = "x86_64")]
             Layout::Tiles(Parts::Three) => 64,

@@ -93,12 +93,16 @@ pub(crate) fn multiply_pieces(pieces: &[&Piece], out: Output<'_>) {
     }
 }
 
-/// The output cut into rectangles. Which rectangle an element falls into has no influence on its value.
+/// The output cut into rectangles of about the same size: a small one at the end would leave a thread without work. Which
+/// rectangle an element falls into has no influence on its value.
 struct Grid {
     rows: usize,
+    /// Rows of a kernel's block: rectangles are made of these.
+    height: usize,
     strips: usize,
-    row_block: usize,
-    strip_block: usize,
+    /// Rectangles from top to bottom, and side by side.
+    down: usize,
+    across: usize,
 }
 
 /// Rows of a task at most: so few that its operands stay in the second cache.
@@ -107,28 +111,27 @@ pub(crate) const ROW_BLOCK: usize = 256;
 impl Grid {
     /// For sums of length `k`.
     fn new(rows: usize, k: usize, columns: usize, layout: Layout) -> Grid {
-        let height = layout.height();
+        let threads = if is_inside_task() { 1 } else { thread_count() };
         let strips = columns.div_ceil(PANEL);
-        // Blocks of about the same size: a small one at the end would leave a thread without work.
-        let row_blocks = rows.div_ceil(layout.rows(k)).max(1);
-        let row_block = rows.div_ceil(row_blocks).next_multiple_of(height).max(height);
+        let mut down = rows.div_ceil(ROW_BLOCK).max(1);
+        if down > threads {
+            down = down.next_multiple_of(threads);
+        }
         // Enough tasks that threads finish together, but no thinner than a strip.
-        let wanted = (4 * thread_count()).div_ceil(row_blocks);
-        let is_alone = thread_count() == 1 || is_inside_task();
-        let strip_block = if is_alone { strips } else { strips.div_ceil(wanted) };
-        Grid { rows, strips, row_block, strip_block: strip_block.clamp(1, layout.strips()) }
+        let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(down) };
+        let across = wanted.max(strips.div_ceil(layout.strips(k))).min(strips).max(1);
+        Grid { rows, height: layout.height(), strips, down, across }
     }
 
     fn tasks(&self) -> usize {
-        self.rows.div_ceil(self.row_block) * self.strips.div_ceil(self.strip_block)
+        self.down * self.across
     }
 
     fn part(&self, task: usize) -> (Range<usize>, Range<usize>) {
-        let across = self.strips.div_ceil(self.strip_block);
-        let (down, across) = (task / across, task % across);
-        let rows = down * self.row_block..((down + 1) * self.row_block).min(self.rows);
-        let strips = across * self.strip_block..((across + 1) * self.strip_block).min(self.strips);
-        (rows, strips)
+        let part = |number: usize, of: usize, all: usize| number * all / of..(number + 1) * all / of;
+        let blocks = part(task / self.across, self.down, self.rows.div_ceil(self.height));
+        let rows = (blocks.start * self.height).min(self.rows)..(blocks.end * self.height).min(self.rows);
+        (rows, part(task % self.across, self.across, self.strips))
     }
 }
 

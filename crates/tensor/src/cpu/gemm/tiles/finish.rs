@@ -5,7 +5,8 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::{Sums, Waiting};
+use super::unit::Sums;
+use super::walk::Waiting;
 use crate::cpu::gemm::PANEL;
 use crate::cpu::gemm::finish::{Activation, Destination, Finish, Place};
 use crate::random::Dropout;

@@ -51,11 +51,11 @@ pub(super) fn pack_some_rows(matrix: Matrix<'_>, parts: Parts, strips: Range<usi
     unsafe { fill(operand, parts, steps, strips, &SharedMut::new(out), None) }
 }
 
-/// Packs some rows of a row-major left side (`m × k`) of singles, on the calling thread.
-pub(super) fn pack_left(matrix: Matrix<'_>, rows: Range<usize>, out: &mut [bf16]) {
-    let steps = 0..steps(matrix.columns);
+/// Packs some rows and columns of a row-major left side (`m × k`) of singles, on the calling thread.
+pub(super) fn pack_left(matrix: Matrix<'_>, rows: Range<usize>, columns: Range<usize>, out: &mut [bf16]) {
     // Rows of the next task are somebody else's, and rows behind the last one are zeros.
-    let matrix = matrix.rows(0..rows.end);
+    let matrix = matrix.rows(0..rows.end).columns(columns);
+    let steps = 0..steps(matrix.columns);
     let strips = rows.start / BLOCK..rows.end.div_ceil(BLOCK);
     let operand = Operand { matrix, side: Side::Rows, k: matrix.columns };
     // SAFETY: as above.

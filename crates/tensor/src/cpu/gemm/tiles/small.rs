@@ -4,7 +4,8 @@ use std::arch::asm;
 
 use half::bf16;
 
-use super::{TILE, configure_thread};
+use super::TILE;
+use super::unit::configure_thread;
 
 /// Rows, and columns, of a tile of sums.
 const SIDE: usize = 16;

@@ -82,6 +82,14 @@ pub(super) struct Left {
     pub(super) step: usize,
 }
 
+impl Left {
+    /// Some steps of `k` further on.
+    #[inline(always)]
+    pub(super) fn advanced(self, steps: usize) -> Left {
+        Left { start: self.start.wrapping_add(steps * self.step), ..self }
+    }
+}
+
 /// A block of sums, on its way out of the tiles.
 #[derive(Clone)]
 #[repr(C, align(64))]
