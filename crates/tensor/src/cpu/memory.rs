@@ -1,7 +1,7 @@
 //! The buffer pool: memory is reused, not asked for, so a training step at steady state asks the system for nothing.
 //!
-//! Large buffers lie side by side in [`regions`]. Small ones, and those of tasks, whose order is chance, are whole blocks
-//! that wait on [`shelves`] for a request of their size.
+//! Large buffers lie side by side in `regions`. Small ones, and those of tasks, whose order is chance, are whole blocks
+//! that wait on `shelves` for a request of their size.
 
 mod regions;
 mod shelves;
