@@ -100,11 +100,13 @@ fn walk_all(
     thread_local! {
         static SUMS: RefCell<Vec<Sums>> = const { RefCell::new(Vec::new()) };
     }
+    let is_whole = task.steps <= CHUNK;
     SUMS.with_borrow_mut(|sums| {
+        // Undivided sums need one place. A thread should not grow often, nor by a block now and then.
+        let places = if is_whole { GROUP } else { places.next_power_of_two().max(GROUP) };
         if sums.len() < places {
             sums.resize(places, Sums::ZERO);
         }
-        let is_whole = task.steps <= CHUNK;
         // SAFETY: this layout exists only where AVX-512 does.
         unsafe {
             match (task.parts, is_whole) {
