@@ -10,7 +10,7 @@ use heedful_tensor::cpu::isa;
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Array, DType};
 
-const SHAPES: [[usize; 3]; 18] = [
+const SHAPES: [[usize; 3]; 19] = [
     [1, 1, 1],
     [1, 512, 96],
     [2, 7, 33],
@@ -25,6 +25,7 @@ const SHAPES: [[usize; 3]; 18] = [
     [225, 40, 50],
     [300, 33, 129],
     [5, 0, 9],
+    [0, 1100, 40],
     // Sums so long that they are taken in two and in three parts.
     [7, 544, 40],
     [40, 1100, 70],

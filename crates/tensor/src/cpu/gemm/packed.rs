@@ -74,7 +74,7 @@ impl Layout {
         match self {
             // Divided sums wait in the second cache.
             #[cfg(target_arch = "x86_64")]
-            Layout::Tiles(_) if tiles::steps(k) > tiles::CHUNK => 16,
+            Layout::Tiles(Parts::Three) if tiles::steps(k) > tiles::CHUNK => 16,
             // Each task cuts its rows into parts for itself.
             #[cfg(target_arch = "x86_64")]
             Layout::Tiles(Parts::Three) => 64,

@@ -113,13 +113,13 @@ impl Grid {
     fn new(rows: usize, k: usize, columns: usize, layout: Layout) -> Grid {
         let threads = if is_inside_task() { 1 } else { thread_count() };
         let strips = columns.div_ceil(PANEL);
-        let mut down = rows.div_ceil(ROW_BLOCK).max(1);
+        let mut down = rows.div_ceil(ROW_BLOCK);
         if down > threads {
             down = down.next_multiple_of(threads);
         }
         // Enough tasks that threads finish together, but no thinner than a strip.
-        let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(down) };
-        let across = wanted.max(strips.div_ceil(layout.strips(k))).min(strips).max(1);
+        let wanted = if threads == 1 { 1 } else { (4 * threads).div_ceil(down.max(1)) };
+        let across = wanted.max(strips.div_ceil(layout.strips(k))).min(strips);
         Grid { rows, height: layout.height(), strips, down, across }
     }
 

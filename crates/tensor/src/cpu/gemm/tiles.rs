@@ -40,7 +40,7 @@ pub(crate) use turn::transpose;
 use unit::Left;
 pub(crate) use unit::{is_permitted, peak_work};
 pub(crate) use walk::CHUNK;
-use walk::{Segment, Task, chunk_by_chunk, chunks, row_by_row};
+use walk::{Segment, Task, chunks, one_chunk, row_by_row};
 
 /// `k` values of one tile instruction.
 pub(crate) const DEPTH: usize = 32;
@@ -122,7 +122,7 @@ fn multiply_cut(lhs: Matrix<'_>, rhs: &Packed, task: &Task, out: &Destination<'_
                 steps: chunk.end - step,
             }
         };
-        chunk_by_chunk(at, task, &chunk, out);
+        one_chunk(at, task, &chunk, out);
     }
 }
 

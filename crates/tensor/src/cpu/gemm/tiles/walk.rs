@@ -63,7 +63,7 @@ pub(super) fn row_by_row(
 }
 
 /// One chunk of all sums. They wait in the second cache for the next one, and so do, for all rows, the strips of a group.
-pub(super) fn chunk_by_chunk(
+pub(super) fn one_chunk(
     at: impl Fn(usize, usize, usize) -> Segment,
     task: &Task,
     chunk: &Range<usize>,
