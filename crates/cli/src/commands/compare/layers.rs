@@ -15,7 +15,7 @@ use crate::commands::translate::compute;
 /// Measure self attention, restricted self attention, recurrence and convolution as sequences grow.
 ///
 /// One sequence of n tokens, each a vector of width d, goes forward and back through one layer of each kind. Time is the
-/// median over repetitions, memory what the pool of buffers had at most, and what waits for the way back.
+/// median over repetitions, memory what its buffers held at most, and what waits for the way back.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Lengths n of the sequence, separated by commas
