@@ -101,10 +101,11 @@ impl Served {
         let loaded = Loaded::start(&self.spec.name, engine, self.queue, &self.tuning, &self.metrics)?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let old = std::mem::replace(&mut *current, Arc::new(loaded));
+        // Counted before anybody can see the new model: an answer from it proves a count that includes it.
+        self.metrics.reloads.add(1);
         drop(current);
         // Its worker ends here, or with the last request that holds it.
         drop(old);
-        self.metrics.reloads.add(1);
         Ok(())
     }
 }
