@@ -1,6 +1,7 @@
 //! The project's own commands, run as `cargo xtask COMMAND`.
 
 mod bench;
+mod bits;
 mod browser;
 mod check;
 mod golden;
@@ -24,6 +25,7 @@ Usage: cargo xtask COMMAND
   test               all of check, every test, a short run of the release binary's demo, and the page in a browser
   page               the last part of test alone: the demo, and the page in a browser with the model that it leaves
   tidy               our own rules: file lengths, where unsafe code may live, stray paths, white space
+  bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  race heedful against its peers; without NAME, say which races there are; ARGS go to the bench
   study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch
   golden             compute the reference results in crates/heedful/tests again with PyTorch and sacreBLEU
@@ -53,6 +55,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test"] => test::run(),
         ["page"] => test::demo_and_page(),
         ["tidy"] => tidy::run(),
+        ["bits"] => bits::run(None),
+        ["bits", before] => bits::run(Some(before)),
         ["bench", name, rest @ ..] => bench::run(name, rest),
         ["bench"] => bail!("which bench? One of: {}", bench::names()?.join(", ")),
         ["study", kind, data] => study::run(kind, data, None),

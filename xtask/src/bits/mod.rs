@@ -1,0 +1,204 @@
+//! `cargo xtask bits`: checksums of what every family and task computes, on every instruction set of this machine.
+//!
+//! A change of structure must keep every bit. So: print the table before the change, and again after it with the first
+//! one to compare with:
+//!
+//! ```sh
+//! cargo xtask bits > target/before.txt
+//! cargo xtask bits target/before.txt
+//! ```
+//!
+//! Each line is a small model that the release binary trains for 20 steps and then uses: a checksum of its weights
+//! and one of what it gave for a few texts. The binary is all that this command knows of the project, so no change inside
+//! can bend the comparison. `HEEDFUL_BITS_OF` names another binary than the one that this tree builds.
+
+mod corpus;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::step;
+use crate::workspace::{cargo, target};
+
+/// A model and how it is used: its name, what is trained, what it is asked afterwards.
+struct Case {
+    name: &'static str,
+    task: Task,
+    flags: &'static str,
+}
+
+#[derive(Clone, Copy)]
+enum Task {
+    Translate,
+    Classify,
+    Language,
+    Masked,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        name: "transformer",
+        task: Task::Translate,
+        flags: "--attention-dropout 0.1 --feed-forward-dropout 0.1",
+    },
+    Case {
+        name: "transformer-pre-gelu",
+        task: Task::Translate,
+        flags: "--norm pre --activation gelu --positions learned",
+    },
+    Case {
+        name: "transformer-window-dot",
+        task: Task::Translate,
+        flags: "--window 2 --score dot --tying target-output --key-width 32 --value-width 48 --ema 0.9",
+    },
+    Case {
+        name: "recurrent-plain",
+        task: Task::Translate,
+        flags: "--family recurrent --attention none --cell gru",
+    },
+    Case { name: "recurrent-additive", task: Task::Translate, flags: "--family recurrent --score additive" },
+    Case {
+        name: "recurrent-general",
+        task: Task::Translate,
+        flags: "--family recurrent --score general --cell simple --decoder-layers 2",
+    },
+    Case {
+        name: "recurrent-dot",
+        task: Task::Translate,
+        flags: "--family recurrent --score scaled-dot --cell gru",
+    },
+    Case { name: "recurrent-hard", task: Task::Translate, flags: "--family recurrent --attention hard" },
+    Case {
+        name: "recurrent-straight-through",
+        task: Task::Translate,
+        flags: "--family recurrent --attention straight-through --cell gru",
+    },
+    Case { name: "convolutional", task: Task::Translate, flags: "--family convolutional --taps 5" },
+    Case { name: "classify-transformer", task: Task::Classify, flags: "" },
+    Case { name: "classify-first", task: Task::Classify, flags: "--pooling first --label-smoothing 0.1" },
+    Case { name: "classify-recurrent", task: Task::Classify, flags: "--family recurrent" },
+    Case {
+        name: "classify-convolutional",
+        task: Task::Classify,
+        flags: "--family convolutional --pooling-score dot",
+    },
+    Case { name: "language", task: Task::Language, flags: "--block 32" },
+    Case {
+        name: "language-lines",
+        task: Task::Language,
+        flags: "--block none --norm pre --accumulate 2 --clip-norm 0.5",
+    },
+    Case { name: "masked", task: Task::Masked, flags: "" },
+];
+
+/// Flags that all trainings share. Sizes that no kernel likes: tails and odd rows are part of the proof.
+const TRAINING: &str = "--preset tiny --steps 20 --warmup 5 --batch-tokens 300 --dropout 0.1 --seed 7 \
+    --validation-every 10 --checkpoint-every 20 --log-every 5 --vocabulary-size 420 --quiet";
+
+/// Prints the table; with a file that holds an earlier one, says what differs and fails if something does.
+pub(crate) fn run(before: Option<&str>) -> Result<()> {
+    let before =
+        before.map(|file| fs::read_to_string(file).with_context(|| format!("could not read {file}")));
+    let before = before.transpose()?;
+    let program = match std::env::var_os("HEEDFUL_BITS_OF") {
+        Some(program) => PathBuf::from(program),
+        None => {
+            step::command(&mut cargo(["build", "--release"]))?;
+            target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX))
+        }
+    };
+    let folder = target().join("bits");
+    corpus::write(&folder)?;
+    let mut different = 0;
+    for isa in ["portable", "neon", "avx2", "avx512", "amx"] {
+        for (case, compute) in CASES.iter().flat_map(|case| [(case, "f32"), (case, "bf16")]) {
+            let Some(line) = case.line(&program, &folder, isa, compute)? else { break };
+            let is_known = before.as_ref().is_none_or(|before| before.lines().any(|old| old == line));
+            println!("{line}{}", if is_known { "" } else { "   DIFFERENT" });
+            different += usize::from(!is_known);
+        }
+    }
+    ensure!(different == 0, "{different} results have other bits than before");
+    Ok(())
+}
+
+impl Case {
+    /// Trains, uses, and sums up. None where this machine lacks the instruction set.
+    fn line(&self, program: &Path, folder: &Path, isa: &str, compute: &str) -> Result<Option<String>> {
+        let run = folder.join("run");
+        if run.exists() {
+            fs::remove_dir_all(&run)?;
+        }
+        let (data, use_it) = self.task.words();
+        let train = format!("train {data} {TRAINING} --compute {compute} --out run {}", self.flags);
+        let trained = output(program, folder, isa, &train);
+        if trained.with_context(|| format!("{} could not be trained", self.name))?.is_none() {
+            return Ok(None);
+        }
+        let weights = fs::read(run.join("model.safetensors"))?;
+        let mut given = Vec::new();
+        for words in use_it {
+            given.extend(
+                output(program, folder, isa, &format!("{words} --compute {compute}"))?.unwrap_or_default(),
+            );
+        }
+        let (weights, given) = (checksum(numbers(&weights)?), checksum(&given));
+        Ok(Some(format!("{isa:8} {compute:4} {:26} {:016x} {:016x}", self.name, weights, given)))
+    }
+}
+
+impl Task {
+    /// The data that it is trained on, and commands that use the result.
+    fn words(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Task::Translate => (
+                "--src train.src --tgt train.tgt --valid-src valid.src --valid-tgt valid.tgt --vocabulary-kind word",
+                &[
+                    "translate run -i valid.src --beam 1 --scores",
+                    "translate run -i valid.src --beam 4 --n-best 2 --scores",
+                    "score run --src valid.src --tgt valid.tgt",
+                ],
+            ),
+            Task::Classify => (
+                "--task classify --label-text train.labels --valid-label-text valid.labels",
+                &["classify run -i valid.src --scores"],
+            ),
+            Task::Language => (
+                "--task lm --text train.src --valid-text valid.src",
+                &[
+                    "generate run --prompt one --max-tokens 20 --seed 3",
+                    "generate run --prompt two --max-tokens 20 --beam 3",
+                ],
+            ),
+            Task::Masked => {
+                ("--task mlm --text train.src --valid-text valid.src", &["fill run --top 4 one<mask>two"])
+            }
+        }
+    }
+}
+
+/// What a command writes. None if this machine lacks the instruction set: the program then says so and takes another.
+fn output(program: &Path, folder: &Path, isa: &str, words: &str) -> Result<Option<Vec<u8>>> {
+    let mut command = Command::new(program);
+    command.current_dir(folder).args(words.split_whitespace()).env("HEEDFUL_ISA", isa);
+    let output = command.output().with_context(|| format!("could not start {}", program.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        bail!("`heedful {words}` failed: {said}");
+    }
+    Ok((!said.contains("this machine has no")).then_some(output.stdout))
+}
+
+/// The numbers of a safetensors file, without its header.
+fn numbers(file: &[u8]) -> Result<&[u8]> {
+    let (length, rest) = file.split_first_chunk().context("the weights are cut short")?;
+    let header = usize::try_from(u64::from_le_bytes(*length))?;
+    rest.get(header..).context("the weights are cut short")
+}
+
+fn checksum(bytes: &[u8]) -> u64 {
+    twox_hash::XxHash3_64::oneshot(bytes)
+}
