@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use heedful::batch::Batch;
-use heedful::model::Model;
+use heedful::data::batch::Batch;
+use heedful::models::Model;
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 use heedful_tensor::DType;
 use heedful_tensor::cpu::{isa, threads};

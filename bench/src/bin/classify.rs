@@ -5,10 +5,12 @@
 //! 0.3, four labels. One batch of 64 texts, log-normal lengths of mean 40: those of news.
 
 use anyhow::Result;
-use heedful::batch::{Batch, Form};
-use heedful::classify::{ClassifierConfig, EncoderClassifier, EncoderConfig, Pooling, RecurrentReaderConfig};
+use heedful::data::batch::{Batch, Form};
 use heedful::layers::Score;
-use heedful::recurrent::RecurrentConfig;
+use heedful::models::recurrent::RecurrentConfig;
+use heedful::tasks::classify::{
+    ClassifierConfig, EncoderClassifier, EncoderConfig, Pooling, RecurrentReaderConfig,
+};
 use heedful_bench::{race_training, text_lengths};
 use heedful_tensor::random::Stream;
 use serde_json::json;

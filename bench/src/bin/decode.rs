@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use heedful::decode::{MaxLength, SearchOptions, search};
 use heedful::layers::Pass;
+use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::{DType, Ragged, ops};
-use heedful::transformer::{DropoutRates, Transformer, TransformerConfig};
 
 const VOCABULARY: usize = 8000;
 

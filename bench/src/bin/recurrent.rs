@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use heedful::layers::Pass;
-use heedful::recurrent::{Cell as Network, Directions, RecurrentStack, StackConfig};
+use heedful::models::recurrent::{Cell as Network, Directions, RecurrentStack, StackConfig};
 use heedful_bench::{Allocator, Cell, Paired, Peer, race, realistic_lengths, report};
 use heedful_tensor::cpu::{isa, threads};
 use heedful_tensor::random::Stream;

@@ -5,9 +5,9 @@
 //! smoothing 0.1. One batch of 64 pairs of all lengths.
 
 use anyhow::Result;
-use heedful::batch::Batch;
+use heedful::data::batch::Batch;
 use heedful::layers::Score;
-use heedful::recurrent::{Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
+use heedful::models::recurrent::{Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
 use heedful_bench::{race_training, realistic_lengths};
 use heedful_tensor::random::Stream;
 use serde_json::json;

@@ -10,11 +10,11 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use heedful::data::{BOS, EOS};
 use heedful::decode::{SearchOptions, search};
+use heedful::tasks::translate::Translator;
 use heedful::tensor::DType;
 use heedful::tensor::cpu::{isa, threads};
-use heedful::text::{BOS, EOS};
-use heedful::translator::Translator;
 use heedful_bench::{Allocator, Cell, Peer, peak_memory, race, report};
 use serde_json::{Value, json};
 

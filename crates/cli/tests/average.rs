@@ -4,14 +4,14 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use heedful::batch::Batch;
-use heedful::family::ModelConfig;
-use heedful::folder::{ModelFolder, TokenizerFiles};
+use heedful::data::batch::Batch;
+use heedful::models::transformer::{Transformer, TransformerConfig};
+use heedful::store::weights::Weights;
+use heedful::tasks::ModelConfig;
+use heedful::tasks::folder::{ModelFolder, TokenizerFiles};
 use heedful::tensor::DType;
 use heedful::train::checkpoint::{Checkpoint, Checkpoints, Keep, Progress};
 use heedful::train::{Metric, Schedule, Score, Trainer, TrainerOptions};
-use heedful::transformer::{Transformer, TransformerConfig};
-use heedful::weights::Weights;
 
 /// A run of four steps with a checkpoint at each; the second is the best. Returns the weights of all.
 fn trained(run: &Path) -> Vec<Weights> {

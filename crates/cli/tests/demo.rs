@@ -5,9 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use heedful::family::ModelConfig;
-use heedful::folder::ModelFolder;
-use heedful::text::tokenizer::Tokenizers;
+use heedful::data::tokenizer::Tokenizers;
+use heedful::tasks::ModelConfig;
+use heedful::tasks::folder::ModelFolder;
 
 const EXAMPLE: &str = "一套自动驾驶解决方案";
 

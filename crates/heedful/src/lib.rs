@@ -26,29 +26,28 @@
 
 #![forbid(unsafe_code)]
 
-pub mod batch;
-pub mod classify;
-pub mod compare;
-mod config;
-pub mod convolution;
-pub mod decode;
-pub mod durable;
-pub mod explain;
-pub mod family;
-pub mod folder;
-pub mod grammar;
-pub mod language;
+pub mod store;
+
+pub mod plot;
+
 pub mod layers;
-pub mod masked;
+
+pub mod data;
+
+pub mod recipe;
+
+pub mod models;
+
 pub mod metrics;
-pub mod model;
-pub mod recurrent;
-mod sources;
-pub mod task;
-pub mod text;
+
+pub mod decode;
+
+pub mod tasks;
+
+pub mod explain;
+
 pub mod train;
-pub mod transformer;
-pub mod translator;
-pub mod weights;
+
+pub mod compare;
 
 pub use heedful_tensor as tensor;

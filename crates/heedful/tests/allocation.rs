@@ -2,11 +2,11 @@
 //!
 //! The pool counts what it takes, for the whole process: this file has one test only.
 
-use heedful::batch::Batch;
+use heedful::data::batch::Batch;
+use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::DType;
 use heedful::tensor::cpu::{memory, threads};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
-use heedful::transformer::{DropoutRates, Transformer, TransformerConfig};
 
 #[test]
 fn a_step_at_steady_state_takes_nothing_from_the_system() {

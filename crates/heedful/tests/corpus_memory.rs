@@ -8,11 +8,11 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use heedful::data::batches::{BatchOptions, Batches, Position, Prefetched};
+use heedful::data::encoded::EncodedCorpus;
+use heedful::data::tokenizer::{Kind, Sharing, Tokenizers, VocabularyOptions};
+use heedful::data::{CorpusFiles, Filters, Input};
 use heedful::tensor::cpu::threads;
-use heedful::text::batches::{BatchOptions, Batches, Position, Prefetched};
-use heedful::text::encoded::EncodedCorpus;
-use heedful::text::tokenizer::{Kind, Sharing, Tokenizers, VocabularyOptions};
-use heedful::text::{CorpusFiles, Filters, Input};
 
 const WORDS_A_SIDE: usize = 50;
 const SLACK: u64 = 16 << 20;

@@ -16,12 +16,12 @@ mod support;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use heedful::batch::Batch;
+use heedful::data::batch::Batch;
 use heedful::layers::{Norm, Pass, Positions};
+use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig, Tying};
 use heedful::tensor::ops::Activation;
 use heedful::tensor::{DType, Param, Ragged, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
-use heedful::transformer::{DropoutRates, Transformer, TransformerConfig, Tying};
 use safetensors::SafeTensors;
 use serde_json::Value;
 use support::{distance, error, length, parameter_value};

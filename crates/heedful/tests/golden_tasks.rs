@@ -6,15 +6,15 @@ mod support;
 
 use std::path::Path;
 
-use heedful::batch::{Batch, Form};
-use heedful::classify::{ClassifierConfig, EncoderClassifier, EncoderConfig, Pooling};
-use heedful::language::{LanguageConfig, LanguageModel, TextShape};
+use heedful::data::batch::{Batch, Form};
 use heedful::layers::{Norm, Pass, Score};
-use heedful::masked::{Masked, MaskedConfig, MaskedModel};
-use heedful::model::Model;
+use heedful::models::Model;
+use heedful::models::transformer::{StackConfig, TransformerConfig};
+use heedful::tasks::classify::{ClassifierConfig, EncoderClassifier, EncoderConfig, Pooling};
+use heedful::tasks::language::{LanguageConfig, LanguageModel, TextShape};
+use heedful::tasks::masked::{Masked, MaskedConfig, MaskedModel};
 use heedful::tensor::ops::{Activation, CrossEntropy};
 use heedful::tensor::{DType, Params, Ragged, tape};
-use heedful::transformer::{StackConfig, TransformerConfig};
 use safetensors::SafeTensors;
 use support::{error, length, parameter_value};
 

@@ -2,12 +2,12 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use heedful::batch::Batch;
+use heedful::data::batch::Batch;
 use heedful::layers::{Norm, Pass};
+use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::cpu::threads;
 use heedful::tensor::{DType, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
-use heedful::transformer::{DropoutRates, Transformer, TransformerConfig};
 
 const VOCABULARY: usize = 101;
 /// Source and target lengths: very short beside very long.

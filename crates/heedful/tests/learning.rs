@@ -1,12 +1,12 @@
 //! A tiny model learns to copy, decodes what it has learned, and shows where it looked.
 
-use heedful::batch::Batch;
+use heedful::data::batch::Batch;
 use heedful::decode::{GreedyOptions, greedy};
 use heedful::layers::{Kind, Norm, Pass};
+use heedful::models::transformer::{Transformer, TransformerConfig};
 use heedful::tensor::DType;
 use heedful::tensor::random::Stream;
 use heedful::train::{Schedule, Trainer, TrainerOptions};
-use heedful::transformer::{Transformer, TransformerConfig};
 
 const VOCABULARY: usize = 13;
 const BOS: u32 = 1;

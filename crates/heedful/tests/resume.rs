@@ -1,6 +1,8 @@
 //! A run that was stopped goes on as if it never had been, several batches are one, and bad steps are not taken.
 
-use heedful::batch::{Batch, BatchError};
+use heedful::data::batch::{Batch, BatchError};
+use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
+use heedful::store::weights::Weights;
 use heedful::tensor::DType;
 use heedful::tensor::ops::AdamOptions;
 use heedful::tensor::random::Stream;
@@ -8,8 +10,6 @@ use heedful::train::checkpoint::{Checkpoint, Checkpoints, Keep, Progress};
 use heedful::train::{
     Divergence, Optimizer, Schedule, StateError, TrainError, Trainer, TrainerOptions, TrainerState, validate,
 };
-use heedful::transformer::{DropoutRates, Transformer, TransformerConfig};
-use heedful::weights::Weights;
 
 const VOCABULARY: usize = 40;
 

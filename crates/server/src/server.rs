@@ -64,7 +64,7 @@ impl Server {
     /// Its models as `name (source → target)`, or `name` where there are no languages.
     pub fn models(&self) -> Vec<String> {
         let described = |served: &Served| match served.task {
-            heedful::task::Task::Translate => {
+            heedful::tasks::Task::Translate => {
                 format!("{} ({} → {})", served.spec.name, served.spec.source, served.spec.target)
             }
             _ => served.spec.name.clone(),

@@ -157,25 +157,26 @@ impl Task {
             Task::Translate => (
                 "--src train.src --tgt train.tgt --valid-src valid.src --valid-tgt valid.tgt --vocabulary-kind word",
                 &[
-                    "translate run -i valid.src --beam 1 --scores",
-                    "translate run -i valid.src --beam 4 --n-best 2 --scores",
-                    "score run --src valid.src --tgt valid.tgt",
+                    "translate run valid.src --beam 1 --json --quiet",
+                    "translate run valid.src --beam 4 --n-best 2 --scores --align --quiet",
+                    "score run --src valid.src --tgt valid.tgt --json",
                 ],
             ),
             Task::Classify => (
                 "--task classify --label-text train.labels --valid-label-text valid.labels",
-                &["classify run -i valid.src --scores"],
+                &["classify run valid.src --json"],
             ),
             Task::Language => (
                 "--task lm --text train.src --valid-text valid.src",
                 &[
-                    "generate run --prompt one --max-tokens 20 --seed 3",
-                    "generate run --prompt two --max-tokens 20 --beam 3",
+                    "generate run --prompt one --tokens 20 --seed 3 --json",
+                    "generate run --prompt two --tokens 20 --beam 3 --json",
                 ],
             ),
-            Task::Masked => {
-                ("--task mlm --text train.src --valid-text valid.src", &["fill run --top 4 one<mask>two"])
-            }
+            Task::Masked => (
+                "--task mlm --text train.src --valid-text valid.src",
+                &["fill run one<mask>two --top 4 --json"],
+            ),
         }
     }
 }

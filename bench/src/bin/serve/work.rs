@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use heedful::data::tokenizer::{VocabularyOptions, WordCounts};
+use heedful::data::{BOS, EOS};
 use heedful::decode::{MaxLength, SearchOptions, search};
-use heedful::family::ModelConfig;
-use heedful::folder::{ModelFolder, TokenizerFiles};
-use heedful::grammar::Grammar;
+use heedful::models::transformer::TransformerConfig;
+use heedful::store::weights::Weights;
+use heedful::tasks::ModelConfig;
+use heedful::tasks::folder::{ModelFolder, TokenizerFiles};
+use heedful::tasks::translate::Translator;
 use heedful::tensor::DType;
-use heedful::text::tokenizer::{VocabularyOptions, WordCounts};
-use heedful::text::{BOS, EOS};
-use heedful::transformer::TransformerConfig;
-use heedful::translator::Translator;
-use heedful::weights::Weights;
+use heedful_grammar::Grammar;
 use tempfile::TempDir;
 
 /// The most tokens of an output of a model that was not trained, and so hardly ever comes to an end.

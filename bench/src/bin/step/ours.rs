@@ -3,9 +3,9 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use heedful::batch::Batch;
+use heedful::data::batch::Batch;
+use heedful::models::transformer::Transformer;
 use heedful::train::{Schedule, Trainer, TrainerOptions};
-use heedful::transformer::Transformer;
 use heedful_tensor::random::Stream;
 use heedful_tensor::{DType, Ragged};
 

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use anyhow::bail;
-use heedful::transformer::{DropoutRates, TransformerConfig};
+use heedful::models::transformer::{DropoutRates, TransformerConfig};
 use heedful_bench::realistic_lengths;
 
 /// A batch as lengths: `[source, target]` tokens of every pair.

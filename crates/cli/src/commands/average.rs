@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use heedful::folder::ModelFolder;
-use heedful::task::Task;
-use heedful::text::labels::Labels;
+use heedful::data::labels::Labels;
+use heedful::tasks::Task;
+use heedful::tasks::folder::ModelFolder;
 use heedful::train::checkpoint::Checkpoints;
 use heedful::train::{Averaged, average};
 

@@ -8,12 +8,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use heedful::classify::{Classified, Classifier, Word};
-use heedful::durable;
+use heedful::data::Input;
+use heedful::data::corpus::Lines;
+use heedful::store::durable;
+use heedful::tasks::classify::{Classified, Classifier, Word};
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
-use heedful::text::Input;
-use heedful::text::corpus::Lines;
 use serde_json::{Value, json};
 
 use super::translate::compute;

@@ -20,12 +20,12 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use heedful::decode::SearchOptions;
-use heedful::grammar::Phrase;
+use heedful::recipe::Recipe;
+use heedful::tasks::translate::Translator;
 use heedful::tensor::Device;
 use heedful::tensor::cpu::threads;
-use heedful::train::recipe::Recipe;
 use heedful::train::run::{self, Ending, Outcome, Start};
-use heedful::translator::Translator;
+use heedful_grammar::Phrase;
 
 pub(super) use self::direction::Direction;
 use self::direction::Wanted;

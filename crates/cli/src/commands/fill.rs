@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use heedful::masked::{Filled, Filler};
+use heedful::tasks::masked::{Filled, Filler};
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
 use serde_json::{Value, json};
@@ -69,7 +69,7 @@ fn plain(filled: &Filled) -> String {
 }
 
 fn object(text: &str, filled: &Filled) -> Value {
-    let gap = |guesses: &Vec<heedful::masked::Guess>| -> Vec<Value> {
+    let gap = |guesses: &Vec<heedful::tasks::masked::Guess>| -> Vec<Value> {
         guesses
             .iter()
             .map(|guess| json!({ "piece": guess.piece, "probability": guess.probability }))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use heedful::decode::{Sampling, SearchOptions};
-use heedful::language::Generator;
+use heedful::tasks::language::Generator;
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
 use serde_json::json;

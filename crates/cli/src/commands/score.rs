@@ -4,12 +4,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
+use heedful::data::corpus::CorpusFiles;
 use heedful::decode::SearchOptions;
+use heedful::models::transformer::HeadName;
+use heedful::tasks::translate::Translator;
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
-use heedful::text::corpus::CorpusFiles;
-use heedful::transformer::HeadName;
-use heedful::translator::Translator;
 use serde_json::json;
 
 use super::translate::compute;

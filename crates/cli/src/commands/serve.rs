@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use heedful::data::{BOS, EOS};
 use heedful::decode::SearchOptions;
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
-use heedful::text::{BOS, EOS};
 use heedful_server::{AccessLog, Limits, ModelSpec, Server, ServerOptions};
 
 use super::translate::compute;

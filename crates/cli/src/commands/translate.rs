@@ -10,8 +10,8 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use anyhow::{Context, Result};
 use heedful::decode::SearchOptions;
+use heedful::tasks::translate::{Translation, Translator};
 use heedful::tensor::cpu::threads;
-use heedful::translator::{Translation, Translator};
 
 pub(crate) use self::arguments::{Arguments, compute};
 use self::attention::AttentionFile;

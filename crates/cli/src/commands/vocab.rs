@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use heedful::data::tokenizer::{Boundaries, Kind, Normalization};
 use heedful::tensor::cpu::threads;
-use heedful::text::tokenizer::{Boundaries, Kind, Normalization};
 
 /// Learn a vocabulary from text, show one, or apply one to lines.
 ///

@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use heedful::grammar::Grammar;
 use heedful::train::checkpoint::{self, Checkpoints};
+use heedful_grammar::Grammar;
 use tempfile::TempDir;
 
 /// A folder with `train.zh`, `train.en`, `valid.zh` and `valid.en`, removed at the end.
@@ -26,7 +26,7 @@ impl Workplace {
         let place = Workplace::empty();
         let split = Grammar::new().split(1, pairs, 40);
         for (name, phrases) in [("train", &split.train), ("valid", &split.test)] {
-            let text = |side: fn(&heedful::grammar::Phrase) -> &str| {
+            let text = |side: fn(&heedful_grammar::Phrase) -> &str| {
                 phrases.iter().map(|phrase| format!("{}\n", side(phrase))).collect::<String>()
             };
             place.write(&format!("{name}.zh"), text(|phrase| &phrase.chinese).as_bytes());

@@ -15,8 +15,8 @@ mod text;
 use std::fs;
 use std::path::Path;
 
-use crate::durable::{self, WriteError};
-use crate::explain::{Report, Table};
+use crate::plot::{Report, Table};
+use crate::store::durable::{self, WriteError};
 
 /// A comparison in the forms that it is kept in.
 #[derive(Clone, Debug)]

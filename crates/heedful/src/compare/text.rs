@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::explain::Table;
+use crate::plot::Table;
 
 /// Stands where there is no number.
 pub(super) const NOTHING: &str = "–";

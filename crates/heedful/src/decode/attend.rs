@@ -1,9 +1,9 @@
 //! Where every head of every layer looked while a target was said.
 
 use super::options::SearchOptions;
-use crate::batch::{Batch, BatchError};
+use crate::data::batch::{Batch, BatchError};
 use crate::layers::{AttentionMap, Pass};
-use crate::model::Model;
+use crate::models::Model;
 
 /// All attention weights for one source and target, in the order of computation: encoder, then in each decoder layer the
 /// target at itself and at the source. Each map has one sequence.

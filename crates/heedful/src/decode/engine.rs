@@ -15,8 +15,8 @@ use heedful_tensor::ops::BestOfRows;
 use heedful_tensor::{DType, Ragged, Tensor};
 
 use super::hypothesis::Continuation;
-use crate::batch::BatchError;
-use crate::model::{Decoding, Model, Row};
+use crate::data::batch::BatchError;
+use crate::models::{Decoding, Model, Row};
 
 /// Steps that a sentence waits for company at most, while others are being decoded.
 const PATIENCE: usize = 6;

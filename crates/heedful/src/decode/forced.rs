@@ -6,8 +6,8 @@
 use super::engine::{Engine, Plan, Scores};
 use super::hypothesis::Continuation;
 use super::options::SearchOptions;
-use crate::batch::{Batch, BatchError};
-use crate::model::Model;
+use crate::data::batch::{Batch, BatchError};
+use crate::models::Model;
 
 /// How probable a target is.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use heedful_tensor::DType;
 
 use super::options::{MaxLength, SearchOptions};
 use super::search::search;
-use crate::batch::BatchError;
-use crate::model::Model;
+use crate::data::batch::BatchError;
+use crate::models::Model;
 
 /// How to begin and when to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

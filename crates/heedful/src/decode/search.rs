@@ -10,8 +10,8 @@ use super::engine::{Engine, Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis};
 use super::options::SearchOptions;
 use super::sample::Samples;
-use crate::batch::{BatchError, lay_end_to_end};
-use crate::model::Model;
+use crate::data::batch::{BatchError, lay_end_to_end};
+use crate::models::Model;
 
 /// For each source its `n_best` hypotheses, best first. What a source gets, to the bit, depends neither on the other
 /// sources nor on their order, nor on `batch_tokens`, nor on the number of threads.

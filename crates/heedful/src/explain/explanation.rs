@@ -18,11 +18,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::batch::BatchError;
+use crate::data::batch::BatchError;
+use crate::data::tokenizer::Tokenizer;
 use crate::decode::{AlignmentLayer, SearchOptions, align};
 use crate::layers::{AttentionMap, Kind};
-use crate::text::tokenizer::Tokenizer;
-use crate::translator::{Output, Translation, Translator};
+use crate::tasks::translate::{Output, Translation, Translator};
 
 /// All that can be shown of a sentence and its outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::checkpoint::{self, CheckpointError};
-use crate::weights::Weights;
+use crate::store::weights::Weights;
 
 /// What of a checkpoint is averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,5 @@
 //! From gradients to better parameters.
 
-pub mod recipe;
-
 pub mod log;
 mod schedule;
 

@@ -9,6 +9,8 @@
 
 use std::f64::consts::PI;
 
+use crate::plot::{LineChart, Mark, Series, line_chart_svg};
+
 /// How the learning rate goes over a training run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Schedule {
@@ -50,6 +52,23 @@ impl Schedule {
     /// The paper's schedule.
     pub fn noam(d_model: usize, warmup: u64) -> Schedule {
         Schedule::Noam { d_model, warmup, factor: 1.0 }
+    }
+
+    /// The curve of steps 1 to `steps`.
+    pub fn svg(self, steps: u64) -> String {
+        const POINTS: u64 = 400;
+        let every = (steps / POINTS).max(1);
+        let points = (1..=steps)
+            .step_by(every as usize)
+            .map(|step| (step as f64, f64::from(self.rate(step))))
+            .collect();
+        let series = vec![Series { name: "learning rate".to_owned(), points, mark: Mark::Peak }];
+        line_chart_svg(&LineChart {
+            title: "learning rate".to_owned(),
+            x_label: "step".to_owned(),
+            series,
+            ..LineChart::default()
+        })
     }
 
     /// The rate of step `step`, the first being 1.
@@ -119,5 +138,10 @@ mod tests {
     fn constant_is_constant() {
         let schedule = Schedule::Constant { rate: 3e-4 };
         assert!([0, 1, 1000].into_iter().all(|step| schedule.rate(step) == 3e-4));
+    }
+
+    #[test]
+    fn the_curve_has_its_top_marked() {
+        assert!(Schedule::noam(512, 4000).svg(20_000).contains("peak 7e-4"));
     }
 }

@@ -1,7 +1,7 @@
 //! Everything that decides how training goes on: what a checkpoint must hold so that nobody can tell the run was
 //! interrupted.
 
-use crate::weights::{Mismatch, Weights};
+use crate::store::weights::{Mismatch, Weights};
 
 /// A copy of a trainer's state between two updates.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,10 +14,10 @@ use heedful_tensor::{Array, DType, tape};
 
 use super::guard::Guard;
 use super::{Divergence, Optimizer, Schedule, StateError, TrainerState, Update};
-use crate::batch::{Batch, BatchError};
+use crate::data::batch::{Batch, BatchError};
 use crate::layers::Pass;
-use crate::model::Model;
-use crate::weights::Weights;
+use crate::models::Model;
+use crate::store::weights::Weights;
 
 /// A model in training.
 pub struct Trainer<M = Box<dyn Model>> {

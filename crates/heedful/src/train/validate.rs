@@ -6,9 +6,9 @@
 
 use heedful_tensor::DType;
 
-use crate::batch::{Batch, BatchError};
+use crate::data::batch::{Batch, BatchError};
 use crate::layers::Pass;
-use crate::model::Model;
+use crate::models::Model;
 
 /// What a model makes of held-out sentences; smoothing plays no part.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -1,10 +1,10 @@
 //! Token by token is the same as all at once, and company changes no bit.
 
-use heedful::batch::Batch;
-use heedful::convolution::{Balance, Convolutional, ConvolutionalConfig};
+use heedful::data::batch::Batch;
 use heedful::decode::{Hypothesis, MaxLength, SearchOptions, attend, score, search};
 use heedful::layers::{Kind, Pass, Positions};
-use heedful::model::{Model, Row};
+use heedful::models::convolution::{Balance, Convolutional, ConvolutionalConfig};
+use heedful::models::{Model, Row};
 use heedful::tensor::cpu::{memory, threads};
 use heedful::tensor::{DType, Ragged, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};

@@ -1,8 +1,8 @@
 //! A tiny model learns to copy and to reverse, and says what it has learned.
 
-use heedful::batch::Batch;
-use heedful::convolution::{Balance, Convolutional, ConvolutionalConfig};
+use heedful::data::batch::Batch;
 use heedful::decode::{GreedyOptions, greedy};
+use heedful::models::convolution::{Balance, Convolutional, ConvolutionalConfig};
 use heedful::tensor::DType;
 use heedful::tensor::random::Stream;
 use heedful::train::{Schedule, Trainer, TrainerOptions};

@@ -2,7 +2,7 @@
 //! gradients of parameters, inputs and initial states. `golden/recurrent.py` wrote the files.
 
 use heedful::layers::Pass;
-use heedful::recurrent::{Cell, Directions, RecurrentStack, RecurrentState, StackConfig};
+use heedful::models::recurrent::{Cell, Directions, RecurrentStack, RecurrentState, StackConfig};
 use heedful::tensor::ops::{add, multiply, sum};
 use heedful::tensor::{Array, DType, Params, Tensor, tape};
 use serde_json::Value;

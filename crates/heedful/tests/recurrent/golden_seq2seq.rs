@@ -2,8 +2,8 @@
 //! error ≤ 1e-4. `golden/seq2seq.py` wrote the files.
 
 use heedful::layers::Pass;
-use heedful::model::Model;
-use heedful::recurrent::{RecurrentConfig, Seq2Seq};
+use heedful::models::Model;
+use heedful::models::recurrent::{RecurrentConfig, Seq2Seq};
 use heedful::tensor::{DType, tape};
 
 use crate::alone;

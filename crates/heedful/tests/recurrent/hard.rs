@@ -1,7 +1,7 @@
 //! Hard attention: both ways to learn a choice work, and what comes out are single positions.
 
 use heedful::layers::{Pass, Score};
-use heedful::recurrent::{Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
+use heedful::models::recurrent::{Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
 use heedful::tensor::DType;
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 

@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use heedful::batch::Batch;
+use heedful::data::batch::Batch;
 use heedful::decode::{MaxLength, SearchOptions, score, search};
 use heedful::layers::{Pass, Score};
-use heedful::model::{Model, Row};
-use heedful::recurrent::{Cell, Directions, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
+use heedful::models::recurrent::{Cell, Directions, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
+use heedful::models::{Model, Row};
 use heedful::tensor::cpu::{memory, threads};
 use heedful::tensor::{DType, Ragged, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
@@ -124,7 +124,7 @@ fn token_by_token_is_the_same_as_all_at_once() {
         let expected = model.logits(&batch, &mut Pass::inference(DType::F32)).to_vec();
         let mut decoding = model.start(DType::F32);
         // Read in two parts, so that sentences begin beside others that are on their way.
-        let read = |decoding: &mut Box<dyn heedful::model::Decoding + '_>, part: Range<usize>| {
+        let read = |decoding: &mut Box<dyn heedful::models::Decoding + '_>, part: Range<usize>| {
             let rows = batch.source_sequences.range(part.start).start
                 ..batch.source_sequences.range(part.end - 1).end;
             let sequences = Ragged::from_lengths(part.map(|i| batch.source_sequences.length(i)));

@@ -6,7 +6,7 @@ mod transformer;
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
 
-use heedful::batch::BatchError;
+use heedful::data::batch::BatchError;
 use heedful::decode::{Hypothesis, MaxLength, Sampling, Search, SearchOptions, Stop, score, search, stream};
 use table::TableModel;
 

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use heedful::batch::{Batch, BatchError};
+use heedful::data::batch::{Batch, BatchError};
 use heedful::layers::Pass;
-use heedful::model::{Decoding, Model, Row};
+use heedful::models::{Decoding, Model, Row};
 use heedful::tensor::ops::CrossEntropy;
 use heedful::tensor::random::Stream;
 use heedful::tensor::{DType, Params, Ragged, Tensor};

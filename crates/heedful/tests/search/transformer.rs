@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use heedful::batch::{Batch, BatchError};
+use heedful::data::batch::{Batch, BatchError};
 use heedful::decode::{
     AlignmentLayer, Hypothesis, MaxLength, Sampling, Search, SearchOptions, align, attend, score, search,
 };
 use heedful::layers::{Kind, Norm, Pass, Positions};
-use heedful::model::{Model, Row};
+use heedful::models::transformer::{Transformer, TransformerConfig, Tying};
+use heedful::models::{Model, Row};
 use heedful::tensor::cpu::threads;
 use heedful::tensor::{DType, Ragged};
-use heedful::transformer::{Transformer, TransformerConfig, Tying};
 
 const VOCABULARY: usize = 61;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heedful::batch::Batch;
+use heedful::data::batch::Batch;
 use heedful::tensor::Ragged;
 use safetensors::SafeTensors;
 use serde_json::Value;

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use heedful::classify::Classifier;
-use heedful::folder::ModelFolder;
-use heedful::language::Generator;
-use heedful::model::Model;
-use heedful::task::Task;
-use heedful::translator::Translator;
+use heedful::models::Model;
+use heedful::tasks::Task;
+use heedful::tasks::classify::Classifier;
+use heedful::tasks::folder::ModelFolder;
+use heedful::tasks::language::Generator;
+use heedful::tasks::translate::Translator;
 
 /// A model that can be served.
 #[non_exhaustive]

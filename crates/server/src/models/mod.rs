@@ -10,7 +10,7 @@ mod watch;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use heedful::task::Task;
+use heedful::tasks::Task;
 
 pub use self::engine::Engine;
 pub use self::spec::{ModelSpec, Origin};

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use heedful::folder::ModelFolder;
+use heedful::tasks::folder::ModelFolder;
 
 use super::Engine;
 use crate::languages;

@@ -1,6 +1,6 @@
 //! Which model a request means.
 
-use heedful::task::Task;
+use heedful::tasks::Task;
 
 use crate::app::Shared;
 use crate::detect::{Detected, detect_among};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use heedful::classify::{Classified, Classifier};
-use heedful::task::Task;
+use heedful::tasks::Task;
+use heedful::tasks::classify::{Classified, Classifier};
 use serde_json::{Map, Value, json};
 
 use super::choice::named;

@@ -6,8 +6,8 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use futures_util::stream::unfold;
 use heedful::decode::{Sampling, SearchOptions};
-use heedful::task::Task;
-use heedful::translator::Output;
+use heedful::tasks::Task;
+use heedful::tasks::translate::Output;
 use serde_json::{Value, json};
 
 use super::choice::named;

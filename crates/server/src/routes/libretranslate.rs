@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use heedful::decode::SearchOptions;
-use heedful::task::Task;
-use heedful::translator::Output;
+use heedful::tasks::Task;
+use heedful::tasks::translate::Output;
 use serde_json::{Map, Value, json};
 
 use super::choice::{Languages, translator};

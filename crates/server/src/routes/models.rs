@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use heedful::task::Task;
+use heedful::tasks::Task;
 use serde_json::{Value, json};
 
 use super::json as answer;

@@ -7,7 +7,7 @@ use axum::response::Response;
 use futures_util::stream::unfold;
 use heedful::decode::SearchOptions;
 use heedful::explain::{Explanation, WeightForm};
-use heedful::task::Task;
+use heedful::tasks::Task;
 use serde_json::{Value, json};
 
 use super::choice::{Languages, by_name, translator};

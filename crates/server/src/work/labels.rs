@@ -1,6 +1,6 @@
 //! The worker of a classifier: texts of all clients side by side.
 
-use heedful::classify::Classifier;
+use heedful::tasks::classify::Classifier;
 
 use super::desk::Desk;
 use super::queue::Queue;
@@ -55,7 +55,7 @@ pub(super) fn work(classifier: &Classifier, queue: &Queue, tuning: &Tuning, desk
     }
 }
 
-fn answer(number: usize, found: Result<heedful::classify::Classified, String>, desk: &mut Desk<'_>) {
+fn answer(number: usize, found: Result<heedful::tasks::classify::Classified, String>, desk: &mut Desk<'_>) {
     let Some(at_work) = desk.get(number) else { return };
     desk.metrics.sentences.add(1);
     desk.metrics.source_tokens.add(at_work.task.content.tokens.len() as u64);

@@ -20,10 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use heedful::classify::Classified;
 use heedful::decode::SearchOptions;
 use heedful::explain::{Explanation, WeightForm};
-use heedful::translator::Output;
+use heedful::tasks::classify::Classified;
+use heedful::tasks::translate::Output;
 use tokio::sync::mpsc;
 
 pub(crate) use self::queue::Queue;

@@ -11,10 +11,10 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use heedful::batch::BatchError;
+use heedful::data::batch::BatchError;
 use heedful::decode::{Hypothesis, Search};
 use heedful::explain::{ExplainedSource, Explanation};
-use heedful::translator::{Output, Translation};
+use heedful::tasks::translate::{Output, Translation};
 
 use super::desk::{AtWork, Desk};
 use super::queue::Queue;

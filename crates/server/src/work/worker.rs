@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
 
-use heedful::batch::BatchError;
+use heedful::data::batch::BatchError;
 use heedful::decode::SearchOptions;
 use heedful::tensor::cpu::memory;
 

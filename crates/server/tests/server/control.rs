@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Condvar, Mutex};
 
-use heedful::batch::{Batch, BatchError};
+use heedful::data::batch::{Batch, BatchError};
+use heedful::data::tokenizer::Tokenizers;
 use heedful::layers::Pass;
-use heedful::model::{Decoding, Model, Row};
+use heedful::models::transformer::Transformer;
+use heedful::models::{Decoding, Model, Row};
+use heedful::tasks::translate::Translator;
 use heedful::tensor::ops::CrossEntropy;
 use heedful::tensor::{DType, Params, Ragged, Tensor};
-use heedful::text::tokenizer::Tokenizers;
-use heedful::transformer::Transformer;
-use heedful::translator::Translator;
 use heedful_server::{Engine, ModelSpec, Origin};
 
 use crate::models::{tokenizer, transformer};

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use heedful::translator::Translator;
+use heedful::tasks::translate::Translator;
 use heedful_server::{Server, ServerOptions};
 use serde_json::json;
 

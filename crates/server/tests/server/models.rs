@@ -3,17 +3,17 @@
 use std::fs;
 use std::path::Path;
 
-use heedful::classify::{ClassifierConfig, EncoderConfig, Pooling};
+use heedful::data::tokenizer::{Kind, Tokenizer, VocabularyOptions, WordCounts};
+use heedful::data::{BOS, EOS};
 use heedful::decode::{MaxLength, SearchOptions};
-use heedful::family::ModelConfig;
-use heedful::folder::{ModelFolder, TokenizerFiles};
-use heedful::grammar::Grammar;
-use heedful::language::{LanguageConfig, TextShape};
 use heedful::layers::Score;
-use heedful::text::tokenizer::{Kind, Tokenizer, VocabularyOptions, WordCounts};
-use heedful::text::{BOS, EOS};
-use heedful::transformer::{StackConfig, TransformerConfig};
-use heedful::weights::Weights;
+use heedful::models::transformer::{StackConfig, TransformerConfig};
+use heedful::store::weights::Weights;
+use heedful::tasks::ModelConfig;
+use heedful::tasks::classify::{ClassifierConfig, EncoderConfig, Pooling};
+use heedful::tasks::folder::{ModelFolder, TokenizerFiles};
+use heedful::tasks::language::{LanguageConfig, TextShape};
+use heedful_grammar::Grammar;
 use heedful_server::{ModelSpec, Server, ServerOptions};
 use tempfile::TempDir;
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use heedful::explain::{Explanation, Heads, WeightForm};
-use heedful::translator::Translator;
+use heedful::tasks::translate::Translator;
 use heedful_server::{ModelSpec, Server};
 use serde_json::{Value, json};
 

@@ -4,8 +4,8 @@ use std::fmt;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use heedful::grammar::{EXAMPLE, Phrase};
 use heedful::metrics::Tokenize;
+use heedful_grammar::{EXAMPLE, Phrase};
 
 /// From which language into which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

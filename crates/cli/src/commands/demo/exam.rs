@@ -2,9 +2,9 @@
 
 use anyhow::Result;
 use heedful::decode::SearchOptions;
-use heedful::grammar::{LengthClass, Phrase};
 use heedful::metrics::{Bleu, BleuOptions, corpus_bleu};
-use heedful::translator::Translator;
+use heedful::tasks::translate::Translator;
+use heedful_grammar::{LengthClass, Phrase};
 
 use super::direction::Direction;
 

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use clap::ValueEnum;
+use heedful::recipe::{AttentionKind, Family, Recipe};
 use heedful::tensor::ops::Cell;
-use heedful::train::recipe::{AttentionKind, Family, Recipe};
 
 /// A model of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

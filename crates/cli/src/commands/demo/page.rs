@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::Result;
-use heedful::durable;
-use heedful::explain::{AttentionGrid, Fact, Report, Table};
-use heedful::grammar::LengthClass;
 use heedful::layers::AttentionMap;
+use heedful::plot::{AttentionGrid, Fact, Report, Table};
+use heedful::store::durable;
+use heedful_grammar::LengthClass;
 
 use super::direction::Direction;
 use super::exam::{ExactMatch, Exam};

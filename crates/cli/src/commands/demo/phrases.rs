@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use heedful::grammar::{EXAMPLE, Grammar, Phrase};
+use heedful_grammar::{EXAMPLE, Grammar, Phrase};
 
 use super::direction::Direction;
 use super::plan::Plan;

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use heedful::grammar::LengthClass;
+use heedful::data::tokenizer::Kind;
+use heedful::recipe::{Averaging, Preset, Recipe, ScheduleKind};
 use heedful::tensor::DType;
 use heedful::tensor::cpu::isa::{self, Isa};
-use heedful::text::tokenizer::Kind;
-use heedful::train::recipe::{Averaging, Preset, Recipe, ScheduleKind};
+use heedful_grammar::LengthClass;
 
 use super::direction::Direction;
 use super::phrases::TextFiles;

@@ -1,10 +1,10 @@
 //! A translation with all that the decoder looked at in the source.
 
 use anyhow::Result;
+use heedful::data::tokenizer::Tokenizers;
 use heedful::decode::SearchOptions;
 use heedful::layers::{AttentionMap, Kind};
-use heedful::text::tokenizer::Tokenizers;
-use heedful::translator::Translator;
+use heedful::tasks::translate::Translator;
 
 /// How one phrase was translated.
 pub(in crate::commands) struct Traced<'a> {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use heedful::text::Input;
-use heedful::text::corpus::Lines;
+use heedful::data::Input;
+use heedful::data::corpus::Lines;
 
 /// The lines of a file, or of standard input if it is called `-`, without white space at their ends.
 pub(super) fn read_lines(path: &Path) -> Result<Vec<String>> {

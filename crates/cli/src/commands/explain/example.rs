@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
-use heedful::durable;
 use heedful::explain::{Explanation, WeightForm, page};
-use heedful::folder::ModelFolder;
+use heedful::store::durable;
+use heedful::tasks::folder::ModelFolder;
+use heedful::tasks::translate::Translator;
 use heedful::tensor::DType;
-use heedful::translator::Translator;
 
 use super::output::Format;
 use crate::commands::demo::{Direction, Traced, print_alignment};

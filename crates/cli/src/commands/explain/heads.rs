@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
-use heedful::durable;
 use heedful::explain::heads::{HeadReport, HeadSurvey, Links};
-use heedful::explain::{Fact, Report, Status};
+use heedful::plot::{Fact, Report, Status};
+use heedful::store::durable;
+use heedful::tasks::translate::Translator;
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
-use heedful::translator::Translator;
 
 use super::input::{aligned_lines, lines};
 use super::output::Format;

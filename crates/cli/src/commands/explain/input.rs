@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use heedful::text::Input;
-use heedful::text::corpus::Lines;
+use heedful::data::Input;
+use heedful::data::corpus::Lines;
 
 /// The texts of the command line; the lines of a file if its name is all there is; those of standard input for `-` or
 /// for nothing.

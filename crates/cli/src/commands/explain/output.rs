@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use heedful::durable;
-use heedful::explain::png;
+use heedful::plot::png;
+use heedful::store::durable;
 
 /// Forms of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use heedful::explain::{position_table_svg, schedule_svg};
+use heedful::explain::position_table_svg;
 
 use super::output::{scale, write_picture};
 
@@ -60,6 +60,6 @@ impl Positions {
 impl Schedule {
     pub(super) fn run(&self) -> Result<()> {
         let schedule = heedful::train::Schedule::noam(self.d_model as usize, self.warmup);
-        write_picture(&self.output, &schedule_svg(schedule, self.steps), self.scale)
+        write_picture(&self.output, &schedule.svg(self.steps), self.scale)
     }
 }

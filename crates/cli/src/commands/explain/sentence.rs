@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use heedful::decode::{SearchOptions, pharaoh};
-use heedful::durable;
 use heedful::explain::{
-    ExplainedOutput, Explanation, HeadChoice, HeatMapOptions, LayerChoice, Level, Matrix, WeightForm,
-    alignment_svg, grid_svg, heat_map_svg, page, words_svg,
+    ExplainedOutput, Explanation, HeadChoice, LayerChoice, Level, Matrix, WeightForm, grid_svg, page,
+    words_svg,
 };
+use heedful::models::transformer::HeadName;
+use heedful::plot::{HeatMapOptions, alignment_svg, heat_map_svg};
+use heedful::store::durable;
+use heedful::tasks::translate::Translator;
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
-use heedful::transformer::HeadName;
-use heedful::translator::Translator;
 
 use super::input;
 use super::output::{Format, scale, write_picture};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
-use heedful::train::recipe::Recipe;
+use heedful::recipe::Recipe;
 
 use super::recipe::RecipeArguments;
 

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result};
-use heedful::train::recipe::Recipe;
+use heedful::recipe::Recipe;
 use heedful_server::{Server, ServerOptions};
 
 /// Serves the page of the recipe's run to this machine, and says where.

@@ -8,10 +8,10 @@ mod watcher;
 use std::io::{self, Write};
 
 use anyhow::Result;
-use heedful::task::Task;
+use heedful::recipe::Recipe;
+use heedful::tasks::Task;
 use heedful::tensor::cpu::threads;
 use heedful::train::Score;
-use heedful::train::recipe::Recipe;
 use heedful::train::run::{self, Ending, FinalModel, Outcome, Start};
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
-use heedful::train::recipe::{Key, Layers, Recipe, SECTIONS};
+use heedful::recipe::{Key, Layers, Recipe, SECTIONS};
 
 /// What was said of the recipe.
 pub(crate) struct RecipeArguments {

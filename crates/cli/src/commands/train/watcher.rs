@@ -3,8 +3,8 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use heedful::explain::thousands;
-use heedful::task::Task;
+use heedful::plot::thousands;
+use heedful::tasks::Task;
 use heedful::train::log::Record;
 use heedful::train::run::{Event, Pace, Ready, Watcher};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use heedful::data::{BOS, EOS};
 use heedful::decode::{MaxLength, Sampling, SearchOptions};
+use heedful::models::transformer::HeadName;
 use heedful::tensor::DType;
-use heedful::text::{BOS, EOS};
-use heedful::transformer::HeadName;
 
 /// Translate text: one line in, one line out, in order
 #[derive(clap::Args)]

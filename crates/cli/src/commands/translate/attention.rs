@@ -11,10 +11,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use heedful::durable;
 use heedful::layers::AttentionMap;
-use heedful::translator::{Translation, Translator};
-use heedful::weights::{Notes, header};
+use heedful::store::durable;
+use heedful::store::weights::{Notes, header};
+use heedful::tasks::translate::{Translation, Translator};
 use safetensors::Dtype;
 use safetensors::tensor::TensorInfo;
 use serde_json::{Value, json};

@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 use anyhow::Result;
-use heedful::text::Input;
-use heedful::text::corpus::Lines;
+use heedful::data::Input;
+use heedful::data::corpus::Lines;
 
 use super::Arguments;
 

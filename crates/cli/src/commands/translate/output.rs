@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use heedful::decode::pharaoh;
-use heedful::durable;
-use heedful::translator::{Output, Translation};
+use heedful::store::durable;
+use heedful::tasks::translate::{Output, Translation};
 use serde_json::{Value, json};
 
 use super::Arguments;

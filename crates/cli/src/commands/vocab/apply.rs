@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use heedful::text::corpus::Lines;
-use heedful::text::tokenizer::Encoder;
-use heedful::text::{Input, Tokenizer};
+use heedful::data::corpus::Lines;
+use heedful::data::tokenizer::Encoder;
+use heedful::data::{Input, Tokenizer};
 
 /// What `--encode` prints.
 pub(super) enum Print {

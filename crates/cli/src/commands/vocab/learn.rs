@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use heedful::text::tokenizer::{Sharing, Tokenizers, VocabularyOptions};
-use heedful::text::{CorpusFiles, Input};
+use heedful::data::tokenizer::{Sharing, Tokenizers, VocabularyOptions};
+use heedful::data::{CorpusFiles, Input};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Arguments;

@@ -4,10 +4,10 @@ use heedful_tensor::ops::{Cell, Direction, Mask, Reach};
 use heedful_tensor::{Init, Params, Ragged, Tensor};
 
 use super::{LayerKind, LayerSettings};
-use crate::convolution::{Convolution, ConvolutionShape};
 use crate::layers::{Kind, Pass, Place};
-use crate::recurrent::RecurrentLayer;
-use crate::transformer::{SelfAttention, TransformerConfig};
+use crate::models::convolution::{Convolution, ConvolutionShape};
+use crate::models::recurrent::RecurrentLayer;
+use crate::models::transformer::{SelfAttention, TransformerConfig};
 
 /// The paper's width of a head.
 const HEAD: usize = 64;

@@ -4,7 +4,7 @@ use heedful_tensor::cpu::{isa, threads};
 
 use super::super::{Files, table, text};
 use super::{LayerKind, LayerSettings, Measurement};
-use crate::explain::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
+use crate::plot::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
 
 const MILLI: f64 = 1e3;
 const MEBI: f64 = 1.0 / (1 << 20) as f64;

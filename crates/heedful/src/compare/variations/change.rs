@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::train::recipe::{PositionKind, Recipe};
+use crate::recipe::{PositionKind, Recipe};
 
 /// Variations of one kind, that are read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

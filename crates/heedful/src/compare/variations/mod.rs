@@ -18,9 +18,9 @@ pub use train::{Entry, finished, train};
 
 use std::path::{Path, PathBuf};
 
-use crate::family::ModelConfig;
-use crate::task::Task;
-use crate::train::recipe::{Key, Layers, Recipe, RecipeError};
+use crate::recipe::{Key, Layers, Recipe, RecipeError};
+use crate::tasks::ModelConfig;
+use crate::tasks::Task;
 use crate::train::run::{RunError, with_absolute_paths};
 
 /// What will be trained.

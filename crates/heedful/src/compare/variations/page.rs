@@ -2,7 +2,7 @@
 
 use super::super::{Files, table, text};
 use super::{Entry, Group, LeftOut, Plan};
-use crate::explain::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
+use crate::plot::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
 use crate::train::run::{environment, settings};
 
 /// A column of results: key in the records, heading, and what the number is multiplied by.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::train::recipe::{Family, PositionKind, Preset};
+use crate::recipe::{Family, PositionKind, Preset};
 
 fn base(preset: Preset) -> Recipe {
     let mut recipe = Recipe::preset(preset);

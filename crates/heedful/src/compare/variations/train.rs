@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Group, Variation, VariationError, differences};
-use crate::durable;
+use crate::recipe::{Key, Layers, Recipe};
+use crate::store::durable;
 use crate::train::log::{Record, read_metrics, series};
-use crate::train::recipe::{Key, Layers, Recipe};
 use crate::train::run::{self, Ending, Event, RunError, Start, Watcher};
 
 /// A variation that was trained to its end.

@@ -1,8 +1,8 @@
 //! Layers × heads as small heat maps, one for each measure.
 
 use super::report::{HeadReport, HeadRow};
-use crate::explain::{HeatMapOptions, PictureGroup, heat_map_svg};
 use crate::layers::Kind;
+use crate::plot::{HeatMapOptions, PictureGroup, heat_map_svg};
 
 /// A name, and the number that a head has under it.
 type Measure = (&'static str, fn(&HeadRow) -> Option<f64>);

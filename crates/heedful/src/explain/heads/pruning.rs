@@ -5,14 +5,14 @@ use std::path::Path;
 
 use twox_hash::XxHash3_64;
 
-use crate::batch::BatchError;
+use crate::data::batch::BatchError;
 use crate::decode::SearchOptions;
-use crate::family::ModelConfig;
-use crate::folder::ModelFolder;
 use crate::metrics::{BleuOptions, corpus_bleu};
-use crate::transformer::{HeadError, HeadName};
-use crate::translator::{OpenError, Translator};
-use crate::weights::Weights;
+use crate::models::transformer::{HeadError, HeadName};
+use crate::store::weights::Weights;
+use crate::tasks::ModelConfig;
+use crate::tasks::folder::ModelFolder;
+use crate::tasks::translate::{OpenError, Translator};
 
 /// A model that is asked again and again, each time with other heads silent.
 pub struct Pruning {

@@ -4,9 +4,9 @@ use serde::{Serialize, Serializer};
 
 use super::agreement::Agreement;
 use super::statistics::HeadStatistics;
-use crate::explain::Table;
 use crate::layers::Kind;
-use crate::transformer::HeadName;
+use crate::models::transformer::HeadName;
+use crate::plot::Table;
 
 /// What the heads of a model do.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -6,14 +6,14 @@ use super::agreement::Matches;
 use super::links::Links;
 use super::report::{HeadReport, HeadRow, LayerRow};
 use super::statistics::Tally;
-use crate::batch::BatchError;
+use crate::data::BOS;
+use crate::data::batch::BatchError;
+use crate::data::special;
+use crate::data::tokenizer::Tokenizer;
 use crate::decode::{SearchOptions, align_by};
 use crate::layers::{AttentionMap, Kind};
-use crate::text::BOS;
-use crate::text::special;
-use crate::text::tokenizer::Tokenizer;
-use crate::transformer::HeadName;
-use crate::translator::Translator;
+use crate::models::transformer::HeadName;
+use crate::tasks::translate::Translator;
 
 /// What has been seen so far.
 pub struct HeadSurvey<'t> {

@@ -5,7 +5,7 @@
 //! export stands before a `function`, `class` or `const` at the beginning of a line.
 
 use super::Explanation;
-use super::markup::escape;
+use crate::plot::markup::escape;
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!($name))),*] };

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::super::explanation::{ExplainedKind, ExplainedLayer, ExplainedOutput};
-use super::super::markup::{FONT, escape, length};
 use super::choice::LayerChoice;
+use crate::plot::markup::{FONT, escape, length};
 
 /// The longer side of a small map.
 const SIDE: f64 = 112.0;

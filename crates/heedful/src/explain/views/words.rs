@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::super::markup::{FONT, escape, length, text_width};
 use super::matrix::Matrix;
+use crate::plot::markup::{FONT, escape, length, text_width};
 
 const FONT_SIZE: f64 = 14.0;
 const LINE: f64 = 26.0;

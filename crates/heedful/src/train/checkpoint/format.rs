@@ -12,10 +12,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Checkpoint, CheckpointError, Progress};
-use crate::durable;
+use crate::store::durable;
+use crate::store::weights::Notes;
+use crate::store::weights::file::{Checksum, Contents, Opened};
 use crate::train::{Score, TrainerState};
-use crate::weights::Notes;
-use crate::weights::file::{Checksum, Contents, Opened};
 
 pub(super) const VERSION: &str = "1";
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{CheckpointError, Checkpoints};
-use crate::durable::WriteError;
+use crate::store::durable::WriteError;
 
 /// How many checkpoints stay when a new one is safe. One that is both late and good counts for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Checkpoints: a run that was stopped at any moment goes on as if it never had been.
 //!
-//! One file for each, `checkpoints/step-00001000.safetensors`, written whole or not at all ([`crate::durable`]) and
+//! One file for each, `checkpoints/step-00001000.safetensors`, written whole or not at all ([`crate::store::durable`]) and
 //! closed by a checksum over all of it. A damaged one is set aside with a warning, and the one before it is used.
 
 mod format;
@@ -19,8 +19,8 @@ pub use keep::Keep;
 pub use writer::Writer;
 
 use super::{Patience, Score, TrainerState};
-use crate::durable::{self, WriteError};
-use crate::weights::Damage;
+use crate::store::durable::{self, WriteError};
+use crate::store::weights::Damage;
 
 /// Everything that a run goes on from.
 #[derive(Clone, Debug, PartialEq)]

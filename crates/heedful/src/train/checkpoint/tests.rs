@@ -1,8 +1,8 @@
 use heedful_tensor::{Init, Params};
 
 use super::*;
+use crate::store::weights::Weights;
 use crate::train::Metric;
-use crate::weights::Weights;
 
 const BOTH: Keep = Keep { last: 2, best: 1 };
 
@@ -160,10 +160,10 @@ fn other_versions_and_other_files_are_told_from_damage() {
     let weights = checkpoint(1, None).trainer.parameters;
     for (format, expected) in [(Some("2"), "has format 2"), (None, "is no checkpoint")] {
         let notes = format.map(|format| ("format".to_owned(), format.to_owned())).into_iter().collect();
-        let contents = crate::weights::file::Contents {
+        let contents = crate::store::weights::file::Contents {
             notes,
             sets: vec![("", &weights)],
-            checksum: crate::weights::file::Checksum::Last,
+            checksum: crate::store::weights::file::Checksum::Last,
         };
         durable::write(&path, 0, |out| contents.write(out)).expect("room enough");
         let message = checkpoints.latest().expect_err("this is no checkpoint of ours").to_string();

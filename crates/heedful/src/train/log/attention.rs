@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::StepLine;
-use crate::explain::AttentionGrid;
+use crate::plot::AttentionGrid;
 
 /// Tokens beyond this are left out: a line stays some kilobytes.
 const MOST_TOKENS: usize = 48;

@@ -10,7 +10,7 @@
 use serde_json::{Map, Value};
 
 use super::StepLine;
-use crate::explain::SampleHistory;
+use crate::plot::SampleHistory;
 
 /// What was measured at one step.
 #[derive(Clone, Debug, Default)]

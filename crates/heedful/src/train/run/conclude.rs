@@ -5,9 +5,9 @@ use std::fmt;
 
 use super::session::{Session, score};
 use super::{Ending, FinalModel, RunError};
-use crate::train::recipe::Averaging;
+use crate::recipe::Averaging;
+use crate::store::weights::Weights;
 use crate::train::{Averaged, average};
-use crate::weights::Weights;
 
 impl Session<'_> {
     /// Leaves the final model in the run's folder.

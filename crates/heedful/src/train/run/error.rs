@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use crate::batch::BatchError;
-use crate::durable::WriteError;
-use crate::family::ConfigError;
-use crate::folder::FolderError;
-use crate::task::WrongTask;
-use crate::text::encoded::EncodedError;
-use crate::text::labels::LabelsError;
-use crate::text::tokenizer::VocabularyError;
-use crate::text::{CorpusError, TokenizerError};
+use crate::data::batch::BatchError;
+use crate::data::encoded::EncodedError;
+use crate::data::labels::LabelsError;
+use crate::data::tokenizer::VocabularyError;
+use crate::data::{CorpusError, TokenizerError};
+use crate::store::durable::WriteError;
+use crate::tasks::ConfigError;
+use crate::tasks::WrongTask;
+use crate::tasks::folder::FolderError;
 use crate::train::checkpoint::CheckpointError;
 use crate::train::log::LogError;
 use crate::train::{StateError, TrainError};

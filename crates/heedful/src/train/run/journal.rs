@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use super::RunError;
 use super::page::{Page, Past, page};
-use crate::durable;
-use crate::explain::Status;
+use crate::plot::Status;
+use crate::store::durable;
 use crate::train::log::{self, AttentionFile, AttentionRecord, EventFile, MetricsFile, Record};
 
 /// Between two writings of a page that nobody may be looking at.

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::Pace;
+use crate::recipe::Training;
 use crate::train::StepReport;
 use crate::train::log::Record;
-use crate::train::recipe::Training;
 
 /// What was measured since the last line of the log.
 pub(super) struct Meter {

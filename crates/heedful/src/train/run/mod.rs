@@ -36,7 +36,7 @@ pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
-use super::recipe::Recipe;
+use crate::recipe::Recipe;
 
 /// Whether a run begins or goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

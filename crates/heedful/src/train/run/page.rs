@@ -4,18 +4,18 @@ use std::path::Path;
 
 use heedful_tensor::cpu::{isa, threads};
 
+use crate::data::CorpusReport;
+use crate::data::encoded::EncodedPair;
+use crate::data::tokenizer::Tokenizers;
 use crate::decode::attend;
-use crate::explain::{
+use crate::layers::{AttentionMap, Kind};
+use crate::models::Model;
+use crate::plot::{
     AttentionGrid, Fact, HeatMapOptions, LineChart, Mark, PictureGroup, Report, Scale, Series, SettingsGroup,
     Status, Table, heat_map_svg,
 };
-use crate::layers::{AttentionMap, Kind};
-use crate::model::Model;
-use crate::text::CorpusReport;
-use crate::text::encoded::EncodedPair;
-use crate::text::tokenizer::Tokenizers;
+use crate::recipe::{Recipe, SECTIONS};
 use crate::train::log::{AttentionRecord, Record, sample_histories, series};
-use crate::train::recipe::{Recipe, SECTIONS};
 use crate::train::run::RunError;
 
 use super::validation_set::search_options;
@@ -182,7 +182,7 @@ fn corpus_table(corpus: &CorpusReport) -> Table {
 
 /// Every key with its value.
 pub(crate) fn settings(recipe: &Recipe) -> Vec<SettingsGroup> {
-    let group = |section: &'static crate::train::recipe::Section| SettingsGroup {
+    let group = |section: &'static crate::recipe::Section| SettingsGroup {
         name: section.name.to_owned(),
         values: section.keys.iter().map(|key| (key.name.to_owned(), key.value(recipe).to_string())).collect(),
     };

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use super::validation_set::ValidationSet;
 use super::{Event, RunError, Start, Watcher, pretrained};
-use crate::batch::Form;
-use crate::durable::{self, WriteError};
-use crate::folder::{ModelFolder, TokenizerFiles};
-use crate::model::Model;
-use crate::task::Task;
-use crate::text::corpus::CorpusFiles;
-use crate::text::encoded::{EncodedCorpus, Examples};
-use crate::text::labels::Labels;
-use crate::text::tokenizer::{JOINT_FILE, Tokenizers, VocabularyOptions};
-use crate::text::{Filters, Input, Tokenizer};
+use crate::data::batch::Form;
+use crate::data::corpus::CorpusFiles;
+use crate::data::encoded::{EncodedCorpus, Examples};
+use crate::data::labels::Labels;
+use crate::data::tokenizer::{JOINT_FILE, Tokenizers, VocabularyOptions};
+use crate::data::{Filters, Input, Tokenizer};
+use crate::models::Model;
+use crate::recipe::{Data, Recipe, Vocabulary};
+use crate::store::durable::{self, WriteError};
+use crate::tasks::Task;
+use crate::tasks::folder::{ModelFolder, TokenizerFiles};
 use crate::train::checkpoint::Checkpoints;
-use crate::train::recipe::{Data, Recipe, Vocabulary};
 
 const RECIPE: &str = "recipe.toml";
 

@@ -5,11 +5,11 @@ use std::path::Path;
 use heedful_tensor::Params;
 
 use super::RunError;
-use crate::family::ModelConfig;
-use crate::folder::ModelFolder;
-use crate::masked::MaskedConfig;
-use crate::task::{Task, WrongTask};
-use crate::train::recipe::Recipe;
+use crate::recipe::Recipe;
+use crate::tasks::ModelConfig;
+use crate::tasks::folder::ModelFolder;
+use crate::tasks::masked::MaskedConfig;
+use crate::tasks::{Task, WrongTask};
 
 /// Parameters that a classifier shares with a masked language model.
 const SHARED: [&str; 3] = ["embedding.", "position.", "encoder."];

@@ -2,10 +2,10 @@
 
 use super::page::{Page, Past, page, title};
 use super::{Outcome, RunError};
-use crate::explain::{Report, Status};
-use crate::text::encoded::EncodedCorpus;
+use crate::data::encoded::EncodedCorpus;
+use crate::plot::{Report, Status};
+use crate::recipe::Recipe;
 use crate::train::log::{self, read_attention, read_metrics};
-use crate::train::recipe::Recipe;
 
 /// What the run has written into `report.html`, without the attention: made again from the files in its folder.
 pub fn report(recipe: &Recipe, outcome: &Outcome) -> Result<Report, RunError> {

@@ -10,17 +10,17 @@ use super::page::{Page, title};
 use super::prepare::{Prepared, prepare, with_absolute_paths};
 use super::validation_set::{Judgement, ValidationSet};
 use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
-use crate::batch::{Batch, Form};
-use crate::explain::Status;
-use crate::family::ModelConfig;
-use crate::folder::ModelFolder;
-use crate::text::batches::{BatchOptions, Batches, Position, Prefetched};
-use crate::text::tokenizer::Tokenizers;
+use crate::data::batch::{Batch, Form};
+use crate::data::batches::{BatchOptions, Batches, Position, Prefetched};
+use crate::data::tokenizer::Tokenizers;
+use crate::plot::Status;
+use crate::recipe::Recipe;
+use crate::store::weights::Weights;
+use crate::tasks::ModelConfig;
+use crate::tasks::folder::ModelFolder;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress, Writer};
 use crate::train::log::{AttentionRecord, Record};
-use crate::train::recipe::Recipe;
 use crate::train::{Metric, Patience, Score, TrainError, Trainer, Verdict};
-use crate::weights::Weights;
 
 /// A run in progress.
 pub(super) struct Session<'a> {

@@ -1,7 +1,7 @@
 //! What a run tells who watches it: a progress bar, a log, a page.
 
-use crate::task::Task;
-use crate::text::CorpusReport;
+use crate::data::CorpusReport;
+use crate::tasks::Task;
 use crate::train::Score;
 use crate::train::log::Record;
 

@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use heedful::decode::SearchOptions;
-use heedful::durable;
 use heedful::explain::heads::{Corpus, Pruning};
-use heedful::explain::{Fact, Report, Status, Table};
 use heedful::metrics::{BleuOptions, Tokenize};
+use heedful::models::transformer::HeadName;
+use heedful::plot::{Fact, Report, Status, Table};
+use heedful::store::durable;
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
-use heedful::transformer::HeadName;
 use serde_json::json;
 
 use self::journal::Journal;

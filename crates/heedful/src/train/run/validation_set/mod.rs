@@ -6,14 +6,14 @@ mod translation;
 
 use super::RunError;
 use super::page;
-use crate::explain::{AttentionGrid, Table};
-use crate::model::Model;
-use crate::task::Task;
-use crate::text::labels::Labels;
-use crate::text::tokenizer::Tokenizers;
+use crate::data::labels::Labels;
+use crate::data::tokenizer::Tokenizers;
+use crate::models::Model;
+use crate::plot::{AttentionGrid, Table};
+use crate::recipe::{PositionKind, Recipe};
+use crate::tasks::Task;
 use crate::train::Validation;
 use crate::train::log::Sample;
-use crate::train::recipe::{PositionKind, Recipe};
 
 use classification::LabelSet;
 use text::TextSet;

@@ -10,18 +10,18 @@
 use std::sync::Arc;
 
 use super::{Judgement, SAMPLES, Unusable, longest};
-use crate::batch::{Batch, Form};
+use crate::data::batch::{Batch, Form};
+use crate::data::batches::{ValidationBatch, validation_batches};
+use crate::data::corpus::{CorpusFiles, Filters};
+use crate::data::encoded::{EncodedPair, Reading};
+use crate::data::tokenizer::{Encoder, Tokenizers};
+use crate::data::{BOS, EOS, Tokenizer};
 use crate::decode::{MaxLength, SearchOptions, search};
-use crate::explain::AttentionGrid;
 use crate::layers::{AttentionMap, Kind, Pass};
-use crate::model::Model;
-use crate::text::batches::{ValidationBatch, validation_batches};
-use crate::text::corpus::{CorpusFiles, Filters};
-use crate::text::encoded::{EncodedPair, Reading};
-use crate::text::tokenizer::{Encoder, Tokenizers};
-use crate::text::{BOS, EOS, Tokenizer};
+use crate::models::Model;
+use crate::plot::AttentionGrid;
+use crate::recipe::Recipe;
 use crate::train::log::Sample;
-use crate::train::recipe::Recipe;
 use crate::train::run::RunError;
 use crate::train::run::prepare::inputs;
 use crate::train::validate;

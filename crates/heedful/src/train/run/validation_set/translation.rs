@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use super::{Judgement, SAMPLES, Unusable, longest};
-use crate::batch::Form;
+use crate::data::batch::Form;
+use crate::data::batches::{ValidationBatch, validation_batches};
+use crate::data::corpus::CorpusFiles;
+use crate::data::encoded::EncodedPair;
+use crate::data::tokenizer::Tokenizers;
+use crate::data::{BOS, EOS, Pair, Tokenizer};
 use crate::decode::{Hypothesis, MaxLength, SearchOptions, search};
 use crate::metrics::{BleuOptions, Tokenize, corpus_bleu};
-use crate::model::Model;
-use crate::text::batches::{ValidationBatch, validation_batches};
-use crate::text::corpus::CorpusFiles;
-use crate::text::encoded::EncodedPair;
-use crate::text::tokenizer::Tokenizers;
-use crate::text::{BOS, EOS, Pair, Tokenizer};
+use crate::models::Model;
+use crate::recipe::{Data, Recipe, Search};
 use crate::train::log::Sample;
-use crate::train::recipe::{Data, Recipe, Search};
 use crate::train::run::RunError;
 use crate::train::run::prepare::inputs;
 use crate::train::validate;

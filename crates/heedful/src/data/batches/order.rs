@@ -1,0 +1,76 @@
+//! The order of one epoch.
+
+use std::collections::VecDeque;
+
+use super::BatchOptions;
+use super::shuffle::shuffle;
+use crate::data::encoded::{EncodedCorpus, EncodedError, EncodedPair};
+
+/// Which blocks are read together, and the seed that mixes them.
+pub(super) struct EpochOrder {
+    seed: u64,
+    epoch: u64,
+    window_blocks: usize,
+    blocks: Vec<usize>,
+}
+
+impl EpochOrder {
+    pub(super) fn new(corpus: &EncodedCorpus, options: &BatchOptions, epoch: u64) -> EpochOrder {
+        let mut blocks: Vec<usize> = (0..corpus.blocks()).collect();
+        shuffle(&mut blocks, options.seed, epoch, 0);
+        EpochOrder { seed: options.seed, epoch, window_blocks: options.window_blocks.max(1), blocks }
+    }
+
+    pub(super) fn windows(&self) -> usize {
+        self.blocks.len().div_ceil(self.window_blocks)
+    }
+
+    /// The batches of one window, in the order in which they are trained on.
+    pub(super) fn read_window(
+        &self,
+        window: usize,
+        corpus: &EncodedCorpus,
+        batch_tokens: usize,
+    ) -> Result<VecDeque<Vec<EncodedPair>>, EncodedError> {
+        let start = window * self.window_blocks;
+        let end = (start + self.window_blocks).min(self.blocks.len());
+        let mut pairs = Vec::new();
+        for &block in &self.blocks[start..end] {
+            pairs.append(&mut corpus.read_block(block)?);
+        }
+        let use_in_epoch = 2 * window as u64;
+        shuffle(&mut pairs, self.seed, self.epoch, use_in_epoch + 1);
+        // The sort is stable: pairs of one length stay shuffled, so batches have other neighbours in every epoch.
+        pairs.sort_by_key(longer_side);
+        let mut batches = cut(pairs, batch_tokens);
+        shuffle(&mut batches, self.seed, self.epoch, use_in_epoch + 2);
+        Ok(batches.into())
+    }
+}
+
+/// What similar lengths are measured by.
+pub(super) fn longer_side((source, target): &EncodedPair) -> usize {
+    source.len().max(target.len() + 1)
+}
+
+/// Cuts a list of pairs so that neither side of a batch has more than `batch_tokens` tokens, if a pair allows it at all.
+pub(super) fn cut(pairs: Vec<EncodedPair>, batch_tokens: usize) -> Vec<Vec<EncodedPair>> {
+    let mut batches = Vec::new();
+    let mut batch: Vec<EncodedPair> = Vec::new();
+    let (mut sources, mut targets) = (0, 0);
+    for pair in pairs {
+        let (source, target) = (pair.0.len(), pair.1.len() + 1);
+        let full = sources + source > batch_tokens || targets + target > batch_tokens;
+        if full && !batch.is_empty() {
+            batches.push(std::mem::take(&mut batch));
+            (sources, targets) = (0, 0);
+        }
+        sources += source;
+        targets += target;
+        batch.push(pair);
+    }
+    if !batch.is_empty() {
+        batches.push(batch);
+    }
+    batches
+}

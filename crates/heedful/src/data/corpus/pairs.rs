@@ -1,0 +1,252 @@
+//! Pairs of lines from any number of files.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use super::Pair;
+use super::error::CorpusError;
+use super::input::Input;
+use super::lines::Lines;
+use super::one_file::{self, LineKind};
+use crate::store::durable::replace;
+
+/// The files of a corpus, read one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CorpusFiles {
+    pub(super) parts: Vec<Part>,
+}
+
+/// What is read together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Line n of one is the translation of line n of the other.
+    Parallel { source: Input, target: Input },
+    /// Source, tab, target; further columns are not read.
+    TabSeparated(Input),
+    /// Each line is a whole example.
+    Lines(Input, LineKind),
+}
+
+impl CorpusFiles {
+    /// As many source as target files, and tab-separated files. At least one pair of files or one tab-separated file;
+    /// standard input at most once.
+    pub fn new(
+        sources: &[Input],
+        targets: &[Input],
+        tab_separated: &[Input],
+    ) -> Result<CorpusFiles, CorpusError> {
+        if sources.len() != targets.len() {
+            return Err(CorpusError::UnequalFiles { sources: sources.len(), targets: targets.len() });
+        }
+        let everything = || sources.iter().chain(targets).chain(tab_separated);
+        match everything().filter(|input| **input == Input::Standard).count() {
+            0 | 1 => {}
+            _ => return Err(CorpusError::StandardInputTwice),
+        }
+        if everything().next().is_none() {
+            return Err(CorpusError::NoFiles);
+        }
+        let parallel = sources
+            .iter()
+            .zip(targets)
+            .map(|(source, target)| Part::Parallel { source: source.clone(), target: target.clone() });
+        let tab_separated = tab_separated.iter().cloned().map(Part::TabSeparated);
+        Ok(CorpusFiles { parts: parallel.chain(tab_separated).collect() })
+    }
+
+    /// One source file and one target file.
+    pub fn parallel(source: impl AsRef<Path>, target: impl AsRef<Path>) -> CorpusFiles {
+        let (source, target) = (Input::new(source), Input::new(target));
+        CorpusFiles { parts: vec![Part::Parallel { source, target }] }
+    }
+
+    /// Reads all pairs from the beginning.
+    pub fn pairs(&self) -> Pairs {
+        Pairs { waiting: self.parts.clone().into(), open: None }
+    }
+
+    /// Every file, in the order of reading.
+    pub fn inputs(&self) -> impl Iterator<Item = &Input> {
+        self.parts.iter().flat_map(|part| match part {
+            Part::Parallel { source, target } => vec![source, target],
+            Part::TabSeparated(input) | Part::Lines(input, _) => vec![input],
+        })
+    }
+
+    /// Whether the pairs can be read only once: who reads twice (a vocabulary first, then the training text) keeps a
+    /// copy with [`CorpusFiles::keep_in`].
+    pub fn reads_standard_input(&self) -> bool {
+        self.inputs().any(|input| *input == Input::Standard)
+    }
+
+    /// What [`CorpusFiles::keep_in`] returns for this folder.
+    pub fn kept_in(&self, folder: &Path) -> CorpusFiles {
+        match self.line_kind() {
+            Some(kind) => {
+                CorpusFiles { parts: vec![Part::Lines(Input::new(folder.join("lines.txt")), kind)] }
+            }
+            None => CorpusFiles::parallel(folder.join("source.txt"), folder.join("target.txt")),
+        }
+    }
+
+    /// Copies all pairs into `source.txt` and `target.txt` of a folder, or `lines.txt` if each line is an example, and
+    /// returns these files.
+    pub fn keep_in(&self, folder: &Path) -> Result<CorpusFiles, CorpusError> {
+        if self.line_kind().is_some() {
+            self.keep_lines(&folder.join("lines.txt"))?;
+            return Ok(self.kept_in(folder));
+        }
+        let paths = [folder.join("source.txt"), folder.join("target.txt")];
+        let write_error = |path: &Path, error| CorpusError::Write { file: path.display().to_string(), error };
+        fs::create_dir_all(folder).map_err(|error| write_error(folder, error))?;
+        let copied = replace(&paths[0], |source| {
+            replace(&paths[1], |target| {
+                for (index, pair) in self.pairs().enumerate() {
+                    let pair = pair?;
+                    write_line(source, index, &pair.source).map_err(|error| KeepError::At(0, error))?;
+                    write_line(target, index, &pair.target).map_err(|error| KeepError::At(1, error))?;
+                }
+                Ok(())
+            })
+        });
+        match copied {
+            Ok(()) => Ok(self.kept_in(folder)),
+            Err(KeepError::Corpus(error)) => Err(error),
+            Err(KeepError::At(side, error)) => Err(write_error(&paths[side], error)),
+        }
+    }
+}
+
+enum KeepError {
+    Corpus(CorpusError),
+    At(usize, io::Error),
+}
+
+impl From<CorpusError> for KeepError {
+    fn from(error: CorpusError) -> KeepError {
+        KeepError::Corpus(error)
+    }
+}
+
+impl From<io::Error> for KeepError {
+    fn from(error: io::Error) -> KeepError {
+        KeepError::At(0, error)
+    }
+}
+
+/// What looks like a byte order mark at the start of the copy would be taken for one: a second one protects it.
+fn write_line(file: &mut BufWriter<fs::File>, index: usize, line: &str) -> io::Result<()> {
+    if index == 0 && line.starts_with('\u{FEFF}') {
+        file.write_all("\u{FEFF}".as_bytes())?;
+    }
+    file.write_all(line.as_bytes())?;
+    file.write_all(b"\n")
+}
+
+/// All pairs of a corpus. After an error there is nothing more.
+pub struct Pairs {
+    waiting: VecDeque<Part>,
+    open: Option<OpenPart>,
+}
+
+enum OpenPart {
+    Parallel { source: Lines, target: Lines },
+    TabSeparated(Lines),
+    Lines(Lines, LineKind),
+}
+
+impl Iterator for Pairs {
+    type Item = Result<Pair, CorpusError>;
+
+    fn next(&mut self) -> Option<Result<Pair, CorpusError>> {
+        let next = self.read().transpose();
+        if let Some(Err(_)) = &next {
+            self.waiting.clear();
+            self.open = None;
+        }
+        next
+    }
+}
+
+impl Pairs {
+    /// Where the pair that came last stands: the file and the line.
+    pub fn place(&self) -> String {
+        match &self.open {
+            Some(OpenPart::Parallel { source: lines, .. })
+            | Some(OpenPart::TabSeparated(lines) | OpenPart::Lines(lines, _)) => {
+                format!("{}, line {}", lines.input(), lines.number())
+            }
+            None => "at the end of the files".to_owned(),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Pair>, CorpusError> {
+        loop {
+            if self.open.is_none() {
+                match self.waiting.pop_front() {
+                    None => return Ok(None),
+                    Some(part) => self.open = Some(OpenPart::new(&part)?),
+                }
+            }
+            if let Some(pair) = self.open.as_mut().map(OpenPart::read).transpose()?.flatten() {
+                return Ok(Some(pair));
+            }
+            self.open = None;
+        }
+    }
+}
+
+impl OpenPart {
+    fn new(part: &Part) -> Result<OpenPart, CorpusError> {
+        Ok(match part {
+            Part::Parallel { source, target } => {
+                OpenPart::Parallel { source: Lines::open(source)?, target: Lines::open(target)? }
+            }
+            Part::TabSeparated(input) => OpenPart::TabSeparated(Lines::open(input)?),
+            Part::Lines(input, kind) => OpenPart::Lines(Lines::open(input)?, *kind),
+        })
+    }
+
+    fn read(&mut self) -> Result<Option<Pair>, CorpusError> {
+        match self {
+            OpenPart::Parallel { source, target } => {
+                let lines = (source.next()?.map(str::to_owned), target.next()?.map(str::to_owned));
+                match lines {
+                    (Some(source), Some(target)) => Ok(Some(Pair { source, target })),
+                    (None, None) => Ok(None),
+                    _ => Err(misaligned(source, target)),
+                }
+            }
+            OpenPart::Lines(lines, kind) => one_file::read(lines, *kind),
+            OpenPart::TabSeparated(lines) => {
+                let Some(line) = lines.next()? else { return Ok(None) };
+                // An empty line is no broken pair but an empty one, as in parallel files.
+                if line.is_empty() {
+                    return Ok(Some(Pair::default()));
+                }
+                let mut columns = line.split('\t');
+                match (columns.next(), columns.next()) {
+                    (Some(source), Some(target)) => {
+                        Ok(Some(Pair { source: source.to_owned(), target: target.to_owned() }))
+                    }
+                    _ => Err(CorpusError::NoTab { file: lines.input().to_string(), line: lines.number() }),
+                }
+            }
+        }
+    }
+}
+
+/// The longer file is read to its end, so that the message can say how long it is.
+fn misaligned(source: &mut Lines, target: &mut Lines) -> CorpusError {
+    match (source.count_rest(), target.count_rest()) {
+        (Ok(source_lines), Ok(target_lines)) => CorpusError::Misaligned {
+            source_file: source.input().to_string(),
+            source_lines,
+            target_file: target.input().to_string(),
+            target_lines,
+        },
+        (Err(error), _) | (_, Err(error)) => error,
+    }
+}

@@ -1,0 +1,141 @@
+//! What was read, kept and left out, and why.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Filters, OverLong};
+use crate::plot::thousands;
+
+/// The counts of one corpus. Every pair that was read is counted exactly once: kept, or under one reason.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CorpusReport {
+    /// Pairs in the files.
+    pub read: u64,
+    /// Pairs that stay.
+    pub kept: u64,
+    /// Pairs with nothing on one side or both.
+    pub empty: u64,
+    /// Pairs that were there before.
+    pub duplicates: u64,
+    /// Pairs with too many tokens.
+    pub over_long: u64,
+    /// Pairs whose sides differ too much in length.
+    pub ratio: u64,
+    /// Kept pairs that were cut to the allowed length.
+    pub cut: u64,
+    /// Tokens of the kept sources.
+    pub source_tokens: u64,
+    /// Tokens of the kept targets.
+    pub target_tokens: u64,
+    /// The rules that were applied.
+    pub filters: Filters,
+    /// What was counted.
+    #[serde(default)]
+    pub unit: Unit,
+}
+
+/// What the examples of a corpus are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// Sentences with their translations.
+    #[default]
+    Pairs,
+    /// Texts, one a line.
+    Texts,
+    /// Lines of a running text, cut into blocks.
+    Blocks,
+}
+
+impl CorpusReport {
+    /// Pairs left out for any reason.
+    pub fn filtered(&self) -> u64 {
+        self.empty + self.duplicates + self.over_long + self.ratio
+    }
+
+    fn write_blocks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = [("lines read", self.read), ("blocks", self.kept), ("tokens", self.source_tokens)];
+        write_table(rows.map(|(name, count)| (name.to_owned(), count)).to_vec(), f)
+    }
+}
+
+/// A table; rows of filters that are off are left out, a filter that found nothing says 0.
+impl fmt::Display for CorpusReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let longest = self.filters.max_tokens.unwrap_or(usize::MAX);
+        let (read, empty, kept) = match self.unit {
+            Unit::Pairs => ("pairs read", "  empty on a side", "pairs kept"),
+            Unit::Texts => ("texts read", "  empty", "texts kept"),
+            Unit::Blocks => return self.write_blocks(f),
+        };
+        let mut rows = vec![(read.to_owned(), self.read), (empty.to_owned(), self.empty)];
+        if self.filters.duplicates == super::Duplicates::Drop {
+            rows.push(("  there before".to_owned(), self.duplicates));
+        }
+        if let Some(ratio) = self.filters.max_ratio {
+            rows.push((format!("  one side over {ratio} × the other"), self.ratio));
+        }
+        match (self.filters.max_tokens, self.filters.over_long) {
+            (Some(_), OverLong::Filter) => rows.push((format!("  over {longest} tokens"), self.over_long)),
+            (Some(_), OverLong::Cut) | (None, _) => {}
+        }
+        rows.push((kept.to_owned(), self.kept));
+        if self.filters.max_tokens.is_some() && self.filters.over_long == OverLong::Cut {
+            rows.push((format!("  cut to {longest} tokens"), self.cut));
+        }
+        match self.unit {
+            Unit::Pairs => {
+                rows.push(("source tokens".to_owned(), self.source_tokens));
+                rows.push(("target tokens".to_owned(), self.target_tokens));
+            }
+            Unit::Texts | Unit::Blocks => rows.push(("tokens".to_owned(), self.source_tokens)),
+        }
+        write_table(rows, f)
+    }
+}
+
+fn write_table(rows: Vec<(String, u64)>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let rows: Vec<(String, String)> =
+        rows.into_iter().map(|(name, count)| (name, thousands(count))).collect();
+    let widths = |column: fn(&(String, String)) -> usize| rows.iter().map(column).max().unwrap_or(0);
+    let (names, counts) = (widths(|row| row.0.chars().count()), widths(|row| row.1.len()));
+    for (index, (name, count)) in rows.iter().enumerate() {
+        let end = if index + 1 < rows.len() { "\n" } else { "" };
+        write!(f, "{name:<names$}  {count:>counts$}{end}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_lines_up_and_leaves_out_filters_that_are_off() {
+        let report = CorpusReport {
+            read: 1_234_567,
+            kept: 1_234_000,
+            empty: 67,
+            over_long: 500,
+            source_tokens: 20_000_000,
+            target_tokens: 999,
+            ..CorpusReport::default()
+        };
+        let table = "\
+pairs read          1,234,567
+  empty on a side          67
+  over 256 tokens         500
+pairs kept          1,234,000
+source tokens      20,000,000
+target tokens             999";
+        assert_eq!(report.to_string(), table);
+    }
+
+    #[test]
+    fn reports_survive_json() {
+        let report = CorpusReport { read: 3, kept: 2, empty: 1, ..CorpusReport::default() };
+        let json = serde_json::to_string(&report).expect("numbers are JSON");
+        assert_eq!(serde_json::from_str::<CorpusReport>(&json).expect("our own JSON"), report);
+    }
+}

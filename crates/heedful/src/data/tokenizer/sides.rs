@@ -1,0 +1,154 @@
+//! The vocabularies of both sides: one for both, or one each.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use heedful_tensor::cpu::threads;
+use serde::{Deserialize, Serialize};
+
+use super::count::WordCounts;
+use super::train::VocabularyOptions;
+use super::{Tokenizer, TokenizerError};
+use crate::data::corpus::{CorpusError, CorpusFiles, Pair};
+use crate::data::parallel::{CHUNK, map_chunks};
+
+pub(crate) const JOINT_FILE: &str = "tokenizer.json";
+pub(crate) const SOURCE_FILE: &str = "source.tokenizer.json";
+pub(crate) const TARGET_FILE: &str = "target.tokenizer.json";
+
+/// Whether both sides have one vocabulary.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sharing {
+    /// One for both: names and numbers are the same pieces, and the embeddings can be tied.
+    #[default]
+    Joint,
+    /// One each, of the same size: for scripts that have nothing in common.
+    Separate,
+}
+
+/// What encodes sources, and what encodes targets.
+#[derive(Clone, Debug)]
+pub struct Tokenizers {
+    /// For sources.
+    pub source: Arc<Tokenizer>,
+    /// For targets; the same one if the vocabulary is joint.
+    pub target: Arc<Tokenizer>,
+}
+
+/// Why no vocabulary was learned.
+#[derive(Debug, thiserror::Error)]
+pub enum VocabularyError {
+    /// The files are wrong.
+    #[error(transparent)]
+    Corpus(#[from] CorpusError),
+    /// The options are wrong.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+}
+
+impl Tokenizers {
+    /// One vocabulary for both sides.
+    pub fn joint(tokenizer: Tokenizer) -> Tokenizers {
+        let tokenizer = Arc::new(tokenizer);
+        Tokenizers { source: Arc::clone(&tokenizer), target: tokenizer }
+    }
+
+    /// One vocabulary for each side.
+    pub fn separate(source: Tokenizer, target: Tokenizer) -> Tokenizers {
+        Tokenizers { source: Arc::new(source), target: Arc::new(target) }
+    }
+
+    /// Whether it is one vocabulary or two.
+    pub fn sharing(&self) -> Sharing {
+        if Arc::ptr_eq(&self.source, &self.target) { Sharing::Joint } else { Sharing::Separate }
+    }
+
+    /// Learns from a corpus. `progress` hears how many pairs were read, now and then.
+    pub fn train(
+        files: &CorpusFiles,
+        options: &VocabularyOptions,
+        sharing: Sharing,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Tokenizers, VocabularyError> {
+        let [source, target] = count(files, options, sharing, progress)?;
+        Ok(match sharing {
+            Sharing::Joint => Tokenizers::joint(source.train()?),
+            Sharing::Separate => Tokenizers::separate(source.train()?, target.train()?),
+        })
+    }
+
+    /// Reads `tokenizer.json`, or `source.tokenizer.json` and `target.tokenizer.json`, from a folder.
+    pub fn load(folder: &Path) -> Result<Tokenizers, TokenizerError> {
+        let separate = [SOURCE_FILE, TARGET_FILE].map(|name| folder.join(name));
+        if separate.iter().any(|path| path.exists()) && !folder.join(JOINT_FILE).exists() {
+            return Ok(Tokenizers::separate(Tokenizer::load(&separate[0])?, Tokenizer::load(&separate[1])?));
+        }
+        Ok(Tokenizers::joint(Tokenizer::load(&folder.join(JOINT_FILE))?))
+    }
+
+    /// Writes what [`Tokenizers::load`] reads, and removes files of the other form: two vocabularies that contradict
+    /// each other are worse than none.
+    pub fn save(&self, folder: &Path) -> Result<(), TokenizerError> {
+        let write_error =
+            |path: &Path, error| TokenizerError::Write { file: path.display().to_string(), error };
+        fs::create_dir_all(folder).map_err(|error| write_error(folder, error))?;
+        let stale: &[&str] = match self.sharing() {
+            Sharing::Joint => {
+                self.source.save(&folder.join(JOINT_FILE))?;
+                &[SOURCE_FILE, TARGET_FILE]
+            }
+            Sharing::Separate => {
+                self.source.save(&folder.join(SOURCE_FILE))?;
+                self.target.save(&folder.join(TARGET_FILE))?;
+                &[JOINT_FILE]
+            }
+        };
+        for path in stale.iter().map(|name| folder.join(name)).filter(|path| path.exists()) {
+            fs::remove_file(&path).map_err(|error| write_error(&path, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// Counts the words of both sides, in the first count if the vocabulary is joint. Chunks are counted on all threads and
+/// added up in the order of the text, so the number of threads changes nothing.
+fn count(
+    files: &CorpusFiles,
+    options: &VocabularyOptions,
+    sharing: Sharing,
+    progress: &mut dyn FnMut(u64),
+) -> Result<[WordCounts; 2], CorpusError> {
+    let nothing = || [WordCounts::new(options), WordCounts::new(options)];
+    let target_side = match sharing {
+        Sharing::Joint => 0,
+        Sharing::Separate => 1,
+    };
+    let mut pairs = files.pairs();
+    let mut total = nothing();
+    let mut read = 0;
+    map_chunks(
+        &mut vec![(); threads::thread_count()],
+        || {
+            let chunk = pairs.by_ref().take(CHUNK).collect::<Result<Vec<Pair>, CorpusError>>()?;
+            read += chunk.len() as u64;
+            progress(read);
+            Ok((!chunk.is_empty()).then_some(chunk))
+        },
+        |(), chunk| {
+            let mut counts = nothing();
+            for pair in &chunk {
+                counts[0].add(&pair.source);
+                counts[target_side].add(&pair.target);
+            }
+            counts
+        },
+        |[source, target]| {
+            total[0].merge(source);
+            total[1].merge(target);
+            Ok(())
+        },
+    )?;
+    Ok(total)
+}

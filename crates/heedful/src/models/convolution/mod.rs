@@ -1,0 +1,153 @@
+//! Convolutional sequence to sequence (Gehring et al., 2017): no recurrence, attention in every decoder layer.
+//!
+//! ```text
+//! e        = √d E_source[source] + PE
+//! z        = Encoder(e)                              gated convolutions that see both sides
+//! keys     = z,   values = (z + e) √½ √m             m is the length of the source
+//! g        = √d E_target[<bos> y_1 … y_m] + PE
+//! states   = Decoder(g, keys, values)                gated convolutions that see the past
+//! p(y_i+1) = softmax(states_i E_outputᵀ)
+//! ```
+//!
+//! The embedding is added to the values because a state knows the surroundings of its word better than the word. A mean
+//! of m vectors of unit size has size √(1/m); the factor √m brings it back.
+
+mod config;
+
+mod layers;
+
+mod decoder;
+mod encoder;
+
+mod incremental;
+
+use heedful_tensor::ops::{self, CrossEntropy};
+use heedful_tensor::{Array, DType, Param, Params, Ragged, Tensor};
+
+pub use config::{Balance, ConvolutionalConfig};
+pub use decoder::{ConvolutionalDecoder, ConvolutionalDecoderLayer, Source};
+pub use encoder::{ConvolutionalEncoder, EncoderShape};
+pub use layers::{Balanced, Convolution, ConvolutionShape, GatedConvolution};
+
+use crate::data::batch::{Batch, BatchError, check_side};
+use crate::layers::{Embedding, Pass, Position, Positions};
+use crate::models::config::ConfigError;
+use crate::models::transformer::tables;
+use crate::models::{Decoding, Model};
+
+/// A fully convolutional encoder-decoder with its parameters.
+pub struct Convolutional {
+    config: ConvolutionalConfig,
+    params: Params,
+    source_embedding: Embedding,
+    target_embedding: Embedding,
+    encoder: ConvolutionalEncoder,
+    decoder: ConvolutionalDecoder,
+    output: Param,
+}
+
+impl Convolutional {
+    /// A fresh model; `seed` decides its first values.
+    pub fn new(config: ConvolutionalConfig, seed: u64) -> Result<Convolutional, ConfigError> {
+        config.validate()?;
+        let params = Params::new(seed);
+        let vocabularies = [config.source_vocabulary, config.target_vocabulary];
+        let (source, target, output) = tables(&params, config.tying, vocabularies, config.d_model);
+        let position = |name| Position::new(&params, name, config.positions, config.d_model);
+        Ok(Convolutional {
+            source_embedding: Embedding::new(source, position("source_position"), config.dropout),
+            target_embedding: Embedding::new(target, position("target_position"), config.dropout),
+            encoder: ConvolutionalEncoder::new(&params, "encoder", config.encoder()),
+            decoder: ConvolutionalDecoder::new(&params, &config),
+            output,
+            params,
+            config,
+        })
+    }
+
+    /// What the decoder looks at of the sources, which are laid end to end.
+    pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> Source {
+        pass.within(|pass| {
+            let embedded = self.source_embedding.forward(source, sequences, pass);
+            let states = self.encoder.forward(embedded.clone(), sequences, pass);
+            let values = ops::multiply(&ops::add(&states, &embedded), &sizes(sequences, states.width()));
+            let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute());
+            Source { key_value, sequences: sequences.clone() }
+        })
+    }
+
+    /// One vector for each target token, from which the next token is told. Targets begin with `<bos>`.
+    pub fn decode(&self, target: &[u32], sequences: &Ragged, source: &Source, pass: &mut Pass) -> Tensor {
+        pass.within(|pass| {
+            let embedded = self.target_embedding.forward(target, sequences, pass);
+            self.decoder.forward(&embedded, sequences, source, pass)
+        })
+    }
+
+    /// Scores of every target token at every position of the batch's targets.
+    pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
+        let states = self.states(batch, pass);
+        pass.within(|pass| ops::project(&states, &self.output, pass.compute()))
+    }
+
+    /// What it is made of.
+    pub fn config(&self) -> &ConvolutionalConfig {
+        &self.config
+    }
+
+    fn states(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
+        let source = self.encode(&batch.source, &batch.source_sequences, pass);
+        self.decode(&batch.target_in, &batch.target_sequences, &source, pass)
+    }
+}
+
+/// `√½ √m` for every feature of every token, m being the length of its sequence.
+fn sizes(sequences: &Ragged, width: usize) -> Tensor {
+    let mut sizes = Array::scratch(DType::F32, sequences.tokens(), width);
+    for range in sequences.ranges() {
+        let size = (0.5 * range.len() as f32).sqrt();
+        sizes.f32_mut()[range.start * width..range.end * width].fill(size);
+    }
+    Tensor::new(sizes)
+}
+
+impl Model for Convolutional {
+    fn params(&self) -> &Params {
+        &self.params
+    }
+
+    fn check(&self, batch: &Batch) -> Result<(), BatchError> {
+        self.check_source(&batch.source, &batch.source_sequences)?;
+        for ids in [&batch.target_in, &batch.target_out] {
+            let vocabulary = self.config.target_vocabulary;
+            check_side("target", ids, &batch.target_sequences, vocabulary, self.longest_target())?;
+        }
+        Ok(())
+    }
+
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        check_side("source", source, sequences, self.config.source_vocabulary, self.longest_target())
+    }
+
+    fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
+        let states = self.states(batch, pass);
+        let smoothing = self.config.label_smoothing;
+        pass.within(|pass| {
+            ops::cross_entropy(&states, &self.output, &batch.target_out, smoothing, pass.compute())
+        })
+    }
+
+    fn longest_target(&self) -> Option<usize> {
+        match self.config.positions {
+            Positions::Learned { max_length } => Some(max_length),
+            Positions::Sinusoidal | Positions::None => None,
+        }
+    }
+
+    fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+        Box::new(incremental::Incremental::new(self, compute))
+    }
+}
+
+#[cfg(test)]
+mod tests;

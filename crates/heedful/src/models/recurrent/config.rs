@@ -1,0 +1,302 @@
+//! What recurrent models are made of, and whether that can be built.
+//!
+//! ```text
+//! base    2+2 layers, d_model 512, both directions of 512, LSTM, dropout 0.2
+//! tiny    1+1 layers, d_model  64, both directions of  64, GRU,  no dropout       for the demo
+//! ```
+
+use heedful_tensor::ops::{Cell, Direction};
+use serde::{Deserialize, Serialize};
+
+use crate::layers::Score;
+use crate::models::config::{ConfigError, check};
+use crate::models::transformer::Tying;
+
+/// In which directions a stack reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Directions {
+    /// From the first token to the last.
+    Forward,
+    /// Both ways, `[h→ ; h←]`: an output knows what comes before and after its token.
+    #[default]
+    Both,
+}
+
+impl Directions {
+    /// One after the other.
+    pub fn list(self) -> &'static [Direction] {
+        match self {
+            Directions::Forward => &[Direction::Forward],
+            Directions::Both => &[Direction::Forward, Direction::Backward],
+        }
+    }
+}
+
+/// The shape of a [`super::RecurrentStack`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StackConfig {
+    /// Which network.
+    #[serde(with = "CellName")]
+    pub cell: Cell,
+    /// Width of what it reads.
+    pub input: usize,
+    /// Width of a state in one direction.
+    pub width: usize,
+    /// Depth.
+    pub layers: usize,
+    /// Where it reads from.
+    pub directions: Directions,
+    /// ε of a layer norm over every layer's output; no norm if not given.
+    pub norm_epsilon: Option<f32>,
+    /// Dropout rate between layers.
+    pub dropout: f32,
+}
+
+impl StackConfig {
+    /// Width of an output: all directions side by side.
+    pub fn output_width(&self) -> usize {
+        self.directions.list().len() * self.width
+    }
+
+    /// Whether this can be built; if not, the error says what to change.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check::sizes(&[("input", self.input), ("width", self.width), ("layers", self.layers)])?;
+        check::rates(&[("dropout", self.dropout)])?;
+        self.norm_epsilon.map_or(Ok(()), check::epsilon)
+    }
+}
+
+/// The shape and the choices of a recurrent encoder-decoder. Start from a preset and change what differs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecurrentConfig {
+    /// Tokens that a source may consist of.
+    pub source_vocabulary: usize,
+    /// Tokens that a target may consist of.
+    pub target_vocabulary: usize,
+    /// Which network.
+    #[serde(with = "CellName")]
+    pub cell: Cell,
+    /// Width of the vector of a token, and of the decoder's states.
+    pub d_model: usize,
+    /// Width of the encoder's states, in one direction.
+    pub d_encoder: usize,
+    /// Depth of the encoder.
+    pub encoder_layers: usize,
+    /// Depth of the decoder.
+    pub decoder_layers: usize,
+    /// In which directions the encoder reads.
+    pub directions: Directions,
+    /// ε of a layer norm over every layer's output; no norm if not given.
+    pub norm_epsilon: Option<f32>,
+    /// How the decoder looks at the source; not at all if not given.
+    pub attention: Option<RecurrentAttention>,
+    /// Which embedding matrices are one.
+    pub tying: Tying,
+    /// Rate on embeddings, between layers and before the output projection.
+    pub dropout: f32,
+    /// Probability that the training goal spreads over the wrong tokens.
+    pub label_smoothing: f32,
+}
+
+/// How a recurrent decoder looks at the source.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecurrentAttention {
+    /// How a state of the decoder is compared with one of the encoder.
+    pub score: Score,
+    /// Width in which the additive score compares them.
+    pub width: usize,
+    /// Whether a look is a mean or a choice.
+    pub hardness: Hardness,
+}
+
+/// Whether a look is a mean or a choice, and how choices learn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hardness {
+    /// The weighted mean of the whole source.
+    #[default]
+    Soft,
+    /// One position, drawn in training; a draw that did better than expected becomes more probable.
+    ScoreFunction {
+        /// How much a draw that did better than expected is worth beside the loss itself.
+        reward: f32,
+        /// How much the entropy of the weights is worth: it keeps them from settling too early.
+        entropy: f32,
+    },
+    /// One position, drawn in training; the weights learn as if it had been the mean.
+    StraightThrough,
+}
+
+impl Hardness {
+    /// Whether a look is a choice.
+    pub fn is_hard(self) -> bool {
+        self != Hardness::Soft
+    }
+}
+
+/// How `config.json` calls the cells, which are the tensor crate's.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Cell", rename_all = "lowercase")]
+enum CellName {
+    Simple,
+    Gru,
+    Lstm,
+}
+
+impl RecurrentConfig {
+    /// Two layers of LSTM on both sides over one joint vocabulary.
+    pub fn base(vocabulary: usize) -> RecurrentConfig {
+        RecurrentConfig {
+            source_vocabulary: vocabulary,
+            target_vocabulary: vocabulary,
+            cell: Cell::Lstm,
+            d_model: 512,
+            d_encoder: 512,
+            encoder_layers: 2,
+            decoder_layers: 2,
+            directions: Directions::Both,
+            norm_epsilon: None,
+            attention: None,
+            tying: Tying::All,
+            dropout: 0.2,
+            label_smoothing: 0.1,
+        }
+    }
+
+    /// For the demo and for tests.
+    pub fn tiny(vocabulary: usize) -> RecurrentConfig {
+        RecurrentConfig {
+            cell: Cell::Gru,
+            d_model: 64,
+            d_encoder: 64,
+            encoder_layers: 1,
+            decoder_layers: 1,
+            dropout: 0.0,
+            label_smoothing: 0.0,
+            ..RecurrentConfig::base(vocabulary)
+        }
+    }
+
+    /// The encoder's shape.
+    pub fn encoder(&self) -> StackConfig {
+        StackConfig {
+            cell: self.cell,
+            input: self.d_model,
+            width: self.d_encoder,
+            layers: self.encoder_layers,
+            directions: self.directions,
+            norm_epsilon: self.norm_epsilon,
+            dropout: self.dropout,
+        }
+    }
+
+    /// The decoder's shape: it reads the newest token beside the context.
+    pub fn decoder(&self) -> StackConfig {
+        StackConfig {
+            input: self.d_model + self.encoder().output_width(),
+            width: self.d_model,
+            layers: self.decoder_layers,
+            directions: Directions::Forward,
+            ..self.encoder()
+        }
+    }
+
+    /// The model in a few words.
+    pub fn summary(&self) -> String {
+        let cell = match self.cell {
+            Cell::Simple => "simple",
+            Cell::Gru => "GRU",
+            Cell::Lstm => "LSTM",
+        };
+        let attention = match self.attention.map(|attention| attention.hardness) {
+            None => "no attention",
+            Some(Hardness::Soft) => "soft attention",
+            Some(Hardness::ScoreFunction { .. } | Hardness::StraightThrough) => "hard attention",
+        };
+        let RecurrentConfig { encoder_layers, decoder_layers, d_model, .. } = self;
+        format!(
+            "Recurrent network ({cell}) of {encoder_layers} + {decoder_layers} layers, d {d_model}, {attention}"
+        )
+    }
+
+    fn validate_attention(&self) -> Result<(), ConfigError> {
+        let Some(RecurrentAttention { score, width, hardness }) = self.attention else { return Ok(()) };
+        check::sizes(&[("attention.width", width)])?;
+        if let Hardness::ScoreFunction { reward, entropy } = hardness {
+            check::not_negative("attention.hardness.reward", reward)?;
+            check::not_negative("attention.hardness.entropy", entropy)?;
+        }
+        let (query, key) = (self.d_model, self.encoder().output_width());
+        if score.wants_equal_widths() && query != key {
+            let score = if score == Score::Dot { "dot" } else { "scaled-dot" };
+            return Err(ConfigError::ScoreWidths { score, query, key });
+        }
+        Ok(())
+    }
+
+    /// Whether this can be built; if not, the error says what to change.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check::sizes(&[
+            ("d_model", self.d_model),
+            ("d_encoder", self.d_encoder),
+            ("encoder_layers", self.encoder_layers),
+            ("decoder_layers", self.decoder_layers),
+        ])?;
+        check::rates(&[("dropout", self.dropout), ("label_smoothing", self.label_smoothing)])?;
+        self.norm_epsilon.map_or(Ok(()), check::epsilon)?;
+        self.validate_attention()?;
+        check::vocabularies(self.source_vocabulary, self.target_vocabulary, self.tying)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaint(change: impl FnOnce(&mut RecurrentConfig)) -> String {
+        let mut config = RecurrentConfig::tiny(30);
+        change(&mut config);
+        config.validate().expect_err("this cannot be built").to_string()
+    }
+
+    #[test]
+    fn presets_can_be_built() {
+        for preset in [RecurrentConfig::base, RecurrentConfig::tiny] {
+            let config = preset(100);
+            assert_eq!(config.validate(), Ok(()));
+            assert_eq!((config.encoder().validate(), config.decoder().validate()), (Ok(()), Ok(())));
+        }
+    }
+
+    #[test]
+    fn complaints_say_what_to_change() {
+        assert_eq!(complaint(|c| c.decoder_layers = 0), "decoder_layers is 0: set it to at least 1");
+        assert_eq!(complaint(|c| c.d_encoder = 0), "d_encoder is 0: set it to at least 1");
+        assert!(complaint(|c| c.source_vocabulary = 1).starts_with("source_vocabulary is 1"));
+        assert!(complaint(|c| c.dropout = 1.0).starts_with("dropout is 1"));
+        assert!(complaint(|c| c.norm_epsilon = Some(0.0)).starts_with("norm_epsilon is 0"));
+        assert!(complaint(|c| c.target_vocabulary = 31).contains("have 30 and 31 tokens"));
+        let attention = RecurrentAttention { score: Score::Dot, width: 8, hardness: Hardness::Soft };
+        assert!(
+            complaint(|c| c.attention = Some(attention))
+                .starts_with("the score dot multiplies a state of the")
+        );
+        let entropy = Hardness::ScoreFunction { reward: 1.0, entropy: -1.0 };
+        let attention = RecurrentAttention { score: Score::General, hardness: entropy, ..attention };
+        assert!(complaint(|c| c.attention = Some(attention)).contains("entropy is -1"));
+    }
+
+    #[test]
+    fn a_configuration_comes_back_from_json() {
+        let hardness = Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 };
+        let attention = Some(RecurrentAttention { score: Score::Additive, width: 8, hardness });
+        let config = RecurrentConfig { norm_epsilon: Some(1e-5), attention, ..RecurrentConfig::base(100) };
+        let text = serde_json::to_string(&config).expect("JSON");
+        assert!(text.contains(r#""cell":"lstm""#), "{text}");
+        assert_eq!(serde_json::from_str::<RecurrentConfig>(&text).expect("a configuration"), config);
+    }
+}

@@ -1,0 +1,215 @@
+//! Sequence to sequence. Without attention a sentence becomes one vector, and that vector another sentence; with it the
+//! decoder looks at the sentence again before every word (see [`super::AttentiveLayer`], [`super::decoder`]).
+//!
+//! ```text
+//! encoder    (h_1 … h_n, last states) = stack(E_source x)
+//! context    c = [h→ ; h←], the top layer's last states
+//! start      s_0 = tanh([h→ ; h←] W_h + b_h) for each decoder layer (an LSTM's second state without tanh)
+//! decoder    s_i = stack(s_{i−1}, [E_target y_{i−1} ; c])          with attention another c_i at every step
+//! readout    t_i = tanh([s_i ; E_target y_{i−1} ; c] W + b)
+//! output     p(y_i) = softmax(t_i E_outputᵀ)
+//! ```
+//!
+//! A decoder layer starts from the encoder layer beside it, counted from the top.
+
+use heedful_tensor::ops::{self, CrossEntropy, RecurrentState};
+use heedful_tensor::{DType, Param, Params, Ragged, Tensor, tape};
+
+use super::decoder::{Decoded, Decoder};
+use super::hard::Reinforcement;
+use super::incremental::Incremental;
+use super::stack::side_by_side;
+use super::{Hardness, RecurrentConfig, RecurrentStack};
+use crate::data::batch::{Batch, BatchError, check_side};
+use crate::layers::{Embedding, Linear, Pass, Position};
+use crate::models::config::ConfigError;
+use crate::models::transformer::tables;
+use crate::models::{Decoding, Model};
+
+/// A recurrent encoder-decoder with its parameters.
+pub struct Seq2Seq {
+    config: RecurrentConfig,
+    params: Params,
+    source_embedding: Embedding,
+    pub(super) target_embedding: Embedding,
+    encoder: RecurrentStack,
+    bridges: Vec<Bridge>,
+    pub(super) decoder: Decoder,
+    reinforcement: Option<Reinforcement>,
+    readout: Linear,
+    pub(super) output: Param,
+}
+
+/// What the decoder knows of the sources.
+pub struct Memory {
+    /// source tokens × encoder width: the encoder's outputs.
+    pub states: Tensor,
+    /// Where the sources begin and end among them.
+    pub sequences: Ragged,
+    /// sequences × encoder width: the top layer's last states.
+    pub context: Tensor,
+    /// Where the decoder starts, one state for each of its layers.
+    pub start: Vec<RecurrentState>,
+}
+
+/// From an encoder layer's last states to the start of a decoder layer.
+struct Bridge {
+    /// Which encoder layer.
+    from: usize,
+    h: Linear,
+    c: Option<Linear>,
+}
+
+impl Seq2Seq {
+    /// A fresh model; `seed` decides its first values.
+    pub fn new(config: RecurrentConfig, seed: u64) -> Result<Seq2Seq, ConfigError> {
+        config.validate()?;
+        let params = Params::new(seed);
+        let vocabularies = [config.source_vocabulary, config.target_vocabulary];
+        let (source, target, output) = tables(&params, config.tying, vocabularies, config.d_model);
+        let (encoder, decoder) = (config.encoder(), config.decoder());
+        let (d, memory_width) = (config.d_model, encoder.output_width());
+        let bridge = |layer: usize| {
+            let map = |state| Linear::new(&params, &format!("bridge.{layer}.{state}"), memory_width, d);
+            Bridge {
+                from: (layer + config.encoder_layers).saturating_sub(config.decoder_layers),
+                h: map("h"),
+                c: config.cell.has_memory().then(|| map("c")),
+            }
+        };
+        let reinforcement = match config.attention.map(|attention| attention.hardness) {
+            Some(Hardness::ScoreFunction { reward, entropy }) => {
+                Some(Reinforcement::new(&params, d, config.target_vocabulary, [reward, entropy]))
+            }
+            _ => None,
+        };
+        Ok(Seq2Seq {
+            source_embedding: Embedding::new(source, Position::None, config.dropout),
+            target_embedding: Embedding::new(target, Position::None, config.dropout),
+            encoder: RecurrentStack::new(&params, "encoder", &encoder),
+            bridges: (0..config.decoder_layers).map(bridge).collect(),
+            decoder: Decoder::new(&params, &config),
+            reinforcement,
+            readout: Linear::new(&params, "readout", d + decoder.input, d),
+            output,
+            params,
+            config,
+        })
+    }
+
+    /// What the decoder needs to know of the sources, which are laid end to end.
+    pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> Memory {
+        pass.within(|pass| {
+            let embedded = self.source_embedding.forward(source, sequences, pass);
+            let read = self.encoder.forward(&embedded, sequences, None, pass);
+            let layers: Vec<&[RecurrentState]> =
+                read.last.chunks(self.config.directions.list().len()).collect();
+            let top = layers.last().expect("a validated encoder has a layer");
+            let context = side_by_side(&top.iter().map(|state| state.h.clone()).collect::<Vec<_>>());
+            let start = self.bridges.iter().map(|bridge| bridge.forward(layers[bridge.from], pass)).collect();
+            Memory { states: read.outputs, sequences: sequences.clone(), context, start }
+        })
+    }
+
+    /// One vector for each target token, from which the next token is told. Targets begin with `<bos>`.
+    pub fn decode(&self, target: &[u32], sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
+        pass.within(|pass| {
+            let embedded = self.target_embedding.forward(target, sequences, pass);
+            let decoded = self.decoder.forward(&embedded, sequences, memory, pass);
+            self.read(&embedded, &decoded, pass)
+        })
+    }
+
+    fn read(&self, embedded: &Tensor, decoded: &Decoded, pass: &mut Pass) -> Tensor {
+        self.read_out(&decoded.outputs, &ops::concat_columns(&[embedded, &decoded.contexts]), pass)
+    }
+
+    /// `t = dropout(tanh([s ; y ; c] W + b))`, where `x` is `[y ; c]`.
+    pub(super) fn read_out(&self, states: &Tensor, x: &Tensor, pass: &mut Pass) -> Tensor {
+        let sums = self.readout.forward(&ops::concat_columns(&[states, x]), pass);
+        ops::dropout(&ops::tanh(&sums), pass.dropout(self.config.dropout))
+    }
+
+    /// Scores of every target token at every position of the batch's targets.
+    pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
+        let states = self.states(batch, pass);
+        pass.within(|pass| ops::project(&states, &self.output, pass.compute()))
+    }
+
+    /// How far the model is from saying the batch's targets. The scores never exist all at once.
+    pub fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
+        let memory = self.encode(&batch.source, &batch.source_sequences, pass);
+        pass.within(|pass| {
+            let embedded = self.target_embedding.forward(&batch.target_in, &batch.target_sequences, pass);
+            let decoded = self.decoder.forward(&embedded, &batch.target_sequences, &memory, pass);
+            let states = self.read(&embedded, &decoded, pass);
+            let (labels, smoothing) = (&batch.target_out, self.config.label_smoothing);
+            let found = ops::cross_entropy(&states, &self.output, labels, smoothing, pass.compute());
+            match (&self.reinforcement, &decoded.looked) {
+                (Some(reinforcement), Some(looked)) if tape::is_recording() => {
+                    reinforcement.teach(found, looked)
+                }
+                _ => found,
+            }
+        })
+    }
+
+    /// What it is made of.
+    pub fn config(&self) -> &RecurrentConfig {
+        &self.config
+    }
+
+    fn states(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
+        let memory = self.encode(&batch.source, &batch.source_sequences, pass);
+        self.decode(&batch.target_in, &batch.target_sequences, &memory, pass)
+    }
+
+    fn check_side(&self, side: &'static str, ids: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        let vocabulary = match side {
+            "source" => self.config.source_vocabulary,
+            _ => self.config.target_vocabulary,
+        };
+        check_side(side, ids, sequences, vocabulary, self.longest_target())
+    }
+}
+
+impl Model for Seq2Seq {
+    fn params(&self) -> &Params {
+        &self.params
+    }
+
+    fn check(&self, batch: &Batch) -> Result<(), BatchError> {
+        self.check_side("source", &batch.source, &batch.source_sequences)?;
+        self.check_side("target", &batch.target_in, &batch.target_sequences)?;
+        self.check_side("target", &batch.target_out, &batch.target_sequences)
+    }
+
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.check_side("source", source, sequences)
+    }
+
+    fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
+        self.loss(batch, pass)
+    }
+
+    fn longest_target(&self) -> Option<usize> {
+        None
+    }
+
+    fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+        Box::new(Incremental::new(self, compute))
+    }
+}
+
+impl Bridge {
+    /// The start of a decoder layer, f32 as all states are.
+    fn forward(&self, last: &[RecurrentState], pass: &Pass) -> RecurrentState {
+        let h: Vec<Tensor> = last.iter().map(|state| state.h.clone()).collect();
+        let h = ops::tanh(&self.h.forward(&side_by_side(&h), pass));
+        let c = self.c.as_ref().map(|map| {
+            let c: Vec<Tensor> = last.iter().filter_map(|state| state.c.clone()).collect();
+            ops::cast(&map.forward(&side_by_side(&c), pass), DType::F32)
+        });
+        RecurrentState { h: ops::cast(&h, DType::F32), c }
+    }
+}

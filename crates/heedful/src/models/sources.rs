@@ -1,0 +1,115 @@
+//! What was read of the sources that are being decoded, until nobody asks for it any more.
+//!
+//! Sentences are read in groups, and what is known of a group (keys and values, encoder states) has one row for each of
+//! its tokens. Each sentence names its rows; a group goes when its last sentence is over.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use heedful_tensor::Ragged;
+
+use crate::models::Row;
+
+/// Sentences by number, with a `Memory` for each group that was read together.
+pub(crate) struct Sources<Memory> {
+    sentences_read: usize,
+    sentences: BTreeMap<usize, Place>,
+    groups: Vec<Option<Group<Memory>>>,
+}
+
+/// Where the memory of a sentence is.
+struct Place {
+    group: usize,
+    /// Counted from 0 within the group.
+    number: usize,
+    rows: Range<usize>,
+    /// Sentences are only forgotten once they had a row.
+    is_begun: bool,
+}
+
+/// Sentences that were read together.
+struct Group<Memory> {
+    memory: Memory,
+    open: usize,
+}
+
+impl<Memory> Sources<Memory> {
+    /// No sentence yet.
+    pub(crate) fn new() -> Sources<Memory> {
+        Sources { sentences_read: 0, sentences: BTreeMap::new(), groups: Vec::new() }
+    }
+
+    /// Adds sentences that were read together.
+    pub(crate) fn add(&mut self, memory: Memory, sequences: &Ragged) {
+        let group = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
+        if group == self.groups.len() {
+            self.groups.push(None);
+        }
+        self.groups[group] = Some(Group { memory, open: sequences.sequences() });
+        for (number, rows) in sequences.ranges().enumerate() {
+            self.sentences.insert(self.sentences_read, Place { group, number, rows, is_begun: false });
+            self.sentences_read += 1;
+        }
+    }
+
+    /// Forgets sentences that have come to their end, and marks those that have begun.
+    pub(crate) fn forget_finished(&mut self, rows: &[Row]) {
+        let mut alive = rows.iter().map(|row| row.sentence).collect::<Vec<_>>();
+        alive.sort_unstable();
+        alive.dedup();
+        let groups = &mut self.groups;
+        self.sentences.retain(|sentence, place| {
+            let has_rows = alive.binary_search(sentence).is_ok();
+            let keep = has_rows || !place.is_begun;
+            place.is_begun |= has_rows;
+            if !keep && let Some(group) = &mut groups[place.group] {
+                group.open -= 1;
+                if group.open == 0 {
+                    groups[place.group] = None;
+                }
+            }
+            keep
+        });
+    }
+
+    /// The memory of a sentence's group, and the sentence's rows in it.
+    ///
+    /// # Panics
+    /// If the sentence was not read, or is over.
+    pub(crate) fn of(&self, sentence: usize) -> (&Memory, Range<usize>) {
+        let place = &self.sentences[&sentence];
+        let group = self.groups[place.group].as_ref().expect("an open sentence keeps its group");
+        (&group.memory, place.rows.clone())
+    }
+
+    /// Which of the sentences of its group it is, for memories with one row for each sentence.
+    ///
+    /// # Panics
+    /// If the sentence was not read, or is over.
+    pub(crate) fn number_in_group(&self, sentence: usize) -> usize {
+        self.sentences[&sentence].number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_goes_with_its_last_sentence_and_its_place_is_used_again() {
+        let mut sources = Sources::new();
+        let row = |sentence| Row { sentence, parent: None, token: 1 };
+        sources.add("first", &Ragged::from_lengths([2, 3]));
+        assert_eq!(sources.of(1), (&"first", 2..5));
+        assert_eq!(sources.number_in_group(1), 1);
+        sources.forget_finished(&[row(0), row(1)]);
+        sources.forget_finished(&[row(1)]);
+        assert_eq!(sources.of(1), (&"first", 2..5));
+        sources.add("second", &Ragged::from_lengths([4]));
+        // Sentence 2 has not begun: it stays.
+        sources.forget_finished(&[]);
+        assert_eq!((sources.of(2), sources.number_in_group(2)), ((&"second", 0..4), 0));
+        sources.add("third", &Ragged::from_lengths([1]));
+        assert_eq!((sources.of(3), sources.groups.len()), ((&"third", 0..1), 2));
+    }
+}

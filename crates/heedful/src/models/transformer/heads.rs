@@ -1,0 +1,241 @@
+//! Heads by name, and models without some of them.
+//!
+//! ```text
+//! Concat(head_1 … head_h) W_o = Σ_i head_i W_o[rows of i]
+//! ```
+//!
+//! A head speaks only through its rows of `W_o`. With those rows zero its part of the sum is exactly zero, whatever it
+//! looks at: in training, in search and in scoring alike, and no kernel has to know.
+
+use std::fmt;
+use std::str::FromStr;
+
+use heedful_tensor::Params;
+
+use super::{Transformer, TransformerConfig};
+use crate::layers::Kind;
+
+/// One head of a model: `enc.0.3`, `dec.0.3` or `cross.0.3`. Layers and heads are counted from 0, as in the names of
+/// parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct HeadName {
+    /// Who looks at whom.
+    pub kind: Kind,
+    /// Within its stack.
+    pub layer: usize,
+    /// Within its layer.
+    pub head: usize,
+}
+
+/// A head that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeadError {
+    /// Not written as a head is.
+    #[error(
+        "“{text}” names no head: write enc.LAYER.HEAD, dec.LAYER.HEAD or cross.LAYER.HEAD, counted from 0, such as enc.0.3"
+    )]
+    Malformed {
+        /// What was written.
+        text: String,
+    },
+    /// The model has others.
+    #[error("the model has no head {name}: it has {known}")]
+    Unknown {
+        /// The head.
+        name: HeadName,
+        /// All that there are, in short.
+        known: String,
+    },
+    /// A model of another family.
+    #[error("heads can be left out of a Transformer only, and this is a {family} model")]
+    Family {
+        /// What it is.
+        family: &'static str,
+    },
+}
+
+impl TransformerConfig {
+    /// Every head, layer by layer: the encoder's, then the decoder's own, then those that look at the source.
+    pub fn heads(&self) -> Vec<HeadName> {
+        let stacks = [
+            (Kind::EncoderSelf, self.encoder_layers),
+            (Kind::DecoderSelf, self.decoder_layers),
+            (Kind::Cross, self.decoder_layers),
+        ];
+        let layers = stacks.into_iter().flat_map(|(kind, depth)| (0..depth).map(move |layer| (kind, layer)));
+        layers
+            .flat_map(|(kind, layer)| (0..self.heads).map(move |head| HeadName { kind, layer, head }))
+            .collect()
+    }
+
+    /// Whether the model has all of these heads.
+    pub fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
+        let all = self.heads();
+        match heads.iter().find(|head| !all.contains(head)) {
+            Some(&name) => Err(HeadError::Unknown { name, known: self.heads_in_short() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes these heads of a model silent; on an error nothing has changed.
+    pub(crate) fn silence(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
+        self.check_heads(heads)?;
+        let rows = self.value_width() / self.heads;
+        for name in heads {
+            let weight = params.get(&format!("{}.output.weight", name.place()));
+            let weight = weight.expect("a Transformer's attention layers have an output projection");
+            let [_, width] = weight.shape();
+            let mut values = weight.values().to_vec();
+            values[name.head * rows * width..(name.head + 1) * rows * width].fill(0.0);
+            weight.set(&values);
+        }
+        Ok(())
+    }
+
+    fn heads_in_short(&self) -> String {
+        let range = |count: usize| if count == 1 { "0".to_owned() } else { format!("0…{}", count - 1) };
+        let heads = range(self.heads);
+        let (encoder, decoder) = (range(self.encoder_layers), range(self.decoder_layers));
+        format!(
+            "enc.{{{encoder}}}.{{{heads}}}, dec.{{{decoder}}}.{{{heads}}} and cross.{{{decoder}}}.{{{heads}}}"
+        )
+    }
+}
+
+impl Transformer {
+    /// The same model with these heads silent. Their weights are gone: build or load it again to have them back.
+    pub fn without_heads(self, heads: &[HeadName]) -> Result<Transformer, HeadError> {
+        self.config.silence(&self.params, heads)?;
+        Ok(self)
+    }
+}
+
+impl HeadName {
+    /// The prefix of its layer's parameters.
+    pub fn place(&self) -> String {
+        let layer = self.layer;
+        match self.kind {
+            Kind::EncoderSelf => format!("encoder.{layer}.self_attention"),
+            Kind::DecoderSelf => format!("decoder.{layer}.self_attention"),
+            Kind::Cross => format!("decoder.{layer}.cross_attention"),
+            Kind::Pooling => "pooling".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for HeadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stack = match self.kind {
+            Kind::EncoderSelf => "enc",
+            Kind::DecoderSelf => "dec",
+            Kind::Cross => "cross",
+            Kind::Pooling => "pool",
+        };
+        write!(f, "{stack}.{}.{}", self.layer, self.head)
+    }
+}
+
+impl FromStr for HeadName {
+    type Err = HeadError;
+
+    fn from_str(text: &str) -> Result<HeadName, HeadError> {
+        let malformed = || HeadError::Malformed { text: text.to_owned() };
+        let parts: Vec<&str> = text.trim().split('.').collect();
+        let &[stack, layer, head] = parts.as_slice() else { return Err(malformed()) };
+        let kind = match stack {
+            "enc" | "encoder" => Kind::EncoderSelf,
+            "dec" | "decoder" => Kind::DecoderSelf,
+            "cross" => Kind::Cross,
+            _ => return Err(malformed()),
+        };
+        let number = |digits: &str| digits.parse().map_err(|_| malformed());
+        Ok(HeadName { kind, layer: number(layer)?, head: number(head)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heedful_tensor::DType;
+
+    use super::*;
+    use crate::data::batch::Batch;
+    use crate::layers::Pass;
+
+    fn config() -> TransformerConfig {
+        TransformerConfig {
+            heads: 4,
+            value_width: Some(32),
+            encoder_layers: 2,
+            decoder_layers: 2,
+            ..TransformerConfig::tiny(30)
+        }
+    }
+
+    fn logits(model: &Transformer) -> Vec<f32> {
+        let batch = Batch::new(&[(vec![5, 6, 7], vec![8, 9]), (vec![4], vec![3, 3, 3])], 1, 2);
+        let scores = model.logits(&batch.expect("a good batch"), &mut Pass::inference(DType::F32));
+        scores.array().f32().to_vec()
+    }
+
+    /// The same model with the context of a head set to zero where it is made: the columns of its values.
+    fn without_values(name: HeadName) -> Transformer {
+        let model = Transformer::new(config(), 7).expect("a good configuration");
+        let (d_k, d_v) = (config().key_width(), config().value_width());
+        let rows = d_v / config().heads;
+        let (weight, values_begin) = match name.kind {
+            Kind::Cross => ("key_value", d_k),
+            _ => ("qkv", 2 * d_k),
+        };
+        for part in ["weight", "bias"] {
+            let param =
+                model.params().get(&format!("{}.{weight}.{part}", name.place())).expect("it is there");
+            let [_, width] = param.shape();
+            let mut values = param.values().to_vec();
+            let columns = values_begin + name.head * rows..values_begin + (name.head + 1) * rows;
+            values.chunks_mut(width).for_each(|row| row[columns.clone()].fill(0.0));
+            param.set(&values);
+        }
+        model
+    }
+
+    #[test]
+    fn a_head_left_out_is_a_head_whose_context_is_zero() {
+        let whole = Transformer::new(config(), 7).expect("a good configuration");
+        for name in ["enc.0.1", "dec.1.0", "cross.1.2"] {
+            let name: HeadName = name.parse().expect("a head's name");
+            let silent = Transformer::new(config(), 7).expect("a good configuration").without_heads(&[name]);
+            let silent = logits(&silent.expect("the head is there"));
+            assert_eq!(silent, logits(&without_values(name)), "{name}");
+            assert_ne!(silent, logits(&whole), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_head_changes_nothing_and_hears_which_there_are() {
+        let model = Transformer::new(config(), 7).expect("a good configuration");
+        let before = logits(&model);
+        let heads = ["enc.0.0", "cross.0.9"].map(|name| name.parse().expect("a head's name"));
+        let complaint = model.config.silence(&model.params, &heads).expect_err("there is no tenth head");
+        let TransformerConfig { encoder_layers, decoder_layers, heads, .. } = config();
+        let known = format!(
+            "enc.{{0…{e}}}.{{0…{h}}}, dec.{{0…{d}}}.{{0…{h}}} and cross.{{0…{d}}}.{{0…{h}}}",
+            e = encoder_layers - 1,
+            d = decoder_layers - 1,
+            h = heads - 1
+        );
+        assert_eq!(complaint.to_string(), format!("the model has no head cross.0.9: it has {known}"));
+        assert_eq!(logits(&model), before);
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        let all = config().heads();
+        assert_eq!(all.len(), (config().encoder_layers + 2 * config().decoder_layers) * config().heads);
+        for name in &all {
+            assert_eq!(name.to_string().parse(), Ok(*name));
+        }
+        for bad in ["enc.3", "mid.0.0", "enc.0.0.0", "enc.x.0", "enc.-1.0", ""] {
+            assert!(bad.parse::<HeadName>().is_err(), "{bad}");
+        }
+    }
+}

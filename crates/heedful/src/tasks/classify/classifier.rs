@@ -1,0 +1,224 @@
+//! A classifier with its vocabulary and the names of its labels: text in, label out.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::path::Path;
+//! use heedful::tasks::classify::Classifier;
+//! use heedful::tensor::DType;
+//!
+//! let classifier = Classifier::open(Path::new("run"))?;
+//! for found in classifier.classify(&["Stocks fell sharply on Monday."], DType::F32)? {
+//!     println!("{} ({:.0} %)", classifier.labels().name(found.label()), 100.0 * found.probability());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::path::Path;
+
+use heedful_tensor::{DType, Ragged, ops};
+
+use crate::data::TokenizerError;
+use crate::data::batch::{BatchError, lay_end_to_end};
+use crate::data::labels::{Labels, LabelsError};
+use crate::data::tokenizer::Tokenizers;
+use crate::layers::{AttentionMap, Kind, Pass};
+use crate::models::Model;
+use crate::tasks::ModelConfig;
+use crate::tasks::folder::{FolderError, ModelFolder};
+use crate::tasks::{Task, WrongTask};
+
+/// A classifier that reads text.
+pub struct Classifier {
+    model: Box<dyn Model>,
+    tokenizers: Tokenizers,
+    labels: Labels,
+}
+
+/// What a classifier makes of a text that is not blank.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Classified {
+    /// The probability of every label, in the order of [`Classifier::labels`].
+    pub probabilities: Vec<f32>,
+    /// The words of the text with the attention that each got, in their order; they sum to 1.
+    pub words: Vec<Word>,
+}
+
+/// A word that was looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Word {
+    /// As it stands in the text.
+    pub text: String,
+    /// Its share of the attention.
+    pub attention: f32,
+}
+
+/// A folder that holds no classifier, or a text that it cannot read.
+#[derive(Debug, thiserror::Error)]
+pub enum ClassifyError {
+    /// The model.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A model of another kind.
+    #[error(transparent)]
+    Task(#[from] WrongTask),
+    /// Its vocabulary.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The names of its labels.
+    #[error(transparent)]
+    Labels(#[from] LabelsError),
+    /// A text.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+}
+
+impl Classifier {
+    /// Opens the folder of a classifier or of its training run.
+    pub fn open(folder: &Path) -> Result<Classifier, ClassifyError> {
+        let opened = ModelFolder::open(folder)?;
+        let ModelConfig::Classifier(config) = &opened.config else {
+            return Err(WrongTask::new(folder, opened.config.task(), Task::Classify).into());
+        };
+        let labels = Labels::load(folder)?;
+        labels.expect(config.labels, folder)?;
+        Ok(Classifier { model: opened.load()?, tokenizers: Tokenizers::load(folder)?, labels })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &dyn Model {
+        &*self.model
+    }
+
+    /// The names of its labels.
+    pub fn labels(&self) -> &Labels {
+        &self.labels
+    }
+
+    /// A text as tokens; none if it is blank.
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        if text.trim().is_empty() { Vec::new() } else { self.tokenizers.source.encode(text) }
+    }
+
+    /// What the model makes of texts, none of which is blank. What a text gets depends on nothing but itself.
+    pub fn classify(&self, texts: &[&str], compute: DType) -> Result<Vec<Classified>, ClassifyError> {
+        let tokens: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
+        let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
+        self.model.check_source(&ids, &sequences)?;
+        let mut pass = Pass::inference(compute).recording();
+        let scores = self.model.label_scores(&ids, &sequences, &mut pass);
+        let scores = scores.expect("a folder with a classifier's configuration holds a classifier");
+        let probabilities = ops::softmax(&scores).to_vec();
+        if probabilities.iter().any(|probability| !probability.is_finite()) {
+            return Err(BatchError::NotANumber { sentence: 0 }.into());
+        }
+        let attention = attention_at_tokens(&pass.take_attention(), &sequences);
+        let rows = probabilities.chunks_exact(self.labels.count());
+        let found = tokens.iter().zip(attention).zip(rows);
+        Ok(found
+            .map(|((tokens, attention), row)| Classified {
+                probabilities: row.to_vec(),
+                words: self.words(tokens, &attention),
+            })
+            .collect())
+    }
+
+    /// Tokens as words, each with the attention of all its tokens; white space between words counts for nothing.
+    fn words(&self, tokens: &[u32], attention: &[f32]) -> Vec<Word> {
+        let tokenizer = &self.tokenizers.source;
+        let pieces: Vec<String> = tokens.iter().map(|&token| tokenizer.text_of(token)).collect();
+        let words = grouped(&tokenizer.words(tokens), &pieces);
+        let weight = |word: &[usize]| word.iter().map(|&token| attention[token]).sum::<f32>();
+        let total: f32 = words.iter().map(|word| weight(word)).sum();
+        let word = |word: &Vec<usize>| Word {
+            text: tokenizer.decode(&word.iter().map(|&i| tokens[i]).collect::<Vec<_>>()).trim().to_owned(),
+            attention: if total > 0.0 { weight(word) / total } else { 0.0 },
+        };
+        words.iter().map(word).collect()
+    }
+}
+
+/// The tokens of each word, given the white-space separated word that each belongs to and what it says. Chinese and
+/// Japanese are written without spaces: there every piece is a word.
+fn grouped(places: &[Option<usize>], pieces: &[String]) -> Vec<Vec<usize>> {
+    let is_unspaced = |piece: &String| {
+        piece
+            .chars()
+            .any(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'))
+    };
+    let mut words: Vec<Vec<usize>> = Vec::new();
+    let mut before: Option<usize> = None;
+    for token in (0..pieces.len()).filter(|&token| places[token].is_some()) {
+        let goes_on = before.is_some_and(|before| {
+            places[before] == places[token] && !is_unspaced(&pieces[before]) && !is_unspaced(&pieces[token])
+        });
+        match words.last_mut() {
+            Some(word) if goes_on => word.push(token),
+            _ => words.push(vec![token]),
+        }
+        before = Some(token);
+    }
+    words
+}
+
+impl Classified {
+    /// The most probable label; of equally probable ones the first.
+    pub fn label(&self) -> u32 {
+        let best = self
+            .probabilities
+            .iter()
+            .enumerate()
+            .reduce(|best, next| if next.1 > best.1 { next } else { best });
+        best.map_or(0, |(label, _)| label as u32)
+    }
+
+    /// How probable that label is.
+    pub fn probability(&self) -> f32 {
+        self.probabilities[self.label() as usize]
+    }
+}
+
+/// For every text the attention at each of its tokens: that of the pooling, or else what the token before the text saw in
+/// the last layer, the mean over its heads. Without any attention all tokens are equal.
+fn attention_at_tokens(maps: &[AttentionMap], sequences: &Ragged) -> Vec<Vec<f32>> {
+    let pooling = maps.iter().rfind(|map| map.place.kind == Kind::Pooling);
+    let own = maps.iter().rfind(|map| map.place.kind == Kind::EncoderSelf);
+    let of_text = |(text, length): (usize, usize)| match (pooling, own) {
+        (Some(map), _) => map.mean_over_heads(text),
+        // The first row is that of the token before the text, and so is the first column.
+        (None, Some(map)) if map.keys.length(text) == length + 1 => {
+            map.mean_over_heads(text)[1..=length].to_vec()
+        }
+        _ => vec![1.0; length],
+    };
+    sequences.lengths().enumerate().map(of_text).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layers::Place;
+
+    #[test]
+    fn words_are_what_spaces_separate_or_pieces_of_scripts_without_spaces() {
+        let pieces = [" hel", "lo", " ", "你好", "世界", "!", " x"].map(str::to_owned);
+        let places = [Some(0), Some(0), None, Some(1), Some(1), Some(1), Some(2)];
+        assert_eq!(grouped(&places, &pieces), [vec![0, 1], vec![3], vec![4], vec![5], vec![6]]);
+    }
+
+    #[test]
+    fn attention_is_taken_from_the_pooling_or_from_the_token_before_the_text() {
+        let sequences = Ragged::from_lengths([2]);
+        let map = |kind, queries: usize, keys: usize, weights: Vec<f32>| AttentionMap {
+            place: Place::new("somewhere", 0, kind),
+            queries: Ragged::from_lengths([queries]),
+            keys: Ragged::from_lengths([keys]),
+            weights: vec![vec![weights]],
+        };
+        let own = map(Kind::EncoderSelf, 3, 3, vec![0.2, 0.5, 0.3, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
+        assert_eq!(attention_at_tokens(std::slice::from_ref(&own), &sequences), [[0.5, 0.3]]);
+        let pooling = map(Kind::Pooling, 1, 2, vec![0.9, 0.1]);
+        assert_eq!(attention_at_tokens(&[own, pooling], &sequences), [[0.9, 0.1]]);
+        assert_eq!(attention_at_tokens(&[], &sequences), [[1.0, 1.0]]);
+    }
+}

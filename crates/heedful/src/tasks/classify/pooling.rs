@@ -1,0 +1,133 @@
+//! From one vector for each token to one for the text.
+//!
+//! ```text
+//! attention   e_j = score(q, h_j),  α = softmax(e),  c = Σ_j α_j h_j       q is learned
+//! first       c = h_<bos>, where <bos> stands before the text
+//!
+//! additive     q · tanh(W h + b)        dot          q · h
+//! general      q · (h W)                scaled-dot   q · h / √d
+//! ```
+//!
+//! The additive score's own product with the query would be one more constant beside b, so there is none. All of them are
+//! attention with the one query q, keys made of h and values h, and run as that.
+
+use std::borrow::Cow;
+
+use heedful_tensor::ops::{
+    self, Activation, AttentionOptions, EmbeddingOptions, LinearOptions, Mask, Part, Positions,
+};
+use heedful_tensor::random::Dropout;
+use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
+use serde::{Deserialize, Serialize};
+
+use crate::data::BOS;
+use crate::layers::{AttentionMap, Kind, Linear, Pass, Place, Score};
+
+/// How a text becomes one vector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pooling {
+    /// A weighted mean over the tokens; the weights are learned.
+    #[default]
+    Attention,
+    /// The vector of a token that stands before the text.
+    First,
+}
+
+/// The pooling with its parameters: `pooling.query.weight`, `pooling.key.weight` and `pooling.key.bias` as far as its score
+/// has them, or none.
+pub struct Pool {
+    attention: Option<Attention>,
+}
+
+struct Attention {
+    query: Param,
+    keys: Keys,
+    scale: f32,
+    place: Place,
+}
+
+/// What the query is multiplied by.
+enum Keys {
+    /// `tanh(W h + b)`.
+    Additive(Linear),
+    /// `h W`. A bias would add the same to all scores of a text, which softmax does not see.
+    General(Param),
+    /// `h`.
+    States,
+}
+
+impl Pool {
+    /// Over vectors of this width; `score` is how attention compares them with its query.
+    pub fn new(params: &Params, pooling: Pooling, score: Score, width: usize) -> Pool {
+        let attention = || Attention {
+            query: params.add("pooling.query.weight", 1, width, Init::Normal((width as f32).powf(-0.5))),
+            keys: match score {
+                Score::Additive => Keys::Additive(Linear::new(params, "pooling.key", width, width)),
+                Score::General => Keys::General(params.add("pooling.key.weight", width, width, Init::Xavier)),
+                Score::Dot | Score::ScaledDot => Keys::States,
+            },
+            scale: score.scale(width),
+            place: Place::new("pooling", 0, Kind::Pooling),
+        };
+        Pool { attention: (pooling == Pooling::Attention).then(attention) }
+    }
+
+    /// The texts as the encoder shall read them.
+    pub fn prepare<'t>(&self, text: &'t [u32], sequences: &Ragged) -> (Cow<'t, [u32]>, Ragged) {
+        if self.attention.is_some() {
+            return (text.into(), sequences.clone());
+        }
+        let marked =
+            sequences.ranges().flat_map(|range| [BOS].into_iter().chain(text[range].iter().copied()));
+        (marked.collect(), Ragged::from_lengths(sequences.lengths().map(|length| length + 1)))
+    }
+
+    /// One row for each sequence of `states`.
+    pub fn forward(&self, states: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        let Some(Attention { query, keys, scale, place }) = &self.attention else {
+            let first: Vec<usize> = sequences.ranges().map(|range| range.start).collect();
+            return ops::gather_rows(states, &first);
+        };
+        let compute = pass.compute();
+        let one_each = Ragged::from_lengths(vec![1; sequences.sequences()]);
+        let options = EmbeddingOptions {
+            scale: 1.0,
+            positions: Positions::None,
+            first_position: 0,
+            dropout: Dropout::NONE,
+            compute,
+        };
+        let queries = ops::embedding(&vec![0; sequences.sequences()], &one_each, query, options);
+        let keys = keys.of(states, pass);
+        let parts = [queries, keys, states.clone()].map(|part| Part::whole(ops::cast(&part, compute)));
+        let [queries, keys, values] = parts;
+        let options = AttentionOptions {
+            heads: 1,
+            scale: *scale,
+            mask: Mask::full(),
+            dropout: Dropout::NONE,
+            weights: pass.weights(),
+        };
+        let attended = ops::attention(queries, keys, values, &one_each, sequences, &options);
+        if let Some(weights) = attended.weights {
+            let (queries, keys) = (one_each, sequences.clone());
+            pass.record(AttentionMap { place: place.clone(), queries, keys, weights });
+        }
+        attended.context
+    }
+}
+
+impl Keys {
+    fn of(&self, states: &Tensor, pass: &Pass) -> Tensor {
+        match self {
+            Keys::Additive(key) => ops::tanh(&key.forward(states, pass)),
+            Keys::General(weight) => {
+                let (activation, dropout) = (Activation::Identity, Dropout::NONE);
+                let options = LinearOptions { activation, dropout, compute: pass.compute() };
+                ops::linear(states, weight, None, options)
+            }
+            Keys::States => states.clone(),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+use heedful_tensor::ops::{EmbeddingOptions, Positions as OpPositions};
+use heedful_tensor::random::Dropout;
+use heedful_tensor::{DType, Init, tape};
+
+use super::*;
+use crate::data::batch::Form;
+use crate::layers::{Kind, Positions};
+use crate::models::convolution::ConvolutionalConfig;
+use crate::models::recurrent::RecurrentConfig;
+use crate::models::transformer::{StackConfig, TransformerConfig};
+use crate::train::{Schedule, Trainer, TrainerOptions};
+
+fn model(pooling: Pooling, positions: Positions) -> EncoderClassifier {
+    let stack = StackConfig { positions, ..StackConfig::of_encoder(&TransformerConfig::tiny(30)) };
+    classifier(EncoderConfig::Transformer(stack), pooling)
+}
+
+/// One of every kind.
+fn encoders() -> [EncoderConfig; 3] {
+    let (recurrent, convolutional) = (RecurrentConfig::tiny(30), ConvolutionalConfig::tiny(30));
+    [
+        EncoderConfig::Transformer(StackConfig::of_encoder(&TransformerConfig::tiny(30))),
+        EncoderConfig::Recurrent(RecurrentReaderConfig {
+            vocabulary: 30,
+            dropout: 0.1,
+            stack: recurrent.encoder(),
+        }),
+        EncoderConfig::Convolutional(ConvolutionalReaderConfig {
+            vocabulary: 30,
+            positions: Positions::Sinusoidal,
+            dropout: 0.1,
+            shape: convolutional.encoder(),
+        }),
+    ]
+}
+
+fn classifier(encoder: EncoderConfig, pooling: Pooling) -> EncoderClassifier {
+    EncoderClassifier::new(config(encoder, pooling, Score::Additive), 3).expect("a good configuration")
+}
+
+fn config(encoder: EncoderConfig, pooling: Pooling, pooling_score: Score) -> ClassifierConfig {
+    ClassifierConfig { labels: 3, pooling, pooling_score, dropout: 0.1, label_smoothing: 0.0, encoder }
+}
+
+const SCORES: [Score; 4] = [Score::Additive, Score::Dot, Score::General, Score::ScaledDot];
+
+fn batch(examples: &[(&[u32], u32)]) -> Batch {
+    let examples: Vec<_> = examples.iter().map(|(text, label)| (text.to_vec(), vec![*label])).collect();
+    Batch::of(Form::Labels, &examples, [1, 2]).expect("a good batch")
+}
+
+#[test]
+fn a_text_has_the_same_scores_alone_and_in_a_batch() {
+    let both = |encoder: EncoderConfig| {
+        [Pooling::Attention, Pooling::First].map(|pooling| (encoder.clone(), pooling))
+    };
+    for (encoder, pooling) in encoders().into_iter().flat_map(both) {
+        let model = classifier(encoder, pooling);
+        for compute in [DType::F32, DType::Bf16] {
+            let scores = |batch: &Batch| {
+                let mut pass = Pass::inference(compute).recording();
+                let scores = model.label_scores(&batch.source, &batch.source_sequences, &mut pass);
+                (scores.expect("labels").to_vec(), pass.take_attention())
+            };
+            let (alone, maps) = scores(&batch(&[(&[5, 6, 7], 0)]));
+            let (together, _) = scores(&batch(&[(&[9], 1), (&[5, 6, 7], 0), (&[4, 4], 2)]));
+            assert_eq!(alone, together[3..6]);
+            let pooled = maps.iter().find(|map| map.place.kind == Kind::Pooling);
+            assert_eq!(pooled.is_some(), pooling == Pooling::Attention);
+            if let Some(map) = pooled {
+                let sum: f32 = map.weights[0][0].iter().sum();
+                assert!(map.weights[0][0].len() == 3 && (sum - 1.0).abs() < 1e-3, "{sum}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_parameter_has_a_gradient_and_labels_are_learned() {
+    let poolings = [Pooling::Attention, Pooling::First].into_iter();
+    let models = poolings
+        .map(|pooling| model(pooling, Positions::Learned { max_length: 6 }))
+        .chain(encoders().map(|encoder| classifier(encoder, Pooling::Attention)))
+        .chain(SCORES.map(|score| {
+            let config = config(encoders()[1].clone(), Pooling::Attention, score);
+            EncoderClassifier::new(config, 3).expect("a good configuration")
+        }));
+    for model in models {
+        let summary = model.config().summary();
+        // The label is which of 5, 6, 7 the text has.
+        let batch = batch(&[(&[5, 9, 10], 0), (&[11, 6], 1), (&[7, 12, 9, 10], 2), (&[12, 5], 0), (&[7], 2)]);
+        let found = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
+        assert_eq!((found.tokens, model.predictions(&batch)), (5, 5));
+        tape::backward(&found.loss);
+        for param in model.params().iter() {
+            assert!(param.gradient().iter().any(|&g| g != 0.0), "{summary}: {}", param.name());
+        }
+        let schedule = Schedule::Constant { rate: 3e-3 };
+        let mut trainer = Trainer::new(model, TrainerOptions::new(DType::F32, 1, schedule));
+        let last = (0..60).map(|_| trainer.step(&batch).expect("a good batch")).last().expect("60 steps");
+        assert_eq!(last.correct, 5, "{summary}: {last:?}");
+    }
+}
+
+#[test]
+fn unknown_labels_and_long_texts_are_errors() {
+    let model = model(Pooling::First, Positions::Learned { max_length: 3 });
+    assert!(model.check(&batch(&[(&[5, 6], 2)])).is_ok());
+    let label = model.check(&batch(&[(&[5], 0), (&[5], 3)])).expect_err("three labels").to_string();
+    assert!(label.starts_with("label sentence 1 has token 3"), "{label}");
+    assert!(model.check(&batch(&[(&[5, 6, 7], 2)])).is_err(), "a token is put before it");
+}
+
+#[test]
+fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
+    let (width, sequences) = (6, Ragged::from_lengths([3, 1, 4]));
+    for score in SCORES {
+        let params = Params::new(5);
+        let states = params.add("states.weight", 8, width, Init::Normal(1.0));
+        let pool = Pool::new(&params, Pooling::Attention, score, width);
+        let pooled = |pass: &mut Pass| {
+            let rows: Vec<u32> = (0..8).collect();
+            let options = EmbeddingOptions {
+                scale: 1.0,
+                positions: OpPositions::None,
+                first_position: 0,
+                dropout: Dropout::NONE,
+                compute: DType::F32,
+            };
+            pool.forward(&ops::embedding(&rows, &sequences, &states, options), &sequences, pass)
+        };
+        // A weighted sum, so that every element of the result has a gradient of its own.
+        let loss = |pass: &mut Pass| {
+            let weights: Vec<f32> = (0..3 * width).map(|i| (i as f32 * 0.7).sin()).collect();
+            ops::sum(&ops::multiply(&pooled(pass), &Tensor::from_f32(3, width, &weights)))
+        };
+        tape::backward(&loss(&mut Pass::training(DType::F32, 1, 1)));
+        let value = || tape::paused(|| loss(&mut Pass::inference(DType::F32)).item());
+        let found = tape::paused(|| pooled(&mut Pass::inference(DType::F32)).to_vec());
+        for (found, wanted) in found.iter().zip(by_formula(score, &params, &sequences)) {
+            assert!((found - wanted).abs() < 1e-5, "{score:?}: {found} and {wanted}");
+        }
+        for param in params.iter() {
+            let (before, gradient) = (param.values().to_vec(), param.gradient());
+            for i in 0..before.len() {
+                let at = |step: f32| {
+                    let mut moved = before.clone();
+                    moved[i] += step;
+                    param.set(&moved);
+                    f64::from(value())
+                };
+                let slope = (at(1e-2) - at(-1e-2)) / 2e-2;
+                let difference = (slope - f64::from(gradient[i])).abs();
+                assert!(difference < 2e-3, "{score:?}, {} {i}: {slope} and {}", param.name(), gradient[i]);
+            }
+            param.set(&before);
+        }
+    }
+}
+
+/// The pooled vectors of the states in `params`, one number after the other.
+fn by_formula(score: Score, params: &Params, sequences: &Ragged) -> Vec<f32> {
+    let values = |name: &str| params.get(name).map(|param| param.values().to_vec()).unwrap_or_default();
+    let (states, query) = (values("states.weight"), values("pooling.query.weight"));
+    let (weight, bias) = (values("pooling.key.weight"), values("pooling.key.bias"));
+    let d = query.len();
+    let state = |j: usize| &states[j * d..(j + 1) * d];
+    let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    let through = |j: usize| -> Vec<f32> {
+        (0..d).map(|column| (0..d).map(|row| state(j)[row] * weight[row * d + column]).sum()).collect()
+    };
+    let score_of = |j: usize| match score {
+        Score::Additive => {
+            let inner = through(j).iter().zip(&bias).map(|(x, b)| (x + b).tanh()).collect::<Vec<_>>();
+            dot(&query, &inner)
+        }
+        Score::General => dot(&query, &through(j)),
+        Score::Dot => dot(&query, state(j)),
+        Score::ScaledDot => dot(&query, state(j)) / (d as f32).sqrt(),
+    };
+    let mut pooled = Vec::new();
+    for range in sequences.ranges() {
+        let powers: Vec<f32> = range.clone().map(|j| score_of(j).exp()).collect();
+        let total: f32 = powers.iter().sum();
+        pooled.extend((0..d).map(|column| {
+            range.clone().zip(&powers).map(|(j, power)| power / total * state(j)[column]).sum::<f32>()
+        }));
+    }
+    pooled
+}
+
+#[test]
+fn a_configuration_that_names_no_score_means_the_additive_one() {
+    let config = config(encoders()[1].clone(), Pooling::Attention, Score::Additive);
+    let mut old = serde_json::to_value(&config).expect("JSON");
+    old.as_object_mut().expect("an object").remove("pooling_score").expect("it is written");
+    assert_eq!(serde_json::from_value::<ClassifierConfig>(old).expect("an old file"), config);
+}

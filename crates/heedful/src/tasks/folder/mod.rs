@@ -1,0 +1,168 @@
+//! A model on disk is a folder.
+//!
+//! ```text
+//! config.json                what it is made of, with its family and the version of this format
+//! model.safetensors          every parameter by name, f32
+//! tokenizer.json             one vocabulary for both sides, or
+//! source.tokenizer.json      one for each
+//! target.tokenizer.json
+//! labels.json                the names of a classifier's labels
+//! ```
+//!
+//! The folder of a training run is one too: its model is the best so far.
+
+mod config;
+mod error;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use error::FolderError;
+use heedful_tensor::Params;
+
+use crate::data::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
+use crate::models::Model;
+use crate::store::durable;
+use crate::store::weights::file::{Checksum, Contents, Opened};
+use crate::store::weights::{Notes, Weights};
+use crate::tasks::ModelConfig;
+
+/// The version of the format, in `config.json` and in `model.safetensors`.
+pub const FORMAT: u64 = 1;
+
+const CONFIG: &str = "config.json";
+const MODEL: &str = "model.safetensors";
+
+/// A model's folder whose configuration was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelFolder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What the model is made of.
+    pub config: ModelConfig,
+    /// Its vocabularies.
+    pub tokenizers: TokenizerFiles,
+}
+
+/// The files of a model's vocabularies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TokenizerFiles {
+    /// One for both sides.
+    Joint(PathBuf),
+    /// One for each side.
+    Separate {
+        /// What the encoder reads.
+        source: PathBuf,
+        /// What the decoder says.
+        target: PathBuf,
+    },
+}
+
+impl ModelFolder {
+    /// Reads the configuration and finds the vocabularies.
+    pub fn open(path: &Path) -> Result<ModelFolder, FolderError> {
+        if !path.is_dir() {
+            return Err(FolderError::NoFolder { path: path.to_owned() });
+        }
+        let config = config::read(&path.join(CONFIG))?;
+        let tokenizers = TokenizerFiles::find(path)?;
+        Ok(ModelFolder { path: path.to_owned(), config, tokenizers })
+    }
+
+    /// Starts a folder, making it if need be: configuration and vocabularies, the latter copied to their names in
+    /// the folder unless they are there already. [`ModelFolder::save`] adds the weights.
+    pub fn create(
+        path: &Path,
+        config: ModelConfig,
+        tokenizers: &TokenizerFiles,
+    ) -> Result<ModelFolder, FolderError> {
+        fs::create_dir_all(path).map_err(|cause| FolderError::write(path, cause))?;
+        let tokenizers = tokenizers.copy_to(path)?;
+        durable::write_bytes(&path.join(CONFIG), config::to_json(&config).as_bytes())?;
+        Ok(ModelFolder { path: path.to_owned(), config, tokenizers })
+    }
+
+    /// Replaces the folder's weights; a kill at any moment leaves the old ones or the new ones.
+    pub fn save(&self, weights: &Weights) -> Result<(), FolderError> {
+        let notes = Notes::from([
+            ("format".to_owned(), FORMAT.to_string()),
+            ("family".to_owned(), self.config.family().to_owned()),
+        ]);
+        let contents = Contents { notes, sets: vec![("", weights)], checksum: Checksum::Absent };
+        Ok(durable::write(&self.path.join(MODEL), contents.bytes(), |out| contents.write(out))?)
+    }
+
+    /// Reads the weights and builds the model.
+    pub fn load(&self) -> Result<Box<dyn Model>, FolderError> {
+        let path = self.path.join(CONFIG);
+        let model = self.config.build(0).map_err(|cause| FolderError::Unbuildable { path, cause })?;
+        self.install(model.params())?;
+        Ok(model)
+    }
+
+    /// Reads the weights into a model that was built from the configuration.
+    pub fn install(&self, params: &Params) -> Result<(), FolderError> {
+        self.weights()?.install(params).map_err(|mismatch| FolderError::Mismatch {
+            path: self.path.join(MODEL),
+            config: self.path.join(CONFIG),
+            mismatch,
+        })
+    }
+
+    /// Reads the weights.
+    pub fn weights(&self) -> Result<Weights, FolderError> {
+        let path = self.path.join(MODEL);
+        if !path.exists() {
+            return Err(FolderError::NoModel { path });
+        }
+        let bytes = fs::read(&path).map_err(|cause| FolderError::read(&path, cause))?;
+        let damaged = |damage| FolderError::Damaged { path: path.clone(), damage };
+        let file = Opened::new(&bytes, Checksum::Absent).map_err(damaged)?;
+        // Files from elsewhere have no such note; their names and shapes tell whether they fit.
+        if let Some(found) = file.note("format").filter(|found| *found != FORMAT.to_string()) {
+            return Err(FolderError::Version { path, found: found.to_owned() });
+        }
+        let weights = file.weights("").map_err(damaged)?;
+        let weights = weights.ok_or_else(|| FolderError::NoWeights { path: path.clone() })?;
+        match weights.first_not_finite() {
+            Some(name) => Err(FolderError::NotFinite { name: name.to_owned(), path }),
+            None => Ok(weights),
+        }
+    }
+}
+
+impl TokenizerFiles {
+    /// The vocabularies in a folder.
+    pub fn find(folder: &Path) -> Result<TokenizerFiles, FolderError> {
+        let [joint, source, target] = [JOINT_FILE, SOURCE_FILE, TARGET_FILE].map(|name| folder.join(name));
+        match (joint.exists(), source.exists(), target.exists()) {
+            (true, false, false) => Ok(TokenizerFiles::Joint(joint)),
+            (false, true, true) => Ok(TokenizerFiles::Separate { source, target }),
+            (true, ..) => Err(FolderError::TwoTokenizers { folder: folder.to_owned() }),
+            (false, true, false) => Err(FolderError::NoTokenizer { path: target }),
+            (false, false, true) => Err(FolderError::NoTokenizer { path: source }),
+            (false, false, false) => Err(FolderError::NoTokenizer { path: joint }),
+        }
+    }
+
+    fn copy_to(&self, folder: &Path) -> Result<TokenizerFiles, FolderError> {
+        let copy = |from: &Path, name: &str| {
+            let to = folder.join(name);
+            if from != to {
+                let bytes = fs::read(from).map_err(|cause| FolderError::read(from, cause))?;
+                durable::write_bytes(&to, &bytes)?;
+            }
+            Ok::<_, FolderError>(to)
+        };
+        Ok(match self {
+            TokenizerFiles::Joint(file) => TokenizerFiles::Joint(copy(file, JOINT_FILE)?),
+            TokenizerFiles::Separate { source, target } => TokenizerFiles::Separate {
+                source: copy(source, SOURCE_FILE)?,
+                target: copy(target, TARGET_FILE)?,
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! A language model with its vocabulary: a prompt in, the text that follows out.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::path::Path;
+//! use heedful::decode::{Sampling, SearchOptions};
+//! use heedful::tasks::language::Generator;
+//!
+//! let generator = Generator::open(Path::new("run"))?;
+//! let options = SearchOptions { sampling: Some(Sampling::default()), ..SearchOptions::default() };
+//! for text in generator.generate("Once upon a time", 100, &options)? {
+//!     println!("{text}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::path::Path;
+
+use super::{LanguageConfig, TextShape};
+use crate::data::batch::BatchError;
+use crate::data::tokenizer::Tokenizers;
+use crate::data::{BOS, EOS, TokenizerError};
+use crate::decode::{Hypothesis, MaxLength, Search, SearchOptions};
+use crate::models::Model;
+use crate::tasks::ModelConfig;
+use crate::tasks::folder::{FolderError, ModelFolder};
+use crate::tasks::{Task, WrongTask};
+
+/// A language model that reads and writes text.
+pub struct Generator {
+    config: LanguageConfig,
+    model: Box<dyn Model>,
+    tokenizers: Tokenizers,
+}
+
+/// A folder that holds no language model, or a prompt that it cannot go on from.
+#[derive(Debug, thiserror::Error)]
+pub enum GenerateError {
+    /// The model.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A model of another kind.
+    #[error(transparent)]
+    Task(#[from] WrongTask),
+    /// Its vocabulary.
+    #[error(transparent)]
+    Tokenizer(#[from] TokenizerError),
+    /// The prompt or the options.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// Learned positions end somewhere.
+    #[error(
+        "the prompt has {tokens} tokens and leaves no room: the model's positions end after {longest}; give a shorter one"
+    )]
+    LongPrompt {
+        /// Its length.
+        tokens: usize,
+        /// What the model can take.
+        longest: usize,
+    },
+}
+
+/// Texts in the making: every [`Generation::step`] adds a token to each.
+pub struct Generation<'g> {
+    generator: &'g Generator,
+    search: Search<'g>,
+    prompt: Vec<u32>,
+    found: Option<Vec<Hypothesis>>,
+}
+
+impl Generator {
+    /// Opens the folder of a language model or of its training run.
+    pub fn open(folder: &Path) -> Result<Generator, GenerateError> {
+        let opened = ModelFolder::open(folder)?;
+        let ModelConfig::Language(config) = opened.config.clone() else {
+            return Err(WrongTask::new(folder, opened.config.task(), Task::Lm).into());
+        };
+        Ok(Generator { config, model: opened.load()?, tokenizers: Tokenizers::load(folder)? })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &dyn Model {
+        &*self.model
+    }
+
+    /// The options of a search for at most so many tokens after a prompt.
+    pub fn options(
+        &self,
+        prompt: &str,
+        tokens: usize,
+        options: &SearchOptions,
+    ) -> Result<SearchOptions, GenerateError> {
+        let begun = self.encode(prompt).len();
+        let tokens = match self.model.longest_target() {
+            Some(longest) if begun >= longest => {
+                return Err(GenerateError::LongPrompt { tokens: begun, longest });
+            }
+            Some(longest) => tokens.min(longest - begun),
+            None => tokens,
+        };
+        let max_length = MaxLength::Absolute(tokens);
+        Ok(SearchOptions { bos: BOS, eos: EOS, max_length, ..options.clone() })
+    }
+
+    /// At most `tokens` tokens after a prompt, as often as the options ask for, best first: prompt and continuation.
+    pub fn generate(
+        &self,
+        prompt: &str,
+        tokens: usize,
+        options: &SearchOptions,
+    ) -> Result<Vec<String>, GenerateError> {
+        let options = self.options(prompt, tokens, options)?;
+        let mut generation = self.begin(prompt, &options)?;
+        while generation.step()? {}
+        Ok(generation.texts())
+    }
+
+    /// Begins to go on from a prompt, with options that [`Generator::options`] made.
+    pub fn begin(&self, prompt: &str, options: &SearchOptions) -> Result<Generation<'_>, GenerateError> {
+        let prompt = self.encode(prompt);
+        let mut search = Search::new(&*self.model, options)?;
+        search.push(0, prompt.clone())?;
+        Ok(Generation { generator: self, search, prompt, found: None })
+    }
+
+    /// `<bos>` and the prompt, as tokens.
+    pub fn encode(&self, prompt: &str) -> Vec<u32> {
+        let tokenizer = &self.tokenizers.target;
+        let tokens = match self.config.text {
+            TextShape::Lines => tokenizer.encode(prompt),
+            TextShape::Running => tokenizer.encode_running(prompt),
+        };
+        [vec![BOS], tokens].concat()
+    }
+
+    /// A prompt with what was said after it, as text; characters that are not complete show as U+FFFD.
+    pub fn decode(&self, prompt: &[u32], said: &[u32]) -> String {
+        let tokens = [prompt, said].concat();
+        match self.config.text {
+            TextShape::Lines => self.tokenizers.target.decode(&tokens),
+            TextShape::Running => self.tokenizers.target.decode_running(&tokens),
+        }
+    }
+}
+
+impl Generation<'_> {
+    /// One token more; false when all texts are complete.
+    pub fn step(&mut self) -> Result<bool, GenerateError> {
+        if let Some((_, found)) = self.search.step().pop() {
+            self.found = Some(found?);
+        }
+        Ok(self.found.is_none())
+    }
+
+    /// The best text so far with its prompt; characters that are not complete yet show as U+FFFD.
+    pub fn so_far(&self) -> String {
+        let said = match &self.found {
+            Some(found) => found.first().map_or_else(Vec::new, |best| best.tokens.clone()),
+            None => self.search.so_far(0).unwrap_or_default(),
+        };
+        self.generator.decode(&self.prompt, &said)
+    }
+
+    /// All texts with their prompt, best first; none before they are complete.
+    pub fn texts(&self) -> Vec<String> {
+        let found = self.found.iter().flatten();
+        found.map(|found| self.generator.decode(&self.prompt, &found.tokens)).collect()
+    }
+}

@@ -1,0 +1,136 @@
+//! A masked language model: an encoder that tells what stood in the gaps of a text (Devlin et al., 2019).
+//!
+//! ```text
+//! x'  = x with 15 % of its tokens hidden                       see `masking`
+//! h   = Encoder(x')
+//! p_i = softmax(LayerNorm(gelu(h_i W + b)) Eᵀ)                 at the hidden places only
+//! ```
+//!
+//! Its encoder is what a classifier may start from.
+
+mod filler;
+mod masking;
+
+#[cfg(test)]
+mod tests;
+
+use heedful_tensor::ops::{self, Activation, CrossEntropy};
+use heedful_tensor::random::Dropout;
+use heedful_tensor::{DType, Params, Ragged, Tensor};
+use serde::{Deserialize, Serialize};
+
+pub use filler::{FillError, Filled, Filler, Guess, MASK};
+pub use masking::{Masked, masked_tokens};
+
+use crate::data::batch::{Batch, BatchError};
+use crate::layers::{LayerNorm, Linear, Pass};
+use crate::models::config::{ConfigError, check};
+use crate::models::transformer::{StackConfig, TextEncoder};
+use crate::models::{Decoding, Model};
+
+/// What a masked language model is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MaskedConfig {
+    /// Its layers and its vocabulary.
+    pub stack: StackConfig,
+    /// Probability that the training goal spreads over the wrong tokens.
+    pub label_smoothing: f32,
+}
+
+/// An encoder-only model: parameters of the [`TextEncoder`], `head.weight`, `head.bias` and `head_norm.…`.
+pub struct MaskedModel {
+    config: MaskedConfig,
+    params: Params,
+    encoder: TextEncoder,
+    head: Linear,
+    head_norm: LayerNorm,
+}
+
+impl MaskedConfig {
+    /// Whether this can be built; if not, the error says what to change.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.stack.validate()?;
+        check::rates(&[("label_smoothing", self.label_smoothing)])
+    }
+}
+
+impl MaskedModel {
+    /// A fresh model; `seed` decides its first values.
+    pub fn new(config: MaskedConfig, seed: u64) -> Result<MaskedModel, ConfigError> {
+        config.validate()?;
+        let params = Params::new(seed);
+        let encoder = TextEncoder::new(&params, config.stack.clone())?;
+        let (d, epsilon) = (config.stack.d_model, config.stack.norm_epsilon);
+        Ok(MaskedModel {
+            encoder,
+            head: Linear::new(&params, "head", d, d),
+            head_norm: LayerNorm::new(&params, "head_norm", d, epsilon),
+            params,
+            config,
+        })
+    }
+
+    /// What it is made of.
+    pub fn config(&self) -> &MaskedConfig {
+        &self.config
+    }
+
+    /// How far the model is from telling what was hidden.
+    pub fn loss_of(&self, masked: &Masked, sequences: &Ragged, pass: &mut Pass) -> CrossEntropy {
+        pass.within(|pass| {
+            let told = self.told(&masked.text, sequences, &masked.rows, pass);
+            let smoothing = self.config.label_smoothing;
+            ops::cross_entropy(&told, self.encoder.table(), &masked.hidden, smoothing, pass.compute())
+        })
+    }
+
+    /// Scores of every token at some rows of the texts, which are laid end to end: rows × vocabulary (f32).
+    pub fn token_scores(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
+        pass.within(|pass| {
+            let told = self.told(text, sequences, rows, pass);
+            ops::project_wide(&told, self.encoder.table(), pass.compute())
+        })
+    }
+
+    /// The vectors that tell the tokens at `rows`.
+    fn told(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
+        let states = self.encoder.encode(text, sequences, pass);
+        let picked = ops::gather_rows(&states, rows);
+        let hidden = self.head.activated(&picked, Activation::Gelu, Dropout::NONE, pass);
+        self.head_norm.forward(&ops::cast(&hidden, DType::F32), pass)
+    }
+}
+
+impl Model for MaskedModel {
+    fn params(&self) -> &Params {
+        &self.params
+    }
+
+    fn check(&self, batch: &Batch) -> Result<(), BatchError> {
+        self.check_source(&batch.source, &batch.source_sequences)
+    }
+
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.encoder.check(source, sequences)
+    }
+
+    /// Hides tokens and asks for them. What is hidden in training is a function of seed and step, else of the text.
+    fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
+        let (text, sequences) = (&batch.source, &batch.source_sequences);
+        let masked = Masked::draw(text, sequences, self.config.stack.vocabulary, pass.stream());
+        self.loss_of(&masked, sequences, pass)
+    }
+
+    fn predictions(&self, batch: &Batch) -> usize {
+        batch.source_sequences.lengths().map(masked_tokens).sum()
+    }
+
+    fn longest_target(&self) -> Option<usize> {
+        None
+    }
+
+    fn start(&self, _compute: DType) -> Box<dyn Decoding + '_> {
+        panic!("a masked language model has no decoder: ask it for token_scores")
+    }
+}
