@@ -20,7 +20,7 @@ class Classifier(nn.Module):
     def __init__(self, config):
         super().__init__()
         encoder = config["encoder"]
-        self.encoder = {"recurrent": Recurrent, "convolutional": Convolutional, "transformer": Transformer}[encoder["kind"]](encoder)
+        self.encoder = {"recurrent": Recurrent, "convolutional": Convolutional, "transformer": Transformer}[encoder["family"]](encoder)
         width = self.encoder.width
         self.key, self.query = nn.Linear(width, width), nn.Parameter(torch.randn(width) * width**-0.5)
         nn.init.xavier_uniform_(self.key.weight)
@@ -74,7 +74,7 @@ class Convolutional(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        shape = config["shape"]
+        shape = config["stack"]
         self.width = d = shape["d_model"]
         self.embedding = Embedding(config["vocabulary"], d, config["dropout"], config["positions"])
         self.dropout = nn.Dropout(shape["dropout"])

@@ -7,10 +7,9 @@
 use anyhow::Result;
 use heedful::data::batch::{Batch, Form};
 use heedful::layers::Score;
-use heedful::models::recurrent::RecurrentConfig;
-use heedful::tasks::classify::{
-    ClassifierConfig, EncoderClassifier, EncoderConfig, Pooling, RecurrentReaderConfig,
-};
+use heedful::models::EncoderConfig;
+use heedful::models::recurrent::{RecurrentConfig, RecurrentEncoderConfig};
+use heedful::tasks::classify::{ClassifierConfig, EncoderClassifier, Pooling};
 use heedful_bench::{race_training, text_lengths};
 use heedful_tensor::random::Stream;
 use serde_json::json;
@@ -37,7 +36,7 @@ fn config() -> ClassifierConfig {
         ..RecurrentConfig::base(VOCABULARY)
     };
     let reader =
-        RecurrentReaderConfig { vocabulary: VOCABULARY, dropout: DROPOUT, stack: recurrent.encoder() };
+        RecurrentEncoderConfig { vocabulary: VOCABULARY, dropout: DROPOUT, stack: recurrent.encoder() };
     ClassifierConfig {
         labels: LABELS,
         pooling: Pooling::Attention,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use heedful::layers::Pass;
-use heedful::models::recurrent::{Cell as Network, Directions, RecurrentStack, StackConfig};
+use heedful::models::recurrent::{Cell as Network, Directions, RecurrentStack, RecurrentStackConfig};
 use heedful_bench::{Allocator, Cell, Paired, Peer, race, realistic_lengths, report};
 use heedful_tensor::cpu::{isa, threads};
 use heedful_tensor::random::Stream;
@@ -40,7 +40,7 @@ fn main() -> Result<()> {
 }
 
 fn measure(peer: &mut Peer, compute: DType, theirs: &str, rounds: usize) -> Result<Paired> {
-    let config = StackConfig {
+    let config = RecurrentStackConfig {
         cell: Network::Lstm,
         input: D,
         width: D,

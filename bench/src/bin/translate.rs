@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use heedful::data::{BOS, EOS};
+use heedful::data::SpecialTokens;
 use heedful::decode::{SearchOptions, search};
 use heedful::tasks::translate::Translator;
 use heedful::tensor::DType;
@@ -65,7 +65,7 @@ impl Work {
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         let sources: Vec<Vec<u32>> =
             text.lines().map(|line| translator.encode(line)).filter(|source| !source.is_empty()).collect();
-        let options = SearchOptions { bos: BOS, eos: EOS, compute, ..SearchOptions::default() };
+        let options = SearchOptions { compute, ..SearchOptions::default() };
         Ok(Work { translator, sources, options })
     }
 
@@ -75,7 +75,8 @@ impl Work {
     }
 
     fn request(&self, model: &Path, sizes: &[u64]) -> Value {
-        let SearchOptions { beam, length_penalty, bos, eos, compute, .. } = &self.options;
+        let SearchOptions { beam, length_penalty, compute, .. } = &self.options;
+        let SpecialTokens { bos, eos } = self.translator.model().special_tokens();
         json!({"op": "load", "folder": model, "sources": self.sources, "dtype": compute.to_string(), "beam": beam,
                "alpha": length_penalty, "bos": bos, "eos": eos, "sizes": sizes})
     }

@@ -2,22 +2,42 @@
 
 #![forbid(unsafe_code)]
 
-mod commands;
-mod heatmap;
+mod machine;
+mod progress;
+
 mod interrupt;
+
+mod heatmap;
+
+mod commands;
 
 use std::io;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Train, run, measure and explain attention models.
+/// Train, run, measure and explain attention models
+///
+/// Two aligned text files in, a translator out. The same program scores it, serves it over HTTP and shows what
+/// every attention head attends to.
 #[derive(Parser)]
-#[command(name = "heedful", version, arg_required_else_help = true)]
+#[command(name = "heedful", version, arg_required_else_help = true, after_long_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful demo
+      train a small Chinese–English Transformer, without any data of your own
+
+  heedful train --src train.en --tgt train.de --valid-src valid.en --valid-tgt valid.de --out run
+  heedful translate run news.en -o news.de
+  heedful evaluate news.de --ref news.ref.de
+      train a translator, use it, and measure its BLEU
+
+`heedful COMMAND --help` explains a command with examples; `-h` is the short form.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -28,11 +48,11 @@ enum Command {
     Generate(commands::generate::Arguments),
     Fill(commands::fill::Arguments),
     Score(commands::score::Arguments),
-    Serve(Box<commands::serve::Arguments>),
-    Average(commands::average::Arguments),
     Evaluate(commands::evaluate::Arguments),
     Explain(Box<commands::explain::Arguments>),
     Compare(Box<commands::compare::Arguments>),
+    Serve(Box<commands::serve::Arguments>),
+    Average(commands::average::Arguments),
     Vocab(commands::vocab::Arguments),
 }
 
@@ -45,16 +65,16 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => commands::generate::run(&arguments),
         Command::Fill(arguments) => commands::fill::run(&arguments),
         Command::Score(arguments) => commands::score::run(&arguments),
-        Command::Serve(arguments) => commands::serve::run(&arguments),
-        Command::Average(arguments) => commands::average::run(&arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
+        Command::Serve(arguments) => commands::serve::run(&arguments),
+        Command::Average(arguments) => commands::average::run(&arguments),
         Command::Vocab(arguments) => commands::vocab::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        // `heedful demo | head` has seen enough: no error.
+        // A reader that has seen enough, as in `heedful demo | head`, is no error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("heedful: {error:#}");
@@ -65,4 +85,57 @@ fn main() -> ExitCode {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Every command and subcommand that runs something, with its path.
+    fn commands() -> Vec<(String, clap::Command)> {
+        fn walk(path: &str, command: &clap::Command, found: &mut Vec<(String, clap::Command)>) {
+            for child in command.get_subcommands().filter(|child| child.get_name() != "help") {
+                let path = format!("{path} {}", child.get_name());
+                walk(&path, child, found);
+                found.push((path, child.clone()));
+            }
+        }
+        let mut found = Vec::new();
+        walk("heedful", &Arguments::command(), &mut found);
+        found
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_a_summary_of_one_line_and_an_example_of_itself() {
+        for (path, command) in commands() {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && !about.contains('\n') && !about.ends_with('.'), "{path}: {about:?}");
+            let examples = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            assert!(examples.contains(&path), "{path}: {examples:?}");
+        }
+    }
+
+    #[test]
+    fn machine_flags_are_the_same_in_every_command() {
+        let mut seen = std::collections::BTreeMap::new();
+        for (path, command) in commands() {
+            let machine = command.get_arguments().filter(|flag| {
+                flag.get_help_heading() == Some("Machine")
+                    && ["compute", "threads"].contains(&flag.get_id().as_str())
+            });
+            for flag in machine {
+                let description = format!("{:?} {:?}", flag.get_help(), flag.get_default_values());
+                let first = seen.entry(flag.get_id().to_string()).or_insert_with(|| description.clone());
+                assert_eq!(&description, first, "{path}");
+            }
+        }
+        assert_eq!(seen.len(), 2);
+    }
 }

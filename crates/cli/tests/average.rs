@@ -6,19 +6,21 @@ use std::process::{Command, Output};
 
 use heedful::data::batch::Batch;
 use heedful::models::transformer::{Transformer, TransformerConfig};
+use heedful::models::{EncoderDecoderConfig, Model};
+use heedful::recipe::BestBy;
 use heedful::store::weights::Weights;
 use heedful::tasks::ModelConfig;
 use heedful::tasks::folder::{ModelFolder, TokenizerFiles};
 use heedful::tensor::DType;
 use heedful::train::checkpoint::{Checkpoint, Checkpoints, Keep, Progress};
-use heedful::train::{Metric, Schedule, Score, Trainer, TrainerOptions};
+use heedful::train::{Schedule, Trainer, TrainerOptions, ValidationScore};
 
 /// A run of four steps with a checkpoint at each; the second is the best. Returns the weights of all.
 fn trained(run: &Path) -> Vec<Weights> {
     let config = TransformerConfig::tiny(20);
     let vocabulary = run.with_file_name("vocabulary.json");
     fs::write(&vocabulary, "{}").expect("room enough");
-    let family = ModelConfig::Transformer(config.clone());
+    let family = ModelConfig::from(EncoderDecoderConfig::Transformer(config.clone()));
     ModelFolder::create(run, family, &TokenizerFiles::Joint(vocabulary)).expect("room enough");
     let checkpoints = Checkpoints::open(&run.join("checkpoints")).expect("nobody else is here");
     let model = Transformer::new(config, 1).expect("a good configuration");
@@ -27,7 +29,7 @@ fn trained(run: &Path) -> Vec<Weights> {
     let batch = Batch::new(&[(vec![5, 6, 7], vec![7, 6, 5])], 1, 2).expect("a good batch");
     let step = |bleu: &f64| {
         trainer.step(&batch).expect("a good step");
-        let score = Some(Score { metric: Metric::Bleu, value: *bleu });
+        let score = Some(ValidationScore { metric: BestBy::Bleu, value: *bleu });
         let progress = Progress { score, ..Progress::default() };
         let checkpoint = Checkpoint { trainer: trainer.state(), progress };
         checkpoints.save(&checkpoint, Keep { last: 9, best: 9 }).expect("room enough");

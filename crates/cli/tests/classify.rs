@@ -4,6 +4,7 @@ mod support;
 
 use std::sync::OnceLock;
 
+use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
 use support::{Workplace, names, same_run, text};
@@ -56,9 +57,10 @@ fn a_run_learns_labels_and_reports_how_well() {
         assert!(files.iter().any(|file| file == name), "{name} is missing: {files:?}");
     }
     let records = read_metrics(&place.path("run/metrics.jsonl")).expect("records");
-    let best = |name: &str| records.iter().filter_map(|record| record.value(name)).fold(0.0, f64::max);
-    assert!(best("valid_accuracy") > 0.9, "accuracy {}", best("valid_accuracy"));
-    assert!(best("valid_macro_f1") > 0.9, "macro F1 {}", best("valid_macro_f1"));
+    let best =
+        |measure: Measure| records.iter().filter_map(|record| record.value(measure)).fold(0.0, f64::max);
+    assert!(best(Measure::ValidAccuracy) > 0.9, "accuracy {}", best(Measure::ValidAccuracy));
+    assert!(best(Measure::ValidMacroF1) > 0.9, "macro F1 {}", best(Measure::ValidMacroF1));
     let report = text(&place.read("run/report.html"));
     assert!(
         report.contains("Confusion matrix") && report.contains("not so good") && report.contains("Macro F1")
@@ -71,7 +73,8 @@ fn every_family_can_read_for_a_classifier() {
     for family in ["recurrent", "convolutional"] {
         place.good(&training(family, &format!("--steps 80 --family {family}")));
         let records = read_metrics(&place.path(family).join("metrics.jsonl")).expect("records");
-        let best = records.iter().filter_map(|record| record.value("valid_accuracy")).fold(0.0, f64::max);
+        let best =
+            records.iter().filter_map(|record| record.value(Measure::ValidAccuracy)).fold(0.0, f64::max);
         assert!(best > 0.9, "{family}: accuracy {best}");
         let found = place.good(&format!("classify {family} valid.tsv"));
         assert!(found.lines().all(|line| line.split('\t').count() == 3), "{found}");

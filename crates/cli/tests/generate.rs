@@ -6,6 +6,7 @@ use std::io::Read;
 use std::process::Stdio;
 use std::sync::OnceLock;
 
+use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
 use support::{Workplace, names, same_run, text};
@@ -62,11 +63,16 @@ fn generated(run: &str, prompt: &str, more: &str) -> String {
 #[test]
 fn a_run_learns_a_language_and_reports_its_perplexity() {
     let records = read_metrics(&place().path("run/metrics.jsonl")).expect("records");
-    let last =
-        records.iter().rfind(|record| record.value("valid_perplexity").is_some()).expect("a validation");
-    let value = |name: &str| last.value(name).expect("a perplexity");
-    let (token, word, byte) =
-        (value("valid_perplexity"), value("valid_word_perplexity"), value("valid_byte_perplexity"));
+    let last = records
+        .iter()
+        .rfind(|record| record.value(Measure::ValidPerplexity).is_some())
+        .expect("a validation");
+    let value = |measure: Measure| last.value(measure).expect("a perplexity");
+    let (token, word, byte) = (
+        value(Measure::ValidPerplexity),
+        value(Measure::ValidWordPerplexity),
+        value(Measure::ValidBytePerplexity),
+    );
     assert!(1.0 < byte && byte < token && token < word && token < 4.0, "{token}, {word}, {byte}");
     assert!(names(&place().path("run")).iter().any(|name| name == "report.html"));
     let report = text(&place().read("run/report.html"));

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
+use heedful::metrics::Measure;
 use heedful::tensor::random::Stream;
 use heedful::train::checkpoint::{self, Checkpoints};
 use heedful::train::log::read_metrics;
@@ -37,12 +38,12 @@ fn a_run_leaves_a_model_its_logs_and_a_report() {
     let records = read_metrics(&place.path("run/metrics.jsonl")).expect("records");
     let bleu: Vec<u64> = records
         .iter()
-        .filter(|record| record.value("valid_bleu").is_some())
+        .filter(|record| record.value(Measure::ValidBleu).is_some())
         .map(|record| record.step)
         .collect();
     assert_eq!(bleu, [20, 40]);
-    let first = records.first().and_then(|record| record.value("loss")).expect("a loss");
-    let last = records.iter().rev().find_map(|record| record.value("loss")).expect("a loss");
+    let first = records.first().and_then(|record| record.value(Measure::Loss)).expect("a loss");
+    let last = records.iter().rev().find_map(|record| record.value(Measure::Loss)).expect("a loss");
     assert!(last < first, "the loss went from {first} to {last}");
     let report = text(&place.read("run/report.html"));
     assert!(report.contains("all steps are done") && report.contains("<svg"));
@@ -99,7 +100,7 @@ fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() 
     );
     let judged = |run: &str| -> Vec<u64> {
         let records = read_metrics(&place.path(&format!("{run}/metrics.jsonl"))).expect("records");
-        let judged = records.iter().filter(|record| record.value("valid_loss").is_some());
+        let judged = records.iter().filter(|record| record.value(Measure::ValidLoss).is_some());
         judged.map(|record| record.step).collect()
     };
     assert_eq!(judged("whole"), judged("killed"));
@@ -143,7 +144,7 @@ fn a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let talk = text(&output.stderr);
     assert!(talk.contains("step-00000014.safetensors is damaged"), "{talk}");
-    assert!(talk.contains("going on after step 7"), "{talk}");
+    assert!(talk.contains("resumed after step 7"), "{talk}");
     assert!(!talk.contains("settings that decide"), "nothing but the number of steps has changed: {talk}");
 }
 

@@ -26,6 +26,8 @@
 
 #![forbid(unsafe_code)]
 
+mod registry;
+
 pub mod store;
 
 pub mod plot;

@@ -17,8 +17,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use heedful::data::batch::Batch;
+use heedful::layers::Tying;
 use heedful::layers::{Norm, Pass, Positions};
-use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig, Tying};
+use heedful::models::Model;
+use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::ops::Activation;
 use heedful::tensor::{DType, Param, Ragged, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};

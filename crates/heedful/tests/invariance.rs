@@ -4,6 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use heedful::data::batch::Batch;
 use heedful::layers::{Norm, Pass};
+use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::cpu::threads;
 use heedful::tensor::{DType, tape};

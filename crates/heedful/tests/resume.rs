@@ -1,14 +1,16 @@
 //! A run that was stopped goes on as if it never had been, several batches are one, and bad steps are not taken.
 
 use heedful::data::batch::{Batch, BatchError};
+use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::store::weights::Weights;
+use heedful::tasks::validation::held_out;
 use heedful::tensor::DType;
 use heedful::tensor::ops::AdamOptions;
 use heedful::tensor::random::Stream;
 use heedful::train::checkpoint::{Checkpoint, Checkpoints, Keep, Progress};
 use heedful::train::{
-    Divergence, Optimizer, Schedule, StateError, TrainError, Trainer, TrainerOptions, TrainerState, validate,
+    Divergence, Optimizer, Schedule, StateError, TrainError, Trainer, TrainerOptions, TrainerState,
 };
 
 const VOCABULARY: usize = 40;
@@ -183,12 +185,12 @@ fn a_state_of_another_model_is_refused() {
 fn validation_adds_up_over_batches_and_learns_nothing() {
     let model = model(1);
     let before = Weights::of(model.params());
-    let whole = validate(&model, &batches(1, 1), DType::F32).expect("a good batch");
-    let parts = validate(&model, &batches(1, 4), DType::F32).expect("good batches");
+    let whole = held_out(&model, &batches(1, 1), DType::F32).expect("a good batch");
+    let parts = held_out(&model, &batches(1, 4), DType::F32).expect("good batches");
     assert_eq!((whole.tokens, whole.correct), (parts.tokens, parts.correct));
     assert!((whole.loss() - parts.loss()).abs() < 1e-9);
     assert!((whole.perplexity() - whole.loss().exp()).abs() < 1e-9);
     assert!((0.0..=1.0).contains(&whole.accuracy()));
     assert_eq!(Weights::of(model.params()), before);
-    assert_eq!(validate(&model, &[], DType::F32), Err(BatchError::Empty));
+    assert_eq!(held_out(&model, &[], DType::F32), Err(BatchError::Empty));
 }

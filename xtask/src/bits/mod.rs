@@ -157,8 +157,8 @@ impl Task {
             Task::Translate => (
                 "--src train.src --tgt train.tgt --valid-src valid.src --valid-tgt valid.tgt --vocabulary-kind word",
                 &[
-                    "translate run valid.src --beam 1 --json --quiet",
-                    "translate run valid.src --beam 4 --n-best 2 --scores --align --quiet",
+                    "translate run valid.src --beam 1 --json",
+                    "translate run valid.src --beam 4 --n-best 2 --scores --align",
                     "score run --src valid.src --tgt valid.tgt --json",
                 ],
             ),

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use heedful::data::tokenizer::{VocabularyOptions, WordCounts};
-use heedful::data::{BOS, EOS};
 use heedful::decode::{MaxLength, SearchOptions, search};
+use heedful::models::EncoderDecoderConfig;
+use heedful::models::Model;
 use heedful::models::transformer::TransformerConfig;
 use heedful::store::weights::Weights;
 use heedful::tasks::ModelConfig;
@@ -65,7 +66,7 @@ impl Work {
         let tokenizer = counts.train()?;
         let vocabulary = made.path().join("tokenizer.json");
         tokenizer.save(&vocabulary)?;
-        let config = ModelConfig::Transformer(config(tokenizer.size()));
+        let config = ModelConfig::from(EncoderDecoderConfig::Transformer(config(tokenizer.size())));
         let model = config.build(1)?;
         let folder = ModelFolder::create(made.path(), config, &TokenizerFiles::Joint(vocabulary))?;
         folder.save(&Weights::of(model.params()))?;
@@ -91,8 +92,6 @@ impl Work {
         let translator = Translator::open(&folder)?;
         let sources = texts.iter().map(|text| translator.encode(text)).collect();
         let options = SearchOptions {
-            bos: BOS,
-            eos: EOS,
             compute: DType::Bf16,
             max_length: MaxLength::Absolute(longest),
             ..SearchOptions::default()

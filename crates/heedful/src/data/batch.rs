@@ -4,11 +4,13 @@
 //! pairs        (x_1 … x_n, y_1 … y_m)
 //! source       x_1 … x_n
 //! target_in    <bos> y_1 … y_m      what the decoder reads
-//! target_out   y_1 … y_m <eos>      what it shall say: the same shifted by one, so position i predicts i + 1
+//! target_out   y_1 … y_m <eos>      what it shall predict: the same shifted by one, so position i predicts i + 1
 //! ```
 //!
 //! Other tasks use a part of it ([`Form`]): a label is a target of one token, a language model has no source, a model
 //! that fills gaps no target.
+
+use std::fmt;
 
 use heedful_tensor::Ragged;
 use serde::{Deserialize, Serialize};
@@ -47,6 +49,17 @@ pub enum Form {
     Texts,
 }
 
+/// One of the two sides of a batch, or the labels that take the place of targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What is read.
+    Source,
+    /// What is predicted.
+    Target,
+    /// What a text is classified as.
+    Label,
+}
+
 /// Sentences that no model, or not this model, can read or translate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
@@ -65,8 +78,8 @@ pub enum BatchError {
          encode the text with the vocabulary that the model was made for"
     )]
     OutOfVocabulary {
-        /// `source` or `target`.
-        side: &'static str,
+        /// Where it stands.
+        side: Side,
         /// Which sentence, counted from 0.
         sentence: usize,
         /// The token.
@@ -80,8 +93,8 @@ pub enum BatchError {
          cut the sentence or use sinusoidal positions"
     )]
     TooLong {
-        /// `source` or `target`.
-        side: &'static str,
+        /// Where it stands.
+        side: Side,
         /// Which sentence, counted from 0.
         sentence: usize,
         /// Its length.
@@ -101,6 +114,16 @@ pub enum BatchError {
     /// A search that contradicts itself.
     #[error(transparent)]
     Options(#[from] OptionsError),
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Side::Source => "source",
+            Side::Target => "target",
+            Side::Label => "label",
+        })
+    }
 }
 
 impl Form {
@@ -220,7 +243,7 @@ pub fn lay_end_to_end<'a>(
 
 /// Whether a model can read the sentences of one side: every token in its vocabulary, none longer than `longest`.
 pub(crate) fn check_side(
-    side: &'static str,
+    side: Side,
     ids: &[u32],
     sequences: &Ragged,
     vocabulary: usize,

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use super::corpus::{CorpusError, CorpusFiles};
 use crate::store::durable::{self, WriteError};
 
-const FILE: &str = "labels.json";
+/// Its name in a model's folder.
+pub(crate) const LABELS_FILE: &str = "labels.json";
 
 /// Names by number and numbers by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ impl Labels {
 
     /// Reads `labels.json` from a folder.
     pub fn load(folder: &Path) -> Result<Labels, LabelsError> {
-        let path = folder.join(FILE);
+        let path = folder.join(LABELS_FILE);
         let read = |path: &Path| -> io::Result<Vec<String>> { Ok(serde_json::from_slice(&fs::read(path)?)?) };
         let names = read(&path).map_err(|cause| LabelsError::Read { path: path.clone(), cause })?;
         if !names.is_sorted_by(|a, b| a < b) {
@@ -87,7 +88,7 @@ impl Labels {
     /// Writes what [`Labels::load`] reads.
     pub fn save(&self, folder: &Path) -> Result<(), LabelsError> {
         let text = serde_json::to_string_pretty(&self.names).expect("names are text");
-        Ok(durable::write_bytes(&folder.join(FILE), format!("{text}\n").as_bytes())?)
+        Ok(durable::write_bytes(&folder.join(LABELS_FILE), format!("{text}\n").as_bytes())?)
     }
 
     /// Whether the labels in `folder` are as many as a model has.
@@ -96,7 +97,7 @@ impl Labels {
         if found == wanted {
             return Ok(());
         }
-        Err(LabelsError::Unlike { path: folder.join(FILE), found, wanted })
+        Err(LabelsError::Unlike { path: folder.join(LABELS_FILE), found, wanted })
     }
 
     /// How many there are: at least two.

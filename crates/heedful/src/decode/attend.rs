@@ -3,19 +3,20 @@
 use super::options::SearchOptions;
 use crate::data::batch::{Batch, BatchError};
 use crate::layers::{AttentionMap, Pass};
-use crate::models::Model;
+use crate::models::Generate;
 
 /// All attention weights for one source and target, in the order of computation: encoder, then in each decoder layer the
 /// target at itself and at the source. Each map has one sequence.
 ///
 /// The decoder reads `<bos> y_1 … y_m`, so its row `i` is the step that says `y_i+1`, and its last row says `<eos>`.
 pub fn attend(
-    model: &dyn Model,
+    model: &dyn Generate,
     source: &[u32],
     target: &[u32],
     options: &SearchOptions,
 ) -> Result<Vec<AttentionMap>, BatchError> {
-    let batch = Batch::new(&[(source.to_vec(), target.to_vec())], options.bos, options.eos)?;
+    let special = model.special_tokens();
+    let batch = Batch::new(&[(source.to_vec(), target.to_vec())], special.bos, special.eos)?;
     model.check(&batch)?;
     let mut pass = Pass::inference(options.compute).recording();
     model.loss(&batch, &mut pass);

@@ -16,7 +16,7 @@ use heedful_tensor::{DType, Ragged, Tensor};
 
 use super::hypothesis::Continuation;
 use crate::data::batch::BatchError;
-use crate::models::{Decoding, Model, Row};
+use crate::models::{Decoding, Generate, Row};
 
 /// Steps that a sentence waits for company at most, while others are being decoded.
 const PATIENCE: usize = 6;
@@ -104,7 +104,7 @@ struct Open<P> {
 
 impl<'m, P: Plan> Engine<'m, P> {
     /// An engine without sentences; those that are open weigh at most `capacity` together, or there is only one.
-    pub(super) fn new(model: &'m dyn Model, compute: DType, capacity: usize) -> Engine<'m, P> {
+    pub(super) fn new(model: &'m dyn Generate, compute: DType, capacity: usize) -> Engine<'m, P> {
         Engine {
             decoding: model.start(compute),
             capacity,

@@ -5,15 +5,11 @@ use heedful_tensor::DType;
 use super::options::{MaxLength, SearchOptions};
 use super::search::search;
 use crate::data::batch::BatchError;
-use crate::models::Model;
+use crate::models::Generate;
 
-/// How to begin and when to end.
+/// When to end, and how to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GreedyOptions {
-    /// The token before the first.
-    pub bos: u32,
-    /// The token after the last.
-    pub eos: u32,
     /// An output has at most as many tokens as its source and this many more.
     pub beyond_source: usize,
     /// Type of the matrix products.
@@ -22,13 +18,11 @@ pub struct GreedyOptions {
 
 /// The outputs for `sources`, in their order, without `<bos>` and `<eos>`.
 pub fn greedy(
-    model: &dyn Model,
+    model: &dyn Generate,
     sources: &[Vec<u32>],
     options: GreedyOptions,
 ) -> Result<Vec<Vec<u32>>, BatchError> {
     let options = SearchOptions {
-        bos: options.bos,
-        eos: options.eos,
         beam: 1,
         max_length: MaxLength::Relative { factor: 1.0, plus: options.beyond_source },
         compute: options.compute,

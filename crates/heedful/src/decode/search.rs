@@ -1,6 +1,5 @@
 //! Sources in, hypotheses out: all at once, or as they come.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heedful_tensor::Ragged;
@@ -11,12 +10,12 @@ use super::hypothesis::{Continuation, Hypothesis};
 use super::options::SearchOptions;
 use super::sample::Samples;
 use crate::data::batch::{BatchError, lay_end_to_end};
-use crate::models::Model;
+use crate::models::Generate;
 
 /// For each source its `n_best` hypotheses, best first. What a source gets, to the bit, depends neither on the other
 /// sources nor on their order, nor on `batch_tokens`, nor on the number of threads.
 pub fn search(
-    model: &dyn Model,
+    model: &dyn Generate,
     sources: &[Vec<u32>],
     options: &SearchOptions,
 ) -> Result<Vec<Vec<Hypothesis>>, BatchError> {
@@ -42,30 +41,17 @@ pub fn search(
     Ok(found)
 }
 
-/// As [`search`] for sources that are still being read: the hypotheses of each, in the order of the sources, the first
-/// while later sources have not been asked for yet. A source without tokens has no hypothesis and is no error.
-///
-/// After an error nothing comes any more.
-pub fn stream<'m>(
-    model: &'m dyn Model,
-    sources: impl Iterator<Item = Vec<u32>> + 'm,
-    options: &SearchOptions,
-) -> Result<impl Iterator<Item = Result<Vec<Hypothesis>, BatchError>> + 'm, BatchError> {
-    let search = Search::new(model, options)?;
-    Ok(Stream { search: Some(search), sources: sources.fuse(), next: 0, pushed: 0, done: BTreeMap::new() })
-}
-
-/// A search that takes sources at any time and gives each result when it is there. [`search`] and [`stream`] are made
-/// of it; programs that must not wait for input push what they have and step.
+/// A search that takes sources at any time and gives each result when it is there. [`search`] is made of it;
+/// programs that must not wait for input push what they have and step.
 pub struct Search<'m> {
-    model: &'m dyn Model,
+    model: &'m dyn Generate,
     options: Arc<SearchOptions>,
     engine: Engine<'m, Strategy>,
 }
 
 impl<'m> Search<'m> {
     /// A search without sources.
-    pub fn new(model: &'m dyn Model, options: &SearchOptions) -> Result<Search<'m>, BatchError> {
+    pub fn new(model: &'m dyn Generate, options: &SearchOptions) -> Result<Search<'m>, BatchError> {
         options.check()?;
         let engine = Engine::new(model, options.compute, options.batch_tokens);
         Ok(Search { model, options: Arc::new(options.clone()), engine })
@@ -93,9 +79,10 @@ impl<'m> Search<'m> {
         self.model.check_source(&source, &alone).map_err(|error| error.of_sentence(ticket))?;
         let limit = options.limit(source.len(), self.model.longest_target());
         let weight = source.len() * options.rows();
+        let special = self.model.special_tokens();
         let strategy = match options.sampling {
-            None => Strategy::Beam(Beam::new(options, limit)),
-            Some(sampling) => Strategy::Samples(Samples::new(options, sampling, &source, limit)),
+            None => Strategy::Beam(Beam::new(options, special, limit)),
+            Some(sampling) => Strategy::Samples(Samples::new(options, sampling, special, &source, limit)),
         };
         self.engine.push(ticket, source, weight, strategy);
         Ok(())
@@ -167,56 +154,5 @@ impl Plan for Strategy {
             Strategy::Beam(beam) => beam.found(),
             Strategy::Samples(samples) => samples.found(),
         }
-    }
-}
-
-struct Stream<'m, I> {
-    /// `None` after an error.
-    search: Option<Search<'m>>,
-    sources: std::iter::Fuse<I>,
-    /// The source whose hypotheses come next.
-    next: usize,
-    pushed: usize,
-    done: BTreeMap<usize, Vec<Hypothesis>>,
-}
-
-impl<I: Iterator<Item = Vec<u32>>> Stream<'_, I> {
-    /// Works until the next result is there; `None` at the end.
-    fn advance(&mut self) -> Result<Option<Vec<Hypothesis>>, BatchError> {
-        let Some(search) = &mut self.search else { return Ok(None) };
-        loop {
-            if let Some(found) = self.done.remove(&self.next) {
-                self.next += 1;
-                return Ok(Some(found));
-            }
-            while search.has_room()
-                && let Some(source) = self.sources.next()
-            {
-                if source.is_empty() {
-                    self.done.insert(self.pushed, Vec::new());
-                } else {
-                    search.push(self.pushed, source)?;
-                }
-                self.pushed += 1;
-            }
-            if search.is_idle() && self.next == self.pushed {
-                return Ok(None);
-            }
-            for (i, hypotheses) in search.step() {
-                self.done.insert(i, hypotheses?);
-            }
-        }
-    }
-}
-
-impl<I: Iterator<Item = Vec<u32>>> Iterator for Stream<'_, I> {
-    type Item = Result<Vec<Hypothesis>, BatchError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let advanced = self.advance();
-        if advanced.is_err() {
-            self.search = None;
-        }
-        advanced.transpose()
     }
 }

@@ -7,6 +7,7 @@ mod linear;
 mod norm;
 mod position;
 mod score;
+mod tying;
 
 pub use embedding::Embedding;
 pub use linear::Linear;
@@ -14,3 +15,5 @@ pub use norm::{LayerNorm, Norm, Residual};
 pub use pass::{AttentionMap, Kind, Pass, Place};
 pub use position::{Position, Positions};
 pub use score::{Score, Scorer};
+pub use tying::Tying;
+pub(crate) use tying::embedding_tables;

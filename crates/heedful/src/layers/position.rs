@@ -27,6 +27,16 @@ pub enum Positions {
     None,
 }
 
+impl Positions {
+    /// The longest sequence that these positions can tell apart; `None` if there is no limit.
+    pub fn longest(self) -> Option<usize> {
+        match self {
+            Positions::Learned { max_length } => Some(max_length),
+            Positions::Sinusoidal | Positions::None => None,
+        }
+    }
+}
+
 /// What is added to the embeddings of one side of a model.
 #[derive(Clone)]
 pub enum Position {

@@ -21,6 +21,7 @@
 pub mod accuracy;
 pub mod classification;
 mod evaluation;
+mod measure;
 mod references;
 mod signature;
 
@@ -40,6 +41,7 @@ pub use bleu::{Bleu, BleuOptions, Orders, Smoothing, corpus_bleu};
 pub use case::Case;
 pub use chrf::{ChrfOptions, ChrfSmoothing, Whitespace, corpus_chrf};
 pub use evaluation::{Evaluation, Metric, Score};
+pub use measure::Measure;
 pub use references::References;
 pub use signature::{Resampling, SACREBLEU_VERSION, Signature};
 pub use significance::{Comparison, Confidence, SACREBLEU_SEED};

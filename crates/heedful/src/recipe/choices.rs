@@ -1,17 +1,17 @@
 //! Keys whose values are names.
 
+use std::fmt;
+
 use heedful_tensor::DType;
 use heedful_tensor::ops::{Activation, Cell};
+use serde::{Deserialize, Serialize};
 
 use super::setting::choices;
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
 use crate::data::tokenizer::{Boundaries, Kind, Normalization, Sharing};
-use crate::layers::{Norm, Score};
-use crate::models::transformer::Tying;
-use crate::tasks::Task;
-use crate::tasks::classify::Pooling;
-use crate::train::Metric;
+use crate::layers::{Norm, Score, Tying};
+use crate::registry::{for_each_family, for_each_task};
 
 /// A model and its training as others have found them good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,29 +29,58 @@ pub enum Preset {
     Big,
 }
 
-/// The families of translators.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Family {
-    /// Attention alone.
-    #[default]
-    Transformer,
-    /// Recurrent networks, with or without attention between them.
-    Recurrent,
-    /// Gated convolutions, with attention in every decoder layer.
-    Convolutional,
+macro_rules! families {
+    ($($(#[$doc:meta])* $module:ident: $Family:ident = $name:literal,)+) => {
+        /// What models are made of.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum Family {
+            #[default]
+            $($(#[$doc])* $Family,)+
+        }
+
+        choices!(Family { $($name => Family::$Family,)+ });
+
+        impl fmt::Display for Family {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Family::$Family => $name,)+ })
+            }
+        }
+    };
 }
 
-/// How a recurrent decoder looks at the source.
+macro_rules! tasks {
+    ($($(#[$doc:meta])* $module:ident: $Task:ident = $name:literal,)+) => {
+        /// What a model is trained for.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum Task {
+            #[default]
+            $($(#[$doc])* $Task,)+
+        }
+
+        choices!(Task { $($name => Task::$Task,)+ });
+
+        impl fmt::Display for Task {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Task::$Task => $name,)+ })
+            }
+        }
+    };
+}
+
+for_each_family!(families);
+for_each_task!(tasks);
+
+/// How a recurrent decoder attends to the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttentionKind {
-    /// Not at all: one vector has to hold the sentence.
+    /// Not at all: one vector has to hold the whole sentence.
     None,
-    /// At everything, with weights.
+    /// To every position, with weights.
     #[default]
     Soft,
-    /// At one position; learns by the score function.
+    /// To one position; learns by the score function.
     Hard,
-    /// At one position; learns as if it were soft.
+    /// To one position; learns as if it were soft.
     StraightThrough,
 }
 
@@ -68,7 +97,7 @@ pub enum ScheduleKind {
     Constant,
 }
 
-/// How a word's place is told.
+/// How positions are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PositionKind {
     /// Sines and cosines.
@@ -77,6 +106,29 @@ pub enum PositionKind {
     Learned,
     /// Not at all.
     None,
+}
+
+/// What the best validation is chosen by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BestBy {
+    /// The validation loss: lower is better.
+    Loss,
+    /// BLEU of the validation set's translations: higher is better.
+    Bleu,
+    /// The share of tokens or labels that the model predicts correctly: higher is better.
+    Accuracy,
+}
+
+/// How a text becomes one vector.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pooling {
+    /// The mean of its tokens' vectors, weighted by attention.
+    #[default]
+    Attention,
+    /// The vector of a `<bos>` before the text.
+    First,
 }
 
 /// Which checkpoints make the final model together.
@@ -93,9 +145,6 @@ pub enum Averaging {
 choices!(Preset {
     "tiny" => Preset::Tiny, "small" => Preset::Small, "iwslt" => Preset::Iwslt, "base" => Preset::Base,
     "big" => Preset::Big,
-});
-choices!(Family {
-    "transformer" => Family::Transformer, "recurrent" => Family::Recurrent, "convolutional" => Family::Convolutional,
 });
 choices!(AttentionKind {
     "none" => AttentionKind::None, "soft" => AttentionKind::Soft, "hard" => AttentionKind::Hard,
@@ -131,8 +180,5 @@ choices!(Score {
     "scaled-dot" => Score::ScaledDot, "dot" => Score::Dot, "additive" => Score::Additive, "general" => Score::General,
 });
 choices!(DType { "bf16" => DType::Bf16, "f32" => DType::F32 });
-choices!(Metric { "loss" => Metric::Loss, "bleu" => Metric::Bleu, "accuracy" => Metric::Accuracy });
-choices!(Task {
-    "translate" => Task::Translate, "classify" => Task::Classify, "lm" => Task::Lm, "mlm" => Task::Mlm,
-});
+choices!(BestBy { "loss" => BestBy::Loss, "bleu" => BestBy::Bleu, "accuracy" => BestBy::Accuracy });
 choices!(Pooling { "attention" => Pooling::Attention, "first" => Pooling::First });

@@ -4,8 +4,6 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use crate::tasks::ConfigError;
-
 /// A recipe that cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
@@ -45,7 +43,7 @@ pub enum RecipeError {
     },
     /// A model that cannot be built.
     #[error("the recipe's model cannot be built: {0}")]
-    Model(ConfigError),
+    Model(Box<dyn std::error::Error + Send + Sync>),
     /// Values that do not go together.
     #[error("{0}")]
     Conflict(String),

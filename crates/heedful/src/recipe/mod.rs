@@ -9,36 +9,40 @@
 //! dropout = 0.3
 //! ```
 //!
-//! [`keys`](SECTIONS) declares each key once. A value comes from the preset, else from the recipe file, else from a flag,
-//! else from `--set`, and the last word counts ([`Layers`]).
+//! [`keys`](SECTIONS) declares each key once. A value comes from the preset unless the recipe file, a flag or `--set`
+//! overrides it, in this order ([`Overrides`]). What a family makes of the values is in its folder
+//! (`models/*/recipe.rs`), and so is what a task does (`tasks/*/recipe.rs`).
 
 mod choices;
 mod error;
-mod family;
-mod keys;
-mod layers;
 mod literal;
+mod setting;
+
+mod table;
+
+mod keys;
+
+mod overrides;
 mod preset;
 mod print;
-mod setting;
-mod table;
-mod task;
 
 use std::fmt::Write;
 
-use heedful_tensor::ops::AdamOptions;
 use twox_hash::XxHash3_64;
 
-pub use choices::{AttentionKind, Averaging, Family, PositionKind, Preset, ScheduleKind};
+pub use choices::{
+    AttentionKind, Averaging, BestBy, Family, Pooling, PositionKind, Preset, ScheduleKind, Task,
+};
 pub use error::RecipeError;
-pub use keys::{Data, Keeping, Model, Output, Recipe, SECTIONS, Search, Training, Validation, Vocabulary};
-pub use layers::{Layers, find_key};
+pub use keys::{
+    CheckpointKeys, DataKeys, ModelKeys, OutputKeys, Recipe, SECTIONS, SearchKeys, TrainingKeys,
+    ValidationKeys, VocabularyKeys,
+};
 pub use literal::Literal;
+pub use overrides::{Overrides, find_key};
 pub use table::{Key, Section};
 
-use crate::layers::Score;
-use crate::train::checkpoint::Keep;
-use crate::train::{Schedule, TrainerOptions};
+use crate::layers::Positions;
 
 impl Recipe {
     /// All keys in the order of the table.
@@ -46,44 +50,22 @@ impl Recipe {
         SECTIONS.iter().flat_map(|section| section.keys)
     }
 
-    /// The learning rate. A cosine without [`Training::steps`] is refused by [`Layers::resolve`]; here it would never
-    /// fall.
-    pub fn schedule(&self) -> Schedule {
-        let Training { warmup, peak, factor, floor, steps, .. } = self.training;
-        match self.training.schedule {
-            ScheduleKind::Noam => Schedule::Noam { d_model: self.model.d_model, warmup, factor },
-            ScheduleKind::InverseSqrt => Schedule::InverseSqrt { peak, warmup },
-            ScheduleKind::Cosine => {
-                Schedule::Cosine { peak, floor, warmup, total: steps.unwrap_or(u64::MAX) }
-            }
-            ScheduleKind::Constant => Schedule::Constant { rate: peak },
-        }
+    /// The keys of the section `data` that name files, with those files; none of the lists is empty.
+    pub fn named_files(&self) -> impl Iterator<Item = (&'static Key, Vec<Literal>)> {
+        let keys = Recipe::keys().filter(|key| key.section == "data");
+        keys.filter_map(|key| match key.value(self) {
+            Literal::List(files) if !files.is_empty() => Some((key, files)),
+            _ => None,
+        })
     }
 
-    /// How the trainer works.
-    pub fn trainer_options(&self) -> TrainerOptions {
-        let training = &self.training;
-        TrainerOptions {
-            compute: training.compute,
-            seed: training.seed,
-            schedule: self.schedule(),
-            adam: AdamOptions {
-                beta1: training.beta1 as f32,
-                beta2: training.beta2 as f32,
-                epsilon: training.adam_epsilon as f32,
-                weight_decay: training.weight_decay as f32,
-                clip_norm: training.clip_norm.map_or(f32::INFINITY, |norm| norm as f32),
-            },
-            average_decay: training.ema.map(|decay| decay as f32),
-            explosion_factor: training.explosion.map(|factor| factor as f32),
+    /// How positions are encoded.
+    pub fn positions(&self) -> Positions {
+        match self.model.positions {
+            PositionKind::Sinusoidal => Positions::Sinusoidal,
+            PositionKind::Learned => Positions::Learned { max_length: self.model.max_positions },
+            PositionKind::None => Positions::None,
         }
-    }
-
-    /// Which checkpoints stay: at least those that will be averaged.
-    pub fn keep(&self) -> Keep {
-        let Keeping { keep_last, keep_best, average, average_count, .. } = self.checkpoint;
-        let wanted = |averaging| if average == averaging { average_count } else { 0 };
-        Keep { last: keep_last.max(wanted(Averaging::Last)), best: keep_best.max(wanted(Averaging::Best)) }
     }
 
     /// A name for all that decides the numbers of a run: two runs with the same one, on the same data and instruction
@@ -92,8 +74,6 @@ impl Recipe {
         let decides = |key: &&Key| match (key.section, key.name) {
             ("training", "steps") => self.training.schedule == ScheduleKind::Cosine,
             ("training", "time") => false,
-            // Younger than the first runs of classifiers: at its default they keep their names, and can be resumed.
-            ("model", "pooling_score") => self.model.pooling_score != Score::Additive,
             (section, _) => ["data", "vocabulary", "model", "training"].contains(&section),
         };
         let mut text = String::new();
@@ -109,6 +89,3 @@ impl Recipe {
         Recipe::keys().map(both).filter(|(_, ours, theirs)| ours != theirs).collect()
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,83 +1,125 @@
-//! What a model is trained for.
+//! What models are for. A task has its model, its façade (text in, text out), its validation and what it wants of a recipe,
+//! all in one folder.
+//!
+//! 1. [`translate`]: from a sentence to its translation, by any encoder-decoder.
+//! 2. [`classify`]: from a text to its label, by any encoder.
+//! 3. [`language`]: a decoder without a source, which goes on with texts.
+//! 4. [`masked`]: an encoder that fills gaps, which a classifier may start from.
+//! 5. [`folder`] keeps a model on disk, whatever it is for; `open` is how a façade opens it.
+//!
+//! A new task is a folder with the types `Config` and `Definition`, and a line in `registry.rs`.
 
-mod config;
+mod definition;
+mod error;
 pub mod folder;
-
-pub mod classify;
-pub mod language;
-pub mod masked;
-pub mod translate;
-
-pub use crate::models::ConfigError;
-pub use config::ModelConfig;
-
-use std::fmt;
-use std::path::{Path, PathBuf};
+mod open;
+mod plain_text;
+mod recipe;
+pub mod validation;
 
 use serde::{Deserialize, Serialize};
 
-/// What a model is trained for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Task {
-    /// From a sentence to its translation.
-    #[default]
-    Translate,
-    /// From a text to its label.
-    Classify,
-    /// From the beginning of a text to the rest: a language model.
-    Lm,
-    /// From a text with gaps to what stood there: a masked language model.
-    Mlm,
+pub(crate) use definition::{Assembled, Materials, Sizes, TaskConfig, TaskDefinition};
+pub use error::{OpenError, TaskError, WrongTask};
+pub use recipe::resolve;
+
+pub use crate::models::ConfigError;
+use crate::models::Model;
+pub use crate::recipe::{Family, Task};
+use crate::registry::for_each_task;
+
+macro_rules! tasks {
+    ($($(#[$doc:meta])* $module:ident: $Task:ident = $name:literal,)+) => {
+        $(pub mod $module;)+
+
+        /// What a model is made of, and with that what it is for.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "task")]
+        pub enum ModelConfig {
+            $($(#[$doc])* #[serde(rename = $name)] $Task($module::Config),)+
+        }
+
+        $(impl From<$module::Config> for ModelConfig {
+            fn from(config: $module::Config) -> ModelConfig {
+                ModelConfig::$Task(config)
+            }
+        }
+
+        impl TryFrom<ModelConfig> for $module::Config {
+            type Error = Task;
+
+            /// An error says what the model is for instead.
+            fn try_from(config: ModelConfig) -> Result<$module::Config, Task> {
+                match config {
+                    ModelConfig::$Task(config) => Ok(config),
+                    other => Err(other.task()),
+                }
+            }
+        })+
+
+        impl Task {
+            pub(crate) fn definition(self) -> &'static dyn TaskDefinition {
+                match self { $(Task::$Task => &$module::Definition,)+ }
+            }
+        }
+
+        impl ModelConfig {
+            /// What the model is for.
+            pub fn task(&self) -> Task {
+                match self { $(ModelConfig::$Task(_) => Task::$Task,)+ }
+            }
+
+            /// Whether this can be built; if not, the error says what to change.
+            pub fn validate(&self) -> Result<(), ConfigError> {
+                match self { $(ModelConfig::$Task(config) => TaskConfig::validate(config),)+ }
+            }
+
+            /// A fresh model; `seed` decides its first values.
+            pub fn build(&self, seed: u64) -> Result<Box<dyn Model>, ConfigError> {
+                match self { $(ModelConfig::$Task(config) => Ok(Box::new(TaskConfig::build(config, seed)?)),)+ }
+            }
+
+            /// What the model, or its one stack, is made of.
+            pub fn family(&self) -> Family {
+                match self { $(ModelConfig::$Task(config) => TaskConfig::family(config),)+ }
+            }
+
+            /// The model in a few words.
+            pub fn summary(&self) -> String {
+                match self { $(ModelConfig::$Task(config) => TaskConfig::summary(config),)+ }
+            }
+        }
+    };
 }
 
-/// A model that was trained for something else.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{folder} holds {model}, not {wanted}: use heedful {command} with it")]
-pub struct WrongTask {
-    folder: PathBuf,
-    model: &'static str,
-    wanted: &'static str,
-    command: &'static str,
-}
+for_each_task!(tasks);
 
-impl WrongTask {
-    /// The folder holds a model for `found`, where one for `wanted` was needed.
-    pub fn new(folder: &Path, found: Task, wanted: Task) -> WrongTask {
-        let folder = folder.to_owned();
-        WrongTask { folder, model: found.model(), wanted: wanted.model(), command: found.command() }
-    }
-}
+#[cfg(test)]
+mod tests;
 
 impl Task {
     /// The command that uses such a model.
     pub fn command(self) -> &'static str {
-        match self {
-            Task::Translate => "translate",
-            Task::Classify => "classify",
-            Task::Lm => "generate",
-            Task::Mlm => "fill",
-        }
+        self.definition().command()
     }
 
-    /// What a model for this is called.
+    /// What that command is given beside the model's folder.
+    pub fn command_input(self) -> &'static str {
+        self.definition().command_input()
+    }
+
+    /// What a model for this is called, with its article.
     pub fn model(self) -> &'static str {
-        match self {
-            Task::Translate => "a translator",
-            Task::Classify => "a classifier",
-            Task::Lm => "a language model",
-            Task::Mlm => "a masked language model",
-        }
+        self.definition().model()
     }
-}
 
-impl fmt::Display for Task {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Task::Translate => "translate",
-            Task::Classify => "classify",
-            Task::Lm => "lm",
-            Task::Mlm => "mlm",
-        })
+    /// What its examples are called.
+    pub fn examples(self) -> &'static str {
+        self.definition().examples()
+    }
+
+    /// The flags that name its validation set.
+    pub fn validation_flags(self) -> &'static str {
+        self.definition().validation_flags()
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod log;
 mod schedule;
+mod settings;
 
 mod guard;
 mod optimizer;
@@ -9,7 +10,6 @@ mod state;
 mod trainer;
 
 mod patience;
-mod validate;
 
 mod average;
 pub mod checkpoint;
@@ -19,8 +19,7 @@ pub mod run;
 pub use average::{Averaged, average};
 pub use guard::Divergence;
 pub use optimizer::{Optimizer, Update};
-pub use patience::{Metric, Patience, Score, Verdict};
+pub use patience::{Patience, ValidationScore, Verdict};
 pub use schedule::Schedule;
 pub use state::{StateError, TrainerState};
 pub use trainer::{StepReport, TrainError, Trainer, TrainerOptions};
-pub use validate::{Validation, validate};

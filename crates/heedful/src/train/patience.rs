@@ -4,23 +4,13 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// What a validation is judged by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Metric {
-    /// The validation loss: lower is better.
-    Loss,
-    /// BLEU of the validation set's translations: higher is better.
-    Bleu,
-    /// The share of tokens or labels that the model tells: higher is better.
-    Accuracy,
-}
+use crate::recipe::BestBy;
 
 /// The result of one validation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Score {
+pub struct ValidationScore {
     /// What was measured.
-    pub metric: Metric,
+    pub metric: BestBy,
     /// Its value.
     #[serde(deserialize_with = "number_or_none")]
     pub value: f64,
@@ -30,7 +20,7 @@ pub struct Score {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Patience {
     /// The best validation so far.
-    pub best: Option<Score>,
+    pub best: Option<ValidationScore>,
     /// Its step.
     pub best_step: u64,
     /// Validations since.
@@ -48,14 +38,14 @@ pub enum Verdict {
     Stop,
 }
 
-impl Score {
+impl ValidationScore {
     /// `Greater` is better. Scores of different metrics have no order that means anything; a number that is none is
     /// worse than any other.
-    pub fn compare(&self, other: &Score) -> Ordering {
-        let goodness = |score: &Score| match score.metric {
+    pub fn compare(&self, other: &ValidationScore) -> Ordering {
+        let goodness = |score: &ValidationScore| match score.metric {
             _ if score.value.is_nan() => f64::NEG_INFINITY,
-            Metric::Loss => -score.value,
-            Metric::Bleu | Metric::Accuracy => score.value,
+            BestBy::Loss => -score.value,
+            BestBy::Bleu | BestBy::Accuracy => score.value,
         };
         goodness(self).total_cmp(&goodness(other))
     }
@@ -63,7 +53,7 @@ impl Score {
 
 impl Patience {
     /// Takes in a validation. `limit` is how many in a row may bring nothing; none for any number.
-    pub fn see(&mut self, step: u64, score: Score, limit: Option<u64>) -> Verdict {
+    pub fn see(&mut self, step: u64, score: ValidationScore, limit: Option<u64>) -> Verdict {
         if self.best.is_none_or(|best| score.compare(&best) == Ordering::Greater) {
             *self = Patience { best: Some(score), best_step: step, since: 0 };
             return Verdict::Best;
@@ -89,7 +79,9 @@ mod tests {
         let verdicts: Vec<Verdict> = losses
             .iter()
             .zip(1..)
-            .map(|(&value, step)| patience.see(step, Score { metric: Metric::Loss, value }, Some(3)))
+            .map(|(&value, step)| {
+                patience.see(step, ValidationScore { metric: BestBy::Loss, value }, Some(3))
+            })
             .collect();
         use Verdict::{Best, Stop, Worse};
         assert_eq!(verdicts, [Best, Best, Worse, Best, Worse, Worse, Stop, Best]);
@@ -99,7 +91,7 @@ mod tests {
     #[test]
     fn more_bleu_is_better() {
         let mut patience = Patience::default();
-        let bleu = |value| Score { metric: Metric::Bleu, value };
+        let bleu = |value| ValidationScore { metric: BestBy::Bleu, value };
         assert_eq!(patience.see(1, bleu(20.0), None), Verdict::Best);
         assert_eq!(patience.see(2, bleu(19.0), None), Verdict::Worse);
         assert_eq!(patience.see(3, bleu(21.0), None), Verdict::Best);

@@ -8,6 +8,7 @@
 //! ```
 
 use std::slice;
+use std::sync::Arc;
 
 use heedful_tensor::ops::{AdamOptions, MovingAverage};
 use heedful_tensor::{Array, DType, tape};
@@ -20,7 +21,7 @@ use crate::models::Model;
 use crate::store::weights::Weights;
 
 /// A model in training.
-pub struct Trainer<M = Box<dyn Model>> {
+pub struct Trainer<M = Arc<dyn Model>> {
     model: M,
     optimizer: Optimizer,
     average: Option<MovingAverage>,
@@ -53,7 +54,7 @@ pub struct StepReport {
     pub loss: f32,
     /// Sum of −log p(token) over the target tokens, without smoothing.
     pub negative_log_likelihood: f64,
-    /// Target tokens that the model would have said.
+    /// Target tokens that the model found most probable.
     pub correct: usize,
     /// Target tokens.
     pub tokens: usize,

@@ -4,7 +4,7 @@ use heedful::data::batch::Batch;
 use heedful::decode::{Hypothesis, MaxLength, SearchOptions, attend, score, search};
 use heedful::layers::{Kind, Pass, Positions};
 use heedful::models::convolution::{Balance, Convolutional, ConvolutionalConfig};
-use heedful::models::{Model, Row};
+use heedful::models::{Generate, Model, Row};
 use heedful::tensor::cpu::{memory, threads};
 use heedful::tensor::{DType, Ragged, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};

@@ -1,10 +1,10 @@
 //! Two small models against PyTorch's `nn.Conv1d`, `glu` and `softmax`: logits, loss, every gradient, ten Adam steps;
 //! f32, error ≤ 1e-4. `golden/convolution.py` wrote the files.
 
+use heedful::layers::Tying;
 use heedful::layers::{Pass, Positions, Score};
 use heedful::models::Model;
 use heedful::models::convolution::{Balance, Convolutional, ConvolutionalConfig};
-use heedful::models::transformer::Tying;
 use heedful::tensor::{DType, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 

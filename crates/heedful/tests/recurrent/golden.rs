@@ -2,7 +2,7 @@
 //! gradients of parameters, inputs and initial states. `golden/recurrent.py` wrote the files.
 
 use heedful::layers::Pass;
-use heedful::models::recurrent::{Cell, Directions, RecurrentStack, RecurrentState, StackConfig};
+use heedful::models::recurrent::{Cell, Directions, RecurrentStack, RecurrentStackConfig, RecurrentState};
 use heedful::tensor::ops::{add, multiply, sum};
 use heedful::tensor::{Array, DType, Params, Tensor, tape};
 use serde_json::Value;
@@ -68,9 +68,9 @@ fn check(golden: &GoldenFile) {
     }
 }
 
-fn stack_config(config: &Value) -> StackConfig {
+fn stack_config(config: &Value) -> RecurrentStackConfig {
     let size = |key: &str| config[key].as_u64().expect("a size") as usize;
-    StackConfig {
+    RecurrentStackConfig {
         cell: match config["cell"].as_str().expect("a word") {
             "simple" => Cell::Simple,
             "gru" => Cell::Gru,

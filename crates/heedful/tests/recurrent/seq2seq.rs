@@ -7,7 +7,7 @@ use heedful::data::batch::Batch;
 use heedful::decode::{MaxLength, SearchOptions, score, search};
 use heedful::layers::{Pass, Score};
 use heedful::models::recurrent::{Cell, Directions, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
-use heedful::models::{Model, Row};
+use heedful::models::{Generate, Model, Row};
 use heedful::tensor::cpu::{memory, threads};
 use heedful::tensor::{DType, Ragged, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};

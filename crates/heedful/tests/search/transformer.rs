@@ -6,9 +6,10 @@ use heedful::data::batch::{Batch, BatchError};
 use heedful::decode::{
     AlignmentLayer, Hypothesis, MaxLength, Sampling, Search, SearchOptions, align, attend, score, search,
 };
+use heedful::layers::Tying;
 use heedful::layers::{Kind, Norm, Pass, Positions};
-use heedful::models::transformer::{Transformer, TransformerConfig, Tying};
-use heedful::models::{Model, Row};
+use heedful::models::transformer::{Transformer, TransformerConfig};
+use heedful::models::{Generate, Model, Row};
 use heedful::tensor::cpu::threads;
 use heedful::tensor::{DType, Ragged};
 

@@ -26,9 +26,9 @@ impl Engine {
         let task = ModelFolder::open(folder).map_err(|error| error.to_string())?.config.task();
         match task {
             Task::Translate => Translator::open(folder).map(Engine::Translator).map_err(|e| e.to_string()),
-            Task::Lm => Generator::open(folder).map(Engine::Generator).map_err(|e| e.to_string()),
+            Task::Language => Generator::open(folder).map(Engine::Generator).map_err(|e| e.to_string()),
             Task::Classify => Classifier::open(folder).map(Engine::Classifier).map_err(|e| e.to_string()),
-            Task::Mlm => Err(format!(
+            Task::Masked => Err(format!(
                 "{} holds a masked language model, which is not served: use heedful fill with it",
                 folder.display()
             )),
@@ -39,7 +39,7 @@ impl Engine {
     pub(crate) fn task(&self) -> Task {
         match self {
             Engine::Translator(_) => Task::Translate,
-            Engine::Generator(_) => Task::Lm,
+            Engine::Generator(_) => Task::Language,
             Engine::Classifier(_) => Task::Classify,
         }
     }

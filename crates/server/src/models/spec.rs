@@ -84,9 +84,9 @@ impl Origin {
     }
 
     /// What the model is made of, for people.
-    pub(crate) fn family(&self) -> Option<&'static str> {
+    pub(crate) fn family(&self) -> Option<String> {
         let Origin::Folder(folder) = self else { return None };
-        ModelFolder::open(folder).ok().map(|opened| opened.config.family())
+        ModelFolder::open(folder).ok().map(|opened| opened.config.family().to_string())
     }
 }
 

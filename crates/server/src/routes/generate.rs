@@ -46,7 +46,7 @@ pub(crate) async fn generate(
     let tokens = fields.count("tokens", shared.limits.tokens)?.unwrap_or(TOKENS.min(shared.limits.tokens));
     let options = search_options(&shared, &fields)?;
     let progress = if fields.is_set("stream")? { Progress::AsItGoes } else { Progress::AtTheEnd };
-    let served = named(&shared, &fields, Task::Lm)?;
+    let served = named(&shared, &fields, Task::Language)?;
     let characters = prompt.chars().count();
     check_characters(&shared, characters)?;
     shared.keys.admit(fields.key(), characters + tokens)?;

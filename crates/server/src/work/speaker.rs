@@ -14,6 +14,7 @@ use std::time::Instant;
 use heedful::data::batch::BatchError;
 use heedful::decode::{Hypothesis, Search};
 use heedful::explain::{ExplainedSource, Explanation};
+use heedful::models::Generate;
 use heedful::tasks::translate::{Output, Translation};
 
 use super::desk::{AtWork, Desk};
@@ -24,12 +25,12 @@ use crate::models::Engine;
 
 /// Works until the queue is closed and all is done. What goes wrong with a sentence is the end of its order alone.
 pub(super) fn work(
-    engine: &Engine,
+    (engine, model): (&Engine, &dyn Generate),
     queue: &Queue,
     tuning: &Tuning,
     desk: &mut Desk<'_>,
 ) -> Result<(), BatchError> {
-    let mut search = Search::new(engine.model(), &tuning.options)?;
+    let mut search = Search::new(model, &tuning.options)?;
     let mut to_explain: VecDeque<(usize, Vec<Hypothesis>)> = VecDeque::new();
     // Sentences that were at work in the last step.
     let mut company = 1;

@@ -67,7 +67,8 @@ pub(super) fn surviving<T>(
 
 fn work(engine: &Engine, queue: &Queue, tuning: &Tuning, desk: &mut Desk<'_>) -> Result<(), BatchError> {
     match engine {
-        Engine::Translator(_) | Engine::Generator(_) => speaker::work(engine, queue, tuning, desk),
+        Engine::Translator(translator) => speaker::work((engine, translator.model()), queue, tuning, desk),
+        Engine::Generator(generator) => speaker::work((engine, generator.model()), queue, tuning, desk),
         Engine::Classifier(classifier) => {
             labels::work(classifier, queue, tuning, desk);
             Ok(())

@@ -6,7 +6,7 @@ use heedful::data::batch::{Batch, BatchError};
 use heedful::data::tokenizer::Tokenizers;
 use heedful::layers::Pass;
 use heedful::models::transformer::Transformer;
-use heedful::models::{Decoding, Model, Row};
+use heedful::models::{Decoding, Generate, Model, Row};
 use heedful::tasks::translate::Translator;
 use heedful::tensor::ops::CrossEntropy;
 use heedful::tensor::{DType, Params, Ragged, Tensor};
@@ -89,21 +89,23 @@ impl Model for Controlled {
         Model::check(&self.inner, batch)
     }
 
-    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        Model::check_source(&self.inner, source, sequences)
-    }
-
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         Model::loss(&self.inner, batch, pass)
     }
+}
+
+impl Generate for Controlled {
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        Generate::check_source(&self.inner, source, sequences)
+    }
 
     fn longest_target(&self) -> Option<usize> {
-        Model::longest_target(&self.inner)
+        Generate::longest_target(&self.inner)
     }
 
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
         self.control.start();
-        Box::new(ControlledDecoding { inner: Model::start(&self.inner, compute), control: &self.control })
+        Box::new(ControlledDecoding { inner: Generate::start(&self.inner, compute), control: &self.control })
     }
 }
 

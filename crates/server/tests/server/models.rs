@@ -4,13 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use heedful::data::tokenizer::{Kind, Tokenizer, VocabularyOptions, WordCounts};
-use heedful::data::{BOS, EOS};
 use heedful::decode::{MaxLength, SearchOptions};
 use heedful::layers::Score;
-use heedful::models::transformer::{StackConfig, TransformerConfig};
+use heedful::models::Model;
+use heedful::models::transformer::TransformerConfig;
+use heedful::models::{EncoderConfig, EncoderDecoderConfig};
 use heedful::store::weights::Weights;
 use heedful::tasks::ModelConfig;
-use heedful::tasks::classify::{ClassifierConfig, EncoderConfig, Pooling};
+use heedful::tasks::classify::{ClassifierConfig, Pooling};
 use heedful::tasks::folder::{ModelFolder, TokenizerFiles};
 use heedful::tasks::language::{LanguageConfig, TextShape};
 use heedful_grammar::Grammar;
@@ -47,11 +48,11 @@ pub(crate) fn transformer() -> TransformerConfig {
 }
 
 pub(crate) fn translator(folder: &Path, seed: u64) {
-    write(folder, ModelConfig::Transformer(transformer()), seed);
+    write(folder, EncoderDecoderConfig::Transformer(transformer()).into(), seed);
 }
 
 pub(crate) fn classifier(folder: &Path) {
-    let encoder = EncoderConfig::Transformer(StackConfig::of_encoder(&transformer()));
+    let encoder = EncoderConfig::Transformer(transformer().encoder());
     let config = ClassifierConfig {
         labels: 2,
         pooling: Pooling::Attention,
@@ -60,12 +61,12 @@ pub(crate) fn classifier(folder: &Path) {
         label_smoothing: 0.0,
         encoder,
     };
-    write(folder, ModelConfig::Classifier(config), 4);
+    write(folder, ModelConfig::Classify(config), 4);
     fs::write(folder.join("labels.json"), "[\"bad\", \"good\"]").expect("room");
 }
 
 pub(crate) fn language(folder: &Path) {
-    let stack = StackConfig::of_decoder(&transformer());
+    let stack = transformer().decoder();
     write(
         folder,
         ModelConfig::Language(LanguageConfig { stack, text: TextShape::Lines, label_smoothing: 0.0 }),
@@ -75,7 +76,7 @@ pub(crate) fn language(folder: &Path) {
 
 /// What tests search with: short outputs, so that nonsense ends soon.
 pub(crate) fn search() -> SearchOptions {
-    SearchOptions { bos: BOS, eos: EOS, max_length: MaxLength::Absolute(12), ..SearchOptions::default() }
+    SearchOptions { max_length: MaxLength::Absolute(12), ..SearchOptions::default() }
 }
 
 pub(crate) fn options(models: Vec<ModelSpec>) -> ServerOptions {

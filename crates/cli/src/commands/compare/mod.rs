@@ -1,17 +1,24 @@
 //! `heedful compare`: layers and models side by side.
 
-pub(super) mod bar;
 mod layers;
 mod variations;
 
 use anyhow::Result;
 
-/// Make the paper's tables on this machine: layers by time and memory, variations of a model by what they learn.
+/// Measure the tables of “Attention Is All You Need” on this machine: layers, and variations of a model
+///
+/// Both print a table in Markdown; with --out they also write it as CSV, and a report with charts.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful compare layers --out layers
+  heedful compare variations recipe.toml --out table";
 
 #[derive(clap::Subcommand)]
 enum Command {

@@ -54,5 +54,5 @@ fn attention(params: &Params, d: usize, window: Option<usize>) -> SelfAttention 
     let heads = (1..=(d / HEAD).max(1)).rev().find(|heads| d.is_multiple_of(*heads)).unwrap_or(1);
     // Tiny has no dropout: it would be drawn in training and not counted by the formulas.
     let config = TransformerConfig { d_model: d, heads, window, ..TransformerConfig::tiny(2) };
-    SelfAttention::new(params, Place::new("layer", 0, Kind::EncoderSelf), Mask::full(), &config)
+    SelfAttention::new(params, Place::new("layer", 0, Kind::EncoderSelf), Mask::full(), &config.layer())
 }

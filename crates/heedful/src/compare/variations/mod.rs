@@ -18,9 +18,9 @@ pub use train::{Entry, finished, train};
 
 use std::path::{Path, PathBuf};
 
-use crate::recipe::{Key, Layers, Recipe, RecipeError};
+use crate::recipe::{Key, Literal, Overrides, Recipe, RecipeError};
+use crate::tasks;
 use crate::tasks::ModelConfig;
-use crate::tasks::Task;
 use crate::train::run::{RunError, with_absolute_paths};
 
 /// What will be trained.
@@ -138,10 +138,10 @@ pub fn plan(base: &Recipe, groups: &[Group]) -> Result<Plan, VariationError> {
 /// The base with some keys set, or why that makes no model of its own.
 fn varied(base: &Recipe, sets: &[String]) -> Result<Recipe, String> {
     let attempt = || {
-        let mut layers = Layers::new();
-        layers.text(&base.to_toml(), Path::new("recipe.toml"))?;
-        sets.iter().try_for_each(|set| layers.set(set))?;
-        layers.resolve()
+        let mut overrides = Overrides::new();
+        overrides.text(&base.to_toml(), Path::new("recipe.toml"))?;
+        sets.iter().try_for_each(|set| overrides.set(set))?;
+        tasks::resolve(overrides)
     };
     let recipe = attempt().map_err(|error| match error {
         RecipeError::Model(error) => error.to_string(),
@@ -150,7 +150,7 @@ fn varied(base: &Recipe, sets: &[String]) -> Result<Recipe, String> {
     let (ours, theirs) = (built(&recipe), built(base));
     match (ours, theirs) {
         (Some(ours), Some(theirs)) if ours == theirs => {
-            Err(format!("it changes nothing in a {} model", theirs.family()))
+            Err(format!("it changes nothing in this model: {}", theirs.summary()))
         }
         _ => Ok(recipe),
     }
@@ -158,7 +158,7 @@ fn varied(base: &Recipe, sets: &[String]) -> Result<Recipe, String> {
 
 /// The model but for its vocabulary and labels, which are the same for all.
 fn built(recipe: &Recipe) -> Option<ModelConfig> {
-    recipe.task_config([recipe.vocabulary.size; 2], 2).ok()
+    recipe.model_config([recipe.vocabulary.size; 2], 2).ok()
 }
 
 fn in_folder(recipe: &Recipe, folder: &Path, name: &str) -> Recipe {
@@ -182,17 +182,11 @@ fn differences(base: &Recipe, other: &Recipe) -> String {
 }
 
 fn check(base: &Recipe) -> Result<(), VariationError> {
-    let data = &base.data;
-    let (validation, flags) = match data.task {
-        Task::Translate => ([&data.valid_src, &data.valid_tsv], "--valid-src and --valid-tgt"),
-        Task::Classify => ([&data.valid_label_text; 2], "--valid-label-text"),
-        Task::Lm | Task::Mlm => ([&data.valid_text; 2], "--valid-text"),
-    };
-    if validation.iter().all(|files| files.is_empty()) {
-        return Err(VariationError::NoValidation { flags });
+    if !base.named_files().any(|(key, _)| key.name.starts_with("valid_")) {
+        return Err(VariationError::NoValidation { flags: base.data.task.validation_flags() });
     }
-    let texts = [&data.src, &data.tgt, &data.tsv, &data.label_text, &data.text];
-    if texts.into_iter().chain(validation).flatten().any(|file| file == Path::new("-")) {
+    let standard_input = Literal::Text("-".to_owned());
+    if base.named_files().any(|(_, files)| files.contains(&standard_input)) {
         return Err(VariationError::StandardInput);
     }
     if base.model.init_from.is_some() {

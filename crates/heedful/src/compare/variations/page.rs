@@ -2,16 +2,17 @@
 
 use super::super::{Files, table, text};
 use super::{Entry, Group, LeftOut, Plan};
+use crate::metrics::Measure;
 use crate::plot::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
 use crate::train::run::{environment, settings};
 
-/// A column of results: key in the records, heading, and what the number is multiplied by.
-type Column = (&'static str, &'static str, f64);
+/// A column of results: what was measured, heading, and what the number is multiplied by.
+type Column = (Measure, &'static str, f64);
 
-const PERPLEXITY: Column = ("valid_perplexity", "perplexity", 1.0);
-const BLEU: Column = ("valid_bleu", "BLEU", 1.0);
-const ACCURACY: Column = ("valid_accuracy", "accuracy, %", 100.0);
-const MACRO_F1: Column = ("valid_macro_f1", "macro F1, %", 100.0);
+const PERPLEXITY: Column = (Measure::ValidPerplexity, "perplexity", 1.0);
+const BLEU: Column = (Measure::ValidBleu, "BLEU", 1.0);
+const ACCURACY: Column = (Measure::ValidAccuracy, "accuracy, %", 100.0);
+const MACRO_F1: Column = (Measure::ValidMacroF1, "macro F1, %", 100.0);
 const CSV: [&str; 10] = [
     "variation",
     "changes",
@@ -86,24 +87,24 @@ fn left_out(left_out: &[LeftOut]) -> Table {
 
 /// A line of the CSV file, in the order of [`CSV`].
 fn row(entry: &Entry) -> Vec<String> {
-    let plain = |name: &str| entry.value(name).map_or_else(String::new, |value| value.to_string());
+    let plain = |measure: Measure| entry.value(measure).map_or_else(String::new, |value| value.to_string());
     vec![
         entry.name.clone(),
         entry.changes.clone(),
         entry.parameters.to_string(),
         entry.step.to_string(),
         format!("{:.1}", entry.seconds),
-        plain("valid_perplexity"),
-        plain("valid_bleu"),
-        plain("valid_accuracy"),
-        plain("valid_macro_f1"),
+        plain(Measure::ValidPerplexity),
+        plain(Measure::ValidBleu),
+        plain(Measure::ValidAccuracy),
+        plain(Measure::ValidMacroF1),
         entry.ending.clone(),
     ]
 }
 
 /// Perplexity, and what a task is judged by besides.
 fn columns(entries: &[Entry]) -> Vec<Column> {
-    let has = |(name, ..): Column| entries.iter().any(|entry| !entry.curve(name).is_empty());
+    let has = |(measure, ..): Column| entries.iter().any(|entry| !entry.curve(measure).is_empty());
     let mut columns = vec![PERPLEXITY];
     if has(BLEU) {
         columns.push(BLEU);
@@ -113,20 +114,20 @@ fn columns(entries: &[Entry]) -> Vec<Column> {
     columns
 }
 
-fn value(entry: &Entry, (name, _, factor): Column) -> String {
-    entry.value(name).map_or_else(|| text::NOTHING.to_owned(), |value| format!("{:.2}", factor * value))
+fn value(entry: &Entry, (measure, _, factor): Column) -> String {
+    entry.value(measure).map_or_else(|| text::NOTHING.to_owned(), |value| format!("{:.2}", factor * value))
 }
 
 /// The base, and the best of all.
 fn results(entries: &[Entry]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for column in columns(entries) {
-        let (name, heading, _) = column;
+        let (measure, heading, _) = column;
         if let Some(base) = entries.iter().find(|entry| entry.group.is_none()) {
             facts.push(Fact::new(heading, value(base, column)).noted("base"));
         }
         let sign = if column == PERPLEXITY { -1.0 } else { 1.0 };
-        let judged = entries.iter().filter_map(|entry| Some((sign * entry.value(name)?, entry)));
+        let judged = entries.iter().filter_map(|entry| Some((sign * entry.value(measure)?, entry)));
         if let Some((_, best)) = judged.max_by(|a, b| a.0.total_cmp(&b.0)) {
             facts.push(Fact::new(&format!("best {heading}"), value(best, column)).noted(&best.name));
         }
@@ -151,18 +152,18 @@ fn charts(entries: &[Entry]) -> Vec<LineChart> {
 
 fn chart<'a>(
     what: &str,
-    (name, heading, factor): Column,
+    (measure, heading, factor): Column,
     entries: impl Iterator<Item = &'a Entry>,
 ) -> LineChart {
     let line = |entry: &Entry| Series {
         name: entry.name.clone(),
-        points: entry.curve(name).into_iter().map(|(step, value)| (step, factor * value)).collect(),
+        points: entry.curve(measure).into_iter().map(|(step, value)| (step, factor * value)).collect(),
         mark: Mark::Nothing,
     };
     LineChart {
         title: format!("Validation {heading}: {what}"),
         x_label: "step".to_owned(),
-        scale: if name == PERPLEXITY.0 { Scale::Log } else { Scale::Linear },
+        scale: if measure == PERPLEXITY.0 { Scale::Log } else { Scale::Linear },
         series: entries.map(line).collect(),
         ..LineChart::default()
     }

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::{Group, Variation, VariationError, differences};
-use crate::recipe::{Key, Layers, Recipe};
+use crate::metrics::Measure;
+use crate::recipe::{Key, Overrides, Recipe};
 use crate::store::durable;
+use crate::tasks;
 use crate::train::log::{Record, read_metrics, series};
 use crate::train::run::{self, Ending, Event, RunError, Start, Watcher};
 
@@ -103,9 +105,9 @@ fn check_recipe(variation: &Variation) -> Result<(), VariationError> {
     if !run::is_run(&folder) {
         return Ok(());
     }
-    let mut layers = Layers::new();
-    layers.file(&folder.join("recipe.toml"))?;
-    let there = layers.resolve()?;
+    let mut overrides = Overrides::new();
+    overrides.file(&folder.join("recipe.toml"))?;
+    let there = tasks::resolve(overrides)?;
     if there.fingerprint() == variation.recipe.fingerprint() {
         return Ok(());
     }
@@ -117,7 +119,7 @@ fn entry(variation: &Variation, outcome: Outcome) -> Result<Entry, VariationErro
         |error| VariationError::Run { name: variation.name.clone(), source: Box::new(RunError::Log(error)) };
     let records = read_metrics(&folder(variation).join("metrics.jsonl")).map_err(failed)?;
     let validations: Vec<Record> =
-        records.into_iter().filter(|record| record.value("valid_loss").is_some()).collect();
+        records.into_iter().filter(|record| record.value(Measure::ValidLoss).is_some()).collect();
     let is_best = |record: &&Record| Some(record.step) == outcome.best_step;
     Ok(Entry {
         group: variation.group,
@@ -133,14 +135,14 @@ fn entry(variation: &Variation, outcome: Outcome) -> Result<Entry, VariationErro
 }
 
 impl Entry {
-    /// A number of the best validation: `valid_bleu`.
-    pub fn value(&self, name: &str) -> Option<f64> {
-        self.best.as_ref()?.value(name)
+    /// A number of the best validation.
+    pub fn value(&self, measure: Measure) -> Option<f64> {
+        self.best.as_ref()?.value(measure)
     }
 
     /// The course of a number over the validations.
-    pub fn curve(&self, name: &str) -> Vec<(f64, f64)> {
-        series(&self.validations, name)
+    pub fn curve(&self, measure: Measure) -> Vec<(f64, f64)> {
+        series(&self.validations, measure)
     }
 }
 

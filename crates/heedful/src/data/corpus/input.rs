@@ -32,6 +32,11 @@ impl Input {
         }
     }
 
+    /// Each of several names.
+    pub fn list(names: &[PathBuf]) -> Vec<Input> {
+        names.iter().map(Input::new).collect()
+    }
+
     /// The bytes as they lie on disk.
     pub(crate) fn open_raw(&self) -> Result<Box<dyn BufRead + Send>, CorpusError> {
         match self {

@@ -10,13 +10,12 @@ use crate::decode::SearchOptions;
 use crate::metrics::{BleuOptions, corpus_bleu};
 use crate::models::transformer::{HeadError, HeadName};
 use crate::store::weights::Weights;
-use crate::tasks::ModelConfig;
-use crate::tasks::folder::ModelFolder;
-use crate::tasks::translate::{OpenError, Translator};
+use crate::tasks::OpenError;
+use crate::tasks::translate::{Config, Translator};
 
 /// A model that is asked again and again, each time with other heads silent.
 pub struct Pruning {
-    config: ModelConfig,
+    config: Config,
     translator: Translator,
     whole: Weights,
     corpus: Corpus,
@@ -37,25 +36,23 @@ pub struct Corpus {
 impl Pruning {
     /// Opens the folder of a Transformer.
     pub fn open(folder: &Path, corpus: Corpus, options: &SearchOptions) -> Result<Pruning, OpenError> {
-        let config = ModelFolder::open(folder)?.config;
-        let translator = Translator::open(folder)?;
+        let (translator, config) = Translator::open_with_config(folder)?;
         // Found out now, not after the whole model was measured.
-        config.heads()?;
+        if config.heads().is_empty() {
+            return Err(HeadError::NoHeads.into());
+        }
         let whole = Weights::of(translator.model().params());
         Ok(Pruning { config, translator, whole, corpus, options: options.clone() })
     }
 
     /// Every head of the model.
     pub fn heads(&self) -> Vec<HeadName> {
-        self.config.heads().expect("opening has asked for them")
+        self.config.heads()
     }
 
     /// Whether the model has all of these heads.
     pub fn check(&self, heads: &[HeadName]) -> Result<(), HeadError> {
-        match &self.config {
-            ModelConfig::Transformer(config) => config.check_heads(heads),
-            config => Err(HeadError::Family { family: config.family() }),
-        }
+        self.config.check_heads(heads)
     }
 
     /// The BLEU of the model without these heads; of the whole model without any.

@@ -1,8 +1,7 @@
 //! Checks that every family makes of its configuration.
 
 use super::ConfigError;
-use crate::layers::{Positions, Score};
-use crate::models::transformer::Tying;
+use crate::layers::{Positions, Score, Tying};
 
 /// No size is 0.
 pub(crate) fn sizes(sizes: &[(&'static str, usize)]) -> Result<(), ConfigError> {

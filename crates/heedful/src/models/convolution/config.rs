@@ -9,10 +9,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::encoder::EncoderShape;
-use crate::layers::{Positions, Score};
+use super::encoder::ConvolutionalEncoderConfig;
+use crate::layers::{Positions, Score, Tying};
 use crate::models::config::{ConfigError, check};
-use crate::models::transformer::Tying;
 
 /// The shape and the choices of a convolutional model. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,7 +35,7 @@ pub struct ConvolutionalConfig {
     pub balance: Balance,
     /// ε of the norms, if there are any.
     pub norm_epsilon: f32,
-    /// How a word's place is told.
+    /// How positions are encoded.
     pub positions: Positions,
     /// Which embedding matrices are one.
     pub tying: Tying,
@@ -44,7 +43,7 @@ pub struct ConvolutionalConfig {
     pub score: Score,
     /// On the embeddings, on the input of every convolution and on the last state.
     pub dropout: f32,
-    /// Probability that the training goal spreads over the wrong tokens.
+    /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
 }
 
@@ -109,8 +108,8 @@ impl ConvolutionalConfig {
     }
 
     /// The encoder's part of it.
-    pub fn encoder(&self) -> EncoderShape {
-        EncoderShape {
+    pub fn encoder(&self) -> ConvolutionalEncoderConfig {
+        ConvolutionalEncoderConfig {
             d_model: self.d_model,
             layers: self.encoder_layers,
             taps: self.encoder_taps,

@@ -15,7 +15,7 @@ use crate::layers::Pass;
 /// What an encoder is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct EncoderShape {
+pub struct ConvolutionalEncoderConfig {
     /// Width of the vector of a token, between all layers.
     pub d_model: usize,
     /// How many there are.
@@ -37,8 +37,8 @@ pub struct ConvolutionalEncoder {
 
 impl ConvolutionalEncoder {
     /// Announces the parameters `<name>.<layer>.convolution.…` and, with norms, `<name>.<layer>.norm.…`.
-    pub fn new(params: &Params, name: &str, shape: EncoderShape) -> ConvolutionalEncoder {
-        let EncoderShape { d_model, taps, balance, norm_epsilon, dropout, .. } = shape;
+    pub fn new(params: &Params, name: &str, shape: ConvolutionalEncoderConfig) -> ConvolutionalEncoder {
+        let ConvolutionalEncoderConfig { d_model, taps, balance, norm_epsilon, dropout, .. } = shape;
         let window = ConvolutionShape { input: d_model, output: d_model, taps, reach: Reach::Same };
         let layer = |i: usize| {
             let name = format!("{name}.{i}");

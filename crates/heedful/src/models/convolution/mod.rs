@@ -19,21 +19,25 @@ mod layers;
 mod decoder;
 mod encoder;
 
-mod incremental;
+mod decoding;
+mod text_encoder;
+
+mod recipe;
 
 use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{Array, DType, Param, Params, Ragged, Tensor};
 
 pub use config::{Balance, ConvolutionalConfig};
 pub use decoder::{ConvolutionalDecoder, ConvolutionalDecoderLayer, Source};
-pub use encoder::{ConvolutionalEncoder, EncoderShape};
+pub use encoder::{ConvolutionalEncoder, ConvolutionalEncoderConfig};
 pub use layers::{Balanced, Convolution, ConvolutionShape, GatedConvolution};
+pub use text_encoder::{ConvolutionalTextEncoder, ConvolutionalTextEncoderConfig};
+pub(crate) use {ConvolutionalConfig as EncoderDecoder, ConvolutionalTextEncoderConfig as Encoder};
 
-use crate::data::batch::{Batch, BatchError, check_side};
-use crate::layers::{Embedding, Pass, Position, Positions};
+use crate::data::batch::{Batch, BatchError, Side, check_side};
+use crate::layers::{Embedding, Pass, Position, embedding_tables};
 use crate::models::config::ConfigError;
-use crate::models::transformer::tables;
-use crate::models::{Decoding, Model};
+use crate::models::{Decoding, Generate, Model};
 
 /// A fully convolutional encoder-decoder with its parameters.
 pub struct Convolutional {
@@ -52,7 +56,7 @@ impl Convolutional {
         config.validate()?;
         let params = Params::new(seed);
         let vocabularies = [config.source_vocabulary, config.target_vocabulary];
-        let (source, target, output) = tables(&params, config.tying, vocabularies, config.d_model);
+        let (source, target, output) = embedding_tables(&params, config.tying, vocabularies, config.d_model);
         let position = |name| Position::new(&params, name, config.positions, config.d_model);
         Ok(Convolutional {
             source_embedding: Embedding::new(source, position("source_position"), config.dropout),
@@ -76,7 +80,7 @@ impl Convolutional {
         })
     }
 
-    /// One vector for each target token, from which the next token is told. Targets begin with `<bos>`.
+    /// One vector for each target token, from which the next token is predicted. Targets begin with `<bos>`.
     pub fn decode(&self, target: &[u32], sequences: &Ragged, source: &Source, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let embedded = self.target_embedding.forward(target, sequences, pass);
@@ -120,13 +124,9 @@ impl Model for Convolutional {
         self.check_source(&batch.source, &batch.source_sequences)?;
         for ids in [&batch.target_in, &batch.target_out] {
             let vocabulary = self.config.target_vocabulary;
-            check_side("target", ids, &batch.target_sequences, vocabulary, self.longest_target())?;
+            check_side(Side::Target, ids, &batch.target_sequences, vocabulary, self.longest_target())?;
         }
         Ok(())
-    }
-
-    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        check_side("source", source, sequences, self.config.source_vocabulary, self.longest_target())
     }
 
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
@@ -136,16 +136,19 @@ impl Model for Convolutional {
             ops::cross_entropy(&states, &self.output, &batch.target_out, smoothing, pass.compute())
         })
     }
+}
+
+impl Generate for Convolutional {
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        check_side(Side::Source, source, sequences, self.config.source_vocabulary, self.longest_target())
+    }
 
     fn longest_target(&self) -> Option<usize> {
-        match self.config.positions {
-            Positions::Learned { max_length } => Some(max_length),
-            Positions::Sinusoidal | Positions::None => None,
-        }
+        self.config.positions.longest()
     }
 
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
-        Box::new(incremental::Incremental::new(self, compute))
+        Box::new(decoding::ConvolutionalDecoding::new(self, compute))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Names, counts and complaints. Numbers are held against PyTorch in `tests/convolution`.
 
 use super::*;
+use crate::layers::Positions;
 
 #[test]
 fn parameters_have_the_agreed_names() {

@@ -8,9 +8,8 @@
 use heedful_tensor::ops::{Cell, Direction};
 use serde::{Deserialize, Serialize};
 
-use crate::layers::Score;
+use crate::layers::{Score, Tying};
 use crate::models::config::{ConfigError, check};
-use crate::models::transformer::Tying;
 
 /// In which directions a stack reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +35,7 @@ impl Directions {
 /// The shape of a [`super::RecurrentStack`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StackConfig {
+pub struct RecurrentStackConfig {
     /// Which network.
     #[serde(with = "CellName")]
     pub cell: Cell,
@@ -54,7 +53,7 @@ pub struct StackConfig {
     pub dropout: f32,
 }
 
-impl StackConfig {
+impl RecurrentStackConfig {
     /// Width of an output: all directions side by side.
     pub fn output_width(&self) -> usize {
         self.directions.list().len() * self.width
@@ -97,7 +96,7 @@ pub struct RecurrentConfig {
     pub tying: Tying,
     /// Rate on embeddings, between layers and before the output projection.
     pub dropout: f32,
-    /// Probability that the training goal spreads over the wrong tokens.
+    /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
 }
 
@@ -182,8 +181,8 @@ impl RecurrentConfig {
     }
 
     /// The encoder's shape.
-    pub fn encoder(&self) -> StackConfig {
-        StackConfig {
+    pub fn encoder(&self) -> RecurrentStackConfig {
+        RecurrentStackConfig {
             cell: self.cell,
             input: self.d_model,
             width: self.d_encoder,
@@ -195,8 +194,8 @@ impl RecurrentConfig {
     }
 
     /// The decoder's shape: it reads the newest token beside the context.
-    pub fn decoder(&self) -> StackConfig {
-        StackConfig {
+    pub fn decoder(&self) -> RecurrentStackConfig {
+        RecurrentStackConfig {
             input: self.d_model + self.encoder().output_width(),
             width: self.d_model,
             layers: self.decoder_layers,

@@ -9,7 +9,7 @@
 use heedful_tensor::ops::{self, RecurrentState, SourceRows};
 use heedful_tensor::{Params, Ragged, Tensor};
 
-use super::{AttentiveLayer, Memory, RecurrentConfig, RecurrentStack, StackConfig};
+use super::{AttentiveLayer, Memory, RecurrentConfig, RecurrentStack, RecurrentStackConfig};
 use crate::layers::{LayerNorm, Pass};
 
 /// The layers between a target's embeddings and the readout.
@@ -50,7 +50,8 @@ impl Decoder {
             return Decoder::Plain(RecurrentStack::new(params, "decoder", &config.decoder()));
         };
         let (d, memory) = (config.d_model, config.encoder().output_width());
-        let above = StackConfig { input: d + memory, layers: config.decoder_layers - 1, ..config.decoder() };
+        let above =
+            RecurrentStackConfig { input: d + memory, layers: config.decoder_layers - 1, ..config.decoder() };
         Decoder::Attentive(Box::new(AttentiveDecoder {
             layer,
             norm: config.norm_epsilon.map(|epsilon| LayerNorm::new(params, "decoder.0.norm", d, epsilon)),

@@ -12,12 +12,17 @@ mod attentive;
 mod decoder;
 mod hard;
 
-mod incremental;
+mod decoding;
 mod seq2seq;
+mod text_encoder;
+
+mod recipe;
 
 pub use attentive::{AttentiveLayer, Seen};
-pub use config::{Directions, Hardness, RecurrentAttention, RecurrentConfig, StackConfig};
+pub use config::{Directions, Hardness, RecurrentAttention, RecurrentConfig, RecurrentStackConfig};
 pub use heedful_tensor::ops::{Cell, Direction, Recurrent, RecurrentState};
 pub use layer::RecurrentLayer;
 pub use seq2seq::{Memory, Seq2Seq};
 pub use stack::{RecurrentStack, StackOutput};
+pub use text_encoder::{RecurrentEncoder, RecurrentEncoderConfig};
+pub(crate) use {RecurrentConfig as EncoderDecoder, RecurrentEncoderConfig as Encoder};

@@ -16,15 +16,14 @@ use heedful_tensor::ops::{self, CrossEntropy, RecurrentState};
 use heedful_tensor::{DType, Param, Params, Ragged, Tensor, tape};
 
 use super::decoder::{Decoded, Decoder};
+use super::decoding::RecurrentDecoding;
 use super::hard::Reinforcement;
-use super::incremental::Incremental;
 use super::stack::side_by_side;
 use super::{Hardness, RecurrentConfig, RecurrentStack};
-use crate::data::batch::{Batch, BatchError, check_side};
-use crate::layers::{Embedding, Linear, Pass, Position};
+use crate::data::batch::{Batch, BatchError, Side, check_side};
+use crate::layers::{Embedding, Linear, Pass, Position, embedding_tables};
 use crate::models::config::ConfigError;
-use crate::models::transformer::tables;
-use crate::models::{Decoding, Model};
+use crate::models::{Decoding, Generate, Model};
 
 /// A recurrent encoder-decoder with its parameters.
 pub struct Seq2Seq {
@@ -66,7 +65,7 @@ impl Seq2Seq {
         config.validate()?;
         let params = Params::new(seed);
         let vocabularies = [config.source_vocabulary, config.target_vocabulary];
-        let (source, target, output) = tables(&params, config.tying, vocabularies, config.d_model);
+        let (source, target, output) = embedding_tables(&params, config.tying, vocabularies, config.d_model);
         let (encoder, decoder) = (config.encoder(), config.decoder());
         let (d, memory_width) = (config.d_model, encoder.output_width());
         let bridge = |layer: usize| {
@@ -164,12 +163,12 @@ impl Seq2Seq {
         self.decode(&batch.target_in, &batch.target_sequences, &memory, pass)
     }
 
-    fn check_side(&self, side: &'static str, ids: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+    fn check_side(&self, side: Side, ids: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
         let vocabulary = match side {
-            "source" => self.config.source_vocabulary,
-            _ => self.config.target_vocabulary,
+            Side::Source => self.config.source_vocabulary,
+            Side::Target | Side::Label => self.config.target_vocabulary,
         };
-        check_side(side, ids, sequences, vocabulary, self.longest_target())
+        check_side(side, ids, sequences, vocabulary, None)
     }
 }
 
@@ -179,17 +178,19 @@ impl Model for Seq2Seq {
     }
 
     fn check(&self, batch: &Batch) -> Result<(), BatchError> {
-        self.check_side("source", &batch.source, &batch.source_sequences)?;
-        self.check_side("target", &batch.target_in, &batch.target_sequences)?;
-        self.check_side("target", &batch.target_out, &batch.target_sequences)
-    }
-
-    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        self.check_side("source", source, sequences)
+        self.check_source(&batch.source, &batch.source_sequences)?;
+        self.check_side(Side::Target, &batch.target_in, &batch.target_sequences)?;
+        self.check_side(Side::Target, &batch.target_out, &batch.target_sequences)
     }
 
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         self.loss(batch, pass)
+    }
+}
+
+impl Generate for Seq2Seq {
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.check_side(Side::Source, source, sequences)
     }
 
     fn longest_target(&self) -> Option<usize> {
@@ -197,7 +198,7 @@ impl Model for Seq2Seq {
     }
 
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
-        Box::new(Incremental::new(self, compute))
+        Box::new(RecurrentDecoding::new(self, compute))
     }
 }
 

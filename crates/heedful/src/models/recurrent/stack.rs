@@ -9,7 +9,7 @@
 use heedful_tensor::ops::{self, RecurrentState};
 use heedful_tensor::{Params, Ragged, Tensor};
 
-use super::{RecurrentLayer, StackConfig};
+use super::{RecurrentLayer, RecurrentStackConfig};
 use crate::layers::{LayerNorm, Pass};
 
 /// A stack with parameters `<name>.<layer>.forward.…`, `<name>.<layer>.backward.…` and `<name>.<layer>.norm.…`.
@@ -27,7 +27,7 @@ struct Layer {
 
 /// What a stack gives.
 pub struct StackOutput {
-    /// tokens × [`StackConfig::output_width`]: the top layer's outputs.
+    /// tokens × [`RecurrentStackConfig::output_width`]: the top layer's outputs.
     pub outputs: Tensor,
     /// The states after every sequence: layer after layer, in each the directions in their order.
     pub last: Vec<RecurrentState>,
@@ -35,7 +35,7 @@ pub struct StackOutput {
 
 impl RecurrentStack {
     /// A stack as `config`, which was validated, describes it.
-    pub fn new(params: &Params, name: &str, config: &StackConfig) -> RecurrentStack {
+    pub fn new(params: &Params, name: &str, config: &RecurrentStackConfig) -> RecurrentStack {
         let layer = |number: usize| {
             let input = if number == 0 { config.input } else { config.output_width() };
             let one = |&direction: &ops::Direction| {

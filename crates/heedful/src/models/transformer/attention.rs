@@ -12,8 +12,8 @@
 use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, KeyValueRows, Mask, Part};
 use heedful_tensor::{Params, Ragged, Tensor};
 
-use super::config::TransformerConfig;
-use super::incremental::Seen;
+use super::LayerConfig;
+use super::decoding::BlockCache;
 use crate::layers::{AttentionMap, Linear, Pass, Place, Score};
 
 /// What the decoder reads of the source: the encoder's last layer.
@@ -53,7 +53,7 @@ pub struct MultiHeadAttention {
 
 impl SelfAttention {
     /// Self attention that sees what `mask` lets it see, within the configured window.
-    pub fn new(params: &Params, place: Place, mask: Mask, config: &TransformerConfig) -> SelfAttention {
+    pub fn new(params: &Params, place: Place, mask: Mask, config: &LayerConfig) -> SelfAttention {
         let width = 2 * config.key_width() + config.value_width();
         SelfAttention {
             qkv: Linear::new(params, &format!("{place}.qkv"), config.d_model, width),
@@ -78,13 +78,13 @@ impl SelfAttention {
 
     /// As [`SelfAttention::forward`] for the newest token of every row, whose past is stored: a token sees itself and
     /// what came before it. The newest keys and values are stored too.
-    pub(super) fn step(&self, x: &Tensor, seen: &mut Seen<'_>, pass: &Pass) -> Tensor {
+    pub(super) fn step(&self, x: &Tensor, cache: &mut BlockCache<'_>, pass: &Pass) -> Tensor {
         let d_k = self.heads.key_width;
         let qkv = self.qkv.forward(x, pass);
-        seen.store.write(&qkv, d_k..qkv.width(), seen.newest);
-        let stored = seen.store.array();
+        cache.store.write(&qkv, d_k..qkv.width(), cache.newest);
+        let stored = cache.store.array();
         let rows = (0..x.rows()).map(|row| {
-            let past = seen.pasts.of(row);
+            let past = cache.pasts.of(row);
             let first =
                 self.window.map_or(0, |distance| past.len().saturating_sub(distance.saturating_add(1)));
             KeyValueRows::Listed(stored, &past[first..])
@@ -95,7 +95,7 @@ impl SelfAttention {
 
 impl CrossAttention {
     /// Attention at a memory whose vectors are as wide as the model's.
-    pub fn new(params: &Params, place: Place, config: &TransformerConfig) -> CrossAttention {
+    pub fn new(params: &Params, place: Place, config: &LayerConfig) -> CrossAttention {
         let (d, d_k, d_v) = (config.d_model, config.key_width(), config.value_width());
         CrossAttention {
             query: Linear::new(params, &format!("{place}.query"), d, d_k),
@@ -128,7 +128,7 @@ impl CrossAttention {
 
 impl MultiHeadAttention {
     /// The heads at `place`, with their output projection.
-    pub fn new(params: &Params, place: Place, config: &TransformerConfig) -> MultiHeadAttention {
+    pub fn new(params: &Params, place: Place, config: &LayerConfig) -> MultiHeadAttention {
         MultiHeadAttention {
             output: Linear::new(params, &format!("{place}.output"), config.value_width(), config.d_model),
             heads: config.heads,

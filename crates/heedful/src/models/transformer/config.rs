@@ -1,18 +1,14 @@
-//! What a Transformer is made of, and whether that can be built.
-//!
-//! ```text
-//! base    6+6 layers, d_model  512, 8 heads,  d_ff 2048, dropout 0.1      the paper's
-//! big     6+6 layers, d_model 1024, 16 heads, d_ff 4096, dropout 0.3      the paper's
-//! iwslt   6+6 layers, d_model  512, 4 heads,  d_ff 1024, dropout 0.3      for small corpora
-//! small   3+3 layers, d_model  256, 4 heads,  d_ff 1024, dropout 0.1      for a few processor cores
-//! tiny    1+1 layers, d_model   64, 2 heads,  d_ff  128, no dropout       for the demo: seconds on a laptop
-//! ```
+//! What a Transformer is made of, and whether that can be built. Its presets are those of recipes.
 
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
-use crate::layers::{Norm, Positions, Score};
+use super::layer::{ActivationName, DropoutRates, LayerConfig};
+use super::stack_config::StackConfig;
+use crate::layers::{Norm, Positions, Score, Tying};
 use crate::models::config::{ConfigError, check};
+use crate::models::family::EncoderDecoderFamily;
+use crate::recipe::{Preset, Recipe};
 
 /// The shape and the choices of a Transformer. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,7 +39,7 @@ pub struct TransformerConfig {
     /// In the feed-forward layers.
     #[serde(with = "ActivationName")]
     pub activation: Activation,
-    /// How a word's place is told.
+    /// How positions are encoded.
     pub positions: Positions,
     /// Which embedding matrices are one.
     pub tying: Tying,
@@ -53,152 +49,97 @@ pub struct TransformerConfig {
     pub window: Option<usize>,
     /// What is dropped in training.
     pub dropout: DropoutRates,
-    /// Probability that the training goal spreads over the wrong tokens.
+    /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
-}
-
-/// Which of the three embedding matrices (source, target, output projection) are one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tying {
-    /// All three: `embedding`.
-    #[default]
-    All,
-    /// Source and target: `source_embedding` and `output`.
-    SourceTarget,
-    /// Target and output: `source_embedding` and `target_embedding`.
-    TargetOutput,
-    /// None: `source_embedding`, `target_embedding`, `output`.
-    None,
-}
-
-/// How `config.json` calls the activations, which are the tensor crate's.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Activation", rename_all = "lowercase")]
-pub(super) enum ActivationName {
-    Identity,
-    Relu,
-    Gelu,
-}
-
-/// Dropout rates; 0 is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct DropoutRates {
-    /// On every sublayer's output and on the embeddings.
-    pub residual: f32,
-    /// On the attention weights.
-    pub attention: f32,
-    /// Inside the feed-forward layers.
-    pub feed_forward: f32,
 }
 
 impl TransformerConfig {
     /// The paper's base model over one joint vocabulary.
     pub fn base(vocabulary: usize) -> TransformerConfig {
-        TransformerConfig {
-            source_vocabulary: vocabulary,
-            target_vocabulary: vocabulary,
-            d_model: 512,
-            d_ff: 2048,
-            heads: 8,
-            key_width: None,
-            value_width: None,
-            encoder_layers: 6,
-            decoder_layers: 6,
-            norm: Norm::Post,
-            norm_epsilon: 1e-5,
-            activation: Activation::Relu,
-            positions: Positions::Sinusoidal,
-            tying: Tying::All,
-            score: Score::ScaledDot,
-            window: None,
-            dropout: DropoutRates { residual: 0.1, ..DropoutRates::default() },
-            label_smoothing: 0.1,
-        }
+        TransformerConfig::preset(Preset::Base, vocabulary)
     }
 
     /// The paper's big model.
     pub fn big(vocabulary: usize) -> TransformerConfig {
-        let dropout = DropoutRates { residual: 0.3, ..DropoutRates::default() };
-        TransformerConfig {
-            d_model: 1024,
-            d_ff: 4096,
-            heads: 16,
-            dropout,
-            ..TransformerConfig::base(vocabulary)
-        }
+        TransformerConfig::preset(Preset::Big, vocabulary)
     }
 
     /// For corpora of some hundred thousand sentences: half the feed-forward width, more dropout.
     pub fn iwslt(vocabulary: usize) -> TransformerConfig {
-        let dropout = DropoutRates { residual: 0.3, ..DropoutRates::default() };
-        TransformerConfig { d_ff: 1024, heads: 4, dropout, ..TransformerConfig::base(vocabulary) }
+        TransformerConfig::preset(Preset::Iwslt, vocabulary)
     }
 
     /// For corpora of some ten thousand sentences and more on a few processor cores.
     pub fn small(vocabulary: usize) -> TransformerConfig {
-        TransformerConfig {
-            d_model: 256,
-            d_ff: 1024,
-            heads: 4,
-            encoder_layers: 3,
-            decoder_layers: 3,
-            ..TransformerConfig::base(vocabulary)
-        }
+        TransformerConfig::preset(Preset::Small, vocabulary)
     }
 
     /// For the demo and for tests.
     pub fn tiny(vocabulary: usize) -> TransformerConfig {
-        TransformerConfig {
-            d_model: 64,
-            d_ff: 128,
-            heads: 2,
-            encoder_layers: 1,
-            decoder_layers: 1,
-            dropout: DropoutRates::default(),
-            label_smoothing: 0.0,
-            ..TransformerConfig::base(vocabulary)
+        TransformerConfig::preset(Preset::Tiny, vocabulary)
+    }
+
+    /// The model of a preset over one joint vocabulary.
+    pub fn preset(preset: Preset, vocabulary: usize) -> TransformerConfig {
+        TransformerConfig::from_recipe(&Recipe::preset(preset), [vocabulary; 2])
+    }
+
+    /// What the blocks of both stacks have in common.
+    pub fn layer(&self) -> LayerConfig {
+        LayerConfig {
+            d_model: self.d_model,
+            d_ff: self.d_ff,
+            heads: self.heads,
+            key_width: self.key_width,
+            value_width: self.value_width,
+            norm: self.norm,
+            norm_epsilon: self.norm_epsilon,
+            activation: self.activation,
+            score: self.score,
+            window: self.window,
+            dropout: self.dropout,
         }
     }
 
-    /// h · d_k.
-    pub fn key_width(&self) -> usize {
-        self.key_width.unwrap_or(self.d_model)
+    /// The encoder as a model of its own.
+    pub fn encoder(&self) -> StackConfig {
+        StackConfig {
+            vocabulary: self.source_vocabulary,
+            d_model: self.d_model,
+            d_ff: self.d_ff,
+            heads: self.heads,
+            key_width: self.key_width,
+            value_width: self.value_width,
+            layers: self.encoder_layers,
+            norm: self.norm,
+            norm_epsilon: self.norm_epsilon,
+            activation: self.activation,
+            positions: self.positions,
+            score: self.score,
+            window: self.window,
+            dropout: self.dropout,
+        }
     }
 
-    /// h · d_v.
-    pub fn value_width(&self) -> usize {
-        self.value_width.unwrap_or(self.d_model)
+    /// The decoder as a model of its own, without cross attention.
+    pub fn decoder(&self) -> StackConfig {
+        StackConfig { vocabulary: self.target_vocabulary, layers: self.decoder_layers, ..self.encoder() }
+    }
+
+    /// The model in a few words.
+    pub fn summary(&self) -> String {
+        let TransformerConfig { encoder_layers, decoder_layers, d_model, heads, d_ff, .. } = self;
+        format!(
+            "Transformer of {encoder_layers} + {decoder_layers} layers, d {d_model}, {heads} heads, ffn {d_ff}"
+        )
     }
 
     /// Whether this can be built; if not, the error says what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        check::sizes(&[
-            ("d_model", self.d_model),
-            ("d_ff", self.d_ff),
-            ("heads", self.heads),
-            ("encoder_layers", self.encoder_layers),
-            ("decoder_layers", self.decoder_layers),
-            ("key_width", self.key_width()),
-            ("value_width", self.value_width()),
-        ])?;
-        let key_name = if self.key_width.is_some() { "key_width" } else { "d_model" };
-        let value_name = if self.value_width.is_some() { "value_width" } else { "d_model" };
-        for (what, width) in [(key_name, self.key_width()), (value_name, self.value_width())] {
-            if !width.is_multiple_of(self.heads) {
-                return Err(ConfigError::HeadsDoNotDivide { heads: self.heads, what, width });
-            }
-        }
-        check::score_of_heads(self.score)?;
+        self.layer().validate()?;
+        check::sizes(&[("encoder_layers", self.encoder_layers), ("decoder_layers", self.decoder_layers)])?;
         check::positions(self.positions, self.d_model)?;
-        check::rates(&[
-            ("dropout.residual", self.dropout.residual),
-            ("dropout.attention", self.dropout.attention),
-            ("dropout.feed_forward", self.dropout.feed_forward),
-            ("label_smoothing", self.label_smoothing),
-        ])?;
-        check::epsilon(self.norm_epsilon)?;
+        check::rates(&[("label_smoothing", self.label_smoothing)])?;
         check::vocabularies(self.source_vocabulary, self.target_vocabulary, self.tying)
     }
 }

@@ -3,7 +3,7 @@
 use heedful_tensor::ops::Activation;
 use heedful_tensor::{Params, Tensor};
 
-use super::config::TransformerConfig;
+use super::LayerConfig;
 use crate::layers::{Linear, Pass};
 
 /// Two linear layers with an activation between them: parameters `inner` and `outer`.
@@ -16,7 +16,7 @@ pub struct FeedForward {
 
 impl FeedForward {
     /// From `d_model` to `d_ff` and back.
-    pub fn new(params: &Params, name: &str, config: &TransformerConfig) -> FeedForward {
+    pub fn new(params: &Params, name: &str, config: &LayerConfig) -> FeedForward {
         FeedForward {
             inner: Linear::new(params, &format!("{name}.inner"), config.d_model, config.d_ff),
             outer: Linear::new(params, &format!("{name}.outer"), config.d_ff, config.d_model),

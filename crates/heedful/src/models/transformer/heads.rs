@@ -46,12 +46,9 @@ pub enum HeadError {
         /// All that there are, in short.
         known: String,
     },
-    /// A model of another family.
-    #[error("heads can be left out of a Transformer only, and this is a {family} model")]
-    Family {
-        /// What it is.
-        family: &'static str,
-    },
+    /// A model of a family without heads.
+    #[error("heads can be left out of a Transformer only, and this model is none")]
+    NoHeads,
 }
 
 impl TransformerConfig {
@@ -80,7 +77,7 @@ impl TransformerConfig {
     /// Makes these heads of a model silent; on an error nothing has changed.
     pub(crate) fn silence(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
         self.check_heads(heads)?;
-        let rows = self.value_width() / self.heads;
+        let rows = self.layer().value_width() / self.heads;
         for name in heads {
             let weight = params.get(&format!("{}.output.weight", name.place()));
             let weight = weight.expect("a Transformer's attention layers have an output projection");
@@ -160,6 +157,7 @@ mod tests {
     use super::*;
     use crate::data::batch::Batch;
     use crate::layers::Pass;
+    use crate::models::Model;
 
     fn config() -> TransformerConfig {
         TransformerConfig {
@@ -180,7 +178,7 @@ mod tests {
     /// The same model with the context of a head set to zero where it is made: the columns of its values.
     fn without_values(name: HeadName) -> Transformer {
         let model = Transformer::new(config(), 7).expect("a good configuration");
-        let (d_k, d_v) = (config().key_width(), config().value_width());
+        let (d_k, d_v) = (config().layer().key_width(), config().layer().value_width());
         let rows = d_v / config().heads;
         let (weight, values_begin) = match name.kind {
             Kind::Cross => ("key_value", d_k),

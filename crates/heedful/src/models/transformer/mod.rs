@@ -7,35 +7,42 @@
 //! ```
 
 mod config;
-mod stack;
+mod layer;
+mod stack_config;
 
 mod attention;
 mod feed_forward;
 
-mod decoder;
-mod encoder;
-mod text_encoder;
+mod block;
+mod cross_block;
+mod stack;
+mod text_stack;
 
 mod heads;
-pub(crate) mod incremental;
+
+pub(crate) mod decoding;
 pub(crate) mod slots;
+
+mod recipe;
 
 use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{DType, Param, Params, Ragged, Tensor};
 
-pub use crate::models::config::ConfigError;
 pub use attention::{CrossAttention, Memory, MultiHeadAttention, SelfAttention};
-pub use config::{DropoutRates, TransformerConfig, Tying};
-pub use decoder::{Decoder, DecoderLayer};
-pub use encoder::{Encoder, EncoderLayer, Sight};
+pub use block::Block;
+pub use config::TransformerConfig;
+pub use cross_block::CrossBlock;
 pub use feed_forward::FeedForward;
 pub use heads::{HeadError, HeadName};
-pub use stack::StackConfig;
-pub use text_encoder::TextEncoder;
+pub use layer::{DropoutRates, LayerConfig};
+pub use stack::{Stack, StackMask};
+pub use stack_config::StackConfig;
+pub use text_stack::TextStack;
+pub(crate) use {StackConfig as Encoder, TransformerConfig as EncoderDecoder};
 
-use crate::data::batch::{Batch, BatchError, check_side};
-use crate::layers::{Embedding, LayerNorm, Norm, Pass, Position, Positions, Residual};
-use crate::models::{Decoding, Model};
+use crate::data::batch::{Batch, BatchError, Side, check_side};
+use crate::layers::{Embedding, Pass, Position, embedding_tables};
+use crate::models::{ConfigError, Decoding, Generate, Model};
 
 /// An encoder-decoder with its parameters.
 pub struct Transformer {
@@ -43,8 +50,8 @@ pub struct Transformer {
     params: Params,
     source_embedding: Embedding,
     target_embedding: Embedding,
-    encoder: Encoder,
-    decoder: Decoder,
+    encoder: Stack<Block>,
+    decoder: Stack<CrossBlock>,
     output: Param,
 }
 
@@ -54,14 +61,19 @@ impl Transformer {
         config.validate()?;
         let params = Params::new(seed);
         let vocabularies = [config.source_vocabulary, config.target_vocabulary];
-        let (source, target, output) = tables(&params, config.tying, vocabularies, config.d_model);
+        let (source, target, output) = embedding_tables(&params, config.tying, vocabularies, config.d_model);
         let position = |name| Position::new(&params, name, config.positions, config.d_model);
         let dropout = config.dropout.residual;
         Ok(Transformer {
             source_embedding: Embedding::new(source, position("source_position"), dropout),
             target_embedding: Embedding::new(target, position("target_position"), dropout),
-            encoder: Encoder::new(&params, &config),
-            decoder: Decoder::new(&params, &config),
+            encoder: Stack::<Block>::new(
+                &params,
+                StackMask::Bidirectional,
+                config.encoder_layers,
+                &config.layer(),
+            ),
+            decoder: Stack::<CrossBlock>::new(&params, config.decoder_layers, &config.layer()),
             output,
             params,
             config,
@@ -77,7 +89,7 @@ impl Transformer {
         })
     }
 
-    /// One vector for each target token, from which the next token is told. Targets begin with `<bos>`.
+    /// One vector for each target token, from which the next token is predicted. Targets begin with `<bos>`.
     pub fn decode(&self, target: &[u32], sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let embedded = self.target_embedding.forward(target, sequences, pass);
@@ -96,35 +108,9 @@ impl Transformer {
         self.project(&states, pass)
     }
 
-    /// How far the model is from saying the batch's targets. The scores never exist all at once.
-    pub fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
-        let states = self.states(batch, pass);
-        let smoothing = self.config.label_smoothing;
-        pass.within(|pass| {
-            ops::cross_entropy(&states, &self.output, &batch.target_out, smoothing, pass.compute())
-        })
-    }
-
-    /// Whether this model can read the batch: every token known, no sentence longer than the learned positions.
-    pub fn check(&self, batch: &Batch) -> Result<(), BatchError> {
-        self.check_side("source", &batch.source, &batch.source_sequences)?;
-        self.check_side("target", &batch.target_in, &batch.target_sequences)?;
-        self.check_side("target", &batch.target_out, &batch.target_sequences)
-    }
-
-    /// As [`Transformer::check`] for sources alone.
-    pub fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        self.check_side("source", source, sequences)
-    }
-
     /// What it is made of.
     pub fn config(&self) -> &TransformerConfig {
         &self.config
-    }
-
-    /// Its parameters, to train, to save or to look at.
-    pub fn params(&self) -> &Params {
-        &self.params
     }
 
     fn states(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
@@ -132,87 +118,46 @@ impl Transformer {
         self.decode(&batch.target_in, &batch.target_sequences, &memory, pass)
     }
 
-    fn check_side(&self, side: &'static str, ids: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+    fn check_side(&self, side: Side, ids: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
         let vocabulary = match side {
-            "source" => self.config.source_vocabulary,
-            _ => self.config.target_vocabulary,
+            Side::Source => self.config.source_vocabulary,
+            Side::Target | Side::Label => self.config.target_vocabulary,
         };
-        check_side(side, ids, sequences, vocabulary, self.longest_target())
+        check_side(side, ids, sequences, vocabulary, self.config.positions.longest())
     }
 }
 
 impl Model for Transformer {
     fn params(&self) -> &Params {
-        self.params()
+        &self.params
     }
 
     fn check(&self, batch: &Batch) -> Result<(), BatchError> {
-        self.check(batch)
-    }
-
-    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        self.check_source(source, sequences)
+        self.check_source(&batch.source, &batch.source_sequences)?;
+        self.check_side(Side::Target, &batch.target_in, &batch.target_sequences)?;
+        self.check_side(Side::Target, &batch.target_out, &batch.target_sequences)
     }
 
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
-        self.loss(batch, pass)
+        let states = self.states(batch, pass);
+        let smoothing = self.config.label_smoothing;
+        pass.within(|pass| {
+            ops::cross_entropy(&states, &self.output, &batch.target_out, smoothing, pass.compute())
+        })
+    }
+}
+
+impl Generate for Transformer {
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.check_side(Side::Source, source, sequences)
     }
 
     fn longest_target(&self) -> Option<usize> {
-        match self.config.positions {
-            Positions::Learned { max_length } => Some(max_length),
-            Positions::Sinusoidal | Positions::None => None,
-        }
+        self.config.positions.longest()
     }
 
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
-        Box::new(incremental::Incremental::new(self, compute))
-    }
-}
-
-/// The tables of source embedding, target embedding and output projection; tied ones are one parameter, which has the
-/// name of the first of them.
-pub(crate) fn tables(
-    params: &Params,
-    tying: Tying,
-    [source, target]: [usize; 2],
-    d_model: usize,
-) -> (Param, Param, Param) {
-    let table = |name, vocabulary| Embedding::table(params, name, vocabulary, d_model);
-    match tying {
-        Tying::All => {
-            let shared = table("embedding", source);
-            (shared.clone(), shared.clone(), shared)
-        }
-        Tying::SourceTarget => {
-            let shared = table("source_embedding", source);
-            (shared.clone(), shared, table("output", target))
-        }
-        Tying::TargetOutput => {
-            let source = table("source_embedding", source);
-            let shared = table("target_embedding", target);
-            (source, shared.clone(), shared)
-        }
-        Tying::None => {
-            (table("source_embedding", source), table("target_embedding", target), table("output", target))
-        }
-    }
-}
-
-/// The residual around one sublayer, with the norm `name`.
-fn residual(params: &Params, name: &str, config: &TransformerConfig) -> Residual {
-    let norm = LayerNorm::new(params, name, config.d_model, config.norm_epsilon);
-    Residual::new(norm, config.norm, config.dropout.residual)
-}
-
-/// The norm at the end of a pre-norm stack.
-fn final_norm(params: &Params, stack: &str, config: &TransformerConfig) -> Option<LayerNorm> {
-    match config.norm {
-        Norm::Post => None,
-        Norm::Pre => {
-            let name = format!("{stack}.norm");
-            Some(LayerNorm::new(params, &name, config.d_model, config.norm_epsilon))
-        }
+        Box::new(decoding::CachedDecoding::new(self, compute))
     }
 }
 

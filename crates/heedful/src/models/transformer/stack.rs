@@ -1,117 +1,110 @@
-//! One stack of attention layers over one vocabulary: what models are made of that only read, or only go on.
+//! Blocks one after the other, with a norm at the end where they are pre-norm:
+//!
+//! ```text
+//! y = Norm?(block_N(… block_1(x)))
+//! ```
+//!
+//! | model | stacks |
+//! |---|---|
+//! | encoder-decoder | [`Block`]s that see everything, and [`CrossBlock`]s that see the past and the encoder's output |
+//! | encoder only | [`Block`]s that see everything |
+//! | decoder only | [`Block`]s that see the past |
+//!
+//! [`Block`]: super::Block
+//! [`CrossBlock`]: super::CrossBlock
 
-use heedful_tensor::ops::Activation;
-use serde::{Deserialize, Serialize};
+use heedful_tensor::ops::Mask;
+use heedful_tensor::{Params, Tensor};
 
-use super::config::{ActivationName, DropoutRates, TransformerConfig, Tying};
-use crate::layers::{Norm, Positions, Score};
-use crate::models::config::ConfigError;
+use super::LayerConfig;
+use crate::layers::{Kind, LayerNorm, Norm, Pass, Residual};
 
-/// The shape and the choices of a single stack.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StackConfig {
-    /// Tokens that a text may consist of.
-    pub vocabulary: usize,
-    /// Width of the vector of a token, between all layers.
-    pub d_model: usize,
-    /// Width inside the feed-forward layers.
-    pub d_ff: usize,
-    /// Heads of every attention layer.
-    pub heads: usize,
-    /// Width of the keys of all heads together; `d_model` if not given.
-    pub key_width: Option<usize>,
-    /// Width of the values of all heads together; `d_model` if not given.
-    pub value_width: Option<usize>,
-    /// Depth.
-    pub layers: usize,
-    /// Where the norms stand.
-    pub norm: Norm,
-    /// ε of the norms.
-    pub norm_epsilon: f32,
-    /// In the feed-forward layers.
-    #[serde(with = "ActivationName")]
-    pub activation: Activation,
-    /// How a word's place is told.
-    pub positions: Positions,
-    /// How a query is compared with a key.
-    pub score: Score,
-    /// A token sees only tokens at this distance or nearer.
-    pub window: Option<usize>,
-    /// What is dropped in training.
-    pub dropout: DropoutRates,
+/// What a token sees of its own sequence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StackMask {
+    /// All of it: parameters `encoder.…`.
+    Bidirectional,
+    /// Itself and what came before: parameters `decoder.…`.
+    Causal,
 }
 
-impl StackConfig {
-    /// The stack that the encoder of `config` is.
-    pub fn of_encoder(config: &TransformerConfig) -> StackConfig {
-        StackConfig {
-            vocabulary: config.source_vocabulary,
-            d_model: config.d_model,
-            d_ff: config.d_ff,
-            heads: config.heads,
-            key_width: config.key_width,
-            value_width: config.value_width,
-            layers: config.encoder_layers,
-            norm: config.norm,
-            norm_epsilon: config.norm_epsilon,
-            activation: config.activation,
-            positions: config.positions,
-            score: config.score,
-            window: config.window,
-            dropout: config.dropout,
+/// Blocks of one kind, in order.
+pub struct Stack<B> {
+    blocks: Vec<B>,
+    /// Post-norm blocks end in a norm; a pre-norm stack needs one of its own.
+    norm: Option<LayerNorm>,
+}
+
+impl StackMask {
+    /// The prefix of the stack's parameters.
+    pub fn name(self) -> &'static str {
+        match self {
+            StackMask::Bidirectional => "encoder",
+            StackMask::Causal => "decoder",
         }
     }
 
-    /// The stack that the decoder of `config` is, without its attention at a source.
-    pub fn of_decoder(config: &TransformerConfig) -> StackConfig {
-        StackConfig {
-            vocabulary: config.target_vocabulary,
-            layers: config.decoder_layers,
-            ..StackConfig::of_encoder(config)
+    /// Which attention its self attention is.
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            StackMask::Bidirectional => Kind::EncoderSelf,
+            StackMask::Causal => Kind::DecoderSelf,
         }
     }
 
-    /// Whether this can be built; if not, the error says what to change.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        self.both_sides().validate()
+    pub(super) fn mask(self) -> Mask {
+        match self {
+            StackMask::Bidirectional => Mask::full(),
+            StackMask::Causal => Mask::full().causal(),
+        }
+    }
+}
+
+impl<B> Stack<B> {
+    /// As many blocks as `depth`, each made from its number.
+    pub(super) fn of(
+        params: &Params,
+        mask: StackMask,
+        depth: usize,
+        config: &LayerConfig,
+        block: impl FnMut(usize) -> B,
+    ) -> Stack<B> {
+        Stack { blocks: (0..depth).map(block).collect(), norm: final_norm(params, mask.name(), config) }
     }
 
-    /// The longest text that the positions can tell apart; `None` if there is no limit.
-    pub fn longest(&self) -> Option<usize> {
-        match self.positions {
-            Positions::Learned { max_length } => Some(max_length),
-            Positions::Sinusoidal | Positions::None => None,
+    /// Sends `x` through the blocks in order: `through` is given each block with its number.
+    pub(super) fn run(
+        &self,
+        x: Tensor,
+        pass: &mut Pass,
+        mut through: impl FnMut(&B, usize, &Tensor, &mut Pass) -> Tensor,
+    ) -> Tensor {
+        let blocks = self.blocks.iter().enumerate();
+        let states = blocks.fold(x, |x, (number, block)| through(block, number, &x, pass));
+        match &self.norm {
+            Some(norm) => norm.forward(&states, pass),
+            None => states,
         }
     }
 
-    /// The model in a few words.
-    pub fn summary(&self) -> String {
-        let StackConfig { layers, d_model, heads, d_ff, .. } = self;
-        format!("{layers} layers, d {d_model}, {heads} heads, ffn {d_ff}")
+    /// The blocks in order.
+    pub(super) fn blocks(&self) -> &[B] {
+        &self.blocks
     }
+}
 
-    /// The encoder-decoder whose encoder and decoder both are this stack.
-    pub(crate) fn both_sides(&self) -> TransformerConfig {
-        TransformerConfig {
-            source_vocabulary: self.vocabulary,
-            target_vocabulary: self.vocabulary,
-            d_model: self.d_model,
-            d_ff: self.d_ff,
-            heads: self.heads,
-            key_width: self.key_width,
-            value_width: self.value_width,
-            encoder_layers: self.layers,
-            decoder_layers: self.layers,
-            norm: self.norm,
-            norm_epsilon: self.norm_epsilon,
-            activation: self.activation,
-            positions: self.positions,
-            tying: Tying::All,
-            score: self.score,
-            window: self.window,
-            dropout: self.dropout,
-            label_smoothing: 0.0,
+/// The residual around one sublayer, with the norm `<name>_norm`.
+pub(super) fn residual(params: &Params, name: &str, config: &LayerConfig) -> Residual {
+    let norm = LayerNorm::new(params, &format!("{name}_norm"), config.d_model, config.norm_epsilon);
+    Residual::new(norm, config.norm, config.dropout.residual)
+}
+
+/// The norm at the end of a pre-norm stack.
+fn final_norm(params: &Params, stack: &str, config: &LayerConfig) -> Option<LayerNorm> {
+    match config.norm {
+        Norm::Post => None,
+        Norm::Pre => {
+            Some(LayerNorm::new(params, &format!("{stack}.norm"), config.d_model, config.norm_epsilon))
         }
     }
 }

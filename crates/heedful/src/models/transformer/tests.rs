@@ -1,6 +1,7 @@
 //! Names, counts and complaints. Numbers are held against PyTorch in `tests/golden.rs`.
 
 use super::*;
+use crate::layers::{Norm, Positions, Tying};
 
 fn names(config: TransformerConfig) -> Vec<String> {
     let model = Transformer::new(config, 1).expect("a good configuration");

@@ -18,19 +18,18 @@ use std::path::Path;
 
 use heedful_tensor::{DType, Ragged, ops};
 
-use crate::data::TokenizerError;
 use crate::data::batch::{BatchError, lay_end_to_end};
-use crate::data::labels::{Labels, LabelsError};
+use crate::data::labels::Labels;
 use crate::data::tokenizer::Tokenizers;
 use crate::layers::{AttentionMap, Kind, Pass};
-use crate::models::Model;
-use crate::tasks::ModelConfig;
-use crate::tasks::folder::{FolderError, ModelFolder};
-use crate::tasks::{Task, WrongTask};
+use super::{ClassifierConfig, EncoderClassifier};
+use crate::models::Label;
+use crate::tasks::open::{Opened, open};
+use crate::tasks::{OpenError, Task};
 
 /// A classifier that reads text.
 pub struct Classifier {
-    model: Box<dyn Model>,
+    model: EncoderClassifier,
     tokenizers: Tokenizers,
     labels: Labels,
 }
@@ -58,16 +57,7 @@ pub struct Word {
 pub enum ClassifyError {
     /// The model.
     #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// A model of another kind.
-    #[error(transparent)]
-    Task(#[from] WrongTask),
-    /// Its vocabulary.
-    #[error(transparent)]
-    Tokenizer(#[from] TokenizerError),
-    /// The names of its labels.
-    #[error(transparent)]
-    Labels(#[from] LabelsError),
+    Open(#[from] OpenError),
     /// A text.
     #[error(transparent)]
     Batch(#[from] BatchError),
@@ -76,18 +66,15 @@ pub enum ClassifyError {
 impl Classifier {
     /// Opens the folder of a classifier or of its training run.
     pub fn open(folder: &Path) -> Result<Classifier, ClassifyError> {
-        let opened = ModelFolder::open(folder)?;
-        let ModelConfig::Classifier(config) = &opened.config else {
-            return Err(WrongTask::new(folder, opened.config.task(), Task::Classify).into());
-        };
-        let labels = Labels::load(folder)?;
-        labels.expect(config.labels, folder)?;
-        Ok(Classifier { model: opened.load()?, tokenizers: Tokenizers::load(folder)?, labels })
+        let Opened { config, model, tokenizers } = open::<ClassifierConfig>(folder, Task::Classify)?;
+        let labels = Labels::load(folder).map_err(OpenError::from)?;
+        labels.expect(config.labels, folder).map_err(OpenError::from)?;
+        Ok(Classifier { model, tokenizers, labels })
     }
 
     /// The model.
-    pub fn model(&self) -> &dyn Model {
-        &*self.model
+    pub fn model(&self) -> &EncoderClassifier {
+        &self.model
     }
 
     /// The names of its labels.
@@ -104,10 +91,9 @@ impl Classifier {
     pub fn classify(&self, texts: &[&str], compute: DType) -> Result<Vec<Classified>, ClassifyError> {
         let tokens: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
         let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
-        self.model.check_source(&ids, &sequences)?;
+        self.model.check_text(&ids, &sequences)?;
         let mut pass = Pass::inference(compute).recording();
         let scores = self.model.label_scores(&ids, &sequences, &mut pass);
-        let scores = scores.expect("a folder with a classifier's configuration holds a classifier");
         let probabilities = ops::softmax(&scores).to_vec();
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BatchError::NotANumber { sentence: 0 }.into());

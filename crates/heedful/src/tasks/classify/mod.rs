@@ -6,30 +6,33 @@
 //! p = softmax(dropout(c) W_labelsᵀ)
 //! ```
 //!
-//! Any [`Encode`] will do.
+//! Any encoder will do ([`EncoderConfig`]).
 
-mod encode;
 mod pooling;
-mod readers;
 
 mod classifier;
+
+mod pretrained;
+mod recipe;
+mod validation;
 
 #[cfg(test)]
 mod tests;
 
 use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{DType, Param, Params, Ragged, Tensor};
+use heedful_tensor::{Param, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
 pub use classifier::{Classified, Classifier, ClassifyError, Word};
-pub use encode::{Encode, EncoderConfig};
-pub use pooling::{Pool, Pooling};
-pub use readers::{ConvolutionalReader, ConvolutionalReaderConfig, RecurrentReader, RecurrentReaderConfig};
+pub use pooling::Pool;
+pub(crate) use recipe::Definition;
+pub(crate) use ClassifierConfig as Config;
 
-use crate::data::batch::{Batch, BatchError};
+pub use crate::recipe::Pooling;
+use crate::data::batch::{Batch, BatchError, Side};
 use crate::layers::{Embedding, Pass, Score};
 use crate::models::config::{ConfigError, check};
-use crate::models::{Decoding, Model};
+use crate::models::{Encode, EncoderConfig, Label, Model};
 
 /// What a classifier is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,12 +42,11 @@ pub struct ClassifierConfig {
     pub labels: usize,
     /// How a text becomes one vector.
     pub pooling: Pooling,
-    /// How attention pooling compares a token's vector with its query; additive in files that do not say.
-    #[serde(default = "additive")]
+    /// How attention pooling compares a token's vector with its query.
     pub pooling_score: Score,
     /// On that vector.
     pub dropout: f32,
-    /// Probability that the training goal spreads over the wrong labels.
+    /// Label smoothing: the share of the label's probability that is spread over the other labels.
     pub label_smoothing: f32,
     /// What reads the text.
     pub encoder: EncoderConfig,
@@ -57,11 +59,6 @@ pub struct EncoderClassifier {
     encoder: Box<dyn Encode>,
     pool: Pool,
     labels: Param,
-}
-
-/// The one score that pooling had before it could be chosen.
-fn additive() -> Score {
-    Score::Additive
 }
 
 impl ClassifierConfig {
@@ -117,20 +114,15 @@ impl Model for EncoderClassifier {
     }
 
     fn check(&self, batch: &Batch) -> Result<(), BatchError> {
-        self.check_source(&batch.source, &batch.source_sequences)?;
+        self.check_text(&batch.source, &batch.source_sequences)?;
         let vocabulary = self.config.labels;
         match batch.target_out.iter().position(|&label| label as usize >= vocabulary) {
             Some(sentence) => {
                 let id = batch.target_out[sentence];
-                Err(BatchError::OutOfVocabulary { side: "label", sentence, id, vocabulary })
+                Err(BatchError::OutOfVocabulary { side: Side::Label, sentence, id, vocabulary })
             }
             None => Ok(()),
         }
-    }
-
-    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        let (text, sequences) = self.pool.prepare(source, sequences);
-        self.encoder.check(&text, &sequences)
     }
 
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
@@ -140,19 +132,18 @@ impl Model for EncoderClassifier {
             ops::cross_entropy(&pooled, &self.labels, &batch.target_out, smoothing, pass.compute())
         })
     }
+}
 
-    fn label_scores(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> Option<Tensor> {
-        Some(pass.within(|pass| {
-            let pooled = self.pooled(source, sequences, pass);
+impl Label for EncoderClassifier {
+    fn check_text(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        let (text, sequences) = self.pool.prepare(text, sequences);
+        self.encoder.check(&text, &sequences)
+    }
+
+    fn label_scores(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        pass.within(|pass| {
+            let pooled = self.pooled(text, sequences, pass);
             ops::project_wide(&pooled, &self.labels, pass.compute())
-        }))
-    }
-
-    fn longest_target(&self) -> Option<usize> {
-        None
-    }
-
-    fn start(&self, _compute: DType) -> Box<dyn Decoding + '_> {
-        panic!("a classifier has labels and no decoder: ask it for label_scores")
+        })
     }
 }

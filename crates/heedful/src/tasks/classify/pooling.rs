@@ -18,21 +18,10 @@ use heedful_tensor::ops::{
 };
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
-use serde::{Deserialize, Serialize};
 
 use crate::data::BOS;
 use crate::layers::{AttentionMap, Kind, Linear, Pass, Place, Score};
-
-/// How a text becomes one vector.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Pooling {
-    /// A weighted mean over the tokens; the weights are learned.
-    #[default]
-    Attention,
-    /// The vector of a token that stands before the text.
-    First,
-}
+use crate::recipe::Pooling;
 
 /// The pooling with its parameters: `pooling.query.weight`, `pooling.key.weight` and `pooling.key.bias` as far as its score
 /// has them, or none.

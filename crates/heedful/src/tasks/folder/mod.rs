@@ -1,7 +1,7 @@
 //! A model on disk is a folder.
 //!
 //! ```text
-//! config.json                what it is made of, with its family and the version of this format
+//! config.json                its task, its family, what it is made of, and the version of this format
 //! model.safetensors          every parameter by name, f32
 //! tokenizer.json             one vocabulary for both sides, or
 //! source.tokenizer.json      one for each
@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 pub use error::FolderError;
 use heedful_tensor::Params;
 
+use crate::data::labels::LABELS_FILE;
 use crate::data::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
 use crate::models::Model;
 use crate::store::durable;
@@ -28,7 +29,7 @@ use crate::store::weights::{Notes, Weights};
 use crate::tasks::ModelConfig;
 
 /// The version of the format, in `config.json` and in `model.safetensors`.
-pub const FORMAT: u64 = 1;
+pub const FORMAT: u64 = 2;
 
 const CONFIG: &str = "config.json";
 const MODEL: &str = "model.safetensors";
@@ -53,7 +54,7 @@ pub enum TokenizerFiles {
     Separate {
         /// What the encoder reads.
         source: PathBuf,
-        /// What the decoder says.
+        /// What the decoder writes.
         target: PathBuf,
     },
 }
@@ -82,11 +83,22 @@ impl ModelFolder {
         Ok(ModelFolder { path: path.to_owned(), config, tokenizers })
     }
 
+    /// Starts another folder for the same model: its configuration, its vocabularies, the names of its labels.
+    pub fn copy_to(&self, path: &Path) -> Result<ModelFolder, FolderError> {
+        let copy = ModelFolder::create(path, self.config.clone(), &self.tokenizers)?;
+        let labels = self.path.join(LABELS_FILE);
+        if labels.exists() {
+            let bytes = fs::read(&labels).map_err(|cause| FolderError::read(&labels, cause))?;
+            durable::write_bytes(&path.join(LABELS_FILE), &bytes)?;
+        }
+        Ok(copy)
+    }
+
     /// Replaces the folder's weights; a kill at any moment leaves the old ones or the new ones.
     pub fn save(&self, weights: &Weights) -> Result<(), FolderError> {
         let notes = Notes::from([
             ("format".to_owned(), FORMAT.to_string()),
-            ("family".to_owned(), self.config.family().to_owned()),
+            ("task".to_owned(), self.config.task().to_string()),
         ]);
         let contents = Contents { notes, sets: vec![("", weights)], checksum: Checksum::Absent };
         Ok(durable::write(&self.path.join(MODEL), contents.bytes(), |out| contents.write(out))?)

@@ -1,6 +1,8 @@
 use super::*;
 use crate::layers::Positions;
-use crate::models::transformer::{Transformer, TransformerConfig, Tying};
+use crate::layers::Tying;
+use crate::models::EncoderDecoderConfig;
+use crate::models::transformer::{Transformer, TransformerConfig};
 
 fn config() -> TransformerConfig {
     TransformerConfig { positions: Positions::Learned { max_length: 9 }, ..TransformerConfig::tiny(20) }
@@ -13,8 +15,11 @@ fn saved() -> (tempfile::TempDir, PathBuf, Transformer) {
     fs::write(&vocabulary, "{}").expect("room enough");
     let path = parent.path().join("model");
     let model = Transformer::new(config(), 5).expect("a good configuration");
-    let folder =
-        ModelFolder::create(&path, ModelConfig::Transformer(config()), &TokenizerFiles::Joint(vocabulary));
+    let folder = ModelFolder::create(
+        &path,
+        EncoderDecoderConfig::Transformer(config()).into(),
+        &TokenizerFiles::Joint(vocabulary),
+    );
     folder.and_then(|folder| folder.save(&Weights::of(model.params()))).expect("a folder can be written");
     (parent, path, model)
 }
@@ -28,7 +33,7 @@ fn complaint(path: &Path) -> String {
 fn a_model_comes_back_bit_for_bit() {
     let (_parent, path, model) = saved();
     let folder = ModelFolder::open(&path).expect("a good folder");
-    assert_eq!(folder.config, ModelConfig::Transformer(config()));
+    assert_eq!(folder.config, ModelConfig::from(EncoderDecoderConfig::Transformer(config())));
     assert_eq!(folder.tokenizers, TokenizerFiles::Joint(path.join("tokenizer.json")));
     assert_eq!(fs::read_to_string(path.join("tokenizer.json")).expect("it was copied"), "{}");
     let loaded = folder.load().expect("good weights");
@@ -47,7 +52,7 @@ fn every_configuration_survives_the_way_through_json() {
             ..preset(50)
         };
         for config in [preset(100), changed] {
-            let config = ModelConfig::Transformer(config);
+            let config = ModelConfig::from(EncoderDecoderConfig::Transformer(config));
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join(CONFIG);
             fs::write(&path, config::to_json(&config)).expect("room enough");

@@ -17,20 +17,18 @@
 
 use std::path::Path;
 
-use super::{LanguageConfig, TextShape};
+use super::{LanguageConfig, LanguageModel, TextShape};
 use crate::data::batch::BatchError;
 use crate::data::tokenizer::Tokenizers;
-use crate::data::{BOS, EOS, TokenizerError};
 use crate::decode::{Hypothesis, MaxLength, Search, SearchOptions};
-use crate::models::Model;
-use crate::tasks::ModelConfig;
-use crate::tasks::folder::{FolderError, ModelFolder};
-use crate::tasks::{Task, WrongTask};
+use crate::models::Generate;
+use crate::tasks::open::{Opened, open};
+use crate::tasks::{OpenError, Task};
 
 /// A language model that reads and writes text.
 pub struct Generator {
     config: LanguageConfig,
-    model: Box<dyn Model>,
+    model: LanguageModel,
     tokenizers: Tokenizers,
 }
 
@@ -39,13 +37,7 @@ pub struct Generator {
 pub enum GenerateError {
     /// The model.
     #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// A model of another kind.
-    #[error(transparent)]
-    Task(#[from] WrongTask),
-    /// Its vocabulary.
-    #[error(transparent)]
-    Tokenizer(#[from] TokenizerError),
+    Open(#[from] OpenError),
     /// The prompt or the options.
     #[error(transparent)]
     Batch(#[from] BatchError),
@@ -72,16 +64,13 @@ pub struct Generation<'g> {
 impl Generator {
     /// Opens the folder of a language model or of its training run.
     pub fn open(folder: &Path) -> Result<Generator, GenerateError> {
-        let opened = ModelFolder::open(folder)?;
-        let ModelConfig::Language(config) = opened.config.clone() else {
-            return Err(WrongTask::new(folder, opened.config.task(), Task::Lm).into());
-        };
-        Ok(Generator { config, model: opened.load()?, tokenizers: Tokenizers::load(folder)? })
+        let Opened { config, model, tokenizers } = open(folder, Task::Language)?;
+        Ok(Generator { config, model, tokenizers })
     }
 
     /// The model.
-    pub fn model(&self) -> &dyn Model {
-        &*self.model
+    pub fn model(&self) -> &LanguageModel {
+        &self.model
     }
 
     /// The options of a search for at most so many tokens after a prompt.
@@ -100,7 +89,7 @@ impl Generator {
             None => tokens,
         };
         let max_length = MaxLength::Absolute(tokens);
-        Ok(SearchOptions { bos: BOS, eos: EOS, max_length, ..options.clone() })
+        Ok(SearchOptions { max_length, ..options.clone() })
     }
 
     /// At most `tokens` tokens after a prompt, as often as the options ask for, best first: prompt and continuation.
@@ -119,7 +108,7 @@ impl Generator {
     /// Begins to go on from a prompt, with options that [`Generator::options`] made.
     pub fn begin(&self, prompt: &str, options: &SearchOptions) -> Result<Generation<'_>, GenerateError> {
         let prompt = self.encode(prompt);
-        let mut search = Search::new(&*self.model, options)?;
+        let mut search = Search::new(&self.model, options)?;
         search.push(0, prompt.clone())?;
         Ok(Generation { generator: self, search, prompt, found: None })
     }
@@ -131,7 +120,7 @@ impl Generator {
             TextShape::Lines => tokenizer.encode(prompt),
             TextShape::Running => tokenizer.encode_running(prompt),
         };
-        [vec![BOS], tokens].concat()
+        [vec![self.model.special_tokens().bos], tokens].concat()
     }
 
     /// A prompt with what was said after it, as text; characters that are not complete show as U+FFFD.

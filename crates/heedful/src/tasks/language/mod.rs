@@ -1,29 +1,33 @@
-//! A language model: a decoder without a source, which says how a text goes on (Radford et al., 2018).
+//! A language model: a decoder without a source, which predicts how a text goes on (Radford et al., 2018).
 //!
 //! ```text
 //! states   = Decoder(√d E[<bos> y_1 … y_m] + PE)      masked self attention and feed-forward, no cross attention
 //! p(y_i+1) = softmax(states_i Eᵀ)
 //! ```
 //!
-//! To a search, the source is what was said before: `<bos>` and the prompt.
+//! To a search, the source is what stands before: `<bos>` and the prompt.
 
+mod decoding;
 mod generator;
-mod incremental;
+mod recipe;
+mod validation;
 
 #[cfg(test)]
 mod tests;
 
 use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{DType, Param, Params, Ragged, Tensor};
+use heedful_tensor::{DType, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
 pub use generator::{GenerateError, Generation, Generator};
+pub(crate) use recipe::Definition;
+pub(crate) use LanguageConfig as Config;
 
-use crate::data::batch::{Batch, BatchError, check_side};
-use crate::layers::{Embedding, Pass, Position};
+use crate::data::batch::{Batch, BatchError, Side};
+use crate::layers::Pass;
 use crate::models::config::{ConfigError, check};
-use crate::models::transformer::{Encoder, Sight, StackConfig};
-use crate::models::{Decoding, Model};
+use crate::models::transformer::{StackConfig, StackMask, TextStack};
+use crate::models::{Decoding, Generate, Model};
 
 /// What a language model is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +37,7 @@ pub struct LanguageConfig {
     pub stack: StackConfig,
     /// Whether its text has ends: a line ends with `<eos>`, running text goes on.
     pub text: TextShape,
-    /// Probability that the training goal spreads over the wrong tokens.
+    /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
 }
 
@@ -51,9 +55,7 @@ pub enum TextShape {
 pub struct LanguageModel {
     config: LanguageConfig,
     params: Params,
-    table: Param,
-    embedding: Embedding,
-    decoder: Encoder,
+    decoder: TextStack,
 }
 
 impl LanguageConfig {
@@ -68,16 +70,9 @@ impl LanguageModel {
     /// A fresh model; `seed` decides its first values.
     pub fn new(config: LanguageConfig, seed: u64) -> Result<LanguageModel, ConfigError> {
         config.validate()?;
-        let (params, stack) = (Params::new(seed), &config.stack);
-        let table = Embedding::table(&params, "embedding", stack.vocabulary, stack.d_model);
-        let position = Position::new(&params, "position", stack.positions, stack.d_model);
-        Ok(LanguageModel {
-            embedding: Embedding::new(table.clone(), position, stack.dropout.residual),
-            table,
-            decoder: Encoder::seeing(Sight::Past, &params, &stack.both_sides()),
-            params,
-            config,
-        })
+        let params = Params::new(seed);
+        let decoder = TextStack::new(&params, StackMask::Causal, config.stack.clone())?;
+        Ok(LanguageModel { config, params, decoder })
     }
 
     /// What it is made of.
@@ -89,18 +84,12 @@ impl LanguageModel {
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let states = self.states(batch, pass);
-            ops::project(&states, &self.table, pass.compute())
+            ops::project(&states, self.decoder.table(), pass.compute())
         })
     }
 
     fn states(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
-        let embedded = self.embedding.forward(&batch.target_in, &batch.target_sequences, pass);
-        self.decoder.forward(embedded, &batch.target_sequences, pass)
-    }
-
-    fn check_side(&self, side: &'static str, ids: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        let StackConfig { vocabulary, .. } = self.config.stack;
-        check_side(side, ids, sequences, vocabulary, self.config.stack.longest())
+        self.decoder.forward(&batch.target_in, &batch.target_sequences, pass)
     }
 }
 
@@ -110,27 +99,29 @@ impl Model for LanguageModel {
     }
 
     fn check(&self, batch: &Batch) -> Result<(), BatchError> {
-        self.check_side("target", &batch.target_in, &batch.target_sequences)?;
-        self.check_side("target", &batch.target_out, &batch.target_sequences)
-    }
-
-    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        self.check_side("source", source, sequences)
+        self.decoder.check(Side::Target, &batch.target_in, &batch.target_sequences)?;
+        self.decoder.check(Side::Target, &batch.target_out, &batch.target_sequences)
     }
 
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         pass.within(|pass| {
             let states = self.states(batch, pass);
             let smoothing = self.config.label_smoothing;
-            ops::cross_entropy(&states, &self.table, &batch.target_out, smoothing, pass.compute())
+            ops::cross_entropy(&states, self.decoder.table(), &batch.target_out, smoothing, pass.compute())
         })
+    }
+}
+
+impl Generate for LanguageModel {
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.decoder.check(Side::Source, source, sequences)
     }
 
     fn longest_target(&self) -> Option<usize> {
-        self.config.stack.longest()
+        self.config.stack.positions.longest()
     }
 
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
-        Box::new(incremental::Continuing::new(self, compute))
+        Box::new(decoding::PromptDecoding::new(self, compute))
     }
 }

@@ -8,7 +8,7 @@ use crate::layers::Positions;
 use crate::models::transformer::TransformerConfig;
 
 fn model(positions: Positions) -> LanguageModel {
-    let stack = StackConfig { positions, ..StackConfig::of_decoder(&TransformerConfig::tiny(30)) };
+    let stack = StackConfig { positions, ..TransformerConfig::tiny(30).decoder() };
     let config = LanguageConfig { stack, text: TextShape::Lines, label_smoothing: 0.0 };
     LanguageModel::new(config, 3).expect("a good configuration")
 }

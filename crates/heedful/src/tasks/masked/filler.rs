@@ -18,15 +18,13 @@ use std::path::Path;
 use heedful_tensor::ops::BestOfRows;
 use heedful_tensor::{DType, Ragged};
 
-use super::MaskedModel;
+use super::{MaskedConfig, MaskedModel};
 use crate::data::batch::BatchError;
 use crate::data::tokenizer::Tokenizers;
-use crate::data::{TokenizerError, UNK, special};
+use crate::data::{UNK, special};
 use crate::layers::Pass;
-use crate::models::Model;
-use crate::tasks::ModelConfig;
-use crate::tasks::folder::{FolderError, ModelFolder};
-use crate::tasks::{Task, WrongTask};
+use crate::tasks::open::{Opened, open};
+use crate::tasks::{OpenError, Task};
 
 /// The token of a gap. Characters that a vocabulary does not know are spelled in bytes, so no text ever has `<unk>`: its
 /// place is free for this.
@@ -64,13 +62,7 @@ pub struct Guess {
 pub enum FillError {
     /// The model.
     #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// A model of another kind.
-    #[error(transparent)]
-    Task(#[from] WrongTask),
-    /// Its vocabulary.
-    #[error(transparent)]
-    Tokenizer(#[from] TokenizerError),
+    Open(#[from] OpenError),
     /// The text.
     #[error(transparent)]
     Batch(#[from] BatchError),
@@ -85,13 +77,8 @@ pub enum FillError {
 impl Filler {
     /// Opens the folder of a masked language model or of its training run.
     pub fn open(folder: &Path) -> Result<Filler, FillError> {
-        let opened = ModelFolder::open(folder)?;
-        let ModelConfig::Masked(config) = &opened.config else {
-            return Err(WrongTask::new(folder, opened.config.task(), Task::Mlm).into());
-        };
-        let model = MaskedModel::new(config.clone(), 0).expect("an opened configuration was validated");
-        opened.install(model.params())?;
-        Ok(Filler { model, tokenizers: Tokenizers::load(folder)? })
+        let Opened { config: _, model, tokenizers } = open::<MaskedConfig>(folder, Task::Masked)?;
+        Ok(Filler { model, tokenizers })
     }
 
     /// The model.
@@ -111,7 +98,7 @@ impl Filler {
             return Err(FillError::NoGap);
         }
         let sequences = Ragged::from_lengths([tokens.len()]);
-        self.model.check_source(&tokens, &sequences)?;
+        self.model.check_text(&tokens, &sequences)?;
         let scores = self.model.token_scores(&tokens, &sequences, &rows, &mut Pass::inference(compute));
         let mut best = BestOfRows::default();
         // Special tokens are no guesses; there may be better ones behind them.

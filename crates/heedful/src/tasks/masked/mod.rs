@@ -1,4 +1,4 @@
-//! A masked language model: an encoder that tells what stood in the gaps of a text (Devlin et al., 2019).
+//! A masked language model: an encoder that predicts the masked tokens of a text (Devlin et al., 2019).
 //!
 //! ```text
 //! x'  = x with 15 % of its tokens hidden                       see `masking`
@@ -10,6 +10,8 @@
 
 mod filler;
 mod masking;
+mod recipe;
+mod validation;
 
 #[cfg(test)]
 mod tests;
@@ -21,12 +23,14 @@ use serde::{Deserialize, Serialize};
 
 pub use filler::{FillError, Filled, Filler, Guess, MASK};
 pub use masking::{Masked, masked_tokens};
+pub(crate) use recipe::Definition;
+pub(crate) use MaskedConfig as Config;
 
-use crate::data::batch::{Batch, BatchError};
+use crate::data::batch::{Batch, BatchError, Side};
 use crate::layers::{LayerNorm, Linear, Pass};
 use crate::models::config::{ConfigError, check};
-use crate::models::transformer::{StackConfig, TextEncoder};
-use crate::models::{Decoding, Model};
+use crate::models::transformer::{StackConfig, StackMask, TextStack};
+use crate::models::Model;
 
 /// What a masked language model is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,15 +38,15 @@ use crate::models::{Decoding, Model};
 pub struct MaskedConfig {
     /// Its layers and its vocabulary.
     pub stack: StackConfig,
-    /// Probability that the training goal spreads over the wrong tokens.
+    /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
 }
 
-/// An encoder-only model: parameters of the [`TextEncoder`], `head.weight`, `head.bias` and `head_norm.…`.
+/// An encoder-only model: parameters of the [`TextStack`], `head.weight`, `head.bias` and `head_norm.…`.
 pub struct MaskedModel {
     config: MaskedConfig,
     params: Params,
-    encoder: TextEncoder,
+    encoder: TextStack,
     head: Linear,
     head_norm: LayerNorm,
 }
@@ -60,7 +64,7 @@ impl MaskedModel {
     pub fn new(config: MaskedConfig, seed: u64) -> Result<MaskedModel, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
-        let encoder = TextEncoder::new(&params, config.stack.clone())?;
+        let encoder = TextStack::new(&params, StackMask::Bidirectional, config.stack.clone())?;
         let (d, epsilon) = (config.stack.d_model, config.stack.norm_epsilon);
         Ok(MaskedModel {
             encoder,
@@ -76,26 +80,31 @@ impl MaskedModel {
         &self.config
     }
 
-    /// How far the model is from telling what was hidden.
+    /// Whether it can read these texts, which are laid end to end.
+    pub fn check_text(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.encoder.check(Side::Source, text, sequences)
+    }
+
+    /// The cross entropy of what was hidden.
     pub fn loss_of(&self, masked: &Masked, sequences: &Ragged, pass: &mut Pass) -> CrossEntropy {
         pass.within(|pass| {
-            let told = self.told(&masked.text, sequences, &masked.rows, pass);
+            let predicting = self.head_states(&masked.text, sequences, &masked.rows, pass);
             let smoothing = self.config.label_smoothing;
-            ops::cross_entropy(&told, self.encoder.table(), &masked.hidden, smoothing, pass.compute())
+            ops::cross_entropy(&predicting, self.encoder.table(), &masked.hidden, smoothing, pass.compute())
         })
     }
 
     /// Scores of every token at some rows of the texts, which are laid end to end: rows × vocabulary (f32).
     pub fn token_scores(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
-            let told = self.told(text, sequences, rows, pass);
-            ops::project_wide(&told, self.encoder.table(), pass.compute())
+            let predicting = self.head_states(text, sequences, rows, pass);
+            ops::project_wide(&predicting, self.encoder.table(), pass.compute())
         })
     }
 
-    /// The vectors that tell the tokens at `rows`.
-    fn told(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
-        let states = self.encoder.encode(text, sequences, pass);
+    /// The vectors that the tokens at `rows` are predicted from.
+    fn head_states(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
+        let states = self.encoder.forward(text, sequences, pass);
         let picked = ops::gather_rows(&states, rows);
         let hidden = self.head.activated(&picked, Activation::Gelu, Dropout::NONE, pass);
         self.head_norm.forward(&ops::cast(&hidden, DType::F32), pass)
@@ -108,11 +117,7 @@ impl Model for MaskedModel {
     }
 
     fn check(&self, batch: &Batch) -> Result<(), BatchError> {
-        self.check_source(&batch.source, &batch.source_sequences)
-    }
-
-    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        self.encoder.check(source, sequences)
+        self.check_text(&batch.source, &batch.source_sequences)
     }
 
     /// Hides tokens and asks for them. What is hidden in training is a function of seed and step, else of the text.
@@ -124,13 +129,5 @@ impl Model for MaskedModel {
 
     fn predictions(&self, batch: &Batch) -> usize {
         batch.source_sequences.lengths().map(masked_tokens).sum()
-    }
-
-    fn longest_target(&self) -> Option<usize> {
-        None
-    }
-
-    fn start(&self, _compute: DType) -> Box<dyn Decoding + '_> {
-        panic!("a masked language model has no decoder: ask it for token_scores")
     }
 }

@@ -46,7 +46,7 @@ fn what_is_hidden_of_a_text_that_is_looked_at_depends_on_that_text_alone() {
 
 #[test]
 fn every_parameter_has_a_gradient_and_predictions_are_counted() {
-    let stack = StackConfig::of_encoder(&TransformerConfig::tiny(VOCABULARY));
+    let stack = TransformerConfig::tiny(VOCABULARY).encoder();
     let model =
         MaskedModel::new(MaskedConfig { stack, label_smoothing: 0.0 }, 1).expect("a good configuration");
     let examples = [(texts(&[20]).0, vec![]), (texts(&[3]).0, vec![])];

@@ -15,7 +15,7 @@ use super::{Checkpoint, CheckpointError, Progress};
 use crate::store::durable;
 use crate::store::weights::Notes;
 use crate::store::weights::file::{Checksum, Contents, Opened};
-use crate::train::{Score, TrainerState};
+use crate::train::{TrainerState, ValidationScore};
 
 pub(super) const VERSION: &str = "1";
 
@@ -79,7 +79,7 @@ pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
 }
 
 /// The validation score of a checkpoint, from the beginning of its file alone: nothing is checked.
-pub(super) fn read_score(path: &Path) -> io::Result<Option<Score>> {
+pub(super) fn read_score(path: &Path) -> io::Result<Option<ValidationScore>> {
     #[derive(Deserialize)]
     struct Header {
         #[serde(rename = "__metadata__")]

@@ -18,7 +18,7 @@ pub use format::read;
 pub use keep::Keep;
 pub use writer::Writer;
 
-use super::{Patience, Score, TrainerState};
+use super::{Patience, TrainerState, ValidationScore};
 use crate::store::durable::{self, WriteError};
 use crate::store::weights::Damage;
 
@@ -37,7 +37,7 @@ pub struct Progress {
     /// Where the data stream stands; only the stream itself understands it.
     pub data: Value,
     /// What the last validation before this checkpoint found, if it was of this very step.
-    pub score: Option<Score>,
+    pub score: Option<ValidationScore>,
     /// The best validation so far, and how long ago.
     pub patience: Patience,
     /// What the run has measured so far, for its report.
@@ -230,7 +230,7 @@ impl Checkpoints {
     fn scored(&self) -> Result<Vec<u64>, CheckpointError> {
         // A file whose beginning cannot be read is damaged; `latest` says so, here it has no score.
         let score = |&step: &u64| format::read_score(&self.path(step)).ok().flatten();
-        let mut scored: Vec<(u64, Score)> =
+        let mut scored: Vec<(u64, ValidationScore)> =
             self.steps()?.iter().filter_map(|step| Some((*step, score(step)?))).collect();
         scored.sort_by(|(a_step, a), (b_step, b)| b.compare(a).then(b_step.cmp(a_step)));
         Ok(scored.into_iter().map(|(step, _)| step).collect())

@@ -1,8 +1,8 @@
 use heedful_tensor::{Init, Params};
 
 use super::*;
+use crate::recipe::BestBy;
 use crate::store::weights::Weights;
-use crate::train::Metric;
 
 const BOTH: Keep = Keep { last: 2, best: 1 };
 
@@ -21,7 +21,7 @@ fn checkpoint(step: u64, bleu: Option<f64>) -> Checkpoint {
     };
     let progress = Progress {
         data: serde_json::json!({"epoch": 2, "pair": [1, 2.5]}),
-        score: bleu.map(|value| Score { metric: Metric::Bleu, value }),
+        score: bleu.map(|value| ValidationScore { metric: BestBy::Bleu, value }),
         seconds: 0.1 + 0.2,
         recipe: "0123".to_owned(),
         ..Progress::default()

@@ -8,6 +8,8 @@
 //! Session   1 status (START = 1)
 //! ```
 
+use crate::metrics::Measure;
+
 const STRINGS: u64 = 7;
 const START: u64 = 1;
 
@@ -23,10 +25,10 @@ pub(super) fn restart(wall_time: f64, step: u64) -> Vec<u8> {
 }
 
 /// Numbers of one step.
-pub(super) fn scalars(wall_time: f64, step: u64, values: &[(String, f64)]) -> Vec<u8> {
+pub(super) fn scalars(wall_time: f64, step: u64, values: &[(Measure, f64)]) -> Vec<u8> {
     let mut summary = Message::default();
     for (tag, value) in values {
-        let value = Message::default().bytes(1, tag.as_bytes()).float(2, *value as f32).finish();
+        let value = Message::default().bytes(1, tag.key().as_bytes()).float(2, *value as f32).finish();
         summary = summary.bytes(1, &value);
     }
     event(wall_time, step).bytes(5, &summary.finish()).finish()
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_scalar_event_byte_for_byte() {
-        let event = scalars(0.5, 300, &[("loss".to_owned(), 1.5)]);
+        let event = scalars(0.5, 300, &[(Measure::Loss, 1.5)]);
         let expected = [
             &[0x09][..],
             &0.5_f64.to_le_bytes(),

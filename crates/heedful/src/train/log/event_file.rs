@@ -9,7 +9,8 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{LogError, Record, Sample, crc32c, event};
+use super::{LogError, Record, crc32c, event};
+use crate::tasks::validation::Sample;
 
 /// An open events file. TensorBoard reads all files of a folder in the order of their names, which is that of time.
 #[derive(Debug)]
@@ -118,6 +119,7 @@ fn table(samples: &[Sample]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Measure;
 
     /// The messages of a file whose every checksum is right.
     fn messages(bytes: &[u8]) -> Vec<Vec<u8>> {
@@ -155,7 +157,7 @@ mod tests {
         let first = EventFile::create(folder.path()).expect("a file");
         let mut second = EventFile::resume(folder.path(), 4).expect("another");
         assert_ne!(first.path(), second.path());
-        let mut record = Record::new(5, 1.0).with("loss", 2.0);
+        let mut record = Record::new(5, 1.0).with(Measure::Loss, 2.0);
         record.samples.push(Sample { source: "a|b".to_owned(), ..Sample::default() });
         second.write(&record).expect("written");
         let messages = messages(&std::fs::read(second.path()).expect("bytes"));

@@ -10,7 +10,9 @@
 use serde_json::{Map, Value};
 
 use super::StepLine;
+use crate::metrics::Measure;
 use crate::plot::SampleHistory;
+use crate::tasks::validation::Sample;
 
 /// What was measured at one step.
 #[derive(Clone, Debug, Default)]
@@ -19,21 +21,10 @@ pub struct Record {
     pub step: u64,
     /// Seconds of training so far, without pauses between runs.
     pub seconds: f64,
-    /// Names and numbers, in the order of writing.
-    pub values: Vec<(String, f64)>,
+    /// Numbers, in the order of writing.
+    pub values: Vec<(Measure, f64)>,
     /// What the model made of a few sentences.
     pub samples: Vec<Sample>,
-}
-
-/// What the model made of a sentence.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sample {
-    /// The input.
-    pub source: String,
-    /// What a person made of it; may be empty.
-    pub reference: String,
-    /// What the model made of it.
-    pub output: String,
 }
 
 impl Record {
@@ -43,14 +34,14 @@ impl Record {
     }
 
     /// Adds a number.
-    pub fn with(mut self, name: &str, value: f64) -> Record {
-        self.values.push((name.to_owned(), value));
+    pub fn with(mut self, measure: Measure, value: f64) -> Record {
+        self.values.push((measure, value));
         self
     }
 
-    /// The number under `name`.
-    pub fn value(&self, name: &str) -> Option<f64> {
-        self.values.iter().find(|(known, _)| known == name).map(|&(_, value)| value)
+    /// The number of a measure.
+    pub fn value(&self, measure: Measure) -> Option<f64> {
+        self.values.iter().find(|(known, _)| *known == measure).map(|&(_, value)| value)
     }
 }
 
@@ -61,11 +52,11 @@ impl StepLine for Record {
 
     fn to_json(&self) -> String {
         let mut line = format!("{{\"step\":{},\"seconds\":{}", self.step, number(self.seconds));
-        for (name, value) in &self.values {
-            line += &format!(",{}:{}", Value::from(name.as_str()), number(*value));
+        for (measure, value) in &self.values {
+            line += &format!(",\"{measure}\":{}", number(*value));
         }
         if !self.samples.is_empty() {
-            let samples: Vec<String> = self.samples.iter().map(Sample::to_json).collect();
+            let samples: Vec<String> = self.samples.iter().map(sample_to_json).collect();
             line += &format!(",\"samples\":[{}]", samples.join(","));
         }
         line + "}"
@@ -80,36 +71,34 @@ impl StepLine for Record {
         let seconds = seconds.ok_or("\"seconds\" is missing or no number")?;
         let samples = match object.remove("samples") {
             None => Vec::new(),
-            Some(Value::Array(samples)) => samples.iter().map(Sample::from_json).collect::<Result<_, _>>()?,
+            Some(Value::Array(samples)) => samples.iter().map(sample_from_json).collect::<Result<_, _>>()?,
             Some(_) => return Err("\"samples\" is no list".to_owned()),
         };
         Ok(Record { step, seconds, values: numbers(object)?, samples })
     }
 }
 
-impl Sample {
-    fn to_json(&self) -> String {
-        let text = |text: &str| Value::from(text).to_string();
-        format!(
-            "{{\"source\":{},\"reference\":{},\"output\":{}}}",
-            text(&self.source),
-            text(&self.reference),
-            text(&self.output)
-        )
-    }
+fn sample_to_json(sample: &Sample) -> String {
+    let text = |text: &str| Value::from(text).to_string();
+    format!(
+        "{{\"source\":{},\"reference\":{},\"output\":{}}}",
+        text(&sample.source),
+        text(&sample.reference),
+        text(&sample.output)
+    )
+}
 
-    fn from_json(value: &Value) -> Result<Sample, String> {
-        let text = |name: &str| match value.get(name) {
-            Some(Value::String(text)) => Ok(text.clone()),
-            _ => Err(format!("a sample has no text under \"{name}\"")),
-        };
-        Ok(Sample { source: text("source")?, reference: text("reference")?, output: text("output")? })
-    }
+fn sample_from_json(value: &Value) -> Result<Sample, String> {
+    let text = |name: &str| match value.get(name) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        _ => Err(format!("a sample has no text under \"{name}\"")),
+    };
+    Ok(Sample { source: text("source")?, reference: text("reference")?, output: text("output")? })
 }
 
 /// The course of one number over the steps.
-pub fn series(records: &[Record], name: &str) -> Vec<(f64, f64)> {
-    let point = |record: &Record| record.value(name).map(|value| (record.step as f64, value));
+pub fn series(records: &[Record], measure: Measure) -> Vec<(f64, f64)> {
+    let point = |record: &Record| record.value(measure).map(|value| (record.step as f64, value));
     records.iter().filter_map(point).collect()
 }
 
@@ -118,14 +107,14 @@ pub fn sample_histories(records: &[Record]) -> Vec<SampleHistory> {
     let mut histories: Vec<SampleHistory> = Vec::new();
     for record in records {
         for Sample { source, reference, output } in &record.samples {
-            let said = (record.step, output.clone());
+            let written = (record.step, output.clone());
             match histories.iter_mut().find(|known| known.source == *source && known.reference == *reference)
             {
-                Some(history) => history.outputs.push(said),
+                Some(history) => history.outputs.push(written),
                 None => histories.push(SampleHistory {
                     source: source.clone(),
                     reference: reference.clone(),
-                    outputs: vec![said],
+                    outputs: vec![written],
                 }),
             }
         }
@@ -137,16 +126,20 @@ fn number(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
 
-fn numbers(object: Map<String, Value>) -> Result<Vec<(String, f64)>, String> {
-    let number = |(name, value): (String, Value)| match value {
-        Value::Null => Ok((name, f64::NAN)),
-        Value::Number(number) => {
-            let value = number.as_f64().ok_or_else(|| format!("\"{name}\" is too large"))?;
-            Ok((name, value))
-        }
-        _ => Err(format!("\"{name}\" is no number")),
+/// Numbers of other programs that write into the same file are passed over.
+fn numbers(object: Map<String, Value>) -> Result<Vec<(Measure, f64)>, String> {
+    let number = |(name, value): (String, Value)| {
+        let measure = Measure::from_key(&name)?;
+        Some(match value {
+            Value::Null => Ok((measure, f64::NAN)),
+            Value::Number(number) => number
+                .as_f64()
+                .map(|value| (measure, value))
+                .ok_or_else(|| format!("\"{name}\" is too large")),
+            _ => Err(format!("\"{name}\" is no number")),
+        })
     };
-    object.into_iter().map(number).collect()
+    object.into_iter().filter_map(number).collect()
 }
 
 #[cfg(test)]

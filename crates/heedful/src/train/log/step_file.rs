@@ -127,8 +127,9 @@ fn parse<R>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::Sample;
     use super::*;
+    use crate::metrics::Measure;
+    use crate::tasks::validation::Sample;
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().expect("a folder")
@@ -145,7 +146,7 @@ mod tests {
     fn written(path: &Path, steps: &[u64]) {
         let mut file = MetricsFile::create(path).expect("a new file");
         for &step in steps {
-            let mut record = Record::new(step, step as f64 / 8.0).with("loss", 1.0 / step as f64);
+            let mut record = Record::new(step, step as f64 / 8.0).with(Measure::Loss, 1.0 / step as f64);
             if step.is_multiple_of(2) {
                 record.samples.push(sample());
             }
@@ -167,8 +168,8 @@ mod tests {
         let records = read_metrics(&path).expect("records");
         assert_eq!(steps(&records), [1, 2, 3]);
         assert_eq!(records[1].samples, [sample()]);
-        assert_eq!(records[2].value("loss"), Some(1.0 / 3.0));
-        assert_eq!(super::super::series(&records, "loss")[1], (2.0, 0.5));
+        assert_eq!(records[2].value(Measure::Loss), Some(1.0 / 3.0));
+        assert_eq!(super::super::series(&records, Measure::Loss)[1], (2.0, 0.5));
     }
 
     #[test]
@@ -176,10 +177,13 @@ mod tests {
         let folder = folder();
         let path = folder.path().join("metrics.jsonl");
         let mut file = MetricsFile::create(&path).expect("a new file");
-        file.write(&Record::new(1, 0.0).with("loss", f64::NAN).with("norm", f64::INFINITY)).expect("written");
+        file.write(
+            &Record::new(1, 0.0).with(Measure::Loss, f64::NAN).with(Measure::GradientNorm, f64::INFINITY),
+        )
+        .expect("written");
         assert!(fs::read_to_string(&path).expect("text").contains("\"loss\":null,\"norm\":null"));
         let records = read_metrics(&path).expect("records");
-        assert!(records[0].value("loss").is_some_and(f64::is_nan));
+        assert!(records[0].value(Measure::Loss).is_some_and(f64::is_nan));
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Session<'_> {
         let model = self.trainer.model();
         let trained = Weights::of(model.params());
         weights.install(model.params()).expect("checkpoints of this run fit its model");
-        let judged = set.judge(model, self.recipe);
+        let judged = set.judge(self.recipe);
         trained.install(model.params()).expect("these were its weights a moment ago");
         Ok(score(&judged?, self.recipe.validation.best_by).compare(&best) != Ordering::Less)
     }

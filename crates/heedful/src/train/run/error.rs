@@ -8,8 +8,7 @@ use crate::data::labels::LabelsError;
 use crate::data::tokenizer::VocabularyError;
 use crate::data::{CorpusError, TokenizerError};
 use crate::store::durable::WriteError;
-use crate::tasks::ConfigError;
-use crate::tasks::WrongTask;
+use crate::tasks::TaskError;
 use crate::tasks::folder::FolderError;
 use crate::train::checkpoint::CheckpointError;
 use crate::train::log::LogError;
@@ -42,29 +41,9 @@ pub enum RunError {
         "only one of vocabulary.source_file and vocabulary.target_file is set: set both, or vocabulary.file for both sides"
     )]
     OneVocabulary,
-    /// No pair of the validation set can be used.
-    #[error(
-        "the validation set has no pair that can be used: {read} were read, {empty} of them empty on a side, {too_long} too long for the model"
-    )]
-    NothingToValidate {
-        /// Pairs in the files.
-        read: usize,
-        /// Pairs with an empty side.
-        empty: usize,
-        /// Pairs that are longer than the learned positions.
-        too_long: usize,
-    },
-    /// What a classifier starts from does not fit it.
-    #[error("{} cannot be started from: its `{name}` is missing or of another size than the classifier's; train with its vocabulary and its sizes", folder.display())]
-    OtherEncoder {
-        /// The folder.
-        folder: PathBuf,
-        /// The parameter.
-        name: String,
-    },
-    /// A model of another kind.
+    /// The model, or what judges it.
     #[error(transparent)]
-    Task(#[from] WrongTask),
+    Task(#[from] TaskError),
     /// The labels of a classifier.
     #[error(transparent)]
     Labels(#[from] LabelsError),
@@ -106,9 +85,6 @@ pub enum RunError {
     /// A vocabulary cannot be read or written.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// The model cannot be built.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
     /// A batch that the model cannot read.
     #[error(transparent)]
     Batch(#[from] BatchError),

@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::Pace;
-use crate::recipe::Training;
+use crate::metrics::Measure;
+use crate::recipe::TrainingKeys;
 use crate::train::StepReport;
 use crate::train::log::Record;
 
@@ -69,7 +70,7 @@ impl Meter {
     }
 
     /// How it goes, for a progress bar.
-    pub(super) fn pace(&self, training: &Training) -> Pace {
+    pub(super) fn pace(&self, training: &TrainingKeys) -> Pace {
         let step = self.last.map_or(0, |last| last.update.step);
         let seconds = self.seconds();
         let by_steps = training.steps.map(|steps| step as f64 / steps as f64);
@@ -93,11 +94,11 @@ impl Meter {
         }
         let predictions = self.predictions as f64;
         let record = Record::new(update.step, self.seconds())
-            .with("loss", self.loss / predictions)
-            .with("accuracy", self.correct as f64 / predictions)
-            .with("learning_rate", f64::from(update.learning_rate))
-            .with("gradient_norm", f64::from(update.gradient_norm))
-            .with("tokens_per_second", self.speed());
+            .with(Measure::Loss, self.loss / predictions)
+            .with(Measure::Accuracy, self.correct as f64 / predictions)
+            .with(Measure::LearningRate, f64::from(update.learning_rate))
+            .with(Measure::GradientNorm, f64::from(update.gradient_norm))
+            .with(Measure::TokensPerSecond, self.speed());
         let (before, began, last) = (self.before, self.began, self.last);
         *self = Meter { began, last, ..Meter::new(before) };
         Some(record)

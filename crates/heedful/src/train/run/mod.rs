@@ -18,8 +18,6 @@ mod error;
 mod watcher;
 
 mod prepare;
-mod pretrained;
-mod validation_set;
 
 mod journal;
 mod meter;
@@ -49,9 +47,12 @@ pub enum Start {
 
 /// Trains as the recipe says, in the folder that it names, until its end or until the watcher wants an end.
 pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
-    // A run that goes on has the sizes in its recipe already.
-    match start {
-        Start::Fresh => session::Session::begin(&pretrained::adopted(recipe)?, start, watcher)?.run(),
-        Start::Resume => session::Session::begin(recipe, start, watcher)?.run(),
+    let mut recipe = recipe.clone();
+    // A run that goes on has the pretrained model's sizes in its recipe.
+    if start == Start::Fresh
+        && let Some(pretrained) = recipe.model.init_from.clone()
+    {
+        recipe.data.task.definition().adopt(&mut recipe, &pretrained)?;
     }
+    session::Session::begin(&recipe, start, watcher)?.run()
 }

@@ -5,20 +5,13 @@ use std::path::Path;
 use heedful_tensor::cpu::{isa, threads};
 
 use crate::data::CorpusReport;
-use crate::data::encoded::EncodedPair;
-use crate::data::tokenizer::Tokenizers;
-use crate::decode::attend;
-use crate::layers::{AttentionMap, Kind};
-use crate::models::Model;
+use crate::metrics::Measure;
 use crate::plot::{
     AttentionGrid, Fact, HeatMapOptions, LineChart, Mark, PictureGroup, Report, Scale, Series, SettingsGroup,
     Status, Table, heat_map_svg,
 };
 use crate::recipe::{Recipe, SECTIONS};
 use crate::train::log::{AttentionRecord, Record, sample_histories, series};
-use crate::train::run::RunError;
-
-use super::validation_set::search_options;
 
 /// Pictures of attention over time.
 const MOMENTS: usize = 6;
@@ -64,26 +57,6 @@ pub(super) fn title(folder: &Path) -> String {
     folder.file_name().map_or_else(|| "Training run".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// Where each head of each cross attention looks in one pair.
-pub(super) fn attention_of(
-    model: &dyn Model,
-    tokenizers: &Tokenizers,
-    (source, target): &EncodedPair,
-    recipe: &Recipe,
-) -> Result<Vec<AttentionGrid>, RunError> {
-    let maps = attend(model, source, target, &search_options(recipe))?;
-    let columns: Vec<String> = source.iter().map(|&id| tokenizers.source.piece(id)).collect();
-    let mut rows: Vec<String> = target.iter().map(|&id| tokenizers.target.piece(id)).collect();
-    rows.push("<eos>".to_owned());
-    let grid = |map: &AttentionMap| AttentionGrid {
-        title: format!("decoder layer {}, attention at the source", map.place.layer + 1),
-        heads: map.weights[0].clone(),
-        rows: rows.clone(),
-        columns: columns.clone(),
-    };
-    Ok(maps.iter().filter(|map| map.place.kind == Kind::Cross).map(grid).collect())
-}
-
 /// A few steps from the first to the last, side by side; nothing before there are two.
 fn over_time(attention: &[AttentionRecord]) -> Option<PictureGroup> {
     let last = attention.len().checked_sub(1).filter(|&last| last > 0)?;
@@ -99,8 +72,8 @@ fn over_time(attention: &[AttentionRecord]) -> Option<PictureGroup> {
 }
 
 fn results(records: &[Record]) -> Vec<Fact> {
-    let best = |name: &str, better: fn(f64, f64) -> bool| {
-        let points = series(records, name);
+    let best = |measure: Measure, better: fn(f64, f64) -> bool| {
+        let points = series(records, measure);
         let found = points.into_iter().filter(|(_, value)| value.is_finite());
         found.reduce(|best, point| if better(point.1, best.1) { point } else { best })
     };
@@ -109,21 +82,21 @@ fn results(records: &[Record]) -> Vec<Fact> {
     };
     let mut facts = Vec::new();
     // Labels have a macro F1, tokens have none.
-    let macro_f1 = best("valid_macro_f1", |a, b| a > b);
+    let macro_f1 = best(Measure::ValidMacroF1, |a, b| a > b);
     let accuracy = if macro_f1.is_some() { "best accuracy, %" } else { "best token accuracy, %" };
     facts.extend(macro_f1.map(|(step, value)| fact("best macro F1, %", (step, 100.0 * value))));
-    facts.extend(best("valid_bleu", |a, b| a > b).map(|point| fact("best validation BLEU", point)));
+    facts.extend(best(Measure::ValidBleu, |a, b| a > b).map(|point| fact("best validation BLEU", point)));
     facts.extend(
-        best("valid_perplexity", |a, b| a < b).map(|point| fact("lowest validation perplexity", point)),
+        best(Measure::ValidPerplexity, |a, b| a < b).map(|point| fact("lowest validation perplexity", point)),
     );
     for (key, name) in [
-        ("valid_word_perplexity", "lowest perplexity of a word"),
-        ("valid_byte_perplexity", "lowest perplexity of a byte"),
+        (Measure::ValidWordPerplexity, "lowest perplexity of a word"),
+        (Measure::ValidBytePerplexity, "lowest perplexity of a byte"),
     ] {
         facts.extend(best(key, |a, b| a < b).map(|point| fact(name, point)));
     }
     facts.extend(
-        best("valid_accuracy", |a, b| a > b).map(|(step, value)| fact(accuracy, (step, 100.0 * value))),
+        best(Measure::ValidAccuracy, |a, b| a > b).map(|(step, value)| fact(accuracy, (step, 100.0 * value))),
     );
     if let Some(last) = records.last() {
         let minutes = last.seconds / 60.0;
@@ -135,8 +108,11 @@ fn results(records: &[Record]) -> Vec<Fact> {
 }
 
 fn curves(records: &[Record]) -> Vec<LineChart> {
-    let line =
-        |name: &str, key: &str, mark| Series { name: name.to_owned(), points: series(records, key), mark };
+    let line = |name: &str, measure: Measure, mark| Series {
+        name: name.to_owned(),
+        points: series(records, measure),
+        mark,
+    };
     let chart = |title: &str, scale, series: Vec<Series>| LineChart {
         title: title.to_owned(),
         x_label: "step".to_owned(),
@@ -148,22 +124,25 @@ fn curves(records: &[Record]) -> Vec<LineChart> {
         chart(
             "Loss",
             Scale::Linear,
-            vec![line("training", "loss", Mark::Nothing), line("validation", "valid_loss", Mark::Lowest)],
+            vec![
+                line("training", Measure::Loss, Mark::Nothing),
+                line("validation", Measure::ValidLoss, Mark::Lowest),
+            ],
         ),
-        chart("BLEU", Scale::Linear, vec![line("validation", "valid_bleu", Mark::Highest)]),
-        chart("Macro F1", Scale::Linear, vec![line("validation", "valid_macro_f1", Mark::Highest)]),
-        chart("Perplexity", Scale::Log, vec![line("validation", "valid_perplexity", Mark::Lowest)]),
+        chart("BLEU", Scale::Linear, vec![line("validation", Measure::ValidBleu, Mark::Highest)]),
+        chart("Macro F1", Scale::Linear, vec![line("validation", Measure::ValidMacroF1, Mark::Highest)]),
+        chart("Perplexity", Scale::Log, vec![line("validation", Measure::ValidPerplexity, Mark::Lowest)]),
         chart(
             "Accuracy",
             Scale::Linear,
             vec![
-                line("training", "accuracy", Mark::Nothing),
-                line("validation", "valid_accuracy", Mark::Highest),
+                line("training", Measure::Accuracy, Mark::Nothing),
+                line("validation", Measure::ValidAccuracy, Mark::Highest),
             ],
         ),
-        chart("Learning rate", Scale::Linear, vec![line("rate", "learning_rate", Mark::Peak)]),
-        chart("Gradient norm", Scale::Log, vec![line("norm", "gradient_norm", Mark::Nothing)]),
-        chart("Speed", Scale::Linear, vec![line("tokens a second", "tokens_per_second", Mark::Nothing)]),
+        chart("Learning rate", Scale::Linear, vec![line("rate", Measure::LearningRate, Mark::Peak)]),
+        chart("Gradient norm", Scale::Log, vec![line("norm", Measure::GradientNorm, Mark::Nothing)]),
+        chart("Speed", Scale::Linear, vec![line("tokens a second", Measure::TokensPerSecond, Mark::Nothing)]),
     ];
     charts.into_iter().filter(|chart| !chart.series.is_empty()).collect()
 }

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
-use super::validation_set::ValidationSet;
-use super::{Event, RunError, Start, Watcher, pretrained};
+use super::{Event, RunError, Start, Watcher};
 use crate::data::batch::Form;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::{EncodedCorpus, Examples};
@@ -13,10 +12,11 @@ use crate::data::labels::Labels;
 use crate::data::tokenizer::{JOINT_FILE, Tokenizers, VocabularyOptions};
 use crate::data::{Filters, Input, Tokenizer};
 use crate::models::Model;
-use crate::recipe::{Data, Recipe, Vocabulary};
+use crate::recipe::{DataKeys, Recipe, VocabularyKeys};
 use crate::store::durable::{self, WriteError};
-use crate::tasks::Task;
 use crate::tasks::folder::{ModelFolder, TokenizerFiles};
+use crate::tasks::validation::ValidationSet;
+use crate::tasks::{Assembled, Materials};
 use crate::train::checkpoint::Checkpoints;
 
 const RECIPE: &str = "recipe.toml";
@@ -28,8 +28,8 @@ pub(super) struct Prepared {
     pub(super) tokenizers: Tokenizers,
     pub(super) corpus: Arc<EncodedCorpus>,
     pub(super) form: Form,
-    pub(super) validation: Option<ValidationSet>,
-    pub(super) model: Box<dyn Model>,
+    pub(super) validation: Option<Box<dyn ValidationSet>>,
+    pub(super) model: Arc<dyn Model>,
 }
 
 /// Prepares a run in the recipe's folder. What takes long and can be kept is kept there.
@@ -39,32 +39,26 @@ pub(super) fn prepare(
     watcher: &mut dyn Watcher,
 ) -> Result<Prepared, RunError> {
     let path = recipe.output.out.clone().ok_or(RunError::NoFolder)?;
+    let task = recipe.data.task.definition();
     let files = training_files(recipe, &path, start)?;
     let checkpoints = claim(&path, start)?;
     let files = if files.reads_standard_input() { files.keep_in(&kept_text(&path))? } else { files };
     durable::write_bytes(&path.join(RECIPE), with_absolute_paths(recipe).to_toml().as_bytes())?;
     let tokenizers = vocabularies(recipe, &files, &path, start, watcher)?;
     let labels = labels(recipe, &files, &path, start)?;
-    let reading = recipe.reading(labels.as_ref());
+    let reading = task.reading(&recipe.data, labels.as_ref());
     let examples = Examples { files: &files, tokenizers: &tokenizers, reading };
     let corpus = encode(recipe, &examples, &path, start, watcher)?;
-    let validation = ValidationSet::read(recipe, &tokenizers, labels.as_ref())?;
-    let vocabularies = [tokenizers.source.size(), tokenizers.target.size()];
-    let config = recipe.task_config(vocabularies, labels.as_ref().map_or(0, Labels::count))?;
-    let model = config.build(recipe.training.seed)?;
+    let materials = Materials { recipe, tokenizers: &tokenizers, labels: labels.as_ref() };
+    let Assembled { config, model, validation } = task.assemble(materials)?;
     if checkpoints.steps()?.is_empty()
         && let Some(pretrained) = &recipe.model.init_from
     {
-        pretrained::install(pretrained, model.params())?;
+        task.install_pretrained(&*model, pretrained)?;
     }
     let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?)?;
     let form = reading.form();
     Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), form, validation, model })
-}
-
-/// The names of files as the corpus reader takes them.
-pub(super) fn inputs(paths: &[PathBuf]) -> Vec<Input> {
-    paths.iter().map(Input::new).collect()
 }
 
 /// Text that came from standard input is kept in the run's folder, to be read again.
@@ -73,12 +67,7 @@ fn kept_text(folder: &Path) -> PathBuf {
 }
 
 fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<CorpusFiles, RunError> {
-    let Data { src, tgt, tsv, label_text, text, .. } = &recipe.data;
-    let files = match recipe.data.task {
-        Task::Translate => CorpusFiles::new(&inputs(src), &inputs(tgt), &inputs(tsv))?,
-        Task::Classify => CorpusFiles::labelled(&inputs(label_text))?,
-        Task::Lm | Task::Mlm => CorpusFiles::plain(&inputs(text))?,
-    };
+    let files = recipe.data.task.definition().training_files(&recipe.data)?;
     let kept = kept_text(folder);
     if start == Start::Resume && files.reads_standard_input() && kept.is_dir() {
         return Ok(files.kept_in(&kept));
@@ -114,7 +103,7 @@ fn vocabularies(
     if start == Start::Resume && TokenizerFiles::find(folder).is_ok() {
         return Ok(Tokenizers::load(folder)?);
     }
-    let Vocabulary { file, source_file, target_file, .. } = &recipe.vocabulary;
+    let VocabularyKeys { file, source_file, target_file, .. } = &recipe.vocabulary;
     let pretrained = recipe.model.init_from.as_ref().map(|folder| folder.join(JOINT_FILE));
     let file = file.as_ref().or(pretrained.as_ref());
     let tokenizers = match (file, source_file, target_file) {
@@ -134,28 +123,25 @@ fn vocabularies(
 }
 
 fn vocabulary_options(recipe: &Recipe) -> VocabularyOptions {
-    let Vocabulary { kind, size, normalization, boundaries, .. } = recipe.vocabulary;
+    let VocabularyKeys { kind, size, normalization, boundaries, .. } = recipe.vocabulary;
     VocabularyOptions { kind, size, normalization, boundaries, ..VocabularyOptions::default() }
 }
 
-/// The labels of a classifier; none for other tasks.
+/// The labels of the training text; none for tasks without.
 fn labels(
     recipe: &Recipe,
     files: &CorpusFiles,
     folder: &Path,
     start: Start,
 ) -> Result<Option<Labels>, RunError> {
-    if recipe.data.task != Task::Classify {
-        return Ok(None);
-    }
     if start == Start::Resume
         && let Ok(labels) = Labels::load(folder)
     {
         return Ok(Some(labels));
     }
-    let labels = Labels::collect(files)?;
-    labels.save(folder)?;
-    Ok(Some(labels))
+    let labels = recipe.data.task.definition().labels(files)?;
+    labels.as_ref().map_or(Ok(()), |labels| labels.save(folder))?;
+    Ok(labels)
 }
 
 fn encode(
@@ -165,7 +151,7 @@ fn encode(
     start: Start,
     watcher: &mut dyn Watcher,
 ) -> Result<EncodedCorpus, RunError> {
-    let Data { max_tokens, over_long, max_ratio, duplicates, .. } = recipe.data;
+    let DataKeys { max_tokens, over_long, max_ratio, duplicates, .. } = recipe.data;
     let filters = Filters { max_tokens, over_long, max_ratio, duplicates };
     let path = folder.join("corpus.bin");
     let mut progress = |pairs| watcher.see(&Event::Encoding { pairs });
@@ -180,7 +166,7 @@ fn encode(
 /// The recipe that is kept must mean the same files wherever the run is resumed.
 pub(crate) fn with_absolute_paths(recipe: &Recipe) -> Recipe {
     let mut recipe = recipe.clone();
-    let Data {
+    let DataKeys {
         src,
         tgt,
         tsv,
@@ -193,7 +179,7 @@ pub(crate) fn with_absolute_paths(recipe: &Recipe) -> Recipe {
         valid_text,
         ..
     } = &mut recipe.data;
-    let Vocabulary { file, source_file, target_file, .. } = &mut recipe.vocabulary;
+    let VocabularyKeys { file, source_file, target_file, .. } = &mut recipe.vocabulary;
     let lists =
         [src, tgt, tsv, valid_src, valid_tgt, valid_tsv, label_text, valid_label_text, text, valid_text];
     let single = [file, source_file, target_file, &mut recipe.output.out, &mut recipe.model.init_from];

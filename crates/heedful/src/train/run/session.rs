@@ -8,27 +8,26 @@ use super::journal::Journal;
 use super::meter::Meter;
 use super::page::{Page, title};
 use super::prepare::{Prepared, prepare, with_absolute_paths};
-use super::validation_set::{Judgement, ValidationSet};
 use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
 use crate::data::batch::{Batch, Form};
 use crate::data::batches::{BatchOptions, Batches, Position, Prefetched};
-use crate::data::tokenizer::Tokenizers;
+use crate::metrics::Measure;
 use crate::plot::Status;
-use crate::recipe::Recipe;
+use crate::recipe::{BestBy, Recipe};
 use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
 use crate::tasks::folder::ModelFolder;
+use crate::tasks::validation::{Judgement, ValidationSet};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress, Writer};
 use crate::train::log::{AttentionRecord, Record};
-use crate::train::{Metric, Patience, Score, TrainError, Trainer, Verdict};
+use crate::train::{Patience, TrainError, Trainer, ValidationScore, Verdict};
 
 /// A run in progress.
 pub(super) struct Session<'a> {
     pub(super) recipe: &'a Recipe,
     watcher: &'a mut dyn Watcher,
     pub(super) folder: ModelFolder,
-    tokenizers: Tokenizers,
-    pub(super) validation: Option<ValidationSet>,
+    pub(super) validation: Option<Box<dyn ValidationSet>>,
     batches: Prefetched,
     form: Form,
     position: Position,
@@ -68,7 +67,7 @@ impl<'a> Session<'a> {
             vocabularies: [tokenizers.source.size(), tokenizers.target.size()],
             task: recipe.data.task,
             pairs: corpus.pairs(),
-            validation_pairs: validation.as_ref().map_or(0, ValidationSet::len),
+            validation_pairs: validation.as_ref().map_or(0, |set| set.len()),
             step,
             steps: recipe.training.steps,
         };
@@ -94,7 +93,6 @@ impl<'a> Session<'a> {
             recipe,
             watcher,
             folder,
-            tokenizers,
             validation,
             batches,
             form,
@@ -217,11 +215,11 @@ impl<'a> Session<'a> {
     /// Judges the model, keeps it if it is the best, and saves a checkpoint that knows its score.
     fn validate(&mut self) -> Result<Option<Verdict>, RunError> {
         let Some(set) = &self.validation else { return Ok(None) };
-        let (recipe, trainer, tokenizers) = (self.recipe, &mut self.trainer, &self.tokenizers);
+        let (recipe, trainer) = (self.recipe, &mut self.trainer);
         let (judgement, weights, attention) = self.meter.pause(|| {
             trainer.with_average(|model| {
-                let judgement = set.judge(model, recipe)?;
-                let attention = set.attention(model, tokenizers, recipe)?;
+                let judgement = set.judge(recipe)?;
+                let attention = set.attention(recipe)?;
                 Ok::<_, RunError>((judgement, Weights::of(model.params()), attention))
             })
         })?;
@@ -246,7 +244,7 @@ impl<'a> Session<'a> {
         Ok(Some(verdict))
     }
 
-    fn save(&mut self, score: Option<Score>) -> Result<(), RunError> {
+    fn save(&mut self, score: Option<ValidationScore>) -> Result<(), RunError> {
         let progress = Progress {
             data: json!(self.position),
             score,
@@ -291,23 +289,23 @@ fn fingerprint(recipe: &Recipe) -> String {
 }
 
 /// What a judgement is worth; a validation without BLEU is judged by its loss.
-pub(super) fn score(judgement: &Judgement, metric: Metric) -> Score {
-    match (metric, judgement.value("valid_bleu")) {
-        (Metric::Bleu, Some(value)) => Score { metric, value },
-        (Metric::Accuracy, _) => Score { metric, value: judgement.told.accuracy() },
-        (Metric::Loss, _) | (Metric::Bleu, None) => {
-            Score { metric: Metric::Loss, value: judgement.told.loss() }
+pub(super) fn score(judgement: &Judgement, metric: BestBy) -> ValidationScore {
+    match (metric, judgement.value(Measure::ValidBleu)) {
+        (BestBy::Bleu, Some(value)) => ValidationScore { metric, value },
+        (BestBy::Accuracy, _) => ValidationScore { metric, value: judgement.held_out.accuracy() },
+        (BestBy::Loss, _) | (BestBy::Bleu, None) => {
+            ValidationScore { metric: BestBy::Loss, value: judgement.held_out.loss() }
         }
     }
 }
 
 fn record_of(judgement: Judgement, step: u64, seconds: f64) -> Record {
-    let Judgement { told, values, samples, .. } = judgement;
+    let Judgement { held_out, measures, samples, .. } = judgement;
     let record = Record::new(step, seconds)
-        .with("valid_loss", told.loss())
-        .with("valid_perplexity", told.perplexity())
-        .with("valid_accuracy", told.accuracy());
-    let record = values.into_iter().fold(record, |record, (name, value)| record.with(name, value));
+        .with(Measure::ValidLoss, held_out.loss())
+        .with(Measure::ValidPerplexity, held_out.perplexity())
+        .with(Measure::ValidAccuracy, held_out.accuracy());
+    let record = measures.into_iter().fold(record, |record, (measure, value)| record.with(measure, value));
     Record { samples, ..record }
 }
 

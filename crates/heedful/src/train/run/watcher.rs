@@ -2,7 +2,7 @@
 
 use crate::data::CorpusReport;
 use crate::tasks::Task;
-use crate::train::Score;
+use crate::train::ValidationScore;
 use crate::train::log::Record;
 
 /// Sees what happens in a run, and may end it.
@@ -75,10 +75,7 @@ pub struct Ready {
 impl Ready {
     /// What the examples are called.
     pub fn unit(&self) -> &'static str {
-        match self.task {
-            Task::Translate => "pairs",
-            Task::Classify | Task::Lm | Task::Mlm => "texts",
-        }
+        self.task.examples()
     }
 }
 
@@ -105,7 +102,7 @@ pub struct Outcome {
     /// Why.
     pub ending: Ending,
     /// The best validation and its step.
-    pub best: Option<(Score, u64)>,
+    pub best: Option<(ValidationScore, u64)>,
     /// What the final model was made of.
     pub model: FinalModel,
     /// Seconds of training, over all sittings.

@@ -1,0 +1,200 @@
+//! `heedful evaluate`: translations against references, with sacreBLEU's numbers.
+
+mod settings;
+
+mod lines;
+
+mod report;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use heedful::metrics::{Evaluation, References, Resampling, Score};
+
+use self::lines::read_lines;
+use self::report::{MetricResult, write_json, write_lines};
+pub(super) use self::settings::tokenize_parser;
+use self::settings::{MetricName, Settings};
+use crate::machine::Threads;
+use crate::progress::{Quiet, Verbosity};
+
+/// Evaluate translations against references: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's
+///
+/// Scores and signatures are those of sacreBLEU 2.6.0, digit for digit, so that they can be compared with published ones.
+/// Resampling draws what sacreBLEU draws from the same seed, but computes in double precision: the last digit of an
+/// interval may differ.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Translations (hypotheses), one per line; - is standard input
+    #[arg(value_name = "HYP")]
+    hypotheses: PathBuf,
+    /// Reference translations: line n belongs to line n of HYP; repeat it for several references
+    #[arg(long = "ref", value_name = "REF", required = true)]
+    references: Vec<PathBuf>,
+    /// Metrics, separated by commas
+    #[arg(long = "metric", value_name = "NAME", value_enum, value_delimiter = ',', default_value = "bleu")]
+    metrics: Vec<MetricName>,
+    #[command(flatten)]
+    settings: Settings,
+    /// Add the 95 % confidence interval of each score, by bootstrap resampling
+    #[arg(long, help_heading = "Significance")]
+    confidence: bool,
+    /// Compare with another system's translations: paired bootstrap and approximate randomisation tests
+    #[arg(long, value_name = "OTHER_HYP", help_heading = "Significance")]
+    compare: Option<PathBuf>,
+    /// Number of bootstrap resamples of --confidence and --compare
+    #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    resamples: u32,
+    /// Number of approximate randomisation trials of --compare
+    #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    trials: u32,
+    /// Random seed of the resampling
+    #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = heedful::metrics::SACREBLEU_SEED)]
+    seed: u64,
+    /// Print a line of scores for each sentence, metrics separated by tabs
+    #[arg(long, conflicts_with_all = ["confidence", "compare"], help_heading = "Output")]
+    sentence_level: bool,
+    /// Number of decimals
+    #[arg(long, value_name = "N", help_heading = "Output", default_value_t = 2, value_parser = clap::value_parser!(u8).range(..=15))]
+    width: u8,
+    /// Print JSON: {"bleu":{"score":38.02,"signature":"…"},…}; with --sentence-level one object per line
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful evaluate news.de --ref news.ref.de
+  heedful evaluate out.zh --ref ref.zh --tokenize zh --metric bleu,chrf,ter
+  heedful evaluate baseline.de --ref ref.de --compare improved.de";
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    arguments.settings.check()?;
+    arguments.threads.set_up();
+    let corpus = Corpus::read(arguments)?;
+    if arguments.quiet.verbosity() == Verbosity::Normal {
+        corpus.warn_of_tokenized_text(arguments);
+    }
+    let mut metrics = arguments.metrics.clone();
+    metrics.sort();
+    metrics.dedup();
+    if arguments.sentence_level {
+        return write_sentences(arguments, &metrics, &corpus);
+    }
+    let results: Vec<MetricResult> =
+        metrics.iter().map(|&name| corpus_result(arguments, name, &corpus)).collect();
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        write_json(&results, &mut out)?;
+    } else {
+        write_lines(&results, &mut out)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// All texts: they have the same number of lines, at least one.
+struct Corpus {
+    hypotheses: Vec<String>,
+    other: Option<Vec<String>>,
+    references: Vec<Vec<String>>,
+}
+
+impl Corpus {
+    fn read(arguments: &Arguments) -> Result<Corpus> {
+        let others = arguments.compare.iter().chain(&arguments.references);
+        let names = || std::iter::once(&arguments.hypotheses).chain(others.clone());
+        if names().filter(|path| path.as_os_str() == "-").count() > 1 {
+            bail!("standard input (`-`) can be read only once: write one of the texts to a file");
+        }
+        let hypotheses = read_lines(&arguments.hypotheses)?;
+        let read = |path: &PathBuf| {
+            let lines = read_lines(path)?;
+            check_alignment((&arguments.hypotheses, hypotheses.len()), (path, lines.len()))?;
+            Ok(lines)
+        };
+        let other = arguments.compare.as_ref().map(read).transpose()?;
+        let references = arguments.references.iter().map(read).collect::<Result<_>>()?;
+        Ok(Corpus { hypotheses, other, references })
+    }
+
+    /// Warns as sacreBLEU does, with its threshold.
+    fn warn_of_tokenized_text(&self, arguments: &Arguments) {
+        let tokenized = self.hypotheses.iter().filter(|line| line.ends_with(" .")).count();
+        let measured = arguments.metrics.contains(&MetricName::Bleu) && arguments.settings.tokenizes();
+        if measured && tokenized >= 100 {
+            eprintln!(
+                "heedful: {tokenized} lines of {} end in ` .`, as if the text had been tokenized. BLEU expects plain text: \
+                 scores of tokenized text cannot be compared with others",
+                lines::name(&arguments.hypotheses)
+            );
+        }
+    }
+}
+
+fn check_alignment(first: (&Path, usize), second: (&Path, usize)) -> Result<()> {
+    if first.1 == second.1 {
+        return Ok(());
+    }
+    let (shorter, longer) = if first.1 < second.1 { (first, second) } else { (second, first) };
+    bail!(
+        "{} has {} and {} has {}: line {} has no partner. Line n of each file must belong to line n of the others; look \
+         for a missing or an extra line break",
+        lines::name(shorter.0),
+        lines::counted(shorter.1),
+        lines::name(longer.0),
+        lines::counted(longer.1),
+        shorter.1 + 1
+    )
+}
+
+fn corpus_result(arguments: &Arguments, name: MetricName, corpus: &Corpus) -> MetricResult {
+    let metric = arguments.settings.metric(name);
+    let references = References::new(&corpus.references);
+    let evaluation = Evaluation::new(metric.as_ref(), &corpus.hypotheses, &references);
+    let (resamples, trials) = (arguments.resamples as usize, arguments.trials as usize);
+    let mut score = if arguments.confidence {
+        evaluation.score_with_confidence(resamples, arguments.seed)
+    } else {
+        evaluation.score()
+    };
+    let comparison = corpus.other.as_ref().map(|other| {
+        let resampling =
+            Resampling { bootstrap: Some(resamples), randomisation: Some(trials), seed: arguments.seed };
+        score.signature.resampling = Some(resampling);
+        evaluation.compare(&Evaluation::new(metric.as_ref(), other, &references), resampling)
+    });
+    let other = arguments.compare.as_deref().map(lines::name);
+    MetricResult { name, score, comparison: comparison.zip(other), digits: arguments.width.into() }
+}
+
+fn write_sentences(arguments: &Arguments, metrics: &[MetricName], corpus: &Corpus) -> Result<()> {
+    let references = References::new(&corpus.references);
+    let columns: Vec<Vec<Score>> = metrics
+        .iter()
+        .map(|&name| {
+            let metric = arguments.settings.sentence_metric(name);
+            Evaluation::new(metric.as_ref(), &corpus.hypotheses, &references).sentences().collect()
+        })
+        .collect();
+    let digits = usize::from(arguments.width);
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for sentence in 0..corpus.hypotheses.len() {
+        let scores = metrics.iter().zip(&columns).map(|(&name, column)| (name, &column[sentence]));
+        if arguments.json {
+            let results: Vec<MetricResult> = scores
+                .map(|(name, score)| MetricResult { name, score: score.clone(), comparison: None, digits })
+                .collect();
+            write_json(&results, &mut out)?;
+        } else {
+            let scores: Vec<String> = scores.map(|(_, score)| format!("{:.digits$}", score.score)).collect();
+            writeln!(out, "{}", scores.join("\t"))?;
+        }
+    }
+    Ok(out.flush()?)
+}

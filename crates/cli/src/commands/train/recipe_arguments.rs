@@ -1,0 +1,98 @@
+//! A recipe on the command line: a file, a flag for every key, and `--set`.
+//!
+//! Flags are generated from the table of keys, so `--help` describes each of them in the words of the recipe's comments.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
+use heedful::recipe::{Key, Literal, Overrides, Recipe, SECTIONS};
+use heedful::tasks;
+
+/// How values override each other, for the help of every command that takes a recipe.
+pub(crate) const PRECEDENCE: &str = "\
+A recipe is a TOML file; every key of it is also a flag. Values start from the preset (--preset); the recipe file overrides \
+the preset, a flag overrides the file, and --set overrides all. The defaults below are those of the preset small.";
+
+/// The parts of the command line that make a recipe.
+pub(crate) struct RecipeArguments {
+    file: Option<PathBuf>,
+    flags: Vec<(&'static Key, Vec<String>)>,
+    sets: Vec<String>,
+}
+
+impl RecipeArguments {
+    /// The recipe: the preset, overridden by the file (by `default_file` if none is given), by flags, by `--set`.
+    pub(crate) fn recipe(&self, default_file: Option<&Path>) -> Result<Recipe> {
+        let mut overrides = Overrides::new();
+        if let Some(path) = self.file.as_deref().or(default_file) {
+            overrides.file(path)?;
+        }
+        for (key, values) in &self.flags {
+            overrides.flag(key, values);
+        }
+        self.sets.iter().try_for_each(|set| overrides.set(set))?;
+        Ok(tasks::resolve(overrides)?)
+    }
+}
+
+impl clap::Args for RecipeArguments {
+    fn augment_args(command: Command) -> Command {
+        let command = command.args([
+            Arg::new("RECIPE")
+                .help("Recipe, a TOML file [default: only the preset and the flags]")
+                .value_parser(value_parser!(PathBuf)),
+            Arg::new("set")
+                .long("set")
+                .value_name("KEY=VALUE")
+                .help("Override a key of the recipe: training.dropout=0.3, or dropout=0.3 if the name is unique; repeatable")
+                .action(ArgAction::Append),
+        ]);
+        let defaults = Recipe::default();
+        let flags = SECTIONS.iter().flat_map(|section| {
+            let heading = format!("[{}] {}", section.name, section.help);
+            section.keys.iter().map(move |key| (heading.clone(), key))
+        });
+        command.args(flags.map(|(heading, key)| flag(key, &defaults).help_heading(heading)))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        RecipeArguments::augment_args(command)
+    }
+}
+
+impl FromArgMatches for RecipeArguments {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<RecipeArguments, clap::Error> {
+        let given = |key: &'static Key| {
+            let values = matches.get_many::<String>(&key.flag())?.cloned().collect();
+            Some((key, values))
+        };
+        Ok(RecipeArguments {
+            file: matches.get_one("RECIPE").cloned(),
+            flags: Recipe::keys().filter_map(given).collect(),
+            sets: matches.get_many("set").into_iter().flatten().cloned().collect(),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = RecipeArguments::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn flag(key: &'static Key, defaults: &Recipe) -> Arg {
+    let default = match key.value(defaults) {
+        // Lists are of files, which have no default.
+        Literal::List(_) => String::new(),
+        Literal::Text(text) => format!(" [default: {text}]"),
+        value => format!(" [default: {value}]"),
+    };
+    let action = if key.many { ArgAction::Append } else { ArgAction::Set };
+    let argument = Arg::new(key.flag())
+        .long(key.flag())
+        .value_name(key.value_name)
+        .help(format!("{}{default}", key.help))
+        .allow_negative_numbers(true)
+        .action(action);
+    if key.many { argument.num_args(1..) } else { argument }
+}

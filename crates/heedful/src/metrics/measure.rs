@@ -1,0 +1,74 @@
+//! The numbers that a run writes down, by name.
+
+use std::fmt;
+
+macro_rules! measures {
+    ($($(#[$doc:meta])* $Name:ident = $key:literal,)+) => {
+        /// A number that is measured while a model is trained.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Measure {
+            $($(#[$doc])* $Name,)+
+        }
+
+        impl Measure {
+            /// Its name in `metrics.jsonl` and in TensorBoard.
+            pub fn key(self) -> &'static str {
+                match self { $(Measure::$Name => $key,)+ }
+            }
+
+            /// The measure of this name.
+            pub fn from_key(key: &str) -> Option<Measure> {
+                match key {
+                    $($key => Some(Measure::$Name),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+measures! {
+    /// Training loss a prediction, without label smoothing.
+    Loss = "loss",
+    /// Share of training predictions that were correct.
+    Accuracy = "accuracy",
+    /// Of the last update.
+    LearningRate = "learning_rate",
+    /// Of the last update, before clipping.
+    GradientNorm = "gradient_norm",
+    /// Training speed.
+    TokensPerSecond = "tokens_per_second",
+    /// Loss on the validation set.
+    ValidLoss = "valid_loss",
+    /// Its exponential.
+    ValidPerplexity = "valid_perplexity",
+    /// Share of correct predictions on the validation set.
+    ValidAccuracy = "valid_accuracy",
+    /// BLEU of the validation set's translations.
+    ValidBleu = "valid_bleu",
+    /// Macro F1 of the validation set's labels.
+    ValidMacroF1 = "valid_macro_f1",
+    /// Perplexity by word, which vocabularies do not change.
+    ValidWordPerplexity = "valid_word_perplexity",
+    /// Perplexity by byte.
+    ValidBytePerplexity = "valid_byte_perplexity",
+}
+
+impl fmt::Display for Measure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.key())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written() {
+        for measure in [Measure::Loss, Measure::ValidBleu, Measure::ValidBytePerplexity] {
+            assert_eq!(Measure::from_key(measure.key()), Some(measure));
+        }
+        assert_eq!(Measure::from_key("norm"), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! Decoding token by token: every layer keeps the last k − 1 vectors that its convolution saw.
+//!
+//! ```text
+//! convolution   a row's window slides by one token: the oldest leaves, the newest enters
+//! attention     keys and values of a sentence, once for all layers and all its hypotheses
+//! ```
+//!
+//! A hypothesis that continues another copies that one's windows: k vectors for each layer, however long its past.
+
+use heedful_tensor::ops::{self, KeyValueRows};
+use heedful_tensor::{DType, Ragged, Tensor};
+
+use super::Convolutional;
+use super::decoder::Rows;
+use crate::layers::Pass;
+use crate::models::sources::Sources;
+use crate::models::{Decoding, Row};
+
+/// A convolutional model's [`Decoding`].
+pub(super) struct ConvolutionalDecoding<'m> {
+    model: &'m Convolutional,
+    pass: Pass,
+    sources: Sources<Tensor>,
+    /// How many tokens each row of the last step has.
+    lengths: Vec<usize>,
+    /// For each decoder layer the windows of the last step's rows.
+    windows: Vec<Option<Tensor>>,
+}
+
+impl<'m> ConvolutionalDecoding<'m> {
+    pub(super) fn new(model: &'m Convolutional, compute: DType) -> ConvolutionalDecoding<'m> {
+        ConvolutionalDecoding {
+            model,
+            pass: Pass::inference(compute),
+            sources: Sources::new(),
+            lengths: Vec::new(),
+            windows: vec![None; model.config.decoder_layers],
+        }
+    }
+}
+
+impl Decoding for ConvolutionalDecoding<'_> {
+    fn read(&mut self, source: &[u32], sequences: &Ragged) {
+        let source = self.model.encode(source, sequences, &mut self.pass);
+        self.sources.add(source.key_value, sequences);
+    }
+
+    fn step(&mut self, rows: &[Row]) -> Tensor {
+        self.sources.forget_finished(rows);
+        let parents: Vec<Option<usize>> = rows.iter().map(|row| row.parent).collect();
+        let positions: Vec<usize> =
+            parents.iter().map(|parent| parent.map_or(0, |parent| self.lengths[parent])).collect();
+        self.lengths = positions.iter().map(|position| position + 1).collect();
+
+        let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
+        let ConvolutionalDecoding { model, pass, sources, windows, .. } = self;
+        let seen = |row: &Row| {
+            let (key_value, rows) = sources.of(row.sentence);
+            KeyValueRows::Range(key_value.array(), rows)
+        };
+        let sources: Vec<KeyValueRows<'_>> = rows.iter().map(seen).collect();
+        let rows = Rows { parents: &parents, sources: &sources };
+        pass.within(|pass| {
+            let embedded = model.target_embedding.at(&ids, &positions, pass);
+            let states = model.decoder.step(&embedded, &rows, windows, pass);
+            ops::project_wide(&states, &model.output, pass.compute())
+        })
+    }
+}

@@ -1,0 +1,68 @@
+//! Convolutional models as recipes describe them.
+
+use heedful_tensor::Params;
+
+use super::{
+    Balance, Convolutional, ConvolutionalConfig, ConvolutionalTextEncoder, ConvolutionalTextEncoderConfig,
+};
+use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
+use crate::models::{ConfigError, Encode, Generate};
+use crate::recipe::Recipe;
+
+impl EncoderDecoderFamily for ConvolutionalConfig {
+    fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> ConvolutionalConfig {
+        let Recipe { model, training, .. } = recipe;
+        ConvolutionalConfig {
+            source_vocabulary: source,
+            target_vocabulary: target,
+            d_model: model.d_model,
+            encoder_layers: model.encoder_layers,
+            decoder_layers: model.decoder_layers,
+            encoder_taps: model.taps,
+            decoder_taps: model.taps,
+            balance: Balance::Scale,
+            norm_epsilon: model.norm_epsilon as f32,
+            positions: recipe.positions(),
+            tying: model.tying,
+            score: model.score,
+            dropout: training.dropout as f32,
+            label_smoothing: training.label_smoothing as f32,
+        }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        self.validate()
+    }
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Generate>, ConfigError> {
+        Ok(Box::new(Convolutional::new(self.clone(), seed)?))
+    }
+
+    fn summary(&self) -> String {
+        self.summary()
+    }
+}
+
+impl EncoderFamily for ConvolutionalTextEncoderConfig {
+    fn from_recipe(recipe: &Recipe, vocabulary: usize) -> ConvolutionalTextEncoderConfig {
+        let config = ConvolutionalConfig::from_recipe(recipe, [vocabulary; 2]);
+        ConvolutionalTextEncoderConfig {
+            vocabulary,
+            positions: config.positions,
+            dropout: config.dropout,
+            stack: config.encoder(),
+        }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        self.validate()
+    }
+
+    fn build(&self, params: &Params) -> Result<Box<dyn Encode>, ConfigError> {
+        Ok(Box::new(ConvolutionalTextEncoder::new(params, self.clone())?))
+    }
+
+    fn summary(&self) -> String {
+        self.summary()
+    }
+}

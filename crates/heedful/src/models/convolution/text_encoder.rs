@@ -1,0 +1,83 @@
+//! `states = Encoder(√d E[text] + PE)`: gated convolutions that read texts, for models without a second side.
+
+use heedful_tensor::{Params, Ragged, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::{ConvolutionalEncoder, ConvolutionalEncoderConfig};
+use crate::data::batch::{BatchError, Side, check_side};
+use crate::layers::{Embedding, Pass, Position, Positions};
+use crate::models::Encode;
+use crate::models::config::{ConfigError, check};
+
+/// What a convolutional encoder of texts is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConvolutionalTextEncoderConfig {
+    /// Tokens that a text may consist of.
+    pub vocabulary: usize,
+    /// How positions are encoded.
+    pub positions: Positions,
+    /// On the embeddings.
+    pub dropout: f32,
+    /// The network over them.
+    pub stack: ConvolutionalEncoderConfig,
+}
+
+/// Gated convolutions over embeddings: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…`.
+pub struct ConvolutionalTextEncoder {
+    config: ConvolutionalTextEncoderConfig,
+    embedding: Embedding,
+    encoder: ConvolutionalEncoder,
+}
+
+impl ConvolutionalTextEncoderConfig {
+    /// Whether this can be built; if not, the error says what to change.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check::vocabulary("vocabulary", self.vocabulary)?;
+        let ConvolutionalEncoderConfig { d_model, layers, taps, norm_epsilon, dropout, .. } = self.stack;
+        check::sizes(&[("d_model", d_model), ("layers", layers), ("taps", taps)])?;
+        check::odd_taps("taps", taps)?;
+        check::epsilon(norm_epsilon)?;
+        check::rates(&[("dropout", self.dropout), ("stack.dropout", dropout)])?;
+        check::positions(self.positions, d_model)
+    }
+
+    /// The encoder in a few words.
+    pub fn summary(&self) -> String {
+        let ConvolutionalEncoderConfig { layers, d_model, taps, .. } = self.stack;
+        format!("{layers} gated convolutions of {taps} taps, d {d_model}")
+    }
+}
+
+impl ConvolutionalTextEncoder {
+    /// Announces the parameters.
+    pub fn new(
+        params: &Params,
+        config: ConvolutionalTextEncoderConfig,
+    ) -> Result<ConvolutionalTextEncoder, ConfigError> {
+        config.validate()?;
+        let d = config.stack.d_model;
+        let table = Embedding::table(params, "embedding", config.vocabulary, d);
+        let position = Position::new(params, "position", config.positions, d);
+        Ok(ConvolutionalTextEncoder {
+            embedding: Embedding::new(table, position, config.dropout),
+            encoder: ConvolutionalEncoder::new(params, "encoder", config.stack),
+            config,
+        })
+    }
+}
+
+impl Encode for ConvolutionalTextEncoder {
+    fn width(&self) -> usize {
+        self.config.stack.d_model
+    }
+
+    fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        check_side(Side::Source, text, sequences, self.config.vocabulary, self.config.positions.longest())
+    }
+
+    fn encode(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        let embedded = self.embedding.forward(text, sequences, pass);
+        self.encoder.forward(embedded, sequences, pass)
+    }
+}

@@ -1,0 +1,129 @@
+//! Decoding token by token: a hypothesis' whole past is its states, a few vectors.
+//!
+//! ```text
+//! past of a row    context, then h (and c) of every decoder layer
+//! ```
+//!
+//! A row that continues another takes over its past; a row that begins takes that of its sentence. The context is
+//! carried along as one more vector that no step changes. With attention a step looks for it in its sentence anew.
+
+use heedful_tensor::ops::{self, RecurrentState, SourceRows};
+use heedful_tensor::{DType, Ragged, Tensor};
+
+use super::decoder::Decoder;
+use super::{Memory, Seen, Seq2Seq};
+use crate::layers::Pass;
+use crate::models::sources::Sources;
+use crate::models::{Decoding, Row};
+
+/// A recurrent encoder-decoder's [`Decoding`].
+pub(super) struct RecurrentDecoding<'m> {
+    model: &'m Seq2Seq,
+    pass: Pass,
+    sources: Sources<Begin>,
+    /// The rows of the step before.
+    past: Vec<Tensor>,
+}
+
+/// Where the hypotheses of sentences begin that were read together.
+struct Begin {
+    /// The past of a first row; each tensor has a row for each sentence.
+    past: Vec<Tensor>,
+    /// What an attentive decoder looks at.
+    seen: Option<Seen>,
+}
+
+impl<'m> RecurrentDecoding<'m> {
+    pub(super) fn new(model: &'m Seq2Seq, compute: DType) -> RecurrentDecoding<'m> {
+        RecurrentDecoding { model, pass: Pass::inference(compute), sources: Sources::new(), past: Vec::new() }
+    }
+}
+
+impl Decoding for RecurrentDecoding<'_> {
+    fn read(&mut self, source: &[u32], sequences: &Ragged) {
+        let memory = self.model.encode(source, sequences, &mut self.pass);
+        let seen = match &self.model.decoder {
+            Decoder::Plain(_) => None,
+            Decoder::Attentive(decoder) => {
+                Some(self.pass.within(|pass| decoder.layer.see(&memory.states, sequences, pass)))
+            }
+        };
+        self.sources.add(Begin { past: vectors(&memory).cloned().collect(), seen }, sequences);
+    }
+
+    fn step(&mut self, rows: &[Row]) -> Tensor {
+        self.sources.forget_finished(rows);
+        let RecurrentDecoding { model, pass, sources, past } = self;
+        pass.within(|pass| {
+            let carried = follow(rows, past, sources);
+            let (context, states) = carried.split_first().expect("a row has a past");
+            let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
+            let embedded = model.target_embedding.at(&ids, &vec![0; rows.len()], pass);
+            let states = layers(states, model);
+            let (outputs, contexts, last) = match &model.decoder {
+                Decoder::Plain(stack) => {
+                    let found = stack.step(&ops::concat_columns(&[&embedded, context]), &states, pass);
+                    (found.outputs, context.clone(), found.last)
+                }
+                Decoder::Attentive(decoder) => {
+                    let looked_at = |row: &Row| source(sources, row.sentence, pass.compute());
+                    let seen: Vec<SourceRows<'_>> = rows.iter().map(looked_at).collect();
+                    decoder.step(&embedded, &states, &seen, pass)
+                }
+            };
+            *past = std::iter::once(context.clone()).chain(last.iter().flat_map(parts)).collect();
+            let x = ops::concat_columns(&[&embedded, &contexts]);
+            let read = model.read_out(&outputs, &x, pass);
+            ops::project_wide(&read, &model.output, pass.compute())
+        })
+    }
+}
+
+/// What a row of this sentence looks at.
+fn source(sources: &Sources<Begin>, sentence: usize, compute: DType) -> SourceRows<'_> {
+    let (begin, rows) = sources.of(sentence);
+    let seen = begin.seen.as_ref().expect("an attentive decoder has seen what was read");
+    SourceRows { keys: seen.keys.array_as(compute), values: seen.values.array_as(compute), rows }
+}
+
+/// The past of these rows: what their parents were left with, or what their sentences begin with.
+fn follow(rows: &[Row], past: &[Tensor], sources: &Sources<Begin>) -> Vec<Tensor> {
+    let before = past.first().map_or(0, Tensor::rows);
+    let mut begins: Vec<(&[Tensor], usize)> = Vec::new();
+    let mut from = Vec::with_capacity(rows.len());
+    for row in rows {
+        from.push(row.parent.unwrap_or(before + begins.len()));
+        if row.parent.is_none() {
+            let (begin, _) = sources.of(row.sentence);
+            begins.push((&begin.past, sources.number_in_group(row.sentence)));
+        }
+    }
+    let count = begins.first().map_or(past.len(), |(begin, _)| begin.len());
+    let gather = |i: usize| {
+        let begun = begins.iter().map(|&(begin, number)| ops::gather_rows(&begin[i], &[number]));
+        let known: Vec<Tensor> = past.get(i).cloned().into_iter().chain(begun).collect();
+        match known.as_slice() {
+            [one] => ops::gather_rows(one, &from),
+            several => ops::gather_rows(&ops::concat_rows(&several.iter().collect::<Vec<_>>()), &from),
+        }
+    };
+    (0..count).map(gather).collect()
+}
+
+/// The context and all starting states, each sequences × width.
+fn vectors(memory: &Memory) -> impl Iterator<Item = &Tensor> {
+    let states = memory.start.iter().flat_map(|state| [Some(&state.h), state.c.as_ref()]).flatten();
+    std::iter::once(&memory.context).chain(states)
+}
+
+/// h, and c if there is one.
+fn parts(state: &RecurrentState) -> impl Iterator<Item = Tensor> {
+    std::iter::once(state.h.clone()).chain(state.c.clone())
+}
+
+/// The states of the decoder's layers out of their parts.
+fn layers(states: &[Tensor], model: &Seq2Seq) -> Vec<RecurrentState> {
+    let of_layer = states.len() / model.config().decoder_layers;
+    let state = |parts: &[Tensor]| RecurrentState { h: parts[0].clone(), c: parts.get(1).cloned() };
+    states.chunks(of_layer).map(state).collect()
+}

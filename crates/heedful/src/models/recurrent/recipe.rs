@@ -1,0 +1,80 @@
+//! Recurrent models as recipes describe them.
+
+use heedful_tensor::Params;
+
+use super::{
+    Hardness, RecurrentAttention, RecurrentConfig, RecurrentEncoder, RecurrentEncoderConfig, Seq2Seq,
+};
+use crate::layers::Score;
+use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
+use crate::models::recurrent::Directions;
+use crate::models::{ConfigError, Encode, Generate};
+use crate::recipe::{AttentionKind, Recipe};
+
+impl EncoderDecoderFamily for RecurrentConfig {
+    fn start_recipe(recipe: &mut Recipe) {
+        // Bahdanau's.
+        recipe.model.score = Score::Additive;
+        // Gradients that went through many steps vary more.
+        recipe.training.clip_norm = Some(1.0);
+    }
+
+    fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> RecurrentConfig {
+        let Recipe { model, training, .. } = recipe;
+        let hardness = match model.attention {
+            AttentionKind::None => None,
+            AttentionKind::Soft => Some(Hardness::Soft),
+            AttentionKind::Hard => {
+                Some(Hardness::ScoreFunction { reward: model.reward as f32, entropy: model.entropy as f32 })
+            }
+            AttentionKind::StraightThrough => Some(Hardness::StraightThrough),
+        };
+        let attention = |hardness| RecurrentAttention { score: model.score, width: model.d_model, hardness };
+        RecurrentConfig {
+            source_vocabulary: source,
+            target_vocabulary: target,
+            cell: model.cell,
+            d_model: model.d_model,
+            d_encoder: model.d_encoder.unwrap_or(model.d_model.div_ceil(2)),
+            encoder_layers: model.encoder_layers,
+            decoder_layers: model.decoder_layers,
+            directions: Directions::Both,
+            norm_epsilon: None,
+            attention: hardness.map(attention),
+            tying: model.tying,
+            dropout: training.dropout as f32,
+            label_smoothing: training.label_smoothing as f32,
+        }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        self.validate()
+    }
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Generate>, ConfigError> {
+        Ok(Box::new(Seq2Seq::new(self.clone(), seed)?))
+    }
+
+    fn summary(&self) -> String {
+        self.summary()
+    }
+}
+
+impl EncoderFamily for RecurrentEncoderConfig {
+    fn from_recipe(recipe: &Recipe, vocabulary: usize) -> RecurrentEncoderConfig {
+        let config = RecurrentConfig::from_recipe(recipe, [vocabulary; 2]);
+        RecurrentEncoderConfig { vocabulary, dropout: config.dropout, stack: config.encoder() }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        self.validate()
+    }
+
+    fn build(&self, params: &Params) -> Result<Box<dyn Encode>, ConfigError> {
+        Ok(Box::new(RecurrentEncoder::new(params, self.clone())?))
+    }
+
+    fn summary(&self) -> String {
+        self.summary()
+    }
+}

@@ -1,0 +1,81 @@
+//! `states = Stack(√d E[text])`: a recurrent network that reads texts, for models without a second side.
+
+use heedful_tensor::{Params, Ragged, Tensor};
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, Directions, RecurrentStack, RecurrentStackConfig};
+use crate::data::batch::{BatchError, Side, check_side};
+use crate::layers::{Embedding, Pass, Position};
+use crate::models::Encode;
+use crate::models::config::{ConfigError, check};
+
+/// What a recurrent encoder of texts is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecurrentEncoderConfig {
+    /// Tokens that a text may consist of.
+    pub vocabulary: usize,
+    /// On the embeddings.
+    pub dropout: f32,
+    /// The network over them.
+    pub stack: RecurrentStackConfig,
+}
+
+/// A recurrent network over embeddings: parameters `embedding.weight` and `encoder.…`.
+pub struct RecurrentEncoder {
+    config: RecurrentEncoderConfig,
+    embedding: Embedding,
+    encoder: RecurrentStack,
+}
+
+impl RecurrentEncoderConfig {
+    /// Whether this can be built; if not, the error says what to change.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check::vocabulary("vocabulary", self.vocabulary)?;
+        check::rates(&[("dropout", self.dropout)])?;
+        self.stack.validate()
+    }
+
+    /// The encoder in a few words.
+    pub fn summary(&self) -> String {
+        let RecurrentStackConfig { layers, width, .. } = self.stack;
+        let cell = match self.stack.cell {
+            Cell::Simple => "simple recurrent network",
+            Cell::Gru => "GRU",
+            Cell::Lstm => "LSTM",
+        };
+        let directions = match self.stack.directions {
+            Directions::Forward => "forward",
+            Directions::Both => "bidirectional",
+        };
+        format!("a {directions} {cell} of {layers} layers, width {width}")
+    }
+}
+
+impl RecurrentEncoder {
+    /// Announces the parameters.
+    pub fn new(params: &Params, config: RecurrentEncoderConfig) -> Result<RecurrentEncoder, ConfigError> {
+        config.validate()?;
+        let table = Embedding::table(params, "embedding", config.vocabulary, config.stack.input);
+        Ok(RecurrentEncoder {
+            embedding: Embedding::new(table, Position::None, config.dropout),
+            encoder: RecurrentStack::new(params, "encoder", &config.stack),
+            config,
+        })
+    }
+}
+
+impl Encode for RecurrentEncoder {
+    fn width(&self) -> usize {
+        self.config.stack.output_width()
+    }
+
+    fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        check_side(Side::Source, text, sequences, self.config.vocabulary, None)
+    }
+
+    fn encode(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        let embedded = self.embedding.forward(text, sequences, pass);
+        self.encoder.forward(&embedded, sequences, None, pass).outputs
+    }
+}

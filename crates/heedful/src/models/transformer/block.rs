@@ -1,0 +1,73 @@
+//! ```text
+//! z = LayerNorm(x + SelfAttention(x))
+//! y = LayerNorm(z + FFN(z))                 post-norm; see `Residual` for pre-norm
+//! ```
+
+use heedful_tensor::{Params, Ragged, Tensor};
+
+use super::LayerConfig;
+use super::attention::SelfAttention;
+use super::decoding::BlockCache;
+use super::feed_forward::FeedForward;
+use super::stack::{Stack, StackMask, residual};
+use crate::layers::{Pass, Place, Residual};
+
+/// Self attention and feed-forward: all that an encoder or a decoder without a source is made of.
+pub struct Block {
+    self_attention: SelfAttention,
+    self_attention_residual: Residual,
+    feed_forward: FeedForward,
+    feed_forward_residual: Residual,
+}
+
+impl Stack<Block> {
+    /// Announces the parameters `encoder.…` or `decoder.…`, as the mask says.
+    pub fn new(params: &Params, mask: StackMask, depth: usize, config: &LayerConfig) -> Stack<Block> {
+        Stack::of(params, mask, depth, config, |number| Block::new(params, mask, number, config))
+    }
+
+    /// From embedded tokens to one vector for each.
+    pub fn forward(&self, embedded: Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        self.run(embedded, pass, |block, _, x, pass| block.forward(x, sequences, pass))
+    }
+
+    /// As [`Stack::forward`] for the newest token of every row, in a causal stack. `cache` gives each block, named by its
+    /// number, the keys and values of the rows' past.
+    pub(super) fn step<'a>(
+        &self,
+        newest: Tensor,
+        mut cache: impl FnMut(usize) -> BlockCache<'a>,
+        pass: &mut Pass,
+    ) -> Tensor {
+        self.run(newest, pass, |block, number, x, pass| block.step(x, cache(number), pass))
+    }
+}
+
+impl Block {
+    fn new(params: &Params, mask: StackMask, number: usize, config: &LayerConfig) -> Block {
+        let name = format!("{}.{number}", mask.name());
+        let (attention, feed_forward) = (format!("{name}.self_attention"), format!("{name}.feed_forward"));
+        let place = Place::new(&attention, number, mask.kind());
+        Block {
+            self_attention: SelfAttention::new(params, place, mask.mask(), config),
+            self_attention_residual: residual(params, &attention, config),
+            feed_forward: FeedForward::new(params, &feed_forward, config),
+            feed_forward_residual: residual(params, &feed_forward, config),
+        }
+    }
+
+    /// The two lines above.
+    pub fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        let z = self
+            .self_attention_residual
+            .around(x, pass, |x, pass| self.self_attention.forward(x, sequences, pass));
+        self.feed_forward_residual.around(&z, pass, |z, pass| self.feed_forward.forward(z, pass))
+    }
+
+    fn step(&self, x: &Tensor, mut cache: BlockCache<'_>, pass: &mut Pass) -> Tensor {
+        let z = self
+            .self_attention_residual
+            .around(x, pass, |x, pass| self.self_attention.step(x, &mut cache, pass));
+        self.feed_forward_residual.around(&z, pass, |z, pass| self.feed_forward.forward(z, pass))
+    }
+}

@@ -1,0 +1,96 @@
+//! Decoding token by token: keys and values are computed once and kept.
+//!
+//! ```text
+//! cross attention   keys and values of a sentence's memory, once for all its hypotheses
+//! self attention    keys and values of every token said, in numbered slots; a hypothesis is its list of slots
+//! ```
+//!
+//! A hypothesis that continues another takes over its list and adds one slot: lists of numbers are copied, keys and
+//! values never. Slots that no list names any more are found when free ones run out.
+
+use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore};
+use heedful_tensor::{DType, Ragged, Tensor};
+
+use super::Transformer;
+use super::slots::{Parent, Pasts, Slots};
+use crate::layers::Pass;
+use crate::models::sources::Sources;
+use crate::models::{Decoding, Row};
+
+/// A Transformer's [`Decoding`].
+pub(super) struct CachedDecoding<'m> {
+    model: &'m Transformer,
+    pass: Pass,
+    /// For each decoder layer, the keys and values of all source tokens.
+    sources: Sources<Vec<Tensor>>,
+    slots: Slots,
+    pasts: Pasts,
+    /// One for each decoder layer.
+    stores: Vec<KeyValueStore>,
+}
+
+/// The KV cache of one block in a step.
+pub(crate) struct BlockCache<'a> {
+    /// The layer's keys and values of the target so far; the newest are added by the layer.
+    pub(crate) store: &'a mut KeyValueStore,
+    /// The slot of each row's newest token.
+    pub(crate) newest: &'a [u32],
+    pub(crate) pasts: &'a Pasts,
+    /// Each row's memory; none in a model without sources.
+    pub(crate) memory: Vec<KeyValueRows<'a>>,
+}
+
+impl<'m> CachedDecoding<'m> {
+    pub(super) fn new(model: &'m Transformer, compute: DType) -> CachedDecoding<'m> {
+        let layer = model.config.layer();
+        let width = layer.key_width() + layer.value_width();
+        CachedDecoding {
+            model,
+            pass: Pass::inference(compute),
+            sources: Sources::new(),
+            slots: Slots::default(),
+            pasts: Pasts::default(),
+            stores: (0..model.config.decoder_layers).map(|_| KeyValueStore::new(compute, width)).collect(),
+        }
+    }
+}
+
+impl Decoding for CachedDecoding<'_> {
+    fn read(&mut self, source: &[u32], sequences: &Ragged) {
+        let memory = self.model.encode(source, sequences, &mut self.pass);
+        let key_values = self.pass.within(|pass| self.model.decoder.memory_key_values(&memory, pass));
+        self.sources.add(key_values, sequences);
+    }
+
+    fn step(&mut self, rows: &[Row]) -> Tensor {
+        self.sources.forget_finished(rows);
+        self.pasts.follow(rows.iter().map(|row| row.parent.map_or(Parent::NONE, Parent::Row)));
+        let newest = self.slots.take(rows.len(), &[self.pasts.all()]);
+        self.pasts.append(&newest);
+        for store in &mut self.stores {
+            store.reserve(self.slots.capacity());
+        }
+
+        let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
+        let positions: Vec<usize> = (0..rows.len()).map(|row| self.pasts.of(row).len() - 1).collect();
+        let CachedDecoding { model, pass, sources, pasts, stores, .. } = self;
+        pass.within(|pass| {
+            let embedded = model.target_embedding.at(&ids, &positions, pass);
+            let mut stores = stores.iter_mut();
+            let cache = |layer: usize| BlockCache {
+                store: stores.next().expect("one store for each layer"),
+                newest: &newest,
+                pasts,
+                memory: rows.iter().map(|row| memory_of(row, sources, layer)).collect(),
+            };
+            let states = model.decoder.step(embedded, cache, pass);
+            ops::project_wide(&states, &model.output, pass.compute())
+        })
+    }
+}
+
+/// The keys and values that a row's cross attention sees in a layer.
+fn memory_of<'a>(row: &Row, sources: &'a Sources<Vec<Tensor>>, layer: usize) -> KeyValueRows<'a> {
+    let (key_values, rows) = sources.of(row.sentence);
+    KeyValueRows::Range(key_values[layer].array(), rows)
+}

@@ -1,0 +1,90 @@
+//! Transformers as recipes describe them.
+
+use heedful_tensor::Params;
+
+use super::{
+    ConfigError, DropoutRates, HeadError, HeadName, StackConfig, StackMask, TextStack, Transformer,
+    TransformerConfig,
+};
+use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
+use crate::models::{Encode, Generate};
+use crate::recipe::Recipe;
+
+impl EncoderDecoderFamily for TransformerConfig {
+    fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> TransformerConfig {
+        let Recipe { model, training, .. } = recipe;
+        TransformerConfig {
+            source_vocabulary: source,
+            target_vocabulary: target,
+            d_model: model.d_model,
+            d_ff: model.d_ff,
+            heads: model.heads,
+            key_width: model.key_width,
+            value_width: model.value_width,
+            encoder_layers: model.encoder_layers,
+            decoder_layers: model.decoder_layers,
+            norm: model.norm,
+            norm_epsilon: model.norm_epsilon as f32,
+            activation: model.activation,
+            positions: recipe.positions(),
+            tying: model.tying,
+            score: model.score,
+            window: model.window,
+            dropout: DropoutRates {
+                residual: training.dropout as f32,
+                attention: training.attention_dropout as f32,
+                feed_forward: training.feed_forward_dropout as f32,
+            },
+            label_smoothing: training.label_smoothing as f32,
+        }
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        self.validate()
+    }
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Generate>, ConfigError> {
+        Ok(Box::new(Transformer::new(self.clone(), seed)?))
+    }
+
+    fn summary(&self) -> String {
+        self.summary()
+    }
+
+    fn heads(&self) -> Vec<HeadName> {
+        self.heads()
+    }
+
+    fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
+        self.check_heads(heads)
+    }
+
+    fn silence_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
+        self.silence(params, heads)
+    }
+}
+
+impl EncoderFamily for StackConfig {
+    fn from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
+        TransformerConfig::from_recipe(recipe, [vocabulary; 2]).encoder()
+    }
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        self.validate()
+    }
+
+    fn build(&self, params: &Params) -> Result<Box<dyn Encode>, ConfigError> {
+        Ok(Box::new(TextStack::new(params, StackMask::Bidirectional, self.clone())?))
+    }
+
+    fn summary(&self) -> String {
+        format!("a Transformer encoder of {}", self.summary())
+    }
+}
+
+impl StackConfig {
+    /// A decoder without a source, as a recipe describes it.
+    pub fn decoder_from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
+        TransformerConfig::from_recipe(recipe, [vocabulary; 2]).decoder()
+    }
+}

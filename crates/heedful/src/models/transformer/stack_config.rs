@@ -1,0 +1,76 @@
+//! What a model without a second side is made of: one stack over one vocabulary.
+
+use heedful_tensor::ops::Activation;
+use serde::{Deserialize, Serialize};
+
+use super::layer::{ActivationName, DropoutRates, LayerConfig};
+use crate::layers::{Norm, Positions, Score};
+use crate::models::config::{ConfigError, check};
+
+/// The shape and the choices of a single stack with its vocabulary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StackConfig {
+    /// Tokens that a text may consist of.
+    pub vocabulary: usize,
+    /// Width of the vector of a token, between all blocks.
+    pub d_model: usize,
+    /// Width inside the feed-forward layers.
+    pub d_ff: usize,
+    /// Heads of every attention layer.
+    pub heads: usize,
+    /// Width of the keys of all heads together; `d_model` if not given.
+    pub key_width: Option<usize>,
+    /// Width of the values of all heads together; `d_model` if not given.
+    pub value_width: Option<usize>,
+    /// Depth.
+    pub layers: usize,
+    /// Where the norms stand.
+    pub norm: Norm,
+    /// ε of the norms.
+    pub norm_epsilon: f32,
+    /// In the feed-forward layers.
+    #[serde(with = "ActivationName")]
+    pub activation: Activation,
+    /// How positions are encoded.
+    pub positions: Positions,
+    /// How a query is compared with a key.
+    pub score: Score,
+    /// A token sees only tokens at this distance or nearer.
+    pub window: Option<usize>,
+    /// What is dropped in training.
+    pub dropout: DropoutRates,
+}
+
+impl StackConfig {
+    /// What its blocks have in common.
+    pub fn layer(&self) -> LayerConfig {
+        LayerConfig {
+            d_model: self.d_model,
+            d_ff: self.d_ff,
+            heads: self.heads,
+            key_width: self.key_width,
+            value_width: self.value_width,
+            norm: self.norm,
+            norm_epsilon: self.norm_epsilon,
+            activation: self.activation,
+            score: self.score,
+            window: self.window,
+            dropout: self.dropout,
+        }
+    }
+
+    /// Whether this can be built; if not, the error says what to change.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.layer().validate()?;
+        check::sizes(&[("layers", self.layers)])?;
+        check::positions(self.positions, self.d_model)?;
+        check::vocabulary("vocabulary", self.vocabulary)
+    }
+
+    /// The stack in a few words.
+    pub fn summary(&self) -> String {
+        let StackConfig { layers, d_model, heads, d_ff, .. } = self;
+        format!("{layers} layers, d {d_model}, {heads} heads, ffn {d_ff}")
+    }
+}

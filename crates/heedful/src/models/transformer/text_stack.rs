@@ -1,0 +1,80 @@
+//! `states = Stack(√d E[text] + PE)`: a text as one vector for each of its tokens, in models without a second side. What
+//! a token sees of its text, all or the past alone, is the [`StackMask`].
+
+use heedful_tensor::{Param, Params, Ragged, Tensor};
+
+use super::decoding::BlockCache;
+use super::{Block, ConfigError, Stack, StackConfig, StackMask};
+use crate::data::batch::{BatchError, Side, check_side};
+use crate::layers::{Embedding, Pass, Position};
+use crate::models::Encode;
+
+/// Embedding and stack: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…` or `decoder.…`.
+pub struct TextStack {
+    config: StackConfig,
+    table: Param,
+    embedding: Embedding,
+    stack: Stack<Block>,
+}
+
+impl TextStack {
+    /// Announces the parameters.
+    pub fn new(params: &Params, mask: StackMask, config: StackConfig) -> Result<TextStack, ConfigError> {
+        config.validate()?;
+        let table = Embedding::table(params, "embedding", config.vocabulary, config.d_model);
+        let position = Position::new(params, "position", config.positions, config.d_model);
+        Ok(TextStack {
+            embedding: Embedding::new(table.clone(), position, config.dropout.residual),
+            table,
+            stack: Stack::<Block>::new(params, mask, config.layers, &config.layer()),
+            config,
+        })
+    }
+
+    /// One vector for each token of the texts, which are laid end to end.
+    pub fn forward(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        let embedded = self.embedding.forward(text, sequences, pass);
+        self.stack.forward(embedded, sequences, pass)
+    }
+
+    /// As [`TextStack::forward`] for the newest token of every row, which stands at this position of its text.
+    pub(crate) fn step<'a>(
+        &self,
+        newest: &[u32],
+        positions: &[usize],
+        cache: impl FnMut(usize) -> BlockCache<'a>,
+        pass: &mut Pass,
+    ) -> Tensor {
+        let embedded = self.embedding.at(newest, positions, pass);
+        self.stack.step(embedded, cache, pass)
+    }
+
+    /// Whether it can read these texts.
+    pub fn check(&self, side: Side, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        check_side(side, text, sequences, self.config.vocabulary, self.config.positions.longest())
+    }
+
+    /// What it is made of.
+    pub fn config(&self) -> &StackConfig {
+        &self.config
+    }
+
+    /// The table of token vectors, which an output projection may share.
+    pub fn table(&self) -> &Param {
+        &self.table
+    }
+}
+
+impl Encode for TextStack {
+    fn width(&self) -> usize {
+        self.config.d_model
+    }
+
+    fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.check(Side::Source, text, sequences)
+    }
+
+    fn encode(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        self.forward(text, sequences, pass)
+    }
+}

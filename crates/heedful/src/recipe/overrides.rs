@@ -1,0 +1,208 @@
+//! Where values come from: the preset, then a file, then flags, then `--set`; each overrides the one before.
+
+use std::fs;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::de::DeTable;
+
+use super::error::Place;
+use super::{Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, print};
+use crate::data::tokenizer::Sharing;
+use crate::layers::Tying;
+
+/// Values over a preset, in the order in which they were given: the last one of a key counts.
+#[derive(Debug, Default)]
+pub struct Overrides {
+    assignments: Vec<Assignment>,
+}
+
+#[derive(Debug)]
+struct Assignment {
+    key: &'static Key,
+    value: Literal,
+    place: Place,
+}
+
+impl Overrides {
+    /// None yet.
+    pub fn new() -> Overrides {
+        Overrides::default()
+    }
+
+    /// Adds a recipe file.
+    pub fn file(&mut self, path: &Path) -> Result<(), RecipeError> {
+        let text =
+            fs::read_to_string(path).map_err(|cause| RecipeError::Read { path: path.to_owned(), cause })?;
+        self.text(&text, path)
+    }
+
+    /// Adds the text of a recipe that is called `path` in messages.
+    pub fn text(&mut self, text: &str, path: &Path) -> Result<(), RecipeError> {
+        let place = |span: Range<usize>| Place::File {
+            path: path.to_owned(),
+            line: 1 + text.as_bytes()[..span.start.min(text.len())].iter().filter(|&&b| b == b'\n').count(),
+        };
+        let table = DeTable::parse(text).map_err(|error| RecipeError::Syntax {
+            place: place(error.span().unwrap_or(0..0)),
+            message: error.message().to_owned(),
+        })?;
+        for (name, value) in table.get_ref() {
+            let section = name.get_ref();
+            let unknown = |message| RecipeError::Unknown { place: place(name.span()), message };
+            let Some(keys) = value.get_ref().as_table() else { return Err(unknown(outside(section))) };
+            if !SECTIONS.iter().any(|known| known.name == section.as_ref()) {
+                return Err(unknown(unknown_section(section)));
+            }
+            for (name, value) in keys {
+                let path = format!("{section}.{}", name.get_ref());
+                let key = find_key(&path)
+                    .map_err(|message| RecipeError::Unknown { place: place(name.span()), message })?;
+                let value = Literal::from_toml(value.get_ref()).map_err(|found| RecipeError::Value {
+                    place: place(value.span()),
+                    key: path,
+                    message: format!("must be {}, not {found}", key.expects),
+                });
+                self.assignments.push(Assignment { key, value: value?, place: place(name.span()) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a flag with what was typed after it; several values only for a key of [`Key::many`].
+    pub fn flag(&mut self, key: &'static Key, values: &[String]) {
+        let value = match values {
+            [one] => key.typed(one),
+            many => Literal::List(many.iter().map(|value| Literal::Text(value.clone())).collect()),
+        };
+        self.assignments.push(Assignment { key, value, place: Place::Argument(format!("--{}", key.flag())) });
+    }
+
+    /// Adds what was typed after `--set`: `training.dropout=0.3`, or `dropout=0.3` if no other key is called that.
+    pub fn set(&mut self, text: &str) -> Result<(), RecipeError> {
+        let place = Place::Argument(format!("--set {text}"));
+        let unknown = |message| RecipeError::Unknown { place: place.clone(), message };
+        let (name, value) = text.split_once('=').ok_or_else(|| unknown("write key=value".to_owned()))?;
+        let key = find_key(name.trim()).map_err(unknown)?;
+        self.assignments.push(Assignment { key, value: key.typed(value.trim()), place });
+        Ok(())
+    }
+
+    /// Puts the values together over the preset that they name. `start` changes what the family and the task start from;
+    /// it is given a recipe that names both.
+    pub(crate) fn over_preset(self, start: impl FnOnce(&mut Recipe)) -> Result<Recipe, RecipeError> {
+        let mut recipe = Recipe::default();
+        let last = |path: &str| self.assignments.iter().rfind(|assignment| assignment.key.path() == path);
+        if let Some(preset) = last("model.preset") {
+            preset.apply(&mut recipe)?;
+            recipe = Recipe::preset(recipe.model.preset);
+        }
+        for path in ["model.family", "data.task"] {
+            last(path).map_or(Ok(()), |assignment| assignment.apply(&mut recipe))?;
+        }
+        start(&mut recipe);
+        // Every value is looked at, also those that later ones replace: a mistake is a mistake.
+        self.assignments.iter().try_for_each(|assignment| assignment.apply(&mut recipe))?;
+        Ok(recipe)
+    }
+}
+
+impl Assignment {
+    fn apply(&self, recipe: &mut Recipe) -> Result<(), RecipeError> {
+        (self.key.set)(recipe, &self.value).map_err(|message| RecipeError::Value {
+            place: self.place.clone(),
+            key: self.key.path(),
+            message,
+        })
+    }
+}
+
+impl Recipe {
+    /// Whether the values go together, whatever the task.
+    pub(crate) fn check(&self) -> Result<(), RecipeError> {
+        let conflict = |message: &str| Err(RecipeError::Conflict(message.to_owned()));
+        if self.training.schedule == ScheduleKind::Cosine && self.training.steps.is_none() {
+            return conflict("the cosine schedule falls until the last step: set training.steps");
+        }
+        let tied = matches!(self.model.tying, Tying::All | Tying::SourceTarget);
+        let two_files = self.vocabulary.source_file.is_some() || self.vocabulary.target_file.is_some();
+        if tied && (self.vocabulary.sharing == Sharing::Separate || two_files) {
+            return conflict(
+                "separate vocabularies cannot share an embedding: set model.tying to \"target-output\" or \"none\", or \
+                 vocabulary.sharing to \"joint\"",
+            );
+        }
+        if self.vocabulary.source_file.is_some() != self.vocabulary.target_file.is_some() {
+            return conflict("give both vocabulary.source_file and vocabulary.target_file, or neither");
+        }
+        if self.vocabulary.file.is_some() && two_files {
+            return conflict("give vocabulary.file for both sides, or one file for each side, not both");
+        }
+        for (what, sources, targets) in [
+            ("data.src and data.tgt", &self.data.src, &self.data.tgt),
+            ("data.valid_src and data.valid_tgt", &self.data.valid_src, &self.data.valid_tgt),
+        ] {
+            let (sources, targets) = (sources.len(), targets.len());
+            if sources != targets {
+                return Err(RecipeError::Conflict(format!(
+                    "{what} name {sources} and {targets} files: give each source its target"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The key of a name with its section, or of a name alone if it is the only one of that name; else a sentence.
+pub fn find_key(name: &str) -> Result<&'static Key, String> {
+    let name = name.replace('-', "_");
+    let same = |key: &&Key| key.path() == name || key.name == name;
+    let found: Vec<&'static Key> = Recipe::keys().filter(same).collect();
+    match found.as_slice() {
+        [key] => Ok(key),
+        [] => Err(unknown_key(&name)),
+        several => {
+            let paths: Vec<String> = several.iter().map(|key| key.path()).collect();
+            Err(format!("`{name}` may mean {}: name the section too", paths.join(" or ")))
+        }
+    }
+}
+
+fn unknown_key(name: &str) -> String {
+    let short = name.rsplit('.').next().unwrap_or(name);
+    let section = name.split_once('.').map(|(section, _)| section);
+    // Known elsewhere: most likely it stands in the wrong section.
+    if let Some(key) = Recipe::keys().find(|key| key.name == short) {
+        return format!("there is no key `{name}`: `{short}` is in [{}]", key.section);
+    }
+    let distance = |key: &&'static Key| {
+        let far = strsim::osa_distance(short, key.name);
+        // Of equally near names, the one in the same section.
+        2 * far + usize::from(section.is_some_and(|section| section != key.section))
+    };
+    let nearest = Recipe::keys().min_by_key(distance).expect("there are keys");
+    if strsim::osa_distance(short, nearest.name) <= short.len().div_ceil(3) {
+        format!("there is no key `{name}`: did you mean `{}`?", nearest.path())
+    } else {
+        format!("there is no key `{name}`: {}", print::HOW_TO_LIST)
+    }
+}
+
+fn unknown_section(name: &str) -> String {
+    let known: Vec<String> = SECTIONS.iter().map(|section| format!("[{}]", section.name)).collect();
+    let nearest = SECTIONS.iter().min_by_key(|section| strsim::osa_distance(name, section.name));
+    match nearest.filter(|section| strsim::osa_distance(name, section.name) <= name.len().div_ceil(3)) {
+        Some(section) => format!("there is no section [{name}]: did you mean [{}]?", section.name),
+        None => format!("there is no section [{name}]: there are {}", known.join(", ")),
+    }
+}
+
+fn outside(name: &str) -> String {
+    match Recipe::keys().find(|key| key.name == name) {
+        Some(key) => format!("`{name}` stands outside of a section: write it under [{}]", key.section),
+        None => format!(
+            "`{name}` stands outside of a section, and no section has such a key: {}",
+            print::HOW_TO_LIST
+        ),
+    }
+}

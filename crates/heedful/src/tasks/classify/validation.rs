@@ -1,0 +1,182 @@
+//! Held-out texts and their labels: accuracy, macro F1, and which label is taken for which.
+
+use std::sync::Arc;
+
+use heedful_tensor::Ragged;
+
+use super::EncoderClassifier;
+use crate::data::batch::Form;
+use crate::data::batches::{ValidationBatch, validation_batches};
+use crate::data::corpus::CorpusFiles;
+use crate::data::encoded::EncodedPair;
+use crate::data::labels::Labels;
+use crate::data::{Input, Tokenizer};
+use crate::layers::{AttentionMap, Kind, Pass};
+use crate::metrics::Measure;
+use crate::metrics::classification::Confusion;
+use crate::models::{Label, Model};
+use crate::plot::{AttentionGrid, Table};
+use crate::recipe::Recipe;
+use crate::tasks::validation::{HeldOut, Judgement, SAMPLES, Sample, Unusable, ValidationSet, longest};
+use crate::tasks::{Materials, TaskError};
+
+/// Labels whose matrix fits on a page.
+const MOST_SHOWN: usize = 24;
+/// Tokens whose attention fits on a page.
+const MOST_TOKENS: usize = 48;
+
+/// Held-out texts with their labels, and the model that they judge.
+pub(super) struct LabelSet {
+    model: Arc<EncoderClassifier>,
+    texts: Vec<String>,
+    encoded: Vec<EncodedPair>,
+    batches: Vec<ValidationBatch>,
+    labels: Labels,
+    tokenizer: Arc<Tokenizer>,
+}
+
+impl LabelSet {
+    /// Reads the set; none if the recipe names none.
+    pub(super) fn read(
+        materials: &Materials<'_>,
+        model: Arc<EncoderClassifier>,
+    ) -> Result<Option<LabelSet>, TaskError> {
+        let Materials { recipe, tokenizers, labels } = *materials;
+        let (files, Some(labels)) = (&recipe.data.valid_label_text, labels) else { return Ok(None) };
+        if files.is_empty() {
+            return Ok(None);
+        }
+        let longest = longest(recipe);
+        let mut unusable = Unusable::default();
+        let (mut texts, mut encoded) = (Vec::new(), Vec::new());
+        let mut pairs = CorpusFiles::labelled(&Input::list(files))?.pairs();
+        while let Some(pair) = pairs.next() {
+            let pair = pair?;
+            unusable.read += 1;
+            if pair.source.trim().is_empty() {
+                unusable.empty += 1;
+                continue;
+            }
+            let label = labels.known(&pair.target, || pairs.place())?;
+            let tokens = tokenizers.source.encode(&pair.source);
+            if tokens.len() > longest {
+                unusable.too_long += 1;
+            } else {
+                texts.push(pair.source);
+                encoded.push((tokens, vec![label]));
+            }
+        }
+        if texts.is_empty() {
+            return Err(unusable.into());
+        }
+        let batches = validation_batches(Form::Labels, &encoded, recipe.training.batch_tokens);
+        let (labels, tokenizer) = (labels.clone(), tokenizers.source.clone());
+        Ok(Some(LabelSet { model, texts, encoded, batches, labels, tokenizer }))
+    }
+
+}
+
+impl ValidationSet for LabelSet {
+    fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    fn judge(&self, recipe: &Recipe) -> Result<Judgement, TaskError> {
+        let mut held_out = HeldOut::default();
+        let mut confusion = Confusion::new(self.labels.count());
+        let mut predicted = vec![(0, 0.0); self.texts.len()];
+        for ValidationBatch { batch, indices } in &self.batches {
+            self.model.check(batch)?;
+            let mut pass = Pass::inference(recipe.training.compute);
+            let scores = self.model.label_scores(&batch.source, &batch.source_sequences, &mut pass);
+            let scores = scores.to_vec();
+            for ((row, &meant), &index) in
+                scores.chunks_exact(self.labels.count()).zip(&batch.target_out).zip(indices)
+            {
+                let (label, probability, log_probability) = judged(row, meant);
+                held_out.negative_log_likelihood -= log_probability;
+                held_out.correct += usize::from(label == meant);
+                held_out.tokens += 1;
+                confusion.add(meant, label);
+                predicted[index] = (label, probability);
+            }
+        }
+        let samples = self.texts.iter().zip(&self.encoded).zip(&predicted).take(SAMPLES);
+        let samples = samples.map(|((text, (_, meant)), (label, probability))| Sample {
+            source: text.clone(),
+            reference: self.labels.name(meant[0]).to_owned(),
+            output: format!("{} ({:.0} %)", self.labels.name(*label), 100.0 * probability),
+        });
+        Ok(Judgement {
+            held_out,
+            measures: vec![(Measure::ValidMacroF1, confusion.macro_f1())],
+            samples: samples.collect(),
+            tables: tables(&confusion, &self.labels),
+        })
+    }
+
+    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
+        let (tokens, label) = &self.encoded[0];
+        let tokens = &tokens[..tokens.len().min(MOST_TOKENS)];
+        let mut pass = Pass::inference(recipe.training.compute).recording();
+        self.model.label_scores(tokens, &Ragged::from_lengths([tokens.len()]), &mut pass);
+        let grid = |map: &AttentionMap| AttentionGrid {
+            title: "attention pooling".to_owned(),
+            heads: map.weights[0].clone(),
+            rows: vec![self.labels.name(label[0]).to_owned()],
+            columns: tokens.iter().map(|&id| self.tokenizer.piece(id)).collect(),
+        };
+        let maps = pass.take_attention();
+        Ok(maps.iter().filter(|map| map.place.kind == Kind::Pooling).map(grid).collect())
+    }
+}
+
+/// The best label with its probability, and the log-probability of the one that was meant.
+fn judged(scores: &[f32], meant: u32) -> (u32, f64, f64) {
+    let best = (0..scores.len()).reduce(|best, next| if scores[next] > scores[best] { next } else { best });
+    let best = best.unwrap_or(0);
+    let top = f64::from(scores[best]);
+    let normalizer = top + scores.iter().map(|&score| (f64::from(score) - top).exp()).sum::<f64>().ln();
+    (best as u32, (top - normalizer).exp(), f64::from(scores[meant as usize]) - normalizer)
+}
+
+fn tables(confusion: &Confusion, labels: &Labels) -> Vec<Table> {
+    let scores = (0..labels.count()).map(|label| {
+        let score = confusion.score(label);
+        let share = |value: f64| format!("{:.1} %", 100.0 * value);
+        let name = labels.names()[label].clone();
+        vec![name, score.texts.to_string(), share(score.precision), share(score.recall), share(score.f1)]
+    });
+    let mut tables = vec![Table {
+        title: "Labels of the validation set".to_owned(),
+        columns: ["label", "texts", "precision", "recall", "F1"].map(str::to_owned).to_vec(),
+        rows: scores.collect(),
+    }];
+    if labels.count() <= MOST_SHOWN {
+        let row = |meant: usize| {
+            let counts = (0..labels.count()).map(|predicted| confusion.count(meant, predicted).to_string());
+            [labels.names()[meant].clone()].into_iter().chain(counts).collect()
+        };
+        let predicted = labels.names().iter().map(|name| format!("predicted {name}"));
+        tables.push(Table {
+            title: "Confusion matrix of the validation set".to_owned(),
+            columns: ["true label".to_owned()].into_iter().chain(predicted).collect(),
+            rows: (0..labels.count()).map(row).collect(),
+        });
+    }
+    tables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn probabilities_are_those_of_softmax() {
+        let (label, probability, log_probability) = judged(&[1.0, 3.0, 2.0], 2);
+        let sum = 1_f64.exp() + 3_f64.exp() + 2_f64.exp();
+        assert_eq!(label, 1);
+        assert!((probability - 3_f64.exp() / sum).abs() < 1e-9);
+        assert!((log_probability - (2.0 - sum.ln())).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,113 @@
+//! Language models as recipes describe them.
+
+use std::sync::Arc;
+
+use super::validation::LanguageSet;
+use super::{LanguageConfig, LanguageModel, TextShape};
+use crate::data::batch::Form;
+use crate::data::corpus::CorpusFiles;
+use crate::data::encoded::Reading;
+use crate::data::labels::Labels;
+use crate::data::{CorpusError, Input};
+use crate::models::transformer::StackConfig;
+use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
+use crate::tasks::recipe::{check_no_pretrained, check_single_sided};
+use crate::tasks::validation::ValidationSet;
+use crate::tasks::{
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError, plain_text,
+};
+
+/// Tokens of a block of running text unless the recipe says otherwise.
+const BLOCK: usize = 256;
+
+/// The task `lm`.
+pub(crate) struct Definition;
+
+impl TaskConfig for LanguageConfig {
+    type Model = LanguageModel;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        self.validate()
+    }
+
+    fn build(&self, seed: u64) -> Result<LanguageModel, ConfigError> {
+        LanguageModel::new(self.clone(), seed)
+    }
+
+    fn family(&self) -> Family {
+        Family::Transformer
+    }
+
+    fn summary(&self) -> String {
+        format!("Language model of {}", self.stack.summary())
+    }
+}
+
+impl TaskDefinition for Definition {
+    fn command(&self) -> &'static str {
+        "generate"
+    }
+
+    fn command_input(&self) -> &'static str {
+        "--prompt TEXT"
+    }
+
+    fn model(&self) -> &'static str {
+        "a language model"
+    }
+
+    fn examples(&self) -> &'static str {
+        "texts"
+    }
+
+    fn file_keys(&self) -> &'static [&'static str] {
+        plain_text::FILE_KEYS
+    }
+
+    fn training_keys(&self) -> &'static str {
+        "data.text"
+    }
+
+    fn validation_flags(&self) -> &'static str {
+        "--valid-text"
+    }
+
+    fn start_recipe(&self, recipe: &mut Recipe) {
+        recipe.training.label_smoothing = 0.0;
+        recipe.data.block = Some(BLOCK);
+    }
+
+    fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
+        check_single_sided(recipe)?;
+        check_no_pretrained(recipe)?;
+        plain_text::check(recipe)
+    }
+
+    fn config(&self, recipe: &Recipe, sizes: Sizes) -> ModelConfig {
+        let [_, vocabulary] = sizes.vocabularies;
+        ModelConfig::Language(LanguageConfig {
+            stack: StackConfig::decoder_from_recipe(recipe, vocabulary),
+            text: if recipe.data.block.is_some() { TextShape::Running } else { TextShape::Lines },
+            label_smoothing: recipe.training.label_smoothing as f32,
+        })
+    }
+
+    fn training_files(&self, data: &DataKeys) -> Result<CorpusFiles, CorpusError> {
+        CorpusFiles::plain(&Input::list(&data.text))
+    }
+
+    fn reading<'l>(&self, data: &DataKeys, _labels: Option<&'l Labels>) -> Reading<'l> {
+        plain_text::reading(data, Form::Lines, Form::Blocks)
+    }
+
+    fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
+        let (recipe, sizes) = (materials.recipe, materials.sizes());
+        let config = LanguageConfig::try_from(self.config(recipe, sizes)).expect("it is this task's");
+        let model = Arc::new(config.build(recipe.training.seed)?);
+        let reading = self.reading(&recipe.data, None);
+        let texts = plain_text::TextSet::read(recipe, reading, materials.tokenizers)?;
+        let judged = model.clone();
+        let set = |texts| Box::new(LanguageSet { texts, model: judged }) as Box<dyn ValidationSet>;
+        Ok(Assembled { config: config.into(), model, validation: texts.map(set) })
+    }
+}

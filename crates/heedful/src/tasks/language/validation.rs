@@ -1,0 +1,68 @@
+//! Held-out text of a language model: perplexities by token, word and byte, and how the model goes on with a few texts.
+
+use std::sync::Arc;
+
+use super::LanguageModel;
+use crate::data::BOS;
+use crate::decode::{Hypothesis, MaxLength, SearchOptions, search};
+use crate::metrics::Measure;
+use crate::plot::AttentionGrid;
+use crate::recipe::Recipe;
+use crate::tasks::TaskError;
+use crate::tasks::plain_text::TextSet;
+use crate::tasks::validation::{Judgement, SAMPLES, Sample, ValidationSet, longest};
+
+/// Of a sample text, so many tokens are given and so many more are generated.
+const GIVEN: usize = 16;
+const GENERATED: usize = 32;
+
+/// Held-out text with the model that it judges.
+pub(super) struct LanguageSet {
+    pub(super) texts: TextSet,
+    pub(super) model: Arc<LanguageModel>,
+}
+
+impl ValidationSet for LanguageSet {
+    fn len(&self) -> usize {
+        self.texts.len()
+    }
+
+    fn judge(&self, recipe: &Recipe) -> Result<Judgement, TaskError> {
+        let held_out = self.texts.held_out(&*self.model, recipe)?;
+        let perplexity = |units: u64| (held_out.negative_log_likelihood / units as f64).exp();
+        let measures = vec![
+            (Measure::ValidWordPerplexity, perplexity(self.texts.words)),
+            (Measure::ValidBytePerplexity, perplexity(self.texts.bytes)),
+        ];
+        Ok(Judgement { held_out, measures, samples: self.samples(recipe)?, tables: Vec::new() })
+    }
+
+    fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
+        self.texts.attention(&*self.model, recipe)
+    }
+}
+
+impl LanguageSet {
+    /// How the model goes on with the beginnings of a few examples.
+    fn samples(&self, recipe: &Recipe) -> Result<Vec<Sample>, TaskError> {
+        let long_enough = self.texts.examples.iter().map(|(_, text)| text).filter(|text| text.len() > 1);
+        let halves: Vec<(&[u32], &[u32])> =
+            long_enough.take(SAMPLES).map(|text| text.split_at(GIVEN.min(text.len() / 2))).collect();
+        let prompts: Vec<Vec<u32>> = halves.iter().map(|(given, _)| [&[BOS], *given].concat()).collect();
+        let left = longest(recipe).saturating_sub(GIVEN);
+        let options = SearchOptions {
+            beam: 1,
+            max_length: MaxLength::Absolute(GENERATED.min(left)),
+            compute: recipe.training.compute,
+            ..SearchOptions::default()
+        };
+        let found = search(&*self.model, &prompts, &options)?;
+        let text = |tokens: &[u32]| self.texts.tokenizer.decode_running(tokens);
+        let sample = |((given, rest), found): (&(&[u32], &[u32]), &Vec<Hypothesis>)| Sample {
+            source: text(given),
+            reference: text(&rest[..rest.len().min(GENERATED)]),
+            output: found.first().map_or_else(String::new, |best| text(&best.tokens)),
+        };
+        Ok(halves.iter().zip(&found).map(sample).collect())
+    }
+}

@@ -1,0 +1,38 @@
+//! What the tasks share that read plain text, in lines or as one running text: language models, masked or not.
+
+mod set;
+
+pub(super) use set::TextSet;
+
+use crate::data::batch::Form;
+use crate::data::encoded::Reading;
+use crate::recipe::{DataKeys, Family, PositionKind, Recipe, RecipeError};
+
+/// The keys of the section `data` that name plain text.
+pub(super) const FILE_KEYS: &[&str] = &["text", "valid_text"];
+
+/// Lines in the form `lines`, or blocks in the form `blocks` if the recipe asks for blocks.
+pub(super) fn reading(data: &DataKeys, lines: Form, blocks: Form) -> Reading<'static> {
+    data.block.map_or(Reading::Lines(lines), |length| Reading::Blocks(blocks, length))
+}
+
+/// Whether the recipe's model can read the recipe's text.
+pub(super) fn check(recipe: &Recipe) -> Result<(), RecipeError> {
+    let conflict = |message: String| Err(RecipeError::Conflict(message));
+    if recipe.model.family != Family::Transformer {
+        return conflict(
+            "language models, masked or not, are Transformers: set model.family to \"transformer\""
+                .to_owned(),
+        );
+    }
+    let longest = recipe.model.max_positions;
+    match recipe.data.block {
+        Some(block) if recipe.model.positions == PositionKind::Learned && block > longest => {
+            conflict(format!(
+                "blocks of {block} tokens are longer than the {longest} learned positions: raise model.max_positions, or lower \
+             data.block"
+            ))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,118 @@
+//! Held-out plain text, in memory as tokens.
+//!
+//! ```text
+//! perplexity of units = e^(−log p(text) / units)
+//! ```
+//!
+//! Tokens depend on the vocabulary; words (what white space separates) and bytes (line ends included) do not, so models
+//! with different vocabularies can be compared by them.
+
+use std::sync::Arc;
+
+use crate::data::batch::{Batch, BatchError};
+use crate::data::batches::{ValidationBatch, validation_batches};
+use crate::data::corpus::{CorpusFiles, Filters};
+use crate::data::encoded::{EncodedPair, Reading};
+use crate::data::tokenizer::{Encoder, Tokenizers};
+use crate::data::{BOS, EOS};
+use crate::data::{Input, Tokenizer};
+use crate::layers::{AttentionMap, Kind, Pass};
+use crate::models::Model;
+use crate::plot::AttentionGrid;
+use crate::recipe::Recipe;
+use crate::tasks::TaskError;
+use crate::tasks::validation::{HeldOut, Unusable, held_out, longest};
+
+/// Tokens whose attention fits on a page.
+const MOST_TOKENS: usize = 24;
+
+/// Held-out text.
+pub(in crate::tasks) struct TextSet {
+    reading: Reading<'static>,
+    pub(in crate::tasks) examples: Vec<EncodedPair>,
+    batches: Vec<ValidationBatch>,
+    /// Words and bytes of all examples.
+    pub(in crate::tasks) words: u64,
+    pub(in crate::tasks) bytes: u64,
+    pub(in crate::tasks) tokenizer: Arc<Tokenizer>,
+}
+
+impl TextSet {
+    /// Reads the set; none if the recipe names none.
+    pub(in crate::tasks) fn read(
+        recipe: &Recipe,
+        reading: Reading<'static>,
+        tokenizers: &Tokenizers,
+    ) -> Result<Option<TextSet>, TaskError> {
+        if recipe.data.valid_text.is_empty() {
+            return Ok(None);
+        }
+        let fits = match reading {
+            Reading::Blocks(..) => usize::MAX,
+            _ => longest(recipe),
+        };
+        let filters = Filters { max_tokens: Some(fits), ..Filters::default() };
+        let mut sieve = reading.sieve(&filters);
+        let mut encoders = [Encoder::new(&tokenizers.source), Encoder::new(&tokenizers.target)];
+        let (mut examples, mut rest) = (Vec::new(), Vec::new());
+        let (mut words, mut bytes) = (0, 0);
+        for pair in CorpusFiles::plain(&Input::list(&recipe.data.valid_text))?.pairs() {
+            let pair = pair?;
+            let encoded = reading.encode(&pair, &mut encoders);
+            let kept_before = sieve.report().filtered();
+            examples.append(&mut reading.keep(&pair, encoded, &mut rest, &mut sieve));
+            if sieve.report().filtered() == kept_before {
+                words += pair.source.split_whitespace().count() as u64;
+                bytes += pair.source.len() as u64 + 1;
+            }
+        }
+        examples.extend(reading.last(rest, &mut sieve));
+        if examples.is_empty() {
+            let report = sieve.report();
+            let [read, empty, too_long] =
+                [report.read, report.empty, report.over_long].map(|count| count as usize);
+            return Err(Unusable { read, empty, too_long }.into());
+        }
+        let batches = validation_batches(reading.form(), &examples, recipe.training.batch_tokens);
+        let tokenizer = tokenizers.source.clone();
+        Ok(Some(TextSet { reading, examples, batches, words, bytes, tokenizer }))
+    }
+
+    /// How many examples there are.
+    pub(in crate::tasks) fn len(&self) -> usize {
+        self.examples.len()
+    }
+
+    /// How well `model` predicts the text.
+    pub(in crate::tasks) fn held_out(
+        &self,
+        model: &dyn Model,
+        recipe: &Recipe,
+    ) -> Result<HeldOut, BatchError> {
+        held_out(model, self.batches.iter().map(|batch| &batch.batch), recipe.training.compute)
+    }
+
+    /// The self attention over the beginning of the first example.
+    pub(in crate::tasks) fn attention(
+        &self,
+        model: &dyn Model,
+        recipe: &Recipe,
+    ) -> Result<Vec<AttentionGrid>, TaskError> {
+        let (mut source, mut target) = self.examples[0].clone();
+        source.truncate(MOST_TOKENS);
+        target.truncate(MOST_TOKENS);
+        let batch = Batch::of(self.reading.form(), &[(source, target)], [BOS, EOS])?;
+        let mut pass = Pass::inference(recipe.training.compute).recording();
+        model.loss(&batch, &mut pass);
+        let tokens = if batch.source.is_empty() { &batch.target_in } else { &batch.source };
+        let pieces: Vec<String> = tokens.iter().map(|&id| self.tokenizer.piece(id)).collect();
+        let grid = |map: &AttentionMap| AttentionGrid {
+            title: format!("layer {}, self attention", map.place.layer + 1),
+            heads: map.weights[0].clone(),
+            rows: pieces.clone(),
+            columns: pieces.clone(),
+        };
+        let own = |map: &&AttentionMap| matches!(map.place.kind, Kind::EncoderSelf | Kind::DecoderSelf);
+        Ok(pass.take_attention().iter().filter(own).map(grid).collect())
+    }
+}

@@ -1,0 +1,96 @@
+//! Translators as recipes describe them.
+
+use std::sync::Arc;
+
+use super::validation::TranslationSet;
+use crate::data::corpus::CorpusFiles;
+use crate::data::encoded::Reading;
+use crate::data::labels::Labels;
+use crate::data::{CorpusError, Input};
+use crate::models::{EncoderDecoderConfig, Generate, Model};
+use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
+use crate::tasks::recipe::check_no_pretrained;
+use crate::tasks::validation::ValidationSet;
+use crate::tasks::{
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError,
+};
+
+/// The task `translate`.
+pub(crate) struct Definition;
+
+impl TaskConfig for EncoderDecoderConfig {
+    type Model = Box<dyn Generate>;
+
+    fn validate(&self) -> Result<(), ConfigError> {
+        self.validate()
+    }
+
+    fn build(&self, seed: u64) -> Result<Box<dyn Generate>, ConfigError> {
+        self.build(seed)
+    }
+
+    fn family(&self) -> Family {
+        self.family()
+    }
+
+    fn summary(&self) -> String {
+        self.summary()
+    }
+}
+
+impl TaskDefinition for Definition {
+    fn command(&self) -> &'static str {
+        "translate"
+    }
+
+    fn command_input(&self) -> &'static str {
+        "FILE"
+    }
+
+    fn model(&self) -> &'static str {
+        "a translator"
+    }
+
+    fn examples(&self) -> &'static str {
+        "pairs"
+    }
+
+    fn file_keys(&self) -> &'static [&'static str] {
+        &["src", "tgt", "tsv", "valid_src", "valid_tgt", "valid_tsv"]
+    }
+
+    fn training_keys(&self) -> &'static str {
+        "data.src and data.tgt, or data.tsv"
+    }
+
+    fn validation_flags(&self) -> &'static str {
+        "--valid-src and --valid-tgt"
+    }
+
+    fn start_recipe(&self, _recipe: &mut Recipe) {}
+
+    fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
+        check_no_pretrained(recipe)
+    }
+
+    fn config(&self, recipe: &Recipe, sizes: Sizes) -> ModelConfig {
+        EncoderDecoderConfig::from_recipe(recipe, sizes.vocabularies).into()
+    }
+
+    fn training_files(&self, data: &DataKeys) -> Result<CorpusFiles, CorpusError> {
+        CorpusFiles::new(&Input::list(&data.src), &Input::list(&data.tgt), &Input::list(&data.tsv))
+    }
+
+    fn reading<'l>(&self, _data: &DataKeys, _labels: Option<&'l Labels>) -> Reading<'l> {
+        Reading::Pairs
+    }
+
+    fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
+        let recipe = materials.recipe;
+        let config = EncoderDecoderConfig::from_recipe(recipe, materials.sizes().vocabularies);
+        let model: Arc<dyn Generate> = Arc::from(config.build(recipe.training.seed)?);
+        let set = TranslationSet::read(recipe, materials.tokenizers, model.clone())?;
+        let validation = set.map(|set| Box::new(set) as Box<dyn ValidationSet>);
+        Ok(Assembled { config: config.into(), model: model as Arc<dyn Model>, validation })
+    }
+}

@@ -1,0 +1,54 @@
+//! ```text
+//! loss = 1/T Σ −log p(token),   perplexity = e^loss,   accuracy = tokens predicted correctly / T
+//! ```
+
+use heedful_tensor::DType;
+
+use crate::data::batch::{Batch, BatchError};
+use crate::layers::Pass;
+use crate::models::Model;
+
+/// How well a model predicts held-out text; label smoothing plays no part.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HeldOut {
+    /// Sum of −log p(token) over all target tokens.
+    pub negative_log_likelihood: f64,
+    /// Target tokens that the model finds most probable.
+    pub correct: usize,
+    /// Target tokens.
+    pub tokens: usize,
+}
+
+impl HeldOut {
+    /// Mean of −log p(token).
+    pub fn loss(&self) -> f64 {
+        self.negative_log_likelihood / self.tokens as f64
+    }
+
+    /// How many tokens the model hesitates between, so to speak.
+    pub fn perplexity(&self) -> f64 {
+        self.loss().exp()
+    }
+
+    /// The share of tokens that are predicted correctly when all before are given.
+    pub fn accuracy(&self) -> f64 {
+        self.correct as f64 / self.tokens as f64
+    }
+}
+
+/// Goes over `batches` without dropout and without gradients.
+pub fn held_out<'a>(
+    model: &dyn Model,
+    batches: impl IntoIterator<Item = &'a Batch>,
+    compute: DType,
+) -> Result<HeldOut, BatchError> {
+    let mut sum = HeldOut::default();
+    for batch in batches {
+        model.check(batch)?;
+        let found = model.loss(batch, &mut Pass::inference(compute));
+        sum.negative_log_likelihood += found.negative_log_likelihood;
+        sum.correct += found.correct;
+        sum.tokens += found.tokens;
+    }
+    if sum.tokens == 0 { Err(BatchError::Empty) } else { Ok(sum) }
+}

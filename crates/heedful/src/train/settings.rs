@@ -1,0 +1,49 @@
+//! What a recipe says about training: the schedule, the trainer, the checkpoints that stay.
+
+use heedful_tensor::ops::AdamOptions;
+
+use super::checkpoint::Keep;
+use super::{Schedule, TrainerOptions};
+use crate::recipe::{Averaging, CheckpointKeys, Recipe, ScheduleKind, TrainingKeys};
+
+impl Recipe {
+    /// The learning rate. A cosine without [`TrainingKeys::steps`] is refused by [`crate::tasks::resolve`]; here it would never
+    /// fall.
+    pub fn schedule(&self) -> Schedule {
+        let TrainingKeys { warmup, peak, factor, floor, steps, .. } = self.training;
+        match self.training.schedule {
+            ScheduleKind::Noam => Schedule::Noam { d_model: self.model.d_model, warmup, factor },
+            ScheduleKind::InverseSqrt => Schedule::InverseSqrt { peak, warmup },
+            ScheduleKind::Cosine => {
+                Schedule::Cosine { peak, floor, warmup, total: steps.unwrap_or(u64::MAX) }
+            }
+            ScheduleKind::Constant => Schedule::Constant { rate: peak },
+        }
+    }
+
+    /// How the trainer works.
+    pub fn trainer_options(&self) -> TrainerOptions {
+        let training = &self.training;
+        TrainerOptions {
+            compute: training.compute,
+            seed: training.seed,
+            schedule: self.schedule(),
+            adam: AdamOptions {
+                beta1: training.beta1 as f32,
+                beta2: training.beta2 as f32,
+                epsilon: training.adam_epsilon as f32,
+                weight_decay: training.weight_decay as f32,
+                clip_norm: training.clip_norm.map_or(f32::INFINITY, |norm| norm as f32),
+            },
+            average_decay: training.ema.map(|decay| decay as f32),
+            explosion_factor: training.explosion.map(|factor| factor as f32),
+        }
+    }
+
+    /// Which checkpoints stay: at least those that will be averaged.
+    pub fn keep(&self) -> Keep {
+        let CheckpointKeys { keep_last, keep_best, average, average_count, .. } = self.checkpoint;
+        let wanted = |averaging| if average == averaging { average_count } else { 0 };
+        Keep { last: keep_last.max(wanted(Averaging::Last)), best: keep_best.max(wanted(Averaging::Best)) }
+    }
+}
