@@ -30,4 +30,4 @@ pub use forced::{TargetScore, score};
 pub use greedy::{GreedyOptions, greedy};
 pub use hypothesis::Hypothesis;
 pub use options::{MaxLength, OptionsError, Sampling, SearchOptions, Stop};
-pub use search::{Search, search, stream};
+pub use search::{Search, search};

@@ -1,6 +1,5 @@
 //! Sources in, hypotheses out: all at once, or as they come.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heedful_tensor::Ragged;
@@ -42,21 +41,8 @@ pub fn search(
     Ok(found)
 }
 
-/// As [`search`] for sources that are still being read: the hypotheses of each, in the order of the sources, the first
-/// while later sources have not been asked for yet. A source without tokens has no hypothesis and is no error.
-///
-/// After an error nothing comes any more.
-pub fn stream<'m>(
-    model: &'m dyn Model,
-    sources: impl Iterator<Item = Vec<u32>> + 'm,
-    options: &SearchOptions,
-) -> Result<impl Iterator<Item = Result<Vec<Hypothesis>, BatchError>> + 'm, BatchError> {
-    let search = Search::new(model, options)?;
-    Ok(Stream { search: Some(search), sources: sources.fuse(), next: 0, pushed: 0, done: BTreeMap::new() })
-}
-
-/// A search that takes sources at any time and gives each result when it is there. [`search`] and [`stream`] are made
-/// of it; programs that must not wait for input push what they have and step.
+/// A search that takes sources at any time and gives each result when it is there. [`search`] is made of it;
+/// programs that must not wait for input push what they have and step.
 pub struct Search<'m> {
     model: &'m dyn Model,
     options: Arc<SearchOptions>,
@@ -167,56 +153,5 @@ impl Plan for Strategy {
             Strategy::Beam(beam) => beam.found(),
             Strategy::Samples(samples) => samples.found(),
         }
-    }
-}
-
-struct Stream<'m, I> {
-    /// `None` after an error.
-    search: Option<Search<'m>>,
-    sources: std::iter::Fuse<I>,
-    /// The source whose hypotheses come next.
-    next: usize,
-    pushed: usize,
-    done: BTreeMap<usize, Vec<Hypothesis>>,
-}
-
-impl<I: Iterator<Item = Vec<u32>>> Stream<'_, I> {
-    /// Works until the next result is there; `None` at the end.
-    fn advance(&mut self) -> Result<Option<Vec<Hypothesis>>, BatchError> {
-        let Some(search) = &mut self.search else { return Ok(None) };
-        loop {
-            if let Some(found) = self.done.remove(&self.next) {
-                self.next += 1;
-                return Ok(Some(found));
-            }
-            while search.has_room()
-                && let Some(source) = self.sources.next()
-            {
-                if source.is_empty() {
-                    self.done.insert(self.pushed, Vec::new());
-                } else {
-                    search.push(self.pushed, source)?;
-                }
-                self.pushed += 1;
-            }
-            if search.is_idle() && self.next == self.pushed {
-                return Ok(None);
-            }
-            for (i, hypotheses) in search.step() {
-                self.done.insert(i, hypotheses?);
-            }
-        }
-    }
-}
-
-impl<I: Iterator<Item = Vec<u32>>> Iterator for Stream<'_, I> {
-    type Item = Result<Vec<Hypothesis>, BatchError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let advanced = self.advance();
-        if advanced.is_err() {
-            self.search = None;
-        }
-        advanced.transpose()
     }
 }
