@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use heedful::decode::{SearchOptions, search};
 use heedful::tensor::DType;
 use heedful::tensor::cpu::{isa, threads};
-use heedful::text::{BOS, EOS};
+use heedful::text::SpecialTokens;
 use heedful::translator::Translator;
 use heedful_bench::{Allocator, Cell, Peer, peak_memory, race, report};
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ impl Work {
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         let sources: Vec<Vec<u32>> =
             text.lines().map(|line| translator.encode(line)).filter(|source| !source.is_empty()).collect();
-        let options = SearchOptions { bos: BOS, eos: EOS, compute, ..SearchOptions::default() };
+        let options = SearchOptions { compute, ..SearchOptions::default() };
         Ok(Work { translator, sources, options })
     }
 
@@ -75,7 +75,8 @@ impl Work {
     }
 
     fn request(&self, model: &Path, sizes: &[u64]) -> Value {
-        let SearchOptions { beam, length_penalty, bos, eos, compute, .. } = &self.options;
+        let SearchOptions { beam, length_penalty, compute, .. } = &self.options;
+        let SpecialTokens { bos, eos } = self.translator.model().special_tokens();
         json!({"op": "load", "folder": model, "sources": self.sources, "dtype": compute.to_string(), "beam": beam,
                "alpha": length_penalty, "bos": bos, "eos": eos, "sizes": sizes})
     }

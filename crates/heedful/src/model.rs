@@ -15,6 +15,7 @@ use heedful_tensor::{DType, Params, Ragged, Tensor};
 
 use crate::batch::{Batch, BatchError};
 use crate::layers::Pass;
+use crate::text::SpecialTokens;
 
 /// A model that reads sources and says targets: translations, labels, the rest of a text.
 pub trait Model: Send + Sync {
@@ -42,6 +43,11 @@ pub trait Model: Send + Sync {
 
     /// The most tokens that a target may have, `<bos>` counted and `<eos>` not; `None` if there is no limit.
     fn longest_target(&self) -> Option<usize>;
+
+    /// The tokens that its targets begin and end with.
+    fn special_tokens(&self) -> SpecialTokens {
+        SpecialTokens::default()
+    }
 
     /// Begins to decode, with matrix products in this type and no sentence yet.
     ///
@@ -77,6 +83,10 @@ impl<M: Model + ?Sized> Model for Box<M> {
 
     fn longest_target(&self) -> Option<usize> {
         (**self).longest_target()
+    }
+
+    fn special_tokens(&self) -> SpecialTokens {
+        (**self).special_tokens()
     }
 
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {

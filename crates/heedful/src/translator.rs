@@ -23,8 +23,8 @@ use crate::folder::{FolderError, ModelFolder};
 use crate::layers::AttentionMap;
 use crate::model::Model;
 use crate::task::{Task, WrongTask};
+use crate::text::TokenizerError;
 use crate::text::tokenizer::Tokenizers;
-use crate::text::{BOS, EOS, TokenizerError};
 use crate::transformer::{HeadError, HeadName};
 
 /// A model that reads and writes text.
@@ -105,7 +105,7 @@ impl Translator {
         let sources: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
         let spoken: Vec<usize> = (0..sources.len()).filter(|&i| !sources[i].is_empty()).collect();
         let wanted: Vec<Vec<u32>> = spoken.iter().map(|&i| sources[i].clone()).collect();
-        let found = search(&self.model, &wanted, &with_markers(options))?;
+        let found = search(&self.model, &wanted, options)?;
         let mut translations: Vec<Translation> =
             sources.into_iter().map(|source| Translation { source, outputs: Vec::new() }).collect();
         for (i, hypotheses) in spoken.into_iter().zip(found) {
@@ -141,7 +141,7 @@ impl Translator {
         target: &[u32],
         options: &SearchOptions,
     ) -> Result<Vec<AttentionMap>, BatchError> {
-        attend(&self.model, source, target, &with_markers(options))
+        attend(&self.model, source, target, options)
     }
 
     /// Which word of the source each word of an output comes from, as (source word, target word).
@@ -157,7 +157,7 @@ impl Translator {
         target: &[u32],
         options: &SearchOptions,
     ) -> Result<TargetScore, BatchError> {
-        let mut scores = score(&self.model, &[(source.to_vec(), target.to_vec())], &with_markers(options))?;
+        let mut scores = score(&self.model, &[(source.to_vec(), target.to_vec())], options)?;
         Ok(scores.swap_remove(0))
     }
 
@@ -184,7 +184,7 @@ impl Translator {
         let encode =
             |(source, target): &(&str, &str)| (self.encode(source), self.tokenizers.target.encode(target));
         let pairs: Vec<(Vec<u32>, Vec<u32>)> = pairs.iter().map(encode).collect();
-        score(&self.model, &pairs, &with_markers(options))
+        score(&self.model, &pairs, options)
     }
 }
 
@@ -193,8 +193,4 @@ impl Translation {
     pub fn best(&self) -> &str {
         self.outputs.first().map_or("", |output| &output.text)
     }
-}
-
-fn with_markers(options: &SearchOptions) -> SearchOptions {
-    SearchOptions { bos: BOS, eos: EOS, ..options.clone() }
 }

@@ -10,7 +10,6 @@ use heedful::folder::{ModelFolder, TokenizerFiles};
 use heedful::grammar::Grammar;
 use heedful::tensor::DType;
 use heedful::text::tokenizer::{VocabularyOptions, WordCounts};
-use heedful::text::{BOS, EOS};
 use heedful::transformer::TransformerConfig;
 use heedful::translator::Translator;
 use heedful::weights::Weights;
@@ -91,8 +90,6 @@ impl Work {
         let translator = Translator::open(&folder)?;
         let sources = texts.iter().map(|text| translator.encode(text)).collect();
         let options = SearchOptions {
-            bos: BOS,
-            eos: EOS,
             compute: DType::Bf16,
             max_length: MaxLength::Absolute(longest),
             ..SearchOptions::default()

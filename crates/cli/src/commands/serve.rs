@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
 use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
-use heedful::text::{BOS, EOS};
 use heedful_server::{AccessLog, Limits, ModelSpec, Server, ServerOptions};
 
 use super::translate::compute;
@@ -145,8 +144,6 @@ impl Arguments {
             models,
             runs: self.runs.clone(),
             search: SearchOptions {
-                bos: BOS,
-                eos: EOS,
                 beam: self.beam,
                 length_penalty: self.length_penalty,
                 no_repeat_ngram: self.no_repeat_ngram,

@@ -15,7 +15,8 @@ pub fn attend(
     target: &[u32],
     options: &SearchOptions,
 ) -> Result<Vec<AttentionMap>, BatchError> {
-    let batch = Batch::new(&[(source.to_vec(), target.to_vec())], options.bos, options.eos)?;
+    let special = model.special_tokens();
+    let batch = Batch::new(&[(source.to_vec(), target.to_vec())], special.bos, special.eos)?;
     model.check(&batch)?;
     let mut pass = Pass::inference(options.compute).recording();
     model.loss(&batch, &mut pass);

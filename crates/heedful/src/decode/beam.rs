@@ -19,10 +19,12 @@ use std::sync::Arc;
 use super::engine::{Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::options::{SearchOptions, Stop};
+use crate::text::SpecialTokens;
 
 /// The search for one sentence.
 pub(super) struct Beam {
     options: Arc<SearchOptions>,
+    special: SpecialTokens,
     /// The most tokens, without `<eos>`.
     limit: usize,
     tree: Tree,
@@ -41,14 +43,14 @@ struct Expansion {
 }
 
 impl Beam {
-    pub(super) fn new(options: Arc<SearchOptions>, limit: usize) -> Beam {
-        let bos = options.bos;
+    pub(super) fn new(options: Arc<SearchOptions>, special: SpecialTokens, limit: usize) -> Beam {
         let mut beam = Beam {
             options,
+            special,
             limit,
             tree: Tree::default(),
             open: Vec::new(),
-            rows: vec![Continuation { parent: None, token: bos }],
+            rows: vec![Continuation { parent: None, token: special.bos }],
             found: Vec::new(),
             expansions: Vec::new(),
         };
@@ -77,7 +79,7 @@ impl Beam {
         }
         if self.expansions.is_empty() {
             // The greatest length, or nothing that may be said: everyone ends here.
-            let eos = self.options.eos;
+            let eos = self.special.eos;
             for (row, open) in self.open.iter().enumerate() {
                 let log_probability = open.log_probability + scores.log_probability(row, eos);
                 self.expansions.push(Expansion { row, token: eos, log_probability });
@@ -100,7 +102,7 @@ impl Beam {
         for index in 0..self.expansions.len() {
             let Expansion { row, token, log_probability } = self.expansions[index];
             let parent = &parents[row];
-            if token == self.options.eos {
+            if token == self.special.eos {
                 let score = log_probability / self.options.penalty(parent.length + 1);
                 let tokens = self.tree.tokens(parent.last);
                 self.keep(Hypothesis { tokens, score, log_probability });
@@ -143,9 +145,9 @@ impl Beam {
             open.banned = self.tree.repeats(open.last, n);
         }
         if open.length < self.options.min_length
-            && let Err(place) = open.banned.binary_search(&self.options.eos)
+            && let Err(place) = open.banned.binary_search(&self.special.eos)
         {
-            open.banned.insert(place, self.options.eos);
+            open.banned.insert(place, self.special.eos);
         }
         open
     }

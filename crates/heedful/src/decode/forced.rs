@@ -8,6 +8,7 @@ use super::hypothesis::Continuation;
 use super::options::SearchOptions;
 use crate::batch::{Batch, BatchError};
 use crate::model::Model;
+use crate::text::SpecialTokens;
 
 /// How probable a target is.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,8 +19,8 @@ pub struct TargetScore {
     pub tokens: Vec<f64>,
 }
 
-/// The log-probabilities of `(source, target)` pairs, in their order. Of the options only `bos`, `eos`, `compute` and
-/// `batch_tokens` matter.
+/// The log-probabilities of `(source, target)` pairs, in their order. Of the options only `compute` and `batch_tokens`
+/// matter.
 pub fn score(
     model: &dyn Model,
     pairs: &[(Vec<u32>, Vec<u32>)],
@@ -28,14 +29,15 @@ pub fn score(
     if pairs.is_empty() {
         return Ok(Vec::new());
     }
-    model.check(&Batch::new(pairs, options.bos, options.eos)?)?;
+    let special = model.special_tokens();
+    model.check(&Batch::new(pairs, special.bos, special.eos)?)?;
     let mut engine = Engine::new(model, options.compute, options.batch_tokens);
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     // The longest first: at the end no long one is left alone.
     order.sort_by_key(|&i| std::cmp::Reverse(pairs[i].1.len()));
     for i in order {
         let (source, target) = &pairs[i];
-        engine.push(i, source.clone(), source.len(), Forced::new(target, options));
+        engine.push(i, source.clone(), source.len(), Forced::new(target, special));
     }
     let mut scores: Vec<Option<TargetScore>> = vec![None; pairs.len()];
     while !engine.is_idle() {
@@ -55,9 +57,9 @@ struct Forced {
 }
 
 impl Forced {
-    fn new(target: &[u32], options: &SearchOptions) -> Forced {
-        let target = target.iter().copied().chain([options.eos]).collect();
-        Forced { target, rows: vec![Continuation { parent: None, token: options.bos }], tokens: Vec::new() }
+    fn new(target: &[u32], special: SpecialTokens) -> Forced {
+        let target = target.iter().copied().chain([special.eos]).collect();
+        Forced { target, rows: vec![Continuation { parent: None, token: special.bos }], tokens: Vec::new() }
     }
 }
 

@@ -7,13 +7,9 @@ use super::search::search;
 use crate::batch::BatchError;
 use crate::model::Model;
 
-/// How to begin and when to end.
+/// When to end, and how to compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GreedyOptions {
-    /// The token before the first.
-    pub bos: u32,
-    /// The token after the last.
-    pub eos: u32,
     /// An output has at most as many tokens as its source and this many more.
     pub beyond_source: usize,
     /// Type of the matrix products.
@@ -27,8 +23,6 @@ pub fn greedy(
     options: GreedyOptions,
 ) -> Result<Vec<Vec<u32>>, BatchError> {
     let options = SearchOptions {
-        bos: options.bos,
-        eos: options.eos,
         beam: 1,
         max_length: MaxLength::Relative { factor: 1.0, plus: options.beyond_source },
         compute: options.compute,

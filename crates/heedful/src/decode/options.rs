@@ -5,10 +5,6 @@ use heedful_tensor::DType;
 /// The choices of a search. The default is the paper's: four hypotheses, α 0.6, at most 50 tokens beyond the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// The token before the first.
-    pub bos: u32,
-    /// The token after the last.
-    pub eos: u32,
     /// Hypotheses that are followed at a time; 1 is greedy search.
     pub beam: usize,
     /// α of the length penalty: a hypothesis of `n` tokens (its `<eos>` counts) has the score
@@ -103,8 +99,6 @@ pub enum OptionsError {
 impl Default for SearchOptions {
     fn default() -> SearchOptions {
         SearchOptions {
-            bos: 1,
-            eos: 2,
             beam: 4,
             length_penalty: 0.6,
             max_length: MaxLength::Relative { factor: 1.0, plus: 50 },

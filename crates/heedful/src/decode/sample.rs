@@ -10,11 +10,13 @@ use heedful_tensor::random::Stream;
 use super::engine::{Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::options::{Sampling, SearchOptions};
+use crate::text::SpecialTokens;
 
 /// The outputs of one sentence.
 pub(super) struct Samples {
     options: Arc<SearchOptions>,
     sampling: Sampling,
+    special: SpecialTokens,
     limit: usize,
     tree: Tree,
     open: Vec<(Open, Stream)>,
@@ -34,6 +36,7 @@ impl Samples {
     pub(super) fn new(
         options: Arc<SearchOptions>,
         sampling: Sampling,
+        special: SpecialTokens,
         source: &[u32],
         limit: usize,
     ) -> Samples {
@@ -41,9 +44,10 @@ impl Samples {
         let open = |number: usize| (Open::new(), Stream::new(sampling.seed, source, number as u64));
         Samples {
             open: (0..options.n_best).map(open).collect(),
-            rows: vec![Continuation { parent: None, token: options.bos }; options.n_best],
+            rows: vec![Continuation { parent: None, token: special.bos }; options.n_best],
             options,
             sampling,
+            special,
             limit,
             tree: Tree::default(),
             found: Vec::new(),
@@ -57,7 +61,7 @@ impl Samples {
     }
 
     fn draw(&mut self, open: &Open, stream: Stream, scores: &[f32]) -> u32 {
-        let eos = self.options.eos;
+        let eos = self.special.eos;
         let banned =
             self.options.no_repeat_ngram.map(|n| self.tree.repeats(open.last, n)).unwrap_or_default();
         let allowed = |token: u32| {
@@ -129,7 +133,7 @@ impl Plan for Samples {
         for (row, (open, stream)) in std::mem::take(&mut self.open).into_iter().enumerate() {
             let token = self.draw(&open, stream, scores.row(row));
             let log_probability = open.log_probability + scores.log_probability(row, token);
-            if token == self.options.eos {
+            if token == self.special.eos {
                 let score = log_probability / self.options.penalty(open.length + 1);
                 let tokens = self.tree.tokens(open.last);
                 self.found.push(Hypothesis { tokens, score, log_probability });

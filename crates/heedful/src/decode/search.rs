@@ -79,9 +79,10 @@ impl<'m> Search<'m> {
         self.model.check_source(&source, &alone).map_err(|error| error.of_sentence(ticket))?;
         let limit = options.limit(source.len(), self.model.longest_target());
         let weight = source.len() * options.rows();
+        let special = self.model.special_tokens();
         let strategy = match options.sampling {
-            None => Strategy::Beam(Beam::new(options, limit)),
-            Some(sampling) => Strategy::Samples(Samples::new(options, sampling, &source, limit)),
+            None => Strategy::Beam(Beam::new(options, special, limit)),
+            Some(sampling) => Strategy::Samples(Samples::new(options, sampling, special, &source, limit)),
         };
         self.engine.push(ticket, source, weight, strategy);
         Ok(())

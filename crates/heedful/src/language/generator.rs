@@ -24,8 +24,8 @@ use crate::family::ModelConfig;
 use crate::folder::{FolderError, ModelFolder};
 use crate::model::Model;
 use crate::task::{Task, WrongTask};
+use crate::text::TokenizerError;
 use crate::text::tokenizer::Tokenizers;
-use crate::text::{BOS, EOS, TokenizerError};
 
 /// A language model that reads and writes text.
 pub struct Generator {
@@ -100,7 +100,7 @@ impl Generator {
             None => tokens,
         };
         let max_length = MaxLength::Absolute(tokens);
-        Ok(SearchOptions { bos: BOS, eos: EOS, max_length, ..options.clone() })
+        Ok(SearchOptions { max_length, ..options.clone() })
     }
 
     /// At most `tokens` tokens after a prompt, as often as the options ask for, best first: prompt and continuation.
@@ -131,7 +131,7 @@ impl Generator {
             TextShape::Lines => tokenizer.encode(prompt),
             TextShape::Running => tokenizer.encode_running(prompt),
         };
-        [vec![BOS], tokens].concat()
+        [vec![self.model.special_tokens().bos], tokens].concat()
     }
 
     /// A prompt with what was said after it, as text; characters that are not complete show as U+FFFD.

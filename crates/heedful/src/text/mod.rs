@@ -23,5 +23,5 @@ pub mod batches;
 mod parallel;
 
 pub use self::corpus::{CorpusError, CorpusFiles, CorpusReport, Filters, Input, OverLong, Pair};
-pub use self::special::{BOS, EOS, PAD, UNK};
+pub use self::special::{BOS, EOS, PAD, SpecialTokens, UNK};
 pub use self::tokenizer::{Tokenizer, TokenizerError};

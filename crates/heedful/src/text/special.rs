@@ -12,3 +12,19 @@ pub const UNK: u32 = 3;
 
 /// Their names, in the order of their ids.
 pub const NAMES: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];
+
+/// The tokens that the targets of a model begin and end with. They come with the model, so that no caller can forget them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpecialTokens {
+    /// What the decoder reads first.
+    pub bos: u32,
+    /// What ends an output.
+    pub eos: u32,
+}
+
+impl Default for SpecialTokens {
+    /// Those of every vocabulary that is learned here.
+    fn default() -> SpecialTokens {
+        SpecialTokens { bos: BOS, eos: EOS }
+    }
+}

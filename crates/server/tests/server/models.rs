@@ -11,7 +11,6 @@ use heedful::grammar::Grammar;
 use heedful::language::{LanguageConfig, TextShape};
 use heedful::layers::Score;
 use heedful::text::tokenizer::{Kind, Tokenizer, VocabularyOptions, WordCounts};
-use heedful::text::{BOS, EOS};
 use heedful::transformer::{StackConfig, TransformerConfig};
 use heedful::weights::Weights;
 use heedful_server::{ModelSpec, Server, ServerOptions};
@@ -75,7 +74,7 @@ pub(crate) fn language(folder: &Path) {
 
 /// What tests search with: short outputs, so that nonsense ends soon.
 pub(crate) fn search() -> SearchOptions {
-    SearchOptions { bos: BOS, eos: EOS, max_length: MaxLength::Absolute(12), ..SearchOptions::default() }
+    SearchOptions { max_length: MaxLength::Absolute(12), ..SearchOptions::default() }
 }
 
 pub(crate) fn options(models: Vec<ModelSpec>) -> ServerOptions {

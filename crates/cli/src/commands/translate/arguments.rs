@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use heedful::decode::{MaxLength, Sampling, SearchOptions};
 use heedful::tensor::DType;
-use heedful::text::{BOS, EOS};
 use heedful::transformer::HeadName;
 
 /// Translate text: one line in, one line out, in order
@@ -94,8 +93,6 @@ impl Arguments {
         let sampling =
             Sampling { temperature: self.temperature, top_k: self.top_k, top_p: self.top_p, seed: self.seed };
         SearchOptions {
-            bos: BOS,
-            eos: EOS,
             beam: self.beam,
             length_penalty: self.length_penalty,
             max_length: self.max_length.map_or(defaults.max_length, MaxLength::Absolute),

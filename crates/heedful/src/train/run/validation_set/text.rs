@@ -132,8 +132,6 @@ impl TextSet {
         let prompts: Vec<Vec<u32>> = halves.iter().map(|(given, _)| [&[BOS], *given].concat()).collect();
         let room = longest(recipe).saturating_sub(GIVEN);
         let options = SearchOptions {
-            bos: BOS,
-            eos: EOS,
             beam: 1,
             max_length: MaxLength::Absolute(ASKED.min(room)),
             compute: recipe.training.compute,

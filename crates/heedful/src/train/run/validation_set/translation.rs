@@ -11,7 +11,7 @@ use crate::text::batches::{ValidationBatch, validation_batches};
 use crate::text::corpus::CorpusFiles;
 use crate::text::encoded::EncodedPair;
 use crate::text::tokenizer::Tokenizers;
-use crate::text::{BOS, EOS, Pair, Tokenizer};
+use crate::text::{Pair, Tokenizer};
 use crate::train::log::Sample;
 use crate::train::recipe::{Data, Recipe, Search};
 use crate::train::run::RunError;
@@ -102,8 +102,6 @@ impl TranslationSet {
 pub(in crate::train::run) fn search_options(recipe: &Recipe) -> SearchOptions {
     let Search { beam, length_penalty, beyond_source, no_repeat_ngram } = recipe.search;
     SearchOptions {
-        bos: BOS,
-        eos: EOS,
         beam,
         length_penalty,
         max_length: MaxLength::Relative { factor: 1.0, plus: beyond_source },
