@@ -10,6 +10,8 @@ use super::Literal;
 pub(super) trait Setting: Sized {
     /// What is expected, to follow "must be".
     const EXPECTS: &'static str;
+    /// What stands for a value in the usage of its flag: `--heads <N>`.
+    const VALUE_NAME: &'static str;
     /// Whether several values are.
     const MANY: bool = false;
     /// Whether a bare word is text whatever it looks like: a file may be called `2016`.
@@ -61,6 +63,7 @@ macro_rules! whole_number {
     ($($type:ty),+) => {$(
         impl Setting for $type {
             const EXPECTS: &'static str = "a whole number";
+            const VALUE_NAME: &'static str = "N";
 
             fn read(literal: &Literal) -> Option<$type> {
                 match literal {
@@ -84,6 +87,7 @@ whole_number!(usize, u64);
 
 impl Setting for f64 {
     const EXPECTS: &'static str = "a number";
+    const VALUE_NAME: &'static str = "X";
 
     fn read(literal: &Literal) -> Option<f64> {
         match literal {
@@ -104,6 +108,7 @@ impl Setting for f64 {
 
 impl Setting for bool {
     const EXPECTS: &'static str = "true or false";
+    const VALUE_NAME: &'static str = "true|false";
 
     fn read(literal: &Literal) -> Option<bool> {
         match literal {
@@ -119,6 +124,7 @@ impl Setting for bool {
 
 impl Setting for PathBuf {
     const EXPECTS: &'static str = "a path";
+    const VALUE_NAME: &'static str = "PATH";
     const BARE: bool = true;
 
     fn read(literal: &Literal) -> Option<PathBuf> {
@@ -136,6 +142,7 @@ impl Setting for PathBuf {
 /// One or several.
 impl Setting for Vec<PathBuf> {
     const EXPECTS: &'static str = "a path or a list of paths";
+    const VALUE_NAME: &'static str = "FILE";
     const MANY: bool = true;
     const BARE: bool = true;
 
@@ -154,6 +161,7 @@ impl Setting for Vec<PathBuf> {
 /// TOML has no word for nothing; ours is `"none"`.
 impl<T: Setting> Setting for Option<T> {
     const EXPECTS: &'static str = T::EXPECTS;
+    const VALUE_NAME: &'static str = T::VALUE_NAME;
     const BARE: bool = T::BARE;
 
     fn read(literal: &Literal) -> Option<Option<T>> {
@@ -175,6 +183,7 @@ impl<T: Setting> Setting for Option<T> {
 /// `90s`, `30m`, `1h30m`, `2d`.
 impl Setting for Duration {
     const EXPECTS: &'static str = "a time such as 90s, 30m or 1h30m";
+    const VALUE_NAME: &'static str = "TIME";
 
     fn read(literal: &Literal) -> Option<Duration> {
         let Literal::Text(text) = literal else { return None };
@@ -214,6 +223,7 @@ macro_rules! choices {
     ($type:ty { $($name:literal => $value:path),+ $(,)? }) => {
         impl $crate::train::recipe::setting::Setting for $type {
             const EXPECTS: &'static str = choices!(@list $($name),+);
+            const VALUE_NAME: &'static str = "NAME";
 
             fn read(literal: &$crate::train::recipe::Literal) -> Option<$type> {
                 match literal {

@@ -25,6 +25,8 @@ pub struct Key {
     pub help: &'static str,
     /// What is expected, to follow "must be".
     pub expects: &'static str,
+    /// What stands for a value in the usage of its flag: `--heads <N>`.
+    pub value_name: &'static str,
     /// Whether several values make sense.
     pub many: bool,
     /// Whether a bare word is text whatever it looks like.
@@ -107,6 +109,7 @@ macro_rules! recipe {
                         name: stringify!($key),
                         help: concat!($($doc),+).trim_ascii(),
                         expects: <$type as Setting>::EXPECTS,
+                        value_name: <$type as Setting>::VALUE_NAME,
                         many: <$type as Setting>::MANY,
                         bare: <$type as Setting>::BARE,
                         prefix: $prefix,
