@@ -21,219 +21,219 @@ use crate::train::Metric;
 use crate::transformer::Tying;
 
 recipe! {
-    /// What is read. Files may be compressed (.gz, .xz, .zst)
+    /// Training and validation text. Files may be compressed (.gz, .xz, .zst)
     [data: Data, ""] {
-        /// What the model is for: `translate`, `classify` (texts and labels), `lm` (a language model) or `mlm` (a masked one)
+        /// Task of the model: `translate`, `classify` (text to label), `lm` (language model) or `mlm` (masked language model)
         task: Task = Task::Translate, Any;
-        /// Source text, one sentence a line; several files are read one after the other
+        /// Source text, one sentence per line; several files are concatenated
         src: Vec<PathBuf> = Vec::new(), Any;
-        /// Target text, line by line the translation of the source
+        /// Target text: line n translates line n of the source
         tgt: Vec<PathBuf> = Vec::new(), Any;
-        /// Files with source and target in one line, a tab between them
+        /// Source and target in one file: source, tab, target in each line
         tsv: Vec<PathBuf> = Vec::new(), Any;
         /// Source text of the validation set
         valid_src: Vec<PathBuf> = Vec::new(), Any;
         /// Target text of the validation set
         valid_tgt: Vec<PathBuf> = Vec::new(), Any;
-        /// Validation set with source and target in one line, a tab between them
+        /// Validation set in one file: source, tab, target in each line
         valid_tsv: Vec<PathBuf> = Vec::new(), Any;
-        /// Texts and their labels for the task classify: a label, a tab and a text in each line
+        /// Labelled texts for the task classify: label, tab, text in each line
         label_text: Vec<PathBuf> = Vec::new(), Any;
-        /// Texts and labels of the validation set
+        /// Labelled texts of the validation set
         valid_label_text: Vec<PathBuf> = Vec::new(), Any;
         /// Plain text for the tasks lm and mlm
         text: Vec<PathBuf> = Vec::new(), Any;
         /// Plain text of the validation set
         valid_text: Vec<PathBuf> = Vec::new(), Any;
-        /// Plain text is one running text in pieces of so many tokens (256 for the task lm); `none`: each line is a text
+        /// Plain text is running text, cut into blocks of this many tokens (256 for the task lm); `none`: each line is a text
         block: Option<usize> = None, AtLeast(2.0);
-        /// The most tokens that a side of a pair may have
+        /// Maximum number of tokens on each side of a pair
         max_tokens: Option<usize> = Some(256), AtLeast(1.0);
-        /// What happens to pairs with more: they are left out (`filter`) or cut (`cut`), and counted
+        /// What to do with longer pairs: leave them out (`filter`) or truncate them (`cut`)
         over_long: OverLong = OverLong::Filter, Any;
-        /// The most tokens that the longer side may have for each token of the shorter one
+        /// Maximum length ratio: pairs whose longer side has more than this many times the tokens of the other are left out
         max_ratio: Option<f64> = None, AtLeast(1.0);
-        /// What happens to pairs that were there before: `keep` or `drop`
+        /// What to do with repeated pairs: `keep` or `drop`
         duplicates: Duplicates = Duplicates::Keep, Any;
     }
 
-    /// How text becomes tokens
+    /// Tokenization
     [vocabulary: Vocabulary, "vocabulary-"] {
-        /// Learned from the training text: subwords (`bpe`, `unigram`), `word` or `character`
+        /// Algorithm that learns the vocabulary: subwords (`bpe`, `unigram`), `word` or `character`
         kind: Kind = Kind::Bpe, Any;
-        /// The most tokens it may have
+        /// Maximum number of tokens in the vocabulary
         size: usize = 8000, AtLeast(2.0);
-        /// One vocabulary for both sides (`joint`) or one each (`separate`, with model.tying `target-output` or `none`)
+        /// One vocabulary for both sides (`joint`) or one for each (`separate`, with model.tying `target-output` or `none`)
         sharing: Sharing = Sharing::Joint, Any;
         /// Unicode normalisation of all text: `none`, `nfc` or `nfkc`
         normalization: Normalization = Normalization::None, Any;
-        /// Where subwords end: at spaces and punctuation (`words`) or at `spaces` only
+        /// Boundaries that subwords never cross: spaces and punctuation (`words`) or `spaces` only
         boundaries: Boundaries = Boundaries::Words, Any;
-        /// A vocabulary made before (`heedful vocab`), for both sides; nothing is learned then
+        /// Existing vocabulary for both sides (`heedful vocab`), instead of learning one
         file: Option<PathBuf> = None, Any;
-        /// A vocabulary made before, for the source
+        /// Existing vocabulary for the source side
         source_file: Option<PathBuf> = None, Any;
-        /// A vocabulary made before, for the target
+        /// Existing vocabulary for the target side
         target_file: Option<PathBuf> = None, Any;
     }
 
-    /// What the model is made of
+    /// Architecture
     [model: Model, ""] {
-        /// Where all other values of the model and of training start from: `tiny`, `small`, `iwslt`, `base`, `big`
+        /// Preset with the defaults of all other keys: `tiny`, `small`, `iwslt`, `base`, `big`
         preset: Preset = Preset::Small, Any;
-        /// Which kind of translator: `transformer`, `recurrent` or `convolutional`
+        /// Model family: `transformer`, `recurrent` or `convolutional`
         family: Family = Family::Transformer, Any;
-        /// Width of the vector of a token
+        /// Width of the model: the dimensions of a token's vector
         d_model: usize = 256, AtLeast(1.0);
-        /// Width inside the feed-forward layers
+        /// Inner width of the feed-forward layers
         d_ff: usize = 1024, AtLeast(1.0);
-        /// Heads of every attention layer; they divide d_model
+        /// Attention heads per layer; must divide d_model
         heads: usize = 4, AtLeast(1.0);
-        /// Depth of the encoder
+        /// Number of encoder layers
         encoder_layers: usize = 3, AtLeast(1.0);
-        /// Depth of the decoder
+        /// Number of decoder layers
         decoder_layers: usize = 3, AtLeast(1.0);
-        /// Width of the keys of all heads together; `none` for d_model
+        /// Width of the keys, all heads together; `none` for d_model
         key_width: Option<usize> = None, AtLeast(1.0);
-        /// Width of the values of all heads together; `none` for d_model
+        /// Width of the values, all heads together; `none` for d_model
         value_width: Option<usize> = None, AtLeast(1.0);
-        /// Layer norms after each sublayer as in the paper (`post`) or before it (`pre`)
+        /// Layer norm after each sublayer as in the paper (`post`), or before it (`pre`)
         norm: Norm = Norm::Post, Any;
-        /// Keeps the norms from dividing by 0
+        /// ε of the layer norm: added to the variance, against division by 0
         norm_epsilon: f64 = 1e-5, Above(0.0);
-        /// In the feed-forward layers: `relu`, `gelu`, `identity`
+        /// Activation of the feed-forward layers: `relu`, `gelu`, `identity`
         activation: Activation = Activation::Relu, Any;
-        /// How a word's place is told: `sinusoidal`, `learned`, `none`
+        /// Position encoding: `sinusoidal`, `learned`, `none`
         positions: PositionKind = PositionKind::Sinusoidal, Any;
-        /// Length of the table of learned positions: no sentence may have more tokens
+        /// Number of learned positions: no sentence may have more tokens
         max_positions: usize = 512, AtLeast(1.0);
-        /// Which embeddings are one matrix: `all`, `source-target`, `target-output`, `none`
+        /// Weight tying: which embeddings share one matrix: `all`, `source-target`, `target-output`, `none`
         tying: Tying = Tying::All, Any;
-        /// How a query is compared with a key: `scaled-dot`, `dot`; recurrent models also `additive`, `general`
+        /// Attention score of a query and a key: `scaled-dot`, `dot`; recurrent models also `additive`, `general`
         score: Score = Score::ScaledDot, Any;
-        /// Self attention sees only tokens at this distance or nearer; `none` for all
+        /// Restricted self attention: maximum distance of a key from its query; `none` for no limit
         window: Option<usize> = None, AtLeast(1.0);
-        /// The network of a recurrent model: `lstm`, `gru` or `simple`
+        /// Cell of a recurrent model: `lstm`, `gru` or `simple`
         cell: Cell = Cell::Lstm, Any;
-        /// How a recurrent decoder looks at the source: `soft`, `none`, or at one word (`hard`, `straight-through`)
+        /// Attention of a recurrent decoder: `soft`, `none`, or to one word at a time (`hard`, `straight-through`)
         attention: AttentionKind = AttentionKind::Soft, Any;
-        /// What a draw of hard attention that did better than expected is worth in training, beside the loss
+        /// Hard attention: weight of the REINFORCE reward in the training objective
         reward: f64 = 0.02, AtLeast(0.0);
-        /// What the entropy of hard attention's weights is worth in training: more keeps them undecided for longer
+        /// Hard attention: weight of the entropy bonus, which keeps the attention exploring
         entropy: f64 = 0.01, AtLeast(0.0);
-        /// Width of a recurrent encoder's states in each direction; `none` for half of d_model
+        /// State width of a recurrent encoder in each direction; `none` for half of d_model
         d_encoder: Option<usize> = None, AtLeast(1.0);
-        /// Tokens that a convolution sees at a time; odd
+        /// Kernel width of a convolution in tokens; odd
         taps: usize = 3, AtLeast(1.0);
-        /// How a classifier makes one vector of a text: `attention`, or the `first` token's
+        /// How a classifier pools a text into one vector: `attention`, or the `first` token
         pooling: Pooling = Pooling::Attention, Any;
-        /// How attention pooling compares a token with its learned query: `additive`, `dot`, `general`, `scaled-dot`
+        /// Score of attention pooling, between a token and the learned query: `additive`, `dot`, `general`, `scaled-dot`
         pooling_score: Score = Score::Additive, Any;
-        /// The folder of a masked language model (task mlm): a classifier starts from its encoder and its vocabulary
+        /// Folder of a masked language model (task mlm) whose encoder and vocabulary a classifier starts from
         init_from: Option<PathBuf> = None, Any;
     }
 
-    /// How it learns
+    /// Optimization and regularization
     [training: Training, ""] {
-        /// Type of the matrix products: `bf16` or `f32`; parameters are f32 always
+        /// Number type of the matrix products: `bf16` or `f32`; parameters are always f32
         compute: DType = DType::Bf16, Any;
-        /// Decides first values, dropout and the order of the data; the same seed gives the same model
+        /// Random seed of initial weights, dropout and data order; the same seed gives the same model
         seed: u64 = 1, Any;
-        /// The most tokens of a batch, on the source and on the target side each
+        /// Maximum number of tokens in a batch, counted on each side
         batch_tokens: usize = 4096, AtLeast(1.0);
-        /// Batches that make one update together
+        /// Gradient accumulation: batches per update
         accumulate: usize = 1, AtLeast(1.0);
-        /// Updates until the end; `none` for no end
+        /// Maximum number of updates; `none` for no limit
         steps: Option<u64> = Some(50_000), AtLeast(1.0);
-        /// Time until the end (90s, 30m, 1h30m); `none` for no end. Whichever comes first
+        /// Maximum training time (90s, 30m, 1h30m); `none` for no limit. The run ends at the first limit it reaches
         time: Option<Duration> = None, AtLeast(1.0);
-        /// Dropped of every sublayer's output and of the embeddings
+        /// Dropout rate of the embeddings and of every sublayer's output
         dropout: f64 = 0.1, Share;
-        /// Dropped of the attention weights
+        /// Dropout rate of the attention weights
         attention_dropout: f64 = 0.0, Share;
-        /// Dropped inside the feed-forward layers
+        /// Dropout rate inside the feed-forward layers
         feed_forward_dropout: f64 = 0.0, Share;
-        /// Probability that the training goal spreads over the wrong tokens
+        /// Label smoothing ε: share of the probability mass that is spread over the other tokens
         label_smoothing: f64 = 0.1, Share;
-        /// How the learning rate goes: `noam`, `inverse-sqrt`, `cosine`, `constant`
+        /// Learning rate schedule: `noam`, `inverse-sqrt`, `cosine`, `constant`
         schedule: ScheduleKind = ScheduleKind::InverseSqrt, Any;
-        /// Steps until the highest learning rate
+        /// Warmup: steps until the peak of the learning rate
         warmup: u64 = 2000, Any;
-        /// The highest learning rate of all schedules but noam
+        /// Peak learning rate (all schedules but noam)
         peak: f64 = 1e-3, Above(0.0);
-        /// noam's learning rate is multiplied by this
+        /// Factor on the learning rate of noam
         factor: f64 = 1.0, Above(0.0);
-        /// The learning rate where cosine ends, at step `steps`
+        /// Final learning rate of cosine, at the last of `steps`
         floor: f64 = 0.0, AtLeast(0.0);
-        /// Adam's memory of gradients
+        /// β₁ of Adam: decay of the running mean of the gradients
         beta1: f64 = 0.9, Share;
-        /// Adam's memory of squared gradients
+        /// β₂ of Adam: decay of the running mean of the squared gradients
         beta2: f64 = 0.98, Share;
-        /// Keeps Adam from dividing by 0
+        /// ε of Adam: added to the denominator, against division by 0
         adam_epsilon: f64 = 1e-9, Above(0.0);
-        /// How fast unused weights shrink (AdamW)
+        /// Decoupled weight decay (AdamW): every update multiplies all weights by 1 − learning rate · this
         weight_decay: f64 = 0.0, AtLeast(0.0);
-        /// Longer gradients are cut down to this norm; `none` for no limit
+        /// Gradient clipping: maximum norm of the gradient; `none` for no limit
         clip_norm: Option<f64> = None, Above(0.0);
-        /// Decay of a moving average of the weights, which is what gets validated and kept; `none` for no average
+        /// Decay of an exponential moving average of the weights, which is validated and saved instead; `none` for none
         ema: Option<f64> = None, Share;
-        /// A gradient so many times longer than usual ends the run as diverged; `none` for any length
+        /// The run ends as diverged when the gradient norm is this many times its recent median; `none` for no check
         explosion: Option<f64> = Some(1000.0), Above(1.0);
     }
 
-    /// How the model is judged while it learns
+    /// Validation during training
     [validation: Validation, "validation-"] {
-        /// Steps between two validations
+        /// Steps between validations
         every: u64 = 500, AtLeast(1.0);
-        /// Time between two validations, instead of steps
+        /// Time between validations, instead of steps
         every_time: Option<Duration> = None, AtLeast(1.0);
-        /// Whether the validation set is translated and BLEU computed; needs time, tells more than the loss
+        /// Whether to translate the validation set and compute BLEU; slower, but closer to the task than the loss
         bleu: bool = true, Any;
-        /// What the best model is chosen by: `loss`, `bleu` or `accuracy`
+        /// Metric that selects the best model: `loss`, `bleu` or `accuracy`
         best_by: Metric = Metric::Loss, Any;
-        /// Stop after so many validations in a row without a better one; `none` to go on
+        /// Early stopping after this many validations without improvement; `none` for never
         patience: Option<u64> = None, AtLeast(1.0);
-        /// Of the validation set, at most so many pairs are translated for BLEU
+        /// Maximum number of validation pairs that are translated for BLEU
         bleu_pairs: Option<usize> = Some(500), AtLeast(1.0);
     }
 
-    /// How validation translates; `heedful translate` has flags of its own
+    /// Search of the validation; `heedful translate` has flags of its own
     [search: Search, "search-"] {
-        /// Hypotheses that are followed at a time; 1 is greedy
+        /// Beam size: hypotheses kept at every step; 1 is greedy
         beam: usize = 1, AtLeast(1.0);
-        /// Length penalty: 0 favours short translations, 1 compares the mean of each token
+        /// α of the length penalty: scores are log p / ((5 + length) / 6)^α; 0 favours short translations
         length_penalty: f64 = 0.6, AtLeast(0.0);
-        /// A translation may be so many tokens longer than its source
+        /// Maximum length of a translation: that of its source and this many tokens more
         beyond_source: usize = 50, Any;
-        /// No sequence of so many tokens occurs twice; `none` for no such rule
+        /// Never generate the same n-gram of this many tokens twice; `none` for no such rule
         no_repeat_ngram: Option<usize> = None, AtLeast(1.0);
     }
 
-    /// What is kept of a run
+    /// Checkpoints, and the average of them that is the final model
     [checkpoint: Keeping, "checkpoint-"] {
-        /// Steps between two checkpoints; there is one at every validation, too
+        /// Steps between checkpoints; every validation writes one too
         every: u64 = 1000, AtLeast(1.0);
-        /// Time between two checkpoints: no more than this is lost by a crash
+        /// Time between checkpoints: the most that a crash can lose
         every_time: Option<Duration> = Some(Duration::from_secs(600)), AtLeast(1.0);
-        /// So many of the latest are kept
+        /// Number of latest checkpoints to keep
         keep_last: usize = 2, AtLeast(1.0);
-        /// So many of the best by validation are kept
+        /// Number of best checkpoints to keep, by validation
         keep_best: usize = 5, Any;
-        /// Which checkpoints make the final model together: the `best`, the `last`, or `none` (the best one alone)
+        /// Checkpoints whose average is the final model: the `best`, the `last`, or `none` (the best one alone)
         average: Averaging = Averaging::Best, Any;
-        /// How many
+        /// Number of checkpoints to average
         average_count: usize = 5, AtLeast(1.0);
     }
 
-    /// What is written
+    /// Files of the run
     [output: Output, ""] {
-        /// The folder of the run, which is a model's folder too
+        /// Folder of the run, which has to be named; it is a model's folder too
         out: Option<PathBuf> = None, Any;
-        /// Steps between two lines of the log
+        /// Steps between lines of the log
         log_every: u64 = 50, AtLeast(1.0);
-        /// Whether TensorBoard events are written
+        /// Whether to write TensorBoard events
         tensorboard: bool = true, Any;
-        /// Whether report.html is written
+        /// Whether to write report.html
         report: bool = true, Any;
     }
 }
