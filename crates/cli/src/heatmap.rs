@@ -1,7 +1,7 @@
-//! Attention weights as pictures in a terminal: a darker or brighter cell for each weight in [0, 1].
+//! Heat maps of attention weights in a terminal: one cell, darker or brighter, for each weight in [0, 1].
 //!
-//! Columns are as wide as their labels on the terminal, where a Chinese character takes two places.
-//! Colours on a terminal that has them, block characters on one that has not, ASCII in files and pipes.
+//! Columns are as wide as their labels on the terminal, where a Chinese character takes two columns of characters.
+//! Cells are coloured on a terminal with colours, block characters on one without, ASCII in files and pipes.
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
@@ -19,33 +19,33 @@ pub(crate) enum Style {
     Plain,
 }
 
-/// Weights of rows × columns with a title.
+/// A title and rows × columns weights.
 pub(crate) struct Heatmap {
     title: String,
     weights: Vec<f32>,
 }
 
-/// What the rows and the columns of pictures stand for.
+/// Labels of the rows and columns of heat maps.
 pub(crate) struct Labels {
     pub(crate) rows: Vec<String>,
     pub(crate) columns: Vec<String>,
 }
 
-/// From dark blue through red to light yellow; brightness rises all the way, so it reads without colours too.
+/// From dark blue through red to light yellow; brightness increases throughout, so that it reads without colours too.
 const COLOURS: [u8; 12] = [233, 17, 18, 54, 90, 126, 162, 168, 203, 209, 215, 229];
 const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 const SHADES: [char; 10] = [' ', '.', ':', '-', '=', '+', '*', '#', '%', '@'];
-/// Places between a label and the next one.
+/// Characters between two labels.
 const SPACE: usize = 1;
-/// Places that a label may take; a longer one is cut.
+/// Maximum width of a label; a longer one is cut.
 const LONGEST_LABEL: usize = 16;
-/// Where nobody says how wide the terminal is.
-const USUAL_WIDTH: usize = 100;
+/// Used where the width of the terminal is unknown.
+const DEFAULT_WIDTH: usize = 100;
 const MARGIN: &str = "  ";
 const GAP: &str = "    ";
 
 impl Style {
-    /// What standard output can show.
+    /// The best style that standard output can show.
     pub(crate) fn of_stdout() -> Style {
         let set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
@@ -71,15 +71,15 @@ impl Style {
 }
 
 impl Heatmap {
-    /// A picture of weights, row after row.
+    /// A heat map of weights, row by row.
     pub(crate) fn new(title: &str, weights: Vec<f32>) -> Heatmap {
         Heatmap { title: title.to_owned(), weights }
     }
 
-    /// Draws pictures of the same rows and columns beside each other, as many as `width` places hold.
+    /// Draws heat maps of the same rows and columns side by side, as many as fit into `width` characters.
     ///
     /// # Panics
-    /// If a picture has not as many weights as rows × columns.
+    /// If a heat map has not rows × columns weights.
     pub(crate) fn write_side_by_side(
         pictures: &[Heatmap],
         labels: &Labels,
@@ -132,12 +132,12 @@ impl Heatmap {
     }
 }
 
-/// How many places a line of standard output has.
+/// Width of standard output in characters.
 pub(crate) fn stdout_width() -> usize {
-    terminal_size::terminal_size().map_or(USUAL_WIDTH, |(width, _)| width.0.into())
+    terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| width.0.into())
 }
 
-/// `text` with spaces up to `width` places; escape sequences take none.
+/// `text` padded with spaces to `width` characters; escape sequences take none.
 fn padded(text: &str, width: usize) -> String {
     let mut seen = 0;
     let mut characters = text.chars();
@@ -151,7 +151,7 @@ fn padded(text: &str, width: usize) -> String {
     format!("{text}{}", " ".repeat(width.saturating_sub(seen)))
 }
 
-/// A label that fits, at least one place wide, without characters that would move the cursor.
+/// A label that fits, at least one character wide, without control characters, which would move the cursor.
 fn shortened(label: &str) -> String {
     let visible: String = label.chars().map(|c| if c.is_control() { '·' } else { c }).collect();
     match visible.width() {

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks a run to save and end, the second ends the process at once.
+//! Ctrl-C and SIGTERM: the first one requests a clean end (save, then exit), the second one kills the process.
 
 use std::io;
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::TERM_SIGNALS;
 use signal_hook::flag;
 
-/// Told by the system that it is time to end.
+/// A request to end the process, sent by Ctrl-C or SIGTERM.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt {
-    asked: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
 }
 
 impl Interrupt {
-    /// The usual exit status of a process that was interrupted.
+    /// The conventional exit status of an interrupted process.
     pub(crate) const STATUS: i32 = 130;
 
-    /// From now on a signal to end does not kill the process but is remembered; a second one kills it.
+    /// Registers the handlers: the first signal is remembered, a second one kills the process.
     pub(crate) fn listen() -> io::Result<Interrupt> {
-        let asked = Arc::new(AtomicBool::new(false));
+        let requested = Arc::new(AtomicBool::new(false));
         for &signal in TERM_SIGNALS {
-            // In this order: at the first signal the flag is still down when the first of the two looks at it.
-            flag::register_conditional_shutdown(signal, Interrupt::STATUS, asked.clone())?;
-            flag::register(signal, asked.clone())?;
+            // In this order: at the first signal, the shutdown handler runs while the flag is still unset.
+            flag::register_conditional_shutdown(signal, Interrupt::STATUS, requested.clone())?;
+            flag::register(signal, requested.clone())?;
         }
-        Ok(Interrupt { asked })
+        Ok(Interrupt { requested })
     }
 
-    /// Whether the process was asked to end.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+    /// Whether a signal has arrived.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Relaxed)
     }
 }
 
@@ -58,9 +58,9 @@ mod tests {
     #[ignore = "ends its process; the test above runs it"]
     fn signalled_twice() {
         let interrupt = Interrupt::listen().expect("signals can be listened to");
-        assert!(!interrupt.is_asked());
+        assert!(!interrupt.is_requested());
         raise(SIGTERM).expect("a known signal");
-        assert!(interrupt.is_asked());
+        assert!(interrupt.is_requested());
         raise(SIGTERM).expect("a known signal");
         unreachable!("the second signal ends the process");
     }

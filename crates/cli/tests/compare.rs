@@ -109,7 +109,7 @@ fn variations_are_trained_once_and_compared() {
     let before = written();
     let again = place.run(&command);
     assert!(
-        text(&again.stderr).contains("heads-8                was trained before"),
+        text(&again.stderr).contains("heads-8                is already trained"),
         "{}",
         text(&again.stderr)
     );
@@ -161,7 +161,7 @@ fn what_cannot_be_compared_is_refused_and_named() {
         ("compare layers --taps 4".to_owned(), "4 taps"),
         ("compare layers --window 0".to_owned(), "window"),
         ("compare layers --seconds 0".to_owned(), "0 is not above 0"),
-        ("compare layers --compute f16".to_owned(), "bf16 or f32"),
+        ("compare layers --compute f16".to_owned(), "bf16, f32"),
         (format!("compare variations {data} --out table"), "--valid-src and --valid-tgt"),
         (format!("compare variations {data} --valid-src valid.zh --valid-tgt valid.en"), "--out"),
         (variations("--only head"), "heads"),

@@ -152,7 +152,7 @@ fn several_models_learn_and_are_compared_in_one_table() {
         assert_eq!(folder.config.family(), family);
     }
     // Without attention there is nothing to show where it looked.
-    assert_eq!(stdout.matches("Where the model looked").count(), 2, "{stdout}");
+    assert_eq!(stdout.matches("Cross attention: ").count(), 2, "{stdout}");
 
     let twice = demo(&out, &["--quick", "--model", "rnn,rnn"]);
     assert!(!twice.status.success() && text(&twice.stderr).contains("names rnn twice"));

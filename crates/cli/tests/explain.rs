@@ -134,8 +134,8 @@ fn wrong_input_is_named_and_leaves_no_file() {
     for (arguments, part) in [
         ("explain run 一辆新车 -o x.gif", "must end in .html or .svg or .png or .json"),
         ("explain run 一 二 -o x.svg", "a picture shows one sentence, and 2 were given"),
-        ("explain run 一 二 -o x.json --target a", "--target is the output of one text"),
-        ("explain run 一 -o x.svg --view grid --head 0", "leave --head and --level away"),
+        ("explain run 一 二 -o x.json --target a", "--target is the translation of one text"),
+        ("explain run 一 -o x.svg --view grid --head 0", "remove --head and --level"),
         ("explain run 一 -o x.svg --layer middle", "names no layer"),
         (
             "explain run 一 -o x.json --without-head enc.9.0",

@@ -51,7 +51,7 @@ fn a_run_is_served_under_its_languages_until_sigterm() {
     assert!(child.0.wait().expect("an end").success());
     let mut rest = String::new();
     lines.read_to_string(&mut rest).expect("its last words");
-    assert!(rest.contains("all that was accepted is answered"), "{rest}");
+    assert!(rest.contains("all accepted requests are answered"), "{rest}");
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_run_can_be_watched_while_it_goes_on() {
 #[test]
 fn what_cannot_be_served_is_named() {
     let place = Workplace::empty();
-    assert!(place.bad("serve").contains("what shall be served?"));
+    assert!(place.bad("serve").contains("there is nothing to serve"));
     assert!(place.bad("serve nowhere --port 0").contains("nowhere is no folder"));
     assert!(place.bad("serve --model nowhere").contains("NAME=FOLDER"));
     assert!(place.bad("serve --runs . --port 0 --queue 3").contains("--queue"));

@@ -143,7 +143,7 @@ fn a_damaged_checkpoint_is_set_aside_and_the_one_before_is_used() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let talk = text(&output.stderr);
     assert!(talk.contains("step-00000014.safetensors is damaged"), "{talk}");
-    assert!(talk.contains("going on after step 7"), "{talk}");
+    assert!(talk.contains("resumed after step 7"), "{talk}");
     assert!(!talk.contains("settings that decide"), "nothing but the number of steps has changed: {talk}");
 }
 

@@ -187,7 +187,7 @@ fn what_cannot_be_translated_is_refused_and_named() {
         ("translate run valid.zh --beam 0", "beam"),
         ("translate run valid.zh --n-best 9", "at least 9"),
         ("translate run valid.zh --sample --top-p 2", "top-p"),
-        ("translate run valid.zh --compute int3", "bf16 or f32"),
+        ("translate run valid.zh --compute int3", "bf16, f32"),
         ("score run --src valid.zh --tgt nowhere.en", "nowhere.en"),
         ("score run --src train.zh --tgt valid.en", "valid.en"),
     ];

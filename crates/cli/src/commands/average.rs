@@ -9,44 +9,53 @@ use heedful::text::labels::Labels;
 use heedful::train::checkpoint::Checkpoints;
 use heedful::train::{Averaged, average};
 
-/// Average the weights of several checkpoints of a run, which is often better than each of them.
+use crate::progress::{Quiet, Verbosity};
+
+/// Average the weights of several checkpoints of a run, which is often better than each of them
+///
+/// `heedful train` does this at the end of a run (--checkpoint-average); here it can be repeated with other checkpoints.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The folder of the run
+    /// Folder of the run
     run: PathBuf,
     #[command(flatten)]
-    which: Which,
-    /// Average the moving averages of the weights that the run kept, not the weights as trained
+    selection: Selection,
+    /// Average the exponential moving averages of the weights (a run with --ema), not the weights themselves
     #[arg(long)]
     ema: bool,
-    /// The folder of the new model
+    /// Folder of the new model
     #[arg(long, value_name = "MODEL")]
     out: PathBuf,
-    /// Say nothing but errors
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: Quiet,
 }
 
 #[derive(clap::Args)]
 #[group(required = true, multiple = false)]
-struct Which {
-    /// The last N checkpoints
+struct Selection {
+    /// Average the last N checkpoints
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     last: Option<u16>,
-    /// The N checkpoints with the best validation
+    /// Average the N checkpoints with the best validation score
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     best: Option<u16>,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  heedful average run --best 5 --out averaged
+  heedful average run --last 10 --out averaged";
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let run = ModelFolder::open(&arguments.run)?;
     let checkpoints = Checkpoints::look(&arguments.run.join("checkpoints"));
-    let mut steps = match (arguments.which.last, arguments.which.best) {
+    let mut steps = match (arguments.selection.last, arguments.selection.best) {
         (Some(count), None) => checkpoints.last(count.into())?,
         (None, Some(count)) => checkpoints.best(count.into())?,
-        _ => bail!("say which checkpoints: --last N or --best N"),
+        _ => bail!("select the checkpoints: --last N or --best N"),
     };
-    // One order of summation, whatever they were chosen by.
+    // A fixed order of summation, so that the same checkpoints give the same bits.
     steps.sort_unstable();
     let paths: Vec<PathBuf> = steps.iter().map(|&step| checkpoints.path(step)).collect();
     let what = if arguments.ema { Averaged::MovingAverage } else { Averaged::Parameters };
@@ -57,7 +66,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         labels.save(&arguments.out)?;
     }
     ModelFolder::create(&arguments.out, run.config, &run.tokenizers)?.save(&weights)?;
-    if !arguments.quiet {
+    if arguments.quiet.verbosity() == Verbosity::Normal {
         let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
         eprintln!("the mean of steps {} is in {}", steps.join(", "), arguments.out.display());
     }

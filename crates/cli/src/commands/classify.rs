@@ -1,4 +1,4 @@
-//! `heedful classify`: a label for each line, how sure the model is, and the words that it looked at.
+//! `heedful classify`: for each line a label, its probability, and the words with the most attention.
 //!
 //! ```text
 //! label<TAB>probability<TAB>word word …        a blank line stays blank
@@ -10,50 +10,53 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use heedful::classify::{Classified, Classifier, Word};
 use heedful::durable;
-use heedful::tensor::DType;
-use heedful::tensor::cpu::threads;
 use heedful::text::Input;
 use heedful::text::corpus::Lines;
 use serde_json::{Value, json};
 
-use super::translate::compute;
+use crate::machine::Machine;
 
-/// Give texts a label: one line in, one label out, in order
+/// Classify texts: one line in, one label out, in order
+///
+/// A line of output has the label, its probability and the words with the most attention, separated by tabs. A blank line
+/// stays blank.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The folder of a classifier or of its training run
+    /// Folder of a classifier or of its training run
     model: PathBuf,
-    /// A text file, one text a line, which may be compressed [default: standard input]
+    /// Text file, one text per line; may be compressed (.gz, .xz, .zst) [default: standard input]
     file: Option<PathBuf>,
-    /// Classify this text instead of a file; may be given several times
+    /// Classify this text instead of a file; repeatable
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     text: Vec<String>,
-    /// Write the labels to this file, which appears when all are there [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
+    /// Write the labels to this file, once all of them are computed [default: standard output]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// Write one JSON object a line, with the probability of every label
-    #[arg(long)]
+    /// Write one JSON object per line, with the probability of every label
+    #[arg(long, help_heading = "Output")]
     json: bool,
-    /// Name the N words of each text that got most of the attention
-    #[arg(long, default_value_t = 3, value_name = "N")]
+    /// List the N words of each text that received the most attention
+    #[arg(long, default_value_t = 3, value_name = "N", help_heading = "Output")]
     words: usize,
-    /// Type of the matrix products: bf16 or f32
-    #[arg(long, default_value = "bf16", value_name = "TYPE", value_parser = compute)]
-    compute: DType,
-    /// How many threads compute [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    machine: Machine,
 }
 
-/// Texts that are read side by side.
+const EXAMPLES: &str = "\
+Examples:
+  heedful classify news articles.txt
+  echo 'shares fell after the report' | heedful classify news --json
+
+Train a classifier with: heedful train --task classify --label-text train.tsv --out news";
+
+/// Texts that are classified side by side.
 const CHUNK: usize = 64;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(count) = arguments.threads {
-        threads::set_thread_count(count.into());
-    }
+    arguments.machine.set_up();
     let classifier = Classifier::open(&arguments.model)?;
-    let mut labelled = Vec::new();
+    let mut pending = Vec::new();
     let mut out = BufWriter::new(io::stdout());
     let mut texts = Texts::open(arguments)?;
     let mut line = 0;
@@ -62,33 +65,36 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             .with_context(|| format!("{}, lines {} to {}", texts.name, line + 1, line + chunk.len()))?;
         line += chunk.len();
         if arguments.output.is_some() {
-            labelled.extend_from_slice(lines.as_bytes());
+            pending.extend_from_slice(lines.as_bytes());
         } else {
             out.write_all(lines.as_bytes())?;
             out.flush()?;
         }
     }
     match &arguments.output {
-        Some(path) => durable::write_bytes(path, &labelled).context("the labels are lost"),
+        Some(path) => durable::write_bytes(path, &pending).context("the labels could not be saved"),
         None => Ok(()),
     }
 }
 
-/// Where texts come from, some at a time.
+/// Texts to classify, read a chunk at a time.
 struct Texts {
     name: String,
     source: Source,
 }
 
 enum Source {
-    Given(Vec<String>),
+    Arguments(Vec<String>),
     Lines(Lines),
 }
 
 impl Texts {
     fn open(arguments: &Arguments) -> Result<Texts> {
         if !arguments.text.is_empty() {
-            return Ok(Texts { name: "--text".to_owned(), source: Source::Given(arguments.text.clone()) });
+            return Ok(Texts {
+                name: "--text".to_owned(),
+                source: Source::Arguments(arguments.text.clone()),
+            });
         }
         let input = arguments.file.as_ref().map_or(Input::Standard, Input::new);
         Ok(Texts { name: input.to_string(), source: Source::Lines(Lines::open(&input)?) })
@@ -96,12 +102,12 @@ impl Texts {
 
     fn next_chunk(&mut self) -> Result<Option<Vec<String>>> {
         let chunk = match &mut self.source {
-            Source::Given(texts) => std::mem::take(texts),
+            Source::Arguments(texts) => std::mem::take(texts),
             Source::Lines(lines) => {
-                // Who types at a terminal, or pipes line by line, wants an answer to each.
-                let most = if lines.input() == &Input::Standard { 1 } else { CHUNK };
+                // Interactive use: every line of standard input is answered at once.
+                let chunk_size = if lines.input() == &Input::Standard { 1 } else { CHUNK };
                 let mut chunk = Vec::new();
-                while chunk.len() < most
+                while chunk.len() < chunk_size
                     && let Some(line) = lines.next()?
                 {
                     chunk.push(line.to_owned());
@@ -113,15 +119,18 @@ impl Texts {
     }
 }
 
-/// The lines that are written for some texts.
+/// The lines of output for a chunk of texts.
 fn label(classifier: &Classifier, texts: &[String], first: usize, arguments: &Arguments) -> Result<String> {
-    let spoken: Vec<&str> = texts.iter().map(String::as_str).filter(|text| !text.trim().is_empty()).collect();
-    let found =
-        if spoken.is_empty() { Vec::new() } else { classifier.classify(&spoken, arguments.compute)? };
-    let mut found = found.into_iter();
+    let filled: Vec<&str> = texts.iter().map(String::as_str).filter(|text| !text.trim().is_empty()).collect();
+    let classified = if filled.is_empty() {
+        Vec::new()
+    } else {
+        classifier.classify(&filled, arguments.machine.compute())?
+    };
+    let mut classified = classified.into_iter();
     let mut lines = String::new();
     for (index, text) in texts.iter().enumerate() {
-        let found = if text.trim().is_empty() { None } else { found.next() };
+        let found = if text.trim().is_empty() { None } else { classified.next() };
         lines += &match (found, arguments.json) {
             (None, false) => String::new(),
             (None, true) => json!({ "line": first + index + 1, "label": null }).to_string(),
@@ -135,7 +144,7 @@ fn label(classifier: &Classifier, texts: &[String], first: usize, arguments: &Ar
 
 fn plain(classifier: &Classifier, found: &Classified, words: usize) -> String {
     let label = classifier.labels().name(found.label());
-    let words: Vec<&str> = most_looked_at(found, words).iter().map(|word| word.text.as_str()).collect();
+    let words: Vec<&str> = most_attended(found, words).iter().map(|word| word.text.as_str()).collect();
     let mut line = format!("{label}\t{:.4}", found.probability());
     if !words.is_empty() {
         line += &format!("\t{}", words.join(" "));
@@ -147,7 +156,7 @@ fn object(classifier: &Classifier, found: &Classified, line: usize, words: usize
     let names = classifier.labels().names();
     let probabilities: serde_json::Map<String, Value> =
         names.iter().zip(&found.probabilities).map(|(name, p)| (name.clone(), json!(p))).collect();
-    let words: Vec<Value> = most_looked_at(found, words)
+    let words: Vec<Value> = most_attended(found, words)
         .iter()
         .map(|word| json!({ "word": word.text, "attention": word.attention }))
         .collect();
@@ -160,8 +169,8 @@ fn object(classifier: &Classifier, found: &Classified, line: usize, words: usize
     })
 }
 
-/// The words with most of the attention, most first; of equal ones the earlier.
-fn most_looked_at(found: &Classified, count: usize) -> Vec<&Word> {
+/// The words with the most attention, in decreasing order; equal ones in the order of the text.
+fn most_attended(found: &Classified, count: usize) -> Vec<&Word> {
     let mut words: Vec<&Word> = found.words.iter().collect();
     words.sort_by(|a, b| b.attention.total_cmp(&a.attention));
     words.truncate(count);

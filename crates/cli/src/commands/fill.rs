@@ -1,4 +1,4 @@
-//! `heedful fill`: a masked language model completes the gaps of a text.
+//! `heedful fill`: a masked language model fills the gaps of a text.
 //!
 //! ```text
 //! $ heedful fill RUN "the <mask> drives fast" --top 2
@@ -12,42 +12,44 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use heedful::masked::{Filled, Filler};
-use heedful::tensor::DType;
-use heedful::tensor::cpu::threads;
 use serde_json::{Value, json};
 
-use super::translate::compute;
+use crate::machine::Machine;
 
-/// Complete the gaps of a text
+/// Fill the gaps of a text with a masked language model
+///
+/// Every <mask> stands for one token, and is predicted from the text on both sides of it.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The folder of a masked language model or of its training run
+    /// Folder of a masked language model or of its training run
     model: PathBuf,
-    /// A text with <mask> where a token is missing; several texts may be given
+    /// Text with <mask> where a token is missing; repeatable
     #[arg(required = true)]
     text: Vec<String>,
-    /// So many guesses for each gap, best first
+    /// Number of predictions for each gap, most probable first
     #[arg(long, default_value_t = 5, value_name = "N")]
     top: usize,
-    /// Write one JSON object for each text
-    #[arg(long)]
+    /// Print one JSON object per text
+    #[arg(long, help_heading = "Output")]
     json: bool,
-    /// Type of the matrix products: bf16 or f32
-    #[arg(long, default_value = "bf16", value_name = "TYPE", value_parser = compute)]
-    compute: DType,
-    /// How many threads compute [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    machine: Machine,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  heedful fill reader 'the <mask> drives through the rain'
+  heedful fill reader 'the <mask> drives through the <mask>' --top 10 --json
+
+Train a masked language model with: heedful train --task mlm --text all.txt --out reader";
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(count) = arguments.threads {
-        threads::set_thread_count(count.into());
-    }
+    arguments.machine.set_up();
     let filler = Filler::open(&arguments.model)?;
     let mut out = io::stdout().lock();
     for text in &arguments.text {
-        let filled = filler.fill(text, arguments.top, arguments.compute)?;
+        let filled = filler.fill(text, arguments.top, arguments.machine.compute())?;
         if arguments.json {
             writeln!(out, "{}", object(text, &filled))?;
         } else {

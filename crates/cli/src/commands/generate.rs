@@ -1,4 +1,4 @@
-//! `heedful generate`: a language model goes on with a prompt, and shows each token when it is there.
+//! `heedful generate`: a language model continues a prompt; tokens are printed as they are generated.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -6,28 +6,30 @@ use std::path::PathBuf;
 use anyhow::Result;
 use heedful::decode::{Sampling, SearchOptions};
 use heedful::language::Generator;
-use heedful::tensor::DType;
-use heedful::tensor::cpu::threads;
 use serde_json::json;
 
-use super::translate::compute;
+use crate::machine::Machine;
 
-/// Go on with a text
+/// Continue a text with a language model
+///
+/// Tokens are drawn at random (sampling); --temperature 0 is greedy and --beam searches for a probable text. A single text
+/// is printed token by token.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The folder of a language model or of its training run
+    /// Folder of a language model or of its training run
     model: PathBuf,
-    /// How the text begins
+    /// Beginning of the text
     #[arg(long, default_value = "", value_name = "TEXT", allow_hyphen_values = true)]
     prompt: String,
-    /// The most tokens that are added
+    /// Maximum number of generated tokens
     #[arg(long, default_value_t = 100, value_name = "N")]
     tokens: usize,
-    /// So many texts
+    /// Number of texts to generate
     #[arg(long, default_value_t = 1, value_name = "N")]
     n: usize,
 
-    /// Below 1 bolder, above 1 more even; 0 takes the most probable token each time
+    /// Softmax temperature: below 1 sharpens the distribution, above 1 flattens it, 0 is greedy
     #[arg(
         long,
         default_value_t = 1.0,
@@ -36,48 +38,49 @@ pub(crate) struct Arguments {
         help_heading = "Sampling"
     )]
     temperature: f32,
-    /// Draw from the K most probable tokens only
+    /// Top-k sampling: draw from the K most probable tokens
     #[arg(long, value_name = "K", help_heading = "Sampling")]
     top_k: Option<usize>,
-    /// Draw from the most probable tokens that have this probability together
+    /// Top-p (nucleus) sampling: draw from the fewest tokens whose probabilities sum to at least P
     #[arg(long, value_name = "P", help_heading = "Sampling")]
     top_p: Option<f32>,
-    /// Decides the draws: the same seed gives the same text
+    /// Random seed: the same seed gives the same text
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Sampling")]
     seed: u64,
-    /// Search for probable texts with so many hypotheses instead of drawing them
+    /// Beam search with N hypotheses instead of sampling
     #[arg(long, value_name = "N", help_heading = "Search")]
     beam: Option<usize>,
-    /// No sequence of N tokens occurs twice in what is added
+    /// Never generate the same n-gram of N tokens twice
     #[arg(long, value_name = "N", help_heading = "Search")]
     no_repeat_ngram: Option<usize>,
 
-    /// Write one JSON object for each text
-    #[arg(long)]
+    /// Print one JSON object per text
+    #[arg(long, help_heading = "Output")]
     json: bool,
-    /// Type of the matrix products: bf16 or f32
-    #[arg(long, default_value = "bf16", value_name = "TYPE", value_parser = compute)]
-    compute: DType,
-    /// How many threads compute [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    machine: Machine,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  heedful generate writer --prompt 'Once upon a time' --temperature 0.8 --top-p 0.95
+  heedful generate writer --prompt 'Once upon a time' --beam 4 --n 4 --json
+
+Train a language model with: heedful train --task lm --text book.txt --out writer";
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(count) = arguments.threads {
-        threads::set_thread_count(count.into());
-    }
+    arguments.machine.set_up();
     let options = arguments.search_options();
     options.check()?;
     let generator = Generator::open(&arguments.model)?;
     let options = generator.options(&arguments.prompt, arguments.tokens, &options)?;
     let mut generation = generator.begin(&arguments.prompt, &options)?;
     let mut out = io::stdout().lock();
-    // Of several hypotheses none is the text before all are complete.
-    let shows_progress = options.n_best == 1 && options.beam == 1 && !arguments.json;
+    // With several hypotheses, the best text is known only at the end.
+    let streams = options.n_best == 1 && options.beam == 1 && !arguments.json;
     let mut shown = 0;
     while generation.step()? {
-        if shows_progress {
+        if streams {
             show(&generation.so_far(), &mut shown, &mut out)?;
         }
     }
@@ -94,7 +97,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Writes what is new of a text; a character of which bytes are missing waits for them.
+/// Prints what was generated since the last call; a character with missing bytes is held back.
 fn show(text: &str, shown: &mut usize, out: &mut impl Write) -> Result<()> {
     let complete = text.trim_end_matches('\u{FFFD}');
     if let Some(new) = complete.get(*shown..).filter(|new| !new.is_empty()) {
@@ -109,13 +112,13 @@ impl Arguments {
     fn search_options(&self) -> SearchOptions {
         let sampling =
             Sampling { temperature: self.temperature, top_k: self.top_k, top_p: self.top_p, seed: self.seed };
-        let is_drawn = self.beam.is_none() && self.temperature != 0.0;
+        let samples = self.beam.is_none() && self.temperature != 0.0;
         SearchOptions {
             beam: self.beam.unwrap_or(1),
             n_best: self.n,
-            sampling: is_drawn.then_some(sampling),
+            sampling: samples.then_some(sampling),
             no_repeat_ngram: self.no_repeat_ngram,
-            compute: self.compute,
+            compute: self.machine.compute(),
             ..SearchOptions::default()
         }
     }

@@ -1,15 +1,21 @@
-//! One file for each command.
+//! One module for each command, in groups: learn, use, measure, explain, serve.
+
+pub(crate) mod demo;
+
+pub(crate) mod train;
+pub(crate) mod vocab;
 
 pub(crate) mod average;
+
 pub(crate) mod classify;
-pub(crate) mod compare;
-pub(crate) mod demo;
-pub(crate) mod evaluate;
-pub(crate) mod explain;
 pub(crate) mod fill;
 pub(crate) mod generate;
-pub(crate) mod score;
-pub(crate) mod serve;
-pub(crate) mod train;
 pub(crate) mod translate;
-pub(crate) mod vocab;
+
+pub(crate) mod evaluate;
+pub(crate) mod score;
+
+pub(crate) mod compare;
+pub(crate) mod explain;
+
+pub(crate) mod serve;

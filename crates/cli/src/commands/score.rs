@@ -1,53 +1,54 @@
-//! `heedful score`: how probable given translations are.
+//! `heedful score`: the log-probability of given translations.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use heedful::decode::SearchOptions;
-use heedful::tensor::DType;
-use heedful::tensor::cpu::threads;
 use heedful::text::corpus::CorpusFiles;
 use heedful::transformer::HeadName;
 use heedful::translator::Translator;
 use serde_json::json;
 
-use super::translate::compute;
+use crate::machine::Machine;
 
-/// Say how probable given translations are: one log-probability a line
+/// Score given translations: one log-probability per line
+///
+/// log p(target | source), summed over the target's tokens and <eos>, natural logarithm. It is the number that
+/// `heedful translate --json` reports for a translation of its own, to the bit.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The folder of a model or of a training run
+    /// Folder of a translator or of its training run
     model: PathBuf,
-    /// Source text, one sentence a line
+    /// Source text, one sentence per line
     #[arg(long, value_name = "FILE")]
     src: PathBuf,
-    /// Target text, line by line the translation of the source
+    /// Target text: line n translates line n of the source
     #[arg(long, value_name = "FILE")]
     tgt: PathBuf,
-    /// Write one JSON object a line, with the log-probability of every token
-    #[arg(long)]
-    json: bool,
-    /// Leave this head out, such as enc.0.3 (layer and head counted from 0); may be given several times
+    /// Silence an attention head, for example enc.0.3 (layer and head count from 0); repeatable
     #[arg(long, value_name = "HEAD")]
     without_head: Vec<HeadName>,
-    /// Type of the matrix products: bf16 or f32
-    #[arg(long, default_value = "bf16", value_name = "TYPE", value_parser = compute)]
-    compute: DType,
-    /// How many threads compute [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    /// Print one JSON object per line, with the log-probability of every token
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    #[command(flatten)]
+    machine: Machine,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful score run --src valid.en --tgt valid.de
+  heedful score run --src valid.en --tgt valid.de --json | jq .tokens";
 
 /// Pairs that are scored side by side.
 const CHUNK: usize = 1024;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(count) = arguments.threads {
-        threads::set_thread_count(count.into());
-    }
+    arguments.machine.set_up();
     let translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
-    let options = SearchOptions { compute: arguments.compute, ..SearchOptions::default() };
+    let options = SearchOptions { compute: arguments.machine.compute(), ..SearchOptions::default() };
     let mut out = BufWriter::new(io::stdout().lock());
     let mut pairs = CorpusFiles::parallel(&arguments.src, &arguments.tgt).pairs();
     let mut line = 0;
@@ -61,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         if let Some(blank) = texts.iter().position(|(source, _)| source.trim().is_empty()) {
             let file = arguments.src.display();
             bail!(
-                "{file}, line {}: the source is blank, so no target has a probability; remove the pair",
+                "{file}, line {}: the source is blank, so its target has no probability; remove the line from both files",
                 line + blank + 1
             );
         }

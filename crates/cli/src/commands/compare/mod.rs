@@ -1,12 +1,11 @@
 //! `heedful compare`: layers and models side by side.
 
-pub(super) mod bar;
 mod layers;
 mod variations;
 
 use anyhow::Result;
 
-/// Make the paper's tables on this machine: layers by time and memory, variations of a model by what they learn.
+/// Measure the tables of “Attention Is All You Need” on this machine: layers, and variations of a model
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]

@@ -4,52 +4,48 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use heedful::compare::variations::{self, Entry, Group, Plan, Variation};
-use heedful::tensor::cpu::threads;
 use heedful::train::run::{Event, Watcher};
 
-use super::bar::Bar;
-use crate::commands::train::{RecipeArguments, Voice, duration};
+use crate::commands::train::{PRECEDENCE, RecipeArguments, duration};
 use crate::interrupt::Interrupt;
+use crate::machine::Threads;
+use crate::progress::{Bar, Quiet, Verbosity};
 
-/// What `heedful compare variations` was asked for.
+/// The arguments of `heedful compare variations`, built by hand as those of `heedful train` are.
 pub(crate) struct Arguments {
     recipe: RecipeArguments,
-    only: Vec<Group>,
-    threads: Option<u16>,
-    voice: Voice,
+    groups: Vec<Group>,
+    quiet: Quiet,
+    threads: Threads,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful compare variations recipe.toml --steps 20000 --out table
+  heedful compare variations recipe.toml --only heads,dropout --out table";
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
-        let command = command
-            .about("Train a recipe and variations of it: heads, widths, depth, dropout and more")
-            .long_about(
-                "Train a recipe and variations of it, each in a folder of its own below --out.\n\nEvery flag is one of heedful \
-                 train and means the same for all of them; each is trained for the recipe's own --steps and --time. Stopped \
-                 at any moment and started again with the same arguments, finished runs are not trained again, and the \
-                 one that was stopped goes on.",
-            )
-            .args([
-                Arg::new("only")
-                    .long("only")
-                    .value_name("GROUP,…")
-                    .help("Vary only this, separated by commas [default: everything]")
-                    .value_delimiter(',')
-                    .action(ArgAction::Append)
-                    .value_parser(PossibleValuesParser::new(Group::ALL.map(Group::name))),
-                Arg::new("threads")
-                    .long("threads")
-                    .value_name("N")
-                    .help("How many threads compute [default: all cores]")
-                    .value_parser(value_parser!(u16).range(1..)),
-                Arg::new("quiet")
-                    .long("quiet")
-                    .help("Say nothing but the result and errors")
-                    .action(ArgAction::SetTrue),
-            ]);
+        let command = command.args([Arg::new("only")
+            .long("only")
+            .value_name("GROUP,…")
+            .help("Groups of variations to train, separated by commas [default: all]")
+            .value_delimiter(',')
+            .action(ArgAction::Append)
+            .value_parser(PossibleValuesParser::new(Group::ALL.map(Group::name)))]);
+        let command = Threads::augment_args(Quiet::augment_args(command));
+        let about = "Train a recipe and variations of it: heads, widths, depth, dropout and more (table 3)";
+        // Last, because each of the parts above sets the description of the command to its own documentation.
         RecipeArguments::augment_args(command)
+            .about(about)
+            .long_about(format!(
+                "{about}.\n\n{PRECEDENCE}\n\nEach variation is trained in a folder of its own below --out, for the recipe's \
+                 --steps and --time. The table has perplexity and BLEU of the validation set. A stopped comparison continues \
+                 with the same command: finished runs are kept, and the interrupted one is resumed."
+            ))
+            .after_long_help(EXAMPLES)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -60,12 +56,12 @@ impl Args for Arguments {
 impl FromArgMatches for Arguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
         let named: Vec<&String> = matches.get_many("only").into_iter().flatten().collect();
-        let is_wanted = |group: &Group| named.is_empty() || named.iter().any(|&name| name == group.name());
+        let is_selected = |group: &Group| named.is_empty() || named.iter().any(|&name| name == group.name());
         Ok(Arguments {
             recipe: RecipeArguments::from_arg_matches(matches)?,
-            only: Group::ALL.into_iter().filter(is_wanted).collect(),
-            threads: matches.get_one("threads").copied(),
-            voice: if matches.get_flag("quiet") { Voice::Silent } else { Voice::Talking },
+            groups: Group::ALL.into_iter().filter(is_selected).collect(),
+            quiet: Quiet::from_arg_matches(matches)?,
+            threads: Threads::from_arg_matches(matches)?,
         })
     }
 
@@ -77,40 +73,39 @@ impl FromArgMatches for Arguments {
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let base = arguments.recipe.recipe(None)?;
-    let plan = variations::plan(&base, &arguments.only)?;
-    if let Some(count) = arguments.threads {
-        threads::set_thread_count(count.into());
-    }
+    let plan = variations::plan(&base, &arguments.groups)?;
+    arguments.threads.set_up();
+    let verbosity = arguments.quiet.verbosity();
     let folder = base.output.out.expect("a plan needs a folder");
-    let mut progress = Progress {
-        bar: Bar::new(arguments.voice, plan.variations.len()),
+    let mut progress = ComparisonProgress {
+        bar: Bar::with_time_left(verbosity, plan.variations.len()),
         interrupt: Interrupt::listen()?,
         done: 0,
         name: String::new(),
     };
     for left_out in &plan.left_out {
-        progress.bar.say(&format!("{} is left out: {}", left_out.name, left_out.reason));
+        progress.bar.println(&format!("{} is left out: {}", left_out.name, left_out.reason));
     }
     let outcome = compare(&plan, &mut progress, |entries| {
-        // After every run: whoever waits for the others can look at it.
+        // After every run, so that the table can be read while the others are trained.
         Ok(variations::files(&plan, entries).save(&folder)?)
     });
     progress.bar.finish();
     let entries = outcome?;
-    if progress.interrupt.is_asked() && arguments.voice == Voice::Talking {
-        eprintln!("interrupted: go on with the same command");
+    if progress.interrupt.is_requested() && verbosity == Verbosity::Normal {
+        eprintln!("interrupted: repeat the command to continue");
     }
     let files = variations::files(&plan, &entries);
     Ok(io::stdout().lock().write_all(files.markdown.as_bytes())?)
 }
 
-/// Trains what is not trained yet, one after the other, and shows all that are finished whenever one more is.
+/// Trains the variations that are not finished, one after the other; `show` gets all finished ones after each.
 fn compare(
     plan: &Plan,
-    progress: &mut Progress,
+    progress: &mut ComparisonProgress,
     show: impl Fn(&[Entry]) -> Result<()>,
 ) -> Result<Vec<Entry>> {
-    // All of them first: the page of a comparison that goes on never shows less than before.
+    // All finished runs are read first, so that a continued comparison never shows fewer rows.
     let mut found: Vec<Option<Entry>> =
         plan.variations.iter().map(variations::finished).collect::<Result<_, _>>()?;
     let finished = |found: &[Option<Entry>]| found.iter().flatten().cloned().collect::<Vec<Entry>>();
@@ -119,8 +114,8 @@ fn compare(
     }
     for (index, variation) in plan.variations.iter().enumerate() {
         if let Some(entry) = &found[index] {
-            progress.bar.say(&format!("{:<22} was trained before: {}", entry.name, result(entry)));
-        } else if progress.interrupt.is_asked() {
+            progress.bar.println(&format!("{:<22} is already trained: {}", entry.name, result(entry)));
+        } else if progress.interrupt.is_requested() {
             break;
         } else {
             let Some(entry) = progress.train(variation)? else { break };
@@ -132,43 +127,43 @@ fn compare(
     Ok(finished(&found))
 }
 
-/// Watches all runs of a comparison for a person, who may press Ctrl-C.
-struct Progress {
+/// Reports the runs of a comparison, and ends them when Ctrl-C is pressed.
+struct ComparisonProgress {
     bar: Bar,
     interrupt: Interrupt,
     done: usize,
     name: String,
 }
 
-impl Progress {
+impl ComparisonProgress {
     fn train(&mut self, variation: &Variation) -> Result<Option<Entry>> {
         self.name.clone_from(&variation.name);
         self.bar.show(self.done, 0.0, || format!("{}: preparing", variation.name));
         let entry = variations::train(variation, self)?;
         if let Some(entry) = &entry {
-            self.bar.say(&format!("{:<22} {}", entry.name, result(entry)));
+            self.bar.println(&format!("{:<22} {}", entry.name, result(entry)));
         }
         Ok(entry)
     }
 }
 
-impl Watcher for Progress {
+impl Watcher for ComparisonProgress {
     fn see(&mut self, event: &Event<'_>) {
         match event {
             Event::Step(pace) => self.bar.show(self.done, pace.progress.unwrap_or(0.0), || {
                 format!("{}: step {}, loss {:.3}", self.name, pace.step, pace.loss)
             }),
-            Event::Warning(text) => self.bar.say(&format!("heedful: warning: {}: {text}", self.name)),
+            Event::Warning(text) => self.bar.println(&format!("heedful: warning: {}: {text}", self.name)),
             _ => {}
         }
     }
 
     fn wants_end(&self) -> bool {
-        self.interrupt.is_asked()
+        self.interrupt.is_requested()
     }
 }
 
-/// A run in a few words.
+/// The result of a run in one line.
 fn result(entry: &Entry) -> String {
     let mut text = String::new();
     for (name, label) in [("valid_perplexity", "perplexity"), ("valid_bleu", "BLEU")] {

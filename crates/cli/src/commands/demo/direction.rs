@@ -1,4 +1,4 @@
-//! From which language into which.
+//! The direction of translation, and the words of the example that depend on each other.
 
 use std::fmt;
 
@@ -7,41 +7,41 @@ use clap::ValueEnum;
 use heedful::grammar::{EXAMPLE, Phrase};
 use heedful::metrics::Tokenize;
 
-/// From which language into which.
+/// The direction of translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::commands) enum Direction {
     ChineseToEnglish,
     EnglishToChinese,
 }
 
-/// What the user asks for.
+/// The directions of `--direction`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(in crate::commands) enum Wanted {
+pub(in crate::commands) enum DirectionChoice {
     /// Chinese to English
     ZhEn,
     /// English to Chinese
     EnZh,
-    /// One model for each, one after the other
+    /// One model for each direction, one after the other
     Both,
 }
 
-/// A word of a phrase whose choice depends on another word of the source, far away or not.
-pub(in crate::commands) struct Lesson {
-    /// The phrase that is translated.
+/// A word of a translation that depends on a certain word of the source, near or far.
+pub(in crate::commands) struct Dependency {
+    /// The phrase to translate.
     pub(in crate::commands) source: &'static str,
-    /// What is said.
+    /// The word of the translation.
     pub(in crate::commands) word: &'static str,
-    /// What one must have read to say it.
-    pub(in crate::commands) looks_at: &'static str,
+    /// The word of the source that decides it.
+    pub(in crate::commands) depends_on: &'static str,
     pub(in crate::commands) why: &'static str,
 }
 
-impl Wanted {
+impl DirectionChoice {
     pub(in crate::commands) fn directions(self) -> &'static [Direction] {
         match self {
-            Wanted::ZhEn => &[Direction::ChineseToEnglish],
-            Wanted::EnZh => &[Direction::EnglishToChinese],
-            Wanted::Both => &Direction::BOTH,
+            DirectionChoice::ZhEn => &[Direction::ChineseToEnglish],
+            DirectionChoice::EnZh => &[Direction::EnglishToChinese],
+            DirectionChoice::Both => &Direction::BOTH,
         }
     }
 }
@@ -58,8 +58,8 @@ impl Direction {
         }
     }
 
-    /// The endings of the files of source and target.
-    pub(in crate::commands) fn endings(self) -> [&'static str; 2] {
+    /// The file extensions of source and target.
+    pub(in crate::commands) fn extensions(self) -> [&'static str; 2] {
         self.ordered("zh", "en")
     }
 
@@ -79,7 +79,7 @@ impl Direction {
         }
     }
 
-    /// How BLEU counts the words of the target.
+    /// The tokenizer of BLEU for the target language.
     pub(in crate::commands) fn tokenize(self) -> Tokenize {
         match self {
             Direction::ChineseToEnglish => Tokenize::V13a,
@@ -87,48 +87,48 @@ impl Direction {
         }
     }
 
-    /// What the example teaches.
-    pub(in crate::commands) fn lesson(self) -> Lesson {
+    /// The dependency in the running example.
+    pub(in crate::commands) fn dependency(self) -> Dependency {
         let source = self.example()[0];
         match self {
-            Direction::ChineseToEnglish => Lesson {
+            Direction::ChineseToEnglish => Dependency {
                 source,
                 word: "an",
-                looks_at: "自动驾驶",
-                why: "whether English says a or an depends on the word that follows, which 自动驾驶 decides",
+                depends_on: "自动驾驶",
+                why: "English has an before a vowel: the next word, the translation of 自动驾驶, decides",
             },
-            Direction::EnglishToChinese => Lesson {
+            Direction::EnglishToChinese => Dependency {
                 source,
                 word: "套",
-                looks_at: "solution",
-                why: "a solution is counted by 套, a car by 辆, a book by 本: the noun at the end decides",
+                depends_on: "solution",
+                why: "the measure word is 套 for a solution, 辆 for a car, 本 for a book: the noun at the end decides",
             },
         }
     }
 
-    /// The example, and a phrase beside it in which one word decides otherwise.
-    pub(in crate::commands) fn lessons(self) -> [Lesson; 2] {
-        let contrast = match self {
-            Direction::ChineseToEnglish => Lesson {
+    /// The running example, and a phrase that differs in the deciding word.
+    pub(in crate::commands) fn contrast(self) -> [Dependency; 2] {
+        let other = match self {
+            Direction::ChineseToEnglish => Dependency {
                 source: "一套新解决方案",
                 word: "a",
-                looks_at: "新",
+                depends_on: "新",
                 why: "the same 一, but new begins with a consonant",
             },
-            Direction::EnglishToChinese => Lesson {
+            Direction::EnglishToChinese => Dependency {
                 source: "an autonomous driving car",
                 word: "辆",
-                looks_at: "car",
-                why: "the same words up to the last one: a car is counted by 辆",
+                depends_on: "car",
+                why: "the same words up to the last one: the measure word of a car is 辆",
             },
         };
-        [self.lesson(), contrast]
+        [self.dependency(), other]
     }
 
-    /// The direction that reads `text`.
+    /// The direction whose source language `text` is written in.
     pub(in crate::commands) fn of_text(text: &str) -> Result<Direction> {
         if text.trim().is_empty() {
-            bail!("--text is empty: give it a phrase such as {}", EXAMPLE.0);
+            bail!("--text is empty: give a phrase such as {}", EXAMPLE.0);
         }
         let is_chinese = |c: char| matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
         Ok(match text.chars().any(is_chinese) {
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_tells_its_direction() {
+    fn the_script_of_a_text_decides_its_direction() {
         let direction = |text| Direction::of_text(text).ok();
         assert_eq!(direction("一辆 SUV"), Some(Direction::ChineseToEnglish));
         assert_eq!(direction("a red car"), Some(Direction::EnglishToChinese));
@@ -158,10 +158,11 @@ mod tests {
     }
 
     #[test]
-    fn lessons_are_about_the_example() {
-        for direction in Wanted::Both.directions() {
-            let ([_, target], lesson) = (direction.example(), direction.lesson());
-            assert!(lesson.source.contains(lesson.looks_at) && target.contains(lesson.word), "{direction}");
+    fn dependencies_are_between_words_of_the_example() {
+        for direction in DirectionChoice::Both.directions() {
+            let ([_, target], dependency) = (direction.example(), direction.dependency());
+            let Dependency { source, word, depends_on, .. } = dependency;
+            assert!(source.contains(depends_on) && target.contains(word), "{direction}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The demo's folder. An earlier demo's is replaced; nothing else is ever touched.
+//! The demo's folder. That of an earlier demo is replaced; other folders are never touched.
 
 use std::fs;
 use std::io;
@@ -6,30 +6,31 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-/// Tells a demo's folder from all others.
+/// The file that marks the folder of a demo.
 const MARK: &str = "DEMO.txt";
-const EXPLANATION: &str =
-    "This folder was made by `heedful demo`. The next demo replaces everything in it.\n";
+const MARK_TEXT: &str = "This folder was made by `heedful demo`. The next demo replaces everything in it.\n";
 
-/// Makes the folder, or empties it if an earlier demo made it.
+/// Creates the folder, or empties it if an earlier demo created it.
 pub(super) fn claim(folder: &Path) -> Result<()> {
     let name = folder.display();
     match entries(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(folder).with_context(|| format!("cannot make {name}"))?;
+            fs::create_dir_all(folder).with_context(|| format!("cannot create {name}"))?;
         }
         Err(error) => return Err(error).with_context(|| format!("cannot use {name} for the demo")),
         Ok(entries) if entries.is_empty() => {}
         Ok(entries) if entries.iter().any(|entry| entry.file_name() == MARK) => {
-            // The mark stays: if this is interrupted, the rest is still known for what it is.
+            // The mark stays: after an interruption, the folder is still recognised.
             for entry in entries.iter().filter(|entry| entry.file_name() != MARK) {
                 remove(entry).with_context(|| format!("cannot remove {}", entry.path().display()))?;
             }
         }
-        Ok(_) => bail!("{name} is not empty and no earlier demo made it: name another folder with --out"),
+        Ok(_) => bail!(
+            "{name} is not empty and was not created by an earlier demo: name another folder with --out"
+        ),
     }
     let mark = folder.join(MARK);
-    fs::write(&mark, EXPLANATION).with_context(|| format!("cannot write {}", mark.display()))
+    fs::write(&mark, MARK_TEXT).with_context(|| format!("cannot write {}", mark.display()))
 }
 
 fn entries(folder: &Path) -> io::Result<Vec<fs::DirEntry>> {

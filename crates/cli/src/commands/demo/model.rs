@@ -1,4 +1,4 @@
-//! Which model learns: the steps of the story, from one vector for a whole sentence to attention alone.
+//! The models of the demo: from one vector for a whole sentence to attention alone.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use heedful::train::recipe::{AttentionKind, Family, Recipe};
 /// A model of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum DemoModel {
-    /// Recurrent, without attention: a phrase becomes one vector
+    /// Recurrent network without attention: a phrase becomes one vector
     Rnn,
-    /// Recurrent, with additive attention (Bahdanau)
+    /// Recurrent network with additive attention (Bahdanau)
     RnnAttention,
-    /// Recurrent, with hard attention: it looks at one word at a time
+    /// Recurrent network with hard attention: one word at a time
     RnnHard,
-    /// Convolutions with attention in every decoder layer
+    /// Convolutional network with attention in every decoder layer
     Conv,
-    /// Attention alone
+    /// Transformer: attention alone
     Transformer,
 }
 
@@ -33,8 +33,8 @@ impl DemoModel {
         }
     }
 
-    /// Makes a recipe for a Transformer one for this model: as wide, and trained on the same phrases for as many steps.
-    pub(super) fn change(self, recipe: &mut Recipe) {
+    /// Adapts a recipe for a Transformer to this model: the same width, phrases and number of steps.
+    pub(super) fn adapt(self, recipe: &mut Recipe) {
         let attention = match self {
             DemoModel::Transformer => return,
             DemoModel::Conv => {

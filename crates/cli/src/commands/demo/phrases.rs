@@ -1,4 +1,4 @@
-//! The phrases, as text files that anybody can read and train with.
+//! The phrases of the demo as text files, which `heedful train` can read too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,34 +11,34 @@ use super::plan::Plan;
 
 const TRAIN: &str = "train";
 const VALIDATION: &str = "valid";
-const EXAM: &str = "test";
+const TEST: &str = "test";
 
-/// A folder of `train`, `valid` and `test`, each with the ending `zh` and `en`.
+/// A folder with `train`, `valid` and `test`, each with the extensions `zh` and `en`.
 pub(super) struct TextFiles {
     folder: PathBuf,
 }
 
 impl TextFiles {
-    /// Draws phrases and writes them down. Returns those of the exam: none of them, and none of the validation set, is
-    /// trained on.
+    /// Draws phrases and writes them to files. Returns those of the test set, which like the validation set has no phrase
+    /// in common with the training set.
     pub(super) fn write(plan: &Plan, seed: u64, folder: &Path) -> Result<(TextFiles, Vec<Phrase>)> {
-        let mut split = Grammar::new().split(seed, plan.train, plan.validation + plan.exam);
-        let mut exam = split.test.split_off(plan.validation);
-        for phrases in [&mut split.train, &mut split.test, &mut exam] {
+        let mut split = Grammar::new().split(seed, plan.train, plan.validation + plan.test);
+        let mut test = split.test.split_off(plan.validation);
+        for phrases in [&mut split.train, &mut split.test, &mut test] {
             phrases.retain(|phrase| phrase.length_class() <= plan.longest);
         }
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let files = TextFiles { folder: folder.to_owned() };
         let lines = |phrases: &[Phrase]| -> Vec<[String; 2]> {
             phrases.iter().map(|phrase| [phrase.chinese.clone(), phrase.english.clone()]).collect()
         };
         files.write_pairs(TRAIN, &lines(&split.train))?;
-        // The example first: the run's report shows what becomes of the first lines.
+        // The example comes first: the run's report shows samples of the first lines.
         let mut validation = lines(&split.test);
         validation.insert(0, [EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned()]);
         files.write_pairs(VALIDATION, &validation)?;
-        files.write_pairs(EXAM, &lines(&exam))?;
-        Ok((files, exam))
+        files.write_pairs(TEST, &lines(&test))?;
+        Ok((files, test))
     }
 
     /// Source and target to train with.
@@ -51,13 +51,13 @@ impl TextFiles {
         self.files(VALIDATION, direction)
     }
 
-    /// Source and target of the exam.
-    pub(super) fn exam(&self, direction: Direction) -> [PathBuf; 2] {
-        self.files(EXAM, direction)
+    /// Source and target of the test set.
+    pub(super) fn test(&self, direction: Direction) -> [PathBuf; 2] {
+        self.files(TEST, direction)
     }
 
     fn files(&self, name: &str, direction: Direction) -> [PathBuf; 2] {
-        direction.endings().map(|ending| self.folder.join(format!("{name}.{ending}")))
+        direction.extensions().map(|extension| self.folder.join(format!("{name}.{extension}")))
     }
 
     fn write_pairs(&self, name: &str, pairs: &[[String; 2]]) -> Result<()> {

@@ -1,4 +1,4 @@
-//! How much is learned, by what model, and for how long.
+//! Sizes of the demo: data, model, training.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use super::phrases::TextFiles;
 /// The sizes of a demo.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Plan {
-    /// Phrases to draw for training, for validation and for the exam, before those that are too long are left out.
+    /// Phrases to draw for training, validation and test, before those that are too long are left out.
     pub(super) train: usize,
     pub(super) validation: usize,
-    pub(super) exam: usize,
+    pub(super) test: usize,
     pub(super) longest: LengthClass,
     d_model: usize,
     d_ff: usize,
@@ -28,30 +28,30 @@ pub(super) struct Plan {
     steps: u64,
     peak: f64,
     warmup: u64,
-    /// The share of the exam that must be right; less is an error.
-    pub(super) pass_mark: f64,
+    /// The exact match that a Transformer must reach on the test set; less is an error.
+    pub(super) required_exact_match: f64,
 }
 
 /// 26 seconds on two cores with AMX, 115 with AVX2 (in f32).
 pub(super) const NORMAL: Plan = Plan {
     train: 200_000,
     validation: 200,
-    exam: 1000,
+    test: 1000,
     longest: LengthClass::Longest,
     d_model: 128,
     d_ff: 256,
     heads: 4,
-    // A second layer learns it no better, and lets 一 tell all that follows it: then “an” looks at 一 alone.
+    // A second layer is no more accurate, and gathers the phrase in 一: then “an” attends to 一 alone.
     encoder_layers: 1,
     decoder_layers: 2,
     batch_tokens: 1024,
     steps: 1600,
     peak: 3e-3,
     warmup: 100,
-    pass_mark: 0.98,
+    required_exact_match: 0.98,
 };
 
-/// Seconds, for tests: short phrases only.
+/// A few seconds, for `--quick` and tests: short phrases only.
 pub(super) const QUICK: Plan = Plan {
     train: 60_000,
     longest: LengthClass::Short,
@@ -61,18 +61,18 @@ pub(super) const QUICK: Plan = Plan {
     steps: 300,
     peak: 8e-3,
     warmup: 30,
-    pass_mark: 0.0,
+    required_exact_match: 0.0,
     ..NORMAL
 };
 
-/// Tokens of the vocabulary at most: all words of the language and all of its characters are fewer.
+/// Maximum size of the vocabulary: the words and characters of the grammar are fewer.
 const VOCABULARY: usize = 2000;
 /// Validations in a run, and lines of its log.
 const VALIDATIONS: u64 = 8;
 const LOG_LINES: u64 = 20;
 
 impl Plan {
-    /// What is trained, from which text, into which folder.
+    /// The recipe for a Transformer.
     pub(super) fn recipe(&self, direction: Direction, text: &TextFiles, out: &Path, seed: u64) -> Recipe {
         let mut recipe = Recipe::preset(Preset::Tiny);
         let Recipe { data, vocabulary, model, training, validation, checkpoint, output, .. } = &mut recipe;

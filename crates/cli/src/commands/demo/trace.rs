@@ -1,45 +1,44 @@
-//! A translation with all that the decoder looked at in the source.
+//! A translation with the cross attention of the decoder.
 
 use anyhow::Result;
 use heedful::decode::SearchOptions;
 use heedful::layers::{AttentionMap, Kind};
-use heedful::text::tokenizer::Tokenizers;
 use heedful::translator::Translator;
 
-/// How one phrase was translated.
-pub(in crate::commands) struct Traced<'a> {
+/// A translation and its cross attention.
+pub(in crate::commands) struct Trace<'a> {
     pub(in crate::commands) source: &'a str,
     pub(in crate::commands) output: String,
-    /// What was read, token by token.
+    /// The tokens of the source.
     pub(in crate::commands) columns: Vec<String>,
-    /// What was said, token by token, and the end.
+    /// The tokens of the translation, and `<eos>`.
     pub(in crate::commands) rows: Vec<String>,
-    /// One for each decoder layer.
+    /// The cross attention of each decoder layer.
     pub(in crate::commands) maps: Vec<AttentionMap>,
 }
 
-impl<'a> Traced<'a> {
-    /// Translates a phrase that is not blank, and watches.
+impl<'a> Trace<'a> {
+    /// Translates a phrase that is not blank, and records the attention.
     pub(in crate::commands) fn new(
         translator: &Translator,
         source: &'a str,
         options: &SearchOptions,
-    ) -> Result<Traced<'a>> {
+    ) -> Result<Trace<'a>> {
         let translation = translator.translate(&[source], options)?.remove(0);
         let output = translation.best().to_owned();
-        let (read, said) = (translation.source, translation.outputs.into_iter().next());
-        let said = said.map(|output| output.hypothesis.tokens).unwrap_or_default();
-        let maps = translator.attend(&read, &said, options)?;
-        let Tokenizers { source: reader, target: writer } = translator.tokenizers();
-        let mut rows: Vec<String> = said.iter().map(|&id| label(&writer.piece(id))).collect();
+        let best = translation.outputs.into_iter().next();
+        let target = best.map(|output| output.hypothesis.tokens).unwrap_or_default();
+        let maps = translator.attend(&translation.source, &target, options)?;
+        let tokenizers = translator.tokenizers();
+        let mut rows: Vec<String> = target.iter().map(|&id| label(&tokenizers.target.piece(id))).collect();
         rows.push("<eos>".to_owned());
-        let columns = read.iter().map(|&id| label(&reader.piece(id))).collect();
+        let columns = translation.source.iter().map(|&id| label(&tokenizers.source.piece(id))).collect();
         let maps = maps.into_iter().filter(|map| map.place.kind == Kind::Cross).collect();
-        Ok(Traced { source, output, columns, rows, maps })
+        Ok(Trace { source, output, columns, rows, maps })
     }
 }
 
-/// A piece as people write it: the space before a word is not shown.
+/// A piece without the mark of the space before a word.
 fn label(piece: &str) -> String {
     match piece.strip_prefix('▁') {
         Some(word) if !word.is_empty() => word.to_owned(),

@@ -1,4 +1,4 @@
-//! Reading text that must be complete and UTF-8; compressed or not.
+//! Reads text files, compressed or not, as sacreBLEU does.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use heedful::text::Input;
 use heedful::text::corpus::Lines;
 
-/// The lines of a file, or of standard input if it is called `-`, without white space at their ends.
+/// The lines of a file, or of standard input for `-`, without trailing white space.
 pub(super) fn read_lines(path: &Path) -> Result<Vec<String>> {
     let mut reader = Lines::open(&Input::new(path))?;
     let mut lines = Vec::new();
@@ -19,12 +19,12 @@ pub(super) fn read_lines(path: &Path) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// What Python's `rstrip` leaves: besides Unicode's white space, it takes ASCII's four separators away.
+/// Trims as Python's `rstrip` does: Unicode's white space, and also ASCII's four separators.
 fn trimmed(line: &str) -> &str {
     line.trim_end_matches(|c: char| c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c))
 }
 
-/// What to call a file in messages.
+/// The name of a file in messages.
 pub(super) fn name(path: &Path) -> String {
     if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() }
 }

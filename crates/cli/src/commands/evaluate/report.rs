@@ -1,4 +1,4 @@
-//! Scores for people and for programs.
+//! Prints scores as text or as JSON.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -8,28 +8,29 @@ use serde::Serialize;
 
 use super::settings::MetricName;
 
-/// One metric's verdict.
-pub(super) struct Entry {
+/// The result of one metric.
+pub(super) struct MetricResult {
     pub(super) name: MetricName,
     pub(super) score: Score,
-    /// With the name of the other system.
+    /// The comparison with another system, and its name.
     pub(super) comparison: Option<(Comparison, String)>,
     pub(super) digits: usize,
 }
 
-/// sacreBLEU's lines, aligned at the score; below each, what a comparison says.
-pub(super) fn write_lines(entries: &[Entry], out: &mut impl Write) -> io::Result<()> {
-    let before_score = |entry: &Entry| entry.score.name.len() + 1 + entry.score.signature.to_string().len();
-    let widest = entries.iter().map(before_score).max().unwrap_or(0);
-    for entry in entries {
-        let (digits, indent) = (entry.digits, widest - before_score(entry));
-        writeln!(out, "{:indent$}{:.digits$}", "", entry.score)?;
-        if let Some((comparison, other)) = &entry.comparison {
+/// sacreBLEU's lines, aligned at the score; a comparison follows below its line.
+pub(super) fn write_lines(results: &[MetricResult], out: &mut impl Write) -> io::Result<()> {
+    let before_score =
+        |result: &MetricResult| result.score.name.len() + 1 + result.score.signature.to_string().len();
+    let widest = results.iter().map(before_score).max().unwrap_or(0);
+    for result in results {
+        let (digits, indent) = (result.digits, widest - before_score(result));
+        writeln!(out, "{:indent$}{:.digits$}", "", result.score)?;
+        if let Some((comparison, other)) = &result.comparison {
             writeln!(
                 out,
                 "{:>widest$} = {:.digits$} {other}: {:+.digits$}, p = {:.4} (paired bootstrap), p = {:.4} (approximate \
                  randomisation)",
-                entry.score.name,
+                result.score.name,
                 comparison.other,
                 comparison.other - comparison.baseline,
                 comparison.bootstrap_p,
@@ -41,15 +42,15 @@ pub(super) fn write_lines(entries: &[Entry], out: &mut impl Write) -> io::Result
 }
 
 /// One object on one line.
-pub(super) fn write_json(entries: &[Entry], out: &mut impl Write) -> io::Result<()> {
-    let object: BTreeMap<&str, Json> =
-        entries.iter().map(|entry| (entry.name.key(), Json::of(entry))).collect();
+pub(super) fn write_json(results: &[MetricResult], out: &mut impl Write) -> io::Result<()> {
+    let object: BTreeMap<&str, ResultJson> =
+        results.iter().map(|result| (result.name.key(), ResultJson::of(result))).collect();
     serde_json::to_writer(&mut *out, &object)?;
     writeln!(out)
 }
 
 #[derive(Serialize)]
-struct Json {
+struct ResultJson {
     score: f64,
     signature: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,9 +78,9 @@ struct ComparisonJson {
     approximate_randomisation_p: f64,
 }
 
-impl Json {
-    fn of(entry: &Entry) -> Json {
-        let rounded = |value: f64| rounded(value, entry.digits);
+impl ResultJson {
+    fn of(result: &MetricResult) -> ResultJson {
+        let rounded = |value: f64| rounded(value, result.digits);
         let confidence = |Confidence { mean, margin, low, high, .. }: Confidence| ConfidenceJson {
             mean: rounded(mean),
             margin: rounded(margin),
@@ -93,20 +94,20 @@ impl Json {
             paired_bootstrap_p: comparison.bootstrap_p,
             approximate_randomisation_p: comparison.randomisation_p,
         };
-        Json {
-            score: rounded(entry.score.score),
-            signature: entry.score.signature.to_string(),
-            detail: entry.score.detail.clone(),
-            confidence: entry.score.confidence.map(confidence),
-            comparison: entry.comparison.as_ref().map(comparison),
+        ResultJson {
+            score: rounded(result.score.score),
+            signature: result.score.signature.to_string(),
+            detail: result.score.detail.clone(),
+            confidence: result.score.confidence.map(confidence),
+            comparison: result.comparison.as_ref().map(comparison),
         }
     }
 }
 
-/// What people read is what programs get.
+/// Rounds as the text output does, so that both show the same number.
 fn rounded(value: f64, digits: usize) -> f64 {
     let shown: f64 = format!("{value:.digits$}").parse().expect("a number that was just written");
-    // No −0.
+    // Turns −0 into 0.
     shown + 0.0
 }
 

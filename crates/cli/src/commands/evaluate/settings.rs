@@ -1,4 +1,4 @@
-//! Which metric, computed how.
+//! The metrics, and how they are computed.
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -8,15 +8,19 @@ use heedful::metrics::{
     Smoothing, TeachingOptions, TerOptions, Tokenize, Whitespace,
 };
 
-/// The names of metrics, on the command line and in JSON, in the order of printing.
+/// Names of the metrics on the command line and in JSON, in the order of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(super) enum MetricName {
+    /// N-gram precision with a brevity penalty; higher is better
     Bleu,
+    /// Character n-gram F-score; higher is better
     Chrf,
+    /// chrF with word n-grams
     #[value(name = "chrf++")]
     ChrfPlusPlus,
+    /// Translation edit rate; lower is better
     Ter,
-    /// exp(min(0, 1 − len_ref/len_hyp)) · Π p_n^(1/2^n), unsmoothed: what textbooks introduce
+    /// exp(min(0, 1 − len_ref/len_hyp)) · Π p_n^(1/2^n), unsmoothed: the textbook form
     BleuTeaching,
 }
 
@@ -35,56 +39,56 @@ impl MetricName {
 /// How metrics are computed.
 #[derive(clap::Args)]
 pub(super) struct Settings {
-    /// How BLEU divides text into tokens; zh for Chinese
-    #[arg(long, value_name = "NAME", default_value = Tokenize::V13a.name(), value_parser = tokenize_parser())]
+    /// Tokenizer; zh for Chinese
+    #[arg(long, value_name = "NAME", help_heading = "BLEU", default_value = Tokenize::V13a.name(), value_parser = tokenize_parser())]
     tokenize: Tokenize,
-    /// What BLEU does where no n-gram matches
-    #[arg(long, value_name = "FORM", value_enum, default_value = "exp")]
+    /// Smoothing for orders without a matching n-gram
+    #[arg(long, value_name = "FORM", help_heading = "BLEU", value_enum, default_value = "exp")]
     smooth: SmoothingForm,
-    /// The number that --smooth floor [default: 0.1] or add-k [default: 1] adds
-    #[arg(long, value_name = "X")]
+    /// Value of --smooth floor [default: 0.1] or add-k [default: 1]
+    #[arg(long, value_name = "X", help_heading = "BLEU")]
     smooth_value: Option<f64>,
-    /// Capitals do not count (TER: they never do, unless --ter-case-sensitive)
+    /// Ignore case (TER always does, unless --ter-case-sensitive is given)
     #[arg(long)]
     lowercase: bool,
-    /// The longest n-gram of bleu-teaching
-    #[arg(long, value_name = "K", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..))]
+    /// Longest n-gram of bleu-teaching
+    #[arg(long, value_name = "K", help_heading = "BLEU", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..))]
     teaching_order: u8,
-    /// The longest n-gram of characters
+    /// Longest character n-gram
     #[arg(long, value_name = "N", default_value_t = 6, help_heading = "chrF", value_parser = clap::value_parser!(u8).range(1..))]
     chrf_char_order: u8,
-    /// How many times as much recall weighs as precision
+    /// β of the F-score: recall weighs β times as much as precision
     #[arg(long, value_name = "B", default_value_t = 2, help_heading = "chrF")]
     chrf_beta: u32,
-    /// White space counts as characters
+    /// Count white space as characters
     #[arg(long, help_heading = "chrF")]
     chrf_whitespace: bool,
-    /// Smooth as chrF++.py, Moses and NLTK do
+    /// Epsilon smoothing, as in chrF++.py, Moses and NLTK
     #[arg(long, help_heading = "chrF")]
     chrf_eps_smoothing: bool,
-    /// Set punctuation apart and turn entities into characters
+    /// Normalise: separate punctuation, decode entities
     #[arg(long, help_heading = "TER")]
     ter_normalized: bool,
     /// Remove punctuation
     #[arg(long, help_heading = "TER")]
     ter_no_punct: bool,
-    /// Treat East Asian characters as words, where normalized, and their punctuation as punctuation
+    /// Treat East Asian characters as words (with --ter-normalized) and their punctuation as punctuation
     #[arg(long, help_heading = "TER")]
     ter_asian_support: bool,
-    /// Capitals count
+    /// Case matters
     #[arg(long, help_heading = "TER")]
     ter_case_sensitive: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum SmoothingForm {
-    /// Half a match, then a quarter, and so on: the usual one
+    /// Exponential: half a match for the first such order, a quarter for the next (the default of sacreBLEU)
     Exp,
-    /// A small number of matches instead of none
+    /// --smooth-value matches instead of none
     Floor,
-    /// From pairs on, k more matches and n-grams
+    /// Add --smooth-value to matches and n-grams of all orders above 1
     AddK,
-    /// Nothing: BLEU becomes 0
+    /// No smoothing: BLEU is 0
     None,
 }
 
@@ -102,12 +106,12 @@ impl Settings {
             );
         }
         if !value.is_finite() || value < 0.0 {
-            bail!("--smooth-value {value} makes no sense: give a number that is not negative, such as 0.1");
+            bail!("--smooth-value {value} is out of range: give a number that is not negative, such as 0.1");
         }
         Ok(())
     }
 
-    /// Whether BLEU's text is tokenized here.
+    /// Whether BLEU tokenizes the text itself.
     pub(super) fn tokenizes(&self) -> bool {
         self.tokenize != Tokenize::None
     }

@@ -1,4 +1,4 @@
-//! `heedful explain example`: the running example in both directions, with the words that decide.
+//! `heedful explain example`: the running example in both directions, with the words that decide the translation.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,33 +8,37 @@ use heedful::decode::SearchOptions;
 use heedful::durable;
 use heedful::explain::{Explanation, WeightForm, page};
 use heedful::folder::ModelFolder;
-use heedful::tensor::DType;
 use heedful::translator::Translator;
 
 use super::output::Format;
-use crate::commands::demo::{Direction, Traced, print_alignment};
-use crate::commands::translate::compute;
+use crate::commands::demo::{Direction, Trace, print_attention};
+use crate::machine::Machine;
 
-/// Where `heedful demo` leaves its models unless told otherwise.
+/// Where `heedful demo` writes its models by default.
 const DEMO_FOLDERS: [&str; 3] = ["heedful-demo", "heedful-demo/en-zh", "heedful-demo-en-zh"];
 
-/// Show the running example, 一套自动驾驶解决方案 and an autonomous driving solution, and which words decide
+/// Show the attention of the running example, 一套自动驾驶解决方案 (an autonomous driving solution)
 ///
-/// Chinese to English, “an” must look at 自动驾驶, whose translation begins with a vowel. English to Chinese, the measure
-/// word 套 must look at “solution” and 辆 at “car”, far away from it. It needs models that `heedful demo` has trained.
+/// From Chinese to English, “an” must attend to 自动驾驶, whose translation begins with a vowel. From English to Chinese,
+/// the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase. The models are those that
+/// `heedful demo` trains.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// The folder of a demo's model, in either direction; may be given several times [default: heedful-demo, if it is
-    /// here]
+    /// Folder of a model that `heedful demo` trained, in either direction; repeatable [default: heedful-demo]
     #[arg(long, value_name = "FOLDER")]
     model: Vec<PathBuf>,
     /// Also write all views to this file: .html or .json
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// Type of the matrix products: bf16 or f32
-    #[arg(long, default_value = "bf16", value_name = "TYPE", value_parser = compute)]
-    compute: DType,
+    #[command(flatten)]
+    machine: Machine,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful demo --direction both && heedful explain example
+  heedful explain example --model heedful-demo -o example.html";
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let format = arguments
@@ -42,18 +46,25 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         .as_deref()
         .map(|path| Format::of(path, &[Format::Html, Format::Json]))
         .transpose()?;
-    let options = SearchOptions { beam: 1, compute: arguments.compute, ..SearchOptions::default() };
+    arguments.machine.set_up();
+    let options = SearchOptions { beam: 1, compute: arguments.machine.compute(), ..SearchOptions::default() };
     let mut explanations = Vec::new();
     let mut shown = Vec::new();
     for folder in models(arguments)? {
         let translator = Translator::open(&folder)?;
         let direction = direction(&translator, &options)
-            .with_context(|| format!("{} translates between other languages", folder.display()))?;
+            .with_context(|| format!("{}: not a model of `heedful demo`", folder.display()))?;
         show(&translator, direction, &options)?;
-        for lesson in direction.lessons() {
-            let translation = translator.translate(&[lesson.source], &options)?.remove(0);
+        for dependency in direction.contrast() {
+            let translation = translator.translate(&[dependency.source], &options)?.remove(0);
             let form = if format == Some(Format::Html) { WeightForm::Packed } else { WeightForm::Rows };
-            explanations.push(Explanation::new(&translator, lesson.source, &translation, form, &options)?);
+            explanations.push(Explanation::new(
+                &translator,
+                dependency.source,
+                &translation,
+                form,
+                &options,
+            )?);
         }
         shown.push(direction);
     }
@@ -66,12 +77,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     }
     let missing = Direction::BOTH.into_iter().filter(|direction| !shown.contains(direction));
     for direction in missing {
-        eprintln!("heedful: for {direction}: {}", how_to_make(direction));
+        eprintln!("heedful: to see {direction} too, run: {}", training_command(direction));
     }
     Ok(())
 }
 
-/// The folders to look into.
+/// The folders of the models to show.
 fn models(arguments: &Arguments) -> Result<Vec<PathBuf>> {
     if !arguments.model.is_empty() {
         return Ok(arguments.model.clone());
@@ -79,42 +90,42 @@ fn models(arguments: &Arguments) -> Result<Vec<PathBuf>> {
     let is_model = |folder: &&str| ModelFolder::open(Path::new(folder)).is_ok();
     let found: Vec<PathBuf> = DEMO_FOLDERS.into_iter().filter(is_model).map(PathBuf::from).collect();
     if found.is_empty() {
-        let [one, other] = Direction::BOTH.map(how_to_make);
+        let [one, other] = Direction::BOTH.map(training_command);
         bail!(
-            "there is no demo's model here. Name one with --model FOLDER, or make one:\n  {one}\n  {other}"
+            "no model of `heedful demo` was found here. Name its folder with --model FOLDER, or train one:\n  {one}\n  {other}"
         );
     }
     Ok(found)
 }
 
-fn how_to_make(direction: Direction) -> String {
+fn training_command(direction: Direction) -> String {
     match direction {
         Direction::ChineseToEnglish => "heedful demo --out heedful-demo".to_owned(),
         Direction::EnglishToChinese => "heedful demo --direction en-zh --out heedful-demo-en-zh".to_owned(),
     }
 }
 
-/// The direction that the model translates in, told by what it makes of the example.
+/// The direction in which the model translates, found by translating the example.
 fn direction(translator: &Translator, options: &SearchOptions) -> Result<Direction> {
-    let says = |source: &str| -> Result<String> {
+    let translated = |source: &str| -> Result<String> {
         Ok(translator.translate(&[source], options)?.remove(0).best().to_owned())
     };
     for direction in Direction::BOTH {
         let [source, target] = direction.example();
-        let said = says(source)?;
-        if !said.is_empty() && Direction::of_text(&said).ok() == Direction::of_text(target).ok() {
+        let output = translated(source)?;
+        if !output.is_empty() && Direction::of_text(&output).ok() == Direction::of_text(target).ok() {
             return Ok(direction);
         }
     }
-    bail!("it makes no English of Chinese and no Chinese of English")
+    bail!("it translates neither Chinese to English nor English to Chinese")
 }
 
 fn show(translator: &Translator, direction: Direction, options: &SearchOptions) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{direction}")?;
-    for lesson in direction.lessons() {
-        let traced = Traced::new(translator, lesson.source, options)?;
-        print_alignment(&traced, Some(&lesson), &mut out)?;
+    for dependency in direction.contrast() {
+        let trace = Trace::new(translator, dependency.source, options)?;
+        print_attention(&trace, Some(&dependency), &mut out)?;
     }
     Ok(writeln!(out)?)
 }

@@ -1,4 +1,4 @@
-//! `heedful explain heads`: what every head does, over a corpus.
+//! `heedful explain heads`: what every attention head does, measured over a corpus.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -8,64 +8,60 @@ use heedful::decode::SearchOptions;
 use heedful::durable;
 use heedful::explain::heads::{HeadReport, HeadSurvey, Links};
 use heedful::explain::{Fact, Report, Status};
-use heedful::tensor::DType;
-use heedful::tensor::cpu::threads;
 use heedful::translator::Translator;
 
 use super::input::{aligned_lines, lines};
 use super::output::Format;
-use crate::commands::compare::bar::Bar;
-use crate::commands::train::Voice;
-use crate::commands::translate::compute;
+use crate::machine::Machine;
+use crate::progress::{Bar, Quiet};
 
-/// Say what every head does over a corpus, and how well it agrees with given alignments
+/// Measure what every attention head does over a corpus, and how well it agrees with word alignments
 ///
-/// For each head: entropy in bits, confidence (its largest weight), distance in tokens, and how much of its attention
-/// goes to the previous, the same and the next token and to separators (punctuation, <bos>, <eos>). With --alignments, for
-/// each head and layer that looks at the source: precision, recall and alignment error rate.
+/// For each head: entropy in bits, confidence (its largest weight), distance in tokens, and the share of its attention
+/// on the previous, the same and the next token and on separators (punctuation, <bos>, <eos>). With --alignments, also
+/// precision, recall and alignment error rate (AER) of every head and layer with cross attention.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// The folder of a model or of a training run
+    /// Folder of a translator or of its training run
     model: PathBuf,
-    /// Source text, one sentence a line
+    /// Source text, one sentence per line
     #[arg(long, value_name = "FILE")]
     src: PathBuf,
-    /// Target text, line by line the translation of the source
+    /// Target text: line n translates line n of the source
     #[arg(long, value_name = "FILE")]
     tgt: PathBuf,
-    /// Alignments, line by line: 0-0 for a sure link of source and target word, 0?0 or 0p0 for a possible one, words
-    /// counted from 0 as white space separates them
+    /// Reference alignments, one line per pair: 0-0 links source word 0 and target word 0 (sure), 0?0 or 0p0 is a possible
+    /// link; words are separated by white space and count from 0
     #[arg(long, value_name = "FILE")]
     alignments: Option<PathBuf>,
-    /// Only the first N sentences
+    /// Use the first N sentences only
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// Print CSV instead of a table
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
     csv: bool,
     /// Print JSON instead of a table
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     json: bool,
-    /// Also write a page with pictures (.html), or the numbers (.csv, .json)
-    #[arg(short, long, value_name = "FILE")]
+    /// Also write a report with pictures (.html) or the numbers (.csv, .json) to this file
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// Say nothing but errors
-    #[arg(long)]
-    quiet: bool,
-    /// Type of the matrix products: bf16 or f32
-    #[arg(long, default_value = "bf16", value_name = "TYPE", value_parser = compute)]
-    compute: DType,
-    /// How many threads compute [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    machine: Machine,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful explain heads run --src valid.en --tgt valid.de -o heads.html
+  heedful explain heads run --src valid.en --tgt valid.de --alignments valid.align --limit 500 --csv";
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
     let format = arguments.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
-    if let Some(count) = arguments.threads {
-        threads::set_thread_count(count.into());
-    }
+    arguments.machine.set_up();
     let (sources, targets) = aligned_lines(&arguments.src, &arguments.tgt)?;
     let links = arguments.links(sources.len())?;
     let translator = Translator::open(&arguments.model)?;
@@ -74,7 +70,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         let contents = match format {
             Format::Csv => report.to_csv(),
             Format::Json => serde_json::to_string(&report)?,
-            _ => arguments.page(&report).to_html(),
+            _ => arguments.html_report(&report).to_html(),
         };
         durable::write_bytes(path, contents.as_bytes())?;
     }
@@ -95,7 +91,7 @@ impl Arguments {
         let lines = lines(path)?;
         if lines.len() != sentences {
             bail!(
-                "{} has {} lines for {sentences} sentences: line n must belong to line n of the texts",
+                "{} has {} lines for {sentences} sentences: line n must align line n of the texts",
                 path.display(),
                 lines.len()
             );
@@ -113,10 +109,10 @@ impl Arguments {
         targets: &[String],
         links: Option<&[Links]>,
     ) -> Result<HeadReport> {
-        let options = SearchOptions { compute: self.compute, ..SearchOptions::default() };
+        let options = SearchOptions { compute: self.machine.compute(), ..SearchOptions::default() };
         let mut survey = HeadSurvey::new(translator, &options);
         let count = self.limit.map_or(sources.len(), |limit| sources.len().min(limit as usize));
-        let bar = Bar::new(if self.quiet { Voice::Silent } else { Voice::Talking }, count);
+        let bar = Bar::with_time_left(self.quiet.verbosity(), count);
         let mut blank = 0;
         for (number, (source, target)) in sources.iter().zip(targets).take(count).enumerate() {
             bar.show(number, 0.0, || format!("sentence {} of {count}", number + 1));
@@ -129,19 +125,19 @@ impl Arguments {
         }
         bar.finish();
         if blank == count {
-            bail!("all {count} sentences are blank: there is nothing to look at");
+            bail!("all {count} sentences are blank on one side: there is nothing to measure");
         }
         if blank > 0 {
-            bar.say(&format!("{blank} of {count} sentences are blank on one side and were left out"));
+            bar.println(&format!("{blank} of {count} sentences are blank on one side and were skipped"));
         }
         let report = survey.report();
         if report.heads.is_empty() {
-            bail!("{} has no attention: there are no heads to look at", self.model.display());
+            bail!("{} has no attention heads: it is a model without attention", self.model.display());
         }
         Ok(report)
     }
 
-    fn page(&self, report: &HeadReport) -> Report {
+    fn html_report(&self, report: &HeadReport) -> Report {
         let best =
             report.heads.iter().filter_map(|row| row.agreement.map(|agreement| (row.name, agreement.aer)));
         let best = best.min_by(|a, b| a.1.total_cmp(&b.1));

@@ -1,4 +1,4 @@
-//! Which texts are meant.
+//! Reads the texts of the command line, of files and of standard input.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use anyhow::{Result, bail};
 use heedful::text::Input;
 use heedful::text::corpus::Lines;
 
-/// The texts of the command line; the lines of a file if its name is all there is; those of standard input for `-` or
-/// for nothing.
-pub(super) fn texts(given: &[String]) -> Result<Vec<String>> {
-    match given {
+/// The texts of the command line; the lines of a file if the only argument names one; those of standard input for `-` or
+/// without an argument.
+pub(super) fn texts(arguments: &[String]) -> Result<Vec<String>> {
+    match arguments {
         [] => lines(Path::new("-")),
         [name] if name == "-" || Path::new(name).is_file() => lines(Path::new(name)),
         texts if texts.iter().any(|text| text == "-") => {
-            bail!("- is standard input and stands alone: give texts, or one file, or -")
+            bail!("- is standard input and stands alone: give texts, one file, or -")
         }
         texts => Ok(texts.to_vec()),
     }
@@ -28,12 +28,12 @@ pub(super) fn lines(path: &Path) -> Result<Vec<String>> {
         lines.push(line.to_owned());
     }
     if lines.is_empty() {
-        bail!("{input} is empty: there is no sentence to explain");
+        bail!("{input} is empty: give it at least one sentence");
     }
     Ok(lines)
 }
 
-/// Two files, line by line, of the same length.
+/// The lines of two files, which must have the same number of them.
 pub(super) fn aligned_lines(first: &Path, second: &Path) -> Result<(Vec<String>, Vec<String>)> {
     let (a, b) = (lines(first)?, lines(second)?);
     if a.len() != b.len() {

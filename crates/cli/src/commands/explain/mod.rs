@@ -1,28 +1,48 @@
-//! `heedful explain`: where a model looks, as pictures, tables and numbers, without a server.
+//! `heedful explain`: what a model attends to, as pictures, tables and numbers.
+
+mod sentence;
 
 mod example;
+
 mod heads;
+mod prune;
+
+mod pictures;
+
 mod input;
 mod output;
-mod pictures;
-mod prune;
-mod sentence;
 
 use anyhow::Result;
 
-/// Show where a model looks: one sentence as a page, a picture or numbers; or what its heads do over a corpus
+/// Show what a model attends to: one sentence as a page, a picture or numbers, or its heads over a corpus
 ///
-/// `heedful explain MODEL TEXT -o out.html` shows a sentence; without -o it is drawn on the terminal. A folder that is
-/// called like one of the commands below is named ./heads. Layers and heads are counted from 0, as in the names of
-/// parameters.
+/// `heedful explain MODEL TEXT` translates a text and shows its attention weights: on the terminal, or with -o in a file.
+/// Layers and heads count from 0, as in the names of parameters. A model folder with the name of a subcommand is written
+/// with a slash: ./heads.
 #[derive(clap::Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    sentence: sentence::Sentence,
+    sentence: sentence::Arguments,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful explain run 'A dog runs.'
+      the cross attention, drawn on the terminal
+
+  heedful explain run 'A dog runs.' -o dog.html
+      an interactive page with every layer and head
+
+  heedful explain run 'A dog runs.' -o dog.svg --view grid
+  heedful explain run 'A dog runs.' -o dog.png --layer encoder.0 --head 3
+      pictures for a paper
+
+  heedful explain heads run --src valid.en --tgt valid.de
+  heedful explain prune run --src valid.en --ref valid.de
+      what each head does, and the BLEU that it is worth";
 
 #[derive(clap::Subcommand)]
 enum Command {

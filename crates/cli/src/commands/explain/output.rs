@@ -1,4 +1,4 @@
-//! In which form a file is written: its name tells.
+//! Output files: the extension of the name decides the format.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use heedful::durable;
 use heedful::explain::png;
 
-/// Forms of files.
+/// Format of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Html,
@@ -17,21 +17,21 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// The form that the name asks for, if it is one of `allowed`.
+    /// The format of the name's extension, if it is one of `allowed`.
     pub(super) fn of(path: &Path, allowed: &[Format]) -> Result<Format> {
-        let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase);
-        let found = allowed.iter().find(|format| ending.as_deref() == Some(format.ending()));
+        let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_lowercase);
+        let found = allowed.iter().find(|format| extension.as_deref() == Some(format.extension()));
         match found {
             Some(&format) => Ok(format),
             None => {
-                let endings: Vec<String> =
-                    allowed.iter().map(|format| format!(".{}", format.ending())).collect();
-                bail!("{}: the name of the file must end in {}", path.display(), endings.join(" or "))
+                let extensions: Vec<String> =
+                    allowed.iter().map(|format| format!(".{}", format.extension())).collect();
+                bail!("{}: the file name must end in {}", path.display(), extensions.join(" or "))
             }
         }
     }
 
-    fn ending(self) -> &'static str {
+    fn extension(self) -> &'static str {
         match self {
             Format::Html => "html",
             Format::Svg => "svg",
@@ -42,7 +42,7 @@ impl Format {
     }
 }
 
-/// Writes a picture as it is or as pixels.
+/// Writes a picture as SVG, or as PNG with `scale` pixels for each of its units.
 pub(super) fn write_picture(path: &Path, svg: &str, scale: f32) -> Result<()> {
     if Format::of(path, &[Format::Svg, Format::Png])? == Format::Svg {
         return Ok(durable::write_bytes(path, svg.as_bytes())?);
@@ -54,8 +54,8 @@ pub(super) fn write_picture(path: &Path, svg: &str, scale: f32) -> Result<()> {
     Ok(durable::write_bytes(path, &picture.bytes)?)
 }
 
-/// Pixels for each unit of a picture, as people may ask for them.
+/// Parses `--scale`.
 pub(super) fn scale(text: &str) -> Result<f32, String> {
-    let scale: f32 = text.parse().map_err(|_| "it is a number such as 2".to_owned())?;
-    if (0.1..=16.0).contains(&scale) { Ok(scale) } else { Err("it is between 0.1 and 16".to_owned()) }
+    let scale: f32 = text.parse().map_err(|_| "must be a number such as 2".to_owned())?;
+    if (0.1..=16.0).contains(&scale) { Ok(scale) } else { Err("must be between 0.1 and 16".to_owned()) }
 }

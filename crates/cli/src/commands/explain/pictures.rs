@@ -1,4 +1,4 @@
-//! `heedful explain positions` and `heedful explain schedule`: two pictures of the paper.
+//! `heedful explain positions` and `heedful explain schedule`: two figures about the paper, which need no model.
 
 use std::path::PathBuf;
 
@@ -7,39 +7,41 @@ use heedful::explain::{position_table_svg, schedule_svg};
 
 use super::output::{scale, write_picture};
 
-/// Draw the table of sinusoidal positions: sin and cos waves of growing length
+/// Draw the sinusoidal position encodings: sine and cosine waves of growing wavelength
 #[derive(clap::Args)]
+#[command(after_long_help = "Example:\n  heedful explain positions -o positions.svg")]
 pub(super) struct Positions {
-    /// .svg or .png
+    /// Picture to write: .svg or .png
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// How many positions
+    /// Number of positions
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=512))]
     positions: u16,
-    /// How many dimensions
+    /// Dimensions of the encoding (d_model); even
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u16).range(2..=1024))]
     d_model: u16,
-    /// Pixels for each unit of a .png
+    /// Resolution of a .png: pixels per unit of the picture
     #[arg(long, value_name = "X", default_value = "2", value_parser = scale)]
     scale: f32,
 }
 
-/// Draw the learning rate of the paper: up for the warmup, then down with the root of the step
+/// Draw the paper's learning rate (noam): linear warmup, then inverse square root decay
 #[derive(clap::Args)]
+#[command(after_long_help = "Example:\n  heedful explain schedule -o schedule.svg --warmup 4000")]
 pub(super) struct Schedule {
-    /// .svg or .png
+    /// Picture to write: .svg or .png
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Width of the model: wider ones take smaller steps
+    /// Width of the model (d_model): the learning rate is proportional to d_model^-0.5
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..))]
     d_model: u32,
-    /// Steps until the top
+    /// Warmup steps
     #[arg(long, value_name = "N", default_value_t = 4000, value_parser = clap::value_parser!(u64).range(1..))]
     warmup: u64,
-    /// Steps in all
+    /// Total number of steps
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(2..))]
     steps: u64,
-    /// Pixels for each unit of a .png
+    /// Resolution of a .png: pixels per unit of the picture
     #[arg(long, value_name = "X", default_value = "2", value_parser = scale)]
     scale: f32,
 }
@@ -47,7 +49,10 @@ pub(super) struct Schedule {
 impl Positions {
     pub(super) fn run(&self) -> Result<()> {
         if !self.d_model.is_multiple_of(2) {
-            bail!("--d-model {} is odd: dimensions come in pairs of sin and cos", self.d_model);
+            bail!(
+                "--d-model {} is odd: dimensions come in pairs of sine and cosine, give an even number",
+                self.d_model
+            );
         }
         write_picture(
             &self.output,

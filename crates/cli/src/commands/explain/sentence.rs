@@ -1,4 +1,4 @@
-//! `heedful explain MODEL TEXT`: one sentence, or a few, and all that the model looked at.
+//! `heedful explain MODEL TEXT`: the attention weights of one sentence, or of a few.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,113 +11,106 @@ use heedful::explain::{
     ExplainedOutput, Explanation, HeadChoice, HeatMapOptions, LayerChoice, Level, Matrix, WeightForm,
     alignment_svg, grid_svg, heat_map_svg, page, words_svg,
 };
-use heedful::tensor::DType;
-use heedful::tensor::cpu::threads;
 use heedful::transformer::HeadName;
 use heedful::translator::Translator;
 
 use super::input;
 use super::output::{Format, scale, write_picture};
-use crate::commands::translate::compute;
 use crate::heatmap::{self, Heatmap, Labels, Style};
+use crate::machine::Machine;
 
-/// More sentences make a page that no browser likes.
-const MOST_ON_A_PAGE: usize = 100;
+/// A page with more sentences is too heavy for browsers.
+const MAX_SENTENCES_PER_PAGE: usize = 100;
 const FORMATS: [Format; 4] = [Format::Html, Format::Svg, Format::Png, Format::Json];
 
 #[derive(clap::Args)]
-pub(super) struct Sentence {
-    /// The folder of a model or of a training run
+pub(super) struct Arguments {
+    /// Folder of a translator or of its training run
     #[arg(required = true)]
     model: Option<PathBuf>,
-    /// What to explain: texts; or one file, a sentence a line, which may be compressed; or - for standard input
+    /// Texts to explain; or one file, a sentence per line, which may be compressed; or - for standard input
     #[arg(value_name = "TEXT|FILE|-")]
     text: Vec<String>,
-    /// Where it goes: .html has everything, .svg and .png one view of one sentence, .json the numbers [default: the
-    /// terminal]
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Explain this output instead of the one that the model finds
+    /// Explain this translation instead of the one that the model finds
     #[arg(long, value_name = "TEXT")]
     target: Option<String>,
 
-    /// What .svg and .png show
-    #[arg(long, value_enum, default_value = "matrix", help_heading = "View")]
+    /// Write to this file: .html has everything, .svg and .png one view of one sentence, .json the numbers [default: draw
+    /// on the terminal]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+    /// What an .svg or .png shows
+    #[arg(long, value_enum, default_value = "matrix", help_heading = "Output")]
     view: View,
-    /// Rows and columns [default: word for lines and words, else token]
-    #[arg(long, value_enum, help_heading = "View")]
+    /// Rows and columns of the matrix [default: word for the views lines and words, else token]
+    #[arg(long, value_enum, help_heading = "Output")]
     level: Option<LevelName>,
-    /// Which layer: encoder.0, decoder.1, decoder.1.cross; or encoder, decoder, cross for the sharpest of them [default:
-    /// cross, and all of them for a grid]
-    #[arg(long, value_name = "LAYER", help_heading = "View")]
+    /// Layer: encoder.0, decoder.1, decoder.1.cross; or encoder, decoder, cross for the one with the sharpest attention
+    /// [default: cross; all layers in a grid]
+    #[arg(long, value_name = "LAYER", help_heading = "Output")]
     layer: Option<LayerChoice>,
-    /// Which head, counted from 0, or mean [default: mean]
-    #[arg(long, value_name = "HEAD", help_heading = "View")]
+    /// Head, counted from 0, or the mean of all heads [default: mean]
+    #[arg(long, value_name = "HEAD|mean", help_heading = "Output")]
     head: Option<HeadChoice>,
-    /// Pixels for each unit of a .png
-    #[arg(long, value_name = "X", default_value = "2", value_parser = scale, help_heading = "View")]
+    /// Resolution of a .png: pixels per unit of the picture
+    #[arg(long, value_name = "X", default_value = "2", value_parser = scale, help_heading = "Output")]
     scale: f32,
-    /// How .json writes the weights
-    #[arg(long, value_enum, default_value = "rows", help_heading = "View")]
+    /// How a .json encodes the attention weights
+    #[arg(long, value_enum, default_value = "rows", help_heading = "Output")]
     weights: WeightsName,
 
-    /// Hypotheses that are followed at a time; 1 is greedy
+    /// Beam size: hypotheses kept at every step; 1 is greedy
     #[arg(long, default_value_t = 4, value_name = "N", help_heading = "Search")]
     beam: usize,
-    /// So many outputs of each text, best first; pictures show the best
+    /// Number of translations of each text, best first; pictures show the best
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
     n_best: usize,
-    /// Leave this head out, such as enc.0.3; may be given several times
+    /// Silence an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
     without_head: Vec<HeadName>,
-    /// Type of the matrix products: bf16 or f32
-    #[arg(long, default_value = "bf16", value_name = "TYPE", value_parser = compute, help_heading = "Machine")]
-    compute: DType,
-    /// How many threads compute [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Machine")]
-    threads: Option<u16>,
+    #[command(flatten)]
+    machine: Machine,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum View {
-    /// One layer and head: what was said × what was looked at
+    /// Heat map of one layer and head: queries × keys
     Matrix,
-    /// Every layer × every head, small
+    /// Small heat maps of every layer × every head
     Grid,
-    /// Two sentences joined by lines
+    /// Source and translation, joined by lines
     Lines,
-    /// The sentence once for each word that was said, shaded by where that word looked
+    /// The source once for each word of the translation, shaded by that word's attention
     Words,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum LevelName {
-    /// As the model reads and says it
+    /// Subword tokens, as the model reads and generates them
     Token,
-    /// As people do
+    /// Whole words: attention is summed over the tokens of a key word and averaged over those of a query word
     Word,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WeightsName {
-    /// Rows of numbers
+    /// Lists of numbers, row by row
     Rows,
-    /// Base 64 of 16-bit integers: a quarter of the size
+    /// Base64 of 16-bit integers: a quarter of the size
     Packed,
-    /// Not at all
+    /// Left out
     None,
 }
 
-pub(super) fn run(arguments: &Sentence) -> Result<()> {
-    let model = arguments.model.as_deref().context("name the folder of a model")?;
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let model =
+        arguments.model.as_deref().context("the folder of a model is missing: heedful explain MODEL TEXT")?;
     let format = arguments.output.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
-    if let Some(count) = arguments.threads {
-        threads::set_thread_count(count.into());
-    }
+    arguments.machine.set_up();
     let options = SearchOptions {
         beam: arguments.beam,
         n_best: arguments.n_best,
-        compute: arguments.compute,
+        compute: arguments.machine.compute(),
         ..SearchOptions::default()
     };
     options.check()?;
@@ -125,7 +118,7 @@ pub(super) fn run(arguments: &Sentence) -> Result<()> {
     arguments.check(&texts, format)?;
     let translator = Translator::open_without(model, &arguments.without_head)?;
     let explanations = explain(&translator, &texts, arguments, &options, format)?;
-    let first = || spoken(&explanations[0]);
+    let best = || best_output(&explanations[0]);
     match (&arguments.output, format) {
         (Some(path), Some(Format::Json)) => {
             Ok(durable::write_bytes(path, &serde_json::to_vec(&explanations)?)?)
@@ -134,18 +127,18 @@ pub(super) fn run(arguments: &Sentence) -> Result<()> {
             Ok(durable::write_bytes(path, page(&explanations, &title(model)).as_bytes())?)
         }
         (Some(path), _) => {
-            write_picture(path, &arguments.picture(&explanations[0], first()?)?, arguments.scale)
+            write_picture(path, &arguments.picture(&explanations[0], best()?)?, arguments.scale)
         }
         (None, _) => explanations.iter().try_for_each(|explanation| arguments.show(explanation)),
     }
 }
 
-/// The best output of a text that is not blank.
-fn spoken(explanation: &Explanation) -> Result<&ExplainedOutput> {
-    explanation.outputs.first().context("the text is blank: there is nothing to explain")
+/// The best translation of a text; an error if the text is blank.
+fn best_output(explanation: &Explanation) -> Result<&ExplainedOutput> {
+    explanation.outputs.first().context("the text is blank: give a text to explain")
 }
 
-/// What a page is called.
+/// The title of the page.
 fn title(model: &Path) -> String {
     model.file_name().map_or_else(|| "heedful".to_owned(), |name| name.to_string_lossy().into_owned())
 }
@@ -153,12 +146,14 @@ fn title(model: &Path) -> String {
 fn explain(
     translator: &Translator,
     texts: &[String],
-    arguments: &Sentence,
+    arguments: &Arguments,
     options: &SearchOptions,
     format: Option<Format>,
 ) -> Result<Vec<Explanation>> {
     let translations = match &arguments.target {
-        Some(_) if texts[0].trim().is_empty() => bail!("the text is blank: no output has a probability"),
+        Some(_) if texts[0].trim().is_empty() => {
+            bail!("the text is blank: --target needs a source text to be its translation")
+        }
         Some(target) => vec![translator.force(&texts[0], target, options)?],
         None => translator.translate(&texts.iter().map(String::as_str).collect::<Vec<_>>(), options)?,
     };
@@ -172,24 +167,27 @@ fn explain(
         .collect()
 }
 
-impl Sentence {
-    /// What contradicts itself, before the model is read.
+impl Arguments {
+    /// Refuses contradictory arguments before the model is loaded.
     fn check(&self, texts: &[String], format: Option<Format>) -> Result<()> {
         let is_picture = matches!(format, Some(Format::Svg | Format::Png));
         if is_picture && texts.len() > 1 {
-            bail!("a picture shows one sentence, and {} were given: write .html or .json", texts.len());
-        }
-        if format == Some(Format::Html) && texts.len() > MOST_ON_A_PAGE {
             bail!(
-                "{} sentences are too many for one page, which holds {MOST_ON_A_PAGE}: choose some of them, or write .json",
+                "a picture shows one sentence, and {} were given: write .html or .json instead",
+                texts.len()
+            );
+        }
+        if format == Some(Format::Html) && texts.len() > MAX_SENTENCES_PER_PAGE {
+            bail!(
+                "{} sentences are too many for one page, which holds {MAX_SENTENCES_PER_PAGE}: select some of them, or write .json",
                 texts.len()
             );
         }
         if self.target.is_some() && texts.len() > 1 {
-            bail!("--target is the output of one text, and {} were given", texts.len());
+            bail!("--target is the translation of one text, and {} were given: give one", texts.len());
         }
         if self.view == View::Grid && (self.head.is_some() || self.level == Some(LevelName::Word)) {
-            bail!("a grid shows the tokens of all heads: leave --head and --level away");
+            bail!("a grid shows the tokens of all heads: remove --head and --level");
         }
         Ok(())
     }
@@ -226,7 +224,7 @@ impl Sentence {
         })
     }
 
-    /// On the terminal: the output, its alignment, and one matrix.
+    /// Draws on the terminal: the translation, its alignment, and one matrix.
     fn show(&self, explanation: &Explanation) -> Result<()> {
         let mut out = io::stdout().lock();
         let Some(best) = explanation.outputs.first() else { return Ok(writeln!(out)?) };

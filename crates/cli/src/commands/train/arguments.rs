@@ -1,4 +1,7 @@
-//! The arguments of `heedful train`: a recipe, and what is done with it.
+//! The arguments of `heedful train`: a recipe, and what to do with it.
+//!
+//! They are built by hand because the flags of the recipe come from a table ([`RecipeArguments`]). `--compute` is one of
+//! its keys, as it decides what a model learns, so `train` takes only the [`Threads`] of the machine.
 
 use std::path::PathBuf;
 
@@ -6,28 +9,39 @@ use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use heedful::train::recipe::Recipe;
 
-use super::recipe::RecipeArguments;
+use super::recipe_arguments::{PRECEDENCE, RecipeArguments};
+use crate::machine::Threads;
+use crate::progress::Quiet;
 
-/// What `heedful train` was asked for.
+/// The arguments of `heedful train`.
 pub(crate) struct Arguments {
     recipe: RecipeArguments,
-    /// Go on with the run in this folder.
+    /// The run to resume.
     pub(crate) resume: Option<PathBuf>,
-    /// Write the complete recipe to standard output instead of training.
     pub(crate) print_recipe: bool,
-    /// Show the run in a page on this port while it goes on.
+    /// The port of the dashboard.
     pub(crate) dashboard: Option<u16>,
-    /// How many threads compute; none for all cores.
-    pub(crate) threads: Option<u16>,
-    /// Whether to say nothing but errors.
-    pub(crate) quiet: bool,
-    /// Whether standard output gets the outcome as JSON.
     pub(crate) json: bool,
+    pub(crate) quiet: Quiet,
+    pub(crate) threads: Threads,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  heedful train --src train.en --tgt train.de --valid-src valid.en --valid-tgt valid.de --out run
+      a translator with the default preset, small
+
+  heedful train recipe.toml --dropout 0.3 --time 2h --dashboard
+      a recipe with another dropout, for at most two hours, with a web page that shows the curves
+
+  heedful train --resume run --steps 100000
+      resume a run that was stopped, and train longer
+
+  heedful train --preset base --print-recipe > recipe.toml
+      write a recipe with every key, its default and its meaning";
+
 impl Arguments {
-    /// The recipe: preset, then file, then flags, then `--set`, and the last word counts. A run that goes on has its
-    /// recipe in its folder, and stays in that folder.
+    /// The recipe to train. A resumed run has its recipe in its folder, and stays in that folder.
     pub(crate) fn recipe(&self) -> Result<Recipe> {
         let of_run = self.resume.as_ref().map(|run| run.join("recipe.toml"));
         let mut recipe = self.recipe.recipe(of_run.as_deref())?;
@@ -40,43 +54,47 @@ impl Arguments {
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
-        let command = command
-            .about("Train a model from text files")
-            .long_about(
-                "Train a translator from text files, or with --task a classifier or a language model.\n\nWhat is trained, and how, is in a recipe: a TOML file whose keys \
-                 are the flags below. A value comes from the preset, else from the recipe, else from its flag, else from \
-                 --set, and the last word counts.",
-            )
-            .args([
+        let command = command.args([
                 Arg::new("resume")
                     .long("resume")
                     .value_name("RUN")
-                    .help("Go on with a run that was stopped, as if it never had been")
+                    .help("Resume the run in this folder from its newest checkpoint")
                     .value_parser(value_parser!(PathBuf)),
                 Arg::new("print-recipe")
                     .long("print-recipe")
-                    .help("Write the complete recipe to standard output instead of training")
+                    .help("Print the complete recipe, every key with its meaning, instead of training")
                     .action(ArgAction::SetTrue),
                 Arg::new("dashboard")
                     .long("dashboard")
                     .value_name("PORT")
-                    .help("Show curves, samples and attention in a page while the run goes on [default port: 5000; 0: any]")
+                    .help(
+                        "Serve a web page with curves, samples and attention during the run; PORT 0 takes any free port \
+                         [default port: 5000]",
+                    )
                     .num_args(0..=1)
                     .require_equals(true)
                     .default_missing_value("5000")
-                    .value_parser(value_parser!(u16)),
-                Arg::new("threads")
-                    .long("threads")
-                    .value_name("N")
-                    .help("How many threads compute [default: all cores]")
-                    .value_parser(value_parser!(u16).range(1..)),
-                Arg::new("quiet").long("quiet").help("Say nothing but errors").action(ArgAction::SetTrue),
+                    .value_parser(value_parser!(u16))
+                    .help_heading("Output"),
                 Arg::new("json")
                     .long("json")
-                    .help("Write how the run ended to standard output, as one line of JSON")
-                    .action(ArgAction::SetTrue),
+                    .help("Print the outcome of the run as one line of JSON")
+                    .action(ArgAction::SetTrue)
+                    .help_heading("Output"),
             ]);
+        let command = Threads::augment_args(Quiet::augment_args(command));
+        let about =
+            "Train a model from text files: a translator, or with --task a classifier or a language model";
+        // Last, because each of the parts above sets the description of the command to its own documentation.
         RecipeArguments::augment_args(command)
+            .about(about)
+            .long_about(format!(
+                "{about}.\n\n{PRECEDENCE}\n\nText comes from --src and --tgt (translator), --label-text (classifier) or \
+                 --text (language models). The run's folder (--out) is a model's folder, with checkpoints, metrics and \
+                 report.html. Ctrl-C saves and ends the run; --resume continues it, and the final weights are those of a \
+                 run that never stopped."
+            ))
+            .after_long_help(EXAMPLES)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -91,9 +109,9 @@ impl FromArgMatches for Arguments {
             resume: matches.get_one("resume").cloned(),
             print_recipe: matches.get_flag("print-recipe"),
             dashboard: matches.get_one("dashboard").copied(),
-            threads: matches.get_one("threads").copied(),
-            quiet: matches.get_flag("quiet"),
             json: matches.get_flag("json"),
+            quiet: Quiet::from_arg_matches(matches)?,
+            threads: Threads::from_arg_matches(matches)?,
         })
     }
 

@@ -1,58 +1,60 @@
 //! `heedful train`: from text files to a model.
 
 mod arguments;
+mod recipe_arguments;
+
 mod dashboard;
-mod recipe;
-mod watcher;
+mod progress;
 
 use std::io::{self, Write};
 
 use anyhow::Result;
 use heedful::task::Task;
-use heedful::tensor::cpu::threads;
-use heedful::train::Score;
 use heedful::train::recipe::Recipe;
 use heedful::train::run::{self, Ending, FinalModel, Outcome, Start};
+use heedful::train::{Metric, Score};
 use serde_json::{Value, json};
 
 pub(crate) use self::arguments::Arguments;
-pub(crate) use self::recipe::RecipeArguments;
-pub(crate) use self::watcher::{Terminal, Voice, duration};
+pub(crate) use self::progress::{TrainingProgress, duration};
+pub(crate) use self::recipe_arguments::{PRECEDENCE, RecipeArguments};
 use crate::interrupt::Interrupt;
+use crate::progress::Verbosity;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let recipe = arguments.recipe()?;
     if arguments.print_recipe {
         return Ok(io::stdout().lock().write_all(recipe.to_toml().as_bytes())?);
     }
-    if let Some(count) = arguments.threads {
-        threads::set_thread_count(count.into());
-    }
+    arguments.threads.set_up();
     let start = if arguments.resume.is_some() { Start::Resume } else { Start::Fresh };
-    let voice = if arguments.quiet { Voice::Silent } else { Voice::Talking };
-    // Until the end of the run: dropped, it ends.
+    let verbosity = arguments.quiet.verbosity();
+    // Lives as long as the run: dropping the server stops it.
     let _dashboard = arguments.dashboard.map(|port| dashboard::open(&recipe, port)).transpose()?;
-    let mut watcher = Terminal::new(voice, Interrupt::listen()?);
-    let outcome = run::train(&recipe, start, &mut watcher);
-    watcher.finish();
+    let mut progress = TrainingProgress::new(verbosity, Interrupt::listen()?);
+    let outcome = run::train(&recipe, start, &mut progress);
+    progress.finish();
     let outcome = outcome?;
-    if voice == Voice::Talking {
-        eprintln!("{}", farewell(&recipe, &outcome));
+    if verbosity == Verbosity::Normal {
+        eprintln!("{}", closing_message(&recipe, &outcome));
     }
     if arguments.json {
-        writeln!(io::stdout().lock(), "{}", summary(&recipe, &outcome))?;
+        writeln!(io::stdout().lock(), "{}", outcome_json(&recipe, &outcome))?;
     }
     Ok(())
 }
 
-/// What happened, and what to do next.
-fn farewell(recipe: &Recipe, outcome: &Outcome) -> String {
+/// How the run ended, and what to do next.
+fn closing_message(recipe: &Recipe, outcome: &Outcome) -> String {
     let (folder, task) = (folder(recipe), recipe.data.task);
     let Outcome { step, ending, best, model, seconds } = outcome;
     let mut text = format!("{ending} after {step} steps and {}", duration(*seconds));
     if let Some((Score { metric, value }, at)) = best {
-        let metric = serde_json::to_value(metric).unwrap_or_default();
-        let metric = metric.as_str().unwrap_or_default();
+        let metric = match metric {
+            Metric::Loss => "loss",
+            Metric::Bleu => "BLEU",
+            Metric::Accuracy => "accuracy",
+        };
         text += &format!("; the best validation {metric} was {value:.3}, at step {at}");
     }
     text += &match model {
@@ -63,13 +65,13 @@ fn farewell(recipe: &Recipe, outcome: &Outcome) -> String {
         }
     };
     text += &match ending {
-        Ending::Interrupted => format!("\ngo on with:      heedful train --resume {folder}"),
+        Ending::Interrupted => format!("\nresume it with:  heedful train --resume {folder}"),
         _ => format!("\nuse it with:     heedful {} {folder} {}", task.command(), input(task)),
     };
     text
 }
 
-/// What the command of a task reads.
+/// What to pass to the command of a task.
 fn input(task: Task) -> &'static str {
     match task {
         Task::Translate | Task::Classify => "FILE",
@@ -78,7 +80,7 @@ fn input(task: Task) -> &'static str {
     }
 }
 
-fn summary(recipe: &Recipe, outcome: &Outcome) -> Value {
+fn outcome_json(recipe: &Recipe, outcome: &Outcome) -> Value {
     json!({
         "folder": folder(recipe),
         "step": outcome.step,

@@ -1,4 +1,4 @@
-//! Every attention weight, in a file.
+//! `--attention`: every attention weight, in a file.
 //!
 //! ```text
 //! FILE.json          [{"line": 1, "source": ["▁a", …], "target": ["▁ein", …, "<eos>"], "attention":
@@ -6,7 +6,7 @@
 //! FILE.safetensors   tensors "1.decoder.0.cross_attention" of heads × queries × keys; tokens in the metadata
 //! ```
 //!
-//! Row i of a decoder's matrix is the step that says target token i; the last row says `<eos>`.
+//! Row i of a decoder's matrix is the step that predicts target token i; the last row predicts `<eos>`.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorInfo;
 use serde_json::{Value, json};
 
-/// A file of attention weights in the making: it appears whole, at the end.
+/// Collects attention weights and writes them as a whole at the end.
 pub(super) struct AttentionFile {
     path: PathBuf,
     contents: Contents,
@@ -31,30 +31,30 @@ enum Contents {
 }
 
 impl AttentionFile {
-    /// The form is told by the name.
+    /// The extension of the name decides the format.
     pub(super) fn create(path: &Path) -> Result<AttentionFile> {
         let contents = match path.extension().and_then(|extension| extension.to_str()) {
             Some("json") => Contents::Json(Vec::new()),
             Some("safetensors") => {
                 Contents::Safetensors { tensors: Vec::new(), numbers: Vec::new(), notes: Notes::new() }
             }
-            _ => bail!("{}: the name of the file must end in .json or .safetensors", path.display()),
+            _ => bail!("{}: the file name must end in .json or .safetensors", path.display()),
         };
         Ok(AttentionFile { path: path.to_owned(), contents })
     }
 
-    /// Adds the best output of line `number`.
+    /// Adds the attention of the best translation of line `number`.
     pub(super) fn add(
         &mut self,
         number: usize,
         translator: &Translator,
         translation: &Translation,
         maps: &[AttentionMap],
-    ) -> Result<()> {
+    ) {
         let tokenizers = translator.tokenizers();
         let source: Vec<String> = translation.source.iter().map(|&id| tokenizers.source.piece(id)).collect();
-        let said = translation.outputs.first().map_or(&[][..], |output| &output.hypothesis.tokens);
-        let mut target: Vec<String> = said.iter().map(|&id| tokenizers.target.piece(id)).collect();
+        let output = translation.outputs.first().map_or(&[][..], |output| &output.hypothesis.tokens);
+        let mut target: Vec<String> = output.iter().map(|&id| tokenizers.target.piece(id)).collect();
         target.push("<eos>".to_owned());
         match &mut self.contents {
             Contents::Json(lines) => {
@@ -76,7 +76,6 @@ impl AttentionFile {
                 notes.insert(format!("{}.target", number + 1), json!(target).to_string());
             }
         }
-        Ok(())
     }
 
     /// Writes the file.

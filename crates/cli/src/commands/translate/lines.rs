@@ -1,5 +1,4 @@
-//! Where the lines to translate come from. They are read by a thread of their own, so that translating never waits for
-//! a slow producer.
+//! Reads the lines to translate in a thread of its own, so that decoding never waits for a slow producer.
 
 use std::fmt;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -11,41 +10,41 @@ use heedful::text::corpus::Lines;
 
 use super::Arguments;
 
-/// Lines that are read ahead.
-const AHEAD: usize = 4096;
+/// Number of lines that are read ahead.
+const READ_AHEAD: usize = 4096;
 
 /// A line to translate.
 pub(super) struct Line {
     /// Counted from 0.
     pub(super) number: usize,
     pub(super) text: String,
-    pub(super) place: Place,
+    pub(super) location: Location,
 }
 
-/// Where a line stands, for messages.
-pub(super) struct Place {
+/// Where a line was read, for messages.
+pub(super) struct Location {
     file: String,
     line: usize,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, line {}", self.file, self.line)
     }
 }
 
-/// The lines of the command line, of the file or of standard input. Ends when there are no more; an error is the last.
+/// The lines of the command line, of the file or of standard input. An error is the last item.
 pub(super) fn read(arguments: &Arguments) -> Result<Receiver<Result<Line>>> {
-    let (sender, receiver) = sync_channel(AHEAD);
+    let (sender, receiver) = sync_channel(READ_AHEAD);
     if !arguments.text.is_empty() {
         let texts = arguments.text.clone();
         thread::spawn(move || {
             let line = |(number, text)| Line {
                 number,
                 text,
-                place: Place { file: "--text".to_owned(), line: number + 1 },
+                location: Location { file: "--text".to_owned(), line: number + 1 },
             };
-            // A receiver that is gone wants no more.
+            // Sending fails when the receiver has stopped, which is no error here.
             let _ = texts.into_iter().enumerate().map(line).try_for_each(|line| sender.send(Ok(line)));
         });
         return Ok(receiver);
@@ -60,7 +59,7 @@ pub(super) fn read(arguments: &Arguments) -> Result<Receiver<Result<Line>>> {
                 Ok(Some(text)) => Ok(Line {
                     number,
                     text: text.to_owned(),
-                    place: Place { file: file.clone(), line: number + 1 },
+                    location: Location { file: file.clone(), line: number + 1 },
                 }),
                 Err(error) => Err(error.into()),
             };

@@ -1,9 +1,9 @@
-//! Where translations go, and in what form.
+//! Writes translations to standard output or to a file.
 //!
 //! ```text
-//! text                              as it is
-//! with --scores, --align            text ||| score ||| 0-0 1-2 …
-//! with --n-best N                   line number ||| text ||| score …
+//! text                              by default
+//! text ||| score ||| 0-0 1-2 …      with --scores, --align
+//! line ||| text ||| score …         with --n-best N; lines count from 0
 //! ```
 
 use std::io::{self, BufWriter, Write};
@@ -17,29 +17,29 @@ use serde_json::{Value, json};
 
 use super::Arguments;
 
-/// Takes translations in the order of their lines.
-pub(super) struct Sink<'a> {
+/// Writes translations in the order of their lines.
+pub(super) struct OutputWriter<'a> {
     arguments: &'a Arguments,
-    place: Place,
+    destination: Destination,
 }
 
-enum Place {
-    /// Every translation is shown when it is there.
+enum Destination {
+    /// Every translation is written at once.
     Standard(BufWriter<io::Stdout>),
-    /// The file appears whole or not at all.
+    /// Collected, and written as a whole at the end.
     File(PathBuf, Vec<u8>),
 }
 
-impl<'a> Sink<'a> {
-    pub(super) fn open(arguments: &'a Arguments) -> Result<Sink<'a>> {
-        let place = match &arguments.output {
-            None => Place::Standard(BufWriter::new(io::stdout())),
-            Some(path) => Place::File(path.clone(), Vec::new()),
+impl<'a> OutputWriter<'a> {
+    pub(super) fn open(arguments: &'a Arguments) -> OutputWriter<'a> {
+        let destination = match &arguments.output {
+            None => Destination::Standard(BufWriter::new(io::stdout())),
+            Some(path) => Destination::File(path.clone(), Vec::new()),
         };
-        Ok(Sink { arguments, place })
+        OutputWriter { arguments, destination }
     }
 
-    /// Writes what became of line `number`. `align` gives the alignment of an output's tokens.
+    /// Writes the translation of line `number`. `align` computes the alignment of an output's tokens.
     pub(super) fn write(
         &mut self,
         number: usize,
@@ -58,7 +58,7 @@ impl<'a> Sink<'a> {
             let outputs: Vec<Value> = outputs.collect::<Result<_>>()?;
             text += &format!("{}\n", json!({ "line": number + 1, "translations": outputs }));
         } else if translation.outputs.is_empty() {
-            // Blank in, blank out.
+            // A blank line stays blank.
             text.push('\n');
         } else {
             for output in &translation.outputs {
@@ -66,22 +66,22 @@ impl<'a> Sink<'a> {
                 text.push('\n');
             }
         }
-        match &mut self.place {
-            Place::Standard(out) => {
+        match &mut self.destination {
+            Destination::Standard(out) => {
                 out.write_all(text.as_bytes())?;
                 out.flush()?;
             }
-            Place::File(_, bytes) => bytes.extend_from_slice(text.as_bytes()),
+            Destination::File(_, bytes) => bytes.extend_from_slice(text.as_bytes()),
         }
         Ok(())
     }
 
-    /// The end: a file is written now.
+    /// Writes the file, if there is one.
     pub(super) fn finish(self) -> Result<()> {
-        match self.place {
-            Place::Standard(mut out) => Ok(out.flush()?),
-            Place::File(path, bytes) => {
-                durable::write_bytes(&path, &bytes).context("the translations are lost")
+        match self.destination {
+            Destination::Standard(mut out) => Ok(out.flush()?),
+            Destination::File(path, bytes) => {
+                durable::write_bytes(&path, &bytes).context("the translations could not be saved")
             }
         }
     }
@@ -92,7 +92,7 @@ impl<'a> Sink<'a> {
         if is_n_best {
             fields.push(number.to_string());
         }
-        // A translation is a line, whatever the model says.
+        // One line for each translation, even if the model generates a line break.
         fields.push(output.text.replace(['\n', '\r'], " "));
         if is_n_best || self.arguments.scores {
             fields.push(format!("{:.6}", output.hypothesis.score));

@@ -1,4 +1,4 @@
-//! A vocabulary at work: its pieces, lines to ids, ids to lines. Made for scripts: data on standard output, nothing else.
+//! Applies a vocabulary: lists its pieces, encodes and decodes lines. Made for scripts: standard output has data only.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use heedful::text::corpus::Lines;
 use heedful::text::tokenizer::Encoder;
 use heedful::text::{Input, Tokenizer};
 
-/// What `--encode` prints.
-pub(super) enum Print {
+/// How `--encode` prints tokens.
+pub(super) enum TokenForm {
     Ids,
     Pieces,
 }
@@ -25,16 +25,16 @@ pub(super) fn show(path: &Path) -> Result<()> {
 }
 
 /// One line of ids or pieces, separated by spaces, for each line of text.
-pub(super) fn encode(path: &Path, print: Print) -> Result<()> {
+pub(super) fn encode(path: &Path, form: TokenForm) -> Result<()> {
     let tokenizer = load(path)?;
     let mut encoder = Encoder::new(&tokenizer);
     for_each_line(|line, _| {
         let ids = encoder.encode(line);
-        let shown: Vec<String> = match print {
-            Print::Ids => ids.iter().map(u32::to_string).collect(),
-            Print::Pieces => ids.iter().map(|&id| tokenizer.piece(id)).collect(),
+        let tokens: Vec<String> = match form {
+            TokenForm::Ids => ids.iter().map(u32::to_string).collect(),
+            TokenForm::Pieces => ids.iter().map(|&id| tokenizer.piece(id)).collect(),
         };
-        Ok(shown.join(" "))
+        Ok(tokens.join(" "))
     })
 }
 
@@ -44,20 +44,22 @@ pub(super) fn decode(path: &Path) -> Result<()> {
     for_each_line(|line, number| {
         let ids = line.split_whitespace().map(|word| match word.parse::<u32>() {
             Ok(id) if (id as usize) < tokenizer.size() => Ok(id),
-            Ok(id) => bail!("line {number}: there is no token {id} in {} tokens", tokenizer.size()),
+            Ok(id) => {
+                bail!("line {number}: there is no token {id}: the vocabulary has {} tokens", tokenizer.size())
+            }
             Err(_) => bail!("line {number}: `{word}` is not a token id"),
         });
         Ok(tokenizer.decode(&ids.collect::<Result<Vec<u32>>>()?))
     })
 }
 
-/// A folder stands for the tokenizer.json in it.
+/// Loads a file, or the tokenizer.json of a folder.
 fn load(path: &Path) -> Result<Tokenizer> {
     let file: PathBuf = if path.is_dir() { path.join("tokenizer.json") } else { path.to_owned() };
     Ok(Tokenizer::load(&file)?)
 }
 
-/// Answers every line of standard input with a line, at once.
+/// Writes one line for every line of standard input, without waiting for the next.
 fn for_each_line(mut answer: impl FnMut(&str, u64) -> Result<String>) -> Result<()> {
     let mut lines = Lines::open(&Input::Standard)?;
     let mut number = 0;

@@ -1,18 +1,16 @@
-//! Learning and saving a vocabulary.
+//! Learns and saves a vocabulary.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 use heedful::text::tokenizer::{Sharing, Tokenizers, VocabularyOptions};
 use heedful::text::{CorpusFiles, Input};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Arguments;
+use crate::progress::{Bar, Verbosity};
 
 pub(super) fn run(arguments: &Arguments, out: &Path) -> Result<()> {
-    let place = Place::new(out, arguments.separate)?;
     let options = VocabularyOptions {
         kind: arguments.kind.into(),
         size: arguments.size,
@@ -22,17 +20,19 @@ pub(super) fn run(arguments: &Arguments, out: &Path) -> Result<()> {
         coverage: arguments.coverage,
     };
     let sharing = if arguments.separate { Sharing::Separate } else { Sharing::Joint };
+    let destination = Destination::new(out, sharing)?;
     let files = CorpusFiles::new(&inputs(&arguments.src), &inputs(&arguments.tgt), &inputs(&arguments.tsv))?;
     let start = Instant::now();
-    let talk = Talk::new(arguments.quiet);
+    let verbosity = arguments.quiet.verbosity();
+    let progress = Bar::new(verbosity, 0, "{msg}, {elapsed}");
     let mut read = 0;
     let tokenizers = Tokenizers::train(&files, &options, sharing, &mut |pairs| {
         read = pairs;
-        talk.read(pairs);
+        progress.show(0, 0.0, || format!("{pairs} pairs read, learning pieces"));
     })?;
-    place.save(&tokenizers)?;
-    talk.finish();
-    if !arguments.quiet {
+    destination.save(&tokenizers)?;
+    progress.finish();
+    if verbosity == Verbosity::Normal {
         let sizes = match sharing {
             Sharing::Joint => format!("{} tokens", tokenizers.source.size()),
             Sharing::Separate => {
@@ -49,56 +49,29 @@ fn inputs(paths: &[PathBuf]) -> Vec<Input> {
     paths.iter().map(Input::new).collect()
 }
 
-/// Where vocabularies are saved.
-enum Place {
+/// Where the vocabulary is saved.
+enum Destination {
     Folder(PathBuf),
     File(PathBuf),
 }
 
-impl Place {
-    fn new(out: &Path, separate: bool) -> Result<Place> {
+impl Destination {
+    fn new(out: &Path, sharing: Sharing) -> Result<Destination> {
         let is_file = out.extension().is_some_and(|extension| extension == "json");
-        match (is_file, separate) {
-            (true, true) => bail!("{} is one file, but --separate makes two: give a folder", out.display()),
-            (true, false) => Ok(Place::File(out.to_owned())),
-            (false, _) => Ok(Place::Folder(out.to_owned())),
+        match (is_file, sharing) {
+            (true, Sharing::Separate) => {
+                bail!("{} is one file, but --separate writes two: give a folder", out.display())
+            }
+            (true, Sharing::Joint) => Ok(Destination::File(out.to_owned())),
+            (false, _) => Ok(Destination::Folder(out.to_owned())),
         }
     }
 
     fn save(&self, tokenizers: &Tokenizers) -> Result<()> {
         match self {
-            Place::Folder(folder) => tokenizers.save(folder)?,
-            Place::File(file) => tokenizers.source.save(file)?,
+            Destination::Folder(folder) => tokenizers.save(folder)?,
+            Destination::File(file) => tokenizers.source.save(file)?,
         }
         Ok(())
-    }
-}
-
-/// A counter on a terminal, nothing elsewhere.
-struct Talk {
-    spinner: Option<ProgressBar>,
-}
-
-impl Talk {
-    fn new(quiet: bool) -> Talk {
-        let spinner = (!quiet && std::io::stderr().is_terminal()).then(|| {
-            let style = ProgressStyle::with_template("{spinner} {msg}, {elapsed}").expect("a good template");
-            let spinner = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()).with_style(style);
-            spinner.enable_steady_tick(Duration::from_millis(100));
-            spinner
-        });
-        Talk { spinner }
-    }
-
-    fn read(&self, pairs: u64) {
-        if let Some(spinner) = &self.spinner {
-            spinner.set_message(format!("{pairs} pairs read, learning pieces"));
-        }
-    }
-
-    fn finish(&self) {
-        if let Some(spinner) = &self.spinner {
-            spinner.finish_and_clear();
-        }
     }
 }

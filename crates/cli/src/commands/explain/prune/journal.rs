@@ -1,7 +1,7 @@
-//! What was measured, kept in a file of one JSON object a line, so that a stopped run goes on.
+//! Finished measurements in a file of one JSON object per line, so that a stopped command can continue.
 //!
 //! ```text
-//! {"measured":"9f3a…"}                  stands for model, texts and options
+//! {"measured":"9f3a…"}                  fingerprint of model, texts and options
 //! {"without":"enc.0.3","bleu":37.91}
 //! ```
 
@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// Scores by name; on disk too, if there is a file.
+/// BLEU scores by the name of the silenced head; also on disk, if there is a file.
 pub(super) struct Journal {
     scores: Vec<(String, f64)>,
     file: Option<(PathBuf, File)>,
 }
 
 impl Journal {
-    /// Reads what an earlier run has measured. Half a line at the end, as a kill leaves it, is cut off.
+    /// Reads the measurements of an earlier command. An incomplete last line, which a kill leaves, is cut off.
     pub(super) fn open(path: Option<&Path>, fingerprint: &str) -> Result<Journal> {
         let Some(path) = path else { return Ok(Journal { scores: Vec::new(), file: None }) };
         let text = match fs::read_to_string(path) {
@@ -38,12 +38,12 @@ impl Journal {
         Ok(journal)
     }
 
-    /// What was measured under that name.
+    /// The score under that name.
     pub(super) fn score(&self, name: &str) -> Option<f64> {
         self.scores.iter().find(|(known, _)| known == name).map(|&(_, score)| score)
     }
 
-    /// Keeps a score.
+    /// Adds a score, and writes it to the file.
     pub(super) fn add(&mut self, name: &str, score: f64) -> Result<()> {
         self.scores.push((name.to_owned(), score));
         self.write(&json!({ "without": name, "bleu": score }))
@@ -63,10 +63,13 @@ fn read(text: &str, fingerprint: &str) -> Result<Vec<(String, f64)>> {
         match (number, value["measured"].as_str(), value["without"].as_str(), value["bleu"].as_f64()) {
             (0, Some(known), ..) if known == fingerprint => {}
             (0, Some(_), ..) => bail!(
-                "it was measured with another model, other texts or other options: delete it or name another file"
+                "it was measured with another model, other texts or other options: delete the file or name another"
             ),
             (1.., None, Some(name), Some(score)) => scores.push((name.to_owned(), score)),
-            _ => bail!("line {} is no line of such a journal: delete the file or name another", number + 1),
+            _ => bail!(
+                "line {} is not a line of a pruning journal: delete the file or name another",
+                number + 1
+            ),
         }
     }
     Ok(scores)

@@ -1,4 +1,4 @@
-//! `heedful explain prune`: what each head is worth, as the BLEU that the model loses without it.
+//! `heedful explain prune`: what each attention head is worth, as the BLEU that the model loses without it.
 
 mod journal;
 
@@ -12,80 +12,73 @@ use heedful::durable;
 use heedful::explain::heads::{Corpus, Pruning};
 use heedful::explain::{Fact, Report, Status, Table};
 use heedful::metrics::{BleuOptions, Tokenize};
-use heedful::tensor::DType;
-use heedful::tensor::cpu::threads;
 use heedful::transformer::HeadName;
 use serde_json::json;
 
 use self::journal::Journal;
 use super::input::aligned_lines;
 use super::output::Format;
-use crate::commands::compare::bar::Bar;
-use crate::commands::train::Voice;
-use crate::commands::translate::compute;
 use crate::interrupt::Interrupt;
+use crate::machine::Machine;
+use crate::progress::{Bar, Quiet};
 
-/// Leave out each head in turn and say what BLEU it costs, dearest first
+/// Silence each attention head in turn and measure the BLEU that it costs, most important head first
 ///
-/// The corpus is translated once for the whole model and once for each head. With --journal, what was measured is kept: a
-/// run that was stopped goes on where it was.
+/// The corpus is translated once with the whole model and once without each head. With --journal, finished measurements
+/// are kept in a file: a stopped command continues where it was.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
-    /// The folder of a Transformer or of its training run
+    /// Folder of a Transformer or of its training run
     model: PathBuf,
-    /// Source text, one sentence a line
+    /// Source text, one sentence per line
     #[arg(long, value_name = "FILE")]
     src: PathBuf,
-    /// Reference translations, line by line
+    /// Reference translations: line n translates line n of the source
     #[arg(long = "ref", value_name = "FILE")]
     reference: PathBuf,
-    /// all, or names separated by commas, counted from 0: enc.0.3,cross.1.0
-    #[arg(long, value_name = "LIST", default_value = "all", value_parser = wanted)]
-    heads: Wanted,
-    /// Only the first N sentences
+    /// Heads to silence, one at a time: all, or names separated by commas: enc.0.3,cross.1.0 (layer and head count from 0)
+    #[arg(long, value_name = "LIST", default_value = "all", value_parser = head_selection)]
+    heads: HeadSelection,
+    /// Use the first N sentences only
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// How BLEU divides text into tokens [default: zh for Chinese and Japanese, else 13a]
+    /// Tokenizer of BLEU [default: zh for Chinese and Japanese references, else 13a]
     #[arg(long, value_name = "NAME", value_parser = tokenize_parser())]
     tokenize: Option<Tokenize>,
-    /// Hypotheses that are followed at a time; 1 is greedy, and fast
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    /// Beam size: hypotheses kept at every step; 1 is greedy, and fastest
+    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
     beam: usize,
-    /// Keep what was measured in this file, and go on from it
+    /// Keep finished measurements in this file, and continue from it
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Also write a page (.html), or the numbers (.csv, .json)
-    #[arg(short, long, value_name = "FILE")]
+    /// Also write a report (.html) or the numbers (.csv, .json) to this file
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// Say nothing but errors
-    #[arg(long)]
-    quiet: bool,
-    /// Type of the matrix products: bf16 or f32
-    #[arg(long, default_value = "bf16", value_name = "TYPE", value_parser = compute)]
-    compute: DType,
-    /// How many threads compute [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    threads: Option<u16>,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    machine: Machine,
 }
 
 #[derive(Clone, Debug)]
-enum Wanted {
+enum HeadSelection {
     All,
-    These(Vec<HeadName>),
+    Named(Vec<HeadName>),
 }
 
-/// Scores of the whole model and without each head, dearest first.
-struct Found {
+/// BLEU of the whole model and without each head, most important head first.
+struct HeadCosts {
     whole: f64,
     without: Vec<(HeadName, f64)>,
 }
 
-fn wanted(text: &str) -> Result<Wanted, String> {
+fn head_selection(text: &str) -> Result<HeadSelection, String> {
     if text == "all" {
-        return Ok(Wanted::All);
+        return Ok(HeadSelection::All);
     }
     let heads: Result<Vec<HeadName>, _> = text.split(',').map(str::parse).collect();
-    heads.map(Wanted::These).map_err(|error| error.to_string())
+    heads.map(HeadSelection::Named).map_err(|error| error.to_string())
 }
 
 fn tokenize_parser() -> impl TypedValueParser<Value = Tokenize> {
@@ -93,31 +86,34 @@ fn tokenize_parser() -> impl TypedValueParser<Value = Tokenize> {
     names.map(|name| Tokenize::named(&name).expect("clap has compared it with the names"))
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  heedful explain prune run --src valid.en --ref valid.de --journal prune.jsonl -o prune.html
+  heedful explain prune run --src valid.en --ref valid.de --heads cross.0.0,cross.0.1 --limit 200";
+
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
     let format = arguments.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
-    if let Some(count) = arguments.threads {
-        threads::set_thread_count(count.into());
-    }
-    let options =
-        SearchOptions { beam: arguments.beam, compute: arguments.compute, ..SearchOptions::default() };
+    arguments.machine.set_up();
+    let compute = arguments.machine.compute();
+    let options = SearchOptions { beam: arguments.beam, compute, ..SearchOptions::default() };
     options.check()?;
     let pruning = Pruning::open(&arguments.model, arguments.corpus()?, &options)?;
     let heads = match &arguments.heads {
-        Wanted::All => pruning.heads(),
-        Wanted::These(heads) => heads.clone(),
+        HeadSelection::All => pruning.heads(),
+        HeadSelection::Named(heads) => heads.clone(),
     };
     pruning.check(&heads)?;
-    let found = arguments.measure(&pruning, &heads)?;
+    let costs = arguments.measure(&pruning, &heads)?;
     if let (Some(path), Some(format)) = (&arguments.output, format) {
         let contents = match format {
-            Format::Csv => found.to_csv(),
-            Format::Json => found.to_json(),
-            _ => arguments.page(&found).to_html(),
+            Format::Csv => costs.to_csv(),
+            Format::Json => costs.to_json(),
+            _ => arguments.report(&costs).to_html(),
         };
         durable::write_bytes(path, contents.as_bytes())?;
     }
-    Ok(io::stdout().lock().write_all(found.table().to_markdown().as_bytes())?)
+    Ok(io::stdout().lock().write_all(costs.table().to_markdown().as_bytes())?)
 }
 
 impl Arguments {
@@ -131,20 +127,24 @@ impl Arguments {
         Ok(Corpus { sources, references, bleu: BleuOptions { tokenize, ..BleuOptions::default() } })
     }
 
-    fn measure(&self, pruning: &Pruning, heads: &[HeadName]) -> Result<Found> {
+    fn measure(&self, pruning: &Pruning, heads: &[HeadName]) -> Result<HeadCosts> {
         let interrupt = Interrupt::listen()?;
         let mut journal = Journal::open(self.journal.as_deref(), &pruning.fingerprint())?;
-        let bar = Bar::new(if self.quiet { Voice::Silent } else { Voice::Talking }, heads.len() + 1);
+        let bar = Bar::with_time_left(self.quiet.verbosity(), heads.len() + 1);
         let mut score = |done: usize, name: &str, heads: &[HeadName]| -> Result<f64> {
             bar.show(done, 0.0, || format!("without {name}"));
             if let Some(known) = journal.score(name) {
                 return Ok(known);
             }
-            if interrupt.is_asked() {
+            if interrupt.is_requested() {
                 bar.finish();
                 match &self.journal {
-                    Some(path) => bail!("interrupted: the same command goes on from {}", path.display()),
-                    None => bail!("interrupted: with --journal FILE the next run would go on from here"),
+                    Some(path) => {
+                        bail!("interrupted: repeat the command to continue from {}", path.display())
+                    }
+                    None => bail!(
+                        "interrupted, and the measurements are lost: with --journal FILE the command can be continued"
+                    ),
                 }
             }
             let score = pruning.bleu_without(heads)?;
@@ -157,24 +157,24 @@ impl Arguments {
             without.push((head, score(number + 1, &head.to_string(), &[head])?));
         }
         bar.finish();
-        // The lower the score, the dearer the head; the order of layers among equals.
+        // The lower the BLEU without a head, the more important the head; equal ones in the order of layers.
         without.sort_by(|a, b| a.1.total_cmp(&b.1));
-        Ok(Found { whole, without })
+        Ok(HeadCosts { whole, without })
     }
 
-    fn page(&self, found: &Found) -> Report {
+    fn report(&self, costs: &HeadCosts) -> Report {
         Report {
             title: "What each head is worth".to_owned(),
             subtitle: self.model.display().to_string(),
             status: Status::Absent,
-            results: vec![Fact::new("BLEU with all heads", format!("{:.2}", found.whole))],
-            tables: vec![found.table()],
+            results: vec![Fact::new("BLEU with all heads", format!("{:.2}", costs.whole))],
+            tables: vec![costs.table()],
             ..Report::default()
         }
     }
 }
 
-impl Found {
+impl HeadCosts {
     fn table(&self) -> Table {
         let row = |name: String, score: f64| {
             vec![name, format!("{score:.2}"), format!("{:.2}", self.whole - score)]

@@ -1,8 +1,10 @@
-//! `heedful evaluate`: how good are translations? sacreBLEU's numbers without Python.
+//! `heedful evaluate`: translations against references, with sacreBLEU's numbers.
+
+mod settings;
 
 mod lines;
+
 mod report;
-mod settings;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,61 +13,71 @@ use anyhow::{Result, bail};
 use heedful::metrics::{Evaluation, References, Resampling, Score};
 
 use self::lines::read_lines;
-use self::report::{Entry, write_json, write_lines};
+use self::report::{MetricResult, write_json, write_lines};
 use self::settings::{MetricName, Settings};
+use crate::machine::Threads;
+use crate::progress::{Quiet, Verbosity};
 
-/// Score translations against references: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's.
+/// Evaluate translations against references: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's
 ///
-/// Scores and signatures are those of sacreBLEU 2.6.0, digit for digit, so that they can be put beside published ones.
+/// Scores and signatures are those of sacreBLEU 2.6.0, digit for digit, so that they can be compared with published ones.
 /// Resampling draws what sacreBLEU draws from the same seed, but computes in double precision: the last digit of an
 /// interval may differ.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Translations, one a line; `-` is standard input
+    /// Translations (hypotheses), one per line; - is standard input
     #[arg(value_name = "HYP")]
     hypotheses: PathBuf,
-    /// References, line by line; give it once for each reference translation
+    /// Reference translations: line n belongs to line n of HYP; repeat it for several references
     #[arg(long = "ref", value_name = "REF", required = true)]
     references: Vec<PathBuf>,
-    /// What to compute, separated by commas
+    /// Metrics, separated by commas
     #[arg(long = "metric", value_name = "NAME", value_enum, value_delimiter = ',', default_value = "bleu")]
     metrics: Vec<MetricName>,
     #[command(flatten)]
     settings: Settings,
-    /// One line of scores for each sentence, metrics between tabs
-    #[arg(long, conflicts_with_all = ["confidence", "compare"])]
+    /// Print a line of scores for each sentence, metrics separated by tabs
+    #[arg(long, conflicts_with_all = ["confidence", "compare"], help_heading = "Output")]
     sentence_level: bool,
-    /// Also print the 95 % interval of each score, by bootstrap resampling
-    #[arg(long)]
+    /// Add the 95 % confidence interval of each score, by bootstrap resampling
+    #[arg(long, help_heading = "Significance")]
     confidence: bool,
-    /// Another system's translations: is the difference more than chance? (paired bootstrap and approximate
-    /// randomisation)
-    #[arg(long, value_name = "OTHER_HYP")]
+    /// Compare with another system's translations: paired bootstrap and approximate randomisation tests
+    #[arg(long, value_name = "OTHER_HYP", help_heading = "Significance")]
     compare: Option<PathBuf>,
-    /// How many corpora --confidence and --compare draw
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Number of bootstrap resamples of --confidence and --compare
+    #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     resamples: u32,
-    /// How many trials of approximate randomisation --compare makes
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Number of approximate randomisation trials of --compare
+    #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     trials: u32,
-    /// Decides what is drawn
-    #[arg(long, value_name = "N", default_value_t = heedful::metrics::SACREBLEU_SEED)]
+    /// Random seed of the resampling
+    #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = heedful::metrics::SACREBLEU_SEED)]
     seed: u64,
-    /// Digits after the point
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(..=15))]
+    /// Number of decimals
+    #[arg(long, value_name = "N", help_heading = "Output", default_value_t = 2, value_parser = clap::value_parser!(u8).range(..=15))]
     width: u8,
-    /// Print JSON: {"bleu":{"score":38.02,"signature":"…"},…}, with --sentence-level one such object a line
-    #[arg(long)]
+    /// Print JSON: {"bleu":{"score":38.02,"signature":"…"},…}; with --sentence-level one object per line
+    #[arg(long, help_heading = "Output")]
     json: bool,
-    /// No warnings
-    #[arg(long, short)]
-    quiet: bool,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    threads: Threads,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful evaluate news.de --ref news.ref.de
+  heedful evaluate out.zh --ref ref.zh --tokenize zh --metric bleu,chrf,ter
+  heedful evaluate baseline.de --ref ref.de --compare improved.de";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.settings.check()?;
+    arguments.threads.set_up();
     let corpus = Corpus::read(arguments)?;
-    if !arguments.quiet {
+    if arguments.quiet.verbosity() == Verbosity::Normal {
         corpus.warn_of_tokenized_text(arguments);
     }
     let mut metrics = arguments.metrics.clone();
@@ -74,17 +86,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.sentence_level {
         return write_sentences(arguments, &metrics, &corpus);
     }
-    let entries: Vec<Entry> = metrics.iter().map(|&name| corpus_entry(arguments, name, &corpus)).collect();
+    let results: Vec<MetricResult> =
+        metrics.iter().map(|&name| corpus_result(arguments, name, &corpus)).collect();
     let mut out = io::stdout().lock();
     if arguments.json {
-        write_json(&entries, &mut out)?;
+        write_json(&results, &mut out)?;
     } else {
-        write_lines(&entries, &mut out)?;
+        write_lines(&results, &mut out)?;
     }
     Ok(out.flush()?)
 }
 
-/// What was read: as many lines everywhere, and at least one.
+/// All texts: they have the same number of lines, at least one.
 struct Corpus {
     hypotheses: Vec<String>,
     other: Option<Vec<String>>,
@@ -109,14 +122,14 @@ impl Corpus {
         Ok(Corpus { hypotheses, other, references })
     }
 
-    /// sacreBLEU's warning, and its threshold.
+    /// Warns as sacreBLEU does, with its threshold.
     fn warn_of_tokenized_text(&self, arguments: &Arguments) {
         let tokenized = self.hypotheses.iter().filter(|line| line.ends_with(" .")).count();
         let measured = arguments.metrics.contains(&MetricName::Bleu) && arguments.settings.tokenizes();
         if measured && tokenized >= 100 {
             eprintln!(
-                "heedful: {tokenized} lines of {} end in ` .`, as if the text had been tokenized. BLEU wants plain text; \
-                 scores of tokenized text cannot be compared",
+                "heedful: {tokenized} lines of {} end in ` .`, as if the text had been tokenized. BLEU expects plain text: \
+                 scores of tokenized text cannot be compared with others",
                 lines::name(&arguments.hypotheses)
             );
         }
@@ -139,7 +152,7 @@ fn check_alignment(first: (&Path, usize), second: (&Path, usize)) -> Result<()> 
     )
 }
 
-fn corpus_entry(arguments: &Arguments, name: MetricName, corpus: &Corpus) -> Entry {
+fn corpus_result(arguments: &Arguments, name: MetricName, corpus: &Corpus) -> MetricResult {
     let metric = arguments.settings.metric(name);
     let references = References::new(&corpus.references);
     let evaluation = Evaluation::new(metric.as_ref(), &corpus.hypotheses, &references);
@@ -156,7 +169,7 @@ fn corpus_entry(arguments: &Arguments, name: MetricName, corpus: &Corpus) -> Ent
         evaluation.compare(&Evaluation::new(metric.as_ref(), other, &references), resampling)
     });
     let other = arguments.compare.as_deref().map(lines::name);
-    Entry { name, score, comparison: comparison.zip(other), digits: arguments.width.into() }
+    MetricResult { name, score, comparison: comparison.zip(other), digits: arguments.width.into() }
 }
 
 fn write_sentences(arguments: &Arguments, metrics: &[MetricName], corpus: &Corpus) -> Result<()> {
@@ -173,10 +186,10 @@ fn write_sentences(arguments: &Arguments, metrics: &[MetricName], corpus: &Corpu
     for sentence in 0..corpus.hypotheses.len() {
         let scores = metrics.iter().zip(&columns).map(|(&name, column)| (name, &column[sentence]));
         if arguments.json {
-            let entries: Vec<Entry> = scores
-                .map(|(name, score)| Entry { name, score: score.clone(), comparison: None, digits })
+            let results: Vec<MetricResult> = scores
+                .map(|(name, score)| MetricResult { name, score: score.clone(), comparison: None, digits })
                 .collect();
-            write_json(&entries, &mut out)?;
+            write_json(&results, &mut out)?;
         } else {
             let scores: Vec<String> = scores.map(|(_, score)| format!("{:.digits$}", score.score)).collect();
             writeln!(out, "{}", scores.join("\t"))?;

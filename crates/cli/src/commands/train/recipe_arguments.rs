@@ -1,14 +1,19 @@
-//! A recipe on the command line: a file, a flag for every key of one, and `--set`.
+//! A recipe on the command line: a file, a flag for every key, and `--set`.
 //!
-//! Flags are made from the table of keys, so `--help` says of each what the recipe's comment says.
+//! Flags are generated from the table of keys, so `--help` describes each of them in the words of the recipe's comments.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
-use heedful::train::recipe::{Key, Layers, Recipe, SECTIONS};
+use heedful::train::recipe::{Key, Layers, Literal, Recipe, SECTIONS};
 
-/// What was said of the recipe.
+/// How values override each other, for the help of every command that takes a recipe.
+pub(crate) const PRECEDENCE: &str = "\
+A recipe is a TOML file; every key of it is also a flag. Values start from the preset (--preset); the recipe file overrides \
+the preset, a flag overrides the file, and --set overrides all. The defaults below are those of the preset small.";
+
+/// The parts of the command line that make a recipe.
 pub(crate) struct RecipeArguments {
     file: Option<PathBuf>,
     flags: Vec<(&'static Key, Vec<String>)>,
@@ -16,11 +21,10 @@ pub(crate) struct RecipeArguments {
 }
 
 impl RecipeArguments {
-    /// The recipe: preset, then the file (or else `usual`, if there is one), then flags, then `--set`, and the last word
-    /// counts.
-    pub(crate) fn recipe(&self, usual: Option<&Path>) -> Result<Recipe> {
+    /// The recipe: the preset, overridden by the file (by `default_file` if none is given), by flags, by `--set`.
+    pub(crate) fn recipe(&self, default_file: Option<&Path>) -> Result<Recipe> {
         let mut layers = Layers::new();
-        if let Some(path) = self.file.as_deref().or(usual) {
+        if let Some(path) = self.file.as_deref().or(default_file) {
             layers.file(path)?;
         }
         for (key, values) in &self.flags {
@@ -35,20 +39,20 @@ impl clap::Args for RecipeArguments {
     fn augment_args(command: Command) -> Command {
         let command = command.args([
             Arg::new("RECIPE")
-                .help("A TOML file; without one, name at least --src and --tgt (or --label-text, or --text, with --task)")
+                .help("Recipe, a TOML file [default: only the preset and the flags]")
                 .value_parser(value_parser!(PathBuf)),
             Arg::new("set")
                 .long("set")
                 .value_name("KEY=VALUE")
-                .help("Set a key of the recipe, training.dropout=0.3, or dropout=0.3 where that is clear")
+                .help("Override a key of the recipe: training.dropout=0.3, or dropout=0.3 if the name is unique; repeatable")
                 .action(ArgAction::Append),
         ]);
-        let usual = Recipe::default();
+        let defaults = Recipe::default();
         let flags = SECTIONS.iter().flat_map(|section| {
             let heading = format!("[{}] {}", section.name, section.help);
             section.keys.iter().map(move |key| (heading.clone(), key))
         });
-        command.args(flags.map(|(heading, key)| flag(key, &usual).help_heading(heading)))
+        command.args(flags.map(|(heading, key)| flag(key, &defaults).help_heading(heading)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -58,13 +62,13 @@ impl clap::Args for RecipeArguments {
 
 impl FromArgMatches for RecipeArguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<RecipeArguments, clap::Error> {
-        let typed = |key: &'static Key| {
+        let given = |key: &'static Key| {
             let values = matches.get_many::<String>(&key.flag())?.cloned().collect();
             Some((key, values))
         };
         Ok(RecipeArguments {
             file: matches.get_one("RECIPE").cloned(),
-            flags: Recipe::keys().filter_map(typed).collect(),
+            flags: Recipe::keys().filter_map(given).collect(),
             sets: matches.get_many("set").into_iter().flatten().cloned().collect(),
         })
     }
@@ -75,30 +79,19 @@ impl FromArgMatches for RecipeArguments {
     }
 }
 
-fn flag(key: &'static Key, usual: &Recipe) -> Arg {
-    let usual = match key.value(usual).to_string() {
-        // Files have no usual name.
-        empty if empty == "[]" => String::new(),
-        usual => format!(" [default: {}]", usual.trim_matches('"')),
+fn flag(key: &'static Key, defaults: &Recipe) -> Arg {
+    let default = match key.value(defaults) {
+        // Lists are of files, which have no default.
+        Literal::List(_) => String::new(),
+        Literal::Text(text) => format!(" [default: {text}]"),
+        value => format!(" [default: {value}]"),
     };
     let action = if key.many { ArgAction::Append } else { ArgAction::Set };
     let argument = Arg::new(key.flag())
         .long(key.flag())
-        .value_name(value_name(key))
-        .help(format!("{}{usual}", key.help))
+        .value_name(key.value_name)
+        .help(format!("{}{default}", key.help))
         .allow_negative_numbers(true)
         .action(action);
     if key.many { argument.num_args(1..) } else { argument }
-}
-
-fn value_name(key: &Key) -> &'static str {
-    match key.expects {
-        "a whole number" => "N",
-        "a number" => "X",
-        "true or false" => "true|false",
-        "a path or a list of paths" => "FILE",
-        "a path" => "PATH",
-        expects if expects.starts_with("a time") => "TIME",
-        _ => "NAME",
-    }
 }

@@ -1,8 +1,10 @@
 //! `heedful translate`: text in, translations out, line by line and in order.
 
 mod arguments;
-mod attention;
+
 mod lines;
+
+mod attention;
 mod output;
 
 use std::collections::BTreeMap;
@@ -10,54 +12,54 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 use anyhow::{Context, Result};
 use heedful::decode::SearchOptions;
-use heedful::tensor::cpu::threads;
 use heedful::translator::{Translation, Translator};
 
-pub(crate) use self::arguments::{Arguments, compute};
+pub(crate) use self::arguments::Arguments;
 use self::attention::AttentionFile;
 use self::lines::Line;
-use self::output::Sink;
+use self::output::OutputWriter;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    if let Some(count) = arguments.threads {
-        threads::set_thread_count(count.into());
-    }
+    arguments.machine.set_up();
     let options = arguments.search_options();
     options.check()?;
     let translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
     let lines = lines::read(arguments)?;
-    let mut sink = Sink::open(arguments)?;
+    let mut writer = OutputWriter::open(arguments);
     let mut attention = arguments.attention.as_deref().map(AttentionFile::create).transpose()?;
     translate(&translator, &options, &lines, |line, translation| {
         let maps = |target: &[u32]| translator.attend(&translation.source, target, &options);
         if let (Some(file), Some(best)) = (&mut attention, translation.outputs.first()) {
-            file.add(line, &translator, &translation, &maps(&best.hypothesis.tokens)?)?;
+            file.add(line, &translator, &translation, &maps(&best.hypothesis.tokens)?);
         }
         let align = |target: &[u32]| -> Result<_> {
             Ok(translator.align(&maps(target)?, &translation.source, target))
         };
-        sink.write(line, &translation, align)
+        writer.write(line, &translation, align)
     })?;
     if let Some(file) = attention {
         file.finish()?;
     }
-    sink.finish()
+    writer.finish()
 }
 
-/// Translates lines as they come and hands the translations out in their order, each as soon as it and all before it
-/// are there. A producer that waits for an answer before it sends its next line gets one.
+/// Translates lines as they arrive and passes the translations to `write` in the order of the lines, each as soon as it
+/// and all lines before it are done.
+///
+/// While sentences are being decoded, input is polled and never waited for: a producer that waits for a translation before
+/// it sends its next line gets it.
 fn translate(
     translator: &Translator,
     options: &SearchOptions,
     lines: &Receiver<Result<Line>>,
-    mut take: impl FnMut(usize, Translation) -> Result<()>,
+    mut write: impl FnMut(usize, Translation) -> Result<()>,
 ) -> Result<()> {
     let mut search = translator.search(options)?;
     let mut sources = BTreeMap::new();
     let mut done: BTreeMap<usize, Translation> = BTreeMap::new();
-    let (mut next, mut is_over) = (0, false);
+    let (mut next, mut has_ended) = (0, false);
     loop {
-        while !is_over && search.has_room() {
+        while !has_ended && search.has_room() {
             let line = if search.is_idle() {
                 lines.recv().map_err(|_| TryRecvError::Disconnected)
             } else {
@@ -65,32 +67,32 @@ fn translate(
             };
             match line {
                 Ok(line) => {
-                    let Line { number, text, place } = line?;
+                    let Line { number, text, location } = line?;
                     let source = translator.encode(&text);
                     if source.is_empty() {
                         done.insert(number, Translation::default());
                     } else {
-                        search.push(number, source.clone()).with_context(|| place.to_string())?;
+                        search.push(number, source.clone()).with_context(|| location.to_string())?;
                         sources.insert(number, source);
                     }
                 }
                 Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => is_over = true,
+                Err(TryRecvError::Disconnected) => has_ended = true,
             }
             while let Some(translation) = done.remove(&next) {
-                take(next, translation)?;
+                write(next, translation)?;
                 next += 1;
             }
         }
-        if search.is_idle() && is_over {
+        if search.is_idle() && has_ended {
             return Ok(());
         }
         for (number, hypotheses) in search.step() {
-            let source = sources.remove(&number).expect("what was found was pushed");
+            let source = sources.remove(&number).expect("every result belongs to a source that was pushed");
             done.insert(number, Translation { source, outputs: translator.outputs(hypotheses?) });
         }
         while let Some(translation) = done.remove(&next) {
-            take(next, translation)?;
+            write(next, translation)?;
             next += 1;
         }
     }

@@ -1,0 +1,154 @@
+//! `heedful vocab`: learns a vocabulary, prints one, or applies one to lines.
+
+mod learn;
+
+mod apply;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::ValueEnum;
+use heedful::text::tokenizer::{Boundaries, Kind, Normalization};
+
+use self::apply::TokenForm;
+use crate::machine::Threads;
+use crate::progress::Quiet;
+
+/// Learn a subword vocabulary, print one, or encode and decode lines with one
+///
+/// One of --out, --show, --encode and --decode selects what is done. Learning reads both sides of a parallel corpus and
+/// writes tokenizer.json, the format of Hugging Face tokenizers; the same text gives the same file. Files may be plain,
+/// .gz, .xz or .zst; - is standard input. `heedful train` learns a vocabulary by itself, unless it is given one with
+/// --vocabulary-file.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+#[command(group(clap::ArgGroup::new("action").required(true).args(["out", "show", "encode", "decode"])))]
+pub(crate) struct Arguments {
+    /// Source text, one sentence per line; several files are concatenated
+    #[arg(long, help_heading = "Learn", value_name = "FILE", num_args = 1..)]
+    src: Vec<PathBuf>,
+    /// Target text: line n translates line n of the source
+    #[arg(long, help_heading = "Learn", value_name = "FILE", num_args = 1..)]
+    tgt: Vec<PathBuf>,
+    /// Lines of source, tab, target; further columns are ignored
+    #[arg(long, help_heading = "Learn", value_name = "FILE", num_args = 1..)]
+    tsv: Vec<PathBuf>,
+    /// Learn a vocabulary and write it here: a folder, or a file that ends in .json
+    #[arg(long, help_heading = "Learn", value_name = "PATH")]
+    out: Option<PathBuf>,
+    /// Algorithm
+    #[arg(long, value_enum, help_heading = "Learn", default_value = "bpe", conflicts_with_all = ["show", "encode", "decode"])]
+    kind: KindName,
+    /// Maximum number of tokens, including 4 special tokens and 256 bytes
+    #[arg(long, help_heading = "Learn", value_name = "N", default_value_t = 8000)]
+    size: usize,
+    /// Learn one vocabulary for each side instead of a joint one
+    #[arg(long, help_heading = "Learn")]
+    separate: bool,
+    /// Unicode normalisation; only none is lossless
+    #[arg(long, help_heading = "Learn", value_enum, default_value = "none")]
+    normalize: NormalizationName,
+    /// Boundaries that pieces never cross (bpe and unigram)
+    #[arg(long, help_heading = "Learn", value_enum, default_value = "words")]
+    boundaries: BoundariesName,
+    /// Minimum number of occurrences for a pair of pieces, or a word, to become a piece
+    #[arg(long, help_heading = "Learn", value_name = "N", default_value_t = 2)]
+    min_frequency: u64,
+    /// Character coverage: the share of the text whose characters become pieces; rarer ones are spelled in bytes
+    #[arg(long, help_heading = "Learn", value_name = "SHARE", default_value_t = 0.9999)]
+    coverage: f64,
+    /// Print the pieces of a vocabulary with their ids
+    #[arg(long, help_heading = "Apply", value_name = "TOKENIZER")]
+    show: Option<PathBuf>,
+    /// Encode the lines of standard input as token ids
+    #[arg(long, help_heading = "Apply", value_name = "TOKENIZER")]
+    encode: Option<PathBuf>,
+    /// With --encode: print pieces instead of ids
+    #[arg(long, help_heading = "Apply", requires = "encode")]
+    pieces: bool,
+    /// Decode lines of token ids on standard input
+    #[arg(long, help_heading = "Apply", value_name = "TOKENIZER")]
+    decode: Option<PathBuf>,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful vocab --src train.en --tgt train.de --size 16000 --out vocabulary
+  heedful vocab --show vocabulary | less
+  echo 'A dog runs.' | heedful vocab --encode vocabulary --pieces";
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum KindName {
+    /// Byte pair encoding: merges frequent pairs of pieces
+    Bpe,
+    /// Unigram language model: prunes the least useful of many pieces
+    Unigram,
+    /// Whole words; rare words are spelled
+    Word,
+    /// Single characters
+    Character,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum NormalizationName {
+    /// Text is kept as it is
+    None,
+    /// Canonical composition
+    Nfc,
+    /// Compatibility composition: full-width letters become plain ones
+    Nfkc,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum BoundariesName {
+    /// Between letters, digits and punctuation, and before spaces
+    Words,
+    /// Before spaces only
+    Spaces,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    arguments.threads.set_up();
+    match (&arguments.out, &arguments.show, &arguments.encode, &arguments.decode) {
+        (Some(out), ..) => learn::run(arguments, out),
+        (_, Some(path), ..) => apply::show(path),
+        (_, _, Some(path), _) if arguments.pieces => apply::encode(path, TokenForm::Pieces),
+        (_, _, Some(path), _) => apply::encode(path, TokenForm::Ids),
+        (.., Some(path)) => apply::decode(path),
+        (None, None, None, None) => unreachable!("clap requires one of them"),
+    }
+}
+
+impl From<KindName> for Kind {
+    fn from(name: KindName) -> Kind {
+        match name {
+            KindName::Bpe => Kind::Bpe,
+            KindName::Unigram => Kind::Unigram,
+            KindName::Word => Kind::Word,
+            KindName::Character => Kind::Character,
+        }
+    }
+}
+
+impl From<NormalizationName> for Normalization {
+    fn from(name: NormalizationName) -> Normalization {
+        match name {
+            NormalizationName::None => Normalization::None,
+            NormalizationName::Nfc => Normalization::Nfc,
+            NormalizationName::Nfkc => Normalization::Nfkc,
+        }
+    }
+}
+
+impl From<BoundariesName> for Boundaries {
+    fn from(name: BoundariesName) -> Boundaries {
+        match name {
+            BoundariesName::Words => Boundaries::Words,
+            BoundariesName::Spaces => Boundaries::Spaces,
+        }
+    }
+}
