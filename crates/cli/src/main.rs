@@ -18,8 +18,8 @@ use clap::{Parser, Subcommand};
 
 /// Train, run, measure and explain attention models
 ///
-/// Two aligned text files in, a translator out. The same program scores it, serves it over HTTP and shows where every
-/// attention head looks.
+/// Two aligned text files in, a translator out. The same program scores it, serves it over HTTP and shows what
+/// every attention head attends to.
 #[derive(Parser)]
 #[command(name = "heedful", version, arg_required_else_help = true, after_long_help = EXAMPLES)]
 struct Arguments {
@@ -85,4 +85,57 @@ fn main() -> ExitCode {
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Every command and subcommand that runs something, with its path.
+    fn commands() -> Vec<(String, clap::Command)> {
+        fn walk(path: &str, command: &clap::Command, found: &mut Vec<(String, clap::Command)>) {
+            for child in command.get_subcommands().filter(|child| child.get_name() != "help") {
+                let path = format!("{path} {}", child.get_name());
+                walk(&path, child, found);
+                found.push((path, child.clone()));
+            }
+        }
+        let mut found = Vec::new();
+        walk("heedful", &Arguments::command(), &mut found);
+        found
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_a_summary_of_one_line_and_an_example_of_itself() {
+        for (path, command) in commands() {
+            let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && !about.contains('\n') && !about.ends_with('.'), "{path}: {about:?}");
+            let examples = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
+            assert!(examples.contains(&path), "{path}: {examples:?}");
+        }
+    }
+
+    #[test]
+    fn machine_flags_are_the_same_in_every_command() {
+        let mut seen = std::collections::BTreeMap::new();
+        for (path, command) in commands() {
+            let machine = command.get_arguments().filter(|flag| {
+                flag.get_help_heading() == Some("Machine")
+                    && ["compute", "threads"].contains(&flag.get_id().as_str())
+            });
+            for flag in machine {
+                let description = format!("{:?} {:?}", flag.get_help(), flag.get_default_values());
+                let first = seen.entry(flag.get_id().to_string()).or_insert_with(|| description.clone());
+                assert_eq!(&description, first, "{path}");
+            }
+        }
+        assert_eq!(seen.len(), 2);
+    }
 }

@@ -108,8 +108,8 @@ Examples:
   heedful serve runs/multi30k
       a web page and the API at http://127.0.0.1:5000
 
-  heedful serve --model en-de=runs/multi30k --model zh-en=heedful-demo --host 0.0.0.0 --keys keys.json --watch
-      two translators for other machines, with API keys
+  heedful serve --model en-de=runs/multi30k --model zh-en=heedful-demo --keys keys.json --watch
+      two translators, with API keys; a model is reloaded when its weights change
 
   curl http://127.0.0.1:5000/translate -d 'q=A dog runs.' -d source=en -d target=de
       a request";

@@ -6,11 +6,19 @@ mod variations;
 use anyhow::Result;
 
 /// Measure the tables of “Attention Is All You Need” on this machine: layers, and variations of a model
+///
+/// Both print a table in Markdown; with --out they also write it as CSV, and a report with charts.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful compare layers --out layers
+  heedful compare variations recipe.toml --out table";
 
 #[derive(clap::Subcommand)]
 enum Command {

@@ -42,11 +42,12 @@ use crate::interrupt::Interrupt;
 use crate::machine::Threads;
 use crate::progress::Verbosity;
 
-/// Train a small Chinese–English Transformer in a minute, evaluate it and show its attention
+/// Train a small Chinese–English Transformer, evaluate it and show its attention
 ///
-/// It needs nothing but this program: a built-in grammar generates hundreds of thousands of phrases, such as
-/// 一套自动驾驶解决方案, an autonomous driving solution. No phrase of the test set is in the training set. The folder that it
-/// leaves is a model's folder, for `heedful translate`. The same seed gives the same result, with any number of threads.
+/// It takes a minute or two and needs nothing but this program: a built-in grammar generates hundreds of thousands of
+/// phrases, such as 一套自动驾驶解决方案, an autonomous driving solution. No phrase of the test set is in the training set.
+/// The result is a model's folder, for `heedful translate`. The same seed gives the same result, with any number of
+/// threads.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -122,7 +123,7 @@ impl Arguments {
         let directions = self.directions();
         if let Some(twice) = self.model.iter().enumerate().find(|(i, model)| self.model[..*i].contains(model))
         {
-            bail!("--model names {} twice", twice.1.name());
+            bail!("--model names {} twice: name each model once", twice.1.name());
         }
         for text in &self.text {
             let needed = Direction::of_text(text)?;

@@ -79,7 +79,7 @@ pub(in crate::commands) fn attention(
         "Cross attention: what the model attended to (columns) when it generated each word (rows):\n"
     )?;
     let BestHead { layer, head, .. } = best;
-    let title = format!("decoder layer {}, head {}", layer + 1, head + 1);
+    let title = format!("head cross.{layer}.{head}");
     let pictures =
         [Heatmap::new(&title, best.weights), Heatmap::new("mean of all heads", best_head::mean(trace))];
     let labels = Labels { rows: trace.rows.clone(), columns: trace.columns.clone() };
@@ -88,7 +88,7 @@ pub(in crate::commands) fn attention(
         let Dependency { word, depends_on, why, .. } = dependency;
         writeln!(
             out,
-            "\nIn that head (cross.{layer}.{head}), “{word}” gives {:.0} % of its attention to {depends_on}:",
+            "\nIn cross.{layer}.{head} (decoder layer {layer}, head {head}), “{word}” gives {:.0} % of its attention to {depends_on}:",
             100.0 * share
         )?;
         writeln!(out, "{why}.")?;

@@ -37,9 +37,6 @@ pub(crate) struct Arguments {
     metrics: Vec<MetricName>,
     #[command(flatten)]
     settings: Settings,
-    /// Print a line of scores for each sentence, metrics separated by tabs
-    #[arg(long, conflicts_with_all = ["confidence", "compare"], help_heading = "Output")]
-    sentence_level: bool,
     /// Add the 95 % confidence interval of each score, by bootstrap resampling
     #[arg(long, help_heading = "Significance")]
     confidence: bool,
@@ -55,6 +52,9 @@ pub(crate) struct Arguments {
     /// Random seed of the resampling
     #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = heedful::metrics::SACREBLEU_SEED)]
     seed: u64,
+    /// Print a line of scores for each sentence, metrics separated by tabs
+    #[arg(long, conflicts_with_all = ["confidence", "compare"], help_heading = "Output")]
+    sentence_level: bool,
     /// Number of decimals
     #[arg(long, value_name = "N", help_heading = "Output", default_value_t = 2, value_parser = clap::value_parser!(u8).range(..=15))]
     width: u8,

@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    sentence: sentence::Arguments,
+    sentence: sentence::SentenceArguments,
 }
 
 const EXAMPLES: &str = "\

@@ -24,7 +24,7 @@ const MAX_SENTENCES_PER_PAGE: usize = 100;
 const FORMATS: [Format; 4] = [Format::Html, Format::Svg, Format::Png, Format::Json];
 
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(super) struct SentenceArguments {
     /// Folder of a translator or of its training run
     #[arg(required = true)]
     model: Option<PathBuf>,
@@ -102,7 +102,7 @@ enum WeightsName {
     None,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<()> {
+pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     let model =
         arguments.model.as_deref().context("the folder of a model is missing: heedful explain MODEL TEXT")?;
     let format = arguments.output.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
@@ -146,7 +146,7 @@ fn title(model: &Path) -> String {
 fn explain(
     translator: &Translator,
     texts: &[String],
-    arguments: &Arguments,
+    arguments: &SentenceArguments,
     options: &SearchOptions,
     format: Option<Format>,
 ) -> Result<Vec<Explanation>> {
@@ -167,7 +167,7 @@ fn explain(
         .collect()
 }
 
-impl Arguments {
+impl SentenceArguments {
     /// Refuses contradictory arguments before the model is loaded.
     fn check(&self, texts: &[String], format: Option<Format>) -> Result<()> {
         let is_picture = matches!(format, Some(Format::Svg | Format::Png));

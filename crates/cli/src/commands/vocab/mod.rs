@@ -46,10 +46,10 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Learn")]
     separate: bool,
     /// Unicode normalisation; only none is lossless
-    #[arg(long, help_heading = "Learn", value_enum, default_value = "none")]
+    #[arg(long, help_heading = "Learn", value_enum, value_name = "FORM", default_value = "none")]
     normalize: NormalizationName,
     /// Boundaries that pieces never cross (bpe and unigram)
-    #[arg(long, help_heading = "Learn", value_enum, default_value = "words")]
+    #[arg(long, help_heading = "Learn", value_enum, value_name = "WHERE", default_value = "words")]
     boundaries: BoundariesName,
     /// Minimum number of occurrences for a pair of pieces, or a word, to become a piece
     #[arg(long, help_heading = "Learn", value_name = "N", default_value_t = 2)]
