@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use heedful::compare::variations::{self, Entry, Group, Plan, Variation};
 use heedful::train::run::{Event, Watcher};
@@ -28,13 +28,15 @@ Examples:
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
-        let command = command.args([Arg::new("only")
-            .long("only")
-            .value_name("GROUP,…")
-            .help("Groups of variations to train, separated by commas [default: all]")
-            .value_delimiter(',')
-            .action(ArgAction::Append)
-            .value_parser(PossibleValuesParser::new(Group::ALL.map(Group::name)))]);
+        let command = command.arg(
+            Arg::new("only")
+                .long("only")
+                .value_name("GROUP,…")
+                .help("Groups of variations to train, separated by commas [default: all]")
+                .value_delimiter(',')
+                .action(ArgAction::Append)
+                .value_parser(group_parser()),
+        );
         let command = Threads::augment_args(Quiet::augment_args(command));
         let about = "Train a recipe and variations of it: heads, widths, depth, dropout and more (table 3)";
         // Last, because each of the parts above sets the description of the command to its own documentation.
@@ -55,8 +57,8 @@ impl Args for Arguments {
 
 impl FromArgMatches for Arguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
-        let named: Vec<&String> = matches.get_many("only").into_iter().flatten().collect();
-        let is_selected = |group: &Group| named.is_empty() || named.iter().any(|&name| name == group.name());
+        let named: Vec<Group> = matches.get_many("only").into_iter().flatten().copied().collect();
+        let is_selected = |group: &Group| named.is_empty() || named.contains(group);
         Ok(Arguments {
             recipe: RecipeArguments::from_arg_matches(matches)?,
             groups: Group::ALL.into_iter().filter(is_selected).collect(),
@@ -69,6 +71,13 @@ impl FromArgMatches for Arguments {
         *self = Arguments::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+fn group_parser() -> impl TypedValueParser<Value = Group> {
+    let names = PossibleValuesParser::new(Group::ALL.map(Group::name));
+    names.map(|name| {
+        Group::ALL.into_iter().find(|group| group.name() == name).expect("clap accepts only these names")
+    })
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {

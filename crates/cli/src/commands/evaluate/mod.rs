@@ -14,6 +14,7 @@ use heedful::metrics::{Evaluation, References, Resampling, Score};
 
 use self::lines::read_lines;
 use self::report::{MetricResult, write_json, write_lines};
+pub(super) use self::settings::tokenize_parser;
 use self::settings::{MetricName, Settings};
 use crate::machine::Threads;
 use crate::progress::{Quiet, Verbosity};

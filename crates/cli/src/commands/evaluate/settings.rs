@@ -92,9 +92,10 @@ enum SmoothingForm {
     None,
 }
 
-fn tokenize_parser() -> impl TypedValueParser<Value = Tokenize> {
+/// Parses the name of a tokenizer of BLEU.
+pub(in crate::commands) fn tokenize_parser() -> impl TypedValueParser<Value = Tokenize> {
     let names = PossibleValuesParser::new(Tokenize::ALL.map(Tokenize::name));
-    names.map(|name| Tokenize::named(&name).expect("clap has compared it with the names"))
+    names.map(|name| Tokenize::named(&name).expect("clap accepts only these names"))
 }
 
 impl Settings {

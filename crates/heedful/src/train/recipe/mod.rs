@@ -9,8 +9,8 @@
 //! dropout = 0.3
 //! ```
 //!
-//! [`keys`](SECTIONS) declares each key once. A value comes from the preset, else from the recipe file, else from a flag,
-//! else from `--set`, and the last word counts ([`Layers`]).
+//! [`keys`](SECTIONS) declares each key once. Values start from the preset; the recipe file overrides the preset, a flag
+//! overrides the file, and `--set` overrides all ([`Layers`]).
 
 mod choices;
 mod error;

@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use heedful::decode::SearchOptions;
 use heedful::durable;
 use heedful::explain::heads::{Corpus, Pruning};
@@ -18,6 +17,7 @@ use serde_json::json;
 use self::journal::Journal;
 use super::input::aligned_lines;
 use super::output::Format;
+use crate::commands::evaluate::tokenize_parser;
 use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::progress::{Bar, Quiet};
@@ -79,11 +79,6 @@ fn head_selection(text: &str) -> Result<HeadSelection, String> {
     }
     let heads: Result<Vec<HeadName>, _> = text.split(',').map(str::parse).collect();
     heads.map(HeadSelection::Named).map_err(|error| error.to_string())
-}
-
-fn tokenize_parser() -> impl TypedValueParser<Value = Tokenize> {
-    let names = PossibleValuesParser::new(Tokenize::ALL.map(Tokenize::name));
-    names.map(|name| Tokenize::named(&name).expect("clap has compared it with the names"))
 }
 
 const EXAMPLES: &str = "\
