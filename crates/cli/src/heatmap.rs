@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn chinese_labels_take_two_places_a_character() {
+    fn chinese_characters_are_two_columns_wide() {
         let expected = ["      mean", "      一 自动驾驶", "    b    @@@@@@@@@", "  end +++=========", ""];
         let drawn = drawn(&["一", "自动驾驶"], Style::Plain, 30);
         assert!(drawn.starts_with(&expected.join("\n")), "{drawn}");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_do_not_count_as_places() {
+    fn colours_take_no_width() {
         let line = drawn(&["a", "b"], Style::Colour, 80).lines().nth(3).expect("four lines").to_owned();
         let cells = line.matches("\x1b[48;5;").count();
         assert_eq!(cells, 4);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn long_and_dangerous_labels_are_tamed() {
+    fn long_labels_are_cut_and_control_characters_replaced() {
         assert_eq!(shortened("自动驾驶自动驾驶自动"), "自动驾驶自动驾…");
         assert_eq!(shortened("a\x1b[2Jb\n"), "a·[2Jb·");
         assert_eq!(shortened(""), " ");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_outside_of_their_range_are_drawn_too() {
+    fn weights_outside_of_their_range_are_clamped() {
         assert_eq!((level(-0.1, 9), level(0.0, 9), level(1.0, 9), level(1.1, 9)), (0, 0, 8, 8));
         assert_eq!(level(f32::NAN, 9), 0);
     }

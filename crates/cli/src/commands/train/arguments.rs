@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_has_its_own_recipe() {
+    fn a_resumed_run_has_its_own_recipe() {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path();
         let first = recipe(&["--dropout", "0.35", "--out", "elsewhere"]);

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_measured_is_known_again_wherever_the_file_was_torn() {
+    fn finished_measurements_survive_wherever_the_file_is_cut() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("journal.jsonl");
         let mut journal = Journal::open(Some(&path), "abc").expect("a new journal");
