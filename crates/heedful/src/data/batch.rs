@@ -15,8 +15,6 @@ use std::fmt;
 use heedful_tensor::Ragged;
 use serde::{Deserialize, Serialize};
 
-use crate::decode::OptionsError;
-
 /// Sentence pairs as the model reads them in training.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
@@ -102,18 +100,6 @@ pub enum BatchError {
         /// What the model can take.
         longest: usize,
     },
-    /// A model that has gone astray.
-    #[error(
-        "what the model says about sentence {sentence} is not a number: its parameters are broken, use those of an \
-         earlier checkpoint"
-    )]
-    NotANumber {
-        /// Which sentence, counted from 0.
-        sentence: usize,
-    },
-    /// A search that contradicts itself.
-    #[error(transparent)]
-    Options(#[from] OptionsError),
 }
 
 impl fmt::Display for Side {
@@ -143,9 +129,8 @@ impl BatchError {
         match &mut self {
             BatchError::EmptySource { sentence }
             | BatchError::OutOfVocabulary { sentence, .. }
-            | BatchError::TooLong { sentence, .. }
-            | BatchError::NotANumber { sentence } => *sentence = number,
-            BatchError::Empty | BatchError::Options(_) => {}
+            | BatchError::TooLong { sentence, .. } => *sentence = number,
+            BatchError::Empty => {}
         }
         self
     }

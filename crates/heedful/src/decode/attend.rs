@@ -1,7 +1,8 @@
 //! Where every head of every layer looked while a target was said.
 
+use super::DecodeError;
 use super::options::SearchOptions;
-use crate::data::batch::{Batch, BatchError};
+use crate::data::batch::Batch;
 use crate::layers::{AttentionMap, Pass};
 use crate::models::Generate;
 
@@ -14,7 +15,7 @@ pub fn attend(
     source: &[u32],
     target: &[u32],
     options: &SearchOptions,
-) -> Result<Vec<AttentionMap>, BatchError> {
+) -> Result<Vec<AttentionMap>, DecodeError> {
     let special = model.special_tokens();
     let batch = Batch::new(&[(source.to_vec(), target.to_vec())], special.bos, special.eos)?;
     model.check(&batch)?;

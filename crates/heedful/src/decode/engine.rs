@@ -14,9 +14,9 @@ use std::collections::VecDeque;
 use heedful_tensor::ops::BestOfRows;
 use heedful_tensor::{DType, Ragged, Tensor};
 
+use super::DecodeError;
 use super::hypothesis::Continuation;
-use crate::data::batch::BatchError;
-use crate::models::{Decoding, Generate, Row};
+use crate::models::{BrokenModel, Decoding, Generate, Row};
 
 /// Steps that a sentence waits for company at most, while others are being decoded.
 const PATIENCE: usize = 6;
@@ -146,7 +146,7 @@ impl<'m, P: Plan> Engine<'m, P> {
 
     /// One step of all open sentences; gives the tickets and findings of those that are done with it. A sentence whose
     /// scores are no numbers is done with an error, and the others go on.
-    pub(super) fn step(&mut self) -> Vec<(usize, Result<P::Found, BatchError>)> {
+    pub(super) fn step(&mut self) -> Vec<(usize, Result<P::Found, DecodeError>)> {
         self.admit();
         self.gather_rows();
         if self.rows.is_empty() {
@@ -216,10 +216,10 @@ impl<'m, P: Plan> Engine<'m, P> {
         }
     }
 
-    fn release(&mut self) -> Vec<(usize, Result<P::Found, BatchError>)> {
+    fn release(&mut self) -> Vec<(usize, Result<P::Found, DecodeError>)> {
         let done = self.open.extract_if(.., |open| open.is_broken || open.plan.rows().is_empty());
         let told = |open: Open<P>| match open.is_broken {
-            true => (open.ticket, Err(BatchError::NotANumber { sentence: open.ticket })),
+            true => (open.ticket, Err(BrokenModel { sentence: open.ticket }.into())),
             false => (open.ticket, Ok(open.plan.found())),
         };
         done.map(told).collect()

@@ -3,11 +3,12 @@
 //! The target is led through the same engine, step by step, that a search uses: the same arithmetic, so a search's
 //! output has exactly the log-probability that the search reported.
 
+use super::DecodeError;
 use super::engine::{Engine, Plan, Scores};
 use super::hypothesis::Continuation;
 use super::options::SearchOptions;
 use crate::data::SpecialTokens;
-use crate::data::batch::{Batch, BatchError};
+use crate::data::batch::Batch;
 use crate::models::Generate;
 
 /// How probable a target is.
@@ -25,7 +26,7 @@ pub fn score(
     model: &dyn Generate,
     pairs: &[(Vec<u32>, Vec<u32>)],
     options: &SearchOptions,
-) -> Result<Vec<TargetScore>, BatchError> {
+) -> Result<Vec<TargetScore>, DecodeError> {
     if pairs.is_empty() {
         return Ok(Vec::new());
     }

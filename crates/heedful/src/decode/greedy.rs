@@ -2,9 +2,9 @@
 
 use heedful_tensor::DType;
 
+use super::DecodeError;
 use super::options::{MaxLength, SearchOptions};
 use super::search::search;
-use crate::data::batch::BatchError;
 use crate::models::Generate;
 
 /// When to end, and how to compute.
@@ -21,7 +21,7 @@ pub fn greedy(
     model: &dyn Generate,
     sources: &[Vec<u32>],
     options: GreedyOptions,
-) -> Result<Vec<Vec<u32>>, BatchError> {
+) -> Result<Vec<Vec<u32>>, DecodeError> {
     let options = SearchOptions {
         beam: 1,
         max_length: MaxLength::Relative { factor: 1.0, plus: options.beyond_source },

@@ -9,6 +9,7 @@
 //! All of it runs on one engine, which decodes many sentences side by side, lets finished ones go and takes new ones
 //! in. What comes out for a sentence does not depend on the others.
 
+mod error;
 mod options;
 
 mod beam;
@@ -26,6 +27,7 @@ mod greedy;
 pub(crate) use align::align_by;
 pub use align::{AlignmentLayer, align, pharaoh};
 pub use attend::attend;
+pub use error::DecodeError;
 pub use forced::{TargetScore, score};
 pub use greedy::{GreedyOptions, greedy};
 pub use hypothesis::Hypothesis;

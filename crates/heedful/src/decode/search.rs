@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use heedful_tensor::Ragged;
 
+use super::DecodeError;
 use super::beam::Beam;
 use super::engine::{Engine, Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis};
@@ -18,7 +19,7 @@ pub fn search(
     model: &dyn Generate,
     sources: &[Vec<u32>],
     options: &SearchOptions,
-) -> Result<Vec<Vec<Hypothesis>>, BatchError> {
+) -> Result<Vec<Vec<Hypothesis>>, DecodeError> {
     options.check()?;
     if sources.is_empty() {
         return Ok(Vec::new());
@@ -51,14 +52,14 @@ pub struct Search<'m> {
 
 impl<'m> Search<'m> {
     /// A search without sources.
-    pub fn new(model: &'m dyn Generate, options: &SearchOptions) -> Result<Search<'m>, BatchError> {
+    pub fn new(model: &'m dyn Generate, options: &SearchOptions) -> Result<Search<'m>, DecodeError> {
         options.check()?;
         let engine = Engine::new(model, options.compute, options.batch_tokens);
         Ok(Search { model, options: Arc::new(options.clone()), engine })
     }
 
     /// Adds a source under a number of the caller's; errors name it.
-    pub fn push(&mut self, ticket: usize, source: Vec<u32>) -> Result<(), BatchError> {
+    pub fn push(&mut self, ticket: usize, source: Vec<u32>) -> Result<(), DecodeError> {
         let options = self.options.clone();
         self.push_with(ticket, source, options)
     }
@@ -70,10 +71,10 @@ impl<'m> Search<'m> {
         ticket: usize,
         source: Vec<u32>,
         options: Arc<SearchOptions>,
-    ) -> Result<(), BatchError> {
+    ) -> Result<(), DecodeError> {
         options.check()?;
         if source.is_empty() {
-            return Err(BatchError::EmptySource { sentence: ticket });
+            return Err(BatchError::EmptySource { sentence: ticket }.into());
         }
         let alone = Ragged::from_lengths([source.len()]);
         self.model.check_source(&source, &alone).map_err(|error| error.of_sentence(ticket))?;
@@ -114,7 +115,7 @@ impl<'m> Search<'m> {
 
     /// One token more for every hypothesis of the sources at work: the numbers and hypotheses of those that are done. A
     /// source that the model has no numbers for is done with an error; the others go on.
-    pub fn step(&mut self) -> Vec<(usize, Result<Vec<Hypothesis>, BatchError>)> {
+    pub fn step(&mut self) -> Vec<(usize, Result<Vec<Hypothesis>, DecodeError>)> {
         self.engine.step()
     }
 }

@@ -18,9 +18,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::data::batch::BatchError;
 use crate::data::tokenizer::Tokenizer;
-use crate::decode::{AlignmentLayer, SearchOptions, align};
+use crate::decode::{AlignmentLayer, DecodeError, SearchOptions, align};
 use crate::layers::{AttentionMap, Kind};
 use crate::tasks::translate::{Output, Translation, Translator};
 
@@ -132,7 +131,7 @@ impl Explanation {
         translation: &Translation,
         form: WeightForm,
         options: &SearchOptions,
-    ) -> Result<Explanation, BatchError> {
+    ) -> Result<Explanation, DecodeError> {
         let tokens = tokens(&translator.tokenizers().source, &translation.source, &[]);
         let source = ExplainedSource { text: text.to_owned(), tokens };
         let outputs = translation.outputs.iter();
@@ -150,7 +149,7 @@ fn explain(
     output: &Output,
     form: WeightForm,
     options: &SearchOptions,
-) -> Result<ExplainedOutput, BatchError> {
+) -> Result<ExplainedOutput, DecodeError> {
     let said = &output.hypothesis.tokens;
     let probabilities = translator.token_scores(source_ids, said, options)?;
     let mut tokens = tokens(&translator.tokenizers().target, said, &probabilities.tokens);

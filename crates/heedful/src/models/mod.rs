@@ -19,4 +19,4 @@ pub(crate) mod family;
 
 pub use config::ConfigError;
 pub use family::{EncoderConfig, EncoderDecoderConfig};
-pub use model::{Decoding, Encode, Generate, Label, Model, Row};
+pub use model::{BrokenModel, Decoding, Encode, Generate, Label, Model, Row};

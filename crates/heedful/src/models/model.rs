@@ -100,6 +100,17 @@ pub struct Row {
     pub token: u32,
 }
 
+/// A model whose parameters have gone astray: its scores are not numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "what the model predicts for sentence {sentence} is not a number: its parameters are broken, use those of an earlier \
+     checkpoint"
+)]
+pub struct BrokenModel {
+    /// For which sentence, counted from 0.
+    pub sentence: usize,
+}
+
 macro_rules! forward_to_inner {
     ($pointer:ident) => {
         impl<M: Model + ?Sized> Model for $pointer<M> {

@@ -7,6 +7,7 @@ use super::{ConfigError, Task};
 use crate::data::batch::BatchError;
 use crate::data::labels::LabelsError;
 use crate::data::{CorpusError, TokenizerError};
+use crate::decode::DecodeError;
 use crate::models::transformer::HeadError;
 
 /// A model that was trained for something else.
@@ -85,4 +86,7 @@ pub enum TaskError {
     /// A text that the model cannot read.
     #[error(transparent)]
     Batch(#[from] BatchError),
+    /// A text that the model cannot decode.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
 }

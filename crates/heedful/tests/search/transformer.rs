@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use heedful::data::batch::{Batch, BatchError};
+use heedful::data::batch::Batch;
 use heedful::decode::{
-    AlignmentLayer, Hypothesis, MaxLength, Sampling, Search, SearchOptions, align, attend, score, search,
+    AlignmentLayer, DecodeError, Hypothesis, MaxLength, Sampling, Search, SearchOptions, align, attend,
+    score, search,
 };
 use heedful::layers::Tying;
 use heedful::layers::{Kind, Norm, Pass, Positions};
 use heedful::models::transformer::{Transformer, TransformerConfig};
-use heedful::models::{Generate, Model, Row};
+use heedful::models::{BrokenModel, Generate, Model, Row};
 use heedful::tensor::cpu::threads;
 use heedful::tensor::{DType, Ragged};
 
@@ -352,7 +353,7 @@ fn a_source_that_has_no_numbers_is_an_error_and_the_others_keep_their_bits() {
         let found = found.expect("an end");
         if i == sick {
             assert!(
-                matches!(found, Err(BatchError::NotANumber { sentence }) if sentence == sick),
+                matches!(found, Err(DecodeError::Broken(BrokenModel { sentence })) if sentence == sick),
                 "{found:?}"
             );
         } else {

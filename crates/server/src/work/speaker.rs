@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use heedful::data::batch::BatchError;
+use heedful::decode::DecodeError;
 use heedful::decode::{Hypothesis, Search};
 use heedful::explain::{ExplainedSource, Explanation};
 use heedful::models::Generate;
@@ -29,7 +29,7 @@ pub(super) fn work(
     queue: &Queue,
     tuning: &Tuning,
     desk: &mut Desk<'_>,
-) -> Result<(), BatchError> {
+) -> Result<(), DecodeError> {
     let mut search = Search::new(model, &tuning.options)?;
     let mut to_explain: VecDeque<(usize, Vec<Hypothesis>)> = VecDeque::new();
     // Sentences that were at work in the last step.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::Builder;
 use std::time::Duration;
 
-use heedful::data::batch::BatchError;
+use heedful::decode::DecodeError;
 use heedful::decode::SearchOptions;
 use heedful::tensor::cpu::memory;
 
@@ -53,7 +53,7 @@ fn run(engine: &Engine, queue: &Queue, tuning: &Tuning, metrics: &ModelMetrics) 
 /// Does something that may go wrong, by an error or a panic.
 pub(super) fn surviving<T>(
     metrics: &ModelMetrics,
-    work: impl FnOnce() -> Result<T, BatchError>,
+    work: impl FnOnce() -> Result<T, DecodeError>,
 ) -> Result<T, Failure> {
     // What a panic leaves half-done is on the desk, which is cleared.
     match catch_unwind(AssertUnwindSafe(work)) {
@@ -65,7 +65,7 @@ pub(super) fn surviving<T>(
     }
 }
 
-fn work(engine: &Engine, queue: &Queue, tuning: &Tuning, desk: &mut Desk<'_>) -> Result<(), BatchError> {
+fn work(engine: &Engine, queue: &Queue, tuning: &Tuning, desk: &mut Desk<'_>) -> Result<(), DecodeError> {
     match engine {
         Engine::Translator(translator) => speaker::work((engine, translator.model()), queue, tuning, desk),
         Engine::Generator(generator) => speaker::work((engine, generator.model()), queue, tuning, desk),

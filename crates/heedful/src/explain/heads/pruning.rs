@@ -5,8 +5,7 @@ use std::path::Path;
 
 use twox_hash::XxHash3_64;
 
-use crate::data::batch::BatchError;
-use crate::decode::SearchOptions;
+use crate::decode::{DecodeError, SearchOptions};
 use crate::metrics::{BleuOptions, corpus_bleu};
 use crate::models::transformer::{HeadError, HeadName};
 use crate::store::weights::Weights;
@@ -59,7 +58,7 @@ impl Pruning {
     ///
     /// # Panics
     /// If the model has no such head, which [`Pruning::check`] tells.
-    pub fn bleu_without(&self, heads: &[HeadName]) -> Result<f64, BatchError> {
+    pub fn bleu_without(&self, heads: &[HeadName]) -> Result<f64, DecodeError> {
         let params = self.translator.model().params();
         self.config.silence_heads(params, heads).expect("heads were checked");
         let sources: Vec<&str> = self.corpus.sources.iter().map(String::as_str).collect();

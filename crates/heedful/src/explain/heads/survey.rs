@@ -7,10 +7,9 @@ use super::links::Links;
 use super::report::{HeadReport, HeadRow, LayerRow};
 use super::statistics::Tally;
 use crate::data::BOS;
-use crate::data::batch::BatchError;
 use crate::data::special;
 use crate::data::tokenizer::Tokenizer;
-use crate::decode::{SearchOptions, align_by};
+use crate::decode::{DecodeError, SearchOptions, align_by};
 use crate::layers::{AttentionMap, Kind};
 use crate::models::transformer::HeadName;
 use crate::tasks::translate::Translator;
@@ -31,7 +30,7 @@ pub struct HeadSurvey<'t> {
 pub enum SurveyError {
     /// The model cannot read it.
     #[error(transparent)]
-    Batch(#[from] BatchError),
+    Decode(#[from] DecodeError),
     /// A link to a word that is not there.
     #[error(
         "link {source_word}-{target_word} is beyond the sentence: it has {source_words} source words and {target_words} target words. Words are what white space separates, counted from 0"

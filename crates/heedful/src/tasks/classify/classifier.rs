@@ -23,7 +23,7 @@ use crate::data::labels::Labels;
 use crate::data::tokenizer::Tokenizers;
 use crate::layers::{AttentionMap, Kind, Pass};
 use super::{ClassifierConfig, EncoderClassifier};
-use crate::models::Label;
+use crate::models::{BrokenModel, Label};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
 
@@ -61,6 +61,9 @@ pub enum ClassifyError {
     /// A text.
     #[error(transparent)]
     Batch(#[from] BatchError),
+    /// A model whose scores are not numbers.
+    #[error(transparent)]
+    Broken(#[from] BrokenModel),
 }
 
 impl Classifier {
@@ -96,7 +99,7 @@ impl Classifier {
         let scores = self.model.label_scores(&ids, &sequences, &mut pass);
         let probabilities = ops::softmax(&scores).to_vec();
         if probabilities.iter().any(|probability| !probability.is_finite()) {
-            return Err(BatchError::NotANumber { sentence: 0 }.into());
+            return Err(BrokenModel { sentence: 0 }.into());
         }
         let attention = attention_at_tokens(&pass.take_attention(), &sequences);
         let rows = probabilities.chunks_exact(self.labels.count());

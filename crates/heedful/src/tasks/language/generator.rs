@@ -18,9 +18,8 @@
 use std::path::Path;
 
 use super::{LanguageConfig, LanguageModel, TextShape};
-use crate::data::batch::BatchError;
 use crate::data::tokenizer::Tokenizers;
-use crate::decode::{Hypothesis, MaxLength, Search, SearchOptions};
+use crate::decode::{DecodeError, Hypothesis, MaxLength, Search, SearchOptions};
 use crate::models::Generate;
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
@@ -40,7 +39,7 @@ pub enum GenerateError {
     Open(#[from] OpenError),
     /// The prompt or the options.
     #[error(transparent)]
-    Batch(#[from] BatchError),
+    Decode(#[from] DecodeError),
     /// Learned positions end somewhere.
     #[error(
         "the prompt has {tokens} tokens and leaves no room: the model's positions end after {longest}; give a shorter one"

@@ -23,6 +23,7 @@ use crate::data::batch::BatchError;
 use crate::data::tokenizer::Tokenizers;
 use crate::data::{UNK, special};
 use crate::layers::Pass;
+use crate::models::BrokenModel;
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
 
@@ -66,6 +67,9 @@ pub enum FillError {
     /// The text.
     #[error(transparent)]
     Batch(#[from] BatchError),
+    /// A model whose scores are not numbers.
+    #[error(transparent)]
+    Broken(#[from] BrokenModel),
     /// Nothing to fill.
     #[error("the text has no gap: write <mask> where a token is missing")]
     NoGap,
@@ -108,7 +112,7 @@ impl Filler {
         for (gap, &row) in rows.iter().enumerate() {
             let normalizer = best.normalizer(gap);
             if !normalizer.is_finite() {
-                return Err(BatchError::NotANumber { sentence: 0 }.into());
+                return Err(BrokenModel { sentence: 0 }.into());
             }
             let spoken = best.best(gap).iter().filter(|found| found.index as usize >= special::NAMES.len());
             let guesses: Vec<_> = spoken.take(top).collect();

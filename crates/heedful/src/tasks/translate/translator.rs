@@ -15,9 +15,8 @@
 
 use std::path::Path;
 
-use crate::data::batch::BatchError;
 use crate::data::tokenizer::Tokenizers;
-use crate::decode::{
+use crate::decode::{DecodeError, 
     AlignmentLayer, Hypothesis, Search, SearchOptions, TargetScore, align, attend, score, search,
 };
 use crate::layers::AttentionMap;
@@ -86,7 +85,7 @@ impl Translator {
     }
 
     /// Translates texts. Blank ones have no output. What a text gets depends on nothing but itself and the options.
-    pub fn translate(&self, texts: &[&str], options: &SearchOptions) -> Result<Vec<Translation>, BatchError> {
+    pub fn translate(&self, texts: &[&str], options: &SearchOptions) -> Result<Vec<Translation>, DecodeError> {
         let sources: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
         let spoken: Vec<usize> = (0..sources.len()).filter(|&i| !sources[i].is_empty()).collect();
         let wanted: Vec<Vec<u32>> = spoken.iter().map(|&i| sources[i].clone()).collect();
@@ -101,7 +100,7 @@ impl Translator {
 
     /// A search that takes texts as they come; [`Translator::encode`] makes its sources, [`Translator::outputs`] reads
     /// what it finds.
-    pub fn search(&self, options: &SearchOptions) -> Result<Search<'_>, BatchError> {
+    pub fn search(&self, options: &SearchOptions) -> Result<Search<'_>, DecodeError> {
         Search::new(&self.model, options)
     }
 
@@ -125,7 +124,7 @@ impl Translator {
         source: &[u32],
         target: &[u32],
         options: &SearchOptions,
-    ) -> Result<Vec<AttentionMap>, BatchError> {
+    ) -> Result<Vec<AttentionMap>, DecodeError> {
         attend(&self.model, source, target, options)
     }
 
@@ -141,7 +140,7 @@ impl Translator {
         source: &[u32],
         target: &[u32],
         options: &SearchOptions,
-    ) -> Result<TargetScore, BatchError> {
+    ) -> Result<TargetScore, DecodeError> {
         let mut scores = score(&self.model, &[(source.to_vec(), target.to_vec())], options)?;
         Ok(scores.swap_remove(0))
     }
@@ -152,7 +151,7 @@ impl Translator {
         text: &str,
         target: &str,
         options: &SearchOptions,
-    ) -> Result<Translation, BatchError> {
+    ) -> Result<Translation, DecodeError> {
         let (source, tokens) = (self.encode(text), self.tokenizers.target.encode(target));
         let log_probability = self.token_scores(&source, &tokens, options)?.log_probability;
         let score = log_probability / options.penalty(tokens.len() + 1);
@@ -165,7 +164,7 @@ impl Translator {
         &self,
         pairs: &[(&str, &str)],
         options: &SearchOptions,
-    ) -> Result<Vec<TargetScore>, BatchError> {
+    ) -> Result<Vec<TargetScore>, DecodeError> {
         let encode =
             |(source, target): &(&str, &str)| (self.encode(source), self.tokenizers.target.encode(target));
         let pairs: Vec<(Vec<u32>, Vec<u32>)> = pairs.iter().map(encode).collect();
