@@ -62,7 +62,7 @@ pub(crate) fn app(state: Arc<AppState>) -> Router {
     Router::from(routes())
         .fallback(page)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(state.clone(), around))
+        .layer(from_fn_with_state(state.clone(), middleware))
         .with_state(state)
 }
 
@@ -82,7 +82,7 @@ async fn wrong_method() -> ApiError {
 }
 
 /// Counts and logs the response, and adds the headers that all responses have.
-async fn around(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+async fn middleware(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let client = request.extensions().get::<Client>().copied();

@@ -72,7 +72,7 @@ impl Server {
         self.state.models.served.iter().map(described).collect()
     }
 
-    /// Loads all models again. Returns an error for each one that cannot be loaded; its old version keeps serving.
+    /// Reloads all models. Returns an error for each one that cannot be loaded; its old version keeps serving.
     pub fn reload(&self) -> Vec<ServerError> {
         self.state.models.served.iter().filter_map(|served| served.reload().err()).collect()
     }
@@ -85,8 +85,8 @@ impl Server {
         self.runtime.shutdown_background();
     }
 
-    /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. SIGHUP loads all
-    /// models again. `announce` is called when signals are handled.
+    /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. SIGHUP reloads all
+    /// models. `announce` is called when signals are handled.
     pub fn run_until_signal(self, announce: impl FnOnce(&Server)) -> Result<(), ServerError> {
         let mut signals = {
             let _inside = self.runtime.enter();
@@ -99,7 +99,7 @@ impl Server {
                 eprintln!("heedful: {error}; the old model keeps serving");
             }
             if failures.is_empty() {
-                eprintln!("heedful: all models were loaded again");
+                eprintln!("heedful: all models were reloaded");
             }
         }
         self.runtime.spawn(async move {

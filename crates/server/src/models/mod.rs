@@ -92,14 +92,14 @@ impl ServedModel {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Loads the model again; if that fails, the old version keeps serving.
+    /// Reloads the model; if that fails, the old version keeps serving.
     pub(crate) fn reload(&self) -> Result<(), ServerError> {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |cause| ServerError::Model { name: self.spec.name.clone(), cause };
         let engine = self.spec.origin.load().map_err(failed)?;
         if engine.task() != self.task {
             let (old, new) = (self.task.model(), engine.task().model());
-            return Err(failed(format!("it was {old} and is now {new}: start the server again for that")));
+            return Err(failed(format!("it was {old} and is now {new}: restart the server for that")));
         }
         let loaded =
             LoadedModel::start(&self.spec.name, engine, self.capacity, &self.worker_options, &self.metrics)?;

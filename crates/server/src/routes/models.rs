@@ -74,7 +74,7 @@ impl ModelInfo {
     }
 }
 
-/// Which models to load again.
+/// Which models to reload.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReloadRequest {
@@ -82,14 +82,14 @@ pub(crate) struct ReloadRequest {
     model: Option<String>,
 }
 
-/// The models that were loaded again.
+/// The models that were reloaded.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct ReloadResponse {
     /// Their names.
     reloaded: Vec<String>,
 }
 
-/// Load models again; needs an admin key
+/// Reload models; needs an admin key
 ///
 /// A model that cannot be loaded keeps serving in its old version.
 #[utoipa::path(
