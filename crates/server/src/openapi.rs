@@ -40,13 +40,14 @@ pub(crate) fn describe(limits: &Limits) -> String {
 
 fn in_words(limits: &Limits) -> String {
     format!(
-        "The limits of this server: {} bytes, {} characters and {} sentences a request; beam, n_best and alternatives \
-         up to {}; {} generated tokens; {} sentences in the queue of each model; {} s for a response; {} s for a client to \
+        "The limits of this server: {} bytes, {} characters and {} sentences a request; beam and n_best up to {}, \
+         alternatives up to {}; {} generated tokens; {} sentences in the queue of each model; {} s for a response; {} s for a client to \
          send a request; {} connections.",
         limits.body_bytes,
         limits.characters,
         limits.sentences,
         limits.beam,
+        limits.beam - 1,
         limits.tokens,
         limits.queue,
         limits.timeout.as_secs(),
@@ -96,11 +97,18 @@ fn key_field() -> Object {
 /// The names of the schemas that are bodies of an operation.
 fn body_schemas(operation: &Operation) -> Vec<String> {
     let Some(RefOr::T(body)) = &operation.request_body else { return Vec::new() };
-    let name = |content: &RefOr<Content>| match content {
-        RefOr::T(Content { schema: Some(RefOr::Ref(schema)), .. }) => {
-            schema.ref_location.rsplit('/').next().map(str::to_owned)
-        }
-        _ => None,
+    let schema = |content: &RefOr<Content>| match content {
+        RefOr::T(content) => content.schema.as_ref().and_then(schema_name),
+        RefOr::Ref(_) => None,
     };
-    body.content.values().filter_map(name).collect()
+    body.content.values().filter_map(schema).collect()
+}
+
+fn schema_name(schema: &RefOr<Schema>) -> Option<String> {
+    match schema {
+        RefOr::Ref(reference) => reference.ref_location.rsplit('/').next().map(str::to_owned),
+        // A body that may be absent.
+        RefOr::T(Schema::OneOf(choices)) => choices.items.iter().find_map(schema_name),
+        RefOr::T(_) => None,
+    }
 }

@@ -27,6 +27,7 @@ use crate::wire::{Body, Json, ModelErrors, RequestErrors, at_most};
 pub(crate) struct GenerateRequest {
     /// The beginning of the text; empty by default.
     #[serde(default)]
+    #[schema(default = "")]
     prompt: String,
     /// A name from /v1/models; the first language model by default.
     model: Option<String>,
@@ -35,9 +36,11 @@ pub(crate) struct GenerateRequest {
     tokens: Option<usize>,
     /// How many outputs.
     #[serde(default = "one")]
+    #[schema(default = 1)]
     n_best: usize,
     /// Of the sampling; 0 takes the most probable token each time.
     #[serde(default = "unit")]
+    #[schema(default = 1.0)]
     temperature: f64,
     /// Sample from the k most probable tokens only.
     top_k: Option<usize>,
@@ -45,6 +48,7 @@ pub(crate) struct GenerateRequest {
     top_p: Option<f64>,
     /// The same seed gives the same text.
     #[serde(default = "seed")]
+    #[schema(default = 1)]
     seed: u64,
     /// Beam search instead of sampling, with so many hypotheses.
     beam: Option<usize>,
@@ -52,6 +56,7 @@ pub(crate) struct GenerateRequest {
     no_repeat_ngram: Option<usize>,
     /// Send server-sent events: partial, then done, or error.
     #[serde(default)]
+    #[schema(default = false)]
     stream: bool,
 }
 

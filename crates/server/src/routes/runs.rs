@@ -27,6 +27,7 @@ const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-
 pub(crate) struct RecordsQuery {
     /// Only records of later steps.
     #[serde(default)]
+    #[param(default = 0)]
     after: u64,
 }
 

@@ -59,8 +59,8 @@ impl de::Error for FieldError {
         let distance = |known: &&&str| strsim::osa_distance(field, known);
         let nearest =
             expected.iter().min_by_key(distance).filter(|known| distance(known) <= field.len().div_ceil(3));
-        let hint = nearest.map(|known| format!(", did you mean `{known}`?")).unwrap_or_default();
-        FieldError(format!("there is no field `{field}`{hint}; there are: {}", expected.join(", ")))
+        let hint = nearest.map_or("; there".to_owned(), |known| format!(", did you mean `{known}`? There"));
+        FieldError(format!("there is no field `{field}`{hint} are: {}", expected.join(", ")))
     }
 
     fn missing_field(field: &'static str) -> FieldError {
@@ -250,7 +250,7 @@ mod tests {
             (json!({"text": "a", "colour": 1}), "`colour` must be a string"),
             (
                 json!({"text": "a", "nmae": 5}),
-                "there is no field `nmae`, did you mean `name`?; there are: text, name",
+                "there is no field `nmae`, did you mean `name`? There are: text, name",
             ),
             (json!({"text": "a", "elsewhere": null}), "there is no field `elsewhere`; there are: text"),
         ] {

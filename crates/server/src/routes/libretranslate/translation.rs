@@ -29,9 +29,11 @@ pub(crate) struct LibreTranslateRequest {
     target: String,
     /// The format of the texts.
     #[serde(default)]
+    #[schema(default = "text")]
     format: Format,
     /// How many more translations of each text.
     #[serde(default)]
+    #[schema(default = 0)]
     alternatives: usize,
 }
 

@@ -45,9 +45,11 @@ pub(crate) struct TranslateRequest {
     beam: Option<usize>,
     /// The form of the attention weights.
     #[serde(default)]
+    #[schema(default = "none")]
     attention: AttentionForm,
     /// Send server-sent events: partial, sentence, then done, or error.
     #[serde(default)]
+    #[schema(default = false)]
     stream: bool,
 }
 
