@@ -1,5 +1,5 @@
-//! The routes, one file for each group. A route is a handler with its description and its types; [`routes`] lists them
-//! all.
+//! The routes, one file for each group. A route is a handler with its description (`#[utoipa::path]`) and its types; a new
+//! one needs its file, a `mod` line and a line in [`routes()`], and the test that pins the list of routes.
 
 pub(crate) mod libretranslate;
 
