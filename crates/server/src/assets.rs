@@ -1,4 +1,4 @@
-//! The page: every file of `web/`, put into the program when it is built, and the modules of `heedful::explain` that draw.
+//! The page: every file of `web/`, embedded at build time, and the modules of `heedful::explain` that draw.
 
 use std::sync::LazyLock;
 
@@ -11,11 +11,11 @@ use twox_hash::XxHash3_64;
 /// Names and contents, sorted by name.
 static ASSETS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
-/// The page may load what this server has, and nothing else; no script stands in the page itself.
+/// The page may load from this server only, and no script is inline.
 const PAGE_POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self'; script-src 'self'; \
                            object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
-/// The file at a path; only names that are there are found, so there is nothing to climb out of.
+/// The file at a path. Names are looked up in a list, so no path can leave it.
 pub(crate) fn serve(path: &str, headers: &HeaderMap) -> Option<Response> {
     let name = match path.strip_prefix('/')? {
         "" => "index.html",
@@ -36,15 +36,16 @@ pub(crate) fn serve(path: &str, headers: &HeaderMap) -> Option<Response> {
     Some(response)
 }
 
-/// A file of this page, of the viewer that it shares with files, or that viewer as a file without sentences.
+/// A file of this page, of the viewer that explanations on disk share, or that viewer as one file without sentences.
 fn contents(name: &str) -> Option<&'static [u8]> {
     static OFFLINE: LazyLock<String> = LazyLock::new(|| page(&[], "Attention"));
     if name == "offline.html" {
         return Some(OFFLINE.as_bytes());
     }
     let own = ASSETS.iter().find(|(known, _)| *known == name).map(|&(_, contents)| contents);
-    let drawing = || VIEWER_FILES.iter().find(|(known, _)| *known == name).map(|&(_, text)| text.as_bytes());
-    own.or_else(drawing)
+    let of_viewer =
+        || VIEWER_FILES.iter().find(|(known, _)| *known == name).map(|&(_, text)| text.as_bytes());
+    own.or_else(of_viewer)
 }
 
 fn content_type(name: &str) -> &'static str {

@@ -1,10 +1,10 @@
-//! Accepting connections, and being careful with them.
+//! Accepting connections, with limits for clients that are many, slow or gone.
 //!
 //! ```text
-//! many      no more than so many at a time; further ones wait in the system's queue
-//! slow      who takes too long to send a request head, or to take in an answer, is disconnected
-//! gone      an end of input while a request is worked on means that the client is gone: the request is given up
-//! at last   no new connections, open requests are answered, idle connections are closed
+//! limit      a maximum of connections at a time; further ones wait in the system's backlog
+//! timeouts   a client that takes too long to send a request head, or to read a response, is disconnected
+//! cancel     an end of input during a request means that the client is gone: the request is cancelled
+//! shutdown   no new connections, open requests are answered, idle connections are closed
 //! ```
 
 use std::net::SocketAddr;
@@ -25,16 +25,16 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::metrics::Gauge;
 use crate::options::Limits;
-use crate::patience::Patient;
+use crate::write_timeout::WriteTimeout;
 
-/// Who a request came from.
+/// The address that a request came from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Client(pub(crate) SocketAddr);
 
-/// After a failed `accept`: the system is out of files, and asking at once would only burn time.
-const BREATH: Duration = Duration::from_millis(50);
+/// After a failed `accept`: the system is out of file descriptors, and an immediate retry would spin.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// Serves until it is told to stop, and then until all is answered or the time of grace is over.
+/// Serves until `stopped` is set, and then until all open requests are answered or the grace period is over.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -42,41 +42,41 @@ pub(crate) async fn serve(
     connected: Arc<Gauge>,
     mut stopped: watch::Receiver<bool>,
 ) {
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let permits = Arc::new(Semaphore::new(limits.connections));
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.client_time).half_close(false);
+    http.timer(TokioTimer::new()).header_read_timeout(limits.client_timeout).half_close(false);
     loop {
         let next = async {
-            let place = places.clone().acquire_owned().await;
-            (place, listener.accept().await)
+            let permit = permits.clone().acquire_owned().await;
+            (permit, listener.accept().await)
         };
-        let (place, accepted) = tokio::select! {
+        let (permit, accepted) = tokio::select! {
             next = next => next,
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         let Ok((stream, address)) = accepted else {
-            tokio::time::sleep(BREATH).await;
+            tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
-        // Answers are written in one piece; waiting for more would only delay them.
+        // Responses are written in one piece; waiting for more would only delay them.
         let _ = stream.set_nodelay(true);
-        let io = TokioIo::new(Patient::new(stream, limits.client_time));
+        let io = TokioIo::new(WriteTimeout::new(stream, limits.client_timeout));
         let connection = graceful.watch(http.serve_connection(io, service(&router, address)));
-        let (connected, places, most) = (connected.clone(), places.clone(), limits.connections);
-        connected.set(most - places.available_permits());
+        let (connected, permits, most) = (connected.clone(), permits.clone(), limits.connections);
+        connected.set(most - permits.available_permits());
         tokio::spawn(async move {
-            // A client that broke off has been served as well as it could be.
+            // An error means that the client disconnected: there is nobody to report it to.
             let _ = connection.await;
-            drop(place);
-            connected.set(most - places.available_permits());
+            drop(permit);
+            connected.set(most - permits.available_permits());
         });
     }
     drop(listener);
     let _ = tokio::time::timeout(limits.grace, graceful.shutdown()).await;
 }
 
-/// The router, with the client's address noted on every request.
+/// The router, with the client's address attached to every request.
 fn service(
     router: &Router,
     address: SocketAddr,

@@ -1,36 +1,41 @@
-//! Which language a text is in.
+//! Language detection.
 
 use serde::Serialize;
+use utoipa::ToSchema;
 use whatlang::{Detector, Lang};
 
 use crate::languages;
 
-/// A guess.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// A detected language.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[schema(as = DetectedLanguage)]
 pub(crate) struct Detected {
-    /// From 0 to 100, as LibreTranslate has it.
+    /// From 0 to 100, as in LibreTranslate.
+    #[schema(example = 97.5)]
     pub(crate) confidence: f64,
+    /// Its code.
+    #[schema(example = "en")]
     pub(crate) language: String,
 }
 
-/// The most probable language of a text; none for digits and the like.
+/// The most probable language of a text; `None` for digits and the like.
 pub(crate) fn detect(text: &str) -> Option<Detected> {
     let info = whatlang::detect(text)?;
     let language = languages::code(info.lang())?.to_owned();
     Some(Detected { confidence: percent(info.confidence()), language })
 }
 
-/// The most probable of some languages. A short text says little, so knowing which languages come into question helps.
+/// The most probable of some languages. Restricting the languages helps with short texts.
 pub(crate) fn detect_among(text: &str, codes: &[&str]) -> Option<Detected> {
     let known: Vec<(Lang, &str)> =
         codes.iter().filter_map(|code| Some((languages::detectable(code)?, *code))).collect();
-    let free = detect(text);
-    if let Some(detected) = free.filter(|free| codes.contains(&free.language.as_str())) {
+    let unrestricted = detect(text);
+    if let Some(detected) = unrestricted.filter(|found| codes.contains(&found.language.as_str())) {
         return Some(detected);
     }
     let info = Detector::with_allowlist(known.iter().map(|(language, _)| *language).collect()).detect(text);
     let found = info.and_then(|info| known.iter().find(|(language, _)| *language == info.lang()));
-    // A language that nobody took it for at first is a guess without confidence.
+    // The unrestricted detector found another language, so this is a guess without confidence.
     let code = found.map(|(_, code)| *code).or_else(|| codes.first().copied())?;
     Some(Detected { confidence: 0.0, language: code.to_owned() })
 }

@@ -1,14 +1,15 @@
-//! Why there is no server, and why there is no answer.
+//! Errors at the start of the server, and errors that are responses.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use crate::work::Failure;
+use crate::inference::JobError;
+use crate::wire::Json;
 
 /// A server that cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -18,18 +19,18 @@ pub enum ServerError {
     Model {
         /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         cause: String,
     },
     /// Two models with one name.
     #[error("two models are called {0}: give each a name of its own with --model NAME=FOLDER")]
     SameName(String),
-    /// An address that is taken or not ours.
+    /// An address that is in use or not local.
     #[error("cannot listen on {address}: {cause}; choose another --port or --host")]
     Address {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The reason.
         cause: std::io::Error,
     },
     /// A file of keys that cannot be used.
@@ -37,7 +38,7 @@ pub enum ServerError {
     Keys {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         cause: String,
     },
     /// Limits that contradict each other.
@@ -48,71 +49,93 @@ pub enum ServerError {
     Thread(#[from] std::io::Error),
 }
 
-/// An answer that is an error: a status and a sentence.
+/// The body of every error.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Error)]
+pub(crate) struct ErrorBody {
+    /// What is wrong and what to change, as a sentence.
+    #[schema(example = "there is no field `beams`, did you mean `beam`?")]
+    pub(crate) error: String,
+}
+
+/// A response that is an error: a status and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
-    pub(crate) sentence: String,
+    pub(crate) message: String,
     /// Seconds.
     retry_after: Option<u64>,
 }
 
-impl Problem {
-    pub(crate) fn new(status: StatusCode, sentence: impl Into<String>) -> Problem {
-        Problem { status, sentence: sentence.into(), retry_after: None }
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> ApiError {
+        ApiError { status, message: message.into(), retry_after: None }
     }
 
     /// 400: the request must be changed.
-    pub(crate) fn bad(sentence: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::BAD_REQUEST, sentence)
+    pub(crate) fn bad_request(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// 403.
+    pub(crate) fn forbidden(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::FORBIDDEN, message)
     }
 
     /// 404.
-    pub(crate) fn missing(sentence: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::NOT_FOUND, sentence)
+    pub(crate) fn not_found(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::NOT_FOUND, message)
     }
 
-    /// 413: smaller pieces would do.
-    pub(crate) fn large(sentence: impl Into<String>) -> Problem {
-        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, sentence)
+    /// 413: the request must be split.
+    pub(crate) fn too_large(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    }
+
+    /// 429: the key has used up its rate.
+    pub(crate) fn rate_limited(seconds: u64) -> ApiError {
+        let message = format!("this key has used up its rate: try again in {seconds} s");
+        ApiError { retry_after: Some(seconds), ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, message) }
+    }
+
+    /// 500.
+    pub(crate) fn internal(message: impl Into<String>) -> ApiError {
+        ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
     /// 503: the same request may succeed later.
-    pub(crate) fn busy() -> Problem {
-        let sentence = "too many sentences are waiting already: try again in a moment";
-        Problem { retry_after: Some(1), ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, sentence) }
+    pub(crate) fn queue_full() -> ApiError {
+        let message = "too many sentences are waiting already: try again in a moment";
+        ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
-    /// 429: this key has had its share for now.
-    pub(crate) fn too_often(seconds: u64) -> Problem {
-        let sentence = format!("this key has used up its rate: try again in {seconds} s");
-        Problem { retry_after: Some(seconds), ..Problem::new(StatusCode::TOO_MANY_REQUESTS, sentence) }
+    /// 504: the model did not finish before the deadline.
+    pub(crate) fn deadline_exceeded(seconds: u64) -> ApiError {
+        let message = format!("it took more than {seconds} s: send less text at a time");
+        ApiError::new(StatusCode::GATEWAY_TIMEOUT, message)
     }
 
-    /// 504: the model did not get through in time.
-    pub(crate) fn late(seconds: u64) -> Problem {
-        let sentence = format!("it took more than {seconds} s: send less text at a time");
-        Problem::new(StatusCode::GATEWAY_TIMEOUT, sentence)
+    pub(crate) fn into_body(self) -> ErrorBody {
+        ErrorBody { error: self.message }
     }
 }
 
-impl From<Failure> for Problem {
-    fn from(failure: Failure) -> Problem {
-        match failure {
-            Failure::Unreadable(sentence) => Problem::bad(sentence),
-            Failure::Broken(sentence) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, sentence),
+impl From<JobError> for ApiError {
+    fn from(error: JobError) -> ApiError {
+        match error {
+            JobError::InvalidInput(message) => ApiError::bad_request(message),
+            JobError::Internal(message) => ApiError::internal(message),
         }
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = Response::new(Body::from(json!({ "error": self.sentence }).to_string()));
-        *response.status_mut() = self.status;
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        if let Some(seconds) = self.retry_after {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        let (status, retry_after) = (self.status, self.retry_after);
+        let mut response = Json(self.into_body()).into_response();
+        *response.status_mut() = status;
+        if let Some(seconds) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

@@ -5,22 +5,21 @@
 //!  {"key": "…", "name": "the owner", "admin": true}]
 //! ```
 //!
-//! A rate is a bucket that holds a minute's worth and fills evenly: short bursts pass, the mean does not rise above it.
+//! A rate is a token bucket that holds one minute's worth and fills evenly: short bursts pass, the mean stays below it.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use axum::http::StatusCode;
 use serde::Deserialize;
 
-use crate::error::{Problem, ServerError};
+use crate::error::{ApiError, ServerError};
 
 /// The keys that a server accepts.
 #[derive(Debug, Default)]
 pub(crate) struct Keys {
-    /// `None`: everybody may come.
+    /// `None`: no key is needed.
     by_key: Option<HashMap<String, Key>>,
 }
 
@@ -31,7 +30,7 @@ struct Key {
     characters: Option<Bucket>,
 }
 
-/// What somebody may do.
+/// What a key permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rights {
     Use,
@@ -88,41 +87,41 @@ impl Keys {
         self.by_key.is_some()
     }
 
-    /// Whether a request with this key may have so many characters worked on.
-    pub(crate) fn admit(&self, key: Option<&str>, characters: usize) -> Result<(), Problem> {
+    /// Checks a key and its rates for a request with so many characters.
+    pub(crate) fn admit(&self, key: Option<&str>, characters: usize) -> Result<(), ApiError> {
         let Some(key) = self.find(key)? else { return Ok(()) };
         let now = Instant::now();
         let wait = |bucket: &Option<Bucket>, amount: f64| match bucket {
             Some(bucket) => bucket.take(amount, now),
             None => Ok(()),
         };
-        wait(&key.requests, 1.0).map_err(Problem::too_often)?;
-        wait(&key.characters, characters as f64).map_err(Problem::too_often)
+        wait(&key.requests, 1.0).map_err(ApiError::rate_limited)?;
+        wait(&key.characters, characters as f64).map_err(ApiError::rate_limited)
     }
 
-    /// Whether a request with this key may change what is served.
-    pub(crate) fn admit_admin(&self, key: Option<&str>) -> Result<(), Problem> {
-        let forbidden = |sentence: &str| Problem::new(StatusCode::FORBIDDEN, sentence);
+    /// Checks that a key is an admin key.
+    pub(crate) fn admit_admin(&self, key: Option<&str>) -> Result<(), ApiError> {
         match self.find(key)? {
-            None => Err(forbidden(
-                "nobody may do this without keys: start the server with --keys and an admin key, or send it SIGHUP",
+            None => Err(ApiError::forbidden(
+                "this needs an admin key: start the server with --keys and an admin key, or send it SIGHUP",
             )),
             Some(key) if key.rights == Rights::Administer => Ok(()),
-            Some(_) => Err(forbidden("this key is no admin key")),
+            Some(_) => Err(ApiError::forbidden("this key is no admin key")),
         }
     }
 
-    fn find(&self, key: Option<&str>) -> Result<Option<&Key>, Problem> {
+    fn find(&self, key: Option<&str>) -> Result<Option<&Key>, ApiError> {
         let Some(by_key) = &self.by_key else { return Ok(None) };
-        let forbidden = |sentence: &str| Problem::new(StatusCode::FORBIDDEN, sentence);
         let key = key.ok_or_else(|| {
-            forbidden("this server wants an API key: send it as `api_key` or as Authorization: Bearer KEY")
+            ApiError::forbidden(
+                "this server needs an API key: send it as `api_key` or as Authorization: Bearer KEY",
+            )
         })?;
-        by_key.get(key).map(Some).ok_or_else(|| forbidden("this API key is not known here"))
+        by_key.get(key).map(Some).ok_or_else(|| ApiError::forbidden("this API key is not known here"))
     }
 }
 
-/// Fills evenly, holds a minute's worth.
+/// A token bucket: fills evenly, holds one minute's worth.
 #[derive(Debug)]
 struct Bucket {
     per_minute: f64,
@@ -134,8 +133,8 @@ impl Bucket {
         Bucket { per_minute, level: Mutex::new((per_minute.max(1.0), Instant::now())) }
     }
 
-    /// Takes an amount, or says after how many seconds it will be there. More than a whole bucket may be taken when it is
-    /// full; what follows waits until it is paid back.
+    /// Takes an amount, or returns the seconds after which it will be there. More than a whole bucket may be taken when it is
+    /// full; later requests wait until that is paid back.
     fn take(&self, amount: f64, now: Instant) -> Result<(), u64> {
         let full = self.per_minute.max(1.0);
         let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,11 +172,11 @@ mod tests {
     fn keys_open_doors_and_odd_files_are_named() {
         let keys = Keys::parse(r#"[{"key": "a", "requests_per_minute": 1}, {"key": "b", "admin": true}]"#);
         let keys = keys.expect("good keys");
-        assert_eq!(keys.admit(None, 5).map_err(|problem| problem.status.as_u16()), Err(403));
-        assert_eq!(keys.admit(Some("c"), 5).map_err(|problem| problem.status.as_u16()), Err(403));
+        assert_eq!(keys.admit(None, 5).map_err(|error| error.status.as_u16()), Err(403));
+        assert_eq!(keys.admit(Some("c"), 5).map_err(|error| error.status.as_u16()), Err(403));
         assert_eq!(keys.admit(Some("a"), 5), Ok(()));
-        assert_eq!(keys.admit(Some("a"), 5).map_err(|problem| problem.status.as_u16()), Err(429));
-        assert_eq!(keys.admit_admin(Some("a")).map_err(|problem| problem.status.as_u16()), Err(403));
+        assert_eq!(keys.admit(Some("a"), 5).map_err(|error| error.status.as_u16()), Err(429));
+        assert_eq!(keys.admit_admin(Some("a")).map_err(|error| error.status.as_u16()), Err(403));
         assert_eq!(keys.admit_admin(Some("b")), Ok(()));
         assert_eq!(Keys::default().admit(None, 5), Ok(()));
         assert!(Keys::default().admit_admin(None).is_err());

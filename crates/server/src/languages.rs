@@ -81,6 +81,11 @@ pub(crate) fn name(code: &str) -> Option<&'static str> {
     LANGUAGES.iter().find(|(known, ..)| *known == primary(code)).map(|(_, name, _)| *name)
 }
 
+/// The English name of a language, or its code if it has none here.
+pub(crate) fn name_or_code(code: &str) -> &str {
+    name(code).unwrap_or(code)
+}
+
 /// The code of a language that was detected.
 pub(crate) fn code(language: Lang) -> Option<&'static str> {
     LANGUAGES.iter().find(|(.., known)| *known == Some(language)).map(|(code, ..)| *code)

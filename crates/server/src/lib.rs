@@ -1,14 +1,15 @@
-//! The heedful server: translation, labels and text over HTTP, one batch for all clients, every attention weight on
-//! request. The only crate that knows HTTP.
+//! The heedful server: translation, classification and generation over HTTP, one batch for all clients, every attention
+//! weight on request. The only crate that knows HTTP.
 //!
 //! Read it in this order:
 //!
-//! 1. [`ServerOptions`] says what can be chosen; [`Server`] starts, reloads and stops.
-//! 2. `work` brings the sentences of all clients into one search for each model.
-//! 3. `models` holds the models and replaces them while they serve.
-//! 4. `routes` has one file for each door: LibreTranslate's interface, and `/v1`, which shows everything.
-//! 5. `text` splits texts into sentences and joins them again, byte for byte.
-//! 6. `connections` is careful with clients that are slow, gone or many.
+//! 1. [`ServerOptions`] and [`Server`]: start, reload, shutdown.
+//! 2. `models`: the models, which are replaced while they serve.
+//! 3. `inference`: a queue and a worker thread for each model, one batch for the sentences of all clients.
+//! 4. `wire`: how requests become types, and types become responses and `/openapi.json`.
+//! 5. `routes`: one file for each group of routes, LibreTranslate's interface and `/v1`.
+//! 6. `text`: texts are split into sentences and joined again, byte for byte.
+//! 7. `connections`: limits for clients that are slow, gone or many.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), heedful_server::ServerError> {
@@ -23,25 +24,29 @@
 
 #![forbid(unsafe_code)]
 
-mod error;
 mod options;
 mod server;
 
-mod metrics;
 mod models;
-mod work;
+
+mod inference;
+
+mod app;
+mod error;
+mod openapi;
+mod wire;
+
+mod routes;
 
 mod detect;
 mod keys;
 mod languages;
+mod metrics;
 mod text;
 
-mod app;
 mod assets;
 mod connections;
-mod fields;
-mod patience;
-mod routes;
+mod write_timeout;
 
 pub use error::ServerError;
 pub use models::{Engine, ModelSpec, Origin};

@@ -34,7 +34,7 @@ impl Gauge {
     }
 }
 
-/// What a model's worker counts.
+/// The counters of one model.
 #[derive(Debug, Default)]
 pub(crate) struct ModelMetrics {
     pub(crate) sentences: Counter,
@@ -45,15 +45,15 @@ pub(crate) struct ModelMetrics {
     pub(crate) panics: Counter,
     pub(crate) reloads: Counter,
     pub(crate) steps: Counter,
-    /// Sentences side by side, summed over steps: divided by `steps`, how full batches are.
+    /// Batch sizes, summed over steps: divided by `steps`, the mean batch size.
     pub(crate) step_sentences: Counter,
-    pub(crate) at_work: Gauge,
+    pub(crate) in_flight: Gauge,
 }
 
 /// Upper bounds of the latency histogram, in seconds.
 const BOUNDS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
-/// What the server counts.
+/// The counters of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     /// By route and status.
@@ -71,8 +71,8 @@ struct Histogram {
 }
 
 impl Metrics {
-    /// Notes an answer. `route` is a pattern of the router, so there are only so many.
-    pub(crate) fn note(&self, route: &str, status: u16, time: Duration) {
+    /// Counts a response. `route` is a pattern of the router, so the number of labels is bounded.
+    pub(crate) fn observe(&self, route: &str, status: u16, time: Duration) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         *answers.entry((route.to_owned(), status)).or_default() += 1;
         drop(answers);
@@ -86,17 +86,17 @@ impl Metrics {
         }
     }
 
-    /// The page that Prometheus reads. `models` are names with what their workers counted and how many items wait.
-    pub(crate) fn page<'a>(
+    /// The text that Prometheus reads. `models` are names with their counters and the length of their queue.
+    pub(crate) fn render<'a>(
         &self,
         models: impl Iterator<Item = (&'a str, &'a ModelMetrics, usize)> + Clone,
     ) -> String {
         let mut page = String::new();
-        head(&mut page, "heedful_answers_total", "counter", "Answers by route and status.");
+        head(&mut page, "heedful_answers_total", "counter", "Responses by route and status.");
         for ((route, status), count) in self.answers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let _ = writeln!(page, "heedful_answers_total{{route=\"{route}\",status=\"{status}\"}} {count}");
         }
-        head(&mut page, "heedful_answer_seconds", "histogram", "Time from request to answer.");
+        head(&mut page, "heedful_answer_seconds", "histogram", "Time from request to response.");
         for (route, histogram) in self.latencies.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             histogram.write(route, &mut page);
         }
@@ -104,17 +104,17 @@ impl Metrics {
         let _ = writeln!(page, "heedful_connections {}", self.connections.get());
         type Read = fn(&ModelMetrics) -> u64;
         let counters: [(&str, &str, Read); 9] = [
-            ("sentences_total", "Sentences that were done.", |m| m.sentences.get()),
+            ("sentences_total", "Sentences that were finished.", |m| m.sentences.get()),
             ("source_tokens_total", "Tokens that were read.", |m| m.source_tokens.get()),
             ("target_tokens_total", "Tokens of the best outputs.", |m| m.target_tokens.get()),
-            ("cancelled_total", "Sentences given up because their client went away.", |m| m.cancelled.get()),
-            ("refused_total", "Requests refused because the queue was full.", |m| m.refused.get()),
-            ("panics_total", "Times the worker started afresh.", |m| m.panics.get()),
-            ("reloads_total", "Times the model was replaced.", |m| m.reloads.get()),
-            ("steps_total", "Steps of the worker.", |m| m.steps.get()),
-            ("step_sentences_total", "Sentences side by side, summed over steps.", |m| {
-                m.step_sentences.get()
+            ("cancelled_total", "Sentences cancelled because their client disconnected.", |m| {
+                m.cancelled.get()
             }),
+            ("refused_total", "Requests refused because the queue was full.", |m| m.refused.get()),
+            ("panics_total", "Panics of the worker, after which it was restarted.", |m| m.panics.get()),
+            ("reloads_total", "Times the model was replaced.", |m| m.reloads.get()),
+            ("steps_total", "Steps of the worker, one batch each.", |m| m.steps.get()),
+            ("step_sentences_total", "Batch sizes, summed over steps.", |m| m.step_sentences.get()),
         ];
         for (name, help, read) in counters {
             let name = format!("heedful_{name}");
@@ -123,14 +123,14 @@ impl Metrics {
                 let _ = writeln!(page, "{name}{{model=\"{}\"}} {}", escaped(model), read(metrics));
             }
         }
-        head(&mut page, "heedful_waiting", "gauge", "Sentences that wait.");
+        head(&mut page, "heedful_waiting", "gauge", "Sentences in the queue.");
         for (model, _, waiting) in models.clone() {
             let _ = writeln!(page, "heedful_waiting{{model=\"{}\"}} {waiting}", escaped(model));
         }
-        head(&mut page, "heedful_at_work", "gauge", "Sentences that are worked on.");
+        head(&mut page, "heedful_in_flight", "gauge", "Sentences in the batch.");
         for (model, metrics, _) in models {
-            let _ =
-                writeln!(page, "heedful_at_work{{model=\"{}\"}} {}", escaped(model), metrics.at_work.get());
+            let in_flight = metrics.in_flight.get();
+            let _ = writeln!(page, "heedful_in_flight{{model=\"{}\"}} {in_flight}", escaped(model));
         }
         page
     }
@@ -167,11 +167,11 @@ mod tests {
     fn the_page_has_cumulative_buckets_and_escaped_labels() {
         let metrics = Metrics::default();
         for milliseconds in [3, 8, 8, 60_000] {
-            metrics.note("/translate", 200, Duration::from_millis(milliseconds));
+            metrics.observe("/translate", 200, Duration::from_millis(milliseconds));
         }
         let model = ModelMetrics::default();
         model.sentences.add(7);
-        let page = metrics.page([("a\"b", &model, 5)].into_iter());
+        let page = metrics.render([("a\"b", &model, 5)].into_iter());
         for line in [
             "heedful_answers_total{route=\"/translate\",status=\"200\"} 4",
             "heedful_answer_seconds_bucket{route=\"/translate\",le=\"0.005\"} 1",

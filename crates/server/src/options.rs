@@ -1,4 +1,4 @@
-//! What a server can be told.
+//! The options and limits of a server.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -8,45 +8,45 @@ use heedful::decode::SearchOptions;
 
 use crate::models::ModelSpec;
 
-/// All that can be chosen about a server.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Where it listens; port 0 takes any that is free.
+    /// The address to listen on; port 0 takes any that is free.
     pub address: SocketAddr,
-    /// What it serves.
+    /// The models to serve.
     pub models: Vec<ModelSpec>,
-    /// Folders of training runs, to be watched in the page: those below this folder.
+    /// The folder whose subfolders are training runs, to be shown in the page.
     pub runs: Option<PathBuf>,
-    /// One more run by name and folder, for instance the one that is under way.
+    /// One more run by name and folder, for instance the one that is being trained.
     pub run: Option<(String, PathBuf)>,
-    /// How models search unless a request says otherwise; the type of the products and `batch_tokens` hold for all.
+    /// The default search; `compute` and `batch_tokens` hold for all requests.
     pub search: SearchOptions,
-    /// How long an idle worker waits, after the first sentence, for as many as it had together before. Nobody who is
-    /// alone waits.
+    /// How long an idle worker waits, after the first sentence, until the batch is as large as the last one. A single
+    /// client never waits.
     pub batch_wait: Duration,
-    /// What requests may ask for.
+    /// Limits of requests and connections.
     pub limits: Limits,
-    /// A file of API keys; without one everybody may translate, and nobody may reload over HTTP.
+    /// A file of API keys; without one no key is needed to translate, and nobody may reload over HTTP.
     pub keys: Option<PathBuf>,
-    /// Look so often whether the weights of a model have changed, and load them if so.
+    /// The interval of checks whether the weights of a model on disk have changed; changed weights are loaded.
     pub watch: Option<Duration>,
-    /// Pages of which origin browsers may let use this server: `*` or `https://example.org`.
+    /// The origin whose pages may use this server (CORS): `*` or `https://example.org`.
     pub allow_origin: Option<String>,
-    /// Whether answers are noted on standard error.
+    /// The access log on standard error.
     pub log: AccessLog,
 }
 
-/// Whether answers are noted on standard error.
+/// The access log on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessLog {
-    /// Nothing is written.
+    /// No log.
     #[default]
     Off,
-    /// One line for each answer: who, what, status, time. Never any text.
+    /// One line for each response: client, route, status, time. Never any text.
     Lines,
 }
 
-/// What requests may ask for; more is refused with a sentence that names the limit.
+/// Limits of requests and connections; a request beyond one gets an error that names the limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     /// Bytes of a request's body (413).
@@ -57,17 +57,17 @@ pub struct Limits {
     pub sentences: usize,
     /// Sentences that may wait for each model; more are refused with 503.
     pub queue: usize,
-    /// Hypotheses, and outputs, that a request may ask for (400).
+    /// The beam, and the number of outputs, of a request (400).
     pub beam: usize,
-    /// Tokens that a request may let a language model add (400).
+    /// Tokens that a language model generates for a request (400).
     pub tokens: usize,
     /// How long a request may take once it was read (504).
-    pub time: Duration,
-    /// How long a client may take to send a request (408 for the body), or to take in a piece of the answer.
-    pub client_time: Duration,
+    pub timeout: Duration,
+    /// How long a client may take to send a request (408 for the body), or to read a piece of the response.
+    pub client_timeout: Duration,
     /// Connections at a time; further ones wait until one ends.
     pub connections: usize,
-    /// How long a shutdown waits for what was accepted.
+    /// How long a shutdown waits for accepted requests.
     pub grace: Duration,
 }
 
@@ -80,8 +80,8 @@ impl Default for Limits {
             queue: 8_000,
             beam: 16,
             tokens: 1_000,
-            time: Duration::from_secs(300),
-            client_time: Duration::from_secs(30),
+            timeout: Duration::from_secs(300),
+            client_timeout: Duration::from_secs(30),
             connections: 4_096,
             grace: Duration::from_secs(60),
         }

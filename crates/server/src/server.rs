@@ -1,4 +1,4 @@
-//! A server from its start to its end.
+//! A server from its start to its shutdown.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::app::{Shared, app};
+use crate::app::{AppState, app};
 use crate::connections;
 use crate::error::ServerError;
-use crate::models::{Served, Stamps, watch as watch_models};
+use crate::models::{ServedModel, Stamps, watch as watch_models};
 use crate::options::ServerOptions;
 
-/// A server at work, on threads of its own. Dropped, it ends at once; [`Server::stop`] lets it finish.
+/// A running server, on threads of its own. Dropped, it ends at once; [`Server::stop`] shuts it down gracefully.
 pub struct Server {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    state: Arc<AppState>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     runtime: Runtime,
@@ -29,13 +29,13 @@ impl Server {
         check(&options)?;
         #[cfg(unix)]
         {
-            // Each connection is a file to the system. If it grants fewer, connections wait instead.
+            // Each connection needs a file descriptor. If the system grants fewer, connections wait instead.
             let _ = rlimit::increase_nofile_limit(options.limits.connections as u64 + 512);
         }
         let stamps = Stamps::of(&options.models);
-        let shared = Arc::new(Shared::new(&options)?);
-        // The cores belong to the models: requests and answers are little work, and threads that wake each other for it
-        // keep those of a model waiting for each other.
+        let state = Arc::new(AppState::new(&options)?);
+        // The cores belong to the models: HTTP is little work, and more threads for it delay those of a model, which
+        // wait for each other.
         let threads = std::thread::available_parallelism().map_or(1, usize::from).div_ceil(4);
         let runtime =
             Builder::new_multi_thread().worker_threads(threads).enable_all().thread_name("http").build()?;
@@ -46,47 +46,47 @@ impl Server {
         };
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
-        let router = app(shared.clone());
-        let connected = shared.metrics.connections.clone();
+        let router = app(state.clone());
+        let connected = state.metrics.connections.clone();
         let serving =
             runtime.spawn(connections::serve(listener, router, options.limits.clone(), connected, stopped));
         if let Some(every) = options.watch {
-            runtime.spawn(watch_models(Arc::downgrade(&shared.models), stamps, every));
+            runtime.spawn(watch_models(Arc::downgrade(&state.models), stamps, every));
         }
-        Ok(Server { address, shared, stop, serving, runtime })
+        Ok(Server { address, state, stop, serving, runtime })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Its models as `name (source → target)`, or `name` where there are no languages.
     pub fn models(&self) -> Vec<String> {
-        let described = |served: &Served| match served.task {
+        let described = |served: &ServedModel| match served.task {
             heedful::tasks::Task::Translate => {
                 format!("{} ({} → {})", served.spec.name, served.spec.source, served.spec.target)
             }
             _ => served.spec.name.clone(),
         };
-        self.shared.models.served.iter().map(described).collect()
+        self.state.models.served.iter().map(described).collect()
     }
 
-    /// Loads all models again. Each one that cannot be loaded is named; the old one keeps serving.
+    /// Reloads all models. Returns an error for each one that cannot be loaded; its old version keeps serving.
     pub fn reload(&self) -> Vec<ServerError> {
-        self.shared.models.served.iter().filter_map(|served| served.reload().err()).collect()
+        self.state.models.served.iter().filter_map(|served| served.reload().err()).collect()
     }
 
-    /// Takes no more requests, finishes what was accepted, and ends.
+    /// Accepts no more requests, finishes those that were accepted, and ends.
     pub fn stop(self) {
         let _ = self.stop.send(true);
-        // It ends by itself after the time of grace.
+        // It ends by itself after the grace period.
         let _ = self.runtime.block_on(self.serving);
         self.runtime.shutdown_background();
     }
 
-    /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. SIGHUP loads all
-    /// models again. `announce` is called when signals are heard.
+    /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. SIGHUP reloads all
+    /// models. `announce` is called when signals are handled.
     pub fn run_until_signal(self, announce: impl FnOnce(&Server)) -> Result<(), ServerError> {
         let mut signals = {
             let _inside = self.runtime.enter();
@@ -99,7 +99,7 @@ impl Server {
                 eprintln!("heedful: {error}; the old model keeps serving");
             }
             if failures.is_empty() {
-                eprintln!("heedful: all models were loaded again");
+                eprintln!("heedful: all models were reloaded");
             }
         }
         self.runtime.spawn(async move {
@@ -111,13 +111,13 @@ impl Server {
     }
 }
 
-/// What the system asks for.
+/// What a signal of the system asks for.
 enum Signal {
     Stop,
     Reload,
 }
 
-/// One listener for all signals from the beginning: what comes while a model is loaded is not lost.
+/// One listener for all signals from the start: a signal that arrives while a model is loaded is not lost.
 #[cfg(unix)]
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -162,12 +162,12 @@ impl Signals {
     }
 }
 
-/// Connections that the system may hold until we come to them.
+/// Connections that the system holds until they are accepted.
 const BACKLOG: u32 = 4096;
 
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A server that is started again right away finds its port.
+    // A server that is restarted at once can bind its port.
     #[cfg(unix)]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
@@ -191,7 +191,7 @@ fn check(options: &ServerOptions) -> Result<(), ServerError> {
     }
     if limits.connections == 0 || limits.sentences == 0 {
         return Err(ServerError::Limits(
-            "nobody could be served: set connections and sentences to at least 1".into(),
+            "no request could be served: set connections and sentences to at least 1".into(),
         ));
     }
     Ok(())

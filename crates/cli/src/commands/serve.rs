@@ -86,10 +86,10 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = Limits::default().connections, value_name = "N", help_heading = "Limits")]
     connections: usize,
     /// Maximum time for a request in seconds; then it gets status 504
-    #[arg(long, default_value_t = Limits::default().time.as_secs(), value_name = "S", help_heading = "Limits")]
+    #[arg(long, default_value_t = Limits::default().timeout.as_secs(), value_name = "S", help_heading = "Limits")]
     timeout: u64,
     /// Maximum time in seconds for a client to send its request or to receive the response
-    #[arg(long, default_value_t = Limits::default().client_time.as_secs(), value_name = "S", help_heading = "Limits")]
+    #[arg(long, default_value_t = Limits::default().client_timeout.as_secs(), value_name = "S", help_heading = "Limits")]
     client_timeout: u64,
 
     #[command(flatten)]
@@ -166,8 +166,8 @@ impl Arguments {
                 queue: self.queue,
                 beam: self.max_beam,
                 tokens: self.max_tokens,
-                time: Duration::from_secs(self.timeout),
-                client_time: Duration::from_secs(self.client_timeout),
+                timeout: Duration::from_secs(self.timeout),
+                client_timeout: Duration::from_secs(self.client_timeout),
                 connections: self.connections,
                 ..Limits::default()
             },

@@ -1,4 +1,4 @@
-//! A model that can be served, whatever it is for.
+//! A model that can be served, with the task that it was trained for.
 
 use std::path::Path;
 
@@ -52,7 +52,7 @@ impl Engine {
         }
     }
 
-    /// A text as the model reads it.
+    /// The tokens of a text.
     pub(crate) fn encode(&self, text: &str) -> Vec<u32> {
         match self {
             Engine::Translator(translator) => translator.encode(text),
@@ -61,11 +61,11 @@ impl Engine {
         }
     }
 
-    /// What the model said about a source, as text.
-    pub(crate) fn decode(&self, source: &[u32], said: &[u32]) -> String {
+    /// The text of generated tokens, given the source.
+    pub(crate) fn decode(&self, source: &[u32], generated: &[u32]) -> String {
         match self {
-            Engine::Translator(translator) => translator.tokenizers().target.decode(said),
-            Engine::Generator(generator) => generator.decode(source, said),
+            Engine::Translator(translator) => translator.tokenizers().target.decode(generated),
+            Engine::Generator(generator) => generator.decode(source, generated),
             Engine::Classifier(_) => String::new(),
         }
     }

@@ -1,10 +1,12 @@
-//! The models that are served, and how they are replaced while they are.
+//! The models that are served, and how they are replaced while serving.
 //!
-//! A new model is loaded beside the old one and then takes its place. Requests that began with the old one end with it:
-//! its worker goes when nobody holds it any more and its queue is empty.
+//! A new model is loaded beside the old one and then takes its place. Requests that began with the old one finish with it:
+//! its worker ends when no request holds it and its queue is empty.
+
+mod spec;
 
 mod engine;
-mod spec;
+
 mod watch;
 
 use std::collections::HashSet;
@@ -16,34 +18,35 @@ pub use self::engine::Engine;
 pub use self::spec::{ModelSpec, Origin};
 pub(crate) use self::watch::{Stamps, watch};
 use crate::error::ServerError;
+use crate::inference::{Queue, WorkerOptions, start};
 use crate::metrics::ModelMetrics;
 use crate::options::ServerOptions;
-use crate::work::{Queue, Tuning, start};
 
 /// All models of a server, in the order in which they were given.
 pub(crate) struct Models {
-    pub(crate) served: Vec<Served>,
+    pub(crate) served: Vec<ServedModel>,
 }
 
-/// A model with a name.
-pub(crate) struct Served {
+/// A named model and its counters. The loaded version may be replaced.
+pub(crate) struct ServedModel {
     pub(crate) spec: ModelSpec,
     pub(crate) task: Task,
     pub(crate) metrics: Arc<ModelMetrics>,
-    tuning: Tuning,
-    queue: usize,
-    current: RwLock<Arc<Loaded>>,
-    /// Held while it is being replaced, so that two do not load it at once.
-    replacing: Mutex<()>,
+    worker_options: WorkerOptions,
+    /// Of the queue.
+    capacity: usize,
+    current: RwLock<Arc<LoadedModel>>,
+    /// Held during a reload, so that no two run at once.
+    reloading: Mutex<()>,
 }
 
 /// A model in memory with its worker.
-pub(crate) struct Loaded {
+pub(crate) struct LoadedModel {
     pub(crate) engine: Arc<Engine>,
     pub(crate) queue: Arc<Queue>,
 }
 
-impl Drop for Loaded {
+impl Drop for LoadedModel {
     fn drop(&mut self) {
         self.queue.close();
     }
@@ -58,50 +61,51 @@ impl Models {
             if !names.insert(spec.name.clone()) {
                 return Err(ServerError::SameName(spec.name.clone()));
             }
-            served.push(Served::open(spec.clone(), options)?);
+            served.push(ServedModel::open(spec.clone(), options)?);
         }
         Ok(Models { served })
     }
 
-    pub(crate) fn named(&self, name: &str) -> Option<&Served> {
+    pub(crate) fn named(&self, name: &str) -> Option<&ServedModel> {
         self.served.iter().find(|served| served.spec.name == name)
     }
 
-    pub(crate) fn with_task(&self, task: Task) -> impl Iterator<Item = &Served> {
+    pub(crate) fn with_task(&self, task: Task) -> impl Iterator<Item = &ServedModel> {
         self.served.iter().filter(move |served| served.task == task)
     }
 }
 
-impl Served {
-    fn open(spec: ModelSpec, options: &ServerOptions) -> Result<Served, ServerError> {
-        let refused = |cause| ServerError::Model { name: spec.name.clone(), cause };
-        let engine = spec.origin.load().map_err(refused)?;
+impl ServedModel {
+    fn open(spec: ModelSpec, options: &ServerOptions) -> Result<ServedModel, ServerError> {
+        let failed = |cause| ServerError::Model { name: spec.name.clone(), cause };
+        let engine = spec.origin.load().map_err(failed)?;
         let (task, metrics) = (engine.task(), Arc::new(ModelMetrics::default()));
-        let tuning = Tuning { options: options.search.clone(), batch_wait: options.batch_wait };
-        let queue = options.limits.queue;
-        let loaded = Loaded::start(&spec.name, engine, queue, &tuning, &metrics)?;
+        let worker_options = WorkerOptions { search: options.search.clone(), batch_wait: options.batch_wait };
+        let capacity = options.limits.queue;
+        let loaded = LoadedModel::start(&spec.name, engine, capacity, &worker_options, &metrics)?;
         let current = RwLock::new(Arc::new(loaded));
-        Ok(Served { spec, task, metrics, tuning, queue, current, replacing: Mutex::new(()) })
+        Ok(ServedModel { spec, task, metrics, worker_options, capacity, current, reloading: Mutex::new(()) })
     }
 
-    /// The model as it is now.
-    pub(crate) fn current(&self) -> Arc<Loaded> {
+    /// The loaded version.
+    pub(crate) fn current(&self) -> Arc<LoadedModel> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Loads the model again; if that does not succeed, the old one keeps serving.
+    /// Reloads the model; if that fails, the old version keeps serving.
     pub(crate) fn reload(&self) -> Result<(), ServerError> {
-        let _one_at_a_time = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
-        let refused = |cause| ServerError::Model { name: self.spec.name.clone(), cause };
-        let engine = self.spec.origin.load().map_err(refused)?;
+        let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = |cause| ServerError::Model { name: self.spec.name.clone(), cause };
+        let engine = self.spec.origin.load().map_err(failed)?;
         if engine.task() != self.task {
             let (old, new) = (self.task.model(), engine.task().model());
-            return Err(refused(format!("it was {old} and is now {new}: start the server again for that")));
+            return Err(failed(format!("it was {old} and is now {new}: restart the server for that")));
         }
-        let loaded = Loaded::start(&self.spec.name, engine, self.queue, &self.tuning, &self.metrics)?;
+        let loaded =
+            LoadedModel::start(&self.spec.name, engine, self.capacity, &self.worker_options, &self.metrics)?;
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let old = std::mem::replace(&mut *current, Arc::new(loaded));
-        // Counted before anybody can see the new model: an answer from it proves a count that includes it.
+        // Counted before the new model is visible: a response from it implies a count that includes it.
         self.metrics.reloads.add(1);
         drop(current);
         // Its worker ends here, or with the last request that holds it.
@@ -110,16 +114,16 @@ impl Served {
     }
 }
 
-impl Loaded {
+impl LoadedModel {
     fn start(
         name: &str,
         engine: Engine,
-        queue: usize,
-        tuning: &Tuning,
+        capacity: usize,
+        options: &WorkerOptions,
         metrics: &Arc<ModelMetrics>,
-    ) -> Result<Loaded, ServerError> {
-        let (engine, queue) = (Arc::new(engine), Arc::new(Queue::new(queue)));
-        start(name, engine.clone(), queue.clone(), tuning.clone(), metrics.clone())?;
-        Ok(Loaded { engine, queue })
+    ) -> Result<LoadedModel, ServerError> {
+        let (engine, queue) = (Arc::new(engine), Arc::new(Queue::new(capacity)));
+        start(name, engine.clone(), queue.clone(), options.clone(), metrics.clone())?;
+        Ok(LoadedModel { engine, queue })
     }
 }

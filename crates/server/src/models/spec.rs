@@ -1,8 +1,8 @@
-//! What is to be served under which name, between which languages.
+//! Which model is served under which name, between which languages.
 //!
-//! Languages come from the name (`en-de`), from what the caller says, or from the recipe of the training run: files called
-//! `train.en` and `train.de` are English and German. A language that nobody knows is `und`, and such a model translates
-//! from, or into, whatever a client calls it.
+//! Languages come from the name (`en-de`), from the caller, or from the recipe of the training run: files called
+//! `train.en` and `train.de` are English and German. An unknown language is `und`, and such a model accepts
+//! any code of a client.
 
 use std::fmt;
 use std::fs;
@@ -14,19 +14,19 @@ use heedful::tasks::folder::ModelFolder;
 use super::Engine;
 use crate::languages;
 
-/// A language that nobody knows.
+/// An unknown language.
 pub(crate) const UNKNOWN: &str = "und";
 
 /// A model to serve.
 #[derive(Clone, Debug)]
 pub struct ModelSpec {
-    /// What clients call it.
+    /// The name that clients use.
     pub name: String,
-    /// The code of the language that it reads.
+    /// The code of the source language.
     pub source: String,
-    /// The code of the language that it writes.
+    /// The code of the target language.
     pub target: String,
-    /// Where it is.
+    /// Where it is loaded from.
     pub origin: Origin,
 }
 
@@ -35,19 +35,19 @@ pub struct ModelSpec {
 pub enum Origin {
     /// The folder of a model or of a training run.
     Folder(PathBuf),
-    /// A program that makes it.
-    Made(Arc<dyn Fn() -> Result<Engine, String> + Send + Sync>),
+    /// A function that builds it.
+    Factory(Arc<dyn Fn() -> Result<Engine, String> + Send + Sync>),
 }
 
 impl ModelSpec {
-    /// A folder with the name that it has on disk, and languages as its recipe tells them.
+    /// A folder under its own name, with the languages of its recipe.
     pub fn folder(path: &Path) -> ModelSpec {
         let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = name.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into());
         ModelSpec::named(&name, path)
     }
 
-    /// A folder with a name; a name like `en-de` tells the languages.
+    /// A folder under a name; a name like `en-de` gives the languages.
     pub fn named(name: &str, path: &Path) -> ModelSpec {
         let (source, target) = languages_of_name(name)
             .or_else(|| languages_of_recipe(path))
@@ -75,15 +75,15 @@ impl ModelSpec {
 }
 
 impl Origin {
-    /// Loads it; the sentence says why not.
+    /// Loads it; the error is a sentence.
     pub(super) fn load(&self) -> Result<Engine, String> {
         match self {
             Origin::Folder(folder) => Engine::open(folder),
-            Origin::Made(make) => make(),
+            Origin::Factory(build) => build(),
         }
     }
 
-    /// What the model is made of, for people.
+    /// The family of the model, for display.
     pub(crate) fn family(&self) -> Option<String> {
         let Origin::Folder(folder) = self else { return None };
         ModelFolder::open(folder).ok().map(|opened| opened.config.family().to_string())
@@ -94,7 +94,7 @@ impl fmt::Debug for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Origin::Folder(folder) => write!(f, "Folder({})", folder.display()),
-            Origin::Made(_) => f.write_str("Made"),
+            Origin::Factory(_) => f.write_str("Factory"),
         }
     }
 }
@@ -105,7 +105,7 @@ fn languages_of_name(name: &str) -> Option<(String, String)> {
     (known(source) && known(target)).then(|| (source.to_owned(), target.to_owned()))
 }
 
-/// The endings of the files that the model learned from. Of the recipe only two lines matter, which a run writes itself.
+/// The languages in the names of the training files. Only two lines of the recipe matter, which a run writes itself.
 fn languages_of_recipe(folder: &Path) -> Option<(String, String)> {
     let recipe = fs::read_to_string(folder.join("recipe.toml")).ok()?;
     let side = |key: &str| {

@@ -1,25 +1,25 @@
-//! Looking whether the weights of a model have changed.
+//! Watching the weights of models on disk.
 
 use std::collections::HashMap;
 use std::sync::Weak;
 use std::time::{Duration, SystemTime};
 
-use super::{ModelSpec, Models, Origin, Served};
+use super::{ModelSpec, Models, Origin, ServedModel};
 
-/// When the weights of each model were written, and how long they are.
+/// The modification time and size of the weights of each model.
 pub(crate) struct Stamps(HashMap<String, Option<Stamp>>);
 
 type Stamp = (SystemTime, u64);
 
 impl Stamps {
-    /// As things are now. Taken before models are loaded: what is written meanwhile is then seen as a change.
+    /// The current ones. Taken before models are loaded: what is written meanwhile is then seen as a change.
     pub(crate) fn of(specs: &[ModelSpec]) -> Stamps {
         Stamps(specs.iter().map(|spec| (spec.name.clone(), stamp(spec))).collect())
     }
 }
 
-/// Reloads models whose weights changed, until the server is gone. A file that is being copied is loaded when it has stopped
-/// changing from one look to the next.
+/// Reloads models whose weights changed, until the server is dropped. A file that is being copied is loaded when it has
+/// not changed between two checks.
 pub(crate) async fn watch(models: Weak<Models>, Stamps(mut loaded): Stamps, every: Duration) {
     let mut seen: HashMap<String, Option<Stamp>> = HashMap::new();
     loop {
@@ -28,13 +28,13 @@ pub(crate) async fn watch(models: Weak<Models>, Stamps(mut loaded): Stamps, ever
         for number in 0..held.served.len() {
             let spec = &held.served[number].spec;
             let (name, now) = (&spec.name, stamp(spec));
-            let is_still = seen.insert(name.clone(), now) == Some(now);
-            if now.is_none() || !is_still || loaded.get(name) == Some(&now) {
+            let is_settled = seen.insert(name.clone(), now) == Some(now);
+            if now.is_none() || !is_settled || loaded.get(name) == Some(&now) {
                 continue;
             }
             loaded.insert(name.clone(), now);
             let models = held.clone();
-            let reload = move || models.served.get(number).map(Served::reload);
+            let reload = move || models.served.get(number).map(ServedModel::reload);
             if let Ok(Some(Err(error))) = tokio::task::spawn_blocking(reload).await {
                 eprintln!("heedful: {error}; the old model keeps serving");
             }

@@ -1,81 +1,130 @@
 //! `POST /v1/classify`: labels for texts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::extract::State;
 use heedful::tasks::Task;
 use heedful::tasks::classify::{Classified, Classifier};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::choice::named;
-use super::conversation::Conversation;
-use super::json as answer;
-use super::preparation::{aside, check_characters};
-use crate::app::Shared;
-use crate::error::Problem;
-use crate::fields::Fields;
+use super::model_selection::by_name;
+use super::pending_job::{PendingJob, Timings};
+use super::tokenize::{check_characters, off_thread};
+use crate::app::AppState;
+use crate::error::ApiError;
+use crate::inference::{Delivery, Detail, Input, Job, Outcome};
 use crate::models::Engine;
-use crate::work::{Answer, Detail, Item, Order, Progress};
+use crate::wire::{Body, Json, ModelErrors, RequestErrors, Texts};
 
+/// Texts to classify.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClassifyRequest {
+    /// One text, or an array of texts.
+    text: Texts,
+    /// A name from /v1/models; the first classifier by default.
+    model: Option<String>,
+}
+
+/// The label of each text.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ClassifyResponse {
+    /// The model that classified.
+    model: String,
+    /// One for each text; null for a blank text.
+    results: Vec<Option<Classification>>,
+    /// Where the time went.
+    timings: Timings,
+}
+
+/// The label of a text.
+#[derive(Serialize, ToSchema)]
+struct Classification {
+    /// The most probable label.
+    #[schema(example = "good")]
+    label: String,
+    /// Its probability.
+    probability: f32,
+    /// The probability of every label.
+    probabilities: BTreeMap<String, f32>,
+    /// The words of the text with the attention that each received.
+    words: Vec<AttendedWord>,
+}
+
+/// A word and the attention that it received.
+#[derive(Serialize, ToSchema)]
+struct AttendedWord {
+    /// The word.
+    word: String,
+    /// Its attention weight.
+    attention: f32,
+}
+
+/// Classify texts
+#[utoipa::path(
+    post,
+    path = "/v1/classify",
+    tag = "v1",
+    request_body(content = ClassifyRequest, example = json!({"text": ["What a joy.", "Never again."]})),
+    responses((status = 200, description = "The labels", body = ClassifyResponse), RequestErrors, ModelErrors)
+)]
 pub(crate) async fn classify(
-    State(shared): State<Arc<Shared>>,
-    request: Request,
-) -> Result<Response, Problem> {
-    let fields = Fields::read(request, &shared.limits).await?;
-    fields.expect_only(&["text", "model"])?;
-    let texts = fields.texts("text")?;
-    let served = named(&shared, &fields, Task::Classify)?;
-    check_characters(&shared, texts.characters())?;
-    let most = shared.limits.sentences;
-    if texts.all().len() > most {
-        return Err(Problem::large(format!(
-            "`text` has {} texts, and {most} are allowed",
-            texts.all().len()
-        )));
+    State(state): State<Arc<AppState>>,
+    Body { fields, key }: Body<ClassifyRequest>,
+) -> Result<Json<ClassifyResponse>, ApiError> {
+    let texts = fields.text;
+    let served = by_name(&state, fields.model.as_deref(), Task::Classify)?;
+    check_characters(&state, texts.characters())?;
+    let (count, most) = (texts.all().len(), state.limits.sentences);
+    if count > most {
+        return Err(ApiError::too_large(format!("`text` has {count} texts, and {most} are allowed")));
     }
-    shared.keys.admit(fields.key(), texts.characters())?;
+    state.keys.admit(key.as_deref(), texts.characters())?;
 
     let loaded = served.current();
     let (engine, given) = (loaded.engine.clone(), texts.all().to_vec());
     let bytes = given.iter().map(String::len).sum();
-    let encode = move |text: String| Item { tokens: engine.encode(&text), text };
-    let all: Vec<Item> = aside(bytes, move || given.into_iter().map(encode).collect()).await?;
-    let is_spoken: Vec<bool> = all.iter().map(|item| !item.tokens.is_empty()).collect();
-    let order = Order {
-        items: all.into_iter().filter(|item| !item.tokens.is_empty()).collect(),
-        options: Arc::new(shared.search.clone()),
+    let encode = move |text: String| Input { tokens: engine.encode(&text), text };
+    let all: Vec<Input> = off_thread(bytes, move || given.into_iter().map(encode).collect()).await?;
+    let has_tokens: Vec<bool> = all.iter().map(|input| !input.tokens.is_empty()).collect();
+    let job = Job {
+        inputs: all.into_iter().filter(|input| !input.tokens.is_empty()).collect(),
+        options: Arc::new(state.search.clone()),
         detail: Detail::Text,
-        progress: Progress::AtTheEnd,
+        delivery: Delivery::Complete,
     };
-    let mut conversation = Conversation::begin(&shared, served, &loaded, order)?;
-    let mut found = conversation.answers().await?.into_iter();
+    let mut job = PendingJob::submit(&state, served, &loaded, job)?;
+    let mut outcomes = job.outcomes().await?.into_iter();
     let Engine::Classifier(classifier) = &*loaded.engine else {
-        return Err(Problem::bad(format!("`model`: {} gives no labels", served.spec.name)));
+        return Err(ApiError::bad_request(format!("`model`: {} is no classifier", served.spec.name)));
     };
-    // A blank text has no label.
-    let result = |is_spoken: bool| match is_spoken.then(|| found.next()).flatten() {
-        Some(Answer::Labelled(found)) => described(classifier, &found),
-        _ => Value::Null,
+    let result = |has_tokens: bool| match has_tokens.then(|| outcomes.next()).flatten() {
+        Some(Outcome::Classified(classified)) => Some(Classification::new(classifier, &classified)),
+        _ => None,
     };
-    let results: Vec<Value> = is_spoken.into_iter().map(result).collect();
-    Ok(answer(&json!({
-        "model": served.spec.name,
-        "results": results,
-        "timings": conversation.timings(),
-    })))
+    Ok(Json(ClassifyResponse {
+        model: served.spec.name.clone(),
+        results: has_tokens.into_iter().map(result).collect(),
+        timings: job.timings(),
+    }))
 }
 
-fn described(classifier: &Classifier, found: &Classified) -> Value {
-    let labels = classifier.labels();
-    let probabilities: Map<String, Value> =
-        labels.names().iter().cloned().zip(found.probabilities.iter().map(|p| json!(p))).collect();
-    let words: Vec<Value> =
-        found.words.iter().map(|word| json!({ "word": word.text, "attention": word.attention })).collect();
-    json!({
-        "label": labels.name(found.label()),
-        "probability": found.probability(),
-        "probabilities": probabilities,
-        "words": words,
-    })
+impl Classification {
+    fn new(classifier: &Classifier, classified: &Classified) -> Classification {
+        let labels = classifier.labels();
+        let word = |text: &str, attention| AttendedWord { word: text.to_owned(), attention };
+        Classification {
+            label: labels.name(classified.label()).to_owned(),
+            probability: classified.probability(),
+            probabilities: labels
+                .names()
+                .iter()
+                .cloned()
+                .zip(classified.probabilities.iter().copied())
+                .collect(),
+            words: classified.words.iter().map(|found| word(&found.text, found.attention)).collect(),
+        }
+    }
 }

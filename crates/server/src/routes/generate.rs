@@ -1,132 +1,231 @@
-//! `POST /v1/generate`: a language model goes on with a prompt, at once or as it goes.
+//! `POST /v1/generate`: a language model continues a prompt, at once or as a stream.
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use heedful::decode::{Sampling, SearchOptions};
 use heedful::tasks::Task;
 use heedful::tasks::translate::Output;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::choice::named;
-use super::conversation::{Conversation, News};
-use super::preparation::check_characters;
-use super::{events, json as answer};
-use crate::app::Shared;
-use crate::error::Problem;
-use crate::fields::Fields;
+use super::model_selection::by_name;
+use super::pending_job::{JobUpdate, PendingJob, Timings};
+use super::sse;
+use super::tokenize::check_characters;
+use crate::app::AppState;
+use crate::error::{ApiError, ErrorBody};
+use crate::inference::{Delivery, Detail, Input, Job, Outcome};
 use crate::models::Engine;
-use crate::work::{Answer, Detail, Item, Order, Progress};
+use crate::wire::{Body, Json, ModelErrors, RequestErrors, at_most};
 
-const FIELDS: [&str; 11] = [
-    "prompt",
-    "model",
-    "tokens",
-    "n_best",
-    "temperature",
-    "top_k",
-    "top_p",
-    "seed",
-    "beam",
-    "no_repeat_ngram",
-    "stream",
-];
-/// Tokens unless told.
+/// A prompt to continue. Tokens are sampled, unless `beam` or temperature 0 asks for a search.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GenerateRequest {
+    /// The beginning of the text; empty by default.
+    #[serde(default)]
+    #[schema(default = "")]
+    prompt: String,
+    /// A name from /v1/models; the first language model by default.
+    model: Option<String>,
+    /// The most tokens to generate.
+    #[schema(default = 100)]
+    tokens: Option<usize>,
+    /// How many outputs.
+    #[serde(default = "one")]
+    #[schema(default = 1)]
+    n_best: usize,
+    /// Of the sampling; 0 takes the most probable token each time.
+    #[serde(default = "unit")]
+    #[schema(default = 1.0)]
+    temperature: f64,
+    /// Sample from the k most probable tokens only.
+    top_k: Option<usize>,
+    /// Sample from the most probable tokens only, up to this sum of probabilities.
+    top_p: Option<f64>,
+    /// The same seed gives the same text.
+    #[serde(default = "seed")]
+    #[schema(default = 1)]
+    seed: u64,
+    /// Beam search instead of sampling, with so many hypotheses.
+    beam: Option<usize>,
+    /// No sequence of so many tokens occurs twice.
+    no_repeat_ngram: Option<usize>,
+    /// Send server-sent events: partial, then done, or error.
+    #[serde(default)]
+    #[schema(default = false)]
+    stream: bool,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn unit() -> f64 {
+    1.0
+}
+
+fn seed() -> u64 {
+    1
+}
+
+/// The default of `tokens`.
 const TOKENS: usize = 100;
 
+/// The texts that were generated.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct GenerateResponse {
+    /// The model that generated.
+    model: String,
+    /// The outputs, best first.
+    results: Vec<GeneratedText>,
+    /// Where the time went.
+    timings: Timings,
+}
+
+/// One output.
+#[derive(Serialize, ToSchema)]
+struct GeneratedText {
+    /// The prompt and its continuation.
+    text: String,
+    /// The log-probability with the length penalty.
+    score: f64,
+    /// The sum over the generated tokens.
+    log_probability: f64,
+    /// How many tokens were generated.
+    tokens: usize,
+}
+
+/// The data of an event of the stream, by its name.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum GenerateEvent {
+    /// `partial`: the text of the best hypothesis.
+    Partial {
+        /// The text.
+        text: String,
+    },
+    /// `done`: the last event.
+    Done(GenerateResponse),
+    /// `error`: the last event of a stream that failed.
+    Error(ErrorBody),
+}
+
+/// Continue a prompt
+#[utoipa::path(
+    post,
+    path = "/v1/generate",
+    tag = "v1",
+    request_body(content = GenerateRequest, example = json!({"prompt": "Once upon a time", "tokens": 50, "top_p": 0.9})),
+    responses(
+        (status = 200, description = "The texts; events if `stream` is true", content(
+            (GenerateResponse = "application/json"),
+            (GenerateEvent = "text/event-stream"),
+        )),
+        RequestErrors,
+        ModelErrors,
+    )
+)]
 pub(crate) async fn generate(
-    State(shared): State<Arc<Shared>>,
-    request: Request,
-) -> Result<Response, Problem> {
-    let fields = Fields::read(request, &shared.limits).await?;
-    fields.expect_only(&FIELDS)?;
-    let prompt = fields.text("prompt")?.unwrap_or_default().to_owned();
-    let tokens = fields.count("tokens", shared.limits.tokens)?.unwrap_or(TOKENS.min(shared.limits.tokens));
-    let options = search_options(&shared, &fields)?;
-    let progress = if fields.is_set("stream")? { Progress::AsItGoes } else { Progress::AtTheEnd };
-    let served = named(&shared, &fields, Task::Language)?;
+    State(state): State<Arc<AppState>>,
+    Body { fields, key }: Body<GenerateRequest>,
+) -> Result<Response, ApiError> {
+    let most = state.limits.tokens;
+    let tokens = fields.tokens.map_or(Ok(TOKENS.min(most)), |tokens| at_most("tokens", tokens, most))?;
+    let options = search_options(&state, &fields)?;
+    let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
+    let served = by_name(&state, fields.model.as_deref(), Task::Language)?;
+    let prompt = fields.prompt;
     let characters = prompt.chars().count();
-    check_characters(&shared, characters)?;
-    shared.keys.admit(fields.key(), characters + tokens)?;
+    check_characters(&state, characters)?;
+    state.keys.admit(key.as_deref(), characters + tokens)?;
 
     let loaded = served.current();
     let Engine::Generator(generator) = &*loaded.engine else {
-        return Err(Problem::bad(format!("`model`: {} says no texts", served.spec.name)));
+        return Err(ApiError::bad_request(format!("`model`: {} generates no text", served.spec.name)));
     };
     let options = generator
         .options(&prompt, tokens, &options)
-        .map_err(|error| Problem::bad(format!("`prompt`: {error}")))?;
-    let item = Item { tokens: generator.encode(&prompt), text: prompt };
-    let order = Order { items: vec![item], options: Arc::new(options), detail: Detail::Text, progress };
-    let mut conversation = Conversation::begin(&shared, served, &loaded, order)?;
+        .map_err(|error| ApiError::bad_request(format!("`prompt`: {error}")))?;
+    let input = Input { tokens: generator.encode(&prompt), text: prompt };
+    let job = Job { inputs: vec![input], options: Arc::new(options), detail: Detail::Text, delivery };
+    let mut job = PendingJob::submit(&state, served, &loaded, job)?;
     let model = served.spec.name.clone();
-    match progress {
-        Progress::AtTheEnd => {
-            let said = conversation.answers().await?.pop();
-            Ok(answer(&whole(&model, said, &conversation)))
+    match delivery {
+        Delivery::Complete => {
+            let outcome = job.outcomes().await?.pop();
+            Ok(Json(GenerateResponse::new(model, outcome, &job)).into_response())
         }
-        Progress::AsItGoes => Ok(as_it_goes(model, conversation)),
+        Delivery::Streaming => Ok(stream(model, job)),
     }
 }
 
-/// As `heedful generate` has it: drawn at random, unless a beam or temperature 0 is asked for.
-fn search_options(shared: &Shared, fields: &Fields) -> Result<SearchOptions, Problem> {
-    let most = shared.limits.beam;
-    let beam = fields.count("beam", most)?;
-    let temperature = fields.number("temperature")?.unwrap_or(1.0) as f32;
+/// As in `heedful generate`: sampled, unless a beam or temperature 0 is asked for.
+fn search_options(state: &AppState, fields: &GenerateRequest) -> Result<SearchOptions, ApiError> {
+    let most = state.limits.beam;
+    let beam = fields.beam.map(|beam| at_most("beam", beam, most)).transpose()?;
     let sampling = Sampling {
-        temperature,
-        top_k: fields.count("top_k", usize::MAX)?,
-        top_p: fields.number("top_p")?.map(|p| p as f32),
-        seed: fields.count("seed", usize::MAX)?.map_or(1, |seed| seed as u64),
+        temperature: fields.temperature as f32,
+        top_k: fields.top_k,
+        top_p: fields.top_p.map(|p| p as f32),
+        seed: fields.seed,
     };
-    let is_drawn = beam.is_none() && temperature != 0.0;
+    let is_sampled = beam.is_none() && sampling.temperature != 0.0;
     let options = SearchOptions {
         beam: beam.unwrap_or(1),
-        n_best: fields.count("n_best", most)?.unwrap_or(1),
-        sampling: is_drawn.then_some(sampling),
-        no_repeat_ngram: fields.count("no_repeat_ngram", usize::MAX)?,
+        n_best: at_most("n_best", fields.n_best, most)?,
+        sampling: is_sampled.then_some(sampling),
+        no_repeat_ngram: fields.no_repeat_ngram,
         length_penalty: SearchOptions::default().length_penalty,
         min_length: 0,
-        ..shared.search.clone()
+        ..state.search.clone()
     };
-    options.check().map_err(|error| Problem::bad(error.to_string()))?;
+    options.check().map_err(|error| ApiError::bad_request(error.to_string()))?;
     Ok(options)
 }
 
-fn as_it_goes(model: String, conversation: Conversation) -> Response {
-    let begin = Some((model, conversation));
-    events::answer(unfold(begin, |state| async {
-        let (model, mut conversation) = state?;
-        match conversation.next().await {
-            Ok(Some(News::Partial { text, .. })) => {
-                Some((Ok(events::event("partial", &json!({ "text": text }))), Some((model, conversation))))
+fn stream(model: String, job: PendingJob) -> Response {
+    sse::response(unfold(Some((model, job)), |state| async {
+        let (model, mut job) = state?;
+        let (event, next) = match job.next().await {
+            Ok(Some(JobUpdate::Partial { text, .. })) => {
+                (GenerateEvent::Partial { text }, Some((model, job)))
             }
-            Ok(Some(News::Done { answer, .. })) => {
-                Some((Ok(events::event("done", &whole(&model, Some(answer), &conversation))), None))
+            Ok(Some(JobUpdate::Done { outcome, .. })) => {
+                (GenerateEvent::Done(GenerateResponse::new(model, Some(outcome), &job)), None)
             }
-            Ok(None) => None,
-            Err(problem) => Some((Ok(events::problem(&problem)), None)),
-        }
+            Ok(None) => return None,
+            Err(error) => (GenerateEvent::Error(error.into_body()), None),
+        };
+        Some((Ok(sse::text(&event)), next))
     }))
 }
 
-fn whole(model: &str, said: Option<Answer>, conversation: &Conversation) -> Value {
-    let outputs = match said {
-        Some(Answer::Said(outputs)) => outputs,
-        _ => Vec::new(),
-    };
-    let result = |output: &Output| {
-        let hypothesis = &output.hypothesis;
-        json!({
-            "text": output.text,
-            "score": hypothesis.score,
-            "log_probability": hypothesis.log_probability,
-            "tokens": hypothesis.tokens.len(),
-        })
-    };
-    let results: Vec<Value> = outputs.iter().map(result).collect();
-    json!({ "model": model, "results": results, "timings": conversation.timings() })
+impl sse::Event for GenerateEvent {
+    fn name(&self) -> &'static str {
+        match self {
+            GenerateEvent::Partial { .. } => "partial",
+            GenerateEvent::Done(_) => "done",
+            GenerateEvent::Error(_) => "error",
+        }
+    }
+}
+
+impl GenerateResponse {
+    fn new(model: String, outcome: Option<Outcome>, job: &PendingJob) -> GenerateResponse {
+        let outputs = match outcome {
+            Some(Outcome::Generated(outputs)) => outputs,
+            _ => Vec::new(),
+        };
+        let result = |Output { text, hypothesis }: Output| GeneratedText {
+            text,
+            score: hypothesis.score,
+            log_probability: hypothesis.log_probability,
+            tokens: hypothesis.tokens.len(),
+        };
+        GenerateResponse { model, results: outputs.into_iter().map(result).collect(), timings: job.timings() }
+    }
 }

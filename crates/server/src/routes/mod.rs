@@ -1,38 +1,47 @@
-//! One file for each group of addresses.
+//! The routes, one file for each group. A route is a handler with its description (`#[utoipa::path]`) and its types; a new
+//! one needs its file, a `mod` line and a line in [`routes()`], and the test that pins the list of routes.
+
+pub(crate) mod libretranslate;
+
+pub(crate) mod translate;
 
 pub(crate) mod classify;
 pub(crate) mod generate;
-pub(crate) mod libretranslate;
+
 pub(crate) mod models;
 pub(crate) mod runs;
 pub(crate) mod service;
-pub(crate) mod translate;
 
-mod choice;
-mod conversation;
-mod events;
-mod preparation;
+mod model_selection;
+mod tokenize;
 
-use axum::body::Body;
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use serde::Serialize;
+mod pending_job;
+mod sse;
 
-use crate::error::Problem;
+use std::sync::Arc;
 
-/// A value as JSON.
-fn json(value: &impl Serialize) -> Response {
-    match serde_json::to_vec(value) {
-        Ok(bytes) => with_type(Body::from(bytes), "application/json"),
-        Err(error) => {
-            Problem::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the answer cannot be written: {error}"))
-                .into_response()
-        }
-    }
-}
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
-fn with_type(body: Body, kind: &'static str) -> Response {
-    let mut response = Response::new(body);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
-    response
+use crate::app::AppState;
+
+/// All routes with their descriptions.
+pub(crate) fn routes() -> OpenApiRouter<Arc<AppState>> {
+    OpenApiRouter::new()
+        .routes(routes!(libretranslate::translation::translate))
+        .routes(routes!(libretranslate::detection::detect))
+        .routes(routes!(libretranslate::languages::get_languages, libretranslate::languages::post_languages))
+        .routes(routes!(libretranslate::settings::settings))
+        .routes(routes!(translate::translate))
+        .routes(routes!(classify::classify))
+        .routes(routes!(generate::generate))
+        .routes(routes!(models::list))
+        .routes(routes!(models::reload))
+        .routes(routes!(runs::list))
+        .routes(routes!(runs::metrics))
+        .routes(routes!(runs::attention))
+        .routes(routes!(runs::report))
+        .routes(routes!(service::health))
+        .routes(routes!(service::metrics))
+        .routes(routes!(service::description))
 }

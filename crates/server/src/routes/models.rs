@@ -2,56 +2,124 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
-use axum::http::StatusCode;
-use axum::response::Response;
+use axum::extract::State;
 use heedful::tasks::Task;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-use super::json as answer;
-use crate::app::Shared;
-use crate::error::Problem;
-use crate::fields::Fields;
-use crate::models::Served;
+use super::model_selection::unknown;
+use crate::app::AppState;
+use crate::error::ApiError;
+use crate::models::{Engine, ServedModel};
+use crate::wire::{Body, Json, RequestErrors};
 
-/// `GET /v1/models`
-pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response {
-    let models: Vec<Value> = shared.models.served.iter().map(described).collect();
-    answer(&models)
+/// A model that is served.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ModelInfo {
+    /// The name that requests use.
+    #[schema(example = "en-de")]
+    name: String,
+    /// The code of the source language of a translator; und if it is unknown.
+    #[schema(required)]
+    source: Option<String>,
+    /// The code of the target language of a translator; und if it is unknown.
+    #[schema(required)]
+    target: Option<String>,
+    /// Which route it answers: /v1/translate, /v1/classify or /v1/generate.
+    task: ServedTask,
+    /// The family of its layers; null if it does not come from a folder.
+    #[schema(required, example = "transformer")]
+    family: Option<String>,
+    /// The number of its parameters.
+    parameters: usize,
 }
 
-fn described(served: &Served) -> Value {
-    let (loaded, spec) = (served.current(), &served.spec);
-    let languages = (served.task == Task::Translate).then_some((&spec.source, &spec.target));
-    json!({
-        "name": spec.name,
-        "source": languages.map(|(source, _)| source),
-        "target": languages.map(|(_, target)| target),
-        "task": served.task.command(),
-        "family": spec.origin.family(),
-        "parameters": loaded.engine.model().params().count(),
-    })
+/// What a model does.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum ServedTask {
+    Translate,
+    Classify,
+    Generate,
 }
 
-/// `POST /v1/reload`: one model, or all.
-pub(crate) async fn reload(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
-    let fields = Fields::read(request, &shared.limits).await?;
-    fields.expect_only(&["model"])?;
-    shared.keys.admit_admin(fields.key())?;
-    let wanted = fields.text("model")?.map(str::to_owned);
-    if let Some(name) = &wanted
-        && shared.models.named(name).is_none()
-    {
-        return Err(Problem::missing(format!("there is no model `{name}`; /v1/models lists what there is")));
+/// List the models
+#[utoipa::path(
+    get,
+    path = "/v1/models",
+    tag = "v1",
+    operation_id = "models",
+    responses((status = 200, description = "The models", body = Vec<ModelInfo>))
+)]
+pub(crate) async fn list(State(state): State<Arc<AppState>>) -> Json<Vec<ModelInfo>> {
+    Json(state.models.served.iter().map(ModelInfo::new).collect())
+}
+
+impl ModelInfo {
+    fn new(served: &ServedModel) -> ModelInfo {
+        let (loaded, spec) = (served.current(), &served.spec);
+        let is_translator = served.task == Task::Translate;
+        ModelInfo {
+            name: spec.name.clone(),
+            source: is_translator.then(|| spec.source.clone()),
+            target: is_translator.then(|| spec.target.clone()),
+            task: match *loaded.engine {
+                Engine::Translator(_) => ServedTask::Translate,
+                Engine::Classifier(_) => ServedTask::Classify,
+                Engine::Generator(_) => ServedTask::Generate,
+            },
+            family: spec.origin.family(),
+            parameters: loaded.engine.model().params().count(),
+        }
     }
-    let models = shared.models.clone();
+}
+
+/// Which models to reload.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReloadRequest {
+    /// A name from /v1/models; all models by default.
+    model: Option<String>,
+}
+
+/// The models that were reloaded.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ReloadResponse {
+    /// Their names.
+    reloaded: Vec<String>,
+}
+
+/// Reload models; needs an admin key
+///
+/// A model that cannot be loaded keeps serving in its old version.
+#[utoipa::path(
+    post,
+    path = "/v1/reload",
+    tag = "v1",
+    request_body = Option<ReloadRequest>,
+    responses(
+        (status = 200, description = "All were loaded", body = ReloadResponse),
+        RequestErrors,
+        (status = 404, description = "There is no such model", body = crate::error::ErrorBody),
+        (status = 500, description = "A model cannot be loaded", body = crate::error::ErrorBody),
+    )
+)]
+pub(crate) async fn reload(
+    State(state): State<Arc<AppState>>,
+    Body { fields, key }: Body<ReloadRequest>,
+) -> Result<Json<ReloadResponse>, ApiError> {
+    state.keys.admit_admin(key.as_deref())?;
+    let wanted = fields.model;
+    if let Some(name) = &wanted
+        && state.models.named(name).is_none()
+    {
+        return Err(unknown(name));
+    }
+    let models = state.models.clone();
     let reload = move || {
-        let chosen = models
-            .served
-            .iter()
-            .filter(|served| wanted.as_ref().is_none_or(|name| *name == served.spec.name));
+        let is_wanted = |served: &&ServedModel| wanted.as_ref().is_none_or(|name| *name == served.spec.name);
         let (mut reloaded, mut failures) = (Vec::new(), Vec::new());
-        for served in chosen {
+        for served in models.served.iter().filter(is_wanted) {
             match served.reload() {
                 Ok(()) => reloaded.push(served.spec.name.clone()),
                 Err(error) => failures.push(error.to_string()),
@@ -59,11 +127,10 @@ pub(crate) async fn reload(State(shared): State<Arc<Shared>>, request: Request) 
         }
         (reloaded, failures)
     };
-    let lost = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "loading the model failed");
-    let (reloaded, failures) = tokio::task::spawn_blocking(reload).await.map_err(lost)?;
+    let panicked = |_| ApiError::internal("loading the model failed");
+    let (reloaded, failures) = tokio::task::spawn_blocking(reload).await.map_err(panicked)?;
     if failures.is_empty() {
-        return Ok(answer(&json!({ "reloaded": reloaded })));
+        return Ok(Json(ReloadResponse { reloaded }));
     }
-    let sentence = format!("{}; the old model keeps serving", failures.join("; "));
-    Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, sentence))
+    Err(ApiError::internal(format!("{}; the old model keeps serving", failures.join("; "))))
 }

@@ -1,93 +1,145 @@
-//! Training runs, for the page that shows them while they go on.
+//! Training runs, for the page that shows them while they are trained.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Path as PathParameter, RawQuery, State};
+use axum::extract::{Path as PathParameter, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use heedful::train::log::{ATTENTION, METRICS, records_after};
+use serde::Deserialize;
+use serde_json::Value;
 
-use super::{json as answer, with_type};
-use crate::app::Shared;
-use crate::error::Problem;
+use crate::app::AppState;
+use crate::error::{ApiError, ErrorBody};
 use crate::models::Origin;
+use crate::wire::{Json, Query, with_type};
 
 const REPORT: &str = "report.html";
-/// A report has its styles and pictures in itself, and no script.
+/// A report contains its styles and pictures, and no script.
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
 
-/// `GET /v1/runs`
-pub(crate) async fn list(State(shared): State<Arc<Shared>>) -> Response {
-    let names: Vec<String> = runs(&shared).into_iter().map(|(name, _)| name).collect();
-    answer(&names)
+/// Which records of a run.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct RecordsQuery {
+    /// Only records of later steps.
+    #[serde(default)]
+    #[param(default = 0)]
+    after: u64,
 }
 
-/// `GET /v1/runs/NAME/metrics?after=STEP`
+/// List the training runs by name
+#[utoipa::path(
+    get,
+    path = "/v1/runs",
+    tag = "runs",
+    operation_id = "runs",
+    responses((status = 200, description = "The names", body = Vec<String>))
+)]
+pub(crate) async fn list(State(state): State<Arc<AppState>>) -> Json<Vec<String>> {
+    Json(runs(&state).into_iter().map(|(name, _)| name).collect())
+}
+
+/// The metrics of a run, step by step
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{name}/metrics",
+    tag = "runs",
+    operation_id = "run_metrics",
+    params(("name" = String, Path, description = "A name from /v1/runs"), RecordsQuery),
+    responses(
+        (status = 200, description = "The records", body = Vec<Object>),
+        (status = 400, description = "`after` is no number", body = ErrorBody),
+        (status = 404, description = "There is no such run", body = ErrorBody),
+    )
+)]
 pub(crate) async fn metrics(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    records(&shared, &name, query, METRICS)
+    Query(query): Query<RecordsQuery>,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    records(&state, &name, &query, METRICS)
 }
 
-/// `GET /v1/runs/NAME/attention?after=STEP`
+/// The attention of a run for one sentence, validation by validation
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{name}/attention",
+    tag = "runs",
+    operation_id = "run_attention",
+    params(("name" = String, Path, description = "A name from /v1/runs"), RecordsQuery),
+    responses(
+        (status = 200, description = "The records", body = Vec<Object>),
+        (status = 400, description = "`after` is no number", body = ErrorBody),
+        (status = 404, description = "There is no such run", body = ErrorBody),
+    )
+)]
 pub(crate) async fn attention(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
-    RawQuery(query): RawQuery,
-) -> Result<Response, Problem> {
-    records(&shared, &name, query, ATTENTION)
+    Query(query): Query<RecordsQuery>,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    records(&state, &name, &query, ATTENTION)
 }
 
-fn records(shared: &Shared, name: &str, query: Option<String>, file: &str) -> Result<Response, Problem> {
-    let folder = find(shared, name)?;
-    let after = form_urlencoded::parse(query.unwrap_or_default().as_bytes())
-        .find(|(name, _)| name == "after")
-        .map(|(_, step)| {
-            step.parse::<u64>().map_err(|_| Problem::bad("`after` must be the number of a step"))
-        })
-        .transpose()?;
-    let records = records_after(&folder.join(file), after.unwrap_or(0));
-    Ok(answer(&records.map_err(|error| Problem::missing(error.to_string()))?))
+fn records(
+    state: &AppState,
+    name: &str,
+    query: &RecordsQuery,
+    file: &str,
+) -> Result<Json<Vec<Value>>, ApiError> {
+    let records = records_after(&find(state, name)?.join(file), query.after);
+    records.map(Json).map_err(|error| ApiError::not_found(error.to_string()))
 }
 
-/// `GET /v1/runs/NAME/report`
+/// The report of a run
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{name}/report",
+    tag = "runs",
+    operation_id = "run_report",
+    params(("name" = String, Path, description = "A name from /v1/runs")),
+    responses(
+        (status = 200, description = "A page", body = String, content_type = "text/html"),
+        (status = 404, description = "There is no such run, or no report yet", body = ErrorBody),
+    )
+)]
 pub(crate) async fn report(
-    State(shared): State<Arc<Shared>>,
+    State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
-) -> Result<Response, Problem> {
-    let folder = find(&shared, &name)?;
-    let page = fs::read(folder.join(REPORT)).map_err(|_| {
-        Problem::missing(format!("the run {name} has no report yet: it is written with the first validation"))
+) -> Result<Response, ApiError> {
+    let page = fs::read(find(&state, &name)?.join(REPORT)).map_err(|_| {
+        ApiError::not_found(format!(
+            "the run {name} has no report yet: it is written with the first validation"
+        ))
     })?;
     let mut response = with_type(Body::from(page), "text/html; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(REPORT_POLICY));
     Ok(response)
 }
 
-/// Only names from the list lead to folders.
-fn find(shared: &Shared, name: &str) -> Result<PathBuf, Problem> {
-    let found = runs(shared).into_iter().find(|(known, _)| known == name);
-    let missing = || Problem::missing(format!("there is no run `{name}`; /v1/runs lists what there is"));
-    found.map(|(_, folder)| folder).ok_or_else(missing)
+/// Only names from the list lead to folders, so no path of a client is ever opened.
+fn find(state: &AppState, name: &str) -> Result<PathBuf, ApiError> {
+    let found = runs(state).into_iter().find(|(known, _)| known == name);
+    let unknown = || ApiError::not_found(format!("there is no run `{name}`; /v1/runs lists all runs"));
+    found.map(|(_, folder)| folder).ok_or_else(unknown)
 }
 
-/// The run that was named at the start, the runs below the given folder, and the models that are runs themselves; of one name the
-/// first.
-fn runs(shared: &Shared) -> Vec<(String, PathBuf)> {
-    let mut runs: Vec<(String, PathBuf)> = shared.run.iter().cloned().collect();
-    let below = shared.runs.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+/// The run of [`crate::ServerOptions::run`], the runs below the folder, and the models that are runs themselves; of one name
+/// the first.
+fn runs(state: &AppState) -> Vec<(String, PathBuf)> {
+    let mut runs: Vec<(String, PathBuf)> = state.run.iter().cloned().collect();
+    let below = state.runs.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
     let mut found: Vec<(String, PathBuf)> = below
         .map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()))
         .filter(|(_, folder)| is_run(folder))
         .collect();
     found.sort();
     runs.extend(found);
-    for served in &shared.models.served {
+    for served in &state.models.served {
         if let Origin::Folder(folder) = &served.spec.origin
             && is_run(folder)
         {

@@ -5,53 +5,58 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::json;
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::{json as answer, with_type};
-use crate::app::Shared;
+use crate::app::AppState;
+use crate::openapi;
+use crate::wire::{Json, with_type};
 
-const OPENAPI: &str = include_str!("../openapi.json");
-
-/// `GET /health`
-pub(crate) async fn health() -> Response {
-    answer(&json!({ "status": "ok" }))
+/// A sign of life.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct Health {
+    /// Always ok.
+    #[schema(example = "ok")]
+    status: &'static str,
 }
 
-/// `GET /metrics`
-pub(crate) async fn metrics(State(shared): State<Arc<Shared>>) -> Response {
-    let models = shared.models.served.iter();
+/// Whether the server is alive
+#[utoipa::path(
+    get,
+    path = "/health",
+    tag = "service",
+    responses((status = 200, description = "It is", body = Health))
+)]
+pub(crate) async fn health() -> Json<Health> {
+    Json(Health { status: "ok" })
+}
+
+/// Metrics for Prometheus
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "service",
+    responses((status = 200, description = "Counters, gauges and histograms", body = String, content_type = "text/plain"))
+)]
+pub(crate) async fn metrics(State(state): State<Arc<AppState>>) -> Response {
+    let models = state.models.served.iter();
     let waiting: Vec<usize> = models.clone().map(|served| served.current().queue.waiting()).collect();
-    let page = shared.metrics.page(
+    let text = state.metrics.render(
         models
             .zip(waiting.iter().copied())
             .map(|(served, waiting)| (served.spec.name.as_str(), &*served.metrics, waiting)),
     );
-    with_type(Body::from(page), "text/plain; version=0.0.4; charset=utf-8")
+    with_type(Body::from(text), "text/plain; version=0.0.4; charset=utf-8")
 }
 
-/// `GET /openapi.json`
-pub(crate) async fn openapi() -> Response {
-    with_type(Body::from(OPENAPI), "application/json")
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-
-    #[test]
-    fn the_description_has_every_route_and_the_right_version() {
-        let description: Value = serde_json::from_str(OPENAPI).expect("JSON");
-        assert_eq!(description["info"]["version"], env!("CARGO_PKG_VERSION"));
-        let source = include_str!("../app.rs");
-        let routes: Vec<&str> = source
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix(".route(\"")?.split('"').next())
-            .collect();
-        assert!(routes.len() >= 15, "{routes:?}");
-        let paths = description["paths"].as_object().expect("paths");
-        assert!(routes.iter().all(|route| paths.contains_key(*route)), "{routes:?}");
-        assert_eq!(routes.len(), paths.len());
-    }
+/// This description
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    tag = "service",
+    responses((status = 200, description = "An OpenAPI document", body = Object))
+)]
+pub(crate) async fn description(State(state): State<Arc<AppState>>) -> Response {
+    let text = state.description.get_or_init(|| openapi::describe(&state.limits));
+    with_type(Body::from(text.clone()), "application/json")
 }

@@ -1,19 +1,19 @@
-//! HTML as text between tags: tags, comments, scripts and styles stay as they are, characters are written out for the
-//! model and escaped again afterwards.
+//! HTML as text between tags: tags, comments, scripts and styles stay as they are; entities are decoded for the model and
+//! encoded again afterwards.
 
-/// A piece of a page.
+/// A piece of HTML.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// Goes through unchanged.
+    /// Stays as it is.
     Markup(&'a str),
     /// To be translated; still with its entities.
     Text(&'a str),
 }
 
-/// Elements whose content is not for reading, or not in a language.
+/// Elements whose content is no natural language, or must stay exact.
 const UNTOUCHED: [&str; 6] = ["script", "style", "pre", "code", "textarea", "template"];
 
-/// The pieces of a page, in order; end to end they are the page.
+/// The pieces of HTML, in order; their concatenation is the input.
 pub(super) fn pieces(html: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = html;
@@ -69,7 +69,7 @@ fn tag_end(html: &str) -> usize {
     html.len()
 }
 
-/// The length of an element with all that is in it.
+/// The length of an element with its content.
 fn element_end(html: &str, tag: usize, name: &str) -> usize {
     let closing = html[tag..].match_indices("</").find(|(at, _)| {
         let found = html.as_bytes().get(tag + at + 2..tag + at + 2 + name.len());
@@ -78,7 +78,7 @@ fn element_end(html: &str, tag: usize, name: &str) -> usize {
     closing.map_or(html.len(), |(at, _)| tag + at + tag_end(&html[tag + at..]))
 }
 
-/// Entities that are common in text; all characters have a number besides.
+/// Named entities that are common in text; numeric ones are decoded as well.
 const NAMED: [(&str, char); 14] = [
     ("amp", '&'),
     ("lt", '<'),
@@ -96,7 +96,7 @@ const NAMED: [(&str, char); 14] = [
     ("euro", '€'),
 ];
 
-/// Entities as characters; what is none, or not known, stays as it is.
+/// Decodes entities; unknown ones stay as they are.
 pub(super) fn decode(text: &str) -> String {
     let mut decoded = String::with_capacity(text.len());
     let mut rest = text;
@@ -130,7 +130,7 @@ fn character(name: &str) -> Option<char> {
     char::from_u32(number)
 }
 
-/// Text so that no browser takes it for markup.
+/// Escapes text, so that no browser takes it for markup.
 pub(super) fn encode(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\u{a0}', "&nbsp;")
 }

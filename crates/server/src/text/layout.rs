@@ -1,37 +1,41 @@
-//! A text as sentences and what stands between them: `gap 0, sentence 0, gap 1, …, sentence n − 1, gap n`.
+//! A text as sentences and the gaps between them: `gap 0, sentence 0, gap 1, …, sentence n − 1, gap n`.
 //!
 //! Gaps are white space, or tags and white space, and come out as they went in.
+
+use serde::Deserialize;
+use utoipa::ToSchema;
 
 use super::html::{self, Piece};
 use super::sentences::sentences;
 
-/// The sentences of a text and what stands between them.
+/// The format of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Format {
+    /// Plain text.
+    #[default]
+    Text,
+    /// A page or a fragment of one: tags, comments, scripts and styles stay as they are.
+    Html,
+}
+
+/// The sentences of a text and the gaps between them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) sentences: Vec<String>,
     /// One more than sentences.
     gaps: Vec<String>,
-    form: Form,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    Plain,
-    Html,
+    format: Format,
 }
 
 impl Layout {
-    /// Of plain text.
-    pub(crate) fn plain(text: &str) -> Layout {
-        let mut layout = Layout { sentences: Vec::new(), gaps: vec![String::new()], form: Form::Plain };
-        layout.add(text);
-        layout
-    }
-
-    /// Of a page or a piece of one.
-    pub(crate) fn html(text: &str) -> Layout {
-        let mut layout = Layout { sentences: Vec::new(), gaps: vec![String::new()], form: Form::Html };
-        for piece in html::pieces(text) {
+    pub(crate) fn new(text: &str, format: Format) -> Layout {
+        let mut layout = Layout { sentences: Vec::new(), gaps: vec![String::new()], format };
+        let pieces = match format {
+            Format::Text => vec![Piece::Text(text)],
+            Format::Html => html::pieces(text),
+        };
+        for piece in pieces {
             match piece {
                 Piece::Markup(markup) => layout.keep(markup),
                 Piece::Text(text) => layout.add(text),
@@ -45,9 +49,9 @@ impl Layout {
         for range in sentences(text) {
             self.keep(&text[from..range.start]);
             let sentence = &text[range.clone()];
-            self.sentences.push(match self.form {
-                Form::Plain => sentence.to_owned(),
-                Form::Html => html::decode(sentence),
+            self.sentences.push(match self.format {
+                Format::Text => sentence.to_owned(),
+                Format::Html => html::decode(sentence),
             });
             self.gaps.push(String::new());
             from = range.end;
@@ -61,8 +65,8 @@ impl Layout {
         }
     }
 
-    /// What stands before the sentence at `at` when all have become `outputs`. Where the source needed no space and
-    /// the outputs do, as from Chinese to English, there is one.
+    /// The gap before the sentence at `at` when all are replaced by `outputs`. Where the source needs no space and the
+    /// outputs do, as from Chinese to English, it is one.
     pub(crate) fn before(&self, at: usize, outputs: &[&str]) -> &str {
         let gap = &self.gaps[at];
         if !gap.is_empty() || at == 0 {
@@ -82,19 +86,19 @@ impl Layout {
         }
     }
 
-    /// What stands after the last sentence; all of the text if there is none.
+    /// The gap after the last sentence; all of the text if there is no sentence.
     pub(crate) fn after(&self) -> &str {
         self.gaps.last().map_or("", String::as_str)
     }
 
-    /// The text with these in place of its sentences.
+    /// The text with `outputs` in place of its sentences.
     pub(crate) fn join(&self, outputs: &[&str]) -> String {
         let mut text = String::new();
         for (at, output) in outputs.iter().enumerate() {
             text.push_str(self.before(at, outputs));
-            match self.form {
-                Form::Plain => text.push_str(output),
-                Form::Html => text.push_str(&html::encode(output)),
+            match self.format {
+                Format::Text => text.push_str(output),
+                Format::Html => text.push_str(&html::encode(output)),
             }
         }
         text + self.after()
@@ -124,22 +128,22 @@ mod tests {
             " \u{a0}x.\u{2003}y. ",
             "\n\na\n\n\nb\n",
         ] {
-            assert_eq!(same(&Layout::plain(text)), text);
+            assert_eq!(same(&Layout::new(text, Format::Text)), text);
         }
         let page = "<p>One. <b>Two</b> &amp; three.</p>\n<script>var a = '<p>x</p>';</script>\n";
-        assert_eq!(same(&Layout::html(page)), page);
+        assert_eq!(same(&Layout::new(page, Format::Html)), page);
     }
 
     #[test]
     fn a_space_is_added_where_only_the_target_needs_it() {
-        let layout = Layout::plain("你好。再见。\n好。");
+        let layout = Layout::new("你好。再见。\n好。", Format::Text);
         assert_eq!(layout.join(&["Hello.", "Bye.", "Good."]), "Hello. Bye.\nGood.");
         assert_eq!(layout.join(&["你好。", "再见。", "好。"]), "你好。再见。\n好。");
     }
 
     #[test]
-    fn what_a_model_says_never_becomes_markup() {
-        let layout = Layout::html("<p title=\"a\">Hi &lt;you&gt;</p>");
+    fn generated_text_never_becomes_markup() {
+        let layout = Layout::new("<p title=\"a\">Hi &lt;you&gt;</p>", Format::Html);
         assert_eq!(layout.sentences, ["Hi <you>"]);
         assert_eq!(layout.join(&["<script>x</script>"]), "<p title=\"a\">&lt;script&gt;x&lt;/script&gt;</p>");
     }

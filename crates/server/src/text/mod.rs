@@ -1,7 +1,8 @@
-//! Texts as clients send them, and sentences as models read them.
+//! Texts of clients become sentences for models, and sentences become texts again.
+
+mod layout;
 
 mod html;
-mod layout;
 mod sentences;
 
-pub(crate) use layout::Layout;
+pub(crate) use self::layout::{Format, Layout};

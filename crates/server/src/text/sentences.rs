@@ -1,12 +1,12 @@
 //! Where sentences begin and end: the rules of Unicode (UAX #29), which know the full stops of Chinese and Japanese too, and
-//! three of our own: an abbreviation ends no sentence, an opening quotation mark begins one, and a sentence without end is cut
-//! where it hurts least.
+//! three more: an abbreviation ends no sentence, an opening quotation mark begins one, and a very long sentence is cut
+//! after a comma or at a space.
 
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Characters after which a sentence is cut; models have learned from shorter ones.
+/// The most characters of a sentence; longer ones are cut, because models were trained on shorter ones.
 const LONGEST: usize = 600;
 
 /// Words with a full stop that ends no sentence, in lower case.
@@ -16,7 +16,7 @@ const ABBREVIATIONS: [&str; 40] = [
     "bzw.", "nr.", "hr.", "fr.", "abs.", "art.", "vgl.", "ca.", "m.", "mme.", "mlle.", "p.", "pp.",
 ];
 
-/// The byte ranges of the sentences of a text, without the white space around them. What lies between is white space only.
+/// The byte ranges of the sentences of a text, without the white space around them. Between them is white space only.
 pub(super) fn sentences(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut starts: Vec<usize> =

@@ -132,6 +132,6 @@ pub(crate) fn controlled(control: &Arc<Control>) -> ModelSpec {
         name: "zh-en".into(),
         source: "zh".into(),
         target: "en".into(),
-        origin: Origin::Made(Arc::new(make)),
+        origin: Origin::Factory(Arc::new(make)),
     }
 }

@@ -110,7 +110,7 @@ fn script_in_a_text_is_data_everywhere() {
 
 /// So little that nobody has to wait for long. Whoever is held up by the machine itself is disconnected as well: attempts may fail.
 fn impatient() -> Limits {
-    Limits { client_time: Duration::from_millis(300), ..Limits::default() }
+    Limits { client_timeout: Duration::from_millis(300), ..Limits::default() }
 }
 
 #[test]
@@ -156,9 +156,9 @@ fn a_full_queue_answers_503_and_what_was_accepted_is_done() {
     let limits = Limits { queue: 3, sentences: 3, ..Limits::default() };
     let (server, control) = under_control(limits);
     control.hold();
-    // The first is at work; the search takes more, so it must be full before the queue can be.
+    // The first is in flight; the search takes more, so it must be full before the queue can be.
     let first = asking(server.address(), "一辆汽车");
-    until("the first is at work", || metric(&server, "at_work") == 1);
+    until("the first is in flight", || metric(&server, "in_flight") == 1);
     let waiting: Vec<_> = (0..3).map(|_| asking(server.address(), "一辆")).collect();
     until("three wait", || metric(&server, "waiting") == 3);
     let refused = post(&server, "/translate", &wish("一辆"));
@@ -177,14 +177,14 @@ fn a_client_that_goes_away_takes_its_sentences_with_it() {
     let mut gone = connect(server.address());
     let body = wish(&"一辆汽车。".repeat(500)).to_string();
     gone.write_all(request("POST", "/translate", "application/json", &body).as_bytes()).expect("a request");
-    until("it is at work", || metric(&server, "at_work") > 0);
+    until("it is in flight", || metric(&server, "in_flight") > 0);
     drop(gone);
     until("it is given up", || metric(&server, "connections") == 1);
     let before = control.steps();
     control.release();
     let reply = post(&server, "/translate", &wish("一辆"));
     assert_eq!(reply.status, 200);
-    until("nothing is left", || metric(&server, "at_work") == 0 && metric(&server, "waiting") == 0);
+    until("nothing is left", || metric(&server, "in_flight") == 0 && metric(&server, "waiting") == 0);
     assert!(metric(&server, "cancelled_total") > 0);
     // 500 sentences that do not fit side by side would have taken far more.
     assert!(control.steps() - before <= 2 * 13 + 2, "{} steps", control.steps() - before);
@@ -197,11 +197,11 @@ fn a_half_closed_connection_counts_as_gone_and_leaves_nothing_behind() {
     let mut half = connect(server.address());
     half.write_all(request("POST", "/translate", "application/json", &wish("一辆").to_string()).as_bytes())
         .expect("a request");
-    until("it is at work", || metric(&server, "at_work") == 1);
+    until("it is in flight", || metric(&server, "in_flight") == 1);
     half.shutdown(Shutdown::Write).expect("half of it");
     until("the connection is closed", || metric(&server, "connections") == 1);
     control.release();
-    until("nothing is left", || metric(&server, "at_work") == 0);
+    until("nothing is left", || metric(&server, "in_flight") == 0);
     assert_eq!(post(&server, "/translate", &wish("一辆")).status, 200);
 }
 
@@ -228,9 +228,9 @@ fn a_panic_while_one_sentence_is_explained_harms_no_other() {
     let explained = json!({"text": "一辆", "attention": "rows"}).to_string();
     let explained = request("POST", "/v1/translate", "application/json", &explained);
     let explained = thread::spawn(move || send(address, explained.as_bytes()));
-    // Much longer, so it is still at work when the other one is explained.
+    // Much longer, so it is still in flight when the other one is explained.
     let other = asking(address, &"一辆汽车".repeat(10));
-    until("both are there", || metric(&server, "at_work") + metric(&server, "waiting") == 2);
+    until("both are there", || metric(&server, "in_flight") + metric(&server, "waiting") == 2);
     control.panic_at_start();
     control.release();
     let explained = explained.join().expect("an answer");
@@ -242,13 +242,13 @@ fn a_panic_while_one_sentence_is_explained_harms_no_other() {
 
 #[test]
 fn what_takes_too_long_is_answered_with_504() {
-    let limits = Limits { time: Duration::from_millis(200), ..Limits::default() };
+    let limits = Limits { timeout: Duration::from_millis(200), ..Limits::default() };
     let (server, control) = under_control(limits);
     control.hold();
     let late = post(&server, "/translate", &wish("一辆"));
     assert_eq!(late.status, 504);
     control.release();
-    until("it is given up", || metric(&server, "at_work") == 0);
+    until("it is given up", || metric(&server, "in_flight") == 0);
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a_shutdown_finishes_what_was_accepted() {
     control.hold();
     let address = server.address();
     let asked: Vec<_> = (0..3).map(|_| asking(address, "一辆汽车。一套房子。")).collect();
-    until("all are accepted", || metric(&server, "at_work") + metric(&server, "waiting") == 6);
+    until("all are accepted", || metric(&server, "in_flight") + metric(&server, "waiting") == 6);
     let stopping = thread::spawn(move || server.stop());
     // Its door is closed before its work is done.
     until("no more connections", || std::net::TcpStream::connect(address).is_err());
@@ -269,7 +269,7 @@ fn a_shutdown_finishes_what_was_accepted() {
 #[test]
 fn a_thousand_connections_are_served() {
     // However long it takes until all are there.
-    let (server, _control) = under_control(Limits { client_time: 10 * PATIENCE, ..Limits::default() });
+    let (server, _control) = under_control(Limits { client_timeout: 10 * PATIENCE, ..Limits::default() });
     let streams: Vec<_> = (0..1000).map(|_| connect(server.address())).collect();
     until("all are there", || metric(&server, "connections") > 1000);
     let expected = post(&server, "/translate", &wish("一辆汽车")).body;

@@ -5,6 +5,8 @@ mod control;
 mod faults;
 mod libretranslate;
 mod models;
+mod openapi;
 mod python;
 mod reload;
+mod schema;
 mod v1;

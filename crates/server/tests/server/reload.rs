@@ -86,7 +86,7 @@ fn requests_that_began_with_the_old_model_end_with_it() {
         let bytes = crate::client::request("POST", "/translate", "application/json", &body);
         crate::client::send(address, bytes.as_bytes()).status
     });
-    until("it is at work", || metric(&server, "at_work") == 1);
+    until("it is in flight", || metric(&server, "in_flight") == 1);
     assert!(server.reload().is_empty());
     control.release();
     assert_eq!(asking.join().expect("an answer"), 200);

@@ -1,4 +1,4 @@
-//! A connection that does not wait forever for a client to take in what is written to it.
+//! A deadline for writes: a client that does not read its response cannot hold a connection forever.
 
 use std::future::Future;
 use std::io;
@@ -10,33 +10,33 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose writes fail when nothing could be written for some time.
-pub(crate) struct Patient {
+/// A stream whose writes fail when nothing could be written for `timeout`.
+pub(crate) struct WriteTimeout {
     stream: TcpStream,
-    patience: Duration,
-    /// Runs while a write is waiting.
-    waiting: Option<Pin<Box<Sleep>>>,
+    timeout: Duration,
+    /// Runs while a write is pending.
+    deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
-    pub(crate) fn new(stream: TcpStream, patience: Duration) -> Patient {
-        Patient { stream, patience, waiting: None }
+impl WriteTimeout {
+    pub(crate) fn new(stream: TcpStream, timeout: Duration) -> WriteTimeout {
+        WriteTimeout { stream, timeout, deadline: None }
     }
 
-    /// What a write came to, unless it has waited for too long.
-    fn judged<T>(&mut self, outcome: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
+    /// The result of a write; an error when it has been pending for too long.
+    fn timed<T>(&mut self, outcome: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.waiting = None;
+            self.deadline = None;
             return outcome;
         }
-        let patience = self.patience;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(patience)));
-        ready!(waiting.as_mut().poll(context));
+        let timeout = self.timeout;
+        let deadline = self.deadline.get_or_insert_with(|| Box::pin(sleep(timeout)));
+        ready!(deadline.as_mut().poll(context));
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for WriteTimeout {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -46,14 +46,14 @@ impl AsyncRead for Patient {
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judged(outcome, context)
+        self.timed(outcome, context)
     }
 
     fn poll_write_vectored(
@@ -62,7 +62,7 @@ impl AsyncWrite for Patient {
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, pieces);
-        self.judged(outcome, context)
+        self.timed(outcome, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -71,7 +71,7 @@ impl AsyncWrite for Patient {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_flush(context);
-        self.judged(outcome, context)
+        self.timed(outcome, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {

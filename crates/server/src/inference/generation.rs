@@ -1,0 +1,152 @@
+//! The worker of a model that generates text: one search for the sentences of all clients (continuous batching).
+//!
+//! ```text
+//! admit     inputs from the queue, while the search has capacity
+//! cancel    those whose clients have disconnected
+//! step      one token for every hypothesis of every sentence
+//! deliver   what is finished, and partial texts of what is not
+//! explain   at most one sentence between two steps, so that nobody waits long for somebody else's attention weights
+//! ```
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use heedful::decode::{DecodeError, Hypothesis, Search};
+use heedful::explain::{ExplainedSource, Explanation};
+use heedful::models::Generate;
+use heedful::tasks::translate::{Output, Translation};
+
+use super::in_flight::{InFlight, StartedItem};
+use super::queue::Queue;
+use super::worker::{WorkerOptions, catch_failure};
+use super::{Detail, JobError, Outcome, WorkItem};
+use crate::models::Engine;
+
+/// Runs until the queue is closed and empty. A sentence that fails ends its own job only.
+pub(super) fn run(
+    (engine, model): (&Engine, &dyn Generate),
+    queue: &Queue,
+    options: &WorkerOptions,
+    in_flight: &mut InFlight<'_>,
+) -> Result<(), DecodeError> {
+    let mut search = Search::new(model, &options.search)?;
+    let mut to_explain: VecDeque<(usize, Vec<Hypothesis>)> = VecDeque::new();
+    // Sentences of the last step.
+    let mut batch_size = 1;
+    loop {
+        if in_flight.is_empty() {
+            let Some(item) = queue.wait() else { return Ok(()) };
+            admit(item, &mut search, in_flight);
+            // Clients that were just answered may send their next request at once: one batch stays one batch.
+            queue.wait_for(batch_size - 1, options.batch_wait);
+        }
+        while search.has_room()
+            && let Some(item) = queue.take()
+        {
+            admit(item, &mut search, in_flight);
+        }
+        for number in in_flight.remove_cancelled() {
+            search.cancel(number);
+            to_explain.retain(|(explained, _)| *explained != number);
+        }
+        if !search.is_idle() {
+            batch_size = in_flight.len();
+            in_flight.metrics.steps.add(1);
+            in_flight.metrics.step_sentences.add(batch_size as u64);
+            for (number, hypotheses) in search.step() {
+                match (hypotheses, in_flight.get(number).map(|started| started.item.job.detail)) {
+                    (Err(error), _) => in_flight.fail(number, JobError::Internal(error.to_string())),
+                    (Ok(hypotheses), Some(Detail::Explained(_))) => {
+                        to_explain.push_back((number, hypotheses));
+                    }
+                    (Ok(hypotheses), Some(Detail::Text)) => finish(engine, number, hypotheses, in_flight),
+                    (Ok(_), None) => {}
+                }
+            }
+            send_partial_texts(engine, &search, in_flight);
+        }
+        if let Some((number, hypotheses)) = to_explain.pop_front() {
+            explain(engine, options, number, hypotheses, in_flight);
+        }
+    }
+}
+
+fn admit(item: WorkItem, search: &mut Search<'_>, in_flight: &mut InFlight<'_>) {
+    if item.input.tokens.is_empty() {
+        item.job.done(item.index, unchanged(&item), Instant::now());
+        return;
+    }
+    let (tokens, options) = (item.input.tokens.clone(), item.job.options.clone());
+    let number = in_flight.add(item);
+    if let Err(error) = search.push_with(number, tokens, options) {
+        in_flight.fail(number, JobError::InvalidInput(error.to_string()));
+    }
+}
+
+/// A sentence without tokens stays as it is.
+fn unchanged(item: &WorkItem) -> Outcome {
+    let text = item.input.text.clone();
+    match item.job.detail {
+        Detail::Text => {
+            let hypothesis = Hypothesis { tokens: Vec::new(), score: 0.0, log_probability: 0.0 };
+            Outcome::Generated(vec![Output { text, hypothesis }])
+        }
+        Detail::Explained(_) => {
+            let source = ExplainedSource { text, tokens: Vec::new() };
+            Outcome::Explained(Box::new(Explanation { source, outputs: Vec::new() }))
+        }
+    }
+}
+
+fn finish(engine: &Engine, number: usize, hypotheses: Vec<Hypothesis>, in_flight: &mut InFlight<'_>) {
+    let Some(started) = in_flight.get(number) else { return };
+    count(started, &hypotheses, in_flight);
+    let outputs = outputs(engine, started, hypotheses);
+    in_flight.done(number, Outcome::Generated(outputs));
+}
+
+fn explain(
+    engine: &Engine,
+    options: &WorkerOptions,
+    number: usize,
+    hypotheses: Vec<Hypothesis>,
+    in_flight: &mut InFlight<'_>,
+) {
+    let Some(started) = in_flight.get(number) else { return };
+    count(started, &hypotheses, in_flight);
+    let outputs = outputs(engine, started, hypotheses);
+    let (Engine::Translator(translator), Detail::Explained(form)) = (engine, started.item.job.detail) else {
+        return in_flight.done(number, Outcome::Generated(outputs));
+    };
+    let input = &started.item.input;
+    let translation = Translation { source: input.tokens.clone(), outputs };
+    let explain = || Explanation::new(translator, &input.text, &translation, form, &options.search);
+    match catch_failure(in_flight.metrics, explain) {
+        Ok(explanation) => in_flight.done(number, Outcome::Explained(Box::new(explanation))),
+        Err(error) => in_flight.fail(number, error),
+    }
+}
+
+fn outputs(engine: &Engine, started: &StartedItem, hypotheses: Vec<Hypothesis>) -> Vec<Output> {
+    let source = &started.item.input.tokens;
+    let output =
+        |hypothesis: Hypothesis| Output { text: engine.decode(source, &hypothesis.tokens), hypothesis };
+    hypotheses.into_iter().map(output).collect()
+}
+
+fn count(started: &StartedItem, hypotheses: &[Hypothesis], in_flight: &InFlight<'_>) {
+    in_flight.metrics.sentences.add(1);
+    in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
+    in_flight.metrics.target_tokens.add(hypotheses.first().map_or(0, |best| best.tokens.len() as u64));
+}
+
+fn send_partial_texts(engine: &Engine, search: &Search<'_>, in_flight: &InFlight<'_>) {
+    for (number, started) in in_flight.streaming() {
+        if let Some(generated) = search.so_far(number) {
+            let text = engine.decode(&started.item.input.tokens, &generated);
+            // The bytes of an incomplete character decode to replacement characters.
+            let text = text.trim_end_matches('\u{FFFD}').to_owned();
+            started.item.job.partial(started.item.index, text);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! From requests to models: a request becomes a job of one or more inputs; every model has a queue of jobs and a worker
+//! thread that runs them.
+//!
+//! ```text
+//! handler ──Job──► Queue ──WorkItem──► worker: one batch for the inputs of all clients
+//!    ▲                                    │
+//!    └────────────── JobEvent ◄───────────┘
+//! ```
+//!
+//! A handler that is dropped, because its client disconnected, drops its end of the events; the worker sees that and
+//! cancels the inputs.
+
+mod queue;
+mod worker;
+
+mod classification;
+mod generation;
+mod in_flight;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use heedful::decode::SearchOptions;
+use heedful::explain::{Explanation, WeightForm};
+use heedful::tasks::classify::Classified;
+use heedful::tasks::translate::Output;
+use tokio::sync::mpsc;
+
+pub(crate) use self::queue::Queue;
+pub(crate) use self::worker::{WorkerOptions, start};
+
+/// What a request asks of a model.
+pub(crate) struct Job {
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) options: Arc<SearchOptions>,
+    pub(crate) detail: Detail,
+    pub(crate) delivery: Delivery,
+}
+
+/// A sentence, a prompt or a text.
+pub(crate) struct Input {
+    pub(crate) text: String,
+    pub(crate) tokens: Vec<u32>,
+}
+
+/// How much is reported about an input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    Text,
+    Explained(WeightForm),
+}
+
+/// When results are sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// When they are complete.
+    Complete,
+    /// With partial texts after every step.
+    Streaming,
+}
+
+/// What a worker reports about a job.
+pub(crate) enum JobEvent {
+    /// The text of the best unfinished hypothesis.
+    Partial {
+        input: usize,
+        text: String,
+    },
+    Done {
+        input: usize,
+        outcome: Outcome,
+        started: Instant,
+    },
+    /// The last event of a job.
+    Failed(JobError),
+}
+
+/// The result for one input.
+pub(crate) enum Outcome {
+    Generated(Vec<Output>),
+    Explained(Box<Explanation>),
+    Classified(Classified),
+}
+
+/// Why a job failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum JobError {
+    /// A text that the model cannot read.
+    InvalidInput(String),
+    /// The model failed.
+    Internal(String),
+}
+
+/// Partial texts that are buffered for a slow client; newer ones are skipped.
+const PARTIALS: usize = 64;
+
+/// The worker's end of a job.
+pub(crate) struct ActiveJob {
+    options: Arc<SearchOptions>,
+    detail: Detail,
+    delivery: Delivery,
+    unfinished: AtomicUsize,
+    events: mpsc::Sender<JobEvent>,
+}
+
+impl ActiveJob {
+    fn new(job: &Job) -> (ActiveJob, mpsc::Receiver<JobEvent>) {
+        let inputs = job.inputs.len();
+        // One more for a failure.
+        let (events, receiver) = mpsc::channel(inputs + PARTIALS + 1);
+        let active = ActiveJob {
+            options: job.options.clone(),
+            detail: job.detail,
+            delivery: job.delivery,
+            unfinished: AtomicUsize::new(inputs),
+            events,
+        };
+        (active, receiver)
+    }
+
+    /// Whether its client has disconnected.
+    fn is_cancelled(&self) -> bool {
+        self.events.is_closed()
+    }
+
+    fn partial(&self, input: usize, text: String) {
+        // Capacity is reserved for events that must arrive; a partial text that a slow client misses is contained in the
+        // next one.
+        if self.events.capacity() > self.unfinished.load(Ordering::Relaxed) + 1 {
+            let _ = self.events.try_send(JobEvent::Partial { input, text });
+        }
+    }
+
+    fn done(&self, input: usize, outcome: Outcome, started: Instant) {
+        // Sent before the count goes down, so that partial texts never use the reserved capacity.
+        let _ = self.events.try_send(JobEvent::Done { input, outcome, started });
+        self.unfinished.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn fail(&self, error: JobError) {
+        // After its first failure, a job has no receiver.
+        let _ = self.events.try_send(JobEvent::Failed(error));
+    }
+}
+
+/// One input on its way through a worker.
+struct WorkItem {
+    /// Its index in the job.
+    index: usize,
+    input: Input,
+    job: Arc<ActiveJob>,
+}

@@ -1,0 +1,7 @@
+//! The interface of LibreTranslate, so that its clients work with another base address.
+
+pub(crate) mod translation;
+
+pub(crate) mod detection;
+pub(crate) mod languages;
+pub(crate) mod settings;

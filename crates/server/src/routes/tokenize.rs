@@ -1,0 +1,67 @@
+//! From texts to the inputs of a job: sentences as tokens.
+
+use std::sync::Arc;
+
+use crate::app::AppState;
+use crate::error::ApiError;
+use crate::inference::Input;
+use crate::models::{Engine, LoadedModel};
+use crate::text::{Format, Layout};
+use crate::wire::Texts;
+
+/// Texts that are ready to be translated.
+pub(super) struct Tokenized {
+    pub(super) layouts: Vec<Layout>,
+    /// The sentences of all texts, one after the other.
+    pub(super) inputs: Vec<Input>,
+}
+
+/// Up to so many bytes are tokenized on the thread of the request: handing them to another would take as long.
+const SMALL: usize = 4_000;
+
+/// Refuses too many characters.
+pub(super) fn check_characters(state: &AppState, characters: usize) -> Result<(), ApiError> {
+    let most = state.limits.characters;
+    if characters > most {
+        return Err(ApiError::too_large(format!(
+            "the text has {characters} characters, and {most} are allowed: send less at a time"
+        )));
+    }
+    Ok(())
+}
+
+/// Splits texts into sentences and tokenizes them.
+pub(super) async fn sentences(
+    state: &AppState,
+    loaded: &Arc<LoadedModel>,
+    texts: &Texts,
+    format: Format,
+) -> Result<Tokenized, ApiError> {
+    let (engine, texts, most) = (loaded.engine.clone(), texts.all().to_vec(), state.limits.sentences);
+    let bytes: usize = texts.iter().map(String::len).sum();
+    off_thread(bytes, move || split(&engine, &texts, format, most)).await?
+}
+
+/// Runs work that grows with the text where it does not block other requests.
+pub(super) async fn off_thread<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    if bytes <= SMALL {
+        return Ok(work());
+    }
+    tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::internal("the text could not be tokenized"))
+}
+
+fn split(engine: &Engine, texts: &[String], format: Format, most: usize) -> Result<Tokenized, ApiError> {
+    let layouts: Vec<Layout> = texts.iter().map(|text| Layout::new(text, format)).collect();
+    let sentences: usize = layouts.iter().map(|layout| layout.sentences.len()).sum();
+    if sentences > most {
+        return Err(ApiError::too_large(format!(
+            "the text has {sentences} sentences, and {most} are allowed: send less at a time"
+        )));
+    }
+    let input = |text: &String| Input { tokens: engine.encode(text), text: text.clone() };
+    let inputs = layouts.iter().flat_map(|layout| &layout.sentences).map(input).collect();
+    Ok(Tokenized { layouts, inputs })
+}

@@ -1,0 +1,178 @@
+//! `POST /v1/translate`: translations with scores, alignments and attention weights, at once or as a stream.
+
+mod assembly;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use heedful::decode::SearchOptions;
+use heedful::explain::WeightForm;
+use heedful::tasks::Task;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use self::assembly::{Assembly, TranslateEvent, TranslateResponse};
+use super::model_selection::{Languages, Source, by_languages, by_name};
+use super::pending_job::{JobUpdate, PendingJob};
+use super::sse;
+use super::tokenize::{check_characters, sentences};
+use crate::app::AppState;
+use crate::detect::{Detected, detect_among};
+use crate::error::ApiError;
+use crate::inference::{Delivery, Detail, Job};
+use crate::models::ServedModel;
+use crate::text::Format;
+use crate::wire::{Body, Json, ModelErrors, RequestErrors, Texts, at_most};
+
+/// Texts to translate. Without `model`, `source` and `target` select one.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TranslateRequest {
+    /// One text, or an array of texts.
+    text: Texts,
+    /// A name from /v1/models; the first that fits the languages by default.
+    model: Option<String>,
+    /// The code of the source language, or auto to detect it.
+    source: Option<String>,
+    /// The code of the target language.
+    target: Option<String>,
+    /// Outputs for each sentence.
+    #[schema(default = 1)]
+    n_best: Option<usize>,
+    /// Hypotheses of the beam search; that of the server by default, and at least n_best.
+    beam: Option<usize>,
+    /// The form of the attention weights.
+    #[serde(default)]
+    #[schema(default = "none")]
+    attention: AttentionForm,
+    /// Send server-sent events: partial, sentence, then done, or error.
+    #[serde(default)]
+    #[schema(default = false)]
+    stream: bool,
+}
+
+/// The form of attention weights. packed: base 64 of 16-bit integers, low byte first, 65535 for 1.
+#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum AttentionForm {
+    /// No weights.
+    #[default]
+    None,
+    /// Rows of numbers.
+    Rows,
+    /// One string for each head.
+    Packed,
+}
+
+impl From<AttentionForm> for WeightForm {
+    fn from(form: AttentionForm) -> WeightForm {
+        match form {
+            AttentionForm::None => WeightForm::None,
+            AttentionForm::Rows => WeightForm::Rows,
+            AttentionForm::Packed => WeightForm::Packed,
+        }
+    }
+}
+
+/// Translate, with scores, alignments and attention
+#[utoipa::path(
+    post,
+    path = "/v1/translate",
+    tag = "v1",
+    request_body(content = TranslateRequest, example = json!({"text": "A dog runs.", "n_best": 3, "attention": "rows"})),
+    responses(
+        (status = 200, description = "The translations; events if `stream` is true", content(
+            (TranslateResponse = "application/json"),
+            (TranslateEvent = "text/event-stream"),
+        )),
+        RequestErrors,
+        ModelErrors,
+    )
+)]
+pub(crate) async fn translate(
+    State(state): State<Arc<AppState>>,
+    Body { fields, key }: Body<TranslateRequest>,
+) -> Result<Response, ApiError> {
+    let texts = &fields.text;
+    let options = search_options(&state, &fields)?;
+    let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
+    let (served, detected) = select(&state, &fields)?;
+    check_characters(&state, texts.characters())?;
+    state.keys.admit(key.as_deref(), texts.characters())?;
+
+    let loaded = served.current();
+    let tokenized = sentences(&state, &loaded, texts, Format::Text).await?;
+    let job = Job {
+        inputs: tokenized.inputs,
+        options: Arc::new(options),
+        detail: Detail::Explained(fields.attention.into()),
+        delivery,
+    };
+    let job = PendingJob::submit(&state, served, &loaded, job)?;
+    let assembly = Assembly::new(served.spec.name.clone(), tokenized.layouts, detected);
+    match delivery {
+        Delivery::Complete => complete(job, assembly).await,
+        Delivery::Streaming => Ok(stream(job, assembly)),
+    }
+}
+
+fn search_options(state: &AppState, fields: &TranslateRequest) -> Result<SearchOptions, ApiError> {
+    let most = state.limits.beam;
+    let n_best = at_most("n_best", fields.n_best.unwrap_or(1), most)?;
+    let beam = fields.beam.map(|beam| at_most("beam", beam, most)).transpose()?;
+    let beam = beam.unwrap_or_else(|| state.search.beam.max(n_best));
+    let options = SearchOptions { n_best, beam, ..state.search.clone() };
+    options.check().map_err(|error| ApiError::bad_request(format!("`beam`, `n_best`: {error}")))?;
+    Ok(options)
+}
+
+/// The model by name, or by languages.
+fn select<'s>(
+    state: &'s AppState,
+    fields: &TranslateRequest,
+) -> Result<(&'s ServedModel, Option<Detected>), ApiError> {
+    let languages = Languages::new(fields.source.as_deref(), fields.target.as_deref());
+    let texts = fields.text.all();
+    let Some(name) = fields.model.as_deref() else { return by_languages(state, &languages, texts) };
+    let served = by_name(state, Some(name), Task::Translate)?;
+    if !languages.fit(served) {
+        return Err(ApiError::bad_request(format!(
+            "`model`: {name} translates from {} to {}",
+            served.spec.source, served.spec.target
+        )));
+    }
+    let detected = match languages.source {
+        Source::Auto => detect_among(&texts.join("\n"), &[&served.spec.source]),
+        Source::Any | Source::Code(_) => None,
+    };
+    Ok((served, detected))
+}
+
+async fn complete(mut job: PendingJob, mut assembly: Assembly) -> Result<Response, ApiError> {
+    while let Some(update) = job.next().await? {
+        if let JobUpdate::Done { input, outcome } = update {
+            assembly.put(input, outcome);
+        }
+    }
+    Ok(Json(assembly.response(job.timings())).into_response())
+}
+
+fn stream(job: PendingJob, assembly: Assembly) -> Response {
+    sse::response(unfold(Some((job, assembly)), |state| async {
+        let (mut job, mut assembly) = state?;
+        let (text, is_last) = match job.next().await {
+            Ok(Some(JobUpdate::Partial { input, text })) => {
+                (sse::text(&assembly.partial(input, text)), false)
+            }
+            Ok(Some(JobUpdate::Done { input, outcome })) => {
+                assembly.put(input, outcome);
+                (sse::text(&assembly.sentence(input)), false)
+            }
+            Ok(None) => (sse::text(&TranslateEvent::Done(assembly.response(job.timings()))), true),
+            Err(error) => (sse::text(&TranslateEvent::Error(error.into_body())), true),
+        };
+        Some((Ok(text), (!is_last).then_some((job, assembly))))
+    }))
+}

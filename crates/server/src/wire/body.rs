@@ -1,0 +1,145 @@
+//! Extractors: the fields of a request, from a JSON object, a form or the query.
+
+use std::sync::Arc;
+
+use axum::body::{Body as RawBody, Bytes, HttpBody};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use super::fields;
+use crate::app::AppState;
+use crate::error::ApiError;
+use crate::options::Limits;
+
+/// The field of the API key, which every body may have.
+pub(crate) const API_KEY: &str = "api_key";
+
+/// The body of a request; the query has fields that the body does not have.
+pub(crate) struct Body<T> {
+    pub(crate) fields: T,
+    /// The API key: the field, or the header `Authorization: Bearer`.
+    pub(crate) key: Option<String>,
+}
+
+/// The query of a request without a body.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<AppState>> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Body<T>, ApiError> {
+        let (parts, body) = request.into_parts();
+        let bytes = read(body, &state.limits).await?;
+        let mut fields = parse(&parts.headers, &bytes)?;
+        for (name, value) in form(parts.uri.query().unwrap_or_default().as_bytes()) {
+            fields.entry(name).or_insert(value);
+        }
+        let key = match fields.remove(API_KEY) {
+            Some(Value::String(key)) if !key.is_empty() => Some(key),
+            _ => bearer(&parts.headers),
+        };
+        Ok(Body { fields: fields::read(fields)?, key })
+    }
+}
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Query<T>, ApiError> {
+        fields::read(form(parts.uri.query().unwrap_or_default().as_bytes())).map(Query)
+    }
+}
+
+/// All bytes of a body, within the limits of size and time.
+async fn read(body: RawBody, limits: &Limits) -> Result<Bytes, ApiError> {
+    let too_large = || {
+        let most = limits.body_bytes;
+        ApiError::too_large(format!("the request is larger than {most} bytes: send less text at a time"))
+    };
+    // A body whose declared length is too large is not read at all.
+    if body.size_hint().lower() > limits.body_bytes as u64 {
+        return Err(too_large());
+    }
+    let reading = axum::body::to_bytes(body, limits.body_bytes);
+    let too_slow = |_| {
+        let seconds = limits.client_timeout.as_secs();
+        let message = format!("the request did not arrive within {seconds} s: send it faster");
+        ApiError::new(StatusCode::REQUEST_TIMEOUT, message)
+    };
+    let bytes = tokio::time::timeout(limits.client_timeout, reading).await.map_err(too_slow)?;
+    bytes.map_err(|_| too_large())
+}
+
+fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    match kind.as_str() {
+        // `curl -d` declares everything as a form.
+        "application/x-www-form-urlencoded" if !bytes.trim_ascii_start().starts_with(b"{") => Ok(form(bytes)),
+        "multipart/form-data" => {
+            let message = "send the fields as JSON or as application/x-www-form-urlencoded";
+            Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
+        }
+        // Without a content type, JSON is meant.
+        _ if bytes.iter().all(u8::is_ascii_whitespace) => Ok(Map::new()),
+        _ => match serde_json::from_slice(bytes) {
+            Ok(Value::Object(fields)) => Ok(fields),
+            Ok(_) => Err(ApiError::bad_request("the body must be a JSON object")),
+            Err(error) => Err(ApiError::bad_request(format!("the body is not JSON: {error}"))),
+        },
+    }
+}
+
+/// A form; a name that is repeated has an array of values.
+fn form(bytes: &[u8]) -> Map<String, Value> {
+    let mut fields = Map::new();
+    for (name, value) in form_urlencoded::parse(bytes) {
+        let value = Value::String(value.into_owned());
+        match fields.get_mut(name.as_ref()) {
+            None => {
+                fields.insert(name.into_owned(), value);
+            }
+            Some(Value::Array(values)) => values.push(value),
+            Some(first) => *first = Value::Array(vec![first.take(), value]),
+        }
+    }
+    fields
+}
+
+fn bearer(headers: &HeaderMap) -> Option<String> {
+    let header = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    header.strip_prefix("Bearer ").map(|key| key.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::wire::Texts;
+
+    #[derive(Deserialize)]
+    struct Form {
+        q: Texts,
+        alternatives: usize,
+        stream: bool,
+    }
+
+    #[test]
+    fn forms_and_json_are_the_same() {
+        let mut headers = HeaderMap::new();
+        let kind = "application/x-www-form-urlencoded; charset=utf-8".parse().expect("a header");
+        headers.insert(header::CONTENT_TYPE, kind);
+        let bytes = "q=a+b&q=%E4%BD%A0&alternatives=2&stream=true".as_bytes();
+        let form: Form = fields::read(parse(&headers, bytes).expect("a form")).expect("good fields");
+        assert_eq!(form.q, Texts::Many(vec!["a b".to_owned(), "你".to_owned()]));
+        assert_eq!((form.alternatives, form.stream), (2, true));
+        assert_eq!(parse(&headers, b" {\"q\": \"a\"}").expect("JSON")["q"], "a");
+        assert!(parse(&HeaderMap::new(), b"[1]").is_err());
+        assert!(parse(&HeaderMap::new(), b"{\"q\": ").expect_err("cut off").message.contains("line 1"));
+        assert!(parse(&HeaderMap::new(), &[0xff, 0xfe]).is_err());
+    }
+}

@@ -1,0 +1,94 @@
+//! The schema of [`heedful::explain::Explanation`], which the library serializes itself. A test compares the two.
+
+#![expect(dead_code, reason = "these types describe JSON; none is ever built")]
+
+use utoipa::ToSchema;
+
+/// What a translator did with one sentence: tokens, probabilities, alignment, attention weights.
+#[derive(ToSchema)]
+#[schema(as = Explanation)]
+pub(crate) struct ExplanationSchema {
+    /// The sentence that was read.
+    source: ExplainedSource,
+    /// The outputs, best first.
+    outputs: Vec<ExplainedOutput>,
+}
+
+/// The sentence that was read.
+#[derive(ToSchema)]
+struct ExplainedSource {
+    /// The sentence.
+    text: String,
+    /// Its tokens.
+    tokens: Vec<Token>,
+}
+
+/// One output.
+#[derive(ToSchema)]
+struct ExplainedOutput {
+    /// The text.
+    text: String,
+    /// The log-probability with the length penalty.
+    score: f64,
+    /// The sum over all tokens.
+    log_probability: f64,
+    /// The tokens that were generated, with `<eos>` at the end.
+    tokens: Vec<Token>,
+    /// Pairs of source word and target word, counted from 0.
+    alignment: Vec<(usize, usize)>,
+    /// One for each attention layer, in the order of computation; empty unless `attention` asks for weights.
+    attention: Vec<AttentionLayer>,
+}
+
+/// One token.
+#[derive(ToSchema)]
+struct Token {
+    /// The piece, with spaces as `▁`.
+    piece: String,
+    /// The word that it belongs to, counted from 0; null for special tokens and white space.
+    #[schema(required)]
+    word: Option<usize>,
+    /// Given all tokens before it; only generated tokens have one.
+    #[schema(nullable = false)]
+    log_probability: Option<f64>,
+}
+
+/// The weights of one attention layer.
+#[derive(ToSchema)]
+struct AttentionLayer {
+    /// The prefix of its parameters.
+    #[schema(example = "decoder.0.cross_attention")]
+    name: String,
+    /// Counted from 0 within its stack.
+    layer: usize,
+    /// What attends to what.
+    kind: AttentionKind,
+    /// Rows of each head's matrix.
+    queries: usize,
+    /// Columns of each head's matrix.
+    keys: usize,
+    /// For each head its matrix: rows of numbers, or one packed string.
+    heads: Vec<Head>,
+}
+
+/// What attends to what.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum AttentionKind {
+    /// The source to itself.
+    Encoder,
+    /// The output to its own past.
+    Decoder,
+    /// The output to the source.
+    Cross,
+}
+
+/// The weights of one head.
+#[derive(ToSchema)]
+#[serde(untagged)]
+enum Head {
+    /// Rows of numbers.
+    Rows(Vec<Vec<f32>>),
+    /// Base 64 of each weight as a 16-bit integer (low byte first), 65535 for 1, row after row.
+    Packed(String),
+}
