@@ -24,7 +24,7 @@ Usage: cargo xtask COMMAND
   check              formatting, clippy, tidy and documentation, every warning an error
   test               all of check, every test, a short run of the release binary's demo, and the page in a browser
   page               the last part of test alone: the demo, and the page in a browser with the model that it leaves
-  tidy               our own rules: file lengths, where unsafe code may live, stray paths, white space
+  tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  race heedful against its peers; without NAME, say which races there are; ARGS go to the bench
   study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules of STYLE.md that neither rustfmt nor clippy knows.
 
+mod arrows;
 mod rules;
 
 use std::fs;
@@ -31,6 +32,9 @@ pub(crate) fn run() -> Result<()> {
 fn complaints() -> Result<Vec<String>> {
     let mut complaints = Vec::new();
     let mut golden_bytes = 0;
+    let library =
+        fs::read_to_string(root().join(arrows::LIBRARY)).context("cannot read the library's contents")?;
+    let order = arrows::order(&library);
     for path in files()? {
         let bytes = fs::read(root().join(&path)).with_context(|| format!("cannot read {path}"))?;
         if path.starts_with(GOLDEN_FOLDER) {
@@ -39,6 +43,7 @@ fn complaints() -> Result<Vec<String>> {
         // Binary files (goldens, pictures) have no lines to look at.
         if let Ok(text) = String::from_utf8(bytes) {
             rules::check(&path, &text, &mut complaints);
+            arrows::check(&path, &text, &order, &mut complaints);
         }
     }
     if golden_bytes > GOLDEN_BYTES {

@@ -9,14 +9,15 @@
 mod model;
 
 pub(crate) mod config;
+pub(crate) mod family;
 pub(crate) mod sources;
 
 pub mod convolution;
 pub mod recurrent;
 pub mod transformer;
 
-pub(crate) mod family;
+mod any;
 
+pub use any::{EncoderConfig, EncoderDecoderConfig};
 pub use config::ConfigError;
-pub use family::{EncoderConfig, EncoderDecoderConfig};
 pub use model::{BrokenModel, Decoding, Encode, Generate, Label, Model, Row};

@@ -1,0 +1,141 @@
+//! Any encoder-decoder and any encoder, by the name of its family. `registry.rs` lists the families.
+
+use heedful_tensor::Params;
+use serde::{Deserialize, Serialize};
+
+use super::family::{EncoderDecoderFamily, EncoderFamily};
+use super::transformer::{HeadError, HeadName};
+use super::{ConfigError, Encode, Generate, convolution, recurrent, transformer};
+use crate::recipe::{Family, Recipe};
+use crate::registry::for_each_family;
+
+macro_rules! families {
+    ($($(#[$doc:meta])* $module:ident: $Family:ident = $name:literal,)+) => {
+        /// What an encoder-decoder is made of, whichever family it is of.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "family")]
+        pub enum EncoderDecoderConfig {
+            $($(#[$doc])* #[serde(rename = $name)] $Family($module::EncoderDecoder),)+
+        }
+
+        /// What an encoder is made of, whichever family it is of.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "family")]
+        pub enum EncoderConfig {
+            $($(#[$doc])* #[serde(rename = $name)] $Family($module::Encoder),)+
+        }
+
+        impl Recipe {
+            /// Chooses a family, with the values that it starts from.
+            pub fn start_from_family(&mut self, family: Family) {
+                self.model.family = family;
+                match family {
+                    $(Family::$Family => <$module::EncoderDecoder as EncoderDecoderFamily>::start_recipe(self),)+
+                }
+            }
+        }
+
+        impl EncoderDecoderConfig {
+            /// What a recipe describes, for vocabularies of these sizes (source, target).
+            pub fn from_recipe(recipe: &Recipe, vocabularies: [usize; 2]) -> EncoderDecoderConfig {
+                match recipe.model.family {
+                    $(Family::$Family => EncoderDecoderConfig::$Family(
+                        EncoderDecoderFamily::from_recipe(recipe, vocabularies),
+                    ),)+
+                }
+            }
+
+            /// The name of the family.
+            pub fn family(&self) -> Family {
+                match self {
+                    $(EncoderDecoderConfig::$Family(_) => Family::$Family,)+
+                }
+            }
+
+            /// Whether this can be built; if not, the error says what to change.
+            pub fn validate(&self) -> Result<(), ConfigError> {
+                match self {
+                    $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::validate(config),)+
+                }
+            }
+
+            /// A fresh model; `seed` decides its first values.
+            pub fn build(&self, seed: u64) -> Result<Box<dyn Generate>, ConfigError> {
+                match self {
+                    $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::build(config, seed),)+
+                }
+            }
+
+            /// The model in a few words.
+            pub fn summary(&self) -> String {
+                match self {
+                    $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::summary(config),)+
+                }
+            }
+
+            /// Every head that can be left out; none where there are no heads.
+            pub fn heads(&self) -> Vec<HeadName> {
+                match self {
+                    $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::heads(config),)+
+                }
+            }
+
+            /// Whether the model has all of these heads.
+            pub fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
+                match self {
+                    $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::check_heads(config, heads),)+
+                }
+            }
+
+            /// Makes heads of a model silent that was built from this; on an error nothing has changed.
+            pub fn silence_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
+                match self {
+                    $(EncoderDecoderConfig::$Family(config) => {
+                        EncoderDecoderFamily::silence_heads(config, params, heads)
+                    })+
+                }
+            }
+        }
+
+        impl EncoderConfig {
+            /// What a recipe describes, for a vocabulary of this size.
+            pub fn from_recipe(recipe: &Recipe, vocabulary: usize) -> EncoderConfig {
+                match recipe.model.family {
+                    $(Family::$Family => EncoderConfig::$Family(
+                        EncoderFamily::from_recipe(recipe, vocabulary),
+                    ),)+
+                }
+            }
+
+            /// Whether this can be built; if not, the error says what to change.
+            pub fn validate(&self) -> Result<(), ConfigError> {
+                match self {
+                    $(EncoderConfig::$Family(config) => EncoderFamily::validate(config),)+
+                }
+            }
+
+            /// The name of the family.
+            pub fn family(&self) -> Family {
+                match self {
+                    $(EncoderConfig::$Family(_) => Family::$Family,)+
+                }
+            }
+
+            /// Announces the encoder's parameters.
+            pub fn build(&self, params: &Params) -> Result<Box<dyn Encode>, ConfigError> {
+                match self {
+                    $(EncoderConfig::$Family(config) => EncoderFamily::build(config, params),)+
+                }
+            }
+
+            /// The encoder in a few words.
+            pub fn summary(&self) -> String {
+                match self {
+                    $(EncoderConfig::$Family(config) => EncoderFamily::summary(config),)+
+                }
+            }
+        }
+    };
+}
+
+for_each_family!(families);

@@ -1,0 +1,74 @@
+//! Modules of the library import only from those above them in `lib.rs`, so no cycle crosses a folder.
+
+/// The library's contents page; its `mod` lines are the order.
+pub(super) const LIBRARY: &str = "crates/heedful/src/lib.rs";
+
+/// The folder that the order holds for.
+const SOURCES: &str = "crates/heedful/src/";
+
+/// The modules of the library in the order of `lib.rs`.
+pub(super) fn order(library: &str) -> Vec<String> {
+    let module = |line: &str| {
+        let line = line.trim_start_matches("pub ").strip_prefix("mod ")?;
+        line.strip_suffix(';').map(str::to_owned)
+    };
+    library.lines().filter_map(module).collect()
+}
+
+/// Complains about every line of a module that names one further down. Tests may look at everything.
+pub(super) fn check(path: &str, text: &str, order: &[String], complaints: &mut Vec<String>) {
+    let Some(inside) = path.strip_prefix(SOURCES) else { return };
+    let own = inside.split('/').next().unwrap_or(inside).trim_end_matches(".rs");
+    let Some(place) = order.iter().position(|module| module == own) else { return };
+    if inside.ends_with("tests.rs") || inside.contains("/tests/") {
+        return;
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let is_test = |pair: &[&str]| pair[0] == "#[cfg(test)]" && pair[1].ends_with('{');
+    let end = lines.windows(2).position(is_test).unwrap_or(lines.len());
+    for (index, line) in lines[..end].iter().enumerate() {
+        let code = line.split("//").next().unwrap_or(line);
+        for named in modules_named(code) {
+            if order[place + 1..].iter().any(|later| later == named) {
+                let number = index + 1;
+                complaints
+                    .push(format!("{path}:{number}: {own} comes before {named} in lib.rs and cannot use it"));
+            }
+        }
+    }
+}
+
+/// The modules behind every `crate::` of a line.
+fn modules_named(code: &str) -> impl Iterator<Item = &str> {
+    code.match_indices("crate::").map(|(start, root)| {
+        let rest = &code[start + root.len()..];
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        &rest[..end]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arrow_that_runs_back_up_is_found() {
+        let order = order("//! Text.\nmod registry;\npub mod layers;\n\npub mod models;\n");
+        assert_eq!(order, ["registry", "layers", "models"]);
+        let complaints = |path: &str, text: &str| {
+            let mut complaints = Vec::new();
+            check(path, text, &order, &mut complaints);
+            complaints
+        };
+        let up = complaints("crates/heedful/src/layers/norm.rs", "use crate::models::Model;\n");
+        assert_eq!(
+            up,
+            ["crates/heedful/src/layers/norm.rs:1: layers comes before models in lib.rs and cannot use it"]
+        );
+        assert!(complaints("crates/heedful/src/models/mod.rs", "use crate::layers::Pass;\n").is_empty());
+        assert!(complaints("crates/heedful/src/layers/norm.rs", "/// See [`crate::models`].\n").is_empty());
+        let test = "#[cfg(test)]\nmod tests {\n    use crate::models::Model;\n}\n";
+        assert!(complaints("crates/heedful/src/layers/norm.rs", test).is_empty());
+        assert!(complaints("crates/server/src/app.rs", "use crate::models::Model;\n").is_empty());
+    }
+}
