@@ -16,6 +16,7 @@
 pub mod cpu;
 
 mod array;
+mod compute;
 mod device;
 pub mod ops;
 mod params;
@@ -25,6 +26,7 @@ pub mod tape;
 mod tensor;
 
 pub use array::Array;
+pub use compute::{Compute, Rows};
 pub use device::{DType, Device};
 pub use params::{Init, Param, Params};
 pub use ragged::Ragged;

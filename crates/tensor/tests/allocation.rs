@@ -10,7 +10,7 @@ use heedful_tensor::ops::{
     cross_entropy, embedding, gated, gather_rows, linear, max_pool, mean_pool, residual_norm,
 };
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{DType, Init, Param, Params, Ragged, tape};
+use heedful_tensor::{Compute, DType, Init, Param, Params, Ragged, tape};
 
 /// Counts the bytes of tensor memory that are asked for: the pool alone asks for memory aligned to cache lines.
 struct Counting;
@@ -78,7 +78,7 @@ impl Model {
     }
 
     /// One layer of everything that models are made of, forward, backward and update.
-    fn step(&self, lengths: &[usize], adam: &mut Adam, number: u64, compute: DType) {
+    fn step(&self, lengths: &[usize], adam: &mut Adam, number: u64, compute: Compute) {
         let sequences = Ragged::from_lengths(lengths.iter().copied());
         let ids: Vec<u32> = (0..sequences.tokens() as u32).map(|i| i % CLASSES as u32).collect();
         let dropout = Dropout::new(0.1, Stream::new(1, number, 0));
@@ -124,7 +124,7 @@ fn from_the_third_step_on_no_tensor_memory_is_asked_for() {
             let mut adam = Adam::new(&model.params, AdamOptions::default());
             let mut epoch = |epoch: u64| {
                 for (i, lengths) in batches.iter().enumerate() {
-                    model.step(lengths, &mut adam, epoch * 10 + i as u64, compute);
+                    model.step(lengths, &mut adam, epoch * 10 + i as u64, Compute::training(compute));
                 }
             };
             epoch(0);

@@ -6,7 +6,7 @@ use heedful_tensor::ops::{
 };
 use heedful_tensor::random::Stream;
 use heedful_tensor::tape::backward_from;
-use heedful_tensor::{Array, DType, Init, Param, Params, Ragged, Tensor};
+use heedful_tensor::{Array, Compute, DType, Init, Param, Params, Ragged, Tensor};
 
 const D: usize = 16;
 
@@ -55,7 +55,7 @@ impl Decoder {
                 query: Some(&self.query),
                 score: RowScore::Additive(&self.score),
             },
-            AttentiveOptions { cell: Cell::Gru, looking, compute: DType::F32 },
+            AttentiveOptions { cell: Cell::Gru, looking, compute: Compute::training(DType::F32) },
         );
         (keys, found)
     }
@@ -116,7 +116,7 @@ fn a_look_of_single_rows_is_the_first_look_of_the_decoder() {
     // Queries of zero states: q = 0 · W_q.
     let zero = params.add("zero", D, D, Init::Constant(0.0));
     let (keys, found) = decoder.run(&[(1, 5), (1, 3)], 0, Looking::Soft);
-    let queries = project_wide(&Tensor::from_f32(2, D, &[0.0; 2 * D]), &zero, DType::F32);
+    let queries = project_wide(&Tensor::from_f32(2, D, &[0.0; 2 * D]), &zero, Compute::inference(DType::F32));
     let (keys, values) = (keys.array(), {
         let stream = Stream::new(9, 0, 2);
         let values: Vec<f32> = (0..8 * D).map(|i| stream.normal(i as u32)).collect();

@@ -3,12 +3,10 @@
 use std::sync::Mutex;
 
 use half::bf16;
-use heedful_tensor::cpu::gemm::{
-    Activation, Finish, Matrix, Output, Packed, Rows, multiply, multiply_transposed,
-};
+use heedful_tensor::cpu::gemm::{Activation, Finish, Matrix, Output, Packed, multiply, multiply_transposed};
 use heedful_tensor::cpu::isa;
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{Array, DType};
+use heedful_tensor::{Array, DType, Rows};
 
 const SHAPES: [[usize; 3]; 19] = [
     [1, 1, 1],

@@ -125,7 +125,7 @@ fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
                 positions: OpPositions::None,
                 first_position: 0,
                 dropout: Dropout::NONE,
-                compute: DType::F32,
+                compute: pass.compute(),
             };
             pool.forward(&ops::embedding(&rows, &sequences, &states, options), &sequences, pass)
         };

@@ -71,7 +71,7 @@ impl Convolutional {
             let embedded = self.source_embedding.forward(source, sequences, pass);
             let states = self.encoder.forward(embedded.clone(), sequences, pass);
             let values = ops::multiply(&ops::add(&states, &embedded), &sizes(sequences, states.width()));
-            let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute());
+            let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().dtype);
             Source { key_value, sequences: sequences.clone() }
         })
     }

@@ -19,8 +19,8 @@ pub(crate) mod tiles;
 
 pub use finish::{Activation, Finish, Output};
 pub use matrix::{Elements, Matrix};
+pub use packed::Packed;
 pub(crate) use packed::Piece;
-pub use packed::{Packed, Rows};
 pub use peak::measured_peak;
 pub(crate) use product::{ROW_BLOCK, multiply_pieces};
 pub use product::{multiply, multiply_transposed};

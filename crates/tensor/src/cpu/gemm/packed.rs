@@ -4,8 +4,7 @@
 use crate::cpu::gemm::tiles;
 use crate::cpu::gemm::{Matrix, PANEL, panels};
 use crate::cpu::isa::{self, Isa};
-use crate::tape::is_recording;
-use crate::{Array, DType};
+use crate::{Array, DType, Rows};
 
 /// The right-hand matrix of a product (`k × n`), packed for one type and the instruction set of the moment.
 pub struct Packed {
@@ -80,23 +79,6 @@ impl Layout {
             Layout::Tiles(Parts::Three) => 64,
             _ => 32,
         }
-    }
-}
-
-/// How many rows a packed matrix meets in a product. The same row times the same matrix has the same bits in any company,
-/// if both were packed for as many: what is a question of bits is never decided by the rows of the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
-    /// From a single one on: decoding, and recurrent steps.
-    Few,
-    /// Hundreds: training.
-    Many,
-}
-
-impl Rows {
-    /// Of what is computed now: training is what is recorded.
-    pub(crate) fn of_now() -> Rows {
-        if is_recording() { Rows::Many } else { Rows::Few }
     }
 }
 

@@ -13,11 +13,11 @@ use half::bf16;
 use crate::cpu::convert::widen;
 use crate::cpu::gemm::finish::Destination;
 use crate::cpu::gemm::product::groups;
-use crate::cpu::gemm::{Elements, Finish, Matrix, Output, PANEL, Packed, Piece, Rows};
+use crate::cpu::gemm::{Elements, Finish, Matrix, Output, PANEL, Packed, Piece};
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::{from_bf16_bits, round_to_bf16};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::{Array, DType};
+use crate::{Array, DType, Rows};
 
 /// The tallest block of any kernel.
 const TALLEST: usize = 14;

@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex};
 use super::forward::{Kept, Kernels};
 use super::look::Looking;
 use super::{AttentiveWeights, Looks, RowScore, backward};
-use crate::cpu::gemm::Rows;
 use crate::ops::linear;
 use crate::ops::recurrent::backward::states_before;
 use crate::ops::recurrent::schedule::Schedule;
 use crate::ops::recurrent::{Cell, state};
 use crate::params::Orientation;
 use crate::tape::{Edge, Gradients};
-use crate::{Array, DType, Param, Ragged};
+use crate::{Array, Compute, DType, Param, Ragged};
 
 /// Gradients of the other results, which arrive before that of the states.
 #[derive(Default)]
@@ -92,12 +91,12 @@ impl<T: Kernels> Backward<T> {
                 sources: &self.sources,
                 keys: &self.keys.2,
                 values: &self.values.2,
-                hidden: &weights.hidden.packed(Orientation::Transposed, T::DTYPE, Rows::Few),
-                context: &weights.context.packed(Orientation::Transposed, T::DTYPE, Rows::Few),
+                hidden: &weights.hidden.packed(Orientation::Transposed, Compute::inference(T::DTYPE)),
+                context: &weights.context.packed(Orientation::Transposed, Compute::inference(T::DTYPE)),
                 query: weights
                     .query
                     .as_ref()
-                    .map(|query| query.packed(Orientation::Transposed, T::DTYPE, Rows::Few))
+                    .map(|query| query.packed(Orientation::Transposed, Compute::inference(T::DTYPE)))
                     .as_deref(),
                 h: &self.h,
                 c: &self.c,

@@ -40,9 +40,8 @@ pub use self::look::{Estimator, Looking};
 pub use self::rows::{SourceRows, look_at};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
-use crate::cpu::gemm::Rows;
 use crate::params::Orientation;
-use crate::{Array, DType, Param, Ragged, Tensor};
+use crate::{Array, Compute, DType, Param, Ragged, Tensor};
 
 /// What [`attentive`] reads.
 #[derive(Clone, Copy)]
@@ -96,7 +95,7 @@ pub struct AttentiveOptions {
     /// What a look does with its weights.
     pub looking: Looking,
     /// Type of the gates and of the products' operands.
-    pub compute: DType,
+    pub compute: Compute,
 }
 
 /// What [`attentive`] gives.
@@ -138,7 +137,7 @@ pub fn attentive(
     options: AttentiveOptions,
 ) -> Attentive {
     check(&inputs, &weights, options.cell);
-    match options.compute {
+    match options.compute.dtype {
         DType::F32 => decode::<f32>(inputs, weights, options),
         DType::Bf16 => decode::<bf16>(inputs, weights, options),
     }
@@ -169,10 +168,13 @@ fn decode<T: Kernels>(
             x: x_gates.array_as(T::DTYPE),
             keys: &kept_keys,
             values: &kept_values,
-            hidden: &weights.hidden.packed(Orientation::AsIs, T::DTYPE, Rows::Few),
+            hidden: &weights.hidden.packed(Orientation::AsIs, Compute::inference(T::DTYPE)),
             bias: bias.as_deref(),
-            context: &weights.context.packed(Orientation::AsIs, T::DTYPE, Rows::Few),
-            query: weights.query.map(|query| query.packed(Orientation::AsIs, T::DTYPE, Rows::Few)).as_deref(),
+            context: &weights.context.packed(Orientation::AsIs, Compute::inference(T::DTYPE)),
+            query: weights
+                .query
+                .map(|query| query.packed(Orientation::AsIs, Compute::inference(T::DTYPE)))
+                .as_deref(),
             h: h.clone(),
             c: c.clone(),
             weight_starts: &starts,

@@ -27,10 +27,10 @@ mod slide;
 
 pub use slide::slide_windows;
 
-use crate::cpu::gemm::{Finish, Matrix, Packed, Rows};
+use crate::cpu::gemm::{Finish, Matrix, Packed};
 use crate::params::Orientation;
 use crate::tape::{Edge, Gradients};
-use crate::{Array, DType, Param, Ragged, Tensor};
+use crate::{Array, Compute, DType, Param, Ragged, Rows, Tensor};
 
 use super::linear::bias_gradient;
 use cpu::Windows;
@@ -52,8 +52,8 @@ pub struct ConvolutionOptions {
     pub taps: usize,
     /// Where the window lies.
     pub reach: Reach,
-    /// Type of the product and of the result.
-    pub compute: DType,
+    /// Type of the product and of the result, and for how many rows.
+    pub compute: Compute,
 }
 
 impl Reach {
@@ -81,12 +81,12 @@ pub fn convolution(
     check(x, sequences, weight, bias, options);
     let ConvolutionOptions { taps, reach, compute } = options;
     let before = reach.before(taps);
-    let saved = x.array_as(compute).clone();
-    let mut output = Array::scratch(compute, x.rows(), weight.shape()[1]);
+    let saved = x.array_as(compute.dtype).clone();
+    let mut output = Array::scratch(compute.dtype, x.rows(), weight.shape()[1]);
     {
         let bias = bias.map(Param::values);
         let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
-        let packed = weight.packed(Orientation::AsIs, compute, Rows::of_now());
+        let packed = weight.packed(Orientation::AsIs, compute);
         Windows { of: &saved, sequences, taps, before }.multiply(&packed, &mut output, finish);
     }
 

@@ -22,12 +22,12 @@ mod cpu;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, Rows, multiply, multiply_pieces};
+use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces};
 use crate::cpu::number::{NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
 use crate::tape;
-use crate::{Array, DType, Param, Tensor};
+use crate::{Array, Compute, DType, Param, Tensor};
 
 /// What [`cross_entropy`] returns.
 pub struct CrossEntropy {
@@ -63,7 +63,7 @@ pub fn cross_entropy(
     weight: &Param,
     labels: &[u32],
     smoothing: f32,
-    compute: DType,
+    compute: Compute,
 ) -> CrossEntropy {
     let ([tokens, d], [classes, width]) = (x.shape(), weight.shape());
     assert_eq!(d, width, "cross_entropy: x is {:?}, W is {:?}", x.shape(), weight.shape());
@@ -75,20 +75,22 @@ pub fn cross_entropy(
         panic!("cross_entropy: label {label} with W of {:?}", weight.shape());
     }
 
+    // However few the tokens are: a loss has the same bits in training and in validation.
+    let compute = Compute::training(compute.dtype);
     let target = cpu::Target { smoothing, classes, tokens };
     let mut pulled = tape::is_recording().then(|| Pulled::new(x, classes));
     let scoring = Scoring {
-        x: Matrix::of(x.array_as(compute)),
-        forward: weight.packed(Orientation::Transposed, compute, Rows::Many),
+        x: Matrix::of(x.array_as(compute.dtype)),
+        forward: weight.packed(Orientation::Transposed, compute),
         // Not for a loss that is only looked at.
-        backward: pulled.as_ref().map(|_| weight.packed(Orientation::AsIs, compute, Rows::Many)),
+        backward: pulled.as_ref().map(|_| weight.packed(Orientation::AsIs, compute)),
         labels,
         target,
-        compute,
+        compute: compute.dtype,
     };
     let mut losses = Array::scratch(DType::F32, 3, tokens);
     // Whole chunks.
-    let rows = (SLOPE_BYTES / (classes * compute.bytes()) / ROW_BLOCK * ROW_BLOCK).max(ROW_BLOCK);
+    let rows = (SLOPE_BYTES / (classes * compute.dtype.bytes()) / ROW_BLOCK * ROW_BLOCK).max(ROW_BLOCK);
     for start in (0..tokens).step_by(rows) {
         let part = start..(start + rows).min(tokens);
         let slopes = scoring.score(part, &mut losses, pulled.as_mut().map(|pulled| &mut pulled.dx));

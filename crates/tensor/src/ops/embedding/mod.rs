@@ -21,7 +21,7 @@ pub use sinusoid::sinusoid;
 
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::random::Dropout;
-use crate::{Array, DType, Param, Ragged, Tensor};
+use crate::{Array, Compute, DType, Param, Ragged, Tensor};
 
 /// Tokens of one forward task.
 const TOKENS: usize = 64;
@@ -52,7 +52,7 @@ pub struct EmbeddingOptions<'a> {
     /// Applied to the sum.
     pub dropout: Dropout,
     /// As in [`super::NormOptions`].
-    pub compute: DType,
+    pub compute: Compute,
 }
 
 /// `y_t = dropout(scale · table[id_t] + PE(pos_t))`, f32.
@@ -89,7 +89,8 @@ fn embedded(ids: &[u32], positions: Vec<usize>, table: &Param, options: Embeddin
     check(ids, &positions, table, options);
     let tokens = ids.len();
     let mut y = Array::scratch(DType::F32, tokens, width);
-    let mut narrow = (options.compute == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
+    let mut narrow =
+        (options.compute.dtype == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
     {
         let waves = match options.positions {
             Positions::Sinusoidal => {
@@ -194,7 +195,7 @@ mod tests {
             positions,
             first_position: 0,
             dropout: Dropout::NONE,
-            compute: DType::F32,
+            compute: Compute::training(DType::F32),
         }
     }
 

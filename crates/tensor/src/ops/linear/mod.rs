@@ -18,12 +18,12 @@ mod cpu;
 use std::sync::Arc;
 
 use crate::cpu::column_sums::add_column_sums;
-use crate::cpu::gemm::{self, Finish, Matrix, Output, Rows, multiply, multiply_transposed};
+use crate::cpu::gemm::{self, Finish, Matrix, Output, multiply, multiply_transposed};
 use crate::cpu::number::Numbers;
 use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
-use crate::{Array, DType, Param, Tensor};
+use crate::{Array, Compute, DType, Param, Rows, Tensor};
 
 /// What a linear layer does to its sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,8 +44,8 @@ pub struct LinearOptions {
     pub activation: Activation,
     /// Applied after the activation.
     pub dropout: Dropout,
-    /// Type of the product and of the result.
-    pub compute: DType,
+    /// Type of the product and of the result, and for how many rows.
+    pub compute: Compute,
 }
 
 /// `y = dropout(activation(x W + b))` with `W` of `[in, out]`.
@@ -75,7 +75,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         _ => product.clone(),
     };
 
-    let saved = x.kept_as(compute);
+    let saved = x.kept_as(compute.dtype);
     // What f′ needs: y for ReLU, z for GELU, nothing for a plain map.
     let passed = (activation != Activation::Identity).then_some(product);
     let (edge, dtype, weight, bias) = (x.edge(), x.dtype(), weight.clone(), bias.cloned());
@@ -94,10 +94,10 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
 }
 
 /// `y = x Wᵀ` with `W` of `[out, in]`: an output projection that may share its matrix with an embedding.
-pub fn project(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
+pub fn project(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
     let output = product(x, weight, Orientation::Transposed, compute, Finish::NONE);
-    let saved = x.kept_as(compute);
+    let saved = x.kept_as(compute.dtype);
     let (edge, dtype, weight) = (x.edge(), x.dtype(), weight.clone());
     Tensor::from_parameters(output, move |gradient, gradients| {
         // dx = dy W
@@ -109,21 +109,21 @@ pub fn project(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
 
 /// [`project`] for inference, with f32 results whatever the products' type: bf16 has three digits, which would make
 /// ties of tokens that a search must tell apart. No gradient flows back.
-pub fn project_wide(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
+pub fn project_wide(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
     wide(x, weight, Orientation::Transposed, compute)
 }
 
 /// `x W` for inference with `W` of `[in, out]`, with f32 results whatever the products' type. No gradient flows back.
-pub fn times(x: &Tensor, weight: &Param, compute: DType) -> Tensor {
+pub fn times(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[0], "times: x is {:?}, W is {:?}", x.shape(), weight.shape());
     wide(x, weight, Orientation::AsIs, compute)
 }
 
-fn wide(x: &Tensor, weight: &Param, orientation: Orientation, compute: DType) -> Tensor {
-    let packed = weight.packed(orientation, compute, Rows::Few);
+fn wide(x: &Tensor, weight: &Param, orientation: Orientation, compute: Compute) -> Tensor {
+    let packed = weight.packed(orientation, Compute { rows: Rows::Few, ..compute });
     let mut output = Array::scratch(DType::F32, x.rows(), packed.n());
-    multiply(Matrix::of(x.array_as(compute)), &packed, Output::over(&mut output), Finish::NONE);
+    multiply(Matrix::of(x.array_as(compute.dtype)), &packed, Output::over(&mut output), Finish::NONE);
     Tensor::new(output)
 }
 
@@ -131,12 +131,12 @@ fn product(
     x: &Tensor,
     weight: &Param,
     orientation: Orientation,
-    compute: DType,
+    compute: Compute,
     finish: Finish<'_>,
 ) -> Array {
-    let packed = weight.packed(orientation, compute, Rows::of_now());
-    let mut output = Array::scratch(compute, x.rows(), packed.n());
-    multiply(Matrix::of(x.array_as(compute)), &packed, Output::over(&mut output), finish);
+    let packed = weight.packed(orientation, compute);
+    let mut output = Array::scratch(compute.dtype, x.rows(), packed.n());
+    multiply(Matrix::of(x.array_as(compute.dtype)), &packed, Output::over(&mut output), finish);
     output
 }
 
@@ -152,7 +152,7 @@ fn pull(
     if !edge.is_wanted() {
         return;
     }
-    let packed = weight.packed(orientation, gradient.dtype(), Rows::Many);
+    let packed = weight.packed(orientation, Compute::training(gradient.dtype()));
     let rows = Matrix::of(gradient);
     let arrived = if dtype == DType::F32 { gradients.take(edge) } else { None };
     let sum = match arrived {

@@ -33,7 +33,7 @@ use crate::cpu::number::{Numbers, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::random::Dropout;
 use crate::tape::{self, Gradients};
-use crate::{Array, DType, Param, Tensor};
+use crate::{Array, Compute, DType, Param, Tensor};
 
 /// Rows of one task, and of one partial sum of dγ and dβ.
 const ROWS: usize = 64;
@@ -44,7 +44,7 @@ pub struct NormOptions {
     /// ε under the root.
     pub epsilon: f32,
     /// Type in which the following products will want the result: bf16 writes the rounded form beside the f32 one.
-    pub compute: DType,
+    pub compute: Compute,
 }
 
 /// `y = γ (x − mean) / √(var + ε) + β`, per row; x f32, y f32.
@@ -127,10 +127,10 @@ fn normalised(
     let (dropout, sublayer) =
         (sublayer.map_or(Dropout::NONE, |(_, dropout)| dropout), sublayer.map(|(s, _)| s));
 
-    let bf16 = options.compute == DType::Bf16;
+    let bf16 = options.compute.dtype == DType::Bf16;
     let mut y = Array::scratch(DType::F32, rows, width);
     let mut narrow = bf16.then(|| Array::scratch(DType::Bf16, rows, width));
-    let mut standard = tape::is_recording().then(|| Array::scratch(options.compute, rows, width));
+    let mut standard = tape::is_recording().then(|| Array::scratch(options.compute.dtype, rows, width));
     let mut inverse_deviation = Array::scratch(DType::F32, rows, 1);
     let job = cpu::Forward {
         width,
@@ -174,7 +174,7 @@ fn normalised(
         }
         gradients.add(&x_edge, dx);
     });
-    match options.compute {
+    match options.compute.dtype {
         DType::F32 => y.with_again(again),
         DType::Bf16 => y.with_narrow(narrow),
     }
@@ -255,7 +255,7 @@ mod tests {
     use crate::tensor::Kept;
     use crate::{Init, Params};
 
-    const OPTIONS: NormOptions = NormOptions { epsilon: 0.0, compute: DType::F32 };
+    const OPTIONS: NormOptions = NormOptions { epsilon: 0.0, compute: Compute::training(DType::F32) };
 
     fn norm_params(width: usize) -> (Param, Param) {
         let params = Params::new(1);
@@ -314,7 +314,12 @@ mod tests {
     fn bf16_writes_the_rounded_form_beside() {
         let (gamma, beta) = norm_params(5);
         let x = Tensor::from_f32(2, 5, &[0.1, 0.7, -0.3, 0.9, 0.2, 1.0, 2.0, 3.0, 4.0, 6.0]);
-        let y = layer_norm(&x, &gamma, &beta, NormOptions { epsilon: 1e-5, compute: DType::Bf16 });
+        let y = layer_norm(
+            &x,
+            &gamma,
+            &beta,
+            NormOptions { epsilon: 1e-5, compute: Compute::training(DType::Bf16) },
+        );
         assert_eq!(y.array_as(DType::Bf16).bf16(), y.array().to(DType::Bf16).bf16());
     }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use half::bf16;
 
 use super::cell::{BackwardRow, Cell, backward_row};
-use super::compute::Compute;
+use super::compute::Kernels;
 use super::forward::{Kept, TASK};
 use super::schedule::{Before, Schedule};
 use crate::Array;
@@ -44,7 +44,7 @@ pub(super) struct Outputs {
 }
 
 /// The whole layer, from the last step to the first.
-pub(super) fn backward<T: Compute>(inputs: Inputs<'_>) -> Outputs {
+pub(super) fn backward<T: Kernels>(inputs: Inputs<'_>) -> Outputs {
     let Inputs { cell, schedule, weight, outputs, kept, h, c, d_outputs, mut dh, mut dc } = inputs;
     let (tokens, d) = (outputs.rows(), outputs.width());
     let gates = cell.gates() * d;
@@ -124,7 +124,7 @@ pub(super) struct BackwardStep<'a, T> {
     left: SharedMut<T>,
 }
 
-impl<T: Compute> BackwardStep<'_, T> {
+impl<T: Kernels> BackwardStep<'_, T> {
     fn run(&self) {
         let rows = self.tokens.len();
         let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);

@@ -9,12 +9,12 @@ use super::forward::{self, ForwardStep};
 use crate::cpu::number::Element;
 
 /// The type of gates and of the operands of products. States and sums are f32 in any case.
-pub(super) trait Compute: Element {
+pub(super) trait Kernels: Element {
     fn forward(step: &ForwardStep<'_, Self>, rows: Range<usize>);
     fn backward(step: &BackwardStep<'_, Self>, rows: Range<usize>);
 }
 
-impl Compute for f32 {
+impl Kernels for f32 {
     fn forward(step: &ForwardStep<'_, f32>, rows: Range<usize>) {
         forward::forward_f32(step, rows);
     }
@@ -24,7 +24,7 @@ impl Compute for f32 {
     }
 }
 
-impl Compute for bf16 {
+impl Kernels for bf16 {
     fn forward(step: &ForwardStep<'_, bf16>, rows: Range<usize>) {
         forward::forward_bf16(step, rows);
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use half::bf16;
 
 use super::cell::{Cell, ForwardRow, forward_row};
-use super::compute::Compute;
+use super::compute::Kernels;
 use super::schedule::Schedule;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
 use crate::cpu::number::{self, Number};
@@ -54,7 +54,7 @@ pub(super) enum Keep {
 }
 
 /// The whole layer, in the compute type `T`.
-pub(super) fn forward<T: Compute>(inputs: Inputs<'_>, keep: Keep) -> Outputs {
+pub(super) fn forward<T: Kernels>(inputs: Inputs<'_>, keep: Keep) -> Outputs {
     let Inputs { cell, schedule, x, weight, bias, mut h, mut c } = inputs;
     let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
     let gates = cell.gates() * d;
@@ -96,7 +96,7 @@ pub(super) fn forward<T: Compute>(inputs: Inputs<'_>, keep: Keep) -> Outputs {
 }
 
 /// One step of rows that are independent of each other, for decoding: `h` and `c` become the next states.
-pub(super) fn single_step<T: Compute>(cell: Cell, x: &Array, a: &Array, h: &mut Array, c: &mut Array) {
+pub(super) fn single_step<T: Kernels>(cell: Cell, x: &Array, a: &Array, h: &mut Array, c: &mut Array) {
     let (rows, d) = (h.rows(), h.width());
     let step = ForwardStep::<T> {
         cell,
@@ -144,7 +144,7 @@ struct Record {
 /// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
 pub(super) const TASK: usize = 8192;
 
-impl<T: Compute> ForwardStep<'_, T> {
+impl<T: Kernels> ForwardStep<'_, T> {
     fn run(&self, rows: usize) {
         let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
         parallel(rows.div_ceil(together), |task| {

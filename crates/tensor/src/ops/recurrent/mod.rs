@@ -35,14 +35,14 @@ use std::sync::{Arc, Mutex};
 
 use half::bf16;
 
-use self::compute::Compute;
+use self::compute::Kernels;
 use self::forward::Keep;
 use self::schedule::Schedule;
-use crate::cpu::gemm::{Finish, Matrix, Output, Rows, multiply};
+use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::ops::linear;
 use crate::params::Orientation;
 use crate::tape::{self, Edge, Gradients};
-use crate::{Array, DType, Param, Ragged, Tensor};
+use crate::{Array, Compute, DType, Param, Ragged, Tensor};
 
 pub use cell::Cell;
 pub use schedule::Direction;
@@ -56,7 +56,7 @@ pub struct RecurrentOptions {
     /// Where it begins to read.
     pub direction: Direction,
     /// Type of the gates and of the products' operands.
-    pub compute: DType,
+    pub compute: Compute,
 }
 
 /// What [`recurrent`] gives.
@@ -84,7 +84,7 @@ pub fn recurrent(
     if let Some(initial) = initial {
         initial.check(sequences.sequences(), weight.shape()[0], cell);
     }
-    match options.compute {
+    match options.compute.dtype {
         DType::F32 => layer::<f32>(x_gates, sequences, initial, weight, bias, options),
         DType::Bf16 => layer::<bf16>(x_gates, sequences, initial, weight, bias, options),
     }
@@ -100,7 +100,7 @@ pub fn recurrent_step(
     weight: &Param,
     bias: Option<&Param>,
     cell: Cell,
-    compute: DType,
+    compute: Compute,
 ) -> RecurrentState {
     let [d, gates] = weight.shape();
     check(x_gates, x_gates.rows(), weight, bias, cell);
@@ -109,19 +109,19 @@ pub fn recurrent_step(
     let mut h = state::gather(Some(&state.h), &rows, d);
     let mut c = state::gather(state.c.as_ref(), &rows, if cell.has_memory() { d } else { 0 });
     let mut sums = Array::scratch(DType::F32, rows.len(), gates);
-    let packed = weight.packed(Orientation::AsIs, compute, Rows::Few);
+    let packed = weight.packed(Orientation::AsIs, Compute::inference(compute.dtype));
     let bias = bias.map(Param::values);
     let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
     multiply(Matrix::of(&h), &packed, Output::over(&mut sums), finish);
-    let x = x_gates.array_as(compute);
-    match compute {
+    let x = x_gates.array_as(compute.dtype);
+    match compute.dtype {
         DType::F32 => forward::single_step::<f32>(cell, x, &sums, &mut h, &mut c),
         DType::Bf16 => forward::single_step::<bf16>(cell, x, &sums, &mut h, &mut c),
     }
     RecurrentState { h: Tensor::new(h), c: cell.has_memory().then(|| Tensor::new(c)) }
 }
 
-fn layer<T: Compute>(
+fn layer<T: Kernels>(
     x_gates: &Tensor,
     sequences: &Ragged,
     initial: Option<&RecurrentState>,
@@ -140,7 +140,7 @@ fn layer<T: Compute>(
             cell,
             schedule: &schedule,
             x: x_gates.array_as(T::DTYPE),
-            weight: &weight.packed(Orientation::AsIs, T::DTYPE, Rows::Few),
+            weight: &weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE)),
             bias: bias.as_deref(),
             h: h.clone(),
             c: c.clone(),
@@ -225,7 +225,7 @@ struct Backward<T> {
     compute: PhantomData<T>,
 }
 
-impl<T: Compute> Backward<T> {
+impl<T: Kernels> Backward<T> {
     fn run(self, d_outputs: &Array, gradients: &mut Gradients) {
         let LastGradients { h, c } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
         let order = self.schedule.order();
@@ -235,7 +235,7 @@ impl<T: Compute> Backward<T> {
         let inputs = backward::Inputs {
             cell: self.cell,
             schedule: &self.schedule,
-            weight: &self.weight.packed(Orientation::Transposed, T::DTYPE, Rows::Few),
+            weight: &self.weight.packed(Orientation::Transposed, Compute::inference(T::DTYPE)),
             outputs: &self.outputs,
             kept: &self.kept,
             h: &self.h,

@@ -8,9 +8,9 @@ use half::bf16;
 use super::{Own, multiply_columns, multiply_rows, step_len, steps};
 use crate::cpu::gemm::finish::Destination;
 use crate::cpu::gemm::packed::{PackedRows, Parts};
-use crate::cpu::gemm::{Matrix, PANEL, Packed, Rows};
+use crate::cpu::gemm::{Matrix, PANEL, Packed};
 use crate::cpu::threads::{SharedMut, is_inside_task, number_in_task, parallel, thread_count};
-use crate::{Array, DType};
+use crate::{Array, DType, Rows};
 
 /// A task's packed strips fill no more than three quarters of the second cache.
 const TASK_BYTES: usize = 3 << 19;

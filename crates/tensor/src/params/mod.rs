@@ -4,17 +4,18 @@
 //! are announced with [`Params::add`] while a model is built; the vectors are laid out at first use.
 
 mod gradients;
+mod host;
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::cpu::gemm::{Matrix, Packed, Rows};
-use crate::cpu::isa::{self, Isa};
+use crate::Array;
 use crate::random::Stream;
-use crate::{Array, DType};
 
 pub(crate) use gradients::{FlatGradients, GradientSlot};
+pub(crate) use host::Orientation;
+use host::PackedCopies;
 
 /// Every parameter starts on a cache line.
 const ALIGNMENT: usize = 16;
@@ -57,6 +58,7 @@ struct Flat {
     gradients: Mutex<FlatGradients>,
     /// Raised whenever values change: packed copies of an older version are stale.
     version: AtomicU64,
+    packed: PackedCopies,
 }
 
 /// A named, shaped view into the flat vectors. Cloning is cheap.
@@ -68,24 +70,6 @@ pub struct Param {
     offset: usize,
     rows: usize,
     width: usize,
-    pack: Arc<Mutex<Option<Pack>>>,
-}
-
-/// The last packed copy that was asked for.
-struct Pack {
-    key: (Orientation, DType, Rows, Isa),
-    version: u64,
-    /// Only if it was asked for twice in a row.
-    kept: Option<Arc<Packed>>,
-}
-
-/// Which way round a weight enters a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Orientation {
-    /// `x W`
-    AsIs,
-    /// `x Wᵀ`
-    Transposed,
 }
 
 impl Params {
@@ -172,7 +156,6 @@ impl Params {
             offset: entry.offset,
             rows: entry.rows,
             width: entry.width,
-            pack: Arc::default(),
         }
     }
 }
@@ -221,31 +204,6 @@ impl Param {
         GradientSlot { guard, index: self.index, range: self.range() }
     }
 
-    /// This matrix packed for products in `dtype` on the current instruction set.
-    ///
-    /// A copy is kept from the second time on that it is asked for. Training asks for each once in an update: the memory
-    /// of one weight's copy then serves the next weight, and is still in a near cache. Decoding asks again at every token.
-    pub(crate) fn packed(&self, orientation: Orientation, dtype: DType, rows: Rows) -> Arc<Packed> {
-        let key = (orientation, dtype, rows, isa::current());
-        let version = self.store.flat().version.load(Ordering::Acquire);
-        let mut pack = self.pack.lock().expect("params lock");
-        let is_again = pack.as_ref().is_some_and(|pack| pack.key == key && pack.version == version);
-        if let Some(kept) = pack.as_ref().filter(|_| is_again).and_then(|pack| pack.kept.clone()) {
-            return kept;
-        }
-        // A stale copy makes room first.
-        *pack = None;
-        let values = self.values();
-        let matrix = Matrix::f32(&values, self.rows, self.width);
-        let matrix = match orientation {
-            Orientation::AsIs => matrix,
-            Orientation::Transposed => matrix.transposed(),
-        };
-        let packed = Arc::new(Packed::new(matrix, dtype, rows));
-        *pack = Some(Pack { key, version, kept: is_again.then(|| packed.clone()) });
-        packed
-    }
-
     /// Its place in the flat vectors.
     pub fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.rows * self.width
@@ -283,11 +241,13 @@ impl Store {
                 entry.init.fill(&mut values.f32_mut()[entry.range()], entry, stream);
             }
             let gradients = FlatGradients::new(&entries);
+            let packed = PackedCopies::new(entries.len());
             Flat {
                 entries,
                 values: RwLock::new(values),
                 gradients: Mutex::new(gradients),
                 version: AtomicU64::new(0),
+                packed,
             }
         })
     }
