@@ -39,7 +39,7 @@ pub struct Gradients {
 /// [`Tensor::variable`]s.
 pub fn backward(loss: &Tensor) -> Gradients {
     assert_eq!(loss.shape(), [1, 1], "backward: the loss must be one number, not {:?}", loss.shape());
-    backward_from(loss, Array::from_f32(1, 1, &[1.0]))
+    backward_from(loss, Array::from_f32_on(loss.device(), 1, 1, &[1.0]))
 }
 
 /// As [`backward`] for a tensor of any shape, given the gradient of something with respect to it.

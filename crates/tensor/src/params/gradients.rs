@@ -165,7 +165,7 @@ mod tests {
             for (i, param) in all.iter().enumerate().filter(|(i, _)| i % 2 == 1) {
                 param.gradient_slot().accumulate().fill(i as f32);
             }
-            let mut expected = vec![0.0; params.values().len()];
+            let mut expected = vec![0.0; params.flat_len()];
             for (i, param) in all.iter().enumerate().filter(|(i, _)| i % 2 == 1) {
                 expected[param.range()].fill(i as f32);
             }

@@ -3,19 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use super::Param;
+use super::{Orientation, Param};
 use crate::Compute;
 use crate::cpu::gemm::{Matrix, Packed};
 use crate::cpu::isa::{self, Isa};
-
-/// Which way round a weight enters a product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Orientation {
-    /// `x W`
-    AsIs,
-    /// `x Wᵀ`
-    Transposed,
-}
 
 /// For every parameter the last packed copy that was asked for.
 pub(super) struct PackedCopies(Vec<Mutex<Option<PackedCopy>>>);

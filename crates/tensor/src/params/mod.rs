@@ -10,11 +10,10 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::Array;
 use crate::random::Stream;
+use crate::{Array, Device};
 
 pub(crate) use gradients::{FlatGradients, GradientSlot};
-pub(crate) use host::Orientation;
 use host::PackedCopies;
 
 /// Every parameter starts on a cache line.
@@ -72,8 +71,17 @@ pub struct Param {
     width: usize,
 }
 
+/// Which way round a weight enters a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Orientation {
+    /// `x W`
+    AsIs,
+    /// `x Wᵀ`
+    Transposed,
+}
+
 impl Params {
-    /// An empty set. `seed` decides the random initial values.
+    /// An empty set on the default device. `seed` decides the random initial values.
     pub fn new(seed: u64) -> Params {
         Params { store: Arc::new(Store { seed, announced: Mutex::default(), flat: OnceLock::new() }) }
     }
@@ -112,13 +120,41 @@ impl Params {
         self.iter().map(|param| param.rows * param.width).sum()
     }
 
-    /// The flat vector, to read. Between parameters there may be a few zeros of alignment.
-    pub fn values(&self) -> RwLockReadGuard<'_, Array> {
+    /// Where the parameters are, and where models compute therefore.
+    pub fn device(&self) -> Device {
+        self.values().device()
+    }
+
+    /// Moves values to `device`; gradients that are not yet used up are forgotten on the way.
+    pub fn move_to(&self, device: Device) {
+        match (self.device(), device) {
+            // They are there.
+            (Device::Cpu, Device::Cpu) => {}
+        }
+    }
+
+    /// Length of the flat vector. Between parameters there may be a few zeros of alignment.
+    pub fn flat_len(&self) -> usize {
+        self.values().len()
+    }
+
+    /// A copy of the flat vector.
+    pub fn to_vec(&self) -> Vec<f32> {
+        self.values().to_vec()
+    }
+
+    /// Replaces the flat vector by a copy of `values`, which must be as long.
+    pub fn set(&self, values: &[f32]) {
+        self.values_mut().copy_from(values);
+    }
+
+    /// The flat vector, to read.
+    pub(crate) fn values(&self) -> RwLockReadGuard<'_, Array> {
         self.store.flat().values.read().expect("params lock")
     }
 
     /// The flat vector, to change; packed copies are made anew afterwards.
-    pub fn values_mut(&self) -> RwLockWriteGuard<'_, Array> {
+    pub(crate) fn values_mut(&self) -> RwLockWriteGuard<'_, Array> {
         let flat = self.store.flat();
         let guard = flat.values.write().expect("params lock");
         flat.version.fetch_add(1, Ordering::Release);
@@ -171,13 +207,25 @@ impl Param {
         [self.rows, self.width]
     }
 
-    /// The numbers, to read.
-    pub fn values(&self) -> Values<'_> {
+    /// Where the numbers are.
+    pub fn device(&self) -> Device {
+        self.store.flat().values.read().expect("params lock").device()
+    }
+
+    /// A copy of the numbers.
+    pub fn to_vec(&self) -> Vec<f32> {
+        match self.device() {
+            Device::Cpu => self.values().to_vec(),
+        }
+    }
+
+    /// The numbers in the host's memory, to read.
+    pub(crate) fn values(&self) -> Values<'_> {
         let guard = self.store.flat().values.read().expect("params lock");
         Values { guard, range: self.range() }
     }
 
-    /// Replaces the numbers.
+    /// Replaces the numbers by a copy of `values`.
     pub fn set(&self, values: &[f32]) {
         assert_eq!(
             values.len(),
@@ -188,7 +236,10 @@ impl Param {
             self.shape()
         );
         let flat = self.store.flat();
-        flat.values.write().expect("params lock").f32_mut()[self.range()].copy_from_slice(values);
+        let mut all = flat.values.write().expect("params lock");
+        match all.device() {
+            Device::Cpu => all.f32_mut()[self.range()].copy_from_slice(values),
+        }
         flat.version.fetch_add(1, Ordering::Release);
     }
 
@@ -210,8 +261,8 @@ impl Param {
     }
 }
 
-/// A parameter's numbers, borrowed.
-pub struct Values<'a> {
+/// A parameter's numbers in the host's memory, borrowed.
+pub(crate) struct Values<'a> {
     guard: RwLockReadGuard<'a, Array>,
     range: Range<usize>,
 }
@@ -235,7 +286,8 @@ impl Store {
         self.flat.get_or_init(|| {
             let entries = self.announced.lock().expect("params lock").clone();
             let len = entries.last().map_or(0, |entry| entry.range().end);
-            let mut values = Array::lasting_zeros(len);
+            // First values are drawn on the host, whatever the device.
+            let mut values = Array::lasting_zeros_on(Device::Cpu, len);
             for (index, entry) in entries.iter().enumerate() {
                 let stream = Stream::new(self.seed, 0, index as u64);
                 entry.init.fill(&mut values.f32_mut()[entry.range()], entry, stream);
@@ -263,5 +315,41 @@ impl Init {
                 Init::Normal(deviation) => deviation * stream.normal(i as u32),
             };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Compute, DType};
+
+    #[test]
+    fn moving_to_where_they_are_changes_nothing() {
+        let params = Params::new(3);
+        let weight = params.add("weight", 5, 7, Init::Normal(1.0));
+        let (values, packed) =
+            (params.to_vec(), || weight.packed(Orientation::AsIs, Compute::inference(DType::F32)));
+        packed();
+        let kept = packed();
+        weight.gradient_slot().accumulate().fill(2.0);
+        params.move_to(Device::Cpu);
+        assert_eq!((params.device(), weight.device()), (Device::Cpu, Device::Cpu));
+        assert_eq!(params.to_vec(), values);
+        assert_eq!(weight.gradient(), [2.0; 35]);
+        assert!(Arc::ptr_eq(&packed(), &kept));
+    }
+
+    #[test]
+    fn packed_copies_are_made_anew_after_an_update() {
+        let params = Params::new(3);
+        let weight = params.add("weight", 2, 2, Init::Constant(1.0));
+        let packed = || weight.packed(Orientation::AsIs, Compute::inference(DType::F32));
+        packed();
+        let kept = packed();
+        params.set(&vec![2.0; params.flat_len()]);
+        assert!(!Arc::ptr_eq(&packed(), &kept));
+        let other = packed();
+        weight.set(&[3.0; 4]);
+        assert!(!Arc::ptr_eq(&packed(), &other));
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::cpu::{Backward, Forward};
+use super::rows::{Backward, Forward};
 use crate::cpu::avx512::{kept, load_bf16, store_bf16};
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::number::{Numbers, SharedNumbers};
