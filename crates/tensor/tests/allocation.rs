@@ -7,7 +7,7 @@ use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
     Activation, Adam, AdamOptions, AttentionOptions, ConvolutionOptions, EmbeddingOptions, LinearOptions,
     Mask, NormOptions, Part, Positions, Reach, Weights, add, attention, attention_pool, columns, convolution,
-    cross_entropy, embedding, gated, gather_rows, linear, max_pool, mean_pool, residual_norm,
+    cross_entropy, embedding, gather_rows, glu, linear, max_pool, mean_pool, residual_norm,
 };
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Init, Param, Params, Ragged, tape};
@@ -102,7 +102,7 @@ impl Model {
         let y = linear(&hidden, &self.outer, Some(&self.bias), map(Activation::Identity));
         let y = residual_norm(&z, &y, &self.gamma, &self.beta, dropout, norm);
         let window = ConvolutionOptions { taps: 3, reach: Reach::Causal, compute };
-        let y = add(&y, &gated(&convolution(&y, &sequences, &self.taps, None, window)));
+        let y = add(&y, &glu(&convolution(&y, &sequences, &self.taps, None, window)));
         let pooled =
             add(&attention_pool(&columns(&y, 0..1), &y, &sequences).pooled, &mean_pool(&y, &sequences));
         let pooled = add(&pooled, &max_pool(&y, &sequences));

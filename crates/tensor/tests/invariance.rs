@@ -69,7 +69,7 @@ impl Model {
             LinearOptions { activation: Activation::Gelu, ..options },
         );
         let window = ConvolutionOptions { taps: 5, reach: Reach::Same, compute };
-        let mixed = add(&mixed, &gated(&convolution(&x, sequences, &self.taps, None, window)));
+        let mixed = add(&mixed, &glu(&convolution(&x, sequences, &self.taps, None, window)));
         let options = NormOptions { epsilon: 1e-5, compute };
         let y = residual_norm(&x, &mixed, &self.gamma, &self.beta, dropout, options);
         log_softmax(&project(&y, &self.table, compute))

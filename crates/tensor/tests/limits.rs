@@ -172,7 +172,7 @@ fn shapes_that_do_not_fit_are_named() {
             let options = convolution_options(2);
             convolution(&tensor(2, 3), &Ragged::from_lengths([2]), &param(6, 5), None, options);
         }),
-        (&["gated", "[2, 3]"], || drop(gated(&tensor(2, 3)))),
+        (&["glu", "[2, 3]"], || drop(glu(&tensor(2, 3)))),
         (&["attention_pool", "[2, 2]", "[2, 3]"], || {
             attention_pool(&tensor(2, 2), &tensor(2, 3), &Ragged::from_lengths([2]));
         }),
@@ -234,7 +234,7 @@ fn a_batch_of_nothing_is_harmless() {
     assert_eq!(sum(&y).item(), 0.0);
     backward_from(&y, Array::zeros(DType::F32, 0, 4));
     let (x, taps) = (Tensor::variable(Array::zeros(DType::F32, 0, 4)), param(12, 8));
-    let y = gated(&convolution(&x, &none, &taps, Some(&param(1, 8)), convolution_options(3)));
+    let y = glu(&convolution(&x, &none, &taps, Some(&param(1, 8)), convolution_options(3)));
     let y = mean_pool(&add(&y, &max_pool(&y, &none)), &none);
     backward_from(&y, Array::zeros(DType::F32, 0, 4));
     assert!(taps.gradient().iter().all(|&g| g == 0.0));

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use heedful_tensor::ops::BestOfRows;
+use heedful_tensor::ops::TopK;
 use heedful_tensor::{DType, Ragged, Tensor};
 
 use super::hypothesis::Continuation;
@@ -42,7 +42,7 @@ pub(super) trait Plan {
 /// What the model says about the rows of one sentence.
 pub(super) struct Scores<'a> {
     logits: &'a Tensor,
-    best: &'a BestOfRows,
+    best: &'a TopK,
     first: usize,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct Engine<'m, P> {
     /// Sentences read so far: the number of the next one.
     read: usize,
     rows: Vec<Row>,
-    best: BestOfRows,
+    best: TopK,
 }
 
 struct Waiting<P> {
@@ -113,7 +113,7 @@ impl<'m, P: Plan> Engine<'m, P> {
             open: Vec::new(),
             read: 0,
             rows: Vec::new(),
-            best: BestOfRows::default(),
+            best: TopK::default(),
         }
     }
 

@@ -5,19 +5,19 @@
 pub mod adam;
 pub mod attention;
 pub mod attentive;
-pub mod best_of_rows;
 pub mod cached_attention;
 pub mod convolution;
 pub mod cross_entropy;
 pub mod elementwise;
 pub mod embedding;
-pub mod gated;
+pub mod glu;
 pub mod linear;
 pub mod moving_average;
 pub mod norm;
 pub mod pool;
 pub mod recurrent;
 pub mod softmax;
+pub mod top_k;
 
 pub use adam::{Adam, AdamOptions, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
@@ -25,7 +25,6 @@ pub use attentive::{
     Attentive, AttentiveInputs, AttentiveOptions, AttentiveWeights, Estimator, Looking, Looks, RowScore,
     SourceRows, attentive, look_at,
 };
-pub use best_of_rows::{BestOfRows, Scored};
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};
 pub use cross_entropy::{CrossEntropy, cross_entropy};
@@ -34,7 +33,7 @@ pub use elementwise::{
     mean, multiply, relu, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
-pub use gated::gated;
+pub use glu::glu;
 pub use linear::{Activation, LinearOptions, linear, project, project_wide, times};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
@@ -43,3 +42,4 @@ pub use recurrent::{
     Cell, Direction, Recurrent, RecurrentOptions, RecurrentState, recurrent, recurrent_step,
 };
 pub use softmax::{log_softmax, softmax};
+pub use top_k::{Scored, TopK};

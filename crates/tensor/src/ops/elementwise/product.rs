@@ -1,7 +1,7 @@
 //! The product of two tensors. For a product with a parameter see [`crate::ops::linear`].
 
-use crate::cpu::gemm::{self, Finish, Matrix, Output, Packed};
-use crate::{Array, Compute, DType, Rows, Tensor};
+use super::cpu;
+use crate::{Compute, DType, Device, Rows, Tensor};
 
 /// `A B` for as many `rows` of A. bf16 if either is bf16 (operands rounded, f32 sums), else f32.
 ///
@@ -13,41 +13,31 @@ pub fn matmul(a: &Tensor, b: &Tensor, rows: Rows) -> Tensor {
     assert!(a.width() == b.rows(), "matmul: {:?} by {:?}", a.shape(), b.shape());
     let either = [a.dtype(), b.dtype()].contains(&DType::Bf16);
     let dtype = if either { DType::Bf16 } else { DType::F32 };
-    let y = product(a.array(), Matrix::of(b.array()), Compute { dtype, rows }, dtype);
+    let y = match a.device() {
+        Device::Cpu => cpu::product(a.array(), b.array(), Compute { dtype, rows }),
+    };
     let kept = [(a.edge(), a.detached()), (b.edge(), b.detached())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
         let [(a_edge, a), (b_edge, b)] = kept;
         if a_edge.is_wanted() {
-            gradients.add(
-                &a_edge,
-                product(&g, Matrix::of(b.array()).transposed(), Compute::training(dtype), a.dtype()),
-            );
+            let da = match g.device() {
+                Device::Cpu => cpu::left_gradient(&g, b.array(), dtype, a.dtype()),
+            };
+            gradients.add(&a_edge, da);
         }
         if b_edge.is_wanted() {
-            let mut db = Array::scratch(b.dtype(), b.rows(), b.width());
-            gemm::multiply_transposed(
-                Matrix::of(a.array()),
-                Matrix::of(&g),
-                dtype,
-                Output::over(&mut db),
-                None,
-            );
+            let db = match g.device() {
+                Device::Cpu => cpu::right_gradient(a.array(), &g, dtype, b.dtype()),
+            };
             gradients.add(&b_edge, db);
         }
     })
 }
 
-/// `a · b` with operands rounded to the type of `compute`, stored as `dtype`.
-fn product(a: &Array, b: Matrix<'_>, compute: Compute, dtype: DType) -> Array {
-    let packed = Packed::new(b, compute.dtype, compute.rows);
-    let mut out = Array::scratch(dtype, a.rows(), packed.n());
-    gemm::multiply(Matrix::of(a), &packed, Output::over(&mut out), Finish::NONE);
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Array;
     use crate::tape::backward_from;
 
     #[test]

@@ -6,22 +6,13 @@ use std::sync::Mutex;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces};
 use crate::cpu::number::{NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel, thread_count};
-use crate::{Array, DType, Param, Ragged};
+use crate::ops::convolution::Windows;
+use crate::{Array, DType, Param};
 
 /// Fewer rows are not worth a task of their own.
 const LEAST_ROWS: usize = 32;
-/// Rows and columns that are transposed at a time.
-const BLOCK: usize = 32;
 /// Packed windows that a weight's gradient may hold at once.
 const PIECE_BYTES: usize = 16 << 20;
-
-/// For every row of an array the `taps` rows around it in its sequence, the first of them `before` rows earlier.
-pub(super) struct Windows<'a> {
-    pub(super) of: &'a Array,
-    pub(super) sequences: &'a Ragged,
-    pub(super) taps: usize,
-    pub(super) before: usize,
-}
 
 impl Windows<'_> {
     /// `out = finish(windows · rhs)`.
@@ -75,10 +66,10 @@ impl Windows<'_> {
             let start = part.start + number * ROW_BLOCK;
             start..(start + ROW_BLOCK).min(part.end)
         };
-        let room = |number| {
+        let empty = |number| {
             Piece::room(rows_of(number).len(), self.taps * self.of.width(), right.width(), right.dtype())
         };
-        let pieces: Vec<Mutex<Piece>> = (0..count).map(|number| Mutex::new(room(number))).collect();
+        let pieces: Vec<Mutex<Piece>> = (0..count).map(|number| Mutex::new(empty(number))).collect();
         parallel(count, |number| {
             let windows = self.gathered(rows_of(number));
             let right = Matrix::of(right).rows(rows_of(number));
@@ -110,7 +101,7 @@ impl Windows<'_> {
     }
 
     /// Neighbouring rows lie side by side in memory as they do in a window: each window is one copy, and zeros where
-    /// it looks beyond its sequence.
+    /// it reaches beyond its sequence.
     fn gather<T: Copy + Default>(&self, rows: Range<usize>, from: &[T], to: &mut [T]) {
         let width = self.of.width();
         if rows.is_empty() || width == 0 {
@@ -136,56 +127,10 @@ impl Windows<'_> {
     }
 }
 
-/// `W′`, the taps of `W` in reverse order and each transposed: k·out × in.
-pub(super) fn turned(weight: &Param, taps: usize) -> Array {
-    let [rows, outputs] = weight.shape();
-    let inputs = rows / taps;
-    let mut turned = Array::scratch(DType::F32, taps * outputs, inputs);
-    let (from, to) = (weight.values(), SharedMut::new(turned.f32_mut()));
-    let from: &[f32] = &from;
-    let blocks = outputs.div_ceil(BLOCK);
-    parallel(taps * blocks, |task| {
-        let (tap, first) = (task / blocks, task % blocks * BLOCK);
-        let some = first..(first + BLOCK).min(outputs);
-        let start = (tap * outputs + first) * inputs;
-        // SAFETY: every task has its own rows.
-        let to = unsafe { to.slice(start..start + some.len() * inputs) };
-        turn(&from[(taps - 1 - tap) * inputs * outputs..][..inputs * outputs], some, inputs, to);
-    });
-    turned
-}
-
-/// Columns `some` of a matrix of `inputs` rows as rows, in blocks that stay in the first cache.
-fn turn(from: &[f32], some: Range<usize>, inputs: usize, to: &mut [f32]) {
-    let outputs = from.len() / inputs.max(1);
-    for first in (0..inputs).step_by(BLOCK) {
-        let block = first..(first + BLOCK).min(inputs);
-        for (output, to) in some.clone().zip(to.chunks_exact_mut(inputs)) {
-            for (input, to) in block.clone().zip(&mut to[block.clone()]) {
-                *to = from[input * outputs + output];
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn taps_are_turned_one_by_one() {
-        let (taps, inputs, outputs) = (3, 5, 70);
-        let weight = crate::Params::new(1).add("weight", taps * inputs, outputs, crate::Init::Normal(1.0));
-        let (turned, values) = (turned(&weight, taps), weight.values());
-        for tap in 0..taps {
-            for input in 0..inputs {
-                for output in 0..outputs {
-                    let there = ((taps - 1 - tap) * outputs + output) * inputs + input;
-                    assert_eq!(turned.f32()[there], values[(tap * inputs + input) * outputs + output]);
-                }
-            }
-        }
-    }
+    use crate::Ragged;
 
     #[test]
     fn windows_end_where_their_sequence_ends() {

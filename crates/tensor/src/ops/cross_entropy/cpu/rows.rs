@@ -8,16 +8,9 @@ use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::exp;
 use crate::cpu::number::{self, Number, NumbersMut, SharedNumbers};
 use crate::cpu::simd::{LANES, Lanes, fold};
-use crate::cpu::threads::{SharedMut, parallel};
+use crate::cpu::threads::parallel;
+use crate::ops::cross_entropy::Target;
 use crate::{Array, DType};
-
-/// What the probabilities are held against.
-#[derive(Clone, Copy)]
-pub(super) struct Target {
-    pub(super) smoothing: f32,
-    pub(super) classes: usize,
-    pub(super) tokens: usize,
-}
 
 /// Rows of one task.
 const ROWS: usize = 8;
@@ -139,44 +132,5 @@ impl Target {
     /// The mass of every class but the label.
     fn others(self) -> f32 {
         if self.classes > 1 { self.smoothing / (self.classes - 1) as f32 } else { 0.0 }
-    }
-}
-
-/// `array *= factor`; nothing to do for the usual factor of 1.
-pub(super) fn scale(array: &mut Array, factor: f32) {
-    if factor == 1.0 {
-        return;
-    }
-    match array.dtype() {
-        DType::F32 => array.f32_mut().iter_mut().for_each(|x| *x *= factor),
-        DType::Bf16 => array.bf16_mut().iter_mut().for_each(|x| *x = bf16::from_f32(x.to_f32() * factor)),
-    }
-}
-
-/// `out = factor · from`, or `+=`.
-pub(super) fn add_scaled(out: &mut [f32], add: bool, from: &[f32], factor: f32) {
-    const CHUNK: usize = 64 * 1024;
-    let n = out.len();
-    let out = SharedMut::new(out);
-    parallel(n.div_ceil(CHUNK), |task| {
-        let range = task * CHUNK..((task + 1) * CHUNK).min(n);
-        // SAFETY: tasks have disjoint ranges.
-        let out = unsafe { out.slice(range.clone()) };
-        if add {
-            add_scaled_chunk(out, &from[range], factor);
-        } else if factor == 1.0 {
-            out.copy_from_slice(&from[range]);
-        } else {
-            out.fill(0.0);
-            add_scaled_chunk(out, &from[range], factor);
-        }
-    });
-}
-
-kernel! {
-    fn add_scaled_chunk(out: &mut [f32], from: &[f32], factor: f32) {
-        for (out, &from) in out.iter_mut().zip(from) {
-            *out += factor * from;
-        }
     }
 }

@@ -1,11 +1,12 @@
-//! A row of bf16 scores in AVX-512: what `cpu::row` says in plain Rust, 32 classes at a time.
+//! A row of bf16 scores in AVX-512: what `rows::row` says in plain Rust, 32 classes at a time.
 
 use std::arch::x86_64::*;
 
 use half::bf16;
 
-use super::cpu::{Found, Target};
+use super::rows::Found;
 use crate::cpu::avx512::{exp, load_bf16, store_bf16};
+use crate::ops::cross_entropy::Target;
 
 /// Classes of one round.
 const ROUND: usize = 32;

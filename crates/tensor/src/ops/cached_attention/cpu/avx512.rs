@@ -5,7 +5,7 @@ use std::arch::x86_64::*;
 
 use half::bf16;
 
-use super::cpu::{Parts, Sizes};
+use super::{Parts, Sizes};
 use crate::cpu::avx512::{exp, load_bf16};
 use crate::cpu::number::Numbers;
 use crate::cpu::simd::LANES;

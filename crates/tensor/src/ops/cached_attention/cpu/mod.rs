@@ -1,16 +1,58 @@
 //! One query, all heads: a stored row is read once, from its first number to its last.
 
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod store;
+
 use half::bf16;
 
-use super::KeyValueRows;
-#[cfg(target_arch = "x86_64")]
-use super::avx512;
+use super::{CachedAttentionOptions, KeyValueRows};
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::exp;
-use crate::cpu::number::{self, Number, Numbers, NumbersMut};
+use crate::cpu::number::{self, Number, Numbers, NumbersMut, SharedNumbers};
 use crate::cpu::simd::{LANES, Lanes, fold};
+use crate::cpu::threads::parallel;
+use crate::ops::Part;
 use crate::{Array, DType};
+
+pub(super) use store::{grown, write_rows};
+
+/// Multiplications that are worth a task.
+const TASK: usize = 200_000;
+
+/// `o = softmax(scale · q Kᵀ) V` for every query.
+pub(super) fn attend(
+    queries: &Part,
+    seen: &[KeyValueRows<'_>],
+    options: CachedAttentionOptions,
+    value_width: usize,
+) -> Array {
+    let rows = queries.tensor.rows();
+    let mut context = Array::scratch(queries.tensor.dtype(), rows, value_width);
+    let sizes = Sizes {
+        heads: options.heads,
+        d_k: options.key_width / options.heads,
+        d_v: value_width / options.heads,
+        scale: options.scale,
+    };
+    let work: usize = seen.iter().map(|seen| seen.len() * (options.key_width + value_width)).sum();
+    let group = (rows * TASK / work.max(1)).clamp(1, rows.max(1));
+    let longest = seen.iter().map(KeyValueRows::len).max().unwrap_or(0);
+    let out = SharedNumbers::of(&mut context);
+    let (all, stride) = (Numbers::of(queries.tensor.array()), queries.tensor.width());
+    parallel(rows.div_ceil(group), |task| {
+        let mut workspace = Workspace::new(sizes, longest);
+        for (row, seen) in seen.iter().enumerate().skip(task * group).take(group) {
+            let start = row * stride + queries.columns.start;
+            let query = all.part(start..start + options.key_width);
+            // SAFETY: every row belongs to one task.
+            let context = unsafe { out.slice(row * value_width..(row + 1) * value_width) };
+            workspace.attend(query, seen, context);
+        }
+    });
+    context
+}
 
 #[derive(Clone, Copy)]
 pub(super) struct Sizes {
@@ -21,7 +63,7 @@ pub(super) struct Sizes {
 }
 
 /// One task's scratch memory.
-pub(super) struct Room {
+struct Workspace {
     sizes: Sizes,
     longest: usize,
     memory: Array,
@@ -29,7 +71,7 @@ pub(super) struct Room {
     starts: Vec<usize>,
 }
 
-/// The parts of a [`Room`].
+/// The parts of a [`Workspace`].
 pub(super) struct Parts<'a> {
     /// Scaled.
     pub(super) query: &'a mut [f32],
@@ -39,10 +81,10 @@ pub(super) struct Parts<'a> {
     pub(super) stride: usize,
 }
 
-impl Room {
-    pub(super) fn new(sizes: Sizes, longest: usize) -> Room {
+impl Workspace {
+    fn new(sizes: Sizes, longest: usize) -> Workspace {
         let len = sizes.heads * (sizes.d_k + sizes.d_v + longest.next_multiple_of(LANES));
-        Room {
+        Workspace {
             sizes,
             longest,
             memory: Array::scratch(DType::F32, 1, len),
@@ -51,12 +93,12 @@ impl Room {
     }
 
     /// The rows that are seen must be rows of their array.
-    pub(super) fn attend(&mut self, query: Numbers<'_>, seen: &KeyValueRows<'_>, out: NumbersMut<'_>) {
+    fn attend(&mut self, query: Numbers<'_>, seen: &KeyValueRows<'_>, out: NumbersMut<'_>) {
         let Sizes { heads, d_k, d_v, scale } = self.sizes;
-        let (query_room, rest) = self.memory.f32_mut().split_at_mut(heads * d_k);
+        let (scaled, rest) = self.memory.f32_mut().split_at_mut(heads * d_k);
         let (context, weights) = rest.split_at_mut(heads * d_v);
         let stride = self.longest.next_multiple_of(LANES);
-        let mut parts = Parts { query: query_room, context, weights, stride };
+        let mut parts = Parts { query: scaled, context, weights, stride };
         match query {
             Numbers::F32(query) => scaled_f32(query, scale, parts.query),
             Numbers::Bf16(query) => scaled_bf16(query, scale, parts.query),
@@ -112,18 +154,18 @@ kernel! {
 
 kernel! {
     fn attend_f32(stored: &[f32], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        attend(stored, starts, sizes, parts);
+        attend_query(stored, starts, sizes, parts);
     }
 }
 
 kernel! {
     fn attend_bf16(stored: &[bf16], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-        attend(stored, starts, sizes, parts);
+        attend_query(stored, starts, sizes, parts);
     }
 }
 
 #[inline(always)]
-fn attend<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
     let Sizes { heads, d_k, d_v, .. } = sizes;
     let Parts { query, context, weights, stride } = parts;
     let (key_width, stride) = (heads * d_k, *stride);
