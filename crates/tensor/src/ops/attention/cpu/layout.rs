@@ -2,14 +2,12 @@
 
 use std::ops::Range;
 
-use super::mask::Mask;
 use super::products::STRIP;
 use super::rows::Columns;
 use super::softmax::{Draws, Limits};
 use crate::cpu::simd::LANES;
 use crate::cpu::threads::parallel;
-use crate::random::Dropout;
-use crate::{Ragged, Tensor};
+use crate::ops::attention::Problem;
 
 /// Queries that are worked on at once: their scores stay in the cache, and no block computes much of what a causal
 /// mask or a window hides.
@@ -17,21 +15,6 @@ pub(super) const BLOCK: usize = 32;
 
 /// Multiplications that are worth a task: some twenty microseconds.
 const TASK: usize = 1_000_000;
-
-/// Everything about one call of attention, as forward and backward both need it.
-pub(super) struct Problem {
-    /// Queries, keys and values (cut off from the tape) and their first columns.
-    pub(super) inputs: [(Tensor, usize); 3],
-    pub(super) query_sequences: Ragged,
-    pub(super) key_sequences: Ragged,
-    pub(super) heads: usize,
-    /// Key width and value width of one head.
-    pub(super) d_k: usize,
-    pub(super) d_v: usize,
-    pub(super) scale: f32,
-    pub(super) mask: Mask,
-    pub(super) dropout: Dropout,
-}
 
 /// One head of one sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +116,7 @@ impl Problem {
         bias
     }
 
-    /// Room for [`Problem::bias`].
+    /// Length of [`Problem::bias`].
     pub(super) fn bias_len(&self) -> usize {
         if self.mask.has_booleans() { BLOCK * self.score_stride() } else { 0 }
     }

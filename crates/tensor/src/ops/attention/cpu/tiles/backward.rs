@@ -1,80 +1,45 @@
-//! Backward. Of forward nothing is kept but two numbers a row: the weights are computed again.
+//! Backward. Of forward nothing is kept but two numbers a row: the weights are recomputed.
 
 use std::ops::Range;
 
 use half::bf16;
 
 use super::super::backward::Inputs;
-use super::super::layout::{Block, Pair, Problem};
+use super::super::layout::{Block, Pair};
+use super::super::parts::Parts;
 use super::super::rows::Columns;
 use super::super::softmax::Seen;
 use super::softmax::{Found, Rules, softmax_backward};
-use super::{DEPTH, Scratch, Sizes, Source, TILE, turn_left, write};
+use super::{DEPTH, Extent, Memory, Sizes, Source, TILE, transpose_left, write};
 use crate::cpu::gemm::tiles::small::{Left, Right, Sums, product};
+use crate::ops::attention::Problem;
 
 pub(in super::super) fn backward(inputs: &Inputs<'_>) {
     let sizes = Sizes::new(inputs.problem);
-    let keys = Sizes::square(sizes.key_steps, sizes.d_k);
-    let values = Sizes::square(sizes.key_steps, sizes.d_v);
-    let (queries, context) = (Sizes::square(1, sizes.d_k), Sizes::square(1, sizes.d_v));
-    let scores = sizes.block_scores();
-    let halves = [keys, keys, values, queries, queries, context, context, scores, scores, scores, scores];
-    let singles = [keys, values, queries, scores, scores, sizes.scores, sizes.bias()];
+    let extent = {
+        let (mut halves, mut singles) = (Parts::counting(), Parts::counting());
+        Workspace::new(sizes, &mut halves, &mut singles);
+        Extent { halves: halves.taken(), singles: singles.taken() }
+    };
     inputs.problem.parallel(5, |pairs| {
-        let mut scratch = Scratch::new(&halves, &singles);
-        let (
-            [
-                turned_keys,
-                paired_keys,
-                turned_values,
-                queries,
-                paired_queries,
-                d_context,
-                paired_d_context,
-                weights,
-                slopes,
-                turned_weights,
-                turned_slopes,
-            ],
-            [d_keys, d_values, d_queries, scores, d_scores, factors, bias],
-        ) = scratch.pieces(halves, singles);
-        let mut room = Room {
-            turned_keys,
-            paired_keys,
-            turned_values,
-            queries,
-            paired_queries,
-            d_context,
-            paired_d_context,
-            weights,
-            slopes,
-            turned_weights,
-            turned_slopes,
-            d_keys,
-            d_values,
-            d_queries,
-            scores,
-            d_scores,
-            factors,
-            bias,
-            unwritten_queries: None,
-            unwritten_keys: None,
-        };
+        let mut memory = Memory::new(extent);
+        let (mut halves, mut singles) = memory.parts();
+        let mut workspace = Workspace::new(sizes, &mut halves, &mut singles);
         // SAFETY: this path is chosen only where AMX is, which is more than AVX-512.
         unsafe {
             for pair in pairs {
-                room.retrace(inputs, sizes, pair);
+                workspace.backward_pair(inputs, sizes, pair);
             }
-            room.write(inputs, sizes);
+            workspace.write(inputs, sizes);
         }
     });
 }
 
 /// One task's scratch memory: one head's keys and values, and one block of queries with all that is computed of it.
-struct Room<'a> {
-    turned_keys: &'a mut [bf16],
+struct Workspace<'a> {
+    transposed_keys: &'a mut [bf16],
     paired_keys: &'a mut [bf16],
-    turned_values: &'a mut [bf16],
+    transposed_values: &'a mut [bf16],
     queries: &'a mut [bf16],
     paired_queries: &'a mut [bf16],
     d_context: &'a mut [bf16],
@@ -82,8 +47,8 @@ struct Room<'a> {
     /// The block's weights and the gradient of its products, and their transposes.
     weights: &'a mut [bf16],
     slopes: &'a mut [bf16],
-    turned_weights: &'a mut [bf16],
-    turned_slopes: &'a mut [bf16],
+    transposed_weights: &'a mut [bf16],
+    transposed_slopes: &'a mut [bf16],
     d_keys: &'a mut [f32],
     d_values: &'a mut [f32],
     d_queries: &'a mut [f32],
@@ -97,19 +62,48 @@ struct Room<'a> {
     unwritten_keys: Option<Pair>,
 }
 
-impl Room<'_> {
+impl<'a> Workspace<'a> {
+    fn new(sizes: Sizes, halves: &mut Parts<'a, bf16>, singles: &mut Parts<'a, f32>) -> Workspace<'a> {
+        let keys = Sizes::square(sizes.key_steps, sizes.d_k);
+        let values = Sizes::square(sizes.key_steps, sizes.d_v);
+        let (queries, context) = (Sizes::square(1, sizes.d_k), Sizes::square(1, sizes.d_v));
+        let scores = sizes.block_scores();
+        Workspace {
+            transposed_keys: halves.take(keys),
+            paired_keys: halves.take(keys),
+            transposed_values: halves.take(values),
+            queries: halves.take(queries),
+            paired_queries: halves.take(queries),
+            d_context: halves.take(context),
+            paired_d_context: halves.take(context),
+            weights: halves.take(scores),
+            slopes: halves.take(scores),
+            transposed_weights: halves.take(scores),
+            transposed_slopes: halves.take(scores),
+            d_keys: singles.take(keys),
+            d_values: singles.take(values),
+            d_queries: singles.take(queries),
+            scores: singles.take(scores),
+            d_scores: singles.take(scores),
+            factors: singles.take(sizes.scores),
+            bias: singles.take(sizes.bias()),
+            unwritten_queries: None,
+            unwritten_keys: None,
+        }
+    }
+
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-    fn retrace(&mut self, inputs: &Inputs<'_>, sizes: Sizes, pair: Pair) {
+    fn backward_pair(&mut self, inputs: &Inputs<'_>, sizes: Sizes, pair: Pair) {
         let problem = inputs.problem;
         let Problem { d_k, d_v, .. } = *problem;
         let rows = problem.key_sequences.range(pair.sequence);
         let keys = Source::new(problem.columns(1), rows.clone(), pair.head * d_k, d_k);
         let values = Source::new(problem.columns(2), rows.clone(), pair.head * d_v, d_v);
-        keys.turned(self.turned_keys);
+        keys.transposed(self.transposed_keys);
         if inputs.targets[0].is_some() {
             keys.paired(self.paired_keys);
         }
-        values.turned(self.turned_values);
+        values.transposed(self.transposed_values);
         let (key_width, value_width) = (sizes.d_k * DEPTH, sizes.d_v * DEPTH);
         let n_keys = rows.len().next_multiple_of(DEPTH);
         let mut existing = false;
@@ -121,7 +115,7 @@ impl Room<'_> {
                 self.d_values[..n_keys * value_width].fill(0.0);
                 existing = true;
             }
-            self.retrace_block(inputs, sizes, pair, &block, existing);
+            self.backward_block(inputs, sizes, pair, &block, existing);
             existing = true;
         }
         if !existing {
@@ -162,7 +156,7 @@ impl Room<'_> {
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-    fn retrace_block(
+    fn backward_block(
         &mut self,
         inputs: &Inputs<'_>,
         sizes: Sizes,
@@ -185,13 +179,16 @@ impl Room<'_> {
         // S = Q Kᵀ, again; O = W V, so dW = dO Vᵀ
         let left = Left { values: self.queries, row: key_width, step: DEPTH };
         let right =
-            Right { values: &self.turned_keys[first * key_width..], step: TILE, tile: sizes.d_k * TILE };
+            Right { values: &self.transposed_keys[first * key_width..], step: TILE, tile: sizes.d_k * TILE };
         let sums = Sums { values: self.scores, row: stride, existing: false };
         // SAFETY: this path is chosen only where AMX is.
         unsafe { product([m, n, sizes.d_k], left, right, sums) };
         let left = Left { values: self.d_context, row: value_width, step: DEPTH };
-        let right =
-            Right { values: &self.turned_values[first * value_width..], step: TILE, tile: sizes.d_v * TILE };
+        let right = Right {
+            values: &self.transposed_values[first * value_width..],
+            step: TILE,
+            tile: sizes.d_v * TILE,
+        };
         let sums = Sums { values: self.d_scores, row: stride, existing: false };
         // SAFETY: as above.
         unsafe { product([m, n, sizes.d_v], left, right, sums) };
@@ -212,11 +209,11 @@ impl Room<'_> {
         // Everything is packed before the first product: what was just stored cannot be loaded as a tile for a while.
         let [d_queries, d_keys, d_values] = inputs.targets.map(|target| target.is_some());
         if d_values {
-            turn_left(self.weights, stride, n, self.turned_weights);
+            transpose_left(self.weights, stride, n, self.transposed_weights);
             d_context.paired(self.paired_d_context);
         }
         if d_keys {
-            turn_left(self.slopes, stride, n, self.turned_slopes);
+            transpose_left(self.slopes, stride, n, self.transposed_slopes);
             queries.paired(self.paired_queries);
         }
         // S = scale · Q Kᵀ, so dQ = scale · dS K and dK = scale · dSᵀ Q; O = W V, so dV = Wᵀ dO
@@ -229,7 +226,7 @@ impl Room<'_> {
             unsafe { product([m, d_k, stride / DEPTH], left, right, sums) };
         }
         if d_values {
-            let left = Left { values: self.turned_weights, row: DEPTH, step: 0 };
+            let left = Left { values: self.transposed_weights, row: DEPTH, step: 0 };
             let right = Right { values: self.paired_d_context, step: 0, tile: TILE };
             let values = &mut self.d_values[first * value_width..];
             let sums = Sums { values, row: value_width, existing };
@@ -237,7 +234,7 @@ impl Room<'_> {
             unsafe { product([n, d_v, 1], left, right, sums) };
         }
         if d_keys {
-            let left = Left { values: self.turned_slopes, row: DEPTH, step: 0 };
+            let left = Left { values: self.transposed_slopes, row: DEPTH, step: 0 };
             let right = Right { values: self.paired_queries, step: 0, tile: TILE };
             let values = &mut self.d_keys[first * key_width..];
             let sums = Sums { values, row: key_width, existing };

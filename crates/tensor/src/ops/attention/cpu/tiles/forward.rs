@@ -5,34 +5,33 @@ use std::ops::Range;
 use half::bf16;
 
 use super::super::forward::Outputs;
-use super::super::layout::{BLOCK, Block, Pair, Problem};
+use super::super::layout::{BLOCK, Block, Pair};
+use super::super::parts::Parts;
 use super::super::softmax::Seen;
 use super::softmax::{Rules, softmax};
-use super::{DEPTH, Scratch, Sizes, Source, TILE, write};
+use super::{DEPTH, Extent, Memory, Sizes, Source, TILE, write};
 use crate::cpu::gemm::tiles::small::{Left, Right, Sums, product};
+use crate::ops::attention::Problem;
 
 pub(in super::super) fn forward(problem: &Problem, outputs: &Outputs) {
     let sizes = Sizes::new(problem);
-    let halves = [
-        Sizes::square(sizes.key_steps, sizes.d_k),
-        Sizes::square(sizes.key_steps, sizes.d_v),
-        Sizes::square(1, sizes.d_k),
-        sizes.block_scores(),
-    ];
-    let singles = [sizes.block_scores(), Sizes::square(1, sizes.d_v), sizes.scores, sizes.bias()];
+    let extent = {
+        let (mut halves, mut singles) = (Parts::counting(), Parts::counting());
+        Workspace::new(sizes, &mut halves, &mut singles);
+        Extent { halves: halves.taken(), singles: singles.taken() }
+    };
     problem.parallel(2, |pairs| {
-        let mut scratch = Scratch::new(&halves, &singles);
-        let ([keys, values, queries, weights], [scores, context, factors, bias]) =
-            scratch.pieces(halves, singles);
-        let mut room = Room { keys, values, queries, weights, scores, context, factors, bias };
+        let mut memory = Memory::new(extent);
+        let (mut halves, mut singles) = memory.parts();
+        let mut workspace = Workspace::new(sizes, &mut halves, &mut singles);
         // SAFETY: this path is chosen only where AMX is, which is more than AVX-512.
-        unsafe { room.attend(problem, sizes, pairs, outputs) };
+        unsafe { workspace.attend(problem, sizes, pairs, outputs) };
     });
 }
 
 /// One task's scratch memory.
-struct Room<'a> {
-    /// Turned.
+struct Workspace<'a> {
+    /// Transposed.
     keys: &'a mut [bf16],
     /// Paired.
     values: &'a mut [bf16],
@@ -45,7 +44,20 @@ struct Room<'a> {
     bias: &'a mut [f32],
 }
 
-impl Room<'_> {
+impl<'a> Workspace<'a> {
+    fn new(sizes: Sizes, halves: &mut Parts<'a, bf16>, singles: &mut Parts<'a, f32>) -> Workspace<'a> {
+        Workspace {
+            keys: halves.take(Sizes::square(sizes.key_steps, sizes.d_k)),
+            values: halves.take(Sizes::square(sizes.key_steps, sizes.d_v)),
+            queries: halves.take(Sizes::square(1, sizes.d_k)),
+            weights: halves.take(sizes.block_scores()),
+            scores: singles.take(sizes.block_scores()),
+            context: singles.take(Sizes::square(1, sizes.d_v)),
+            factors: singles.take(sizes.scores),
+            bias: singles.take(sizes.bias()),
+        }
+    }
+
     /// What was just stored cannot be loaded as a tile for a while, and the other way round: so between the products
     /// of a block and what they wait for, parts of the blocks before and after it are done.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
@@ -87,7 +99,7 @@ impl Room<'_> {
         Source::new(problem.columns(0), block.rows.clone(), column, d_k).rows(self.queries);
         if block.queries.start == 0 {
             let rows = problem.key_sequences.range(pair.sequence);
-            Source::new(problem.columns(1), rows, column, d_k).turned(self.keys);
+            Source::new(problem.columns(1), rows, column, d_k).transposed(self.keys);
         }
     }
 

@@ -4,7 +4,7 @@
 //! What a product needs is packed from the tensors right away, filled up with zeros to whole tiles:
 //!
 //! - *rows* (`[row][k]`): a left side.
-//! - *turned* (`[16 rows][32 k] → tile`): a right side that is transposed in memory, `Q Kᵀ`.
+//! - *transposed* (`[16 rows][32 k] → tile`): a right side that is transposed in memory, `Q Kᵀ`.
 //! - *paired* (`[32 k][16 columns] → tile`): a right side as it lies in memory, `P V`.
 //!
 //! A sum over keys runs in steps of 32 that begin at multiples of 32, so a query has the same bits in any block.
@@ -14,11 +14,13 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::layout::{BLOCK, Problem};
+use super::layout::BLOCK;
+use super::parts::Parts;
 use super::rows::Columns;
 use crate::cpu::gemm::tiles::{DEPTH, transpose};
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::threads::SharedMut;
+use crate::ops::attention::Problem;
 use crate::{Array, DType};
 
 pub(super) mod backward;
@@ -71,36 +73,30 @@ impl Sizes {
     }
 }
 
-/// Pooled memory, handed out in pieces that begin on cache lines: the lock of the pool is taken once for a task.
-struct Scratch {
+/// How much of each type a task's workspace takes.
+#[derive(Clone, Copy)]
+struct Extent {
+    halves: usize,
+    singles: usize,
+}
+
+/// A task's memory.
+struct Memory {
     halves: Array,
     singles: Array,
 }
 
-impl Scratch {
-    fn new(halves: &[usize], singles: &[usize]) -> Scratch {
-        let len = |lengths: &[usize]| lengths.iter().map(|len| len.next_multiple_of(DEPTH)).sum();
-        Scratch {
-            halves: Array::scratch(DType::Bf16, 1, len(halves)),
-            singles: Array::scratch(DType::F32, 1, len(singles)),
+impl Memory {
+    fn new(extent: Extent) -> Memory {
+        Memory {
+            halves: Array::scratch(DType::Bf16, 1, extent.halves),
+            singles: Array::scratch(DType::F32, 1, extent.singles),
         }
     }
 
-    fn pieces<const H: usize, const S: usize>(
-        &mut self,
-        halves: [usize; H],
-        singles: [usize; S],
-    ) -> ([&mut [bf16]; H], [&mut [f32]; S]) {
-        (cut(self.halves.bf16_mut(), halves), cut(self.singles.f32_mut(), singles))
+    fn parts(&mut self) -> (Parts<'_, bf16>, Parts<'_, f32>) {
+        (Parts::of(self.halves.bf16_mut()), Parts::of(self.singles.f32_mut()))
     }
-}
-
-fn cut<T, const N: usize>(mut rest: &mut [T], lengths: [usize; N]) -> [&mut [T]; N] {
-    lengths.map(|len| {
-        let (piece, after) = std::mem::take(&mut rest).split_at_mut(len.next_multiple_of(DEPTH));
-        rest = after;
-        piece
-    })
 }
 
 /// One head's columns of some rows of a bf16 tensor.
@@ -146,7 +142,7 @@ impl<'a> Source<'a> {
 
     /// `[16 rows][step of 32 columns][tile]`: what `rows ᵀ` is as a right side.
     #[target_feature(enable = "avx512f,avx512bw")]
-    fn turned(self, out: &mut [bf16]) {
+    fn transposed(self, out: &mut [bf16]) {
         let steps = self.width.div_ceil(DEPTH);
         let tiles = self.rows.div_ceil(16) * steps;
         for (i, out) in out.chunks_exact_mut(TILE).enumerate().take(tiles) {
@@ -181,7 +177,7 @@ impl<'a> Source<'a> {
 
 /// Transposes a block of 32 rows (`stride` apart): `[16 columns][tile of 16 × 32]`, a left side.
 #[target_feature(enable = "avx512f,avx512bw")]
-fn turn_left(from: &[bf16], stride: usize, columns: usize, out: &mut [bf16]) {
+fn transpose_left(from: &[bf16], stride: usize, columns: usize, out: &mut [bf16]) {
     let [first, second] = pair_words();
     assert!(stride * BLOCK <= from.len() && columns.next_multiple_of(DEPTH) <= stride, "rows");
     for (i, out) in out.chunks_exact_mut(2 * TILE).enumerate().take(columns.div_ceil(DEPTH)) {

@@ -1,24 +1,16 @@
 //! Forward on the processor: `O = dropout(softmax(scale · Q Kᵀ)) V` for every head of every sequence.
 
-use super::Weights;
-use super::layout::{BLOCK, Block, Pair, Problem};
+use super::layout::{BLOCK, Block, Pair};
+use super::parts::Parts;
 use super::products::{Left, Right, STRIP, Start, Sums, multiply, transpose};
-use super::rows::{Copied, Output, Scratch};
+use super::rows::{Copied, Output};
 use super::softmax::{Peak, Seen, drop_weights, softmax};
 #[cfg(target_arch = "x86_64")]
 use super::tiles;
 use crate::cpu::simd::LANES;
 use crate::cpu::threads::SharedMut;
+use crate::ops::attention::{Forward, Problem, Weights};
 use crate::{Array, DType};
-
-/// What [`forward`] found.
-pub(super) struct Forward {
-    pub(super) context: Array,
-    /// For every head and row, what its softmax needs to be found again: see [`Peak`].
-    pub(super) peaks: Array,
-    /// For every sequence and head.
-    pub(super) weights: Option<Vec<Vec<f32>>>,
-}
 
 /// What all tasks write, each its own part.
 pub(super) struct Outputs {
@@ -27,7 +19,7 @@ pub(super) struct Outputs {
     pub(super) weights: Option<SharedMut<Vec<f32>>>,
 }
 
-pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
+pub(in crate::ops::attention) fn forward(problem: &Problem, weights: Weights) -> Forward {
     let Problem { query_sequences, key_sequences, heads, d_v, .. } = problem;
     let rows = query_sequences.tokens();
     let mut context = Array::scratch(problem.columns(0).array.dtype(), rows, heads * d_v);
@@ -48,32 +40,22 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
         tiles::forward::forward(problem, &outputs);
         return Forward { context, peaks, weights: kept };
     }
-    let longest = key_sequences.longest().next_multiple_of(STRIP);
-    let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
-    let lengths = [
-        longest * key_stride,
-        longest * problem.d_k,
-        longest * value_stride,
-        BLOCK * key_stride,
-        BLOCK * problem.score_stride(),
-        BLOCK * value_stride,
-        problem.bias_len(),
-    ];
+    let mut count = Parts::counting();
+    Workspace::new(problem, &mut count);
     problem.parallel(2, |pairs| {
-        let mut scratch = Scratch::new(&lengths);
-        let [keys, turned_keys, values, queries, scores, context, bias] = scratch.pieces(lengths);
-        let mut room = Room { keys, turned_keys, values, queries, scores, context, bias };
+        let mut memory = Array::scratch(DType::F32, 1, count.taken());
+        let mut workspace = Workspace::new(problem, &mut Parts::of(memory.f32_mut()));
         for pair in pairs {
-            room.attend(problem, pair, &outputs);
+            workspace.attend(problem, pair, &outputs);
         }
     });
     Forward { context, peaks, weights: kept }
 }
 
 /// One task's scratch memory: f32 copies of one head, and one block of everything that is computed.
-struct Room<'a> {
+struct Workspace<'a> {
     keys: &'a mut [f32],
-    turned_keys: &'a mut [f32],
+    transposed_keys: &'a mut [f32],
     values: &'a mut [f32],
     queries: &'a mut [f32],
     scores: &'a mut [f32],
@@ -81,7 +63,21 @@ struct Room<'a> {
     bias: &'a mut [f32],
 }
 
-impl Room<'_> {
+impl<'a> Workspace<'a> {
+    fn new(problem: &Problem, parts: &mut Parts<'a, f32>) -> Workspace<'a> {
+        let longest = problem.key_sequences.longest().next_multiple_of(STRIP);
+        let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+        Workspace {
+            keys: parts.take(longest * key_stride),
+            transposed_keys: parts.take(longest * problem.d_k),
+            values: parts.take(longest * value_stride),
+            queries: parts.take(BLOCK * key_stride),
+            scores: parts.take(BLOCK * problem.score_stride()),
+            context: parts.take(BLOCK * value_stride),
+            bias: parts.take(problem.bias_len()),
+        }
+    }
+
     fn attend(&mut self, problem: &Problem, pair: Pair, outputs: &Outputs) {
         let Problem { d_k, d_v, .. } = *problem;
         let rows = problem.key_sequences.range(pair.sequence);
@@ -91,7 +87,7 @@ impl Room<'_> {
         let values = Copied { width: d_v, stride: value_stride, scale: 1.0 };
         problem.columns(1).read(rows.clone(), pair.head * d_k, keys, self.keys);
         problem.columns(2).read(rows, pair.head * d_v, values, self.values);
-        transpose(n_keys, d_k, self.keys, key_stride, self.turned_keys);
+        transpose(n_keys, d_k, self.keys, key_stride, self.transposed_keys);
         for block in problem.blocks(pair.sequence) {
             self.attend_block(problem, pair, &block, outputs);
         }
@@ -108,7 +104,7 @@ impl Room<'_> {
 
         // S = scale · Q Kᵀ
         let (left, right) =
-            (Left::rows(self.queries, key_stride), Right::transposed(self.turned_keys, d_k, first));
+            (Left::rows(self.queries, key_stride), Right::transposed(self.transposed_keys, d_k, first));
         multiply(
             [m, n, d_k],
             left,

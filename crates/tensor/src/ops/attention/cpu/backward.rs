@@ -1,76 +1,41 @@
-//! Backward on the processor. Of forward nothing is kept but two numbers a row: the weights are computed again.
+//! Backward on the processor. Of forward nothing is kept but two numbers a row: the weights are recomputed.
 
-use super::layout::{BLOCK, Block, Pair, Problem};
+use super::layout::{BLOCK, Block, Pair};
+use super::parts::Parts;
 use super::products::{Left, Right, STRIP, Start, Sums, multiply, transpose};
-use super::rows::{Columns, Copied, Output, Scratch};
+use super::rows::{Columns, Copied, Output};
 use super::softmax::{Peak, Seen, softmax_backward};
 #[cfg(target_arch = "x86_64")]
 use super::tiles;
-use crate::Array;
 use crate::cpu::simd::LANES;
+use crate::ops::attention::{Problem, Sink, Target};
+use crate::{Array, DType};
 
 /// Where a gradient goes: some columns, from the given one on, of an array.
-pub(super) type Target<'a> = (&'a Output, usize);
+pub(super) type Destination<'a> = (&'a Output, usize);
 
 /// Writes the gradients of queries, keys and values where they are wanted.
-pub(super) fn backward(problem: &Problem, peaks: &Array, gradient: &Array, targets: [Option<Target<'_>>; 3]) {
+pub(in crate::ops::attention) fn backward(
+    problem: &Problem,
+    peaks: &Array,
+    gradient: &Array,
+    sinks: &mut [Sink<'_>],
+    targets: [Option<Target>; 3],
+) {
+    let outputs: Vec<Output> = sinks.iter_mut().map(|sink| Output::new(&mut sink.array)).collect();
+    let targets = targets.map(|target| target.map(|Target { sink, column }| (&outputs[sink], column)));
     let inputs = Inputs { problem, peaks: peaks.f32().as_chunks().0, gradient, targets };
     #[cfg(target_arch = "x86_64")]
     if tiles::fit(&[problem.columns(0).array.dtype(), gradient.dtype()]) {
         return tiles::backward::backward(&inputs);
     }
-    let longest = problem.key_sequences.longest().next_multiple_of(STRIP);
-    let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
-    let scores = BLOCK * problem.score_stride();
-    let lengths = [
-        longest * key_stride,
-        longest * problem.d_k,
-        longest * key_stride,
-        longest * value_stride,
-        longest * problem.d_v,
-        longest * value_stride,
-        BLOCK * key_stride,
-        BLOCK * key_stride,
-        BLOCK * value_stride,
-        scores,
-        scores,
-        problem.bias_len(),
-        problem.score_stride(),
-    ];
+    let mut count = Parts::counting();
+    Workspace::new(problem, &mut count);
     problem.parallel(5, |pairs| {
-        let mut scratch = Scratch::new(&lengths);
-        let [
-            keys,
-            turned_keys,
-            d_keys,
-            values,
-            turned_values,
-            d_values,
-            queries,
-            d_queries,
-            d_context,
-            scores,
-            d_scores,
-            bias,
-            row,
-        ] = scratch.pieces(lengths);
-        let mut room = Room {
-            keys,
-            turned_keys,
-            d_keys,
-            values,
-            turned_values,
-            d_values,
-            queries,
-            d_queries,
-            d_context,
-            scores,
-            d_scores,
-            bias,
-            row,
-        };
+        let mut memory = Array::scratch(DType::F32, 1, count.taken());
+        let mut workspace = Workspace::new(problem, &mut Parts::of(memory.f32_mut()));
         for pair in pairs {
-            room.retrace(&inputs, pair);
+            workspace.backward_pair(&inputs, pair);
         }
     });
 }
@@ -80,16 +45,16 @@ pub(super) struct Inputs<'a> {
     pub(super) problem: &'a Problem,
     pub(super) peaks: &'a [Peak],
     pub(super) gradient: &'a Array,
-    pub(super) targets: [Option<Target<'a>>; 3],
+    pub(super) targets: [Option<Destination<'a>>; 3],
 }
 
 /// One task's scratch memory: f32 copies of one head with their gradients, and one block of queries with theirs.
-struct Room<'a> {
+struct Workspace<'a> {
     keys: &'a mut [f32],
-    turned_keys: &'a mut [f32],
+    transposed_keys: &'a mut [f32],
     d_keys: &'a mut [f32],
     values: &'a mut [f32],
-    turned_values: &'a mut [f32],
+    transposed_values: &'a mut [f32],
     d_values: &'a mut [f32],
     queries: &'a mut [f32],
     d_queries: &'a mut [f32],
@@ -100,8 +65,29 @@ struct Room<'a> {
     row: &'a mut [f32],
 }
 
-impl Room<'_> {
-    fn retrace(&mut self, inputs: &Inputs<'_>, pair: Pair) {
+impl<'a> Workspace<'a> {
+    fn new(problem: &Problem, parts: &mut Parts<'a, f32>) -> Workspace<'a> {
+        let longest = problem.key_sequences.longest().next_multiple_of(STRIP);
+        let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+        let scores = BLOCK * problem.score_stride();
+        Workspace {
+            keys: parts.take(longest * key_stride),
+            transposed_keys: parts.take(longest * problem.d_k),
+            d_keys: parts.take(longest * key_stride),
+            values: parts.take(longest * value_stride),
+            transposed_values: parts.take(longest * problem.d_v),
+            d_values: parts.take(longest * value_stride),
+            queries: parts.take(BLOCK * key_stride),
+            d_queries: parts.take(BLOCK * key_stride),
+            d_context: parts.take(BLOCK * value_stride),
+            scores: parts.take(scores),
+            d_scores: parts.take(scores),
+            bias: parts.take(problem.bias_len()),
+            row: parts.take(problem.score_stride()),
+        }
+    }
+
+    fn backward_pair(&mut self, inputs: &Inputs<'_>, pair: Pair) {
         let problem = inputs.problem;
         let Problem { d_k, d_v, .. } = *problem;
         let rows = problem.key_sequences.range(pair.sequence);
@@ -111,13 +97,13 @@ impl Room<'_> {
         let values = Copied { width: d_v, stride: value_stride, scale: 1.0 };
         problem.columns(1).read(rows.clone(), pair.head * d_k, keys, self.keys);
         problem.columns(2).read(rows.clone(), pair.head * d_v, values, self.values);
-        transpose(n_keys, d_k, self.keys, key_stride, self.turned_keys);
-        transpose(n_keys, d_v, self.values, value_stride, self.turned_values);
+        transpose(n_keys, d_k, self.keys, key_stride, self.transposed_keys);
+        transpose(n_keys, d_v, self.values, value_stride, self.transposed_values);
         self.d_keys[..n_keys * key_stride].fill(0.0);
         self.d_values[..n_keys * value_stride].fill(0.0);
 
         for block in problem.blocks(pair.sequence) {
-            self.retrace_block(inputs, pair, &block);
+            self.backward_block(inputs, pair, &block);
         }
 
         if let Some((output, column)) = inputs.targets[1] {
@@ -130,7 +116,7 @@ impl Room<'_> {
         }
     }
 
-    fn retrace_block(&mut self, inputs: &Inputs<'_>, pair: Pair, block: &Block) {
+    fn backward_block(&mut self, inputs: &Inputs<'_>, pair: Pair, block: &Block) {
         let problem = inputs.problem;
         let Problem { d_k, d_v, scale, .. } = *problem;
         let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
@@ -143,9 +129,9 @@ impl Room<'_> {
         let context = Copied { width: d_v, stride: value_stride, scale: 1.0 };
         gradient.read(block.rows.clone(), pair.head * d_v, context, self.d_context);
 
-        // S = scale · Q Kᵀ, again; O = W V, so dW = dO Vᵀ
+        // S = scale · Q Kᵀ, recomputed; O = W V, so dW = dO Vᵀ
         let (left, right) =
-            (Left::rows(self.queries, key_stride), Right::transposed(self.turned_keys, d_k, first));
+            (Left::rows(self.queries, key_stride), Right::transposed(self.transposed_keys, d_k, first));
         multiply(
             [m, n, d_k],
             left,
@@ -153,7 +139,7 @@ impl Room<'_> {
             Sums { values: self.scores, row_stride: stride, start: Start::Zero },
         );
         let (left, right) =
-            (Left::rows(self.d_context, value_stride), Right::transposed(self.turned_values, d_v, first));
+            (Left::rows(self.d_context, value_stride), Right::transposed(self.transposed_values, d_v, first));
         multiply(
             [m, n, d_v],
             left,

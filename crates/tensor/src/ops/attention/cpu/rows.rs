@@ -5,31 +5,8 @@ use std::ops::Range;
 use half::bf16;
 
 use crate::cpu::math::{from_bf16_bits, to_bf16_bits};
-use crate::cpu::simd::LANES;
 use crate::cpu::threads::SharedMut;
 use crate::{Array, DType};
-
-/// Pooled memory, handed out in pieces.
-pub(super) struct Scratch {
-    array: Array,
-}
-
-impl Scratch {
-    pub(super) fn new(lengths: &[usize]) -> Scratch {
-        let len = lengths.iter().map(|len| len.next_multiple_of(LANES)).sum();
-        Scratch { array: Array::scratch(DType::F32, 1, len) }
-    }
-
-    /// The pieces, as long as was asked for; each begins on a cache line.
-    pub(super) fn pieces<const N: usize>(&mut self, lengths: [usize; N]) -> [&mut [f32]; N] {
-        let mut rest = self.array.f32_mut();
-        lengths.map(|len| {
-            let (piece, after) = std::mem::take(&mut rest).split_at_mut(len.next_multiple_of(LANES));
-            rest = after;
-            &mut piece[..len]
-        })
-    }
-}
 
 /// A matrix to read from a first column on.
 #[derive(Clone, Copy)]

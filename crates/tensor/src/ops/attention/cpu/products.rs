@@ -198,13 +198,13 @@ pub(super) fn transpose(rows: usize, width: usize, from: &[f32], stride: usize, 
         // SAFETY: `isa::current()` only names what this machine was found to have.
         return unsafe { avx512::transpose(rows, width, from, stride, to) };
     }
-    let turned = |tile: Tile| std::array::from_fn(|column| std::array::from_fn(|row| tile[row][column]));
-    transpose_with(rows, width, from, stride, to, turned);
+    let transposed = |tile: Tile| std::array::from_fn(|column| std::array::from_fn(|row| tile[row][column]));
+    transpose_with(rows, width, from, stride, to, transposed);
 }
 
 type Tile = [Lanes; LANES];
 
-/// `turned` makes rows columns.
+/// `transposed` makes rows columns.
 #[inline(always)]
 fn transpose_with(
     rows: usize,
@@ -212,7 +212,7 @@ fn transpose_with(
     from: &[f32],
     stride: usize,
     to: &mut [f32],
-    turned: impl Fn(Tile) -> Tile,
+    transposed: impl Fn(Tile) -> Tile,
 ) {
     for row in (0..rows.next_multiple_of(STRIP)).step_by(LANES) {
         let present = rows.saturating_sub(row).min(LANES);
@@ -224,7 +224,7 @@ fn transpose_with(
                     line.copy_from_slice(&from[(row + i) * stride + column..][..LANES]);
                 }
             }
-            let tile = turned(tile);
+            let tile = transposed(tile);
             let to = &mut to[start + column * STRIP..];
             for (line, to) in tile.iter().zip(to.chunks_mut(STRIP)).take(width - column) {
                 to[..LANES].copy_from_slice(line);
@@ -249,14 +249,14 @@ mod avx512 {
 
     #[target_feature(enable = "avx512f")]
     pub(super) fn transpose(rows: usize, width: usize, from: &[f32], stride: usize, to: &mut [f32]) {
-        super::transpose_with(rows, width, from, stride, to, |tile| turned(tile));
+        super::transpose_with(rows, width, from, stride, to, |tile| transposed(tile));
     }
 
     /// In four rounds blocks of 8, 4, 2 and 1 change places across the diagonal. (Of the plain loop the compiler
     /// makes scatters or single moves, which take as long as the products.)
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn turned(mut tile: Tile) -> Tile {
+    fn transposed(mut tile: Tile) -> Tile {
         // Loops, not `map`: a closure that is not inlined loses the instruction set.
         let mut rows = [_mm512_setzero_ps(); LANES];
         for (row, values) in tile.iter().zip(&mut rows) {
