@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use heedful_tensor::ops::*;
 use heedful_tensor::random::Dropout;
 use heedful_tensor::tape::backward_from;
-use heedful_tensor::{Array, Compute, DType, Init, Param, Params, Ragged, Rows, Tensor};
+use heedful_tensor::{Array, Compute, DType, Device, Init, Param, Params, Ragged, Rows, Tensor};
 
 fn tensor(rows: usize, width: usize) -> Tensor {
     Tensor::new(Array::zeros(DType::F32, rows, width))
@@ -135,7 +135,7 @@ fn shapes_that_do_not_fit_are_named() {
             recurrent(&tensor(2, 16), &Ragged::from_lengths([3]), None, &param(4, 16), None, RECURRENT);
         }),
         (&["recurrent", "[1, 4]", "[2, 4]"], || {
-            let state = RecurrentState::zeros(Cell::Lstm, 1, 4);
+            let state = RecurrentState::zeros(Device::Cpu, Cell::Lstm, 1, 4);
             recurrent_step(
                 &tensor(2, 16),
                 &state,
@@ -146,7 +146,7 @@ fn shapes_that_do_not_fit_are_named() {
             );
         }),
         (&["recurrent", "Gru", "state c"], || {
-            let state = RecurrentState::zeros(Cell::Lstm, 2, 4);
+            let state = RecurrentState::zeros(Device::Cpu, Cell::Lstm, 2, 4);
             recurrent_step(
                 &tensor(2, 12),
                 &state,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use heedful_tensor::cpu::{isa, memory, threads};
 use heedful_tensor::ops::*;
 use heedful_tensor::random::Stream;
-use heedful_tensor::{Array, Compute, DType, Init, Param, Params, Ragged, Tensor, tape};
+use heedful_tensor::{Array, Compute, DType, Device, Init, Param, Params, Ragged, Tensor, tape};
 
 const D: usize = 36;
 const CELLS: [Cell; 3] = [Cell::Simple, Cell::Gru, Cell::Lstm];
@@ -82,7 +82,7 @@ fn step_by_step_is_the_whole_layer() {
             for compute in [DType::F32, DType::Bf16] {
                 let sequences = Ragged::from_lengths([steps; 5]);
                 let whole = tape::paused(|| layer.run(&x, &sequences, Direction::Forward, compute));
-                let mut state = RecurrentState::zeros(cell, rows, D);
+                let mut state = RecurrentState::zeros(Device::Cpu, cell, rows, D);
                 for step in 0..steps {
                     let tokens: Vec<usize> = (0..rows).map(|row| row * steps + step).collect();
                     let x = gather_rows(&x, &tokens);

@@ -28,7 +28,7 @@ pub use readers::{ConvolutionalReader, ConvolutionalReaderConfig, RecurrentReade
 
 use crate::batch::{Batch, BatchError};
 use crate::config::{ConfigError, check};
-use crate::layers::{Embedding, Pass, Score};
+use crate::layers::{Embedding, Pass, Score, ScoreName};
 use crate::model::{Decoding, Model};
 
 /// What a classifier is made of.
@@ -40,7 +40,7 @@ pub struct ClassifierConfig {
     /// How a text becomes one vector.
     pub pooling: Pooling,
     /// How attention pooling compares a token's vector with its query; additive in files that do not say.
-    #[serde(default = "additive")]
+    #[serde(default = "additive", with = "ScoreName")]
     pub pooling_score: Score,
     /// On that vector.
     pub dropout: f32,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::encoder::EncoderShape;
 use crate::config::{ConfigError, check};
-use crate::layers::{Positions, Score};
+use crate::layers::{Positions, Score, ScoreName};
 use crate::transformer::Tying;
 
 /// The shape and the choices of a convolutional model. Start from a preset and change what differs.
@@ -41,6 +41,7 @@ pub struct ConvolutionalConfig {
     /// Which embedding matrices are one.
     pub tying: Tying,
     /// How the decoder's state is compared with the encoder's.
+    #[serde(with = "ScoreName")]
     pub score: Score,
     /// On the embeddings, on the input of every convolution and on the last state.
     pub dropout: f32,

@@ -9,6 +9,7 @@
 //!
 //! The engine knows nothing about beams or samples: that is the plan's business.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use heedful_tensor::ops::TopK;
@@ -60,9 +61,8 @@ impl Scores<'_> {
     }
 
     /// The scores of all tokens after a row.
-    pub(super) fn row(&self, row: usize) -> &[f32] {
-        let width = self.logits.width();
-        &self.logits.array().f32()[(self.first + row) * width..][..width]
+    pub(super) fn row(&self, row: usize) -> Cow<'_, [f32]> {
+        self.logits.row(self.first + row)
     }
 
     fn normalizer(&self, row: usize) -> f64 {

@@ -43,6 +43,7 @@ impl<'m> Continuing<'m> {
     pub(super) fn new(model: &'m LanguageModel, compute: DType) -> Continuing<'m> {
         let stack = model.config.stack.both_sides();
         let width = stack.key_width() + stack.value_width();
+        let store = |_| KeyValueStore::new(model.params.device(), compute, width);
         Continuing {
             model,
             pass: Pass::inference(compute),
@@ -50,7 +51,7 @@ impl<'m> Continuing<'m> {
             prompts: BTreeMap::new(),
             slots: Slots::default(),
             pasts: Pasts::default(),
-            stores: (0..stack.decoder_layers).map(|_| KeyValueStore::new(compute, width)).collect(),
+            stores: (0..stack.decoder_layers).map(store).collect(),
         }
     }
 

@@ -13,4 +13,5 @@ pub use linear::Linear;
 pub use norm::{LayerNorm, Norm, Residual};
 pub use pass::{AttentionMap, Kind, Pass, Place};
 pub use position::{Position, Positions};
+pub(crate) use score::ScoreName;
 pub use score::{Score, Scorer};

@@ -9,7 +9,7 @@ use heedful_tensor::ops::{Cell, Direction};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, check};
-use crate::layers::Score;
+use crate::layers::{Score, ScoreName};
 use crate::transformer::Tying;
 
 /// In which directions a stack reads.
@@ -106,6 +106,7 @@ pub struct RecurrentConfig {
 #[serde(deny_unknown_fields)]
 pub struct RecurrentAttention {
     /// How a state of the decoder is compared with one of the encoder.
+    #[serde(with = "ScoreName")]
     pub score: Score,
     /// Width in which the additive score compares them.
     pub width: usize,

@@ -54,8 +54,9 @@ impl Reinforcement {
         let factors: Vec<f32> = advantages
             .flat_map(|advantage| [-self.reward * advantage * share, -self.entropy * share])
             .collect();
-        let choices = ops::sum(&ops::multiply(&looked.choices, &Tensor::from_f32(tokens, 2, &factors)));
-        let off = ops::subtract(&expected, &Tensor::from_f32(tokens, 1, &rewards));
+        let constant = |width, values: &[f32]| Tensor::from_f32_on(expected.device(), tokens, width, values);
+        let choices = ops::sum(&ops::multiply(&looked.choices, &constant(2, &factors)));
+        let off = ops::subtract(&expected, &constant(1, &rewards));
         let surprise = ops::scale(&ops::sum(&ops::multiply(&off, &off)), share);
         let taught = ops::add(&choices, &surprise);
         // Its value is taken away again.

@@ -12,7 +12,7 @@ use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, check};
-use crate::layers::{Norm, Positions, Score};
+use crate::layers::{Norm, Positions, Score, ScoreName};
 
 /// The shape and the choices of a Transformer. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,7 @@ pub struct TransformerConfig {
     /// Which embedding matrices are one.
     pub tying: Tying,
     /// How a query is compared with a key.
+    #[serde(with = "ScoreName")]
     pub score: Score,
     /// Restricted self attention: a token sees only tokens at this distance or nearer, in encoder and decoder.
     pub window: Option<usize>,

@@ -43,13 +43,14 @@ pub(crate) struct Seen<'a> {
 impl<'m> Incremental<'m> {
     pub(super) fn new(model: &'m Transformer, compute: DType) -> Incremental<'m> {
         let width = model.config.key_width() + model.config.value_width();
+        let store = |_| KeyValueStore::new(model.params.device(), compute, width);
         Incremental {
             model,
             pass: Pass::inference(compute),
             sources: Sources::new(),
             slots: Slots::default(),
             pasts: Pasts::default(),
-            stores: (0..model.config.decoder_layers).map(|_| KeyValueStore::new(compute, width)).collect(),
+            stores: (0..model.config.decoder_layers).map(store).collect(),
         }
     }
 }

@@ -4,7 +4,7 @@
 
 pub mod adam;
 pub mod attention;
-pub mod attentive;
+pub mod attention_rnn;
 pub mod cached_attention;
 pub mod convolution;
 pub mod cross_entropy;
@@ -16,21 +16,22 @@ pub mod moving_average;
 pub mod norm;
 pub mod pool;
 pub mod recurrent;
+mod score;
 pub mod softmax;
 pub mod top_k;
 
 pub use adam::{Adam, AdamOptions, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
-pub use attentive::{
-    Attentive, AttentiveInputs, AttentiveOptions, AttentiveWeights, Estimator, Looking, Looks, RowScore,
-    SourceRows, attentive, look_at,
+pub use attention_rnn::{
+    AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Estimator, Selection,
+    SourceRows, StepWeights, attend_rows, attention_rnn,
 };
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};
 pub use cross_entropy::{CrossEntropy, cross_entropy};
 pub use elementwise::{
     add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, log, matmul,
-    mean, multiply, relu, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
+    mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
 pub use glu::glu;
@@ -41,5 +42,6 @@ pub use pool::{Pooled, attention_pool, max_pool, mean_pool};
 pub use recurrent::{
     Cell, Direction, Recurrent, RecurrentOptions, RecurrentState, recurrent, recurrent_step,
 };
+pub use score::Score;
 pub use softmax::{log_softmax, softmax};
 pub use top_k::{Scored, TopK};

@@ -1,7 +1,7 @@
 //! Sums over everything, over rows, over columns; all f32, all in one fixed order.
 
 use super::cpu;
-use crate::{Array, Device, Tensor};
+use crate::{Array, DType, Device, Tensor};
 
 /// The sum of all elements, `1 × 1`.
 pub fn sum(x: &Tensor) -> Tensor {
@@ -25,6 +25,25 @@ pub fn sum_rows(x: &Tensor) -> Tensor {
             Device::Cpu => cpu::repeated_row(&g, rows),
         };
         gradients.add(&edge, dx.into_dtype(dtype));
+    })
+}
+
+/// The one column of x, `width` times side by side.
+///
+/// # Panics
+/// If x is not an f32 column.
+pub fn repeat_column(x: &Tensor, width: usize) -> Tensor {
+    let fits = x.width() == 1 && x.dtype() == DType::F32;
+    assert!(fits, "repeat_column: {x:?} is no f32 column");
+    let y = match x.device() {
+        Device::Cpu => cpu::repeated_column(x.array(), width),
+    };
+    let edge = x.edge();
+    Tensor::from_inputs(y, &[x], move |g, gradients| {
+        let dx = match g.device() {
+            Device::Cpu => cpu::row_sums(&g),
+        };
+        gradients.add(&edge, dx);
     })
 }
 
@@ -65,7 +84,6 @@ pub(super) fn column_sums(x: &Array) -> Array {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::DType;
 
     #[test]
     fn sums_of_whole_numbers_are_exact() {

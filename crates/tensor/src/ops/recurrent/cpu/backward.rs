@@ -4,48 +4,28 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::cell::{BackwardRow, Cell, backward_row};
-use super::compute::Kernels;
-use super::forward::{Kept, TASK};
-use super::schedule::{Before, Schedule};
-use crate::Array;
-use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
+use super::cell::{BackwardRow, backward_row};
+use super::forward::TASK;
+use super::kernels::Kernels;
+use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::cpu::number::{Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
-
-/// What the gradients are computed from.
-pub(super) struct Inputs<'a> {
-    pub(super) cell: Cell,
-    pub(super) schedule: &'a Schedule,
-    /// The weight, transposed.
-    pub(super) weight: &'a Packed,
-    /// tokens × d: what the layer gave.
-    pub(super) outputs: &'a Array,
-    pub(super) kept: &'a Kept,
-    /// The initial states, in the schedule's order.
-    pub(super) h: &'a Array,
-    pub(super) c: &'a Array,
-    /// tokens × d.
-    pub(super) d_outputs: &'a Array,
-    /// The last states' gradients, in the schedule's order.
-    pub(super) dh: Array,
-    pub(super) dc: Array,
-}
-
-/// The gradients.
-pub(super) struct Outputs {
-    /// Of the input side, tokens × gates·d in the compute type.
-    pub(super) dx: Array,
-    /// Of the hidden side, where it is another one: the GRU's.
-    pub(super) da: Option<Array>,
-    /// Of the initial states, in the schedule's order.
-    pub(super) dh: Array,
-    pub(super) dc: Array,
-}
+use crate::ops::recurrent::schedule::{Before, Schedule};
+use crate::ops::recurrent::{Cell, Layer, LayerGradients, Remembered};
+use crate::params::Orientation;
+use crate::{Array, Compute};
 
 /// The whole layer, from the last step to the first.
-pub(super) fn backward<T: Kernels>(inputs: Inputs<'_>) -> Outputs {
-    let Inputs { cell, schedule, weight, outputs, kept, h, c, d_outputs, mut dh, mut dc } = inputs;
+pub(super) fn backward<T: Kernels>(
+    layer: &Layer<'_>,
+    remembered: &Remembered,
+    d_outputs: &Array,
+    d_last: [Array; 2],
+) -> LayerGradients {
+    let Layer { cell, schedule, weight, .. } = *layer;
+    let Remembered { h, c, outputs, kept } = remembered;
+    let [mut dh, mut dc] = d_last;
+    let weight = weight.packed(Orientation::Transposed, Compute::inference(T::DTYPE));
     let (tokens, d) = (outputs.rows(), outputs.width());
     let gates = cell.gates() * d;
     let mut dx = Array::scratch(T::DTYPE, tokens, gates);
@@ -80,13 +60,13 @@ pub(super) fn backward<T: Kernels>(inputs: Inputs<'_>) -> Outputs {
             Cell::Gru => Output::AddF32(before),
             Cell::Simple | Cell::Lstm => Output::F32(before),
         };
-        multiply(Matrix::of(&left).rows(0..rows), weight, product, Finish::NONE);
+        multiply(Matrix::of(&left).rows(0..rows), &weight, product, Finish::NONE);
     }
-    Outputs { dx, da, dh, dc }
+    LayerGradients { dx, da, dh, dc }
 }
 
 /// tokens × d in the compute type: the state before each token, the left side of the weight's gradient.
-pub(crate) fn states_before<T: Element>(schedule: &Schedule, initial: &Array, outputs: &Array) -> Array {
+pub(super) fn states_before<T: Element>(schedule: &Schedule, initial: &Array, outputs: &Array) -> Array {
     let d = outputs.width();
     let mut all = Array::scratch(T::DTYPE, outputs.rows(), d);
     let shared = SharedMut::new(T::of_mut(&mut all));

@@ -1,23 +1,13 @@
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::{
-    AttentiveInputs, AttentiveOptions, AttentiveWeights, Cell, Estimator, Looking, RecurrentState, RowScore,
-    attentive, concat_columns,
+    AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Cell, Estimator, RecurrentState, Score,
+    Selection, attention_rnn, concat_columns,
 };
 use heedful_tensor::random::Stream;
 
 use super::recurrent::sigmoid;
 use crate::support::reference::M;
 use crate::support::{Case, Values};
-
-/// Scores of the library, each with the parameters that it needs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Score {
-    /// The state itself asks.
-    Dot,
-    /// Through W_q, scaled.
-    General,
-    Additive,
-}
 
 #[derive(Clone)]
 struct Setting {
@@ -33,7 +23,6 @@ struct Setting {
     value_width: usize,
 }
 
-const SCALE: f32 = 0.5;
 const SOFT_SHARE: f32 = 0.5;
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -42,7 +31,8 @@ pub(crate) fn cases() -> Vec<Case> {
         (Cell::Simple, Score::Additive),
         (Cell::Gru, Score::Additive),
         (Cell::Lstm, Score::General),
-        (Cell::Gru, Score::Dot),
+        (Cell::Gru, Score::ScaledDot),
+        (Cell::Simple, Score::Dot),
         (Cell::Lstm, Score::Additive),
     ] {
         for (targets, sources, d) in [
@@ -50,7 +40,7 @@ pub(crate) fn cases() -> Vec<Case> {
             (vec![1, 6, 3, 6], vec![9, 2, 1, 33], 33),
             (vec![2, 0, 4], vec![3, 5, 2], 16),
         ] {
-            let key_width = if score == Score::Dot { d } else { d + 3 };
+            let key_width = if score.wants_equal_widths() { d } else { d + 3 };
             let value_width = d + 5;
             let setting = Setting { cell, score, draws: None, targets, sources, d, key_width, value_width };
             cases.push(case(setting));
@@ -76,14 +66,14 @@ fn case(setting: Setting) -> Case {
     let (tokens, source_tokens, rows) = (targets.iter().sum(), sources.iter().sum(), targets.len());
     let hardness = if draws.is_some() { "hard" } else { "soft" };
     let case = Case::new(
-        format!("attentive {cell:?} {score:?} {hardness} d {d} {targets:?} at {sources:?}"),
+        format!("attention_rnn {cell:?} {score:?} {hardness} d {d} {targets:?} at {sources:?}"),
         move |run| {
             let [targets, sources] =
                 [&targets, &sources].map(|lengths| Ragged::from_lengths(lengths.clone()));
             let c = cell.has_memory().then(|| run.x[4].clone());
             let [hidden, bias, context] = [&run.p[0], &run.p[1], &run.p[2]];
-            let found = attentive(
-                AttentiveInputs {
+            let found = attention_rnn(
+                AttentionRnnInputs {
                     x_gates: &run.x[0],
                     targets: &targets,
                     initial: &RecurrentState { h: run.x[3].clone(), c },
@@ -91,19 +81,17 @@ fn case(setting: Setting) -> Case {
                     values: &run.x[2],
                     sources: &sources,
                 },
-                AttentiveWeights {
+                AttentionRnnWeights {
                     hidden,
                     bias: Some(bias),
                     context,
-                    query: (score != Score::Dot).then(|| &run.p[3]),
-                    score: match score {
-                        Score::Additive => RowScore::Additive(&run.p[4]),
-                        Score::Dot | Score::General => RowScore::Dot { scale: SCALE },
-                    },
+                    query: (!score.wants_equal_widths()).then(|| &run.p[3]),
+                    score,
+                    score_weight: (score == Score::Additive).then(|| &run.p[4]),
                 },
-                AttentiveOptions {
+                AttentionRnnOptions {
                     cell,
-                    looking: draws.map_or(Looking::Soft, |seed| Looking::Drawn {
+                    selection: draws.map_or(Selection::Soft, |seed| Selection::Sampled {
                         stream: Stream::new(seed, 0, 0),
                         soft_share: SOFT_SHARE,
                         estimator: Estimator::ScoreFunction,
@@ -129,7 +117,7 @@ fn case(setting: Setting) -> Case {
         cell.gates() * d,
         within(value_width),
     );
-    if score != Score::Dot {
+    if !score.wants_equal_widths() {
         case = case.param(d, key_width, within(d));
     }
     if score == Score::Additive { case.param(1, key_width, Values::Within(1.0)) } else { case }
@@ -149,21 +137,25 @@ impl Setting {
             let mut c: Vec<f64> =
                 (0..d).map(|j| if self.cell.has_memory() { m[4].at(sequence, j) } else { 0.0 }).collect();
             for _ in 0..length {
-                let q = if self.score == Score::Dot { h.clone() } else { h.times(&p[3]) };
+                let q = if self.score.wants_equal_widths() { h.clone() } else { h.times(&p[3]) };
                 let e = M::build(1, source, |_, j| {
                     let key = |u: usize| keys.at(source_start + j, u);
                     match self.score {
                         Score::Additive => {
                             (0..self.key_width).map(|u| p[4].at(0, u) * (q.at(0, u) + key(u)).tanh()).sum()
                         }
-                        Score::Dot | Score::General => {
+                        Score::Dot | Score::ScaledDot | Score::General => {
                             let dot: f64 = (0..self.key_width).map(|u| q.at(0, u) * key(u)).sum();
-                            f64::from(SCALE) * dot
+                            if self.score == Score::ScaledDot {
+                                dot / (self.key_width as f64).sqrt()
+                            } else {
+                                dot
+                            }
                         }
                     }
                 });
                 let alpha = e.softmax();
-                let (context, choice) = self.look(&alpha, values, source_start, token);
+                let (context, choice) = self.context(&alpha, values, source_start, token);
                 let input_side = context.times(&p[2]);
                 let a = h.times(&p[0]).plus(&p[1], 1.0);
                 let input =
@@ -193,7 +185,7 @@ impl Setting {
         M { rows: token, width, values: all }
     }
 
-    fn look(&self, alpha: &M, values: &M, start: usize, token: usize) -> (M, [f64; 2]) {
+    fn context(&self, alpha: &M, values: &M, start: usize, token: usize) -> (M, [f64; 2]) {
         let mean = || {
             M::build(1, self.value_width, |_, u| {
                 (0..alpha.width).map(|j| alpha.at(0, j) * values.at(start + j, u)).sum()

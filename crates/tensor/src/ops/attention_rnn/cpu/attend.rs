@@ -1,4 +1,4 @@
-//! One look at a source: the attention of a single query, and its gradient.
+//! The attention of a single query to one source, and its gradient.
 //!
 //! ```text
 //! dot        e_j = scale · q · k_j
@@ -10,7 +10,8 @@
 
 use crate::cpu::math::{exp, tanh};
 use crate::cpu::number::{self, Number};
-use crate::random::Stream;
+use crate::ops::Score;
+use crate::ops::attention_rnn::{Estimator, Selection};
 
 /// How a query is compared with a key.
 #[derive(Clone, Copy)]
@@ -19,34 +20,14 @@ pub(super) enum Compare<'a> {
     Additive { weight: &'a [f32] },
 }
 
-/// What a look does with its weights.
-#[derive(Clone, Copy, Debug)]
-pub enum Looking {
-    /// The weighted sum of all values.
-    Soft,
-    /// The value of the largest weight: hard attention when it is used.
-    Best,
-    /// One value, drawn with the weights as probabilities: hard attention in training. Token `i` takes draw `i`.
-    Drawn {
-        /// Where the draws come from.
-        stream: Stream,
-        /// So many of the tokens, drawn too, get the weighted sum instead, which teaches the weights all there is to
-        /// know about a look (Xu et al., 2015: half of them).
-        soft_share: f32,
-        /// How a gradient comes past the draw.
-        estimator: Estimator,
-    },
-}
-
-/// How the weights of hard attention learn though a draw has no gradient.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Estimator {
-    /// By the score function alone: through the logarithm of the drawn weight, which the caller multiplies by how much
-    /// better than expected the draw turned out to be.
-    #[default]
-    ScoreFunction,
-    /// As if the context had been the weighted sum.
-    StraightThrough,
+impl<'a> Compare<'a> {
+    /// For keys of this width; `weight` is that of the additive score.
+    pub(super) fn new(score: Score, weight: Option<&'a [f32]>, key_width: usize) -> Compare<'a> {
+        match weight {
+            Some(weight) => Compare::Additive { weight },
+            None => Compare::Dot { scale: score.scale(key_width) },
+        }
+    }
 }
 
 /// The keys and values of one source, row after row.
@@ -60,9 +41,9 @@ pub(super) struct Source<'a, T> {
 
 /// Writes the weights and the context; gives the position that was taken, if it was one.
 #[inline(always)]
-pub(super) fn look<T: Number>(
+pub(super) fn attend<T: Number>(
     compare: Compare<'_>,
-    looking: Looking,
+    selection: Selection,
     draw: usize,
     query: &[f32],
     source: Source<'_, T>,
@@ -85,12 +66,12 @@ pub(super) fn look<T: Number>(
     for e in &mut *weights {
         *e *= total;
     }
-    let taken = match looking {
-        Looking::Soft => None,
-        Looking::Best => Some(best(weights)),
+    let taken = match selection {
+        Selection::Soft => None,
+        Selection::Best => Some(best(weights)),
         // From the other end of the stream: another draw than that of any token's position.
-        Looking::Drawn { stream, soft_share, .. } if stream.uniform(!(draw as u32)) < soft_share => None,
-        Looking::Drawn { stream, .. } => Some(drawn(weights, stream.uniform(draw as u32))),
+        Selection::Sampled { stream, soft_share, .. } if stream.uniform(!(draw as u32)) < soft_share => None,
+        Selection::Sampled { stream, .. } => Some(drawn(weights, stream.uniform(draw as u32))),
     };
     match taken {
         Some(taken) => number::copy(&values[taken * value_width..(taken + 1) * value_width], context),
@@ -104,16 +85,16 @@ pub(super) fn look<T: Number>(
     taken
 }
 
-/// What comes back to one look.
-pub(super) struct Returned<'a> {
+/// The gradients of what [`attend`] and [`choice`] gave.
+pub(super) struct OutputGradients<'a> {
     /// The gradient of the context.
     pub(super) context: &'a [f32],
     /// The gradients of the logarithm of the drawn weight and of the entropy; zeros for soft attention.
     pub(super) choice: [f32; 2],
 }
 
-/// Where the gradients of one look go: all are added to but that of the query.
-pub(super) struct Slopes<'a> {
+/// Where the gradients of the inputs go: all are added to but that of the query.
+pub(super) struct InputGradients<'a> {
     pub(super) query: &'a mut [f32],
     pub(super) keys: &'a mut [f32],
     pub(super) values: &'a mut [f32],
@@ -123,33 +104,33 @@ pub(super) struct Slopes<'a> {
     pub(super) scratch: &'a mut [f32],
 }
 
-/// The gradients of [`look`], given the weights that it wrote and the position that it took.
+/// The gradients of [`attend`], given the weights that it wrote and the position that it took.
 #[inline(always)]
-pub(super) fn look_back<T: Number>(
-    (compare, looking): (Compare<'_>, Looking),
+pub(super) fn attend_backward<T: Number>(
+    (compare, selection): (Compare<'_>, Selection),
     (query, weights, taken): (&[f32], &[f32], Option<usize>),
     source: Source<'_, T>,
-    returned: &Returned<'_>,
-    slopes: Slopes<'_>,
+    output: &OutputGradients<'_>,
+    slopes: InputGradients<'_>,
 ) {
     let Source { keys, values, key_width, value_width } = source;
-    let Slopes { query: dq, keys: dk, values: dv, weight: dw, scratch: de } = slopes;
-    let through_weights =
-        taken.is_none() || matches!(looking, Looking::Drawn { estimator: Estimator::StraightThrough, .. });
+    let InputGradients { query: dq, keys: dk, values: dv, weight: dw, scratch: de } = slopes;
+    let through_weights = taken.is_none()
+        || matches!(selection, Selection::Sampled { estimator: Estimator::StraightThrough, .. });
     // context = Σ_j α_j v_j, or v_j*
     match taken {
         Some(taken) => {
-            add_scaled(&mut dv[taken * value_width..(taken + 1) * value_width], returned.context, 1.0);
+            add_scaled(&mut dv[taken * value_width..(taken + 1) * value_width], output.context, 1.0);
         }
         None => {
             for (weight, dv) in weights.iter().zip(dv.chunks_exact_mut(value_width.max(1))) {
-                add_scaled(dv, returned.context, *weight);
+                add_scaled(dv, output.context, *weight);
             }
         }
     }
     if through_weights {
         for (de, value) in de.iter_mut().zip(values.chunks_exact(value_width.max(1))) {
-            *de = number::sum_of_two(returned.context, value, |g, v| g * v);
+            *de = number::sum_of_two(output.context, value, |g, v| g * v);
         }
         // α = softmax(e)
         let along = number::sum_of_two(weights, de, |a, g| a * g);
@@ -159,8 +140,8 @@ pub(super) fn look_back<T: Number>(
     } else {
         de.fill(0.0);
     }
-    if let Looking::Drawn { .. } = looking {
-        add_choice_slopes(weights, taken, returned.choice, de);
+    if let Selection::Sampled { .. } = selection {
+        add_choice_slopes(weights, taken, output.choice, de);
     }
     dq.fill(0.0);
     let rows = keys.chunks_exact(key_width.max(1)).zip(dk.chunks_exact_mut(key_width.max(1)));
@@ -253,6 +234,7 @@ fn add_scaled<A: Number>(to: &mut [f32], from: &[A], factor: f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Stream;
 
     #[test]
     fn draws_fall_on_positions_as_often_as_their_weights_say() {

@@ -4,58 +4,22 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::cell::{Cell, ForwardRow, forward_row};
-use super::compute::Kernels;
-use super::schedule::Schedule;
-use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
+use super::cell::{ForwardRow, forward_row};
+use super::kernels::Kernels;
+use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::cpu::number::{self, Number};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::{Array, DType};
-
-/// What a layer computes from.
-pub(super) struct Inputs<'a> {
-    pub(super) cell: Cell,
-    pub(super) schedule: &'a Schedule,
-    /// tokens × gates·d, in the compute type.
-    pub(super) x: &'a Array,
-    pub(super) weight: &'a Packed,
-    pub(super) bias: Option<&'a [f32]>,
-    /// sequences × d, f32, in the schedule's order.
-    pub(super) h: Array,
-    /// As `h`; of no width for a cell without memory.
-    pub(super) c: Array,
-}
-
-/// What a layer computes.
-pub(super) struct Outputs {
-    /// tokens × d.
-    pub(super) outputs: Array,
-    /// The same in bf16, for products in that type.
-    pub(super) narrow: Option<Array>,
-    /// sequences × d, in the schedule's order.
-    pub(super) h: Array,
-    pub(super) c: Array,
-    pub(super) kept: Option<Kept>,
-}
-
-/// What the backward pass needs besides the outputs.
-pub(super) struct Kept {
-    /// tokens × `Cell::kept`·d, in the compute type.
-    pub(super) gates: Array,
-    /// tokens × d: `c_t` after every token.
-    pub(super) c: Array,
-}
-
-/// Whether a backward pass will follow.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Keep {
-    Gates,
-    Nothing,
-}
+use crate::ops::recurrent::{Cell, Forward, Keep, Kept, Layer};
+use crate::params::Orientation;
+use crate::{Array, Compute, DType, Param};
 
 /// The whole layer, in the compute type `T`.
-pub(super) fn forward<T: Kernels>(inputs: Inputs<'_>, keep: Keep) -> Outputs {
-    let Inputs { cell, schedule, x, weight, bias, mut h, mut c } = inputs;
+pub(super) fn forward<T: Kernels>(layer: &Layer<'_>, x: &Array, states: [Array; 2], keep: Keep) -> Forward {
+    let Layer { cell, schedule, weight, bias, .. } = *layer;
+    let [mut h, mut c] = states;
+    let (weight, bias) =
+        (weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE)), bias.map(Param::values));
+    let bias = bias.as_deref();
     let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
     let gates = cell.gates() * d;
     let mut outputs = Array::scratch(DType::F32, tokens, d);
@@ -77,7 +41,7 @@ pub(super) fn forward<T: Kernels>(inputs: Inputs<'_>, keep: Keep) -> Outputs {
         let tokens = schedule.tokens(step);
         let rows = tokens.len();
         let product = Output::F32(&mut sums.f32_mut()[..rows * gates]);
-        multiply(Matrix::of(&left).rows(0..rows), weight, product, Finish { bias, ..Finish::NONE });
+        multiply(Matrix::of(&left).rows(0..rows), &weight, product, Finish { bias, ..Finish::NONE });
         let step = ForwardStep {
             cell,
             d,
@@ -92,18 +56,28 @@ pub(super) fn forward<T: Kernels>(inputs: Inputs<'_>, keep: Keep) -> Outputs {
         };
         step.run(rows);
     }
-    Outputs { outputs, narrow, h, c, kept }
+    Forward { outputs, narrow, h, c, kept }
 }
 
 /// One step of rows that are independent of each other, for decoding: `h` and `c` become the next states.
-pub(super) fn single_step<T: Kernels>(cell: Cell, x: &Array, a: &Array, h: &mut Array, c: &mut Array) {
+pub(super) fn single_step<T: Kernels>(
+    cell: Cell,
+    x: &Array,
+    (weight, bias): (&Param, Option<&Param>),
+    [h, c]: [&mut Array; 2],
+) {
     let (rows, d) = (h.rows(), h.width());
+    let mut sums = Array::scratch(DType::F32, rows, cell.gates() * d);
+    let packed = weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE));
+    let bias = bias.map(Param::values);
+    let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
+    multiply(Matrix::of(h), &packed, Output::over(&mut sums), finish);
     let step = ForwardStep::<T> {
         cell,
         d,
         tokens: None,
         x: T::of(x),
-        a: a.f32(),
+        a: sums.f32(),
         h: SharedMut::new(h.f32_mut()),
         c: SharedMut::new(c.f32_mut()),
         left: None,

@@ -1,77 +1,40 @@
-//! Steps forward: look at the source, then step the cell.
+//! Steps forward: attend to the source, then step the cell.
 
 use std::ops::Range;
 
 use half::bf16;
 
-use super::look::{Compare, Looking, Source, choice, look};
+use super::attend::{Compare, Source, attend, choice};
+use super::kernels::Kernels;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
-use crate::cpu::number::{self, Element, Number};
+use crate::cpu::number::{self, Number};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::recurrent::cell::{Cell, ForwardRow, forward_row};
-use crate::ops::recurrent::schedule::Schedule;
-use crate::{Array, DType, Ragged};
-
-/// What the decoder computes from.
-pub(super) struct Inputs<'a> {
-    pub(super) cell: Cell,
-    pub(super) compare: Compare<'a>,
-    pub(super) looking: Looking,
-    pub(super) schedule: &'a Schedule,
-    /// Where the sources lie among keys and values.
-    pub(super) sources: &'a Ragged,
-    /// tokens × gates·d, in the compute type.
-    pub(super) x: &'a Array,
-    /// source tokens × their widths, in the compute type.
-    pub(super) keys: &'a Array,
-    pub(super) values: &'a Array,
-    pub(super) hidden: &'a Packed,
-    pub(super) bias: Option<&'a [f32]>,
-    pub(super) context: &'a Packed,
-    /// `None`: the state itself asks.
-    pub(super) query: Option<&'a Packed>,
-    /// sequences × d, f32, in the schedule's order; `c` of no width for a cell without memory.
-    pub(super) h: Array,
-    pub(super) c: Array,
-    /// Where the weights of each sequence begin.
-    pub(super) weight_starts: &'a [usize],
-}
-
-/// What the decoder computes: by token, but for the weights.
-pub(super) struct Outputs {
-    pub(super) states: Array,
-    pub(super) states_narrow: Option<Array>,
-    pub(super) contexts: Array,
-    pub(super) contexts_narrow: Option<Array>,
-    /// All weights; see [`Inputs::weight_starts`].
-    pub(super) weights: Array,
-    /// tokens × 2: logarithm of the taken weight, entropy.
-    pub(super) choices: Array,
-    /// The positions that hard attention took.
-    pub(super) taken: Vec<Option<usize>>,
-    pub(super) kept: Kept,
-}
-
-/// What else the backward pass needs, by token.
-pub(super) struct Kept {
-    pub(super) gates: Array,
-    pub(super) c: Array,
-    pub(super) queries: Array,
-}
+use crate::ops::attention_rnn::{Decoder, Forward, Kept, Selection};
+use crate::ops::recurrent::Cell;
+use crate::ops::recurrent::cpu::cell::{ForwardRow, forward_row};
+use crate::params::Orientation;
+use crate::{Array, Compute, DType, Param, Ragged};
 
 /// The whole decoder, in the compute type `T`.
-pub(super) fn forward<T: Kernels>(inputs: Inputs<'_>) -> Outputs {
-    let Inputs { cell, schedule, x, keys, values, hidden, bias, context, query, mut h, mut c, .. } = inputs;
+pub(super) fn forward<T: Kernels>(decoder: &Decoder<'_>, x: &Array, states: [Array; 2]) -> Forward {
+    let Decoder { cell, schedule, keys, values, weights, .. } = *decoder;
+    let [mut h, mut c] = states;
+    let packed = |weight: &Param| weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE));
+    let (hidden, context, query) =
+        (packed(weights.hidden), packed(weights.context), weights.query.map(packed));
+    let (bias, score_weight) = (weights.bias.map(Param::values), weights.score_weight.map(Param::values));
+    let bias = bias.as_deref();
+    let compare = Compare::new(weights.score, score_weight.as_deref(), keys.width());
     let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
     let (gates, key_width, value_width) = (cell.gates() * d, keys.width(), values.width());
     let narrow = |width: usize| (T::DTYPE == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
     let by_token = |width: usize| Array::scratch(DType::F32, tokens, width);
-    let mut out = Outputs {
+    let mut out = Forward {
         states: by_token(d),
         states_narrow: narrow(d),
         contexts: by_token(value_width),
         contexts_narrow: narrow(value_width),
-        weights: Array::scratch(DType::F32, 1, inputs.weight_starts[sequences]),
+        weights: Array::scratch(DType::F32, 1, decoder.weight_starts[sequences]),
         choices: by_token(2),
         taken: vec![None; tokens],
         kept: Kept {
@@ -94,23 +57,23 @@ pub(super) fn forward<T: Kernels>(inputs: Inputs<'_>) -> Outputs {
             let out = Output::F32(&mut out.f32_mut()[..rows * width]);
             multiply(Matrix::of(left).rows(0..rows), weight, out, Finish { bias, ..Finish::NONE });
         };
-        match query {
+        match &query {
             Some(query) => product(&left, query, &mut queries, None),
             None => queries.f32_mut()[..rows * d].copy_from_slice(&h.f32()[..rows * d]),
         }
-        product(&left, hidden, &mut hidden_side, bias);
-        let looks = Looks::<T> {
-            compare: inputs.compare,
-            looking: inputs.looking,
-            step,
+        product(&left, &hidden, &mut hidden_side, bias);
+        let attention = AttentionStep::<T> {
+            compare,
+            selection: decoder.selection,
+            number: step,
             tokens,
             order: schedule.order(),
-            sources: inputs.sources,
+            sources: decoder.sources,
             keys: T::of(keys),
             values: T::of(values),
             widths: [key_width, value_width],
             queries: queries.f32(),
-            weight_starts: inputs.weight_starts,
+            weight_starts: decoder.weight_starts,
             weights: SharedMut::new(out.weights.f32_mut()),
             contexts: SharedMut::new(out.contexts.f32_mut()),
             contexts_narrow: out.contexts_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
@@ -119,9 +82,9 @@ pub(super) fn forward<T: Kernels>(inputs: Inputs<'_>) -> Outputs {
             choices: SharedMut::new(out.choices.f32_mut()),
             taken: SharedMut::new(&mut out.taken),
         };
-        parallel(rows, |row| T::look(&looks, row));
-        product(&left_context, context, &mut input_side, None);
-        let cells = Cells::<T> {
+        parallel(rows, |row| T::attend(&attention, row));
+        product(&left_context, &context, &mut input_side, None);
+        let cells = CellStep::<T> {
             cell,
             d,
             tokens,
@@ -147,11 +110,11 @@ pub(super) fn forward<T: Kernels>(inputs: Inputs<'_>) -> Outputs {
 /// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
 pub(super) const ROW_TASK: usize = 8192;
 
-/// The looks of one step.
-pub(super) struct Looks<'a, T> {
+/// The attention of one step.
+pub(super) struct AttentionStep<'a, T> {
     compare: Compare<'a>,
-    looking: Looking,
-    step: usize,
+    selection: Selection,
+    number: usize,
     tokens: &'a [usize],
     order: &'a [usize],
     sources: &'a Ragged,
@@ -170,7 +133,7 @@ pub(super) struct Looks<'a, T> {
 }
 
 /// The cells of one step.
-pub(super) struct Cells<'a, T> {
+pub(super) struct CellStep<'a, T> {
     cell: Cell,
     d: usize,
     tokens: &'a [usize],
@@ -186,34 +149,26 @@ pub(super) struct Cells<'a, T> {
     kept_c: SharedMut<f32>,
 }
 
-/// The kernels of a compute type.
-pub(super) trait Kernels: Element {
-    fn look(looks: &Looks<'_, Self>, row: usize);
-    fn step(cells: &Cells<'_, Self>, rows: Range<usize>);
-    fn look_back(looks: &super::backward::Looks<'_, Self>, row: usize);
-    fn step_back(cells: &super::backward::Cells<'_, Self>, rows: Range<usize>);
-}
-
 kernel! {
-    pub(super) fn look_f32(looks: &Looks<'_, f32>, row: usize) {
-        look_row(looks, row);
+    pub(super) fn attend_f32(step: &AttentionStep<'_, f32>, row: usize) {
+        attend_row(step, row);
     }
 }
 
 kernel! {
-    pub(super) fn look_bf16(looks: &Looks<'_, bf16>, row: usize) {
-        look_row(looks, row);
+    pub(super) fn attend_bf16(step: &AttentionStep<'_, bf16>, row: usize) {
+        attend_row(step, row);
     }
 }
 
 kernel! {
-    pub(super) fn step_f32(cells: &Cells<'_, f32>, rows: Range<usize>) {
+    pub(super) fn step_f32(cells: &CellStep<'_, f32>, rows: Range<usize>) {
         step_rows(cells, rows);
     }
 }
 
 kernel! {
-    pub(super) fn step_bf16(cells: &Cells<'_, bf16>, rows: Range<usize>) {
+    pub(super) fn step_bf16(cells: &CellStep<'_, bf16>, rows: Range<usize>) {
         step_rows(cells, rows);
     }
 }
@@ -224,43 +179,43 @@ fn of(index: usize, width: usize) -> Range<usize> {
 }
 
 #[inline(always)]
-fn look_row<T: Number>(looks: &Looks<'_, T>, row: usize) {
-    let (token, sequence) = (looks.tokens[row], looks.order[row]);
-    let [key_width, value_width] = looks.widths;
-    let source = looks.sources.range(sequence);
-    let query = &looks.queries[of(row, key_width)];
-    let start = looks.weight_starts[sequence] + looks.step * source.len();
+fn attend_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
+    let (token, sequence) = (step.tokens[row], step.order[row]);
+    let [key_width, value_width] = step.widths;
+    let source = step.sources.range(sequence);
+    let query = &step.queries[of(row, key_width)];
+    let start = step.weight_starts[sequence] + step.number * source.len();
     // SAFETY: a row has a token, a source and weights that no other row of the step has; here and below.
-    let weights = unsafe { looks.weights.slice(start..start + source.len()) };
+    let weights = unsafe { step.weights.slice(start..start + source.len()) };
     // SAFETY: as above.
-    let context = unsafe { looks.contexts.slice(of(token, value_width)) };
+    let context = unsafe { step.contexts.slice(of(token, value_width)) };
     let seen = Source {
-        keys: &looks.keys[source.start * key_width..source.end * key_width],
-        values: &looks.values[source.start * value_width..source.end * value_width],
+        keys: &step.keys[source.start * key_width..source.end * key_width],
+        values: &step.values[source.start * value_width..source.end * value_width],
         key_width,
         value_width,
     };
-    let taken = look(looks.compare, looks.looking, token, query, seen, (&mut *weights, &mut *context));
+    let taken = attend(step.compare, step.selection, token, query, seen, (&mut *weights, &mut *context));
     // SAFETY: as above.
-    number::copy(query, unsafe { looks.kept_queries.slice(of(token, key_width)) });
+    number::copy(query, unsafe { step.kept_queries.slice(of(token, key_width)) });
     // SAFETY: as above.
-    number::copy(context, unsafe { looks.left_context.slice(of(row, value_width)) });
-    if let Some(narrow) = &looks.contexts_narrow {
+    number::copy(context, unsafe { step.left_context.slice(of(row, value_width)) });
+    if let Some(narrow) = &step.contexts_narrow {
         // SAFETY: as above.
         number::copy(context, unsafe { narrow.slice(of(token, value_width)) });
     }
     // SAFETY: as above.
-    let choices = unsafe { looks.choices.slice(of(token, 2)) };
+    let choices = unsafe { step.choices.slice(of(token, 2)) };
     choices.fill(0.0);
-    if !matches!(looks.looking, Looking::Soft) {
+    if !matches!(step.selection, Selection::Soft) {
         choices.copy_from_slice(&choice(weights, taken));
         // SAFETY: as above.
-        unsafe { looks.taken.set(token, taken) };
+        unsafe { step.taken.set(token, taken) };
     }
 }
 
 #[inline(always)]
-fn step_rows<T: Number>(cells: &Cells<'_, T>, rows: Range<usize>) {
+fn step_rows<T: Number>(cells: &CellStep<'_, T>, rows: Range<usize>) {
     let (cell, d) = (cells.cell, cells.d);
     let gates = cell.gates() * d;
     let d_c = if cell.has_memory() { d } else { 0 };
