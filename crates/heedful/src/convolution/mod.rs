@@ -70,7 +70,10 @@ impl Convolutional {
         pass.within(|pass| {
             let embedded = self.source_embedding.forward(source, sequences, pass);
             let states = self.encoder.forward(embedded.clone(), sequences, pass);
-            let values = ops::multiply(&ops::add(&states, &embedded), &sizes(sequences, states.width(), states.device()));
+            let values = ops::multiply(
+                &ops::add(&states, &embedded),
+                &sizes(sequences, states.width(), states.device()),
+            );
             let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().dtype);
             Source { key_value, sequences: sequences.clone() }
         })

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::{ActivationName, DropoutRates, TransformerConfig, Tying};
 use crate::config::ConfigError;
-use crate::layers::{Norm, Positions, Score};
+use crate::layers::{Norm, Positions, Score, ScoreName};
 
 /// The shape and the choices of a single stack.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,7 @@ pub struct StackConfig {
     /// How a word's place is told.
     pub positions: Positions,
     /// How a query is compared with a key.
+    #[serde(with = "ScoreName")]
     pub score: Score,
     /// A token sees only tokens at this distance or nearer.
     pub window: Option<usize>,

@@ -85,6 +85,15 @@ fn reductions(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&
     cases.push(one(Case::new(named("mean"), |run| mean(&run.x[0]), average)));
     cases.push(one(Case::new(named("sum_rows"), |run| sum_rows(&run.x[0]), down)));
     cases.push(one(Case::new(named("row_sums"), |run| row_sums(&run.x[0]), across)));
+    let repeated = move |m: &[M]| {
+        let sums = across(m);
+        M::build(m[0].rows, 3, |r, _| sums.at(r, 0))
+    };
+    cases.push(one(Case::new(
+        named("repeat_column"),
+        |run| repeat_column(&row_sums(&run.x[0]), 3),
+        repeated,
+    )));
 }
 
 fn shapes(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&str) -> String) {

@@ -1,33 +1,26 @@
 //! Counter-based random numbers: a value is a function of (seed, step, operation, index), not of what was drawn
-//! before. Nothing is stored for backward, any thread can draw any part, and a resumed run draws the same.
+//! before. Nothing is stored for backward, any thread can draw any part, and a resumed run draws the same. `definition` is
+//! the function itself.
+
+pub(crate) mod definition;
 
 /// One stream of random numbers, for instance the dropout mask of one operation at one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
-    low: u32,
-    high: u32,
+    key: [u32; 2],
 }
 
 impl Stream {
     /// The stream number `operation` of training step `step` under `seed`.
+    #[inline]
     pub fn new(seed: u64, step: u64, operation: u64) -> Stream {
-        let key = mix64(mix64(mix64(seed) ^ step) ^ operation);
-        Stream { low: key as u32, high: (key >> 32) as u32 }
+        Stream { key: definition::key(seed, step, operation) }
     }
 
-    /// 32 random bits for `index`. Two rounds of multiply and xor-shift, each with its own half of the key:
-    /// integer arithmetic that vectorises and is the same on every machine.
+    /// 32 random bits for `index`: integer arithmetic that vectorises and is the same on every machine.
     #[inline(always)]
     pub fn bits(self, index: u32) -> u32 {
-        let mut x = index.wrapping_mul(0x9E37_79B1) ^ self.low;
-        x ^= x >> 16;
-        x = x.wrapping_mul(0x7FEB_352D);
-        x ^= x >> 15;
-        x = x.wrapping_add(self.high);
-        x = x.wrapping_mul(0x846C_A68B);
-        x ^= x >> 16;
-        x = x.wrapping_mul(0x9E37_79B1);
-        x ^ (x >> 15)
+        definition::bits(self.key, index)
     }
 
     /// A number in `[0, 1)`.
@@ -37,6 +30,7 @@ impl Stream {
     }
 
     /// A draw from the standard normal distribution.
+    #[inline]
     pub fn normal(self, index: u32) -> f32 {
         let radius = (-2.0 * f64::from(1.0 - self.uniform(index.wrapping_mul(2))).max(1e-12).ln()).sqrt();
         let angle = std::f64::consts::TAU * f64::from(self.uniform(index.wrapping_mul(2) + 1));
@@ -55,17 +49,17 @@ pub struct Dropout {
 
 impl Dropout {
     /// No dropout: inference, or a rate of 0.
-    pub const NONE: Dropout = Dropout { stream: Stream { low: 0, high: 0 }, threshold: 0, scale: 1.0 };
+    pub const NONE: Dropout = Dropout { stream: Stream { key: [0; 2] }, threshold: 0, scale: 1.0 };
 
     /// Dropout at `rate` with the draws of `stream`.
     ///
     /// # Panics
     /// If the rate is not in `[0, 1)`.
+    #[inline]
     pub fn new(rate: f32, stream: Stream) -> Dropout {
         assert!((0.0..1.0).contains(&rate), "dropout: a rate of {rate} is not in [0, 1)");
-        let threshold = (f64::from(rate) * 65536.0).round() as u32;
-        let kept = 1.0 - f64::from(threshold) / 65536.0;
-        Dropout { stream, threshold, scale: (1.0 / kept) as f32 }
+        let (threshold, scale) = definition::threshold_and_scale(rate);
+        Dropout { stream, threshold, scale }
     }
 
     /// True when nothing is dropped.
@@ -77,7 +71,7 @@ impl Dropout {
     /// The key of the draws and the number below which one of them drops its element, for kernels that draw many at once.
     #[inline(always)]
     pub(crate) fn key(self) -> [u32; 2] {
-        [self.stream.low, self.stream.high]
+        self.stream.key
     }
 
     /// See [`Self::key`].
@@ -144,13 +138,6 @@ impl Dropout {
 
 /// Factors to draw at a time: they stay in the first cache.
 pub(crate) const DRAWS: usize = 256;
-
-fn mix64(x: u64) -> u64 {
-    let mut z = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
 
 #[cfg(test)]
 mod tests {
