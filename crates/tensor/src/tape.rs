@@ -61,7 +61,7 @@ pub fn backward_from(output: &Tensor, gradient: Array) -> Gradients {
             continue;
         }
         let step = node.backward.lock().expect("tape lock").take();
-        let step = step.expect("backward: this graph was already walked; compute the loss again");
+        let step = step.expect("backward: this graph was already walked; compute the loss anew");
         step(gradient, &mut gradients);
     }
     Gradients { pending: leaves }

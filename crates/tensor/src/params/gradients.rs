@@ -11,7 +11,7 @@ use super::Entry;
 use crate::{Array, DType};
 
 /// Numbers of a segment at most, unless one parameter has more: 16 MiB, about a layer of the paper's base model. Small
-/// ones find more room between activations, large ones are fewer borders for the optimizer to cross.
+/// ones fit more often between activations, large ones are fewer borders for the optimizer to cross.
 const SEGMENT: usize = 4 << 20;
 
 /// As long as the flat vector of values, though seldom all there.

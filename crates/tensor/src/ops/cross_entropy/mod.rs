@@ -11,7 +11,7 @@
 //! | `W` | V × d |
 //! | `loss` | 1 × 1 |
 //!
-//! The tokens × V logits never exist at once: a few hundred rows are projected, turned into `dz` in place and
+//! The tokens × V logits never exist at once: a few hundred rows are projected, changed to `dz` in place and
 //! multiplied to `dx` while they are warm, then packed as an addend of `dW`. So the gradient is computed in the forward pass (only when the
 //! tape records); backward scales it. Kept: `dx`, `dW`.
 

@@ -6,7 +6,7 @@ use half::bf16;
 
 use super::{Activation, Forward, LinearOptions};
 use crate::cpu::column_sums::add_column_sums;
-use crate::cpu::gemm::{self, Finish, Matrix, Output, multiply, multiply_transposed};
+use crate::cpu::gemm::{Finish, Matrix, Output, Rectifier, multiply, multiply_transposed};
 use crate::cpu::math::{from_bf16_bits, gelu as gelu_of, gelu_slope, to_bf16_bits};
 use crate::cpu::number::Numbers;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -21,7 +21,7 @@ const CHUNK: usize = 16 * 1024;
 pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearOptions) -> Forward {
     let LinearOptions { activation, dropout, compute } = options;
     let inside = match activation {
-        Activation::Relu => Finish { activation: gemm::Activation::Relu, dropout, bias: None },
+        Activation::Relu => Finish { rectifier: Rectifier::Relu, dropout, bias: None },
         Activation::Identity => Finish { dropout, ..Finish::NONE },
         Activation::Gelu => Finish::NONE,
     };

@@ -10,7 +10,7 @@
 //! With `z = x W + b` and `dz = dy · factor · f′(z)`:
 //! `dx = dz Wᵀ`, `dW = xᵀ dz`, `db = Σ_t dz_t`.
 //!
-//! Kept for backward: `x` in the compute type, or a way to make it again; `y` for ReLU (`y > 0` says where it passed), `z` for GELU. Bias,
+//! Kept for backward: `x` in the compute type, or a way to recompute it; `y` for ReLU (`y > 0` says where it passed), `z` for GELU. Bias,
 //! ReLU, dropout and rounding happen inside the product, on sums that are still in the innermost cache.
 
 mod cpu;

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! Shapes: x, sublayer and y are `rows × d`, γ and β are `1 × d`. x and y are f32; a sublayer is f32 or bf16.
-//! Kept for backward: x̂ in the compute type and one `1 / √(σ² + ε)` for each row; the dropout factors are drawn
-//! again. In f32, whoever needs y for backward makes it again of x̂, so that only one of the two is kept (a rounded x̂
+//! Kept for backward: x̂ in the compute type and one `1 / √(σ² + ε)` for each row; the dropout factors are a
+//! function of their number. In f32, whoever needs y for backward recomputes it from x̂, so that only one of the two is kept (a rounded x̂
 //! does not give y's bits). The sums over rows behind dγ and dβ are made for every 64 rows and joined in order, so they do not depend
 //! on the number of threads.
 
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_again_has_the_bits_of_the_forward_pass() {
+    fn what_is_recomputed_has_the_bits_of_the_forward_pass() {
         let (rows, width) = (70, 37);
         let stream = Stream::new(5, 0, 0);
         let draw =

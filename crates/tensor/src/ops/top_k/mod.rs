@@ -21,7 +21,7 @@ pub struct Scored {
     pub score: f32,
 }
 
-/// The findings, in memory that is used again for the next scores.
+/// What was found, in memory that the next search reuses.
 #[derive(Default)]
 pub struct TopK {
     normalizers: Vec<f64>,

@@ -8,7 +8,7 @@ use crate::random::Dropout;
 pub(super) type Limits = [u32; 2];
 
 /// The largest score of a row and the reciprocal of `Σ exp(score − largest)`: all that backward needs to find the
-/// weights again, to the bit. (One log-sum-exp would do for small scores; next to 1e30 the logarithm vanishes.)
+/// weights a second time, to the bit. (One log-sum-exp would do for small scores; next to 1e30 the logarithm vanishes.)
 pub(super) type Peak = [f32; 2];
 
 /// A block of scores, `stride` (a multiple of 16) apart, and what is seen of it.
@@ -39,7 +39,7 @@ pub(super) fn softmax(scores: &mut [f32], seen: Seen<'_>, peaks: &mut [Peak]) {
 }
 
 /// Turns scores into `weights` (after dropout) and the gradient of those into the gradient of the scores:
-/// `dscore = p ∘ (dp − Σ p dp)` with `dp = dropout(dweight)`. `row` is room for one row.
+/// `dscore = p ∘ (dp − Σ p dp)` with `dp = dropout(dweight)`. `row` is scratch for one row.
 pub(super) fn softmax_backward(
     scores: &mut [f32],
     gradient: &mut [f32],

@@ -41,7 +41,7 @@ unsafe fn run<const NARROW: bool>(values: *const u8, starts: &[usize], sizes: Si
     assert!(parts.query.len() == heads * d_k && parts.context.len() == heads * d_v, "query and context");
     assert!(parts.stride >= starts.len().next_multiple_of(LANES), "a row of weights");
     assert!(parts.weights.len() >= heads * parts.stride, "weights");
-    // SAFETY: the caller's promise, and the room that was just found.
+    // SAFETY: the caller's promise, and the length that was just found.
     unsafe {
         for first in (0..starts.len()).step_by(LANES) {
             score::<NARROW>(values, starts, first, sizes, parts);

@@ -67,7 +67,7 @@ impl Windows<'_> {
             start..(start + ROW_BLOCK).min(part.end)
         };
         let empty = |number| {
-            Piece::room(rows_of(number).len(), self.taps * self.of.width(), right.width(), right.dtype())
+            Piece::scratch(rows_of(number).len(), self.taps * self.of.width(), right.width(), right.dtype())
         };
         let pieces: Vec<Mutex<Piece>> = (0..count).map(|number| Mutex::new(empty(number))).collect();
         parallel(count, |number| {

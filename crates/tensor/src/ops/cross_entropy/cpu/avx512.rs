@@ -11,7 +11,7 @@ use crate::ops::cross_entropy::Target;
 /// Classes of one round.
 const ROUND: usize = 32;
 
-/// Replaces the scores by the slopes of the loss; returns the losses. `e` has room for a row.
+/// Replaces the scores by the slopes of the loss; returns the losses. `e` is scratch for a row.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
 pub(super) fn row(z: &mut [bf16], label: usize, target: Target, e: &mut [f32]) -> [f32; 3] {
     assert!(e.len() >= z.len());

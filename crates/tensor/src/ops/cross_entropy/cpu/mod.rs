@@ -89,7 +89,7 @@ impl Scoring<'_> {
         };
         let with_piece = if dx.is_some() { chunks } else { 0 };
         let pieces: Vec<Mutex<Piece>> = (0..with_piece)
-            .map(|chunk| Mutex::new(Piece::room(rows_of(chunk).len(), classes, width, self.dtype)))
+            .map(|chunk| Mutex::new(Piece::scratch(rows_of(chunk).len(), classes, width, self.dtype)))
             .collect();
         parallel(chunks, |chunk| {
             let rows = rows_of(chunk);

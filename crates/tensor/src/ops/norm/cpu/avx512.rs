@@ -145,7 +145,7 @@ pub(super) fn backward(job: &Backward<'_>, rows: Range<usize>, d_gamma: &mut [f3
         let [sum, along] = sums(gradient, standard, job.gamma, d_gamma, d_beta);
         let count = job.width as f32;
         let slope = [job.inverse_deviation[row], sum / count, along / count];
-        pull(gradient, standard, slope, job.dropout, range.start, d_sublayer);
+        input_gradients(gradient, standard, slope, job.dropout, range.start, d_sublayer);
     }
 }
 
@@ -184,7 +184,7 @@ fn sums(
 /// `dz = (h − mean − x̂ along) · inverse_deviation`, and the sublayer's share of it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,bmi2")]
-fn pull(
+fn input_gradients(
     gradient: &mut [f32],
     standard: &[bf16],
     [inverse_deviation, mean, along]: [f32; 3],

@@ -36,7 +36,7 @@ pub(super) fn dropped(g: &Array, dropout: Dropout, dtype: DType) -> Array {
         let range = elements(task, g.rows(), g.width());
         // SAFETY: tasks have disjoint rows.
         let to = unsafe { to.slice(range.clone()) };
-        rows::drop_again(&from[range.clone()], dropout, range.start, to);
+        rows::dropped(&from[range.clone()], dropout, range.start, to);
     });
     out
 }

@@ -124,7 +124,7 @@ kernel! {
 
 kernel! {
     /// `to = g · dropout factor`.
-    pub(super) fn drop_again(g: &[f32], dropout: Dropout, start: usize, to: NumbersMut<'_>) {
+    pub(super) fn dropped(g: &[f32], dropout: Dropout, start: usize, to: NumbersMut<'_>) {
         match to {
             NumbersMut::F32(to) => drop_row(g, dropout, start, to),
             NumbersMut::Bf16(to) => drop_row(g, dropout, start, to),

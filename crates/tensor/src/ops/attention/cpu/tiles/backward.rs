@@ -176,7 +176,7 @@ impl<'a> Workspace<'a> {
         let d_context = Source::new(gradient, block.rows.clone(), pair.head * d_v, d_v);
         d_context.rows(self.d_context);
 
-        // S = Q Kᵀ, again; O = W V, so dW = dO Vᵀ
+        // S = Q Kᵀ, recomputed; O = W V, so dW = dO Vᵀ
         let left = Left { values: self.queries, row: key_width, step: DEPTH };
         let right =
             Right { values: &self.transposed_keys[first * key_width..], step: TILE, tile: sizes.d_k * TILE };

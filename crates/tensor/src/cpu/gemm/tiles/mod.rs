@@ -19,8 +19,8 @@ mod edge;
 mod finish;
 mod pack;
 pub(crate) mod small;
+mod transpose;
 pub(crate) mod transposed;
-mod turn;
 mod unit;
 mod walk;
 
@@ -36,7 +36,7 @@ use crate::{Array, DType};
 
 pub(crate) use pack::{pack_columns, pack_columns_and_sum, pack_rows};
 use pack::{pack_left, pack_some_columns, pack_some_rows};
-pub(crate) use turn::transpose;
+pub(crate) use transpose::transpose;
 use unit::Left;
 pub(crate) use unit::{is_permitted, peak_work};
 pub(crate) use walk::CHUNK;
