@@ -84,6 +84,7 @@ impl Gradients {
     }
 
     /// After [`backward`]: the gradient of a variable, if the loss depends on it.
+    #[inline]
     pub fn of(&self, variable: &Tensor) -> Option<&Array> {
         let edge = variable.edge();
         let node = edge.0.as_ref()?;
@@ -93,6 +94,7 @@ impl Gradients {
 
 impl Edge {
     /// True when a gradient is wanted here; false lets an operation skip the work.
+    #[inline]
     pub fn is_wanted(&self) -> bool {
         self.0.is_some()
     }
@@ -120,6 +122,7 @@ impl Edge {
 }
 
 /// Runs `work` without recording anything: inference, validation.
+#[inline]
 pub fn paused<R>(work: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
@@ -132,6 +135,7 @@ pub fn paused<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// True when operations on this thread leave nodes behind.
+#[inline]
 pub fn is_recording() -> bool {
     RECORDING.get()
 }

@@ -167,6 +167,7 @@ impl Tensor {
     /// # Panics
     /// If the tensor is bf16 and f32 is asked for: widening is a copy, ask for it with [`Tensor::to_vec`] or
     /// a cast.
+    #[inline]
     pub fn array_as(&self, dtype: DType) -> &Arc<Array> {
         match (self.dtype(), dtype) {
             (DType::F32, DType::Bf16) => {
@@ -191,6 +192,7 @@ impl Tensor {
     }
 
     /// One row as f32: borrowed where it lies so in the host's memory, else copied.
+    #[inline]
     pub fn row(&self, row: usize) -> Cow<'_, [f32]> {
         let range = row * self.width()..(row + 1) * self.width();
         match (self.device(), self.dtype()) {

@@ -182,24 +182,25 @@ fn a_row_of_a_product_does_not_know_how_many_rows_there_are() {
             let params = Params::new(4);
             let weight = params.add("weight", inputs, outputs, Init::Xavier);
             let bias = params.add("bias", 1, outputs, Init::Normal(1.0));
-            let turned = params.add("turned", outputs, inputs, Init::Xavier);
+            let transposed = params.add("transposed", outputs, inputs, Init::Xavier);
             let draws = heedful_tensor::random::Stream::new(1, 2, 3);
             let values: Vec<f32> = (0..(MOST * inputs) as u32).map(|i| draws.normal(i)).collect();
-            let compute = Compute::inference(compute);
-            let options = LinearOptions { activation: Activation::Relu, dropout: Dropout::NONE, compute };
-            let run = |rows: usize| {
-                let x = Tensor::from_f32(rows, inputs, &values[..rows * inputs]);
-                let products = [
-                    linear(&x, &weight, Some(&bias), options),
-                    project(&x, &turned, compute),
-                    project_wide(&x, &turned, compute),
-                ];
-                tape::paused(|| products.map(|product| product.to_vec()))
-            };
-            let all = run(MOST);
-            for rows in 1..MOST {
-                for (some, all) in run(rows).iter().zip(&all) {
-                    assert!(some[..] == all[..rows * outputs], "{rows} rows on {isa} in {compute:?}");
+            for compute in [Compute::training(compute), Compute::inference(compute)] {
+                let options = LinearOptions { activation: Activation::Relu, dropout: Dropout::NONE, compute };
+                let run = |rows: usize| {
+                    let x = Tensor::from_f32(rows, inputs, &values[..rows * inputs]);
+                    let products = [
+                        linear(&x, &weight, Some(&bias), options),
+                        project(&x, &transposed, compute),
+                        project_wide(&x, &transposed, compute),
+                    ];
+                    tape::paused(|| products.map(|product| product.to_vec()))
+                };
+                let all = run(MOST);
+                for rows in 1..MOST {
+                    for (some, all) in run(rows).iter().zip(&all) {
+                        assert!(some[..] == all[..rows * outputs], "{rows} rows on {isa} in {compute:?}");
+                    }
                 }
             }
         }

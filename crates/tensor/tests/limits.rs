@@ -73,7 +73,7 @@ fn shapes_that_do_not_fit_are_named() {
             linear(&tensor(2, 3), &param(3, 5), Some(&param(1, 4)), linear_options());
         }),
         (&["project", "[2, 3]", "[5, 4]"], || {
-            drop(project(&tensor(2, 3), &param(5, 4), Compute::training(DType::F32)))
+            drop(project(&tensor(2, 3), &param(5, 4), Compute::training(DType::F32)));
         }),
         (&["embedding", "3 ids", "4 tokens"], || {
             let options = embedding_options(Positions::None);

@@ -26,11 +26,13 @@ pub enum Score {
 
 impl Score {
     /// Whether queries and keys must have one width.
+    #[inline]
     pub fn wants_equal_widths(self) -> bool {
         matches!(self, Score::Dot | Score::ScaledDot)
     }
 
     /// What the product of two vectors of this width is multiplied by.
+    #[inline]
     pub fn scale(self, width: usize) -> f32 {
         if self == Score::ScaledDot { (width as f32).sqrt().recip() } else { 1.0 }
     }

@@ -122,7 +122,9 @@ impl Params {
 
     /// Where the parameters are, and where models compute therefore.
     pub fn device(&self) -> Device {
-        self.values().device()
+        // Asking must not end the announcements.
+        let flat = self.store.flat.get();
+        flat.map_or_else(Device::default, |flat| flat.values.read().expect("params lock").device())
     }
 
     /// Moves values to `device`; gradients that are not yet used up are forgotten on the way.
@@ -198,11 +200,13 @@ impl Params {
 
 impl Param {
     /// The name given to [`Params::add`].
+    #[inline]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// `[rows, width]`.
+    #[inline]
     pub fn shape(&self) -> [usize; 2] {
         [self.rows, self.width]
     }
@@ -256,6 +260,7 @@ impl Param {
     }
 
     /// Its place in the flat vectors.
+    #[inline]
     pub fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.rows * self.width
     }

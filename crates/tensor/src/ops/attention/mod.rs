@@ -81,6 +81,7 @@ pub struct Attended {
 
 impl Part {
     /// All columns of a tensor.
+    #[inline]
     pub fn whole(tensor: Tensor) -> Part {
         let columns = 0..tensor.width();
         Part { tensor, columns }

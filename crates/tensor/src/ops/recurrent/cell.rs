@@ -27,6 +27,7 @@ pub enum Cell {
 
 impl Cell {
     /// How many times `d` numbers its gates are: in the order (none), `r z n`, `i f g o`.
+    #[inline]
     pub const fn gates(self) -> usize {
         match self {
             Cell::Simple => 1,
@@ -36,6 +37,7 @@ impl Cell {
     }
 
     /// True when it has a state `c` beside `h`.
+    #[inline]
     pub const fn has_memory(self) -> bool {
         matches!(self, Cell::Lstm)
     }

@@ -21,6 +21,7 @@ impl RecurrentState {
     }
 
     /// The same change to every state: `map(h)`, and `map(c)` if there is one.
+    #[inline]
     pub fn map(&self, map: impl Fn(&Tensor) -> Tensor) -> RecurrentState {
         RecurrentState { h: map(&self.h), c: self.c.as_ref().map(map) }
     }
