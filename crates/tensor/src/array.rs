@@ -1,6 +1,7 @@
 //! `Array`: pooled memory with a type and a shape. No gradients here; see [`crate::Tensor`] for those.
 
 use std::fmt;
+use std::ops::Range;
 
 use half::bf16;
 
@@ -155,9 +156,14 @@ impl Array {
 
     /// A copy of the numbers in the host's memory, widened.
     pub fn to_vec(&self) -> Vec<f32> {
+        self.part_to_vec(0..self.len())
+    }
+
+    /// As [`Array::to_vec`] for some of the numbers, counted row after row.
+    pub fn part_to_vec(&self, range: Range<usize>) -> Vec<f32> {
         match (self.device(), self.dtype) {
-            (Device::Cpu, DType::F32) => self.f32().to_vec(),
-            (Device::Cpu, DType::Bf16) => self.bf16().iter().map(|x| x.to_f32()).collect(),
+            (Device::Cpu, DType::F32) => self.f32()[range].to_vec(),
+            (Device::Cpu, DType::Bf16) => self.bf16()[range].iter().map(|x| x.to_f32()).collect(),
         }
     }
 

@@ -2,23 +2,38 @@
 //!
 //! Shapes that do not fit are bugs in the calling program: an operation panics and names itself and both shapes.
 
-pub mod adam;
-pub mod attention;
-pub mod attention_rnn;
-pub mod cached_attention;
-pub mod convolution;
-pub mod cross_entropy;
-pub mod elementwise;
+// A Transformer, from its tokens to its loss.
 pub mod embedding;
-pub mod glu;
+
 pub mod linear;
-pub mod moving_average;
+
 pub mod norm;
-pub mod pool;
-pub mod recurrent;
+
 mod score;
-pub mod softmax;
+
+pub mod attention;
+
+pub mod cross_entropy;
+
+// What training and decoding add.
+pub mod adam;
+pub mod cached_attention;
+pub mod moving_average;
 pub mod top_k;
+
+// Recurrent networks, with attention and without.
+pub mod recurrent;
+
+pub mod attention_rnn;
+
+// Convolutions and classifiers.
+pub mod convolution;
+pub mod glu;
+pub mod pool;
+
+// What is left to glue them together.
+pub mod elementwise;
+pub mod softmax;
 
 pub use adam::{Adam, AdamOptions, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};

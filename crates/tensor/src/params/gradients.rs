@@ -115,6 +115,15 @@ impl Segment {
     }
 }
 
+/// What a backward pass does with numbers that it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// They are garbage: the first pass since the last update.
+    Over,
+    /// They are another pass's gradient.
+    Add,
+}
+
 /// A parameter's gradient, locked.
 pub(crate) struct GradientSlot<'a> {
     pub(super) guard: MutexGuard<'a, FlatGradients>,
@@ -134,16 +143,16 @@ impl GradientSlot<'_> {
         self.guard.segments[at].numbers_mut(self.range.clone())
     }
 
-    /// The numbers to write, with word whether to add (true) or to overwrite (false). Counts as written from now on.
-    pub(crate) fn write(&mut self) -> (&mut [f32], bool) {
-        let add = std::mem::replace(&mut self.guard.written[self.index], true);
-        (self.slice(), add)
+    /// The numbers to write, and how. From here on they count as written.
+    pub(crate) fn write(&mut self) -> (&mut [f32], Write) {
+        let was_written = std::mem::replace(&mut self.guard.written[self.index], true);
+        (self.slice(), if was_written { Write::Add } else { Write::Over })
     }
 
     /// The numbers to add to: zeroed if this is the first write.
     pub(crate) fn accumulate(&mut self) -> &mut [f32] {
-        let (slice, add) = self.write();
-        if !add {
+        let (slice, write) = self.write();
+        if write == Write::Over {
             slice.fill(0.0);
         }
         slice

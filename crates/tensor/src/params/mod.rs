@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard}
 use crate::random::Stream;
 use crate::{Array, Device};
 
-pub(crate) use gradients::{FlatGradients, GradientSlot};
+pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
 use host::PackedCopies;
 
 /// Every parameter starts on a cache line.
@@ -218,9 +218,7 @@ impl Param {
 
     /// A copy of the numbers.
     pub fn to_vec(&self) -> Vec<f32> {
-        match self.device() {
-            Device::Cpu => self.values().to_vec(),
-        }
+        self.store.flat().values.read().expect("params lock").part_to_vec(self.range())
     }
 
     /// The numbers in the host's memory, to read.

@@ -106,9 +106,7 @@ pub struct StepWeights {
 impl StepWeights {
     /// A copy of the weights of one sequence: target tokens × source tokens.
     pub fn to_vec(&self, sequence: usize) -> Vec<f32> {
-        match self.weights.device() {
-            Device::Cpu => self.weights.f32()[self.starts[sequence]..self.starts[sequence + 1]].to_vec(),
-        }
+        self.weights.part_to_vec(self.starts[sequence]..self.starts[sequence + 1])
     }
 }
 

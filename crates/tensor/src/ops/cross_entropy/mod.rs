@@ -37,9 +37,7 @@ pub struct CrossEntropy {
 impl CrossEntropy {
     /// A copy of −log p(label) of every token, without smoothing.
     pub fn token_losses(&self) -> Vec<f32> {
-        match self.by_token.device() {
-            Device::Cpu => self.by_token.f32()[self.tokens..2 * self.tokens].to_vec(),
-        }
+        self.by_token.part_to_vec(self.tokens..2 * self.tokens)
     }
 }
 

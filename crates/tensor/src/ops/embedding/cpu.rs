@@ -7,6 +7,7 @@ use half::bf16;
 use super::{EmbeddingOptions, Positions, sinusoid};
 use crate::cpu::number;
 use crate::cpu::threads::{SharedMut, parallel};
+use crate::params::Write;
 use crate::random::Dropout;
 use crate::{Array, DType, Param};
 
@@ -58,9 +59,9 @@ pub(super) fn forward(
 pub(super) fn scatter(g: &Array, rows: &[usize], scale: f32, dropout: Dropout, param: &Param) {
     let [height, width] = param.shape();
     let mut slot = param.gradient_slot();
-    let (gradient, add) = slot.write();
+    let (gradient, write) = slot.write();
     let shared = SharedMut::new(gradient);
-    if !add {
+    if write == Write::Over {
         parallel(height.div_ceil(TOKENS), |task| {
             let part = task * TOKENS * width..((task + 1) * TOKENS).min(height) * width;
             // SAFETY: tasks have disjoint rows.

@@ -10,7 +10,7 @@ use crate::cpu::gemm::{Finish, Matrix, Output, Rectifier, multiply, multiply_tra
 use crate::cpu::math::{from_bf16_bits, gelu as gelu_of, gelu_slope, to_bf16_bits};
 use crate::cpu::number::Numbers;
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::params::Orientation;
+use crate::params::{GradientSlot, Orientation, Write};
 use crate::random::Dropout;
 use crate::{Array, Compute, DType, Param, Tensor};
 
@@ -104,8 +104,7 @@ pub(super) fn input_gradient(
 /// `leftᵀ · right` into the gradient of `weight`.
 pub(super) fn weight_gradient(left: &Array, right: &Array, weight: &Param) {
     let mut slot = weight.gradient_slot();
-    let (values, add) = slot.write();
-    let out = if add { Output::AddF32(values) } else { Output::F32(values) };
+    let out = gradient_output(&mut slot);
     multiply_transposed(Matrix::of(left), Matrix::of(right), left.dtype(), out, None);
 }
 
@@ -114,12 +113,19 @@ pub(super) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: &P
     let mut sums = Array::zeros(DType::F32, 1, right.width());
     {
         let mut slot = weight.gradient_slot();
-        let (values, add) = slot.write();
-        let out = if add { Output::AddF32(values) } else { Output::F32(values) };
+        let out = gradient_output(&mut slot);
         let (left, right, dtype) = (Matrix::of(left), Matrix::of(right), left.dtype());
         multiply_transposed(left, right, dtype, out, Some(sums.f32_mut()));
     }
     bias_gradient(&sums, bias);
+}
+
+/// Where a product writes a parameter's gradient, or adds to it.
+fn gradient_output<'a>(slot: &'a mut GradientSlot<'_>) -> Output<'a> {
+    match slot.write() {
+        (values, Write::Add) => Output::AddF32(values),
+        (values, Write::Over) => Output::F32(values),
+    }
 }
 
 /// `Σ gradient` over rows into the gradient of `bias`.

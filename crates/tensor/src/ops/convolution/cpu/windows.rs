@@ -7,6 +7,7 @@ use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multipl
 use crate::cpu::number::{NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel, thread_count};
 use crate::ops::convolution::Windows;
+use crate::params::Write;
 use crate::{Array, DType, Param};
 
 /// Fewer rows are not worth a task of their own.
@@ -44,18 +45,21 @@ impl Windows<'_> {
     /// the shapes alone.
     pub(super) fn weight_gradient(&self, right: &Array, weight: &Param) {
         let mut slot = weight.gradient_slot();
-        let (values, mut add) = slot.write();
+        let (values, mut write) = slot.write();
         let rows = self.of.rows();
-        if rows == 0 && !add {
+        if rows == 0 && write == Write::Over {
             values.fill(0.0);
         }
         let row_bytes = self.taps * self.of.width() * self.of.dtype().bytes();
         let group = (PIECE_BYTES / row_bytes.max(1) / ROW_BLOCK * ROW_BLOCK).max(ROW_BLOCK);
         for start in (0..rows).step_by(group) {
             let pieces = self.pieces(start..(start + group).min(rows), right);
-            let out = if add { Output::AddF32(&mut *values) } else { Output::F32(&mut *values) };
+            let out = match write {
+                Write::Add => Output::AddF32(&mut *values),
+                Write::Over => Output::F32(&mut *values),
+            };
             multiply_pieces(&pieces.iter().collect::<Vec<_>>(), out);
-            add = true;
+            write = Write::Add;
         }
     }
 

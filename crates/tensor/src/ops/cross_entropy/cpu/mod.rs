@@ -13,7 +13,7 @@ use super::{Forward, Keep, MeanGradients, Target};
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces};
 use crate::cpu::number::{NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::params::Orientation;
+use crate::params::{Orientation, Write};
 use crate::{Array, Compute, DType, Param, Tensor};
 
 /// Slopes that wait to be summed into `dW` at a time. More spares passes over `dW`, less spares memory.
@@ -137,14 +137,14 @@ pub(super) fn add_scaled(weight: &Param, from: &Array, factor: &Array) {
     const CHUNK: usize = 64 * 1024;
     let (from, factor) = (from.f32(), factor.f32()[0]);
     let mut slot = weight.gradient_slot();
-    let (out, add) = slot.write();
+    let (out, write) = slot.write();
     let n = out.len();
     let out = SharedMut::new(out);
     parallel(n.div_ceil(CHUNK), |task| {
         let range = task * CHUNK..((task + 1) * CHUNK).min(n);
         // SAFETY: tasks have disjoint ranges.
         let out = unsafe { out.slice(range.clone()) };
-        if add {
+        if write == Write::Add {
             add_scaled_chunk(out, &from[range], factor);
         } else if factor == 1.0 {
             out.copy_from_slice(&from[range]);

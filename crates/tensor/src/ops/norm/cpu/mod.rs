@@ -124,8 +124,8 @@ pub(super) fn backward(
         rows::backward(&job, rows, d_gamma, d_beta);
     });
     // y = γ x̂ + β
-    rows::join(partial.f32(), 2 * width, 0, gamma.gradient_slot().write());
-    rows::join(partial.f32(), 2 * width, width, beta.gradient_slot().write());
+    rows::join(partial.f32(), 2 * width, 0, gamma.gradient_slot().accumulate());
+    rows::join(partial.f32(), 2 * width, width, beta.gradient_slot().accumulate());
     (g, d_sublayer)
 }
 

@@ -133,12 +133,8 @@ kernel! {
 }
 
 kernel! {
-    /// Adds the partial sums up in order: columns `first ..` of rows of `stride`, into a gradient (add or overwrite).
-    pub(super) fn join(partial: &[f32], stride: usize, first: usize, gradient: (&mut [f32], bool)) {
-        let (gradient, add) = gradient;
-        if !add {
-            gradient.fill(0.0);
-        }
+    /// Adds the partial sums up in order: columns `first ..` of rows of `stride`, added to a gradient.
+    pub(super) fn join(partial: &[f32], stride: usize, first: usize, gradient: &mut [f32]) {
         for sums in partial.chunks_exact(stride.max(1)) {
             for (total, sum) in gradient.iter_mut().zip(&sums[first..]) {
                 *total += sum;
