@@ -1,14 +1,4 @@
-//! How well a key answers a query: the scores of the story, as values.
-//!
-//! ```text
-//! additive     wᵀ tanh(W_q q + W_k k + b)    Bahdanau et al., 2015
-//! dot          q · k                         Luong et al., 2015; equal widths
-//! general      qᵀ W k                        Luong et al., 2015
-//! scaled-dot   q · k / √d_k                  Vaswani et al., 2017; equal widths
-//! ```
-//!
-//! Why scaled: with parts of unit variance the plain product has variance d_k, the softmax saturates as vectors get wide,
-//! and its gradient dies.
+//! Scores with their parameters. [`Score`] has the formulas; here are the matrices that queries and keys go through first.
 
 use heedful_tensor::ops;
 use heedful_tensor::{Init, Param, Params, Tensor};
