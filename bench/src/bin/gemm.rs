@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use heedful_bench::{Allocator, Cell, Paired, Peer, Quartiles, race, report};
-use heedful_tensor::cpu::gemm::{Finish, Matrix, Output, Packed, Rows, multiply};
+use heedful_tensor::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
 use heedful_tensor::cpu::{isa, threads};
 use heedful_tensor::random::Stream;
-use heedful_tensor::{Array, DType};
+use heedful_tensor::{Array, DType, Rows};
 use serde_json::json;
 
 const SHAPES: [[usize; 3]; 7] = [

@@ -69,7 +69,7 @@ fn measure(peer: &mut Peer, compute: DType, theirs: &str, rounds: usize) -> Resu
         // What an update would do: parameters change, so that weights are packed in every step.
         params.clear_gradients();
         let weight = params.iter().next().expect("a parameter");
-        let values = weight.values().to_vec();
+        let values = weight.to_vec();
         weight.set(&values);
         let found = stack.forward(&x, &sequences, None, &mut Pass::training(compute, 1, step));
         tape::backward_from(&found.outputs, gradient);

@@ -59,7 +59,7 @@ fn the_mean_of_checkpoints_becomes_a_model() {
                 chosen.map(|step: usize| weights[step].get(param.name()).expect("the same parameters"));
             let mean: Vec<f32> =
                 a.iter().zip(b).map(|(a, b)| ((f64::from(*a) + f64::from(*b)) / 2.0) as f32).collect();
-            assert_eq!(&*param.values(), mean, "{arguments:?} {}", param.name());
+            assert_eq!(param.to_vec(), *mean, "{arguments:?} {}", param.name());
         }
     }
 }

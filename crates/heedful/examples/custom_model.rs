@@ -99,7 +99,7 @@ fn check_a_gradient(model: &MajorityVote) {
     let index = (0..gradient.len()).max_by(|&a, &b| gradient[a].abs().total_cmp(&gradient[b].abs()));
     let index = index.expect("the parameter has numbers");
 
-    let values = param.values().to_vec();
+    let values = param.to_vec();
     let moved = |by: f32| {
         let mut values = values.clone();
         values[index] += by;

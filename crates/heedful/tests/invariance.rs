@@ -101,6 +101,6 @@ fn three_steps(norm: Norm, compute: DType, thread_count: usize) -> Vec<Vec<u32>>
     for _ in 0..3 {
         trainer.step(&batch).expect("a good batch");
     }
-    seen.push(bits(trainer.model().params().values().f32()));
+    seen.push(bits(&trainer.model().params().to_vec()));
     seen
 }

@@ -1,72 +1,118 @@
 //! `Array`: pooled memory with a type and a shape. No gradients here; see [`crate::Tensor`] for those.
 
 use std::fmt;
+use std::ops::Range;
 
 use half::bf16;
 
-use crate::DType;
+use crate::cpu::convert;
 use crate::cpu::memory::Buffer;
+use crate::{DType, Device};
 
-/// A matrix of `rows × width` numbers, row after row, in memory that goes back to the pool on drop.
+/// A matrix of `rows × width` numbers, row after row, in memory that goes back to its pool on drop.
 ///
 /// Every tensor of this crate is such a matrix: `rows` are tokens (or anything else there are many of) and
 /// `width` is the number of features. A vector has one row.
+///
+/// Results lie where their inputs lie, and models begin where their parameters are: only what enters from outside is made
+/// on a device by name, with [`Array::scratch_on`] and its like. Without a name it is made in the host's memory.
 pub struct Array {
-    buffer: Buffer,
+    memory: Memory,
     dtype: DType,
     rows: usize,
     width: usize,
 }
 
+/// The memory of one device.
+enum Memory {
+    /// The processor's.
+    Host(Buffer),
+}
+
 impl Array {
     /// An array whose contents are unspecified (but initialised) numbers, for kernels that write every element.
-    pub fn scratch(dtype: DType, rows: usize, width: usize) -> Array {
-        Array { buffer: Buffer::new(rows * width * dtype.bytes()), dtype, rows, width }
+    pub fn scratch_on(device: Device, dtype: DType, rows: usize, width: usize) -> Array {
+        let bytes = rows * width * dtype.bytes();
+        let memory = match device {
+            Device::Cpu => Memory::Host(Buffer::new(bytes)),
+        };
+        Array { memory, dtype, rows, width }
     }
 
     /// An array of zeros.
-    pub fn zeros(dtype: DType, rows: usize, width: usize) -> Array {
-        let mut array = Array::scratch(dtype, rows, width);
-        array.buffer.bytes_mut().fill(0);
+    pub fn zeros_on(device: Device, dtype: DType, rows: usize, width: usize) -> Array {
+        let mut array = Array::scratch_on(device, dtype, rows, width);
+        array.clear();
         array
     }
 
     /// A row of f32 zeros that lives as long as a model does: it takes the memory that it needs and no more.
-    pub(crate) fn lasting_zeros(width: usize) -> Array {
-        let mut array = Array { buffer: Buffer::lasting(width * 4), dtype: DType::F32, rows: 1, width };
-        array.buffer.bytes_mut().fill(0);
+    pub(crate) fn lasting_zeros_on(device: Device, width: usize) -> Array {
+        let memory = match device {
+            Device::Cpu => Memory::Host(Buffer::lasting(width * 4)),
+        };
+        let mut array = Array { memory, dtype: DType::F32, rows: 1, width };
+        array.clear();
         array
     }
 
     /// A copy of `values`, which must hold `rows × width` numbers.
-    pub fn from_f32(rows: usize, width: usize, values: &[f32]) -> Array {
+    pub fn from_f32_on(device: Device, rows: usize, width: usize, values: &[f32]) -> Array {
         assert_eq!(values.len(), rows * width, "Array::from_f32: {} values for {rows}×{width}", values.len());
-        let mut array = Array::scratch(DType::F32, rows, width);
-        array.f32_mut().copy_from_slice(values);
+        let mut array = Array::scratch_on(device, DType::F32, rows, width);
+        array.copy_from(values);
         array
     }
 
+    /// [`Array::scratch_on`] the host.
+    pub fn scratch(dtype: DType, rows: usize, width: usize) -> Array {
+        Array::scratch_on(Device::Cpu, dtype, rows, width)
+    }
+
+    /// [`Array::zeros_on`] the host.
+    pub fn zeros(dtype: DType, rows: usize, width: usize) -> Array {
+        Array::zeros_on(Device::Cpu, dtype, rows, width)
+    }
+
+    /// [`Array::from_f32_on`] the host.
+    pub fn from_f32(rows: usize, width: usize, values: &[f32]) -> Array {
+        Array::from_f32_on(Device::Cpu, rows, width, values)
+    }
+
+    /// Where the numbers are.
+    #[inline]
+    pub fn device(&self) -> Device {
+        match self.memory {
+            Memory::Host(_) => Device::Cpu,
+        }
+    }
+
     /// Number of rows.
+    #[inline]
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// Numbers in a row.
+    #[inline]
     pub fn width(&self) -> usize {
         self.width
     }
 
     /// Number of elements.
+    #[inline]
     pub fn len(&self) -> usize {
         self.rows * self.width
     }
 
     /// True when there is no element at all.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// How the numbers are stored.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.dtype
     }
@@ -78,36 +124,64 @@ impl Array {
         self
     }
 
-    /// The numbers of an f32 array.
+    /// The numbers of an f32 array in the host's memory.
+    #[inline]
     pub fn f32(&self) -> &[f32] {
         self.expect(DType::F32);
-        bytemuck::cast_slice(&self.buffer.bytes()[..self.len() * 4])
+        bytemuck::cast_slice(&self.host().bytes()[..self.len() * 4])
     }
 
-    /// The numbers of an f32 array, to write.
+    /// The numbers of an f32 array in the host's memory, to write.
+    #[inline]
     pub fn f32_mut(&mut self) -> &mut [f32] {
         self.expect(DType::F32);
         let bytes = self.len() * 4;
-        bytemuck::cast_slice_mut(&mut self.buffer.bytes_mut()[..bytes])
+        bytemuck::cast_slice_mut(&mut self.host_mut().bytes_mut()[..bytes])
     }
 
-    /// The numbers of a bf16 array.
+    /// The numbers of a bf16 array in the host's memory.
+    #[inline]
     pub fn bf16(&self) -> &[bf16] {
         self.expect(DType::Bf16);
-        bytemuck::cast_slice(&self.buffer.bytes()[..self.len() * 2])
+        bytemuck::cast_slice(&self.host().bytes()[..self.len() * 2])
     }
 
-    /// The numbers of a bf16 array, to write.
+    /// The numbers of a bf16 array in the host's memory, to write.
+    #[inline]
     pub fn bf16_mut(&mut self) -> &mut [bf16] {
         self.expect(DType::Bf16);
         let bytes = self.len() * 2;
-        bytemuck::cast_slice_mut(&mut self.buffer.bytes_mut()[..bytes])
+        bytemuck::cast_slice_mut(&mut self.host_mut().bytes_mut()[..bytes])
+    }
+
+    /// A copy of the numbers in the host's memory, widened.
+    pub fn to_vec(&self) -> Vec<f32> {
+        self.part_to_vec(0..self.len())
+    }
+
+    /// As [`Array::to_vec`] for some of the numbers, counted row after row.
+    pub fn part_to_vec(&self, range: Range<usize>) -> Vec<f32> {
+        match (self.device(), self.dtype) {
+            (Device::Cpu, DType::F32) => self.f32()[range].to_vec(),
+            (Device::Cpu, DType::Bf16) => self.bf16()[range].iter().map(|x| x.to_f32()).collect(),
+        }
+    }
+
+    /// Replaces the numbers of an f32 array by a copy of `values`, which must be as many.
+    pub fn copy_from(&mut self, values: &[f32]) {
+        let len = self.len();
+        assert_eq!(values.len(), len, "Array::copy_from: {} values for {self:?}", values.len());
+        match self.device() {
+            Device::Cpu => self.f32_mut().copy_from_slice(values),
+        }
     }
 
     /// A copy in the given type (rounded to nearest even on the way to bf16).
     pub fn to(&self, dtype: DType) -> Array {
-        let mut out = Array::scratch(dtype, self.rows, self.width);
-        crate::cpu::convert::convert(self, &mut out);
+        let mut out = Array::scratch_on(self.device(), dtype, self.rows, self.width);
+        match self.device() {
+            Device::Cpu => convert::convert(self, &mut out),
+        }
         out
     }
 
@@ -116,8 +190,30 @@ impl Array {
         if self.dtype == dtype { self } else { self.to(dtype) }
     }
 
+    fn clear(&mut self) {
+        match &mut self.memory {
+            Memory::Host(buffer) => buffer.bytes_mut().fill(0),
+        }
+    }
+
+    /// The host's buffer; an array of another device has no slices here, only copies ([`Array::to_vec`]).
+    #[inline]
+    fn host(&self) -> &Buffer {
+        match &self.memory {
+            Memory::Host(buffer) => buffer,
+        }
+    }
+
+    #[inline]
+    fn host_mut(&mut self) -> &mut Buffer {
+        match &mut self.memory {
+            Memory::Host(buffer) => buffer,
+        }
+    }
+
+    #[inline]
     fn expect(&self, dtype: DType) {
-        assert_eq!(self.dtype, dtype, "an array of {} was read as {dtype}", self.dtype);
+        assert!(self.dtype == dtype, "an array of {} was read as {dtype}", self.dtype);
     }
 }
 

@@ -31,6 +31,7 @@ pub enum DType {
 
 impl DType {
     /// Bytes of one number.
+    #[inline]
     pub const fn bytes(self) -> usize {
         match self {
             DType::F32 => 4,

@@ -2,29 +2,40 @@
 //!
 //! Read the modules in this order:
 //!
-//! 1. [`Array`] is memory from a pool with a type and a shape (`rows × width`).
+//! 1. [`Array`] is memory of a [`Device`] with a type and a shape (`rows × width`).
 //! 2. [`Tensor`] is an array that remembers how it was made.
 //! 3. [`tape`] walks those memories backwards: `backward()` is one short file.
 //! 4. [`Ragged`] says where the sequences of a batch begin; nothing is ever padded.
 //! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order.
-//! 6. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
-//! 7. [`cpu`] is the machinery below: threads, instruction sets, matrix products.
+//! 6. [`Compute`] is how a pass computes: type and number of rows.
+//! 7. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
+//! 8. [`cpu`] is the machinery below: threads, instruction sets, matrix products.
 //!
 //! This crate is the only place in the project where `unsafe` code is allowed.
 
 #[macro_use]
 pub mod cpu;
 
-mod array;
 mod device;
-pub mod ops;
-mod params;
-mod ragged;
-pub mod random;
-pub mod tape;
+
+mod array;
+
 mod tensor;
 
+pub mod tape;
+
+mod ragged;
+
+pub mod random;
+
+mod params;
+
+mod compute;
+
+pub mod ops;
+
 pub use array::Array;
+pub use compute::{Compute, Rows};
 pub use device::{DType, Device};
 pub use params::{Init, Param, Params};
 pub use ragged::Ragged;

@@ -39,7 +39,7 @@ pub struct Gradients {
 /// [`Tensor::variable`]s.
 pub fn backward(loss: &Tensor) -> Gradients {
     assert_eq!(loss.shape(), [1, 1], "backward: the loss must be one number, not {:?}", loss.shape());
-    backward_from(loss, Array::from_f32(1, 1, &[1.0]))
+    backward_from(loss, Array::from_f32_on(loss.device(), 1, 1, &[1.0]))
 }
 
 /// As [`backward`] for a tensor of any shape, given the gradient of something with respect to it.
@@ -61,7 +61,7 @@ pub fn backward_from(output: &Tensor, gradient: Array) -> Gradients {
             continue;
         }
         let step = node.backward.lock().expect("tape lock").take();
-        let step = step.expect("backward: this graph was already walked; compute the loss again");
+        let step = step.expect("backward: this graph was already walked; compute the loss anew");
         step(gradient, &mut gradients);
     }
     Gradients { pending: leaves }
@@ -84,6 +84,7 @@ impl Gradients {
     }
 
     /// After [`backward`]: the gradient of a variable, if the loss depends on it.
+    #[inline]
     pub fn of(&self, variable: &Tensor) -> Option<&Array> {
         let edge = variable.edge();
         let node = edge.0.as_ref()?;
@@ -93,6 +94,7 @@ impl Gradients {
 
 impl Edge {
     /// True when a gradient is wanted here; false lets an operation skip the work.
+    #[inline]
     pub fn is_wanted(&self) -> bool {
         self.0.is_some()
     }
@@ -120,6 +122,7 @@ impl Edge {
 }
 
 /// Runs `work` without recording anything: inference, validation.
+#[inline]
 pub fn paused<R>(work: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
@@ -132,6 +135,7 @@ pub fn paused<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// True when operations on this thread leave nodes behind.
+#[inline]
 pub fn is_recording() -> bool {
     RECORDING.get()
 }

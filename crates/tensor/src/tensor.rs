@@ -1,5 +1,6 @@
 //! `Tensor`: an array that remembers how it was made.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -20,33 +21,33 @@ struct Data {
     array: Arc<Array>,
     /// The same numbers rounded to bf16: matrix products want them so, and several may read one tensor.
     narrow: OnceLock<Arc<Array>>,
-    /// Known where the operation keeps enough to say its result twice.
-    again: OnceLock<Again>,
+    /// There where the operation keeps enough to compute its result a second time.
+    recompute: OnceLock<Recompute>,
 }
 
-/// Makes a tensor's array again, with the same bits.
-type Again = Arc<dyn Fn() -> Array + Send + Sync>;
+/// Computes a tensor's array a second time, with the same bits.
+type Recompute = Arc<dyn Fn() -> Array + Send + Sync>;
 
 /// What an operation keeps of an input for backward.
 pub(crate) enum Kept {
     /// The numbers.
     Array(Arc<Array>),
-    /// A way to make them again, which costs no memory meanwhile.
-    Again(Again),
+    /// A way to recompute them, which costs no memory meanwhile.
+    Recompute(Recompute),
 }
 
 impl Kept {
     pub(crate) fn into_array(self) -> Arc<Array> {
         match self {
             Kept::Array(array) => array,
-            Kept::Again(again) => Arc::new(again()),
+            Kept::Recompute(recompute) => Arc::new(recompute()),
         }
     }
 }
 
 impl Data {
     fn new(array: Arc<Array>) -> Arc<Data> {
-        Arc::new(Data { array, narrow: OnceLock::new(), again: OnceLock::new() })
+        Arc::new(Data { array, narrow: OnceLock::new(), recompute: OnceLock::new() })
     }
 }
 
@@ -56,9 +57,14 @@ impl Tensor {
         Tensor { data: Data::new(Arc::new(array)), edge: Edge::NONE }
     }
 
-    /// A constant from `rows × width` numbers.
+    /// A constant from `rows × width` numbers, in the host's memory.
     pub fn from_f32(rows: usize, width: usize, values: &[f32]) -> Tensor {
         Tensor::new(Array::from_f32(rows, width, values))
+    }
+
+    /// As [`Tensor::from_f32`] in the memory of `device`.
+    pub fn from_f32_on(device: Device, rows: usize, width: usize, values: &[f32]) -> Tensor {
+        Tensor::new(Array::from_f32_on(device, rows, width, values))
     }
 
     /// A tensor whose gradient [`tape::backward`] returns.
@@ -113,39 +119,45 @@ impl Tensor {
         self
     }
 
-    /// Adds a way to make the array again from what the operation keeps anyway: operations that need this tensor for
+    /// Adds a way to recompute the array from what the operation keeps anyway: operations that need this tensor for
     /// backward then need not keep it. It must give the same bits.
-    pub(crate) fn with_again(self, again: impl Fn() -> Array + Send + Sync + 'static) -> Tensor {
-        drop(self.data.again.set(Arc::new(again)));
+    pub(crate) fn with_recompute(self, recompute: impl Fn() -> Array + Send + Sync + 'static) -> Tensor {
+        drop(self.data.recompute.set(Arc::new(recompute)));
         self
     }
 
     /// `[rows, width]`.
+    #[inline]
     pub fn shape(&self) -> [usize; 2] {
         [self.rows(), self.width()]
     }
 
     /// Number of rows (tokens).
+    #[inline]
     pub fn rows(&self) -> usize {
         self.data.array.rows()
     }
 
     /// Numbers in a row (features).
+    #[inline]
     pub fn width(&self) -> usize {
         self.data.array.width()
     }
 
     /// How the numbers are stored.
+    #[inline]
     pub fn dtype(&self) -> DType {
         self.data.array.dtype()
     }
 
     /// Where the numbers are.
+    #[inline]
     pub fn device(&self) -> Device {
-        Device::Cpu
+        self.data.array.device()
     }
 
     /// The numbers as they are stored.
+    #[inline]
     pub fn array(&self) -> &Array {
         &self.data.array
     }
@@ -155,6 +167,7 @@ impl Tensor {
     /// # Panics
     /// If the tensor is bf16 and f32 is asked for: widening is a copy, ask for it with [`Tensor::to_vec`] or
     /// a cast.
+    #[inline]
     pub fn array_as(&self, dtype: DType) -> &Arc<Array> {
         match (self.dtype(), dtype) {
             (DType::F32, DType::Bf16) => {
@@ -167,17 +180,24 @@ impl Tensor {
 
     /// The numbers in the given type, as [`Tensor::array_as`] has them, to be kept for backward.
     pub(crate) fn kept_as(&self, dtype: DType) -> Kept {
-        match self.data.again.get() {
-            Some(again) if dtype == self.dtype() => Kept::Again(again.clone()),
+        match self.data.recompute.get() {
+            Some(recompute) if dtype == self.dtype() => Kept::Recompute(recompute.clone()),
             _ => Kept::Array(self.array_as(dtype).clone()),
         }
     }
 
     /// The numbers, copied and widened.
     pub fn to_vec(&self) -> Vec<f32> {
-        match self.dtype() {
-            DType::F32 => self.array().f32().to_vec(),
-            DType::Bf16 => self.array().bf16().iter().map(|x| x.to_f32()).collect(),
+        self.array().to_vec()
+    }
+
+    /// One row as f32: borrowed where it lies so in the host's memory, else copied.
+    #[inline]
+    pub fn row(&self, row: usize) -> Cow<'_, [f32]> {
+        let range = row * self.width()..(row + 1) * self.width();
+        match (self.device(), self.dtype()) {
+            (Device::Cpu, DType::F32) => Cow::Borrowed(&self.array().f32()[range]),
+            (Device::Cpu, DType::Bf16) => Cow::Owned(self.array().part_to_vec(range)),
         }
     }
 
@@ -193,6 +213,7 @@ impl Tensor {
     }
 
     /// The way to this tensor for a gradient.
+    #[inline]
     pub fn edge(&self) -> Edge {
         self.edge.clone()
     }

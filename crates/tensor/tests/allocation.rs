@@ -7,10 +7,10 @@ use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
     Activation, Adam, AdamOptions, AttentionOptions, ConvolutionOptions, EmbeddingOptions, LinearOptions,
     Mask, NormOptions, Part, Positions, Reach, Weights, add, attention, attention_pool, columns, convolution,
-    cross_entropy, embedding, gated, gather_rows, linear, max_pool, mean_pool, residual_norm,
+    cross_entropy, embedding, gather_rows, glu, linear, max_pool, mean_pool, residual_norm,
 };
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{DType, Init, Param, Params, Ragged, tape};
+use heedful_tensor::{Compute, DType, Init, Param, Params, Ragged, tape};
 
 /// Counts the bytes of tensor memory that are asked for: the pool alone asks for memory aligned to cache lines.
 struct Counting;
@@ -78,7 +78,7 @@ impl Model {
     }
 
     /// One layer of everything that models are made of, forward, backward and update.
-    fn step(&self, lengths: &[usize], adam: &mut Adam, number: u64, compute: DType) {
+    fn step(&self, lengths: &[usize], adam: &mut Adam, number: u64, compute: Compute) {
         let sequences = Ragged::from_lengths(lengths.iter().copied());
         let ids: Vec<u32> = (0..sequences.tokens() as u32).map(|i| i % CLASSES as u32).collect();
         let dropout = Dropout::new(0.1, Stream::new(1, number, 0));
@@ -102,7 +102,7 @@ impl Model {
         let y = linear(&hidden, &self.outer, Some(&self.bias), map(Activation::Identity));
         let y = residual_norm(&z, &y, &self.gamma, &self.beta, dropout, norm);
         let window = ConvolutionOptions { taps: 3, reach: Reach::Causal, compute };
-        let y = add(&y, &gated(&convolution(&y, &sequences, &self.taps, None, window)));
+        let y = add(&y, &glu(&convolution(&y, &sequences, &self.taps, None, window)));
         let pooled =
             add(&attention_pool(&columns(&y, 0..1), &y, &sequences).pooled, &mean_pool(&y, &sequences));
         let pooled = add(&pooled, &max_pool(&y, &sequences));
@@ -124,7 +124,7 @@ fn from_the_third_step_on_no_tensor_memory_is_asked_for() {
             let mut adam = Adam::new(&model.params, AdamOptions::default());
             let mut epoch = |epoch: u64| {
                 for (i, lengths) in batches.iter().enumerate() {
-                    model.step(lengths, &mut adam, epoch * 10 + i as u64, compute);
+                    model.step(lengths, &mut adam, epoch * 10 + i as u64, Compute::training(compute));
                 }
             };
             epoch(0);

@@ -4,7 +4,7 @@ use heedful_tensor::cpu::isa;
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{CachedAttentionOptions, KeyValueRows, KeyValueStore, Part, cached_attention};
 use heedful_tensor::random::Stream;
-use heedful_tensor::{Array, DType, Tensor};
+use heedful_tensor::{Array, DType, Device, Tensor};
 
 struct Case {
     heads: usize,
@@ -109,7 +109,7 @@ fn results_are_those_of_the_formula_and_rows_do_not_know_each_other() {
 
 #[test]
 fn stored_rows_survive_growth() {
-    let mut store = KeyValueStore::new(DType::F32, 2);
+    let mut store = KeyValueStore::new(Device::Cpu, DType::F32, 2);
     store.reserve(2);
     let from = Tensor::from_f32(2, 3, &[9.0, 1.0, 2.0, 9.0, 3.0, 4.0]);
     store.write(&from, 1..3, &[1, 0]);

@@ -50,6 +50,6 @@ fn recurrent() {
 }
 
 #[test]
-fn attentive() {
-    support::check(&cases::attentive::cases());
+fn attention_rnn() {
+    support::check(&cases::attention_rnn::cases());
 }

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use heedful_tensor::cpu::isa;
 use heedful_tensor::ops::*;
 use heedful_tensor::random::Dropout;
-use heedful_tensor::{DType, Init, Param, Params, Ragged, Tensor, tape};
+use heedful_tensor::{Compute, DType, Init, Param, Params, Ragged, Tensor, tape};
 
 const D: usize = 36;
 const VOCABULARY: usize = 50;
@@ -42,7 +42,7 @@ impl Model {
     }
 
     fn log_probabilities(&self, ids: &[u32], sequences: &Ragged) -> Tensor {
-        let (compute, dropout) = (self.compute, Dropout::NONE);
+        let (compute, dropout) = (Compute::inference(self.compute), Dropout::NONE);
         let options = EmbeddingOptions {
             scale: 6.0,
             positions: Positions::Sinusoidal,
@@ -69,7 +69,7 @@ impl Model {
             LinearOptions { activation: Activation::Gelu, ..options },
         );
         let window = ConvolutionOptions { taps: 5, reach: Reach::Same, compute };
-        let mixed = add(&mixed, &gated(&convolution(&x, sequences, &self.taps, None, window)));
+        let mixed = add(&mixed, &glu(&convolution(&x, sequences, &self.taps, None, window)));
         let options = NormOptions { epsilon: 1e-5, compute };
         let y = residual_norm(&x, &mixed, &self.gamma, &self.beta, dropout, options);
         log_softmax(&project(&y, &self.table, compute))
@@ -144,7 +144,8 @@ fn a_causal_convolution_has_the_same_bits_token_by_token() {
             let weight = params.add("weight", TAPS * D, 70, Init::Xavier);
             let bias = params.add("bias", 1, 70, Init::Normal(1.0));
             let x = cast(&Tensor::from_f32(sequences.tokens(), D, &values), compute);
-            let options = ConvolutionOptions { taps: TAPS, reach: Reach::Causal, compute };
+            let options =
+                ConvolutionOptions { taps: TAPS, reach: Reach::Causal, compute: Compute::inference(compute) };
             let whole = tape::paused(|| convolution(&x, &sequences, &weight, Some(&bias), options).to_vec());
             let mut windows: Option<Tensor> = None;
             for step in 0..sequences.longest() {
@@ -158,7 +159,7 @@ fn a_causal_convolution_has_the_same_bits_token_by_token() {
                 let rows: Vec<usize> = alive.iter().map(|&i| sequences.range(i).start + step).collect();
                 let next = slide_windows(windows.as_ref(), &parents, &gather_rows(&x, &rows), TAPS);
                 let (activation, dropout) = (Activation::Identity, Dropout::NONE);
-                let options = LinearOptions { activation, dropout, compute };
+                let options = LinearOptions { activation, dropout, compute: Compute::inference(compute) };
                 let y = tape::paused(|| linear(&next, &weight, Some(&bias), options).to_vec());
                 for (y, row) in y.chunks_exact(70).zip(&rows) {
                     assert!(y == &whole[row * 70..(row + 1) * 70], "step {step} on {isa} in {compute}");
@@ -181,23 +182,25 @@ fn a_row_of_a_product_does_not_know_how_many_rows_there_are() {
             let params = Params::new(4);
             let weight = params.add("weight", inputs, outputs, Init::Xavier);
             let bias = params.add("bias", 1, outputs, Init::Normal(1.0));
-            let turned = params.add("turned", outputs, inputs, Init::Xavier);
+            let transposed = params.add("transposed", outputs, inputs, Init::Xavier);
             let draws = heedful_tensor::random::Stream::new(1, 2, 3);
             let values: Vec<f32> = (0..(MOST * inputs) as u32).map(|i| draws.normal(i)).collect();
-            let options = LinearOptions { activation: Activation::Relu, dropout: Dropout::NONE, compute };
-            let run = |rows: usize| {
-                let x = Tensor::from_f32(rows, inputs, &values[..rows * inputs]);
-                let products = [
-                    linear(&x, &weight, Some(&bias), options),
-                    project(&x, &turned, compute),
-                    project_wide(&x, &turned, compute),
-                ];
-                tape::paused(|| products.map(|product| product.to_vec()))
-            };
-            let all = run(MOST);
-            for rows in 1..MOST {
-                for (some, all) in run(rows).iter().zip(&all) {
-                    assert!(some[..] == all[..rows * outputs], "{rows} rows on {isa} in {compute}");
+            for compute in [Compute::training(compute), Compute::inference(compute)] {
+                let options = LinearOptions { activation: Activation::Relu, dropout: Dropout::NONE, compute };
+                let run = |rows: usize| {
+                    let x = Tensor::from_f32(rows, inputs, &values[..rows * inputs]);
+                    let products = [
+                        linear(&x, &weight, Some(&bias), options),
+                        project(&x, &transposed, compute),
+                        project_wide(&x, &transposed, compute),
+                    ];
+                    tape::paused(|| products.map(|product| product.to_vec()))
+                };
+                let all = run(MOST);
+                for rows in 1..MOST {
+                    for (some, all) in run(rows).iter().zip(&all) {
+                        assert!(some[..] == all[..rows * outputs], "{rows} rows on {isa} in {compute:?}");
+                    }
                 }
             }
         }

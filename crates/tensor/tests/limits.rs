@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use heedful_tensor::ops::*;
 use heedful_tensor::random::Dropout;
 use heedful_tensor::tape::backward_from;
-use heedful_tensor::{Array, DType, Init, Param, Params, Ragged, Tensor};
+use heedful_tensor::{Array, Compute, DType, Device, Init, Param, Params, Ragged, Rows, Tensor};
 
 fn tensor(rows: usize, width: usize) -> Tensor {
     Tensor::new(Array::zeros(DType::F32, rows, width))
@@ -16,12 +16,22 @@ fn param(rows: usize, width: usize) -> Param {
 }
 
 fn linear_options() -> LinearOptions {
-    LinearOptions { activation: Activation::Identity, dropout: Dropout::NONE, compute: DType::F32 }
+    LinearOptions {
+        activation: Activation::Identity,
+        dropout: Dropout::NONE,
+        compute: Compute::training(DType::F32),
+    }
 }
 
 fn embedding_options(positions: Positions<'_>) -> EmbeddingOptions<'_> {
     let dropout = Dropout::NONE;
-    EmbeddingOptions { scale: 1.0, positions, first_position: 0, dropout, compute: DType::F32 }
+    EmbeddingOptions {
+        scale: 1.0,
+        positions,
+        first_position: 0,
+        dropout,
+        compute: Compute::training(DType::F32),
+    }
 }
 
 fn attend(queries: Tensor, keys: Tensor, values: Tensor, heads: usize, lengths: [usize; 2]) -> Attended {
@@ -40,13 +50,16 @@ fn attend(queries: Tensor, keys: Tensor, values: Tensor, heads: usize, lengths: 
     attention(queries, keys, values, &queries_long, &keys_long, &options)
 }
 
-const RECURRENT: RecurrentOptions =
-    RecurrentOptions { cell: Cell::Lstm, direction: Direction::Forward, compute: DType::F32 };
+const RECURRENT: RecurrentOptions = RecurrentOptions {
+    cell: Cell::Lstm,
+    direction: Direction::Forward,
+    compute: Compute::training(DType::F32),
+};
 fn convolution_options(taps: usize) -> ConvolutionOptions {
-    ConvolutionOptions { taps, reach: Reach::Same, compute: DType::F32 }
+    ConvolutionOptions { taps, reach: Reach::Same, compute: Compute::training(DType::F32) }
 }
 
-const NORM: NormOptions = NormOptions { epsilon: 1e-5, compute: DType::F32 };
+const NORM: NormOptions = NormOptions { epsilon: 1e-5, compute: Compute::training(DType::F32) };
 
 type Refused = (&'static [&'static str], fn());
 
@@ -59,7 +72,9 @@ fn shapes_that_do_not_fit_are_named() {
         (&["linear", "[3, 5]", "[1, 4]"], || {
             linear(&tensor(2, 3), &param(3, 5), Some(&param(1, 4)), linear_options());
         }),
-        (&["project", "[2, 3]", "[5, 4]"], || drop(project(&tensor(2, 3), &param(5, 4), DType::F32))),
+        (&["project", "[2, 3]", "[5, 4]"], || {
+            drop(project(&tensor(2, 3), &param(5, 4), Compute::training(DType::F32)));
+        }),
         (&["embedding", "3 ids", "4 tokens"], || {
             let options = embedding_options(Positions::None);
             embedding(&[0, 1, 2], &Ragged::from_lengths([1, 3]), &param(5, 4), options);
@@ -96,19 +111,19 @@ fn shapes_that_do_not_fit_are_named() {
         }),
         (&["residual", "[2, 3]", "[2, 4]"], || drop(residual(&tensor(2, 3), &tensor(2, 4), Dropout::NONE))),
         (&["cross_entropy", "[2, 3]", "[5, 4]"], || {
-            cross_entropy(&tensor(2, 3), &param(5, 4), &[0, 1], 0.0, DType::F32);
+            cross_entropy(&tensor(2, 3), &param(5, 4), &[0, 1], 0.0, Compute::training(DType::F32));
         }),
         (&["cross_entropy", "3 labels", "[2, 4]"], || {
-            cross_entropy(&tensor(2, 4), &param(5, 4), &[0, 1, 2], 0.0, DType::F32);
+            cross_entropy(&tensor(2, 4), &param(5, 4), &[0, 1, 2], 0.0, Compute::training(DType::F32));
         }),
         (&["cross_entropy", "label 5", "[5, 4]"], || {
-            cross_entropy(&tensor(2, 4), &param(5, 4), &[0, 5], 0.0, DType::F32);
+            cross_entropy(&tensor(2, 4), &param(5, 4), &[0, 5], 0.0, Compute::training(DType::F32));
         }),
         (&["add", "[2, 3]", "[3, 2]"], || drop(add(&tensor(2, 3), &tensor(3, 2)))),
         (&["subtract", "[2, 3]", "[2, 2]"], || drop(subtract(&tensor(2, 3), &tensor(2, 2)))),
         (&["multiply", "[2, 3]", "[6, 1]"], || drop(multiply(&tensor(2, 3), &tensor(6, 1)))),
         (&["add_row", "[2, 3]", "[1, 2]"], || drop(add_row(&tensor(2, 3), &tensor(1, 2)))),
-        (&["matmul", "[2, 3]", "[2, 3]"], || drop(matmul(&tensor(2, 3), &tensor(2, 3)))),
+        (&["matmul", "[2, 3]", "[2, 3]"], || drop(matmul(&tensor(2, 3), &tensor(2, 3), Rows::Many))),
         (&["concat_columns", "[2, 3]", "[4, 5]"], || drop(concat_columns(&[&tensor(2, 3), &tensor(4, 5)]))),
         (&["concat_rows", "[2, 3]", "[4, 5]"], || drop(concat_rows(&[&tensor(2, 3), &tensor(4, 5)]))),
         (&["columns", "2..4", "[2, 3]"], || drop(columns(&tensor(2, 3), 2..4))),
@@ -120,12 +135,26 @@ fn shapes_that_do_not_fit_are_named() {
             recurrent(&tensor(2, 16), &Ragged::from_lengths([3]), None, &param(4, 16), None, RECURRENT);
         }),
         (&["recurrent", "[1, 4]", "[2, 4]"], || {
-            let state = RecurrentState::zeros(Cell::Lstm, 1, 4);
-            recurrent_step(&tensor(2, 16), &state, &param(4, 16), None, Cell::Lstm, DType::F32);
+            let state = RecurrentState::zeros(Device::Cpu, Cell::Lstm, 1, 4);
+            recurrent_step(
+                &tensor(2, 16),
+                &state,
+                &param(4, 16),
+                None,
+                Cell::Lstm,
+                Compute::inference(DType::F32),
+            );
         }),
         (&["recurrent", "Gru", "state c"], || {
-            let state = RecurrentState::zeros(Cell::Lstm, 2, 4);
-            recurrent_step(&tensor(2, 12), &state, &param(4, 12), None, Cell::Gru, DType::F32);
+            let state = RecurrentState::zeros(Device::Cpu, Cell::Lstm, 2, 4);
+            recurrent_step(
+                &tensor(2, 12),
+                &state,
+                &param(4, 12),
+                None,
+                Cell::Gru,
+                Compute::inference(DType::F32),
+            );
         }),
         (&["convolution", "[2, 3]", "3 tokens"], || {
             let options = convolution_options(1);
@@ -143,7 +172,7 @@ fn shapes_that_do_not_fit_are_named() {
             let options = convolution_options(2);
             convolution(&tensor(2, 3), &Ragged::from_lengths([2]), &param(6, 5), None, options);
         }),
-        (&["gated", "[2, 3]"], || drop(gated(&tensor(2, 3)))),
+        (&["glu", "[2, 3]"], || drop(glu(&tensor(2, 3)))),
         (&["attention_pool", "[2, 2]", "[2, 3]"], || {
             attention_pool(&tensor(2, 2), &tensor(2, 3), &Ragged::from_lengths([2]));
         }),
@@ -188,7 +217,7 @@ fn huge_scores_stay_finite() {
 
     let (x, weight) = (variable(), param(4, 2));
     weight.set(&[2e4, -1e4, 3e4, 1e4, -1e4, -1e4, 0.0, 5.0]);
-    let found = cross_entropy(&x, &weight, &[0, 1, 2], 0.1, DType::F32);
+    let found = cross_entropy(&x, &weight, &[0, 1, 2], 0.1, Compute::training(DType::F32));
     let gradients = backward_from(&found.loss, Array::from_f32(1, 1, &[1.0]));
     assert!(found.loss.item().is_finite() && found.negative_log_likelihood.is_finite());
     assert!(finite(gradients.of(&x).expect("gradient").f32()) && finite(&weight.gradient()));
@@ -205,7 +234,7 @@ fn a_batch_of_nothing_is_harmless() {
     assert_eq!(sum(&y).item(), 0.0);
     backward_from(&y, Array::zeros(DType::F32, 0, 4));
     let (x, taps) = (Tensor::variable(Array::zeros(DType::F32, 0, 4)), param(12, 8));
-    let y = gated(&convolution(&x, &none, &taps, Some(&param(1, 8)), convolution_options(3)));
+    let y = glu(&convolution(&x, &none, &taps, Some(&param(1, 8)), convolution_options(3)));
     let y = mean_pool(&add(&y, &max_pool(&y, &none)), &none);
     backward_from(&y, Array::zeros(DType::F32, 0, 4));
     assert!(taps.gradient().iter().all(|&g| g == 0.0));

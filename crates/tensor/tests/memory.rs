@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use heedful_tensor::cpu::memory::bytes_held;
 use heedful_tensor::ops::{Activation, LinearOptions, NormOptions, layer_norm, linear, sum};
 use heedful_tensor::random::Dropout;
-use heedful_tensor::{Array, DType, Init, Param, Params, Tensor, tape};
+use heedful_tensor::{Array, Compute, DType, Init, Param, Params, Tensor, tape};
 
 const ROWS: usize = 512;
 const D: usize = 256;
@@ -18,8 +18,11 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn map(x: &Tensor, weight: &Param) -> Tensor {
-    let options =
-        LinearOptions { activation: Activation::Identity, dropout: Dropout::NONE, compute: DType::F32 };
+    let options = LinearOptions {
+        activation: Activation::Identity,
+        dropout: Dropout::NONE,
+        compute: Compute::training(DType::F32),
+    };
     linear(x, weight, None, options)
 }
 
@@ -32,7 +35,12 @@ fn a_norm_and_the_maps_behind_it_keep_one_array_between_them() {
     let weights = ["a", "b"].map(|name| params.add(name, D, D, Init::Xavier));
     let x = Tensor::variable(Array::zeros(DType::F32, ROWS, D));
     let forward = || {
-        let y = layer_norm(&x, &gamma, &beta, NormOptions { epsilon: 1e-5, compute: DType::F32 });
+        let y = layer_norm(
+            &x,
+            &gamma,
+            &beta,
+            NormOptions { epsilon: 1e-5, compute: Compute::training(DType::F32) },
+        );
         weights.each_ref().map(|weight| map(&y, weight))
     };
     // Packed weights that are asked for twice stay: they are there before, not only after.

@@ -3,12 +3,10 @@
 use std::sync::Mutex;
 
 use half::bf16;
-use heedful_tensor::cpu::gemm::{
-    Activation, Finish, Matrix, Output, Packed, Rows, multiply, multiply_transposed,
-};
+use heedful_tensor::cpu::gemm::{Finish, Matrix, Output, Packed, Rectifier, multiply, multiply_transposed};
 use heedful_tensor::cpu::isa;
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{Array, DType};
+use heedful_tensor::{Array, DType, Rows};
 
 const SHAPES: [[usize; 3]; 19] = [
     [1, 1, 1],
@@ -127,7 +125,7 @@ fn bias_activation_dropout_and_rounding_happen_on_the_way_out() {
             let mut plain = vec![0.0; m * n];
             multiply(Matrix::of(&left), &right, Output::F32(&mut plain), Finish::NONE);
             let dropout = Dropout::new(0.25, Stream::new(5, 6, 7));
-            let finish = Finish { bias: Some(&bias), activation: Activation::Relu, dropout };
+            let finish = Finish { bias: Some(&bias), rectifier: Rectifier::Relu, dropout };
             let mut finished = Array::scratch(DType::Bf16, m, n);
             multiply(Matrix::of(&left), &right, Output::over(&mut finished), finish);
             for i in 0..m * n {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use heedful_tensor::cpu::{isa, memory, threads};
 use heedful_tensor::ops::*;
 use heedful_tensor::random::Stream;
-use heedful_tensor::{Array, DType, Init, Param, Params, Ragged, Tensor, tape};
+use heedful_tensor::{Array, Compute, DType, Device, Init, Param, Params, Ragged, Tensor, tape};
 
 const D: usize = 36;
 const CELLS: [Cell; 3] = [Cell::Simple, Cell::Gru, Cell::Lstm];
@@ -30,7 +30,7 @@ impl Layer {
     }
 
     fn run(&self, x: &Tensor, sequences: &Ragged, direction: Direction, compute: DType) -> Recurrent {
-        let options = RecurrentOptions { cell: self.cell, direction, compute };
+        let options = RecurrentOptions { cell: self.cell, direction, compute: Compute::training(compute) };
         recurrent(x, sequences, None, &self.weight, Some(&self.bias), options)
     }
 }
@@ -82,11 +82,18 @@ fn step_by_step_is_the_whole_layer() {
             for compute in [DType::F32, DType::Bf16] {
                 let sequences = Ragged::from_lengths([steps; 5]);
                 let whole = tape::paused(|| layer.run(&x, &sequences, Direction::Forward, compute));
-                let mut state = RecurrentState::zeros(cell, rows, D);
+                let mut state = RecurrentState::zeros(Device::Cpu, cell, rows, D);
                 for step in 0..steps {
                     let tokens: Vec<usize> = (0..rows).map(|row| row * steps + step).collect();
                     let x = gather_rows(&x, &tokens);
-                    state = recurrent_step(&x, &state, &layer.weight, Some(&layer.bias), cell, compute);
+                    state = recurrent_step(
+                        &x,
+                        &state,
+                        &layer.weight,
+                        Some(&layer.bias),
+                        cell,
+                        Compute::inference(compute),
+                    );
                     let expected = gather_rows(&whole.outputs, &tokens).to_vec();
                     assert!(state.h.to_vec() == expected, "{cell:?} on {isa} in {compute}, step {step}");
                 }
@@ -104,7 +111,11 @@ fn an_empty_sequence_ends_as_it_began() {
     let state = || Tensor::variable(Array::from_f32(2, D, &[0.25; 2 * D]));
     let initial = RecurrentState { h: state(), c: Some(state()) };
     let x = Tensor::from_f32(3, 4 * D, &inputs(Cell::Lstm, 3));
-    let options = RecurrentOptions { cell: Cell::Lstm, direction: Direction::Forward, compute: DType::F32 };
+    let options = RecurrentOptions {
+        cell: Cell::Lstm,
+        direction: Direction::Forward,
+        compute: Compute::training(DType::F32),
+    };
     let sequences = Ragged::from_lengths([0, 3]);
     let last = recurrent(&x, &sequences, Some(&initial), &layer.weight, None, options).last;
     assert_eq!(last.h.to_vec()[..D], [0.25; D]);

@@ -7,11 +7,14 @@ const LONGEST_ARCHITECTURE: usize = 150;
 
 const UNFINISHED: [&str; 3] = [concat!("to", "do!"), concat!("unimple", "mented!"), concat!("db", "g!")];
 const UNSAFE: &str = concat!("un", "safe");
+const HOST_MACHINERY: &str = concat!("crate::", "cpu");
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/t", "mp/"), concat!("/Use", "rs/")];
 
 pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
     let rust = path.ends_with(".rs");
+    let is_operation = is_operation(path);
+    let tests = if rust { lines_before_tests(text) } else { 0 };
     length(path, text, complaints);
     if !text.is_empty() && !text.ends_with('\n') {
         complaints.push(format!("{path}: does not end in a newline"));
@@ -31,10 +34,23 @@ pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
         if let Some(word) = UNFINISHED.iter().find(|word| has_word(code, word)) {
             complain(&format!("`{word}` left behind"));
         }
+        if is_operation && index < tests && code.contains(HOST_MACHINERY) {
+            complain(
+                "an operation matches on the device and calls its own `cpu` module, which alone uses the machinery",
+            );
+        }
         if opens_unsafe_code(code) && !path.starts_with("crates/tensor/") {
             complain("only crates/tensor may contain unsafe code");
         }
     }
+}
+
+/// Whether a file holds formula, shapes and tape node of an operation, for all devices: what lies in the operations'
+/// folders but not in their `cpu` modules, which are the kernels of one device.
+fn is_operation(path: &str) -> bool {
+    let Some(inside) = path.strip_prefix("crates/tensor/src/ops/") else { return false };
+    let mut parts = inside.split('/');
+    !parts.any(|part| part == "cpu" || part == "cpu.rs" || part == "tests")
 }
 
 fn length(path: &str, text: &str, complaints: &mut Vec<String>) {
@@ -108,6 +124,19 @@ mod tests {
         assert!(complaints("crates/tensor/src/cpu/simd.rs", &text).is_empty());
         assert_eq!(complaints("crates/heedful/src/lib.rs", &text).len(), 1);
         assert!(complaints("crates/heedful/src/lib.rs", &format!("// {UNSAFE} elsewhere\n")).is_empty());
+    }
+
+    #[test]
+    fn operations_leave_the_machinery_to_their_cpu_modules() {
+        let text = format!("use {HOST_MACHINERY}::threads::parallel;\n");
+        for path in ["norm/mod.rs", "elementwise/shape.rs", "score.rs"] {
+            assert_eq!(complaints(&format!("crates/tensor/src/ops/{path}"), &text).len(), 1, "{path}");
+        }
+        for path in ["ops/norm/cpu.rs", "ops/norm/cpu/rows.rs", "ops/attention/tests/mod.rs", "array.rs"] {
+            assert!(complaints(&format!("crates/tensor/src/{path}"), &text).is_empty(), "{path}");
+        }
+        let tested = format!("fn f() {{}}\n\n#[cfg(test)]\nmod tests {{\n    {text}}}\n");
+        assert!(complaints("crates/tensor/src/ops/norm/mod.rs", &tested).is_empty());
     }
 
     #[test]

@@ -9,9 +9,10 @@
 //!
 //! The engine knows nothing about beams or samples: that is the plan's business.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
-use heedful_tensor::ops::BestOfRows;
+use heedful_tensor::ops::TopK;
 use heedful_tensor::{DType, Ragged, Tensor};
 
 use super::DecodeError;
@@ -42,7 +43,7 @@ pub(super) trait Plan {
 /// What the model says about the rows of one sentence.
 pub(super) struct Scores<'a> {
     logits: &'a Tensor,
-    best: &'a BestOfRows,
+    best: &'a TopK,
     first: usize,
 }
 
@@ -60,9 +61,8 @@ impl Scores<'_> {
     }
 
     /// The scores of all tokens after a row.
-    pub(super) fn row(&self, row: usize) -> &[f32] {
-        let width = self.logits.width();
-        &self.logits.array().f32()[(self.first + row) * width..][..width]
+    pub(super) fn row(&self, row: usize) -> Cow<'_, [f32]> {
+        self.logits.row(self.first + row)
     }
 
     fn normalizer(&self, row: usize) -> f64 {
@@ -81,7 +81,7 @@ pub(super) struct Engine<'m, P> {
     /// Sentences read so far: the number of the next one.
     read: usize,
     rows: Vec<Row>,
-    best: BestOfRows,
+    best: TopK,
 }
 
 struct Waiting<P> {
@@ -113,7 +113,7 @@ impl<'m, P: Plan> Engine<'m, P> {
             open: Vec::new(),
             read: 0,
             rows: Vec::new(),
-            best: BestOfRows::default(),
+            best: TopK::default(),
         }
     }
 

@@ -131,7 +131,7 @@ impl Plan for Samples {
     fn advance(&mut self, scores: &Scores<'_>) {
         self.rows.clear();
         for (row, (open, stream)) in std::mem::take(&mut self.open).into_iter().enumerate() {
-            let token = self.draw(&open, stream, scores.row(row));
+            let token = self.draw(&open, stream, &scores.row(row));
             let log_probability = open.log_probability + scores.log_probability(row, token);
             if token == self.special.eos {
                 let score = log_probability / self.options.penalty(open.length + 1);

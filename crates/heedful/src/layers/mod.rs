@@ -14,6 +14,7 @@ pub use linear::Linear;
 pub use norm::{LayerNorm, Norm, Residual};
 pub use pass::{AttentionMap, Kind, Pass, Place};
 pub use position::{Position, Positions};
+pub(crate) use score::ScoreName;
 pub use score::{Score, Scorer};
 pub use tying::Tying;
 pub(crate) use tying::embedding_tables;

@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 use heedful_tensor::ops::Weights;
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{DType, Ragged, tape};
+use heedful_tensor::{Compute, DType, Ragged, tape};
 
 /// One forward pass, for training or for inference.
 #[derive(Debug)]
 pub struct Pass {
-    compute: DType,
+    compute: Compute,
     draws: Option<Draws>,
     maps: Option<Vec<AttentionMap>>,
 }
@@ -72,12 +72,16 @@ pub enum Kind {
 impl Pass {
     /// A pass of training step `step` (counted from 1; step 0 is where parameters draw their first values).
     pub fn training(compute: DType, seed: u64, step: u64) -> Pass {
-        Pass { compute, draws: Some(Draws { seed, step, operation: 0 }), maps: None }
+        Pass {
+            compute: Compute::training(compute),
+            draws: Some(Draws { seed, step, operation: 0 }),
+            maps: None,
+        }
     }
 
     /// A pass without dropout and without gradients.
     pub fn inference(compute: DType) -> Pass {
-        Pass { compute, draws: None, maps: None }
+        Pass { compute: Compute::inference(compute), draws: None, maps: None }
     }
 
     /// The same pass, keeping the weights of every attention layer that it goes through.
@@ -85,8 +89,8 @@ impl Pass {
         Pass { maps: Some(Vec::new()), ..self }
     }
 
-    /// Type of the matrix products.
-    pub fn compute(&self) -> DType {
+    /// Type of the matrix products and how many rows they have.
+    pub fn compute(&self) -> Compute {
         self.compute
     }
 

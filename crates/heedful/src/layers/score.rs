@@ -1,46 +1,21 @@
-//! How well a key answers a query: the scores of the story, as values.
-//!
-//! ```text
-//! additive     wᵀ tanh(W_q q + W_k k + b)    Bahdanau et al., 2015
-//! dot          q · k                         Luong et al., 2015; equal widths
-//! general      qᵀ W k                        Luong et al., 2015
-//! scaled-dot   q · k / √d_k                  Vaswani et al., 2017; equal widths
-//! ```
-//!
-//! Why scaled: with parts of unit variance the plain product has variance d_k, the softmax saturates as vectors get wide,
-//! and its gradient dies.
+//! Scores with their parameters. [`Score`] has the formulas; here are the matrices that queries and keys go through first.
 
-use heedful_tensor::ops::{self, RowScore};
+use heedful_tensor::ops;
 use heedful_tensor::{Init, Param, Params, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::{Linear, Pass};
 
-/// How a query is compared with a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Score {
-    /// `wᵀ tanh(W_q q + W_k k)`, with a width of its own.
+pub use heedful_tensor::ops::Score;
+
+/// How `config.json` calls the scores, which are the tensor crate's.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Score", rename_all = "kebab-case")]
+pub(crate) enum ScoreName {
     Additive,
-    /// `q · k`.
     Dot,
-    /// `qᵀ W k`.
     General,
-    /// `q · k / √d_k`.
-    #[default]
     ScaledDot,
-}
-
-impl Score {
-    /// Whether queries and keys must have one width.
-    pub fn wants_equal_widths(self) -> bool {
-        matches!(self, Score::Dot | Score::ScaledDot)
-    }
-
-    /// What the product of two vectors of this width is multiplied by.
-    pub fn scale(self, width: usize) -> f32 {
-        if self == Score::ScaledDot { (width as f32).sqrt().recip() } else { 1.0 }
-    }
 }
 
 /// A score with its parameters: `<name>.query.weight`, `<name>.key.…` and `<name>.score.weight` as far as it has them.
@@ -50,7 +25,6 @@ pub struct Scorer {
     query: Option<Param>,
     key: Option<Linear>,
     weight: Option<Param>,
-    scale: f32,
 }
 
 impl Scorer {
@@ -73,7 +47,6 @@ impl Scorer {
             },
             key: is_additive.then(|| Linear::new(params, &format!("{name}.key"), key, inner)),
             weight: is_additive.then(|| matrix("score", 1, inner)),
-            scale: score.scale(key),
         }
     }
 
@@ -92,16 +65,13 @@ impl Scorer {
         self.query.as_ref()
     }
 
-    /// Queries as [`ops::look_at`] takes them (f32). No gradient flows back.
+    /// Queries as [`ops::attend_rows`] takes them (f32). No gradient flows back.
     pub fn queries(&self, states: &Tensor, pass: &Pass) -> Tensor {
         self.query.as_ref().map_or_else(|| states.clone(), |query| ops::times(states, query, pass.compute()))
     }
 
-    /// The comparison that is left when queries and keys have gone through their matrices.
-    pub fn row_score(&self) -> RowScore<'_> {
-        match &self.weight {
-            Some(weight) => RowScore::Additive(weight),
-            None => RowScore::Dot { scale: self.scale },
-        }
+    /// `w` of the additive score.
+    pub fn weight(&self) -> Option<&Param> {
+        self.weight.as_ref()
     }
 }

@@ -68,9 +68,9 @@ impl Optimizer {
         Ok(Update { step: self.step, learning_rate, gradient_norm })
     }
 
-    /// Adam's running means of gradients and of their squares.
-    pub fn moments(&self) -> (&[f32], &[f32]) {
-        self.adam.moments()
+    /// Copies of Adam's running means of gradients and of their squares.
+    pub fn moments_to_vec(&self) -> (Vec<f32>, Vec<f32>) {
+        self.adam.moments_to_vec()
     }
 
     /// Goes on after update `step` with these moments.

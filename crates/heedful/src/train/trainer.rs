@@ -130,7 +130,7 @@ impl<M: Model> Trainer<M> {
                 return Err(diverged(why));
             }
             let share = found.tokens as f32 / tokens as f32;
-            tape::backward_from(&found.loss, Array::from_f32(1, 1, &[share]));
+            tape::backward_from(&found.loss, Array::from_f32_on(found.loss.device(), 1, 1, &[share]));
             loss += share * found.loss.item();
             negative_log_likelihood += found.negative_log_likelihood;
             correct += found.correct;
@@ -146,13 +146,13 @@ impl<M: Model> Trainer<M> {
     /// A copy of everything that decides how training goes on.
     pub fn state(&self) -> TrainerState {
         let params = self.model.params();
-        let (mean, square) = self.optimizer.moments();
+        let (mean, square) = self.optimizer.moments_to_vec();
         TrainerState {
             step: self.optimizer.steps(),
             parameters: Weights::of(params),
             mean: Weights::laid_out_as(params, mean),
             square: Weights::laid_out_as(params, square),
-            average: self.average.as_ref().map(|average| Weights::laid_out_as(params, average.values())),
+            average: self.average.as_ref().map(|average| Weights::laid_out_as(params, average.to_vec())),
             norms: self.guard.norms(),
         }
     }
@@ -174,7 +174,7 @@ impl<M: Model> Trainer<M> {
                 return Err(StateError::Average("the state has a moving average, the trainer none"));
             }
         }
-        params.values_mut().f32_mut().copy_from_slice(&parameters);
+        params.set(&parameters);
         params.clear_gradients();
         self.optimizer.restore(state.step, &mean, &square);
         self.guard.restore(&state.norms);

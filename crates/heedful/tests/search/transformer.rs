@@ -38,7 +38,7 @@ fn model(config: TransformerConfig) -> Transformer {
     let model = Transformer::new(config, 5).expect("a good configuration");
     // Fresh models are undecided; sharper scores make searches differ from one another.
     for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
-        let sharper: Vec<f32> = param.values().iter().map(|x| 3.0 * x).collect();
+        let sharper: Vec<f32> = param.to_vec().iter().map(|x| 3.0 * x).collect();
         param.set(&sharper);
     }
     model
@@ -335,7 +335,7 @@ fn a_source_that_has_no_numbers_is_an_error_and_the_others_keep_their_bits() {
     sources[sick][3] = word;
     let table =
         model.params().iter().find(|param| param.name() == "source_embedding.weight").expect("a table");
-    let mut values = table.values().to_vec();
+    let mut values = table.to_vec();
     values[word as usize * config().d_model] = f32::NAN;
     table.set(&values);
 

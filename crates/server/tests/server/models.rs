@@ -36,7 +36,7 @@ pub(crate) fn write(folder: &Path, config: ModelConfig, seed: u64) {
     let model = config.build(seed).expect("a good configuration");
     // Fresh models are undecided; sharper scores let them say different things about different sentences.
     for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
-        let sharper: Vec<f32> = param.values().iter().map(|x| 3.0 * x).collect();
+        let sharper: Vec<f32> = param.to_vec().iter().map(|x| 3.0 * x).collect();
         param.set(&sharper);
     }
     let written = ModelFolder::create(folder, config, &TokenizerFiles::Joint(vocabulary));

@@ -3,6 +3,7 @@
 use std::arch::x86_64::*;
 
 use crate::random::Dropout;
+use crate::random::definition::{FIRST, SECOND, SPREAD};
 
 /// `e^x` of sixteen numbers, to about one unit in the last place; 0 for −∞, NaN for NaN.
 ///
@@ -61,14 +62,14 @@ pub(crate) fn kept(dropout: Dropout, start: usize) -> u32 {
     let multiply = |x, by: u32| _mm512_mullo_epi32(x, _mm512_set1_epi32(by as i32));
     let lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     let index = _mm512_add_epi32(lanes, _mm512_set1_epi32((start >> 1) as u32 as i32));
-    // `Stream::bits`, sixteen at once.
-    let mut x = _mm512_xor_si512(multiply(index, 0x9E37_79B1), _mm512_set1_epi32(low as i32));
+    // `definition::bits`, sixteen at once.
+    let mut x = _mm512_xor_si512(multiply(index, SPREAD), _mm512_set1_epi32(low as i32));
     x = _mm512_xor_si512(x, _mm512_srli_epi32::<16>(x));
-    x = multiply(x, 0x7FEB_352D);
+    x = multiply(x, FIRST);
     x = _mm512_xor_si512(x, _mm512_srli_epi32::<15>(x));
-    x = multiply(_mm512_add_epi32(x, _mm512_set1_epi32(high as i32)), 0x846C_A68B);
+    x = multiply(_mm512_add_epi32(x, _mm512_set1_epi32(high as i32)), SECOND);
     x = _mm512_xor_si512(x, _mm512_srli_epi32::<16>(x));
-    x = multiply(x, 0x9E37_79B1);
+    x = multiply(x, SPREAD);
     x = _mm512_xor_si512(x, _mm512_srli_epi32::<15>(x));
     let even = _mm512_cmpge_epu32_mask(_mm512_and_si512(x, _mm512_set1_epi32(0xffff)), threshold);
     let odd = _mm512_cmpge_epu32_mask(_mm512_srli_epi32::<16>(x), threshold);

@@ -2,39 +2,54 @@
 //!
 //! Shapes that do not fit are bugs in the calling program: an operation panics and names itself and both shapes.
 
-pub mod adam;
-pub mod attention;
-pub mod attentive;
-pub mod best_of_rows;
-pub mod cached_attention;
-pub mod convolution;
-pub mod cross_entropy;
-pub mod elementwise;
+// A Transformer, from its tokens to its loss.
 pub mod embedding;
-pub mod gated;
+
 pub mod linear;
-pub mod moving_average;
+
 pub mod norm;
-pub mod pool;
+
+mod score;
+
+pub mod attention;
+
+pub mod cross_entropy;
+
+// What training and decoding add.
+pub mod adam;
+pub mod cached_attention;
+pub mod moving_average;
+pub mod top_k;
+
+// Recurrent networks, with attention and without.
 pub mod recurrent;
+
+pub mod attention_rnn;
+
+// Convolutions and classifiers.
+pub mod convolution;
+pub mod glu;
+pub mod pool;
+
+// What is left to glue them together.
+pub mod elementwise;
 pub mod softmax;
 
 pub use adam::{Adam, AdamOptions, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
-pub use attentive::{
-    Attentive, AttentiveInputs, AttentiveOptions, AttentiveWeights, Estimator, Looking, Looks, RowScore,
-    SourceRows, attentive, look_at,
+pub use attention_rnn::{
+    AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Estimator, Selection,
+    SourceRows, StepWeights, attend_rows, attention_rnn,
 };
-pub use best_of_rows::{BestOfRows, Scored};
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};
 pub use cross_entropy::{CrossEntropy, cross_entropy};
 pub use elementwise::{
     add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, log, matmul,
-    mean, multiply, relu, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
+    mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
-pub use gated::gated;
+pub use glu::glu;
 pub use linear::{Activation, LinearOptions, linear, project, project_wide, times};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
@@ -42,4 +57,6 @@ pub use pool::{Pooled, attention_pool, max_pool, mean_pool};
 pub use recurrent::{
     Cell, Direction, Recurrent, RecurrentOptions, RecurrentState, recurrent, recurrent_step,
 };
+pub use score::Score;
 pub use softmax::{log_softmax, softmax};
+pub use top_k::{Scored, TopK};

@@ -11,7 +11,7 @@ use super::Entry;
 use crate::{Array, DType};
 
 /// Numbers of a segment at most, unless one parameter has more: 16 MiB, about a layer of the paper's base model. Small
-/// ones find more room between activations, large ones are fewer borders for the optimizer to cross.
+/// ones fit more often between activations, large ones are fewer borders for the optimizer to cross.
 const SEGMENT: usize = 4 << 20;
 
 /// As long as the flat vector of values, though seldom all there.
@@ -115,6 +115,15 @@ impl Segment {
     }
 }
 
+/// What a backward pass does with numbers that it finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Write {
+    /// They are garbage: the first pass since the last update.
+    Over,
+    /// They are another pass's gradient.
+    Add,
+}
+
 /// A parameter's gradient, locked.
 pub(crate) struct GradientSlot<'a> {
     pub(super) guard: MutexGuard<'a, FlatGradients>,
@@ -134,16 +143,16 @@ impl GradientSlot<'_> {
         self.guard.segments[at].numbers_mut(self.range.clone())
     }
 
-    /// The numbers to write, with word whether to add (true) or to overwrite (false). Counts as written from now on.
-    pub(crate) fn write(&mut self) -> (&mut [f32], bool) {
-        let add = std::mem::replace(&mut self.guard.written[self.index], true);
-        (self.slice(), add)
+    /// The numbers to write, and how. From here on they count as written.
+    pub(crate) fn write(&mut self) -> (&mut [f32], Write) {
+        let was_written = std::mem::replace(&mut self.guard.written[self.index], true);
+        (self.slice(), if was_written { Write::Add } else { Write::Over })
     }
 
     /// The numbers to add to: zeroed if this is the first write.
     pub(crate) fn accumulate(&mut self) -> &mut [f32] {
-        let (slice, add) = self.write();
-        if !add {
+        let (slice, write) = self.write();
+        if write == Write::Over {
             slice.fill(0.0);
         }
         slice
@@ -165,7 +174,7 @@ mod tests {
             for (i, param) in all.iter().enumerate().filter(|(i, _)| i % 2 == 1) {
                 param.gradient_slot().accumulate().fill(i as f32);
             }
-            let mut expected = vec![0.0; params.values().len()];
+            let mut expected = vec![0.0; params.flat_len()];
             for (i, param) in all.iter().enumerate().filter(|(i, _)| i % 2 == 1) {
                 expected[param.range()].fill(i as f32);
             }

@@ -1,5 +1,5 @@
 use heedful_tensor::Ragged;
-use heedful_tensor::ops::{ConvolutionOptions, Reach, convolution, gated};
+use heedful_tensor::ops::{ConvolutionOptions, Reach, convolution, glu};
 
 use super::SHAPES;
 use crate::support::reference::M;
@@ -19,8 +19,8 @@ pub(crate) fn cases() -> Vec<Case> {
     }
     for [rows, width] in SHAPES {
         let case = Case::new(
-            format!("gated {rows}×{}", 2 * width),
-            |run| gated(&run.x[0]),
+            format!("glu {rows}×{}", 2 * width),
+            |run| glu(&run.x[0]),
             |m| {
                 let d = m[0].width / 2;
                 M::build(m[0].rows, d, |r, c| m[0].at(r, c) / (1.0 + (-m[0].at(r, d + c)).exp()))

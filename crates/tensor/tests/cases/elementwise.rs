@@ -1,5 +1,5 @@
 use heedful_tensor::ops::*;
-use heedful_tensor::{DType, Tensor};
+use heedful_tensor::{DType, Rows, Tensor};
 
 use super::{SHAPES, dropouts};
 use crate::support::reference::{self, M};
@@ -17,7 +17,7 @@ pub(crate) fn cases() -> Vec<Case> {
     for [m, k, n] in [[1, 7, 33], [3, 33, 7], [54, 100, 33], [33, 64, 100]] {
         let case = Case::new(
             format!("matmul {m}×{k} by {k}×{n}"),
-            |run| matmul(&run.x[0], &run.x[1]),
+            |run| matmul(&run.x[0], &run.x[1], Rows::Many),
             |m| m[0].times(&m[1]),
         );
         cases.push(case.input(m, k, Values::Within(1.0)).input(k, n, Values::Within(1.0)));
@@ -45,7 +45,7 @@ fn arithmetic(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&
     let one = |case: Case| case.input(rows, width, within);
     cases.push(one(Case::new(named("scale"), |run| scale(&run.x[0], -2.5), |m| m[0].map(|x| -2.5 * x))));
     cases.push(one(Case::new(named("cast"), |run| cast(&run.x[0], DType::F32), |m| m[0].clone())));
-    let narrowed = |run: &crate::support::Run| cast(&cast(&run.x[0], run.compute), DType::F32);
+    let narrowed = |run: &crate::support::Run| cast(&cast(&run.x[0], run.compute.dtype), DType::F32);
     cases.push(
         Case::new(named("cast there and back"), narrowed, |m| m[0].clone()).wide_input(rows, width, within),
     );
@@ -85,6 +85,15 @@ fn reductions(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&
     cases.push(one(Case::new(named("mean"), |run| mean(&run.x[0]), average)));
     cases.push(one(Case::new(named("sum_rows"), |run| sum_rows(&run.x[0]), down)));
     cases.push(one(Case::new(named("row_sums"), |run| row_sums(&run.x[0]), across)));
+    let repeated = move |m: &[M]| {
+        let sums = across(m);
+        M::build(m[0].rows, 3, |r, _| sums.at(r, 0))
+    };
+    cases.push(one(Case::new(
+        named("repeat_column"),
+        |run| repeat_column(&row_sums(&run.x[0]), 3),
+        repeated,
+    )));
 }
 
 fn shapes(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&str) -> String) {

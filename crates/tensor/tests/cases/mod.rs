@@ -1,7 +1,7 @@
 //! The table: shapes that fit no tile, sequences of one token, sequences of very different length in one batch.
 
 pub(crate) mod attention;
-pub(crate) mod attentive;
+pub(crate) mod attention_rnn;
 pub(crate) mod convolution;
 pub(crate) mod elementwise;
 pub(crate) mod embedding;

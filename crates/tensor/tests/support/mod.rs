@@ -14,7 +14,7 @@ use heedful_tensor::cpu::isa::{self, Isa};
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::random::Stream;
 use heedful_tensor::tape::backward_from;
-use heedful_tensor::{Array, DType, Init, Param, Params, Tensor};
+use heedful_tensor::{Array, Compute, DType, Init, Param, Params, Tensor};
 
 use reference::M;
 
@@ -52,7 +52,7 @@ struct Input {
 pub(crate) struct Run {
     pub(crate) x: Vec<Tensor>,
     pub(crate) p: Vec<Param>,
-    pub(crate) compute: DType,
+    pub(crate) compute: Compute,
 }
 
 type Forward = Box<dyn Fn(&Run) -> Tensor>;
@@ -150,7 +150,7 @@ fn run(case: &Case, expected: &Expected, compute: DType) -> Outcome {
             Tensor::variable(if input.storage == Storage::Wide { array } else { array.to(compute) })
         };
         let x = case.inputs.iter().zip(inputs).map(variable).collect();
-        let run = Run { x, p: p.clone(), compute };
+        let run = Run { x, p: p.clone(), compute: Compute::training(compute) };
         let y = (case.forward)(&run);
         assert_eq!(y.shape(), expected.y.shape(), "{}: shape of the result", case.name);
         let weights = Array::from_f32(y.rows(), y.width(), &expected.weights.to_f32()).to(y.dtype());

@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::encoder::ConvolutionalEncoderConfig;
-use crate::layers::{Positions, Score, Tying};
+use crate::layers::{Positions, Score, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 
 /// The shape and the choices of a convolutional model. Start from a preset and change what differs.
@@ -40,6 +40,7 @@ pub struct ConvolutionalConfig {
     /// Which embedding matrices are one.
     pub tying: Tying,
     /// How the decoder's state is compared with the encoder's.
+    #[serde(with = "ScoreName")]
     pub score: Score,
     /// On the embeddings, on the input of every convolution and on the last state.
     pub dropout: f32,

@@ -84,7 +84,7 @@ impl GatedConvolution {
     /// The formula above for every token of every sequence.
     pub fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let x = ops::dropout(x, pass.dropout(self.dropout));
-        ops::gated(&self.convolution.forward(&x, sequences, pass))
+        ops::glu(&self.convolution.forward(&x, sequences, pass))
     }
 
     /// As [`GatedConvolution::forward`] for the newest token of every row, given the windows of the step before, which
@@ -96,9 +96,9 @@ impl GatedConvolution {
         parents: &[Option<usize>],
         pass: &Pass,
     ) -> Tensor {
-        let newest = ops::cast(x, pass.compute());
+        let newest = ops::cast(x, pass.compute().dtype);
         let next = ops::slide_windows(windows.as_ref(), parents, &newest, self.convolution.taps());
-        let y = ops::gated(&self.convolution.of_windows(&next, pass));
+        let y = ops::glu(&self.convolution.of_windows(&next, pass));
         *windows = Some(next);
         y
     }

@@ -25,7 +25,7 @@ mod text_encoder;
 mod recipe;
 
 use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{Array, DType, Param, Params, Ragged, Tensor};
+use heedful_tensor::{DType, Device, Param, Params, Ragged, Tensor};
 
 pub use config::{Balance, ConvolutionalConfig};
 pub use decoder::{ConvolutionalDecoder, ConvolutionalDecoderLayer, Source};
@@ -74,8 +74,11 @@ impl Convolutional {
         pass.within(|pass| {
             let embedded = self.source_embedding.forward(source, sequences, pass);
             let states = self.encoder.forward(embedded.clone(), sequences, pass);
-            let values = ops::multiply(&ops::add(&states, &embedded), &sizes(sequences, states.width()));
-            let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute());
+            let values = ops::multiply(
+                &ops::add(&states, &embedded),
+                &sizes(sequences, states.width(), states.device()),
+            );
+            let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().dtype);
             Source { key_value, sequences: sequences.clone() }
         })
     }
@@ -106,13 +109,10 @@ impl Convolutional {
 }
 
 /// `√½ √m` for every feature of every token, m being the length of its sequence.
-fn sizes(sequences: &Ragged, width: usize) -> Tensor {
-    let mut sizes = Array::scratch(DType::F32, sequences.tokens(), width);
-    for range in sequences.ranges() {
-        let size = (0.5 * range.len() as f32).sqrt();
-        sizes.f32_mut()[range.start * width..range.end * width].fill(size);
-    }
-    Tensor::new(sizes)
+fn sizes(sequences: &Ragged, width: usize, device: Device) -> Tensor {
+    let size = |length: usize| (0.5 * length as f32).sqrt();
+    let sizes: Vec<f32> = sequences.lengths().flat_map(|n| std::iter::repeat_n(size(n), n)).collect();
+    ops::repeat_column(&Tensor::from_f32_on(device, sizes.len(), 1, &sizes), width)
 }
 
 impl Model for Convolutional {

@@ -6,8 +6,8 @@
 //! ```
 
 use heedful_tensor::ops::{
-    self, Attentive, AttentiveInputs, AttentiveOptions, AttentiveWeights, Estimator, Looking, RecurrentState,
-    SourceRows,
+    self, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Estimator,
+    RecurrentState, Selection, SourceRows,
 };
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
@@ -74,8 +74,8 @@ impl AttentiveLayer {
         initial: &RecurrentState,
         seen: &Seen,
         pass: &mut Pass,
-    ) -> Attentive {
-        let inputs = AttentiveInputs {
+    ) -> AttentionRnn {
+        let inputs = AttentionRnnInputs {
             x_gates: &self.input.forward(x, pass),
             targets,
             initial,
@@ -83,16 +83,17 @@ impl AttentiveLayer {
             values: &seen.values,
             sources: &seen.sources,
         };
-        let weights = AttentiveWeights {
+        let weights = AttentionRnnWeights {
             hidden: &self.hidden,
             bias: self.bias.as_ref(),
             context: &self.context,
             query: self.scorer.query(),
-            score: self.scorer.row_score(),
+            score: self.scorer.score(),
+            score_weight: self.scorer.weight(),
         };
-        let looking = self.looking(pass);
-        let options = AttentiveOptions { cell: self.cell, looking, compute: pass.compute() };
-        let found = ops::attentive(inputs, weights, options);
+        let selection = self.selection(pass);
+        let options = AttentionRnnOptions { cell: self.cell, selection, compute: pass.compute() };
+        let found = ops::attention_rnn(inputs, weights, options);
         if pass.weights() == ops::Weights::Keep {
             pass.record(self.map(&found, targets, &seen.sources));
         }
@@ -108,8 +109,9 @@ impl AttentiveLayer {
         pass: &Pass,
     ) -> (Tensor, RecurrentState) {
         let queries = self.scorer.queries(&state.h, pass);
-        let looking = if self.hardness.is_hard() { Looking::Best } else { Looking::Soft };
-        let context = ops::look_at(&queries, sources, self.scorer.row_score(), looking);
+        let selection = if self.hardness.is_hard() { Selection::Best } else { Selection::Soft };
+        let (score, weight) = (self.scorer.score(), self.scorer.weight());
+        let context = ops::attend_rows(&queries, sources, score, weight, selection);
         let from_input = ops::cast(&self.input.forward(x, pass), heedful_tensor::DType::F32);
         let gates = ops::add(&from_input, &ops::times(&context, &self.context, pass.compute()));
         let state =
@@ -122,29 +124,29 @@ impl AttentiveLayer {
         matches!(self.hardness, Hardness::ScoreFunction { .. })
     }
 
-    fn looking(&self, pass: &mut Pass) -> Looking {
+    fn selection(&self, pass: &mut Pass) -> Selection {
         let estimator = match self.hardness {
-            Hardness::Soft => return Looking::Soft,
+            Hardness::Soft => return Selection::Soft,
             Hardness::ScoreFunction { .. } => Estimator::ScoreFunction,
             Hardness::StraightThrough => Estimator::StraightThrough,
         };
         let soft_share = if estimator == Estimator::ScoreFunction { SOFT_SHARE } else { 0.0 };
-        pass.stream().map_or(Looking::Best, |stream| Looking::Drawn { stream, soft_share, estimator })
+        pass.stream().map_or(Selection::Best, |stream| Selection::Sampled { stream, soft_share, estimator })
     }
 
     /// Where every token looked; hard attention looks at one position.
-    fn map(&self, found: &Attentive, targets: &Ragged, sources: &Ragged) -> AttentionMap {
+    fn map(&self, found: &AttentionRnn, targets: &Ragged, sources: &Ragged) -> AttentionMap {
         let of_sequence = |(sequence, tokens): (usize, std::ops::Range<usize>)| {
             let keys = sources.length(sequence);
             if !self.hardness.is_hard() {
-                return vec![found.looks.of(sequence).to_vec()];
+                return vec![found.attention.to_vec(sequence)];
             }
-            let mut weights = vec![0.0; tokens.len() * keys];
+            let mut weights = found.attention.to_vec(sequence);
             for (row, token) in tokens.enumerate() {
-                match found.taken[token] {
-                    Some(taken) => weights[row * keys + taken] = 1.0,
-                    None => weights[row * keys..(row + 1) * keys]
-                        .copy_from_slice(&found.looks.of(sequence)[row * keys..(row + 1) * keys]),
+                if let Some(taken) = found.taken[token] {
+                    let row = &mut weights[row * keys..(row + 1) * keys];
+                    row.fill(0.0);
+                    row[taken] = 1.0;
                 }
             }
             vec![weights]

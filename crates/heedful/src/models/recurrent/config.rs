@@ -8,7 +8,7 @@
 use heedful_tensor::ops::{Cell, Direction};
 use serde::{Deserialize, Serialize};
 
-use crate::layers::{Score, Tying};
+use crate::layers::{Score, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 
 /// In which directions a stack reads.
@@ -105,6 +105,7 @@ pub struct RecurrentConfig {
 #[serde(deny_unknown_fields)]
 pub struct RecurrentAttention {
     /// How a state of the decoder is compared with one of the encoder.
+    #[serde(with = "ScoreName")]
     pub score: Score,
     /// Width in which the additive score compares them.
     pub width: usize,

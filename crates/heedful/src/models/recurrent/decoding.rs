@@ -66,7 +66,7 @@ impl Decoding for RecurrentDecoding<'_> {
                     (found.outputs, context.clone(), found.last)
                 }
                 Decoder::Attentive(decoder) => {
-                    let looked_at = |row: &Row| source(sources, row.sentence, pass.compute());
+                    let looked_at = |row: &Row| source(sources, row.sentence, pass.compute().dtype);
                     let seen: Vec<SourceRows<'_>> = rows.iter().map(looked_at).collect();
                     decoder.step(&embedded, &states, &seen, pass)
                 }

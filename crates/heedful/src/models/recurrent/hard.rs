@@ -11,7 +11,7 @@
 
 use heedful_tensor::ops::{self, Activation, CrossEntropy, LinearOptions};
 use heedful_tensor::random::Dropout;
-use heedful_tensor::{DType, Init, Param, Params, Tensor};
+use heedful_tensor::{Compute, DType, Init, Param, Params, Tensor};
 
 use super::decoder::Looked;
 
@@ -47,15 +47,16 @@ impl Reinforcement {
         let share = 1.0 / tokens as f32;
         let rewards: Vec<f32> = found.token_losses().iter().map(|loss| -loss).collect();
         // In f32: three digits are too few for a difference of rewards.
-        let options =
-            LinearOptions { activation: Activation::Identity, dropout: Dropout::NONE, compute: DType::F32 };
+        let compute = Compute::training(DType::F32);
+        let options = LinearOptions { activation: Activation::Identity, dropout: Dropout::NONE, compute };
         let expected = ops::linear(&looked.before, &self.weight, Some(&self.bias), options);
         let advantages = rewards.iter().zip(expected.to_vec()).map(|(reward, expected)| reward - expected);
         let factors: Vec<f32> = advantages
             .flat_map(|advantage| [-self.reward * advantage * share, -self.entropy * share])
             .collect();
-        let choices = ops::sum(&ops::multiply(&looked.choices, &Tensor::from_f32(tokens, 2, &factors)));
-        let off = ops::subtract(&expected, &Tensor::from_f32(tokens, 1, &rewards));
+        let constant = |width, values: &[f32]| Tensor::from_f32_on(expected.device(), tokens, width, values);
+        let choices = ops::sum(&ops::multiply(&looked.choices, &constant(2, &factors)));
+        let off = ops::subtract(&expected, &constant(1, &rewards));
         let surprise = ops::scale(&ops::sum(&ops::multiply(&off, &off)), share);
         let taught = ops::add(&choices, &surprise);
         // Its value is taken away again.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
 use super::stack_config::StackConfig;
-use crate::layers::{Norm, Positions, Score, Tying};
+use crate::layers::{Norm, Positions, Score, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 use crate::models::family::EncoderDecoderFamily;
 use crate::recipe::{Preset, Recipe};
@@ -44,6 +44,7 @@ pub struct TransformerConfig {
     /// Which embedding matrices are one.
     pub tying: Tying,
     /// How a query is compared with a key.
+    #[serde(with = "ScoreName")]
     pub score: Score,
     /// Restricted self attention: a token sees only tokens at this distance or nearer, in encoder and decoder.
     pub window: Option<usize>,

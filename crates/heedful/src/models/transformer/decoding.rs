@@ -50,7 +50,9 @@ impl<'m> CachedDecoding<'m> {
             sources: Sources::new(),
             slots: Slots::default(),
             pasts: Pasts::default(),
-            stores: (0..model.config.decoder_layers).map(|_| KeyValueStore::new(compute, width)).collect(),
+            stores: (0..model.config.decoder_layers)
+                .map(|_| KeyValueStore::new(model.params.device(), compute, width))
+                .collect(),
         }
     }
 }

@@ -82,7 +82,7 @@ impl TransformerConfig {
             let weight = params.get(&format!("{}.output.weight", name.place()));
             let weight = weight.expect("a Transformer's attention layers have an output projection");
             let [_, width] = weight.shape();
-            let mut values = weight.values().to_vec();
+            let mut values = weight.to_vec();
             values[name.head * rows * width..(name.head + 1) * rows * width].fill(0.0);
             weight.set(&values);
         }
@@ -172,7 +172,7 @@ mod tests {
     fn logits(model: &Transformer) -> Vec<f32> {
         let batch = Batch::new(&[(vec![5, 6, 7], vec![8, 9]), (vec![4], vec![3, 3, 3])], 1, 2);
         let scores = model.logits(&batch.expect("a good batch"), &mut Pass::inference(DType::F32));
-        scores.array().f32().to_vec()
+        scores.to_vec()
     }
 
     /// The same model with the context of a head set to zero where it is made: the columns of its values.
@@ -188,7 +188,7 @@ mod tests {
             let param =
                 model.params().get(&format!("{}.{weight}.{part}", name.place())).expect("it is there");
             let [_, width] = param.shape();
-            let mut values = param.values().to_vec();
+            let mut values = param.to_vec();
             let columns = values_begin + name.head * rows..values_begin + (name.head + 1) * rows;
             values.chunks_mut(width).for_each(|row| row[columns.clone()].fill(0.0));
             param.set(&values);

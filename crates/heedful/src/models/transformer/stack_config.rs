@@ -4,7 +4,7 @@ use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
-use crate::layers::{Norm, Positions, Score};
+use crate::layers::{Norm, Positions, Score, ScoreName};
 use crate::models::config::{ConfigError, check};
 
 /// The shape and the choices of a single stack with its vocabulary.
@@ -35,6 +35,7 @@ pub struct StackConfig {
     /// How positions are encoded.
     pub positions: Positions,
     /// How a query is compared with a key.
+    #[serde(with = "ScoreName")]
     pub score: Score,
     /// A token sees only tokens at this distance or nearer.
     pub window: Option<usize>,

@@ -57,17 +57,17 @@ pub enum Mismatch {
 impl Weights {
     /// A copy of a model's parameters.
     pub fn of(params: &Params) -> Weights {
-        Weights::laid_out_as(params, params.values().f32())
+        Weights::laid_out_as(params, params.to_vec())
     }
 
-    /// A copy of `flat`, which is laid out as the parameters are.
-    pub fn laid_out_as(params: &Params, flat: &[f32]) -> Weights {
+    /// The numbers of `flat`, which is laid out as the parameters are.
+    pub fn laid_out_as(params: &Params, flat: Vec<f32>) -> Weights {
         let place = |param: heedful_tensor::Param| Place {
             name: param.name().to_owned(),
             shape: param.shape(),
             start: param.range().start,
         };
-        Weights { places: params.iter().map(place).collect(), values: flat.to_vec() }
+        Weights { places: params.iter().map(place).collect(), values: flat }
     }
 
     /// Matrices that lie one after the other.
@@ -103,13 +103,13 @@ impl Weights {
     /// Makes these the parameters of a model; on an error nothing has changed.
     pub fn install(&self, params: &Params) -> Result<(), Mismatch> {
         let flat = self.flat(params)?;
-        params.values_mut().f32_mut().copy_from_slice(&flat);
+        params.set(&flat);
         Ok(())
     }
 
     /// The numbers laid out as the parameters are.
     pub(crate) fn flat(&self, params: &Params) -> Result<Vec<f32>, Mismatch> {
-        let mut flat = vec![0.0; params.values().len()];
+        let mut flat = vec![0.0; params.flat_len()];
         for param in params.iter() {
             let (name, wanted) = (param.name(), param.shape());
             let place = self.places.iter().find(|place| place.name == name);
@@ -151,7 +151,7 @@ mod tests {
         to.add("a", 1, 3, Init::Constant(0.0));
         Weights::of(&from).install(&to).expect("the same matrices");
         for name in ["a", "b"] {
-            let values = |params: &Params| params.get(name).expect("it was added").values().to_vec();
+            let values = |params: &Params| params.get(name).expect("it was added").to_vec();
             assert_eq!(values(&from), values(&to));
         }
     }
@@ -160,12 +160,12 @@ mod tests {
     fn weights_of_another_model_are_refused_and_change_nothing() {
         let weights = Weights::of(&params(3));
         let other = params(4);
-        let before = other.values().f32().to_vec();
+        let before = other.to_vec();
         assert_eq!(
             weights.install(&other).expect_err("another shape").to_string(),
             "`a` is 1 × 3, but the model's is 1 × 4"
         );
-        assert_eq!(other.values().f32(), before);
+        assert_eq!(other.to_vec(), before);
         let less = Params::new(0);
         less.add("a", 1, 3, Init::Constant(0.0));
         assert_eq!(weights.install(&less), Err(Mismatch::Unknown { name: "b".to_owned() }));

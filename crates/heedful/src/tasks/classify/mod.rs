@@ -30,7 +30,7 @@ pub(crate) use ClassifierConfig as Config;
 
 pub use crate::recipe::Pooling;
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::{Embedding, Pass, Score};
+use crate::layers::{Embedding, Pass, Score, ScoreName};
 use crate::models::config::{ConfigError, check};
 use crate::models::{Encode, EncoderConfig, Label, Model};
 
@@ -43,6 +43,7 @@ pub struct ClassifierConfig {
     /// How a text becomes one vector.
     pub pooling: Pooling,
     /// How attention pooling compares a token's vector with its query.
+    #[serde(with = "ScoreName")]
     pub pooling_score: Score,
     /// On that vector.
     pub dropout: f32,

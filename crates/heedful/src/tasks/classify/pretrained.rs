@@ -39,7 +39,7 @@ pub(super) fn install(params: &Params, folder: &Path) -> Result<(), TaskError> {
     let weights = open(folder)?.0.weights().map_err(OpenError::from)?;
     for param in params.iter().filter(|param| SHARED.iter().any(|shared| param.name().starts_with(shared))) {
         let values = weights.get(param.name());
-        match values.filter(|values| values.len() == param.values().len()) {
+        match values.filter(|values| values.len() == param.range().len()) {
             Some(values) => param.set(values),
             None => {
                 let (folder, name) = (folder.to_owned(), param.name().to_owned());

@@ -125,7 +125,7 @@ fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
                 positions: OpPositions::None,
                 first_position: 0,
                 dropout: Dropout::NONE,
-                compute: DType::F32,
+                compute: pass.compute(),
             };
             pool.forward(&ops::embedding(&rows, &sequences, &states, options), &sequences, pass)
         };
@@ -141,7 +141,7 @@ fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
             assert!((found - wanted).abs() < 1e-5, "{score:?}: {found} and {wanted}");
         }
         for param in params.iter() {
-            let (before, gradient) = (param.values().to_vec(), param.gradient());
+            let (before, gradient) = (param.to_vec(), param.gradient());
             for i in 0..before.len() {
                 let at = |step: f32| {
                     let mut moved = before.clone();
@@ -160,7 +160,7 @@ fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
 
 /// The pooled vectors of the states in `params`, one number after the other.
 fn by_formula(score: Score, params: &Params, sequences: &Ragged) -> Vec<f32> {
-    let values = |name: &str| params.get(name).map(|param| param.values().to_vec()).unwrap_or_default();
+    let values = |name: &str| params.get(name).map(|param| param.to_vec()).unwrap_or_default();
     let (states, query) = (values("states.weight"), values("pooling.query.weight"));
     let (weight, bias) = (values("pooling.key.weight"), values("pooling.key.bias"));
     let d = query.len();

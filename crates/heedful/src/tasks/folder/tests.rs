@@ -101,7 +101,7 @@ fn weights_of_another_model_are_refused() {
 fn what_is_no_number_is_refused() {
     let (_parent, path, model) = saved();
     let param = model.params().get("embedding.weight").expect("a parameter");
-    let mut values = param.values().to_vec();
+    let mut values = param.to_vec();
     values[7] = f32::NAN;
     param.set(&values);
     let folder = ModelFolder::open(&path).expect("a good folder");

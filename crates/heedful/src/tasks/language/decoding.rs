@@ -50,7 +50,7 @@ impl<'m> PromptDecoding<'m> {
             prompts: BTreeMap::new(),
             slots: Slots::default(),
             pasts: Pasts::default(),
-            stores: (0..depth).map(|_| KeyValueStore::new(compute, width)).collect(),
+            stores: (0..depth).map(|_| KeyValueStore::new(model.params.device(), compute, width)).collect(),
         }
     }
 

@@ -15,7 +15,7 @@
 
 use std::path::Path;
 
-use heedful_tensor::ops::BestOfRows;
+use heedful_tensor::ops::TopK;
 use heedful_tensor::{DType, Ragged};
 
 use super::{MaskedConfig, MaskedModel};
@@ -104,7 +104,7 @@ impl Filler {
         let sequences = Ragged::from_lengths([tokens.len()]);
         self.model.check_text(&tokens, &sequences)?;
         let scores = self.model.token_scores(&tokens, &sequences, &rows, &mut Pass::inference(compute));
-        let mut best = BestOfRows::default();
+        let mut best = TopK::default();
         // Special tokens are no guesses; there may be better ones behind them.
         let wanted = (top + special::NAMES.len()).min(scores.width());
         best.find(&scores, wanted);

@@ -1,4 +1,4 @@
-//! What happens to a block of sums before it is stored: bias, activation, dropout, rounding. Done while the block
+//! What happens to a block of sums before it is stored: bias, rectifier, dropout, rounding. Done while the block
 //! is still in the innermost cache, so these cost no pass over memory of their own.
 
 use half::bf16;
@@ -11,7 +11,7 @@ use crate::{Array, DType};
 
 /// What a product may do to its result on the way out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Activation {
+pub enum Rectifier {
     /// Nothing.
     #[default]
     Identity,
@@ -19,13 +19,13 @@ pub enum Activation {
     Relu,
 }
 
-/// The steps between a sum and its place in memory: `dropout(activation(sum + bias))`.
+/// The steps between a sum and its place in memory: `dropout(rectifier(sum + bias))`.
 #[derive(Clone, Copy)]
 pub struct Finish<'a> {
     /// Added to every row.
     pub bias: Option<&'a [f32]>,
     /// Applied after the bias.
-    pub activation: Activation,
+    pub rectifier: Rectifier,
     /// Applied last; element `(r, c)` of the whole output takes draw `r · columns + c`.
     pub dropout: Dropout,
 }
@@ -33,7 +33,7 @@ pub struct Finish<'a> {
 impl Finish<'_> {
     /// The bare sums.
     pub const NONE: Finish<'static> =
-        Finish { bias: None, activation: Activation::Identity, dropout: Dropout::NONE };
+        Finish { bias: None, rectifier: Rectifier::Identity, dropout: Dropout::NONE };
 }
 
 /// Where a product goes: a row-major matrix as wide as the product.
@@ -128,12 +128,12 @@ impl<'a> Destination<'a> {
             let sums = &sums[r * PANEL..r * PANEL + columns];
             let start = (row + r) * self.columns + column;
             let range = start..start + columns;
-            let Finish { activation, dropout, .. } = self.finish;
+            let Finish { rectifier, dropout, .. } = self.finish;
             match &self.place {
                 Place::F32(values) => {
                     // SAFETY: the caller's promise, here and below.
                     let out = unsafe { values.slice(range) };
-                    finished(sums, bias, activation, dropout, start, out, |x| x);
+                    finished(sums, bias, rectifier, dropout, start, out, |x| x);
                 }
                 Place::AddF32(values) => {
                     // SAFETY: as above.
@@ -146,7 +146,7 @@ impl<'a> Destination<'a> {
                     // SAFETY: as above.
                     let out = unsafe { values.slice(range) };
                     let round = |x| bf16::from_bits(to_bf16_bits(x));
-                    finished(sums, bias, activation, dropout, start, out, round);
+                    finished(sums, bias, rectifier, dropout, start, out, round);
                 }
             }
         }
@@ -159,7 +159,7 @@ impl<'a> Destination<'a> {
 fn finished<T>(
     sums: &[f32],
     bias: Option<&[f32]>,
-    activation: Activation,
+    rectifier: Rectifier,
     dropout: Dropout,
     start: usize,
     out: &mut [T],
@@ -180,7 +180,7 @@ fn finished<T>(
             }
         }
     }
-    if activation == Activation::Relu {
+    if rectifier == Rectifier::Relu {
         for value in &mut values {
             *value = if *value > 0.0 { *value } else { 0.0 };
         }

@@ -1,8 +1,8 @@
 //! Matrix products `A B`, with `B` packed beforehand (weights: once per update).
 //!
-//! Every output element is one sum over `k` from first to last, kept in a register and never split, whatever the
-//! number of rows, threads or neighbours: the same row times the same matrix has the same bits alone and in any
-//! batch. Two kernels exist:
+//! Every output element is one sum over `k` from first to last, whatever the number of rows, threads or neighbours: the
+//! same row times the same matrix has the same bits alone and in any batch. Where a long sum is walked
+//! in chunks of 512, it waits in memory between two of them, unrounded: the bits are those of an undivided sum. Two kernels exist:
 //!
 //! - `panels`: f32 fused multiply-add (AVX-512, AVX2) or plain Rust. A bf16 product is the same kernel over
 //!   operands rounded to bf16, so that a bf16 model means the same on every machine.
@@ -17,10 +17,10 @@ mod product;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod tiles;
 
-pub use finish::{Activation, Finish, Output};
+pub use finish::{Finish, Output, Rectifier};
 pub use matrix::{Elements, Matrix};
+pub use packed::Packed;
 pub(crate) use packed::Piece;
-pub use packed::{Packed, Rows};
 pub use peak::measured_peak;
 pub(crate) use product::{ROW_BLOCK, multiply_pieces};
 pub use product::{multiply, multiply_transposed};

@@ -4,8 +4,7 @@
 use crate::cpu::gemm::tiles;
 use crate::cpu::gemm::{Matrix, PANEL, panels};
 use crate::cpu::isa::{self, Isa};
-use crate::tape::is_recording;
-use crate::{Array, DType};
+use crate::{Array, DType, Rows};
 
 /// The right-hand matrix of a product (`k × n`), packed for one type and the instruction set of the moment.
 pub struct Packed {
@@ -58,7 +57,7 @@ impl Layout {
     }
 
     /// Memory for a packed side: `extent` rows or columns in strips of `strip`, sums of length `k`.
-    fn room(self, k: usize, extent: usize, strip: usize) -> Array {
+    fn scratch(self, k: usize, extent: usize, strip: usize) -> Array {
         let strips = extent.div_ceil(strip);
         match self {
             Layout::Panels => Array::scratch(DType::F32, strips, k * strip),
@@ -83,29 +82,12 @@ impl Layout {
     }
 }
 
-/// How many rows a packed matrix meets in a product. The same row times the same matrix has the same bits in any company,
-/// if both were packed for as many: what is a question of bits is never decided by the rows of the moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rows {
-    /// From a single one on: decoding, and recurrent steps.
-    Few,
-    /// Hundreds: training.
-    Many,
-}
-
-impl Rows {
-    /// Of what is computed now: training is what is recorded.
-    pub(crate) fn of_now() -> Rows {
-        if is_recording() { Rows::Many } else { Rows::Few }
-    }
-}
-
 /// The layout for products in `dtype` on the current instruction set.
 pub(crate) fn layout_for(dtype: DType, rows: Rows) -> Layout {
     match (dtype, isa::current(), rows) {
         #[cfg(target_arch = "x86_64")]
         (DType::Bf16, Isa::Amx, _) => Layout::Tiles(Parts::One),
-        // Three parts are half as much again to read, which is what few rows wait for.
+        // Three parts are half as much more to read, which is what few rows wait for.
         #[cfg(target_arch = "x86_64")]
         (DType::F32, Isa::Amx, Rows::Many) => Layout::Tiles(Parts::Three),
         _ => Layout::Panels,
@@ -115,14 +97,14 @@ pub(crate) fn layout_for(dtype: DType, rows: Rows) -> Layout {
 impl Packed {
     /// Packs `matrix` for products in `dtype` (its numbers are rounded to bf16 if that is the type).
     pub fn new(matrix: Matrix<'_>, dtype: DType, rows: Rows) -> Packed {
-        let mut packed = Packed::room(matrix.rows, matrix.columns, layout_for(dtype, rows), dtype);
+        let mut packed = Packed::scratch(matrix.rows, matrix.columns, layout_for(dtype, rows), dtype);
         packed.fill(matrix);
         packed
     }
 
     /// Memory for a matrix.
-    fn room(k: usize, n: usize, layout: Layout, dtype: DType) -> Packed {
-        Packed { k, n, dtype, layout, data: layout.room(k, n, PANEL) }
+    fn scratch(k: usize, n: usize, layout: Layout, dtype: DType) -> Packed {
+        Packed { k, n, dtype, layout, data: layout.scratch(k, n, PANEL) }
     }
 
     fn fill(&mut self, matrix: Matrix<'_>) {
@@ -137,7 +119,7 @@ impl Packed {
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn in_tiles_with_sums(matrix: Matrix<'_>, parts: Parts, sums: &mut [f32]) -> Packed {
         let layout = Layout::Tiles(parts);
-        let mut packed = Packed::room(matrix.rows, matrix.columns, layout, parts.dtype());
+        let mut packed = Packed::scratch(matrix.rows, matrix.columns, layout, parts.dtype());
         tiles::pack_columns_and_sum(matrix, parts, packed.data.bf16_mut(), sums);
         packed
     }
@@ -163,16 +145,19 @@ pub(crate) struct Piece {
 impl Piece {
     /// Packs row-major matrices of as many rows for a product in `dtype`.
     pub(crate) fn new(left: Matrix<'_>, right: Matrix<'_>, dtype: DType) -> Piece {
-        let mut piece = Piece::room(left.rows, left.columns, right.columns, dtype);
+        let mut piece = Piece::scratch(left.rows, left.columns, right.columns, dtype);
         piece.fill(left, right);
         piece
     }
 
     /// Memory for matrices of `rows × m` and `rows × n`. A piece that outlives the task that fills it has to have it
     /// before: what tasks take for themselves depends on how they overlap.
-    pub(crate) fn room(rows: usize, m: usize, n: usize, dtype: DType) -> Piece {
+    pub(crate) fn scratch(rows: usize, m: usize, n: usize, dtype: DType) -> Piece {
         let layout = layout_for(dtype, Rows::Many);
-        Piece { left: PackedRows::room(rows, m, layout, dtype), right: Packed::room(rows, n, layout, dtype) }
+        Piece {
+            left: PackedRows::scratch(rows, m, layout, dtype),
+            right: Packed::scratch(rows, n, layout, dtype),
+        }
     }
 
     pub(crate) fn fill(&mut self, left: Matrix<'_>, right: Matrix<'_>) {
@@ -196,14 +181,14 @@ impl PackedRows {
     /// Packs the transpose of `matrix` (row-major, `k × m`) as the left side of a product in `dtype`.
     pub(crate) fn transpose_of(matrix: Matrix<'_>, dtype: DType) -> PackedRows {
         let layout = layout_for(dtype, Rows::Many);
-        let mut packed = PackedRows::room(matrix.rows, matrix.columns, layout, dtype);
+        let mut packed = PackedRows::scratch(matrix.rows, matrix.columns, layout, dtype);
         packed.fill(matrix);
         packed
     }
 
     /// Memory for a matrix.
-    fn room(k: usize, m: usize, layout: Layout, dtype: DType) -> PackedRows {
-        PackedRows { m, k, dtype, layout, data: layout.room(k, m, layout.height()) }
+    fn scratch(k: usize, m: usize, layout: Layout, dtype: DType) -> PackedRows {
+        PackedRows { m, k, dtype, layout, data: layout.scratch(k, m, layout.height()) }
     }
 
     fn fill(&mut self, matrix: Matrix<'_>) {

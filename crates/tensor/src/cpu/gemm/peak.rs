@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use crate::DType;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::gemm::packed::Parts;
-use crate::cpu::gemm::packed::{Layout, Rows, layout_for};
+use crate::cpu::gemm::packed::{Layout, layout_for};
 use crate::cpu::threads::{parallel, thread_count};
+use crate::{DType, Rows};
 
 /// Floating point operations per second of all threads together, operands in registers: an upper bound that depends
 /// on the machine's mood, so measure it next to what it is held against.

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use crate::DType;
 use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::finish::Destination;
 use crate::cpu::gemm::packed::{Layout, layout_for};
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::gemm::tiles::transposed;
-use crate::cpu::gemm::{Finish, Matrix, Output, PANEL, Packed, Piece, Rows, panels};
+use crate::cpu::gemm::{Finish, Matrix, Output, PANEL, Packed, Piece, panels};
 use crate::cpu::threads::{is_inside_task, parallel, thread_count};
+use crate::{DType, Rows};
 
 /// `out = finish(lhs · rhs)`, for a row-major `lhs` of `m × k`.
 ///

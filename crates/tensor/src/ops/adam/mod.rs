@@ -8,10 +8,9 @@
 //! Without a limit the norm is still wanted (it tells a diverging run), and falls out of the same pass; a caller that
 //! wants to refuse a bad gradient asks for it before.
 
-use crate::cpu::number::sum;
-use crate::cpu::threads::{SharedMut, parallel};
-use crate::params::FlatGradients;
-use crate::{Array, DType, Params};
+mod cpu;
+
+use crate::{Array, Device, Params};
 
 /// Adam's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,14 +42,11 @@ pub struct Adam {
     square: Array,
 }
 
-/// Elements of one task: fixed, so that the norm has one order of summation.
-const CHUNK: usize = 16 * 1024;
-
 impl Adam {
     /// Fresh moments for `params`.
     pub fn new(params: &Params, options: AdamOptions) -> Adam {
-        let len = params.values().len();
-        Adam { options, steps: 0, mean: Array::lasting_zeros(len), square: Array::lasting_zeros(len) }
+        let zeros = || Array::lasting_zeros_on(params.device(), params.flat_len());
+        Adam { options, steps: 0, mean: zeros(), square: zeros() }
     }
 
     /// Updates done so far.
@@ -58,9 +54,9 @@ impl Adam {
         self.steps
     }
 
-    /// The running means of gradients and of their squares, for a checkpoint.
-    pub fn moments(&self) -> (&[f32], &[f32]) {
-        (self.mean.f32(), self.square.f32())
+    /// Copies of the running means of gradients and of their squares, for a checkpoint.
+    pub fn moments_to_vec(&self) -> (Vec<f32>, Vec<f32>) {
+        (self.mean.to_vec(), self.square.to_vec())
     }
 
     /// Goes on from a checkpoint.
@@ -76,8 +72,8 @@ impl Adam {
             square.len()
         );
         self.steps = steps;
-        self.mean.f32_mut().copy_from_slice(mean);
-        self.square.f32_mut().copy_from_slice(square);
+        self.mean.copy_from(mean);
+        self.square.copy_from(square);
     }
 
     /// One update with the gradients at hand, which are forgotten afterwards. Returns their global norm, as it was
@@ -112,9 +108,10 @@ impl Adam {
             gradient_scale,
         };
         let mut values = params.values_mut();
-        let values = values.f32_mut();
-        let (mean, square) = (self.mean.f32_mut(), self.square.f32_mut());
-        let norm = params.with_gradients(|gradients| apply(update, gradients, values, mean, square));
+        let (mean, square) = (&mut self.mean, &mut self.square);
+        let norm = params.with_gradients(|gradients| match values.device() {
+            Device::Cpu => cpu::apply(update, gradients, &mut values, mean, square),
+        });
         params.clear_gradients();
         norm
     }
@@ -122,7 +119,11 @@ impl Adam {
 
 /// Length of the whole gradient at hand, the same bits that [`Adam::step`] returns.
 pub fn gradient_norm(params: &Params) -> f32 {
-    params.with_gradients(norm_of)
+    // Asked for first: an update locks the values before the gradients.
+    let device = params.device();
+    params.with_gradients(|gradients| match device {
+        Device::Cpu => cpu::norm_of(gradients),
+    })
 }
 
 /// The numbers of one update that are the same for every element.
@@ -135,64 +136,6 @@ struct Update {
     rate: f32,
     root_correction: f32,
     gradient_scale: f32,
-}
-
-/// Updates everything and returns the norm of the gradients.
-fn apply(
-    update: Update,
-    gradients: &FlatGradients,
-    values: &mut [f32],
-    mean: &mut [f32],
-    square: &mut [f32],
-) -> f32 {
-    let n = gradients.len();
-    let (values, mean, square) = (SharedMut::new(values), SharedMut::new(mean), SharedMut::new(square));
-    norm_by_chunks(n, |range| {
-        // SAFETY: chunks are disjoint.
-        let (values, mean, square) =
-            unsafe { (values.slice(range.clone()), mean.slice(range.clone()), square.slice(range.clone())) };
-        gradients.with_range(range, |gradients| update_chunk(update, gradients, values, mean, square))
-    })
-}
-
-fn norm_of(gradients: &FlatGradients) -> f32 {
-    norm_by_chunks(gradients.len(), |range| gradients.with_range(range, square_sum))
-}
-
-/// `√Σ chunk(range)`, the chunks' sums added in order.
-fn norm_by_chunks(n: usize, chunk: impl Fn(std::ops::Range<usize>) -> f32 + Sync) -> f32 {
-    let chunks = n.div_ceil(CHUNK);
-    let mut sums = Array::zeros(DType::F32, 1, chunks);
-    let shared = SharedMut::new(sums.f32_mut());
-    parallel(chunks, |task| {
-        let range = task * CHUNK..((task + 1) * CHUNK).min(n);
-        // SAFETY: one element for each task.
-        unsafe { shared.set(task, chunk(range)) };
-    });
-    sums.f32().iter().map(|&x| f64::from(x)).sum::<f64>().sqrt() as f32
-}
-
-kernel! {
-    fn square_sum(gradients: &[f32]) -> f32 {
-        sum(gradients, |g| g * g)
-    }
-}
-
-kernel! {
-    fn update_chunk(update: Update, gradients: &[f32], values: &mut [f32], mean: &mut [f32], square: &mut [f32]) -> f32 {
-        let Update { beta1, beta2, epsilon, decay, rate, root_correction, gradient_scale } = update;
-        let n = gradients.len();
-        let (values, mean, square) = (&mut values[..n], &mut mean[..n], &mut square[..n]);
-        for i in 0..n {
-            let g = gradients[i] * gradient_scale;
-            let m = beta1 * mean[i] + (1.0 - beta1) * g;
-            let v = beta2 * square[i] + (1.0 - beta2) * (g * g);
-            mean[i] = m;
-            square[i] = v;
-            values[i] = values[i] * decay - rate * m / (v.sqrt() * root_correction + epsilon);
-        }
-        sum(gradients, |g| g * g)
-    }
 }
 
 #[cfg(test)]
@@ -225,7 +168,7 @@ mod tests {
                 theta[i] = theta[i] * (1.0 - 0.01 * 0.1) - 0.01 * m_hat / (v_hat.sqrt() + 1e-9);
             }
         }
-        for (ours, exact) in weight.values().iter().zip(theta) {
+        for (ours, exact) in weight.to_vec().iter().zip(theta) {
             assert!((f64::from(*ours) - exact).abs() < 1e-5, "{ours} {exact}");
         }
     }
@@ -237,14 +180,14 @@ mod tests {
                 let params = Params::new(0);
                 let weight = params.add("w", 3, 20_000, Init::Normal(1.0));
                 let mut adam = Adam::new(&params, AdamOptions { clip_norm, ..AdamOptions::default() });
-                with_gradient(&params, &weight.values());
+                with_gradient(&params, &weight.to_vec());
                 let norm = gradient_norm(&params);
                 if known {
                     adam.step_at_norm(&params, 0.01, norm);
                 } else {
                     assert_eq!(adam.step(&params, 0.01), norm);
                 }
-                weight.values().to_vec()
+                weight.to_vec()
             });
             assert_eq!(moved[0], moved[1]);
         }
@@ -257,7 +200,7 @@ mod tests {
         let mut adam = Adam::new(&params, AdamOptions { clip_norm: 1.0, ..AdamOptions::default() });
         with_gradient(&params, &[3.0, 4.0]);
         assert_eq!(adam.step(&params, 0.0), 5.0);
-        let (mean, _) = adam.moments();
+        let (mean, _) = adam.moments_to_vec();
         assert!((mean[0] - 0.06).abs() < 1e-6 && (mean[1] - 0.08).abs() < 1e-6, "{mean:?}");
     }
 }

@@ -18,9 +18,9 @@
 //! ```
 //!
 //! Scores and weights exist for 32 queries of one head at a time and in f32, whatever the tensors are (on AMX the
-//! factors of the next product, `W` and `dS`, are rounded to bf16: see `tiles`). Kept for
+//! factors of the next product, `W` and `dS`, are rounded to bf16: see `cpu::tiles`). Kept for
 //! backward are the inputs and, for every row and head, the largest score and the sum of exponentials; the weights
-//! are computed again. Every sum has one order that depends on its sequence alone, so results have the same bits
+//! are recomputed. Every sum has one order that depends on its sequence alone, so results have the same bits
 //! in any batch and for any number of threads. Windows bound the keys that a block touches: `O(r·n·d)`.
 //!
 //! Why the scale is `1/√d_k`: if the parts of `q` and `k` have variance 1, `q · k` has variance `d_k`; such scores
@@ -30,21 +30,12 @@ use std::ops::Range;
 
 use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
-use crate::{Array, DType, Ragged, Tensor};
+use crate::{Array, DType, Device, Ragged, Tensor};
 
-mod backward;
-mod forward;
-mod layout;
+mod cpu;
 mod mask;
-mod products;
-mod rows;
-mod softmax;
-#[cfg(target_arch = "x86_64")]
-mod tiles;
 
-use layout::Problem;
 pub use mask::{BoolMask, Mask, MaskError};
-use rows::Output;
 
 /// Some columns of a tensor: queries, keys and values may be parts of one product.
 #[derive(Clone)]
@@ -90,6 +81,7 @@ pub struct Attended {
 
 impl Part {
     /// All columns of a tensor.
+    #[inline]
     pub fn whole(tensor: Tensor) -> Part {
         let columns = 0..tensor.width();
         Part { tensor, columns }
@@ -129,7 +121,9 @@ pub fn attention(
         mask: options.mask.clone(),
         dropout: options.dropout,
     };
-    let forward::Forward { context, peaks, weights } = forward::forward(&problem, options.weights);
+    let Forward { context, peaks, weights } = match problem.inputs[0].0.device() {
+        Device::Cpu => cpu::forward(&problem, options.weights),
+    };
     let weights = weights.map(|weights| {
         let mut weights = weights.into_iter();
         (0..query_sequences.sequences()).map(|_| weights.by_ref().take(options.heads).collect()).collect()
@@ -142,9 +136,33 @@ pub fn attention(
     });
     let inputs = parts.each_ref().map(|part| &part.tensor);
     let context = Tensor::from_inputs(context, &inputs, move |gradient, gradients| {
-        retrace(&problem, &peaks, &gradient, &places, gradients);
+        backward(&problem, &peaks, &gradient, &places, gradients);
     });
     Attended { context, weights }
+}
+
+/// Everything about one call of attention, as forward and backward both need it.
+struct Problem {
+    /// Queries, keys and values (cut off from the tape) and their first columns.
+    inputs: [(Tensor, usize); 3],
+    query_sequences: Ragged,
+    key_sequences: Ragged,
+    heads: usize,
+    /// Key width and value width of one head.
+    d_k: usize,
+    d_v: usize,
+    scale: f32,
+    mask: Mask,
+    dropout: Dropout,
+}
+
+/// What the forward pass computes.
+struct Forward {
+    context: Array,
+    /// For every head and row, what its softmax needs to be recomputed: the largest score and the sum of exponentials.
+    peaks: Array,
+    /// For every sequence and head.
+    weights: Option<Vec<Vec<f32>>>,
 }
 
 /// Where the gradient of an input goes.
@@ -162,7 +180,7 @@ struct Sink<'a> {
 }
 
 /// Gives parts of one tensor one gradient array: it is written once, not summed from three.
-fn retrace(
+fn backward(
     problem: &Problem,
     peaks: &Array,
     gradient: &Array,
@@ -178,7 +196,8 @@ fn retrace(
             };
             let at = sinks.iter().position(fits).unwrap_or(sinks.len());
             if at == sinks.len() {
-                let array = Array::scratch(gradient.dtype(), place.shape[0], place.shape[1]);
+                let array =
+                    Array::scratch_on(gradient.device(), gradient.dtype(), place.shape[0], place.shape[1]);
                 sinks.push(Sink { edge: &place.edge, array, taken: Vec::with_capacity(3) });
             }
             sinks[at].taken.push(place.columns.clone());
@@ -188,15 +207,26 @@ fn retrace(
     for sink in &mut sinks {
         let taken: usize = sink.taken.iter().map(Range::len).sum();
         if taken < sink.array.width() {
-            sink.array = Array::zeros(gradient.dtype(), sink.array.rows(), sink.array.width());
+            let (rows, width) = (sink.array.rows(), sink.array.width());
+            sink.array = Array::zeros_on(gradient.device(), gradient.dtype(), rows, width);
         }
     }
-    let outputs: Vec<Output> = sinks.iter_mut().map(|sink| Output::new(&mut sink.array)).collect();
-    let target = |part: usize| chosen[part].map(|at: usize| (&outputs[at], places[part].columns.start));
-    backward::backward(problem, peaks, gradient, [target(0), target(1), target(2)]);
+    let target =
+        |part: usize| chosen[part].map(|sink: usize| Target { sink, column: places[part].columns.start });
+    let targets = [target(0), target(1), target(2)];
+    match gradient.device() {
+        Device::Cpu => cpu::backward(problem, peaks, gradient, &mut sinks, targets),
+    }
     for sink in sinks {
         gradients.add(sink.edge, sink.array);
     }
+}
+
+/// Where the gradient of queries, keys or values goes: some columns, from the given one on, of a sink.
+#[derive(Clone, Copy)]
+struct Target {
+    sink: usize,
+    column: usize,
 }
 
 fn apart(a: &Range<usize>, b: &Range<usize>) -> bool {

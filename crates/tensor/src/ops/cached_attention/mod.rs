@@ -19,8 +19,6 @@
 //! nothing else in the batch. They differ in the last digits from [`super::attention()`], which multiplies in blocks
 //! and, on AMX, rounds weights to bf16.
 
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod cpu;
 mod store;
 
@@ -29,9 +27,7 @@ use std::ops::Range;
 pub use store::KeyValueStore;
 
 use super::Part;
-use crate::cpu::number::{Numbers, SharedNumbers};
-use crate::cpu::threads::parallel;
-use crate::{Array, Tensor};
+use crate::{Array, Device, Tensor};
 
 /// The choices of [`cached_attention`].
 #[derive(Clone, Copy, Debug)]
@@ -85,9 +81,6 @@ impl<'a> KeyValueRows<'a> {
     }
 }
 
-/// Multiplications that are worth a task.
-const TASK: usize = 200_000;
-
 /// `o = softmax(scale · q Kᵀ) V` for each query with what it sees.
 ///
 /// # Panics
@@ -97,31 +90,10 @@ pub fn cached_attention(
     seen: &[KeyValueRows<'_>],
     options: CachedAttentionOptions,
 ) -> Tensor {
-    let rows = queries.tensor.rows();
     let value_width = check(queries, seen, options);
-    let mut context = Array::scratch(queries.tensor.dtype(), rows, value_width);
-    let sizes = cpu::Sizes {
-        heads: options.heads,
-        d_k: options.key_width / options.heads,
-        d_v: value_width / options.heads,
-        scale: options.scale,
-    };
-    let work: usize = seen.iter().map(|seen| seen.len() * (options.key_width + value_width)).sum();
-    let group = (rows * TASK / work.max(1)).clamp(1, rows.max(1));
-    let longest = seen.iter().map(KeyValueRows::len).max().unwrap_or(0);
-    let out = SharedNumbers::of(&mut context);
-    let (all, stride) = (Numbers::of(queries.tensor.array()), queries.tensor.width());
-    parallel(rows.div_ceil(group), |task| {
-        let mut room = cpu::Room::new(sizes, longest);
-        for (row, seen) in seen.iter().enumerate().skip(task * group).take(group) {
-            let start = row * stride + queries.columns.start;
-            let query = all.part(start..start + options.key_width);
-            // SAFETY: every row belongs to one task.
-            let context = unsafe { out.slice(row * value_width..(row + 1) * value_width) };
-            room.attend(query, seen, context);
-        }
-    });
-    Tensor::new(context)
+    Tensor::new(match queries.tensor.device() {
+        Device::Cpu => cpu::attend(queries, seen, options, value_width),
+    })
 }
 
 /// The width of the values.

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use crate::{Array, DType, Tensor};
+use super::cpu;
+use crate::{Array, DType, Device, Tensor};
 
 /// Keys and values in numbered rows. Which rows are in use is the caller's business.
 pub struct KeyValueStore {
@@ -11,22 +12,18 @@ pub struct KeyValueStore {
 
 impl KeyValueStore {
     /// An empty store for rows of `width` numbers.
-    pub fn new(dtype: DType, width: usize) -> KeyValueStore {
-        KeyValueStore { array: Array::scratch(dtype, 0, width) }
+    pub fn new(device: Device, dtype: DType, width: usize) -> KeyValueStore {
+        KeyValueStore { array: Array::scratch_on(device, dtype, 0, width) }
     }
 
-    /// Makes room for `rows` rows; what is stored stays.
+    /// Grows to at least `rows` rows; what is stored stays.
     pub fn reserve(&mut self, rows: usize) {
         if rows <= self.array.rows() {
             return;
         }
-        let mut larger = Array::scratch(self.array.dtype(), rows, self.array.width());
-        let len = self.array.len();
-        match self.array.dtype() {
-            DType::F32 => larger.f32_mut()[..len].copy_from_slice(self.array.f32()),
-            DType::Bf16 => larger.bf16_mut()[..len].copy_from_slice(self.array.bf16()),
-        }
-        self.array = larger;
+        self.array = match self.array.device() {
+            Device::Cpu => cpu::grown(&self.array, rows),
+        };
     }
 
     /// Writes `columns` of each row of `from` to the store's row of the same place in `rows`.
@@ -40,22 +37,14 @@ impl KeyValueStore {
             "key value store: columns {columns:?} of {from:?} to {} rows of {width}",
             rows.len()
         );
-        match self.array.dtype() {
-            DType::F32 => copy_rows(from.array().f32(), stride, columns, self.array.f32_mut(), rows),
-            DType::Bf16 => copy_rows(from.array().bf16(), stride, columns, self.array.bf16_mut(), rows),
+        match self.array.device() {
+            Device::Cpu => cpu::write_rows(from.array(), columns, &mut self.array, rows),
         }
     }
 
     /// The rows.
+    #[inline]
     pub fn array(&self) -> &Array {
         &self.array
-    }
-}
-
-fn copy_rows<T: Copy>(from: &[T], stride: usize, columns: Range<usize>, to: &mut [T], rows: &[u32]) {
-    let width = columns.len();
-    for (from, &row) in from.chunks_exact(stride).zip(rows) {
-        let start = row as usize * width;
-        to[start..start + width].copy_from_slice(&from[columns.clone()]);
     }
 }

@@ -27,13 +27,9 @@ mod slide;
 
 pub use slide::slide_windows;
 
-use crate::cpu::gemm::{Finish, Matrix, Packed, Rows};
-use crate::params::Orientation;
-use crate::tape::{Edge, Gradients};
-use crate::{Array, DType, Param, Ragged, Tensor};
-
 use super::linear::bias_gradient;
-use cpu::Windows;
+use crate::tape::{Edge, Gradients};
+use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
 /// Which neighbours a token sees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,8 +48,8 @@ pub struct ConvolutionOptions {
     pub taps: usize,
     /// Where the window lies.
     pub reach: Reach,
-    /// Type of the product and of the result.
-    pub compute: DType,
+    /// Type of the product and of the result, and for how many rows.
+    pub compute: Compute,
 }
 
 impl Reach {
@@ -81,14 +77,10 @@ pub fn convolution(
     check(x, sequences, weight, bias, options);
     let ConvolutionOptions { taps, reach, compute } = options;
     let before = reach.before(taps);
-    let saved = x.array_as(compute).clone();
-    let mut output = Array::scratch(compute, x.rows(), weight.shape()[1]);
-    {
-        let bias = bias.map(Param::values);
-        let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
-        let packed = weight.packed(Orientation::AsIs, compute, Rows::of_now());
-        Windows { of: &saved, sequences, taps, before }.multiply(&packed, &mut output, finish);
-    }
+    let saved = x.array_as(compute.dtype).clone();
+    let output = match x.device() {
+        Device::Cpu => cpu::forward(&Windows { of: &saved, sequences, taps, before }, weight, bias, compute),
+    };
 
     let (edge, dtype, sequences) = (x.edge(), x.dtype(), sequences.clone());
     let (weight, bias) = (weight.clone(), bias.cloned());
@@ -97,31 +89,37 @@ pub fn convolution(
             bias_gradient(&gradient, &bias);
         }
         // y_t = w_t W, from the side of x
-        let pulled = Windows { of: &gradient, sequences: &sequences, taps, before: taps - 1 - before };
-        pull(&pulled, &weight, &edge, dtype, gradients);
+        let back = Windows { of: &gradient, sequences: &sequences, taps, before: taps - 1 - before };
+        add_input_gradient(&back, &weight, (&edge, dtype), gradients);
         // y_t = w_t W, from the side of W
-        Windows { of: &saved, sequences: &sequences, taps, before }.weight_gradient(&gradient, &weight);
+        let windows = Windows { of: &saved, sequences: &sequences, taps, before };
+        match gradient.device() {
+            Device::Cpu => cpu::weight_gradient(&windows, &gradient, &weight),
+        }
     })
 }
 
-/// Adds `dx` to the gradient at `edge`, inside the product where the type allows it.
-fn pull(windows: &Windows<'_>, weight: &Param, edge: &Edge, dtype: DType, gradients: &mut Gradients) {
+/// For every row of an array the `taps` rows around it in its sequence, the first of them `before` rows earlier.
+struct Windows<'a> {
+    of: &'a Array,
+    sequences: &'a Ragged,
+    taps: usize,
+    before: usize,
+}
+
+/// Adds `dx` to the gradient at an edge to a tensor of this type, inside the product where the type allows it.
+fn add_input_gradient(
+    windows: &Windows<'_>,
+    weight: &Param,
+    (edge, dtype): (&Edge, DType),
+    gradients: &mut Gradients,
+) {
     if !edge.is_wanted() {
         return;
     }
-    let turned = cpu::turned(weight, windows.taps);
-    let packed = Packed::new(Matrix::of(&turned), windows.of.dtype(), Rows::Many);
     let arrived = if dtype == DType::F32 { gradients.take(edge) } else { None };
-    let sum = match arrived {
-        Some(mut sum) => {
-            windows.multiply_into(&packed, &mut sum);
-            sum
-        }
-        None => {
-            let mut pulled = Array::scratch(dtype, windows.of.rows(), packed.n());
-            windows.multiply(&packed, &mut pulled, Finish::NONE);
-            pulled
-        }
+    let sum = match windows.of.device() {
+        Device::Cpu => cpu::input_gradient(windows, weight, dtype, arrived),
     };
     gradients.add(edge, sum);
 }

@@ -1,6 +1,7 @@
 //! Causal windows token by token: each holds what its own step needs and what the next one keeps of it.
 
-use crate::{Array, DType, Tensor};
+use super::cpu;
+use crate::{Device, Tensor};
 
 /// The windows of `taps` tokens that end in the newest ones (rows × in): rows × taps·in, as a causal
 /// [`convolution`](super::convolution()) sees them, for [`linear`](crate::ops::linear()) to multiply. Row i goes on from
@@ -27,44 +28,16 @@ pub fn slide_windows(
     if let Some(parent) = parents.iter().flatten().find(|&&parent| parent >= there) {
         panic!("slide_windows: row {parent} of {before:?}");
     }
-    let mut windows = Array::scratch(newest.dtype(), rows, taps * width);
-    let (past, last) = (before.map(Tensor::array), newest.array());
-    match newest.dtype() {
-        DType::F32 => slide(past.map(Array::f32), parents, last.f32(), windows.f32_mut(), taps),
-        DType::Bf16 => slide(past.map(Array::bf16), parents, last.bf16(), windows.bf16_mut(), taps),
-    }
+    let windows = match newest.device() {
+        Device::Cpu => cpu::slide(before.map(Tensor::array), parents, newest.array(), taps),
+    };
     Tensor::new(windows)
-}
-
-fn slide<T: Copy + Default>(
-    before: Option<&[T]>,
-    parents: &[Option<usize>],
-    newest: &[T],
-    windows: &mut [T],
-    taps: usize,
-) {
-    let long = windows.len() / parents.len().max(1);
-    let width = long / taps;
-    if width == 0 {
-        return;
-    }
-    for ((window, parent), newest) in
-        windows.chunks_exact_mut(long).zip(parents).zip(newest.chunks_exact(width))
-    {
-        let (past, last) = window.split_at_mut(long - width);
-        match (before, parent) {
-            (Some(before), Some(parent)) => {
-                past.copy_from_slice(&before[parent * long + width..(parent + 1) * long]);
-            }
-            _ => past.fill(T::default()),
-        }
-        last.copy_from_slice(newest);
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Array, DType};
 
     #[test]
     fn rows_go_on_from_their_parents_and_new_ones_begin_with_zeros() {

@@ -71,7 +71,7 @@ pub fn scale(x: &Tensor, factor: f32) -> Tensor {
     })
 }
 
-/// `x · dropout factor`, drawn again for the gradient.
+/// `x · dropout factor`; the gradient draws the same factors.
 pub fn dropout(x: &Tensor, dropout: Dropout) -> Tensor {
     if dropout.is_none() {
         return x.clone();

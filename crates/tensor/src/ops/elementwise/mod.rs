@@ -7,6 +7,7 @@
 
 mod arithmetic;
 mod blocks;
+mod cpu;
 mod functions;
 mod product;
 mod reductions;
@@ -15,43 +16,16 @@ mod shape;
 pub use arithmetic::{add, add_row, cast, dropout, multiply, scale, subtract};
 pub use functions::{exp, gelu, log, relu, sigmoid, tanh};
 pub use product::matmul;
-pub use reductions::{mean, row_sums, sum, sum_rows};
+pub use reductions::{mean, repeat_column, row_sums, sum, sum_rows};
 pub use shape::{columns, concat_columns, concat_rows, gather_rows};
 
-use crate::cpu::number::{Number, Numbers, NumbersMut, SharedNumbers};
-use crate::cpu::threads::parallel;
-use crate::{Array, Tensor};
-
-/// Elements of one task of [`add_in_place`].
-const CHUNK: usize = 16 * 1024;
+use crate::{Array, Device, Tensor};
 
 /// `sum += other`, in `sum`'s type.
 pub(crate) fn add_in_place(sum: &mut Array, other: &Array) {
     assert_eq!((sum.rows(), sum.width()), (other.rows(), other.width()), "add: {sum:?} and {other:?}");
-    let (n, other) = (sum.len(), Numbers::of(other));
-    let sum = SharedNumbers::of(sum);
-    parallel(n.div_ceil(CHUNK), |task| {
-        let range = task * CHUNK..((task + 1) * CHUNK).min(n);
-        // SAFETY: tasks have disjoint ranges.
-        add_chunk(unsafe { sum.slice(range.clone()) }, other.part(range));
-    });
-}
-
-kernel! {
-    fn add_chunk(sum: NumbersMut<'_>, other: Numbers<'_>) {
-        match (sum, other) {
-            (NumbersMut::F32(sum), Numbers::F32(other)) => add_each(sum, other),
-            (NumbersMut::F32(sum), Numbers::Bf16(other)) => add_each(sum, other),
-            (NumbersMut::Bf16(sum), Numbers::F32(other)) => add_each(sum, other),
-            (NumbersMut::Bf16(sum), Numbers::Bf16(other)) => add_each(sum, other),
-        }
-    }
-}
-
-#[inline(always)]
-fn add_each<A: Number, B: Number>(sum: &mut [A], other: &[B]) {
-    for (sum, other) in sum.iter_mut().zip(other) {
-        *sum = A::nearest(sum.wide() + other.wide());
+    match sum.device() {
+        Device::Cpu => cpu::add_in_place(sum, other),
     }
 }
 
@@ -67,7 +41,8 @@ mod tests {
 
     #[test]
     fn add_in_place_rounds_once_for_every_pair_of_types() {
-        let n = CHUNK + 7;
+        // More than one task.
+        let n = cpu::CHUNK + 7;
         let values: Vec<f32> = (0..n).map(|i| (i % 97) as f32 * 0.37 - 11.0).collect();
         for a in [DType::F32, DType::Bf16] {
             for b in [DType::F32, DType::Bf16] {

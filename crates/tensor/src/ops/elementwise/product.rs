@@ -1,50 +1,43 @@
 //! The product of two tensors. For a product with a parameter see [`crate::ops::linear`].
 
-use crate::cpu::gemm::{self, Finish, Matrix, Output, Packed, Rows};
-use crate::{Array, DType, Tensor};
+use super::cpu;
+use crate::{Compute, DType, Device, Rows, Tensor};
 
-/// `A B`. bf16 if either is bf16 (operands rounded, f32 sums), else f32.
+/// `A B` for as many `rows` of A. bf16 if either is bf16 (operands rounded, f32 sums), else f32.
 ///
 /// Gradient: `dA = dY Bᵀ`, `dB = Aᵀ dY`. Kept for backward: A and B.
 ///
 /// # Panics
 /// If A is not as wide as B is high.
-pub fn matmul(a: &Tensor, b: &Tensor) -> Tensor {
+pub fn matmul(a: &Tensor, b: &Tensor, rows: Rows) -> Tensor {
     assert!(a.width() == b.rows(), "matmul: {:?} by {:?}", a.shape(), b.shape());
     let either = [a.dtype(), b.dtype()].contains(&DType::Bf16);
     let dtype = if either { DType::Bf16 } else { DType::F32 };
-    let y = product(a.array(), Matrix::of(b.array()), dtype, dtype);
+    let y = match a.device() {
+        Device::Cpu => cpu::product(a.array(), b.array(), Compute { dtype, rows }),
+    };
     let kept = [(a.edge(), a.detached()), (b.edge(), b.detached())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
         let [(a_edge, a), (b_edge, b)] = kept;
         if a_edge.is_wanted() {
-            gradients.add(&a_edge, product(&g, Matrix::of(b.array()).transposed(), dtype, a.dtype()));
+            let da = match g.device() {
+                Device::Cpu => cpu::left_gradient(&g, b.array(), dtype, a.dtype()),
+            };
+            gradients.add(&a_edge, da);
         }
         if b_edge.is_wanted() {
-            let mut db = Array::scratch(b.dtype(), b.rows(), b.width());
-            gemm::multiply_transposed(
-                Matrix::of(a.array()),
-                Matrix::of(&g),
-                dtype,
-                Output::over(&mut db),
-                None,
-            );
+            let db = match g.device() {
+                Device::Cpu => cpu::right_gradient(a.array(), &g, dtype, b.dtype()),
+            };
             gradients.add(&b_edge, db);
         }
     })
 }
 
-/// `a · b` with operands rounded to `compute`, stored as `dtype`.
-fn product(a: &Array, b: Matrix<'_>, compute: DType, dtype: DType) -> Array {
-    let packed = Packed::new(b, compute, Rows::of_now());
-    let mut out = Array::scratch(dtype, a.rows(), packed.n());
-    gemm::multiply(Matrix::of(a), &packed, Output::over(&mut out), Finish::NONE);
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Array;
     use crate::tape::backward_from;
 
     #[test]
@@ -52,7 +45,7 @@ mod tests {
         for dtype in [DType::F32, DType::Bf16] {
             let a = Tensor::variable(Array::from_f32(2, 2, &[1.0, 2.0, 3.0, 4.0]).to(dtype));
             let b = Tensor::variable(Array::from_f32(2, 1, &[5.0, 6.0]));
-            let y = matmul(&a, &b);
+            let y = matmul(&a, &b, Rows::Many);
             assert_eq!((y.dtype(), y.to_vec()), (dtype, vec![17.0, 39.0]));
             let gradients = backward_from(&y, Array::from_f32(2, 1, &[1.0, -1.0]).to(dtype));
             let of = |x| gradients.of(x).expect("gradient").to(DType::F32).f32().to_vec();

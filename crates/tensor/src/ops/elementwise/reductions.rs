@@ -1,12 +1,7 @@
 //! Sums over everything, over rows, over columns; all f32, all in one fixed order.
 
-use crate::cpu::column_sums::add_column_sums;
-use crate::cpu::number::{self, Numbers};
-use crate::cpu::threads::{SharedMut, parallel};
-use crate::{Array, DType, Tensor};
-
-/// Elements behind one partial sum of [`sum`].
-const CHUNK: usize = 16 * 1024;
+use super::cpu;
+use crate::{Array, DType, Device, Tensor};
 
 /// The sum of all elements, `1 × 1`.
 pub fn sum(x: &Tensor) -> Tensor {
@@ -26,65 +21,63 @@ pub fn mean(x: &Tensor) -> Tensor {
 pub fn sum_rows(x: &Tensor) -> Tensor {
     let (edge, dtype, rows) = (x.edge(), x.dtype(), x.rows());
     Tensor::from_inputs(column_sums(x.array()), &[x], move |g, gradients| {
-        let mut dx = Array::scratch(DType::F32, rows, g.width());
-        for row in dx.f32_mut().chunks_exact_mut(g.width().max(1)) {
-            row.copy_from_slice(g.f32());
-        }
+        let dx = match g.device() {
+            Device::Cpu => cpu::repeated_row(&g, rows),
+        };
         gradients.add(&edge, dx.into_dtype(dtype));
+    })
+}
+
+/// The one column of x, `width` times side by side.
+///
+/// # Panics
+/// If x is not an f32 column.
+pub fn repeat_column(x: &Tensor, width: usize) -> Tensor {
+    let fits = x.width() == 1 && x.dtype() == DType::F32;
+    assert!(fits, "repeat_column: {x:?} is no f32 column");
+    let y = match x.device() {
+        Device::Cpu => cpu::repeated_column(x.array(), width),
+    };
+    let edge = x.edge();
+    Tensor::from_inputs(y, &[x], move |g, gradients| {
+        let dx = match g.device() {
+            Device::Cpu => cpu::row_sums(&g),
+        };
+        gradients.add(&edge, dx);
     })
 }
 
 /// The sum of each row, `rows × 1`.
 pub fn row_sums(x: &Tensor) -> Tensor {
-    let [rows, width] = x.shape();
-    let mut y = Array::zeros(DType::F32, rows, 1);
-    for (row, y) in y.f32_mut().iter_mut().enumerate() {
-        *y = sum_of(Numbers::of(x.array()).part(row * width..(row + 1) * width));
-    }
-    let (edge, dtype) = (x.edge(), x.dtype());
+    let y = match x.device() {
+        Device::Cpu => cpu::row_sums(x.array()),
+    };
+    let (edge, dtype, width) = (x.edge(), x.dtype(), x.width());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
-        let mut dx = Array::scratch(DType::F32, rows, width);
-        for (row, &g) in dx.f32_mut().chunks_exact_mut(width.max(1)).zip(g.f32()) {
-            row.fill(g);
-        }
+        let dx = match g.device() {
+            Device::Cpu => cpu::repeated_column(&g, width),
+        };
         gradients.add(&edge, dx.into_dtype(dtype));
     })
 }
 
 fn scaled_sum(x: &Tensor, factor: f32) -> Tensor {
-    let (n, numbers) = (x.array().len(), Numbers::of(x.array()));
-    let chunks = n.div_ceil(CHUNK);
-    let mut partial = Array::scratch(DType::F32, 1, chunks);
-    let shared = SharedMut::new(partial.f32_mut());
-    parallel(chunks, |task| {
-        // SAFETY: each task has its own element.
-        unsafe { shared.slice(task..task + 1) }
-            .fill(sum_of(numbers.part(task * CHUNK..((task + 1) * CHUNK).min(n))));
-    });
-    let total: f64 = partial.f32().iter().map(|&sum| f64::from(sum)).sum();
-    let y = Array::from_f32(1, 1, &[(total * f64::from(factor)) as f32]);
-
-    let (edge, dtype, [rows, width]) = (x.edge(), x.dtype(), x.shape());
+    let y = match x.device() {
+        Device::Cpu => cpu::sum(x.array(), factor),
+    };
+    let (edge, dtype, shape) = (x.edge(), x.dtype(), x.shape());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
-        let mut dx = Array::scratch(DType::F32, rows, width);
-        dx.f32_mut().fill(factor * g.f32()[0]);
+        let dx = match g.device() {
+            Device::Cpu => cpu::filled(shape, &g, factor),
+        };
         gradients.add(&edge, dx.into_dtype(dtype));
     })
 }
 
 /// `Σ_rows x`, f32.
 pub(super) fn column_sums(x: &Array) -> Array {
-    let mut sums = Array::zeros(DType::F32, 1, x.width());
-    add_column_sums(Numbers::of(x), sums.f32_mut());
-    sums
-}
-
-kernel! {
-    fn sum_of(values: Numbers<'_>) -> f32 {
-        match values {
-            Numbers::F32(values) => number::sum(values, |x| x),
-            Numbers::Bf16(values) => number::sum(values, |x| x),
-        }
+    match x.device() {
+        Device::Cpu => cpu::column_sums(x),
     }
 }
 

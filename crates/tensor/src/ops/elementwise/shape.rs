@@ -2,12 +2,8 @@
 
 use std::ops::Range;
 
-use crate::cpu::number::Numbers;
-use crate::cpu::threads::{SharedMut, parallel};
-use crate::{Array, DType, Tensor};
-
-/// Columns of one task of the gradient of [`gather_rows`]: whole cache lines.
-const COLUMNS: usize = 64;
+use super::cpu;
+use crate::{Array, Device, Tensor};
 
 /// `[a ; b ; …]`: tensors of equal height and type side by side.
 ///
@@ -24,7 +20,8 @@ pub fn concat_columns(parts: &[&Tensor]) -> Tensor {
         );
     }
     let rows = first.rows();
-    let mut y = Array::scratch(first.dtype(), rows, parts.iter().map(|part| part.width()).sum());
+    let mut y =
+        Array::scratch_on(first.device(), first.dtype(), rows, parts.iter().map(|part| part.width()).sum());
     let mut places = Vec::with_capacity(parts.len());
     let mut column = 0;
     for part in parts {
@@ -35,7 +32,7 @@ pub fn concat_columns(parts: &[&Tensor]) -> Tensor {
     Tensor::from_inputs(y, parts, move |g, gradients| {
         for (edge, column, width) in places {
             if edge.is_wanted() {
-                let mut part = Array::scratch(g.dtype(), rows, width);
+                let mut part = Array::scratch_on(g.device(), g.dtype(), rows, width);
                 copy(&g, [0, column], &mut part, [0, 0], [rows, width]);
                 gradients.add(&edge, part);
             }
@@ -54,11 +51,11 @@ pub fn columns(x: &Tensor, range: Range<usize>) -> Tensor {
         x.shape()
     );
     let [rows, whole] = x.shape();
-    let mut y = Array::scratch(x.dtype(), rows, range.len());
+    let mut y = Array::scratch_on(x.device(), x.dtype(), rows, range.len());
     copy(x.array(), [0, range.start], &mut y, [0, 0], [rows, range.len()]);
     let edge = x.edge();
     Tensor::from_inputs(y, &[x], move |g, gradients| {
-        let mut dx = Array::zeros(g.dtype(), rows, whole);
+        let mut dx = Array::zeros_on(g.device(), g.dtype(), rows, whole);
         copy(&g, [0, 0], &mut dx, [0, range.start], [rows, range.len()]);
         gradients.add(&edge, dx);
     })
@@ -79,7 +76,8 @@ pub fn concat_rows(parts: &[&Tensor]) -> Tensor {
         );
     }
     let width = first.width();
-    let mut y = Array::scratch(first.dtype(), parts.iter().map(|part| part.rows()).sum(), width);
+    let mut y =
+        Array::scratch_on(first.device(), first.dtype(), parts.iter().map(|part| part.rows()).sum(), width);
     let mut places = Vec::with_capacity(parts.len());
     let mut row = 0;
     for part in parts {
@@ -90,7 +88,7 @@ pub fn concat_rows(parts: &[&Tensor]) -> Tensor {
     Tensor::from_inputs(y, parts, move |g, gradients| {
         for (edge, row, rows) in places {
             if edge.is_wanted() {
-                let mut part = Array::scratch(g.dtype(), rows, width);
+                let mut part = Array::scratch_on(g.device(), g.dtype(), rows, width);
                 copy(&g, [row, 0], &mut part, [0, 0], [rows, width]);
                 gradients.add(&edge, part);
             }
@@ -103,64 +101,33 @@ pub fn concat_rows(parts: &[&Tensor]) -> Tensor {
 /// # Panics
 /// If x does not have one of them.
 pub fn gather_rows(x: &Tensor, rows: &[usize]) -> Tensor {
-    let [height, width] = x.shape();
-    let mut y = Array::scratch(x.dtype(), rows.len(), width);
-    for (to, &from) in rows.iter().enumerate() {
-        assert!(from < height, "gather_rows: row {from} of a tensor that is {:?}", x.shape());
-        copy(x.array(), [from, 0], &mut y, [to, 0], [1, width]);
+    let height = x.rows();
+    if let Some(row) = rows.iter().find(|&&row| row >= height) {
+        panic!("gather_rows: row {row} of a tensor that is {:?}", x.shape());
     }
+    let y = match x.device() {
+        Device::Cpu => cpu::gathered_rows(x.array(), rows),
+    };
     let (edge, rows) = (x.edge(), rows.to_vec());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
-        let mut dx = Array::zeros(DType::F32, height, width);
-        let shared = SharedMut::new(dx.f32_mut());
-        parallel(width.div_ceil(COLUMNS), |task| {
-            let columns = task * COLUMNS..((task + 1) * COLUMNS).min(width);
-            for (from, &to) in rows.iter().enumerate() {
-                // SAFETY: every column belongs to one task.
-                let to = unsafe { shared.slice(to * width + columns.start..to * width + columns.end) };
-                add(Numbers::of(&g).part(from * width + columns.start..from * width + columns.end), to);
-            }
-        });
+        let dx = match g.device() {
+            Device::Cpu => cpu::scattered_rows(&g, &rows, height),
+        };
         gradients.add(&edge, dx.into_dtype(g.dtype()));
     })
 }
 
-kernel! {
-    fn add(from: Numbers<'_>, to: &mut [f32]) {
-        match from {
-            Numbers::F32(from) => super::add_each(to, from),
-            Numbers::Bf16(from) => super::add_each(to, from),
-        }
-    }
-}
-
 /// Copies a block of `[rows, columns]` elements between arrays of one type; corners are `[row, column]`.
 fn copy(from: &Array, corner: [usize; 2], to: &mut Array, to_corner: [usize; 2], block: [usize; 2]) {
-    let widths = [from.width(), to.width()];
-    match from.dtype() {
-        DType::F32 => copy_block(from.f32(), corner, to.f32_mut(), to_corner, block, widths),
-        DType::Bf16 => copy_block(from.bf16(), corner, to.bf16_mut(), to_corner, block, widths),
-    }
-}
-
-fn copy_block<T: Copy>(
-    from: &[T],
-    corner: [usize; 2],
-    to: &mut [T],
-    to_corner: [usize; 2],
-    [rows, columns]: [usize; 2],
-    [width, to_width]: [usize; 2],
-) {
-    for row in 0..rows {
-        let at = (corner[0] + row) * width + corner[1];
-        let to_at = (to_corner[0] + row) * to_width + to_corner[1];
-        to[to_at..to_at + columns].copy_from_slice(&from[at..at + columns]);
+    match from.device() {
+        Device::Cpu => cpu::copy(from, corner, to, to_corner, block),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DType;
     use crate::tape::backward_from;
 
     #[test]

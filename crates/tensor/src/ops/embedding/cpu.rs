@@ -4,37 +4,102 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::COLUMNS;
+use super::{EmbeddingOptions, Positions, sinusoid};
 use crate::cpu::number;
-use crate::cpu::threads::SharedMut;
+use crate::cpu::threads::{SharedMut, parallel};
+use crate::params::Write;
 use crate::random::Dropout;
+use crate::{Array, DType, Param};
 
-pub(super) struct Forward<'a> {
-    pub(super) width: usize,
-    pub(super) ids: &'a [u32],
-    pub(super) table: &'a [f32],
-    pub(super) scale: f32,
-    pub(super) positions: &'a [usize],
-    /// One row for each position.
-    pub(super) added: Option<&'a [f32]>,
-    pub(super) dropout: Dropout,
-    pub(super) y: SharedMut<f32>,
-    pub(super) narrow: Option<SharedMut<bf16>>,
+/// Tokens of one forward task.
+const TOKENS: usize = 64;
+
+/// Columns of one backward task: whole cache lines.
+const COLUMNS: usize = 64;
+
+/// The vectors of all tokens, and their rounded form if products want it.
+pub(super) fn forward(
+    ids: &[u32],
+    positions: &[usize],
+    table: &Param,
+    options: EmbeddingOptions<'_>,
+) -> (Array, Option<Array>) {
+    let (tokens, width) = (ids.len(), table.shape()[1]);
+    let mut y = Array::scratch(DType::F32, tokens, width);
+    let bf16 = options.compute.dtype == DType::Bf16;
+    let mut narrow = bf16.then(|| Array::scratch(DType::Bf16, tokens, width));
+    let waves = match options.positions {
+        Positions::Sinusoidal => {
+            Some(sinusoid::table(width, positions.iter().max().map_or(0, |last| last + 1)))
+        }
+        _ => None,
+    };
+    let learned = match options.positions {
+        Positions::Learned(param) => Some(param.values()),
+        _ => None,
+    };
+    let job = Forward {
+        width,
+        ids,
+        table: &table.values(),
+        scale: options.scale,
+        positions,
+        added: waves.as_deref().or(learned.as_deref()),
+        dropout: options.dropout,
+        y: SharedMut::new(y.f32_mut()),
+        narrow: narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
+    };
+    parallel(tokens.div_ceil(TOKENS), |task| {
+        forward_tokens(&job, task * TOKENS..((task + 1) * TOKENS).min(tokens));
+    });
+    (y, narrow)
 }
 
-pub(super) struct Scatter<'a> {
-    pub(super) width: usize,
-    pub(super) g: &'a [f32],
+/// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient.
+pub(super) fn scatter(g: &Array, rows: &[usize], scale: f32, dropout: Dropout, param: &Param) {
+    let [height, width] = param.shape();
+    let mut slot = param.gradient_slot();
+    let (gradient, write) = slot.write();
+    let shared = SharedMut::new(gradient);
+    if write == Write::Over {
+        parallel(height.div_ceil(TOKENS), |task| {
+            let part = task * TOKENS * width..((task + 1) * TOKENS).min(height) * width;
+            // SAFETY: tasks have disjoint rows.
+            unsafe { shared.slice(part) }.fill(0.0);
+        });
+    }
+    parallel(width.div_ceil(COLUMNS), |task| {
+        let columns = task * COLUMNS..((task + 1) * COLUMNS).min(width);
+        scatter_columns(&Scatter { width, g: g.f32(), rows, scale, dropout, to: &shared }, columns);
+    });
+}
+
+struct Forward<'a> {
+    width: usize,
+    ids: &'a [u32],
+    table: &'a [f32],
+    scale: f32,
+    positions: &'a [usize],
+    /// One row for each position.
+    added: Option<&'a [f32]>,
+    dropout: Dropout,
+    y: SharedMut<f32>,
+    narrow: Option<SharedMut<bf16>>,
+}
+
+struct Scatter<'a> {
+    width: usize,
+    g: &'a [f32],
     /// For each row of `g` the row of `to` that it is added to.
-    pub(super) rows: &'a [usize],
-    pub(super) scale: f32,
-    pub(super) dropout: Dropout,
-    pub(super) to: &'a SharedMut<f32>,
+    rows: &'a [usize],
+    scale: f32,
+    dropout: Dropout,
+    to: &'a SharedMut<f32>,
 }
 
 kernel! {
     /// The vectors of `tokens`.
-    pub(super) fn forward(job: &Forward<'_>, tokens: Range<usize>) {
+    fn forward_tokens(job: &Forward<'_>, tokens: Range<usize>) {
         let width = job.width;
         for token in tokens {
             let range = token * width..(token + 1) * width;
@@ -61,7 +126,7 @@ kernel! {
 
 kernel! {
     /// Adds the `columns` (at most [`COLUMNS`]) of every row of `g`, in order, to where they came from.
-    pub(super) fn scatter(job: &Scatter<'_>, columns: Range<usize>) {
+    fn scatter_columns(job: &Scatter<'_>, columns: Range<usize>) {
         let mut factors = [0.0; COLUMNS];
         for (token, &row) in job.rows.iter().enumerate() {
             let start = token * job.width + columns.start;

@@ -19,15 +19,8 @@ mod sinusoid;
 
 pub use sinusoid::sinusoid;
 
-use crate::cpu::threads::{SharedMut, parallel};
 use crate::random::Dropout;
-use crate::{Array, DType, Param, Ragged, Tensor};
-
-/// Tokens of one forward task.
-const TOKENS: usize = 64;
-
-/// Columns of one backward task: whole cache lines.
-const COLUMNS: usize = 64;
+use crate::{Compute, Device, Param, Ragged, Tensor};
 
 /// What is added to a token's vector to tell where it stands.
 #[derive(Clone, Copy)]
@@ -52,7 +45,7 @@ pub struct EmbeddingOptions<'a> {
     /// Applied to the sum.
     pub dropout: Dropout,
     /// As in [`super::NormOptions`].
-    pub compute: DType,
+    pub compute: Compute,
 }
 
 /// `y_t = dropout(scale · table[id_t] + PE(pos_t))`, f32.
@@ -85,37 +78,10 @@ pub fn embedding_at(
 }
 
 fn embedded(ids: &[u32], positions: Vec<usize>, table: &Param, options: EmbeddingOptions<'_>) -> Tensor {
-    let [vocabulary, width] = table.shape();
     check(ids, &positions, table, options);
-    let tokens = ids.len();
-    let mut y = Array::scratch(DType::F32, tokens, width);
-    let mut narrow = (options.compute == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
-    {
-        let waves = match options.positions {
-            Positions::Sinusoidal => {
-                Some(sinusoid::table(width, positions.iter().max().map_or(0, |last| last + 1)))
-            }
-            _ => None,
-        };
-        let learned = match options.positions {
-            Positions::Learned(param) => Some(param.values()),
-            _ => None,
-        };
-        let job = cpu::Forward {
-            width,
-            ids,
-            table: &table.values(),
-            scale: options.scale,
-            positions: &positions,
-            added: waves.as_deref().or(learned.as_deref()),
-            dropout: options.dropout,
-            y: SharedMut::new(y.f32_mut()),
-            narrow: narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
-        };
-        parallel(tokens.div_ceil(TOKENS), |task| {
-            cpu::forward(&job, task * TOKENS..((task + 1) * TOKENS).min(tokens));
-        });
-    }
+    let (y, narrow) = match table.device() {
+        Device::Cpu => cpu::forward(ids, &positions, table, options),
+    };
 
     let ids = ids.to_vec();
     let (table, scale, dropout) = (table.clone(), options.scale, options.dropout);
@@ -126,31 +92,16 @@ fn embedded(ids: &[u32], positions: Vec<usize>, table: &Param, options: Embeddin
     Tensor::from_parameters(y, move |g, _| {
         // y_t = dropout(scale · table[id_t] + PE(pos_t))
         let rows: Vec<usize> = ids.iter().map(|&id| id as usize).collect();
-        scatter(&g, &rows, vocabulary, scale, dropout, &table);
+        match g.device() {
+            Device::Cpu => cpu::scatter(&g, &rows, scale, dropout, &table),
+        }
         if let Some(learned) = learned {
-            scatter(&g, &positions, learned.shape()[0], 1.0, dropout, &learned);
+            match g.device() {
+                Device::Cpu => cpu::scatter(&g, &positions, 1.0, dropout, &learned),
+            }
         }
     })
     .with_narrow(narrow)
-}
-
-/// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient.
-fn scatter(g: &Array, rows: &[usize], height: usize, scale: f32, dropout: Dropout, param: &Param) {
-    let width = g.width();
-    let mut slot = param.gradient_slot();
-    let (gradient, add) = slot.write();
-    let shared = SharedMut::new(gradient);
-    if !add {
-        parallel(height.div_ceil(TOKENS), |task| {
-            let part = task * TOKENS * width..((task + 1) * TOKENS).min(height) * width;
-            // SAFETY: tasks have disjoint rows.
-            unsafe { shared.slice(part) }.fill(0.0);
-        });
-    }
-    parallel(width.div_ceil(COLUMNS), |task| {
-        let columns = task * COLUMNS..((task + 1) * COLUMNS).min(width);
-        cpu::scatter(&cpu::Scatter { width, g: g.f32(), rows, scale, dropout, to: &shared }, columns);
-    });
 }
 
 /// Panics with a sentence if something does not fit.
@@ -186,6 +137,7 @@ fn check(ids: &[u32], positions: &[usize], table: &Param, options: EmbeddingOpti
 mod tests {
     use super::*;
     use crate::random::Stream;
+    use crate::{Array, DType};
     use crate::{Init, Params, tape};
 
     fn options(positions: Positions<'_>) -> EmbeddingOptions<'_> {
@@ -194,7 +146,7 @@ mod tests {
             positions,
             first_position: 0,
             dropout: Dropout::NONE,
-            compute: DType::F32,
+            compute: Compute::training(DType::F32),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sinusoidal positions: pair `i` of a row is a hand of a clock that turns by `1 / 10000^{2i/d}` with each position.
 //!
 //! A step of k positions turns every hand by a fixed angle, so `PE(pos + k)` is a linear function of `PE(pos)` that
-//! does not depend on `pos`: a head can learn to look k tokens back.
+//! does not depend on `pos`: a head can learn to attend k tokens back.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};

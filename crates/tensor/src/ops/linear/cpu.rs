@@ -1,35 +1,158 @@
-//! What happens around the products of a linear map, element by element.
+//! The products of a linear map, and what happens around them element by element.
+
+use std::sync::Arc;
 
 use half::bf16;
 
+use super::{Activation, Forward, LinearOptions};
+use crate::cpu::column_sums::add_column_sums;
+use crate::cpu::gemm::{Finish, Matrix, Output, Rectifier, multiply, multiply_transposed};
 use crate::cpu::math::{from_bf16_bits, gelu as gelu_of, gelu_slope, to_bf16_bits};
+use crate::cpu::number::Numbers;
 use crate::cpu::threads::{SharedMut, parallel};
+use crate::params::{GradientSlot, Orientation, Write};
 use crate::random::Dropout;
-use crate::{Array, DType};
+use crate::{Array, Compute, DType, Param, Tensor};
 
 /// Elements of one task.
 const CHUNK: usize = 16 * 1024;
 
+/// `dropout(f(x W + b))`.
+pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearOptions) -> Forward {
+    let LinearOptions { activation, dropout, compute } = options;
+    let inside = match activation {
+        Activation::Relu => Finish { rectifier: Rectifier::Relu, dropout, bias: None },
+        Activation::Identity => Finish { dropout, ..Finish::NONE },
+        Activation::Gelu => Finish::NONE,
+    };
+    let product = {
+        let bias = bias.map(Param::values);
+        let finish = Finish { bias: bias.as_deref(), ..inside };
+        Arc::new(product(x, weight, Orientation::AsIs, compute, finish))
+    };
+    let output = match activation {
+        Activation::Gelu => Arc::new(gelu(&product, dropout)),
+        _ => product.clone(),
+    };
+    Forward { output, passed: (activation != Activation::Identity).then_some(product) }
+}
+
+/// `dz` from `dy`, in place.
+pub(super) fn activation_backward(
+    gradient: &mut Array,
+    activation: Activation,
+    passed: Option<&Array>,
+    dropout: Dropout,
+) {
+    match (activation, passed) {
+        (Activation::Relu, Some(y)) => relu_backward(gradient, y, dropout),
+        (Activation::Gelu, Some(z)) => gelu_backward(gradient, z, dropout),
+        _ if !dropout.is_none() => dropout_backward(gradient, dropout),
+        _ => {}
+    }
+}
+
+/// `x Wᵀ`.
+pub(super) fn project(x: &Tensor, weight: &Param, compute: Compute) -> Array {
+    product(x, weight, Orientation::Transposed, compute, Finish::NONE)
+}
+
+/// A product for few rows with f32 results.
+pub(super) fn wide(x: &Tensor, weight: &Param, orientation: Orientation, dtype: DType) -> Array {
+    let packed = weight.packed(orientation, Compute::inference(dtype));
+    let mut output = Array::scratch(DType::F32, x.rows(), packed.n());
+    multiply(Matrix::of(x.array_as(dtype)), &packed, Output::over(&mut output), Finish::NONE);
+    output
+}
+
+fn product(
+    x: &Tensor,
+    weight: &Param,
+    orientation: Orientation,
+    compute: Compute,
+    finish: Finish<'_>,
+) -> Array {
+    let packed = weight.packed(orientation, compute);
+    let mut output = Array::scratch(compute.dtype, x.rows(), packed.n());
+    multiply(Matrix::of(x.array_as(compute.dtype)), &packed, Output::over(&mut output), finish);
+    output
+}
+
+/// `gradient · W` (or `· Wᵀ`), added to the f32 gradient that has `arrived`, if one has.
+pub(super) fn input_gradient(
+    gradient: &Array,
+    weight: &Param,
+    orientation: Orientation,
+    dtype: DType,
+    arrived: Option<Array>,
+) -> Array {
+    let packed = weight.packed(orientation, Compute::training(gradient.dtype()));
+    let rows = Matrix::of(gradient);
+    match arrived {
+        Some(mut sum) => {
+            multiply(rows, &packed, Output::AddF32(sum.f32_mut()), Finish::NONE);
+            sum
+        }
+        None => {
+            let mut own = Array::scratch(dtype, gradient.rows(), packed.n());
+            multiply(rows, &packed, Output::over(&mut own), Finish::NONE);
+            own
+        }
+    }
+}
+
+/// `leftᵀ · right` into the gradient of `weight`.
+pub(super) fn weight_gradient(left: &Array, right: &Array, weight: &Param) {
+    let mut slot = weight.gradient_slot();
+    let out = gradient_output(&mut slot);
+    multiply_transposed(Matrix::of(left), Matrix::of(right), left.dtype(), out, None);
+}
+
+/// [`weight_gradient`] and [`bias_gradient`]: packing `right` for the product sums it on the way.
+pub(super) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: &Param) {
+    let mut sums = Array::zeros(DType::F32, 1, right.width());
+    {
+        let mut slot = weight.gradient_slot();
+        let out = gradient_output(&mut slot);
+        let (left, right, dtype) = (Matrix::of(left), Matrix::of(right), left.dtype());
+        multiply_transposed(left, right, dtype, out, Some(sums.f32_mut()));
+    }
+    bias_gradient(&sums, bias);
+}
+
+/// Where a product writes a parameter's gradient, or adds to it.
+fn gradient_output<'a>(slot: &'a mut GradientSlot<'_>) -> Output<'a> {
+    match slot.write() {
+        (values, Write::Add) => Output::AddF32(values),
+        (values, Write::Over) => Output::F32(values),
+    }
+}
+
+/// `Σ gradient` over rows into the gradient of `bias`.
+pub(super) fn bias_gradient(gradient: &Array, bias: &Param) {
+    add_column_sums(Numbers::of(gradient), bias.gradient_slot().accumulate());
+}
+
 /// `dropout(gelu(z))` in z's type.
-pub(super) fn gelu(z: &Array, dropout: Dropout) -> Array {
+fn gelu(z: &Array, dropout: Dropout) -> Array {
     let mut y = z.clone();
     each(&mut y, None, dropout, |x, _, factor| gelu_of(x) * factor);
     y
 }
 
 /// `dz = dy · factor · [y > 0]`: what was dropped is 0 in y as well.
-pub(super) fn relu_backward(gradient: &mut Array, y: &Array, dropout: Dropout) {
+fn relu_backward(gradient: &mut Array, y: &Array, dropout: Dropout) {
     let scale = dropout.scale();
     each(gradient, Some(y), Dropout::NONE, move |dy, y, _| if y > 0.0 { dy * scale } else { 0.0 });
 }
 
 /// `dz = dy · factor · gelu′(z)`.
-pub(super) fn gelu_backward(gradient: &mut Array, z: &Array, dropout: Dropout) {
+fn gelu_backward(gradient: &mut Array, z: &Array, dropout: Dropout) {
     each(gradient, Some(z), dropout, |dy, z, factor| dy * factor * gelu_slope(z));
 }
 
 /// `dz = dy · factor`.
-pub(super) fn dropout_backward(gradient: &mut Array, dropout: Dropout) {
+fn dropout_backward(gradient: &mut Array, dropout: Dropout) {
     each(gradient, None, dropout, |dy, _, factor| dy * factor);
 }
 

@@ -6,8 +6,9 @@
 //!
 //! The smaller decay of the first updates lets the average forget the random values that it started from.
 
-use crate::cpu::threads::{SharedMut, parallel};
-use crate::{Array, Params};
+mod cpu;
+
+use crate::{Array, Device, Params};
 
 /// The average of one flat parameter vector over time.
 pub struct MovingAverage {
@@ -16,9 +17,6 @@ pub struct MovingAverage {
     values: Array,
 }
 
-/// Elements of one task.
-const CHUNK: usize = 16 * 1024;
-
 impl MovingAverage {
     /// Starts at the parameters as they are.
     ///
@@ -26,9 +24,11 @@ impl MovingAverage {
     /// If the decay is not in `[0, 1)`.
     pub fn new(params: &Params, decay: f32) -> MovingAverage {
         assert!((0.0..1.0).contains(&decay), "moving_average: a decay of {decay} is not in [0, 1)");
-        let now = params.values();
-        let mut values = Array::lasting_zeros(now.len());
-        values.f32_mut().copy_from_slice(now.f32());
+        let params = params.values();
+        let mut values = Array::lasting_zeros_on(params.device(), params.len());
+        match params.device() {
+            Device::Cpu => cpu::copy(&params, &mut values),
+        }
         MovingAverage { decay, steps: 0, values }
     }
 
@@ -38,24 +38,22 @@ impl MovingAverage {
         let steps = self.steps as f64;
         let gain = 1.0 - f64::from(self.decay).min((1.0 + steps) / (10.0 + steps)) as f32;
         let params = params.values();
-        let params = params.f32();
-        let values = SharedMut::new(self.values.f32_mut());
-        parallel(params.len().div_ceil(CHUNK), |task| {
-            let range = task * CHUNK..((task + 1) * CHUNK).min(params.len());
-            // SAFETY: chunks are disjoint.
-            let values = unsafe { values.slice(range.clone()) };
-            approach(values, &params[range], gain);
-        });
+        match params.device() {
+            Device::Cpu => cpu::approach(&mut self.values, &params, gain),
+        }
     }
 
     /// Exchanges the average and the parameters; a second call brings both back, bit for bit.
     pub fn swap(&mut self, params: &Params) {
-        self.values.f32_mut().swap_with_slice(params.values_mut().f32_mut());
+        let mut params = params.values_mut();
+        match params.device() {
+            Device::Cpu => cpu::swap(&mut self.values, &mut params),
+        }
     }
 
-    /// The average, laid out as the parameters are, for a checkpoint.
-    pub fn values(&self) -> &[f32] {
-        self.values.f32()
+    /// A copy of the average, laid out as the parameters are, for a checkpoint.
+    pub fn to_vec(&self) -> Vec<f32> {
+        self.values.to_vec()
     }
 
     /// Goes on from a checkpoint.
@@ -66,16 +64,7 @@ impl MovingAverage {
         let len = self.values.len();
         assert_eq!(values.len(), len, "moving_average: {} values for {len}", values.len());
         self.steps = steps;
-        self.values.f32_mut().copy_from_slice(values);
-    }
-}
-
-kernel! {
-    fn approach(values: &mut [f32], params: &[f32], gain: f32) {
-        let values = &mut values[..params.len()];
-        for i in 0..params.len() {
-            values[i] += gain * (params[i] - values[i]);
-        }
+        self.values.copy_from(values);
     }
 }
 
@@ -96,7 +85,7 @@ mod tests {
             let decay = 0.5_f64.min((1.0 + f64::from(step)) / (10.0 + f64::from(step)));
             expected = decay * expected + (1.0 - decay) * f64::from(step);
         }
-        assert!(average.values().iter().all(|&value| (f64::from(value) - expected).abs() < 1e-5));
+        assert!(average.to_vec().iter().all(|&value| (f64::from(value) - expected).abs() < 1e-5));
     }
 
     #[test]
@@ -106,8 +95,8 @@ mod tests {
         let mut average = MovingAverage::new(&params, 0.9);
         weight.set(&[2.0, 3.0, 4.0]);
         average.swap(&params);
-        assert_eq!((weight.values().to_vec(), &average.values()[..3]), (vec![1.0; 3], &[2.0, 3.0, 4.0][..]));
+        assert_eq!((weight.to_vec(), &average.to_vec()[..3]), (vec![1.0; 3], &[2.0, 3.0, 4.0][..]));
         average.swap(&params);
-        assert_eq!((weight.values().to_vec(), &average.values()[..3]), (vec![2.0, 3.0, 4.0], &[1.0; 3][..]));
+        assert_eq!((weight.to_vec(), &average.to_vec()[..3]), (vec![2.0, 3.0, 4.0], &[1.0; 3][..]));
     }
 }

@@ -18,25 +18,18 @@
 //! ```
 //!
 //! Shapes: x, sublayer and y are `rows × d`, γ and β are `1 × d`. x and y are f32; a sublayer is f32 or bf16.
-//! Kept for backward: x̂ in the compute type and one `1 / √(σ² + ε)` for each row; the dropout factors are drawn
-//! again. In f32, whoever needs y for backward makes it again of x̂, so that only one of the two is kept (a rounded x̂
+//! Kept for backward: x̂ in the compute type and one `1 / √(σ² + ε)` for each row; the dropout factors are a
+//! function of their number. In f32, whoever needs y for backward recomputes it from x̂, so that only one of the two is kept (a rounded x̂
 //! does not give y's bits). The sums over rows behind dγ and dβ are made for every 64 rows and joined in order, so they do not depend
 //! on the number of threads.
 
-#[cfg(target_arch = "x86_64")]
-mod avx512;
 mod cpu;
 
 use std::sync::Arc;
 
-use crate::cpu::number::{Numbers, SharedNumbers};
-use crate::cpu::threads::{SharedMut, parallel};
 use crate::random::Dropout;
 use crate::tape::{self, Gradients};
-use crate::{Array, DType, Param, Tensor};
-
-/// Rows of one task, and of one partial sum of dγ and dβ.
-const ROWS: usize = 64;
+use crate::{Array, Compute, DType, Device, Param, Tensor};
 
 /// The choices of [`layer_norm`] and [`residual_norm`].
 #[derive(Clone, Copy)]
@@ -44,7 +37,7 @@ pub struct NormOptions {
     /// ε under the root.
     pub epsilon: f32,
     /// Type in which the following products will want the result: bf16 writes the rounded form beside the f32 one.
-    pub compute: DType,
+    pub compute: Compute,
 }
 
 /// `y = γ (x − mean) / √(var + ε) + β`, per row; x f32, y f32.
@@ -76,36 +69,21 @@ pub fn residual_norm(
 /// If the shapes differ, or x is not f32.
 pub fn residual(x: &Tensor, sublayer: &Tensor, dropout: Dropout) -> Tensor {
     check_pair("residual", x, sublayer);
-    let mut y = Array::scratch(DType::F32, x.rows(), x.width());
-    let (from, added, to) = (x.array().f32(), Numbers::of(sublayer.array()), SharedMut::new(y.f32_mut()));
-    parallel(x.rows().div_ceil(ROWS), |task| {
-        let range = rows_of(task, x.rows(), x.width());
-        // SAFETY: tasks have disjoint rows.
-        let to = unsafe { to.slice(range.clone()) };
-        cpu::add_dropped(&from[range.clone()], added.part(range.clone()), dropout, range.start, to);
-    });
+    let y = match x.device() {
+        Device::Cpu => cpu::residual(x.array(), sublayer.array(), dropout),
+    };
 
     let (x_edge, sublayer_edge, dtype) = (x.edge(), sublayer.edge(), sublayer.dtype());
     Tensor::from_inputs(y, &[x, sublayer], move |g, gradients| {
         // y = x + dropout(sublayer)
         if sublayer_edge.is_wanted() {
-            gradients.add(&sublayer_edge, dropped(&g, dropout, dtype));
+            let d_sublayer = match g.device() {
+                Device::Cpu => cpu::dropped(&g, dropout, dtype),
+            };
+            gradients.add(&sublayer_edge, d_sublayer);
         }
         gradients.add(&x_edge, g);
     })
-}
-
-/// `g · dropout factor` in `dtype`.
-fn dropped(g: &Array, dropout: Dropout, dtype: DType) -> Array {
-    let mut out = Array::scratch(dtype, g.rows(), g.width());
-    let (from, to) = (g.f32(), SharedNumbers::of(&mut out));
-    parallel(g.rows().div_ceil(ROWS), |task| {
-        let range = rows_of(task, g.rows(), g.width());
-        // SAFETY: tasks have disjoint rows.
-        let to = unsafe { to.slice(range.clone()) };
-        cpu::drop_again(&from[range.clone()], dropout, range.start, to);
-    });
-    out
 }
 
 fn normalised(
@@ -116,7 +94,7 @@ fn normalised(
     beta: &Param,
     options: NormOptions,
 ) -> Tensor {
-    let [rows, width] = x.shape();
+    let width = x.width();
     assert!(x.dtype() == DType::F32, "{op}: x must be f32, not {x:?}");
     if let Some((sublayer, _)) = sublayer {
         check_pair(op, x, sublayer);
@@ -127,114 +105,70 @@ fn normalised(
     let (dropout, sublayer) =
         (sublayer.map_or(Dropout::NONE, |(_, dropout)| dropout), sublayer.map(|(s, _)| s));
 
-    let bf16 = options.compute == DType::Bf16;
-    let mut y = Array::scratch(DType::F32, rows, width);
-    let mut narrow = bf16.then(|| Array::scratch(DType::Bf16, rows, width));
-    let mut standard = tape::is_recording().then(|| Array::scratch(options.compute, rows, width));
-    let mut inverse_deviation = Array::scratch(DType::F32, rows, 1);
-    let job = cpu::Forward {
-        width,
-        x: x.array().f32(),
-        sublayer: sublayer.map(|sublayer| Numbers::of(sublayer.array())),
-        dropout,
-        gamma: &gamma.values(),
-        beta: &beta.values(),
-        epsilon: options.epsilon,
-        y: SharedMut::new(y.f32_mut()),
-        narrow: narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
-        standard: standard.as_mut().map(SharedNumbers::of),
-        inverse_deviation: SharedMut::new(inverse_deviation.f32_mut()),
+    let keep = if tape::is_recording() { Keep::Standard } else { Keep::Nothing };
+    let inputs = Inputs { x, sublayer, dropout, gamma, beta };
+    let Forward { y, narrow, standard, inverse_deviation } = match x.device() {
+        Device::Cpu => cpu::forward(&inputs, options, keep),
     };
-    parallel(rows.div_ceil(ROWS), |task| {
-        let rows = task * ROWS..((task + 1) * ROWS).min(rows);
-        #[cfg(target_arch = "x86_64")]
-        if avx512::fits_forward(&job) {
-            // SAFETY: it fits only where AVX-512 is.
-            return unsafe { avx512::forward(&job, rows) };
-        }
-        cpu::forward(&job, rows);
-    });
 
     let Some(standard) = standard else { return Tensor::new(y).with_narrow(narrow) };
     let (x_edge, sublayer_edge) = (x.edge(), sublayer.map(|sublayer| (sublayer.edge(), sublayer.dtype())));
     let (gamma, beta, standard) = (gamma.clone(), beta.clone(), Arc::new(standard));
-    let again = {
+    let recompute = {
         let (gamma, beta, standard) = (gamma.clone(), beta.clone(), standard.clone());
-        move || scaled(&standard, &gamma, &beta)
+        // y = γ x̂ + β
+        move || match standard.device() {
+            Device::Cpu => cpu::scaled(&standard, &gamma, &beta),
+        }
     };
     let y = Tensor::from_parameters(y, move |g, gradients: &mut Gradients| {
-        let mut d_sublayer = sublayer_edge
-            .as_ref()
-            .filter(|(edge, _)| edge.is_wanted())
-            .map(|&(_, dtype)| Array::scratch(dtype, rows, width));
-        let kept = Saved { standard, inverse_deviation, dropout };
-        let dx = backward(kept, g, d_sublayer.as_mut(), &gamma, &beta);
+        let wanted = sublayer_edge.as_ref().filter(|(edge, _)| edge.is_wanted()).map(|&(_, dtype)| dtype);
+        let kept = Kept { standard, inverse_deviation, dropout };
+        let (dx, d_sublayer) = match g.device() {
+            Device::Cpu => cpu::backward(&kept, g, wanted, &gamma, &beta),
+        };
         if let (Some((edge, _)), Some(d_sublayer)) = (sublayer_edge, d_sublayer) {
             gradients.add(&edge, d_sublayer);
         }
         gradients.add(&x_edge, dx);
     });
-    match options.compute {
-        DType::F32 => y.with_again(again),
+    match options.compute.dtype {
+        DType::F32 => y.with_recompute(recompute),
         DType::Bf16 => y.with_narrow(narrow),
     }
 }
 
-/// `y = γ x̂ + β` with the bits of the forward pass.
-fn scaled(standard: &Array, gamma: &Param, beta: &Param) -> Array {
-    let (rows, width) = (standard.rows(), standard.width());
-    let mut y = Array::scratch(DType::F32, rows, width);
-    let (from, gamma, beta, to) =
-        (standard.f32(), gamma.values(), beta.values(), SharedMut::new(y.f32_mut()));
-    parallel(rows.div_ceil(ROWS), |task| {
-        let range = rows_of(task, rows, width);
-        // SAFETY: tasks have disjoint rows.
-        cpu::scale(&from[range.clone()], &gamma, &beta, unsafe { to.slice(range) });
-    });
-    y
+/// What a row's norm is computed from.
+struct Inputs<'a> {
+    x: &'a Tensor,
+    sublayer: Option<&'a Tensor>,
+    dropout: Dropout,
+    gamma: &'a Param,
+    beta: &'a Param,
 }
 
-struct Saved {
+/// Whether a backward pass will follow.
+#[derive(Clone, Copy, PartialEq)]
+enum Keep {
+    Standard,
+    Nothing,
+}
+
+/// What the forward pass computes.
+struct Forward {
+    y: Array,
+    /// y in bf16, if products want it so.
+    narrow: Option<Array>,
+    /// x̂ in the compute type, if it is to be kept.
+    standard: Option<Array>,
+    inverse_deviation: Array,
+}
+
+/// What the backward pass needs.
+struct Kept {
     standard: Arc<Array>,
     inverse_deviation: Array,
     dropout: Dropout,
-}
-
-/// Writes the sublayer's gradient and those of γ and β; returns that of x, in the memory of `g`.
-fn backward(kept: Saved, mut g: Array, d_sublayer: Option<&mut Array>, gamma: &Param, beta: &Param) -> Array {
-    let (rows, width) = (g.rows(), g.width());
-    let chunks = rows.div_ceil(ROWS);
-    let mut partial = Array::scratch(DType::F32, chunks, 2 * width);
-    let job = cpu::Backward {
-        width,
-        standard: Numbers::of(&kept.standard),
-        inverse_deviation: kept.inverse_deviation.f32(),
-        dropout: kept.dropout,
-        gamma: &gamma.values(),
-        gradient: SharedMut::new(g.f32_mut()),
-        d_sublayer: d_sublayer.map(SharedNumbers::of),
-    };
-    let sums = SharedMut::new(partial.f32_mut());
-    parallel(chunks, |task| {
-        // SAFETY: each task has its own row of partial sums.
-        let sums = unsafe { sums.slice(task * 2 * width..(task + 1) * 2 * width) };
-        let (d_gamma, d_beta) = sums.split_at_mut(width);
-        let rows = task * ROWS..((task + 1) * ROWS).min(rows);
-        #[cfg(target_arch = "x86_64")]
-        if avx512::fits_backward(&job) {
-            // SAFETY: it fits only where AVX-512 is.
-            return unsafe { avx512::backward(&job, rows, d_gamma, d_beta) };
-        }
-        cpu::backward(&job, rows, d_gamma, d_beta);
-    });
-    // y = γ x̂ + β
-    cpu::join(partial.f32(), 2 * width, 0, gamma.gradient_slot().write());
-    cpu::join(partial.f32(), 2 * width, width, beta.gradient_slot().write());
-    g
-}
-
-fn rows_of(task: usize, rows: usize, width: usize) -> std::ops::Range<usize> {
-    task * ROWS * width..((task + 1) * ROWS).min(rows) * width
 }
 
 fn check_pair(op: &str, x: &Tensor, sublayer: &Tensor) {
@@ -252,10 +186,10 @@ mod tests {
     use super::*;
     use crate::cpu::threads::set_thread_count;
     use crate::random::Stream;
-    use crate::tensor::Kept;
+    use crate::tensor;
     use crate::{Init, Params};
 
-    const OPTIONS: NormOptions = NormOptions { epsilon: 0.0, compute: DType::F32 };
+    const OPTIONS: NormOptions = NormOptions { epsilon: 0.0, compute: Compute::training(DType::F32) };
 
     fn norm_params(width: usize) -> (Param, Param) {
         let params = Params::new(1);
@@ -295,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_again_has_the_bits_of_the_forward_pass() {
+    fn what_is_recomputed_has_the_bits_of_the_forward_pass() {
         let (rows, width) = (70, 37);
         let stream = Stream::new(5, 0, 0);
         let draw =
@@ -306,7 +240,7 @@ mod tests {
         let x = Tensor::from_f32(rows, width, &draw(2_000, rows * width));
         let y = layer_norm(&x, &gamma, &beta, OPTIONS);
         let kept = y.kept_as(DType::F32);
-        assert!(matches!(kept, Kept::Again(_)));
+        assert!(matches!(kept, tensor::Kept::Recompute(_)));
         assert_eq!(kept.into_array().f32(), y.array().f32());
     }
 
@@ -314,7 +248,12 @@ mod tests {
     fn bf16_writes_the_rounded_form_beside() {
         let (gamma, beta) = norm_params(5);
         let x = Tensor::from_f32(2, 5, &[0.1, 0.7, -0.3, 0.9, 0.2, 1.0, 2.0, 3.0, 4.0, 6.0]);
-        let y = layer_norm(&x, &gamma, &beta, NormOptions { epsilon: 1e-5, compute: DType::Bf16 });
+        let y = layer_norm(
+            &x,
+            &gamma,
+            &beta,
+            NormOptions { epsilon: 1e-5, compute: Compute::training(DType::Bf16) },
+        );
         assert_eq!(y.array_as(DType::Bf16).bf16(), y.array().to(DType::Bf16).bf16());
     }
 

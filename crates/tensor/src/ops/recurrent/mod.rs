@@ -24,25 +24,16 @@
 
 pub(crate) mod cell;
 pub(crate) mod schedule;
-
-pub(crate) mod backward;
-mod compute;
-mod forward;
 pub(crate) mod state;
 
-use std::marker::PhantomData;
+pub(crate) mod cpu;
+
 use std::sync::{Arc, Mutex};
 
-use half::bf16;
-
-use self::compute::Compute;
-use self::forward::Keep;
 use self::schedule::Schedule;
-use crate::cpu::gemm::{Finish, Matrix, Output, Rows, multiply};
 use crate::ops::linear;
-use crate::params::Orientation;
 use crate::tape::{self, Edge, Gradients};
-use crate::{Array, DType, Param, Ragged, Tensor};
+use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
 pub use cell::Cell;
 pub use schedule::Direction;
@@ -56,7 +47,7 @@ pub struct RecurrentOptions {
     /// Where it begins to read.
     pub direction: Direction,
     /// Type of the gates and of the products' operands.
-    pub compute: DType,
+    pub compute: Compute,
 }
 
 /// What [`recurrent`] gives.
@@ -84,68 +75,13 @@ pub fn recurrent(
     if let Some(initial) = initial {
         initial.check(sequences.sequences(), weight.shape()[0], cell);
     }
-    match options.compute {
-        DType::F32 => layer::<f32>(x_gates, sequences, initial, weight, bias, options),
-        DType::Bf16 => layer::<bf16>(x_gates, sequences, initial, weight, bias, options),
-    }
-}
-
-/// The states of independent rows after one more token each, for decoding. No gradient flows back.
-///
-/// # Panics
-/// As [`recurrent`].
-pub fn recurrent_step(
-    x_gates: &Tensor,
-    state: &RecurrentState,
-    weight: &Param,
-    bias: Option<&Param>,
-    cell: Cell,
-    compute: DType,
-) -> RecurrentState {
-    let [d, gates] = weight.shape();
-    check(x_gates, x_gates.rows(), weight, bias, cell);
-    state.check(x_gates.rows(), d, cell);
-    let rows: Vec<usize> = (0..x_gates.rows()).collect();
-    let mut h = state::gather(Some(&state.h), &rows, d);
-    let mut c = state::gather(state.c.as_ref(), &rows, if cell.has_memory() { d } else { 0 });
-    let mut sums = Array::scratch(DType::F32, rows.len(), gates);
-    let packed = weight.packed(Orientation::AsIs, compute, Rows::Few);
-    let bias = bias.map(Param::values);
-    let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
-    multiply(Matrix::of(&h), &packed, Output::over(&mut sums), finish);
-    let x = x_gates.array_as(compute);
-    match compute {
-        DType::F32 => forward::single_step::<f32>(cell, x, &sums, &mut h, &mut c),
-        DType::Bf16 => forward::single_step::<bf16>(cell, x, &sums, &mut h, &mut c),
-    }
-    RecurrentState { h: Tensor::new(h), c: cell.has_memory().then(|| Tensor::new(c)) }
-}
-
-fn layer<T: Compute>(
-    x_gates: &Tensor,
-    sequences: &Ragged,
-    initial: Option<&RecurrentState>,
-    weight: &Param,
-    bias: Option<&Param>,
-    RecurrentOptions { cell, direction, .. }: RecurrentOptions,
-) -> Recurrent {
-    let d = weight.shape()[0];
-    let schedule = Schedule::new(sequences, direction);
-    let h = state::gather(initial.map(|initial| &initial.h), schedule.order(), d);
-    let c = initial.and_then(|initial| initial.c.as_ref());
-    let c = state::gather(c, schedule.order(), if cell.has_memory() { d } else { 0 });
-    let found = {
-        let bias = bias.map(Param::values);
-        let inputs = forward::Inputs {
-            cell,
-            schedule: &schedule,
-            x: x_gates.array_as(T::DTYPE),
-            weight: &weight.packed(Orientation::AsIs, T::DTYPE, Rows::Few),
-            bias: bias.as_deref(),
-            h: h.clone(),
-            c: c.clone(),
-        };
-        forward::forward::<T>(inputs, if tape::is_recording() { Keep::Gates } else { Keep::Nothing })
+    let schedule = Schedule::new(sequences, options.direction);
+    let dtype = options.compute.dtype;
+    let layer = Layer { cell, schedule: &schedule, weight, bias, dtype };
+    let states = layer.initial(initial, x_gates.device());
+    let keep = if tape::is_recording() { Keep::Gates } else { Keep::Nothing };
+    let found = match x_gates.device() {
+        Device::Cpu => cpu::forward(&layer, x_gates, states.clone(), keep),
     };
     let last_h = state::scatter(&found.h, schedule.order());
     let last_c = cell.has_memory().then(|| state::scatter(&found.c, schedule.order()));
@@ -156,19 +92,17 @@ fn layer<T: Compute>(
     };
     let outputs = Arc::new(found.outputs);
     let late = Arc::new(Mutex::new(LastGradients::default()));
-    let backward = Backward::<T> {
+    let [h, c] = states;
+    let backward = Backward {
         cell,
+        dtype,
         x: (x_gates.edge(), x_gates.dtype()),
         initial: initial.map(RecurrentState::edges).unwrap_or_default(),
         weight: weight.clone(),
         bias: bias.cloned(),
         schedule,
-        h,
-        c,
-        outputs: outputs.clone(),
-        kept,
+        remembered: Remembered { h, c, outputs: outputs.clone(), kept },
         late: late.clone(),
-        compute: PhantomData,
     };
     let outputs = Tensor::from_shared(outputs, move |gradient, gradients| backward.run(&gradient, gradients))
         .with_narrow(found.narrow);
@@ -182,6 +116,110 @@ fn layer<T: Compute>(
         })
     });
     Recurrent { outputs, last: RecurrentState { h, c } }
+}
+
+/// The states of independent rows after one more token each, for decoding. No gradient flows back.
+///
+/// # Panics
+/// As [`recurrent`].
+pub fn recurrent_step(
+    x_gates: &Tensor,
+    state: &RecurrentState,
+    weight: &Param,
+    bias: Option<&Param>,
+    cell: Cell,
+    compute: Compute,
+) -> RecurrentState {
+    let d = weight.shape()[0];
+    check(x_gates, x_gates.rows(), weight, bias, cell);
+    state.check(x_gates.rows(), d, cell);
+    // A step overwrites states, and those that are given stay.
+    let rows: Vec<usize> = (0..x_gates.rows()).collect();
+    let mut h = state::gather(state.h.array(), &rows);
+    let c = state.c.as_ref().map(Tensor::array);
+    let mut c = state::gather_or_zeros(c, &rows, 0, x_gates.device());
+    match x_gates.device() {
+        Device::Cpu => cpu::step(cell, compute.dtype, x_gates, (weight, bias), [&mut h, &mut c]),
+    }
+    RecurrentState { h: Tensor::new(h), c: cell.has_memory().then(|| Tensor::new(c)) }
+}
+
+/// tokens × d in `dtype`: the state before each token, the left side of the weight's gradient.
+pub(crate) fn states_before(schedule: &Schedule, initial: &Array, outputs: &Array, dtype: DType) -> Array {
+    match outputs.device() {
+        Device::Cpu => cpu::states_before(schedule, initial, outputs, dtype),
+    }
+}
+
+/// A layer and its steps over one batch.
+struct Layer<'a> {
+    cell: Cell,
+    schedule: &'a Schedule,
+    weight: &'a Param,
+    bias: Option<&'a Param>,
+    /// Type of the gates and of the products' operands.
+    dtype: DType,
+}
+
+impl Layer<'_> {
+    /// `h` and `c` in the schedule's order, f32; `c` has no width for a cell without memory.
+    fn initial(&self, initial: Option<&RecurrentState>, device: Device) -> [Array; 2] {
+        let (d, order) = (self.weight.shape()[0], self.schedule.order());
+        let h = initial.map(|initial| initial.h.array());
+        let c = initial.and_then(|initial| initial.c.as_ref()).map(Tensor::array);
+        [
+            state::gather_or_zeros(h, order, d, device),
+            state::gather_or_zeros(c, order, if self.cell.has_memory() { d } else { 0 }, device),
+        ]
+    }
+}
+
+/// Whether a backward pass will follow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Gates,
+    Nothing,
+}
+
+/// What the forward pass computes.
+struct Forward {
+    /// tokens × d.
+    outputs: Array,
+    /// The same in bf16, for products in that type.
+    narrow: Option<Array>,
+    /// sequences × d, in the schedule's order.
+    h: Array,
+    c: Array,
+    kept: Option<Kept>,
+}
+
+/// What the backward pass needs besides outputs and initial states.
+struct Kept {
+    /// tokens × `Cell::kept`·d, in the compute type.
+    gates: Array,
+    /// tokens × d: `c_t` after every token.
+    c: Array,
+}
+
+/// All that the backward pass needs of the forward pass.
+struct Remembered {
+    /// The initial states, in the schedule's order.
+    h: Array,
+    c: Array,
+    /// tokens × d.
+    outputs: Arc<Array>,
+    kept: Kept,
+}
+
+/// What the backward pass computes.
+struct LayerGradients {
+    /// Of the input side, tokens × gates·d in the compute type.
+    dx: Array,
+    /// Of the hidden side, where it is another one: the GRU's.
+    da: Option<Array>,
+    /// Of the initial states, in the schedule's order.
+    dh: Array,
+    dc: Array,
 }
 
 /// Gradients of the last states, which arrive before that of the outputs.
@@ -198,57 +236,48 @@ pub(crate) fn also_given(
     outputs: &Tensor,
     arrived: impl FnOnce(Array) + Send + 'static,
 ) -> Tensor {
-    let (edge, [rows, width]) = (outputs.edge(), outputs.shape());
+    let (edge, device, [rows, width]) = (outputs.edge(), outputs.device(), outputs.shape());
     if !edge.is_wanted() {
         return result;
     }
     result.with_backward(move |gradient, gradients| {
         arrived(gradient);
-        let so_far = gradients.take(&edge).unwrap_or_else(|| Array::zeros(DType::F32, rows, width));
+        let so_far =
+            gradients.take(&edge).unwrap_or_else(|| Array::zeros_on(device, DType::F32, rows, width));
         gradients.add(&edge, so_far);
     })
 }
 
 /// What the tape keeps of a layer.
-struct Backward<T> {
+struct Backward {
     cell: Cell,
+    dtype: DType,
     x: (Edge, DType),
     initial: Vec<(Edge, DType)>,
     weight: Param,
     bias: Option<Param>,
     schedule: Schedule,
-    h: Array,
-    c: Array,
-    outputs: Arc<Array>,
-    kept: forward::Kept,
+    remembered: Remembered,
     late: Arc<Mutex<LastGradients>>,
-    compute: PhantomData<T>,
 }
 
-impl<T: Compute> Backward<T> {
+impl Backward {
     fn run(self, d_outputs: &Array, gradients: &mut Gradients) {
         let LastGradients { h, c } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
-        let order = self.schedule.order();
-        let sorted = |gradient: Option<Array>, width: usize| {
-            state::gather(gradient.map(Tensor::new).as_ref(), order, width)
+        let Backward { cell, dtype, schedule, weight, remembered, .. } = &self;
+        let (order, device) = (schedule.order(), d_outputs.device());
+        let d_last = [
+            state::gather_or_zeros(h.as_ref(), order, remembered.h.width(), device),
+            state::gather_or_zeros(c.as_ref(), order, remembered.c.width(), device),
+        ];
+        let layer = Layer { cell: *cell, schedule, weight, bias: self.bias.as_ref(), dtype: *dtype };
+        let LayerGradients { dx, da, dh, dc } = match device {
+            Device::Cpu => cpu::backward(&layer, remembered, d_outputs, d_last),
         };
-        let inputs = backward::Inputs {
-            cell: self.cell,
-            schedule: &self.schedule,
-            weight: &self.weight.packed(Orientation::Transposed, T::DTYPE, Rows::Few),
-            outputs: &self.outputs,
-            kept: &self.kept,
-            h: &self.h,
-            c: &self.c,
-            d_outputs,
-            dh: sorted(h, self.h.width()),
-            dc: sorted(c, self.c.width()),
-        };
-        let backward::Outputs { dx, da, dh, dc } = backward::backward::<T>(inputs);
         // a_t = h_{t−1} W + b
-        let before = backward::states_before::<T>(&self.schedule, &self.h, &self.outputs);
+        let before = states_before(schedule, &remembered.h, &remembered.outputs, *dtype);
         let d_hidden = da.as_ref().unwrap_or(&dx);
-        linear::map_gradient(&before, d_hidden, &self.weight, self.bias.as_ref());
+        linear::map_gradient(&before, d_hidden, weight, self.bias.as_ref());
         let (edge, dtype) = &self.x;
         if edge.is_wanted() {
             gradients.add(edge, dx.into_dtype(*dtype));

@@ -1,9 +1,8 @@
 //! The states of a batch, and their way into the order of a schedule and back.
 
-use super::Cell;
-use crate::cpu::number::{self, Numbers};
+use super::{Cell, cpu};
 use crate::tape::Edge;
-use crate::{Array, DType, Tensor};
+use crate::{Array, DType, Device, Tensor};
 
 /// What a recurrent network remembers, one row for each sequence.
 #[derive(Clone, Debug)]
@@ -16,12 +15,13 @@ pub struct RecurrentState {
 
 impl RecurrentState {
     /// Nothing remembered yet.
-    pub fn zeros(cell: Cell, rows: usize, d: usize) -> RecurrentState {
-        let zeros = || Tensor::new(Array::zeros(DType::F32, rows, d));
+    pub fn zeros(device: Device, cell: Cell, rows: usize, d: usize) -> RecurrentState {
+        let zeros = || Tensor::new(Array::zeros_on(device, DType::F32, rows, d));
         RecurrentState { h: zeros(), c: cell.has_memory().then(zeros) }
     }
 
     /// The same change to every state: `map(h)`, and `map(c)` if there is one.
+    #[inline]
     pub fn map(&self, map: impl Fn(&Tensor) -> Tensor) -> RecurrentState {
         RecurrentState { h: map(&self.h), c: self.c.as_ref().map(map) }
     }
@@ -46,27 +46,24 @@ impl RecurrentState {
     }
 }
 
-/// Row `order[i]` of a state as row i, in f32; zeros if there is no state.
-pub(crate) fn gather(state: Option<&Tensor>, order: &[usize], width: usize) -> Array {
-    let Some(state) = state else { return Array::zeros(DType::F32, order.len(), width) };
-    let mut sorted = Array::scratch(DType::F32, order.len(), width);
-    let from = Numbers::of(state.array());
-    for (&row, to) in order.iter().zip(sorted.f32_mut().chunks_exact_mut(width.max(1))) {
-        match from.part(row * width..(row + 1) * width) {
-            Numbers::F32(from) => number::copy(from, to),
-            Numbers::Bf16(from) => number::copy(from, to),
-        }
+/// Row `order[i]` of a state as row i, in f32.
+pub(crate) fn gather(state: &Array, order: &[usize]) -> Array {
+    match state.device() {
+        Device::Cpu => cpu::gather(state, order),
     }
-    sorted
+}
+
+/// As [`gather`]; zeros on `device` if there is no state.
+pub(crate) fn gather_or_zeros(state: Option<&Array>, order: &[usize], width: usize, device: Device) -> Array {
+    match state {
+        Some(state) => gather(state, order),
+        None => Array::zeros_on(device, DType::F32, order.len(), width),
+    }
 }
 
 /// Row i of `sorted` as row `order[i]`.
 pub(crate) fn scatter(sorted: &Array, order: &[usize]) -> Array {
-    let width = sorted.width();
-    let mut state = Array::scratch(DType::F32, sorted.rows(), width);
-    let to = state.f32_mut();
-    for (&row, from) in order.iter().zip(sorted.f32().chunks_exact(width.max(1))) {
-        to[row * width..(row + 1) * width].copy_from_slice(from);
+    match sorted.device() {
+        Device::Cpu => cpu::scatter(sorted, order),
     }
-    state
 }

@@ -1,14 +1,14 @@
 //! One step of a strip: 32 × 32 numbers become two tiles. Two moves do it all: pairing the bf16 of two rows into one dword
 //! each, and turning sixteen rows of sixteen dwords on their side.
 //!
-//! Blocks that are there as a whole are read without a look at their edges and go from registers to their place.
+//! Blocks that are there as a whole are read without a check of their edges and go from registers to their place.
 
 use std::arch::x86_64::*;
 
 use half::bf16;
 
 use super::edge::pack_edge;
-use super::turn::transpose;
+use super::transpose::transpose;
 use super::{DEPTH, STEP, TILE};
 use crate::cpu::gemm::packed::Parts;
 use crate::cpu::gemm::{Elements, Matrix};
@@ -39,12 +39,12 @@ impl Part {
 pub(super) enum Side {
     /// A row-major right side: rows are paired.
     Columns,
-    /// A right side that is transposed in memory: its pairs are neighbours already, the tiles are turned.
-    TurnedColumns,
+    /// A right side that is transposed in memory: its pairs are neighbours already, the tiles are transposed.
+    TransposedColumns,
     /// A row-major left side: as it is.
     Rows,
-    /// A left side that is transposed in memory: rows are paired, then the tiles are turned.
-    TurnedRows,
+    /// A left side that is transposed in memory: rows are paired, then the tiles are transposed.
+    TransposedRows,
 }
 
 /// Where a block begins in a row-major matrix.
@@ -134,13 +134,13 @@ unsafe fn arrange<T>(
     unsafe {
         match side {
             Side::Columns => pair(start, stride, out, load),
-            Side::TurnedColumns => turn(start, stride, out, load),
+            Side::TransposedColumns => transpose_block(start, stride, out, load),
             Side::Rows => {
                 for row in 0..SIDE {
                     store(load(start.add(row * stride)), out, row);
                 }
             }
-            Side::TurnedRows => pair_and_turn(start, stride, out, load),
+            Side::TransposedRows => pair_and_transpose(start, stride, out, load),
         }
     }
 }
@@ -175,7 +175,7 @@ unsafe fn pair<T>(
 /// # Safety
 /// As for [`arrange`].
 #[inline(always)]
-unsafe fn turn<T>(
+unsafe fn transpose_block<T>(
     start: *const T,
     stride: usize,
     out: &mut [bf16; STEP],
@@ -200,7 +200,7 @@ unsafe fn turn<T>(
 /// # Safety
 /// As for [`arrange`].
 #[inline(always)]
-unsafe fn pair_and_turn<T>(
+unsafe fn pair_and_transpose<T>(
     start: *const T,
     stride: usize,
     out: &mut [bf16; STEP],

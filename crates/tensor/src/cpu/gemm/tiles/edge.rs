@@ -6,7 +6,7 @@ use half::bf16;
 
 use super::STEP;
 use super::block::{Corner, Part, Side, cut, store};
-use super::turn::{Tile, transpose};
+use super::transpose::{Tile, transpose};
 use crate::cpu::gemm::{Elements, Matrix};
 
 /// [`super::block::pack`] where a part of the block is behind an edge of the matrix.
@@ -16,9 +16,9 @@ pub(super) fn pack_edge(matrix: Matrix<'_>, corner: Corner, side: Side, part: Pa
     for half in 0..2 {
         let tile = match side {
             Side::Columns => pairs(matrix, row, column + 16 * half, part),
-            Side::TurnedColumns => transpose(rows(matrix, row + 16 * half, column, part)),
+            Side::TransposedColumns => transpose(rows(matrix, row + 16 * half, column, part)),
             Side::Rows => rows(matrix, row + 16 * half, column, part),
-            Side::TurnedRows => transpose(pairs(matrix, row, column + 16 * half, part)),
+            Side::TransposedRows => transpose(pairs(matrix, row, column + 16 * half, part)),
         };
         for (i, vector) in tile.into_iter().enumerate() {
             // SAFETY: AVX-512 is there.

@@ -8,7 +8,7 @@ use std::ops::Range;
 use super::unit::Sums;
 use super::walk::Waiting;
 use crate::cpu::gemm::PANEL;
-use crate::cpu::gemm::finish::{Activation, Destination, Finish, Place};
+use crate::cpu::gemm::finish::{Destination, Finish, Place, Rectifier};
 use crate::random::Dropout;
 
 /// Stores the next `count` rows of a block of sums.
@@ -27,7 +27,7 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiti
         // SAFETY: the caller's promise.
         return unsafe { out.store(sums, part.len(), row + part.start, column) };
     }
-    let Finish { bias, activation, dropout } = out.finish;
+    let Finish { bias, rectifier, dropout } = out.finish;
     let bias = bias.map_or([_mm512_setzero_ps(); 2], |bias| load(&bias[column..column + PANEL]));
     for r in part {
         let start = (row + r) * out.columns + column;
@@ -41,7 +41,7 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiti
                 save([_mm512_add_ps(old[0], sums[0]), _mm512_add_ps(old[1], sums[1])], values);
             }
             Place::F32(values) => {
-                let finished = finish(sums, bias, activation, dropout, start);
+                let finished = finish(sums, bias, rectifier, dropout, start);
                 // SAFETY: as above; what is streamed is made of cache lines.
                 unsafe {
                     let values = values.slice(range);
@@ -54,7 +54,7 @@ pub(super) unsafe fn store(out: &Destination<'_>, sums: &Sums, block: &mut Waiti
                 }
             }
             Place::Bf16(values) => {
-                let finished = finish(sums, bias, activation, dropout, start);
+                let finished = finish(sums, bias, rectifier, dropout, start);
                 let narrow = _mm512_cvtne2ps_pbh(finished[1], finished[0]);
                 // SAFETY: as above; 32 bf16 are 64 bytes, and both register types are plain bits.
                 unsafe {
@@ -102,12 +102,12 @@ fn fetch_line(address: *const u8) {
 fn finish(
     sums: [__m512; 2],
     bias: [__m512; 2],
-    activation: Activation,
+    rectifier: Rectifier,
     dropout: Dropout,
     start: usize,
 ) -> [__m512; 2] {
     let mut values = [_mm512_add_ps(sums[0], bias[0]), _mm512_add_ps(sums[1], bias[1])];
-    if activation == Activation::Relu {
+    if rectifier == Rectifier::Relu {
         let zero = _mm512_setzero_ps();
         values = [_mm512_max_ps(values[0], zero), _mm512_max_ps(values[1], zero)];
     }

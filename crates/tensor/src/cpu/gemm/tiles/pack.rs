@@ -25,7 +25,7 @@ pub(crate) fn pack_columns_and_sum(matrix: Matrix<'_>, parts: Parts, out: &mut [
 /// Packs the transpose of `matrix` (row-major `k × m`) as a left side; a tile's row holds 32 consecutive `k` of one row of
 /// the transpose.
 pub(crate) fn pack_rows(matrix: Matrix<'_>, parts: Parts, out: &mut [bf16]) {
-    pack(Operand::turned_rows(matrix), parts, out, None);
+    pack(Operand::transposed_rows(matrix), parts, out, None);
 }
 
 /// Some strips of [`pack_columns`] or, with sums, of [`pack_columns_and_sum`], on the calling thread. `sums` belong to
@@ -45,7 +45,7 @@ pub(super) fn pack_some_columns(
 
 /// Some strips of [`pack_rows`], on the calling thread.
 pub(super) fn pack_some_rows(matrix: Matrix<'_>, parts: Parts, strips: Range<usize>, out: &mut [bf16]) {
-    let operand = Operand::turned_rows(matrix);
+    let operand = Operand::transposed_rows(matrix);
     let steps = 0..steps(operand.k);
     // SAFETY: as above.
     unsafe { fill(operand, parts, steps, strips, &SharedMut::new(out), None) }
@@ -76,31 +76,31 @@ impl<'a> Operand<'a> {
         if matrix.column_stride == 1 {
             Operand { matrix, side: Side::Columns, k: matrix.rows }
         } else {
-            Operand { matrix: matrix.transposed(), side: Side::TurnedColumns, k: matrix.rows }
+            Operand { matrix: matrix.transposed(), side: Side::TransposedColumns, k: matrix.rows }
         }
     }
 
-    fn turned_rows(matrix: Matrix<'a>) -> Operand<'a> {
+    fn transposed_rows(matrix: Matrix<'a>) -> Operand<'a> {
         assert_eq!(matrix.column_stride, 1, "pack_rows: the matrix must be row-major");
-        Operand { matrix, side: Side::TurnedRows, k: matrix.rows }
+        Operand { matrix, side: Side::TransposedRows, k: matrix.rows }
     }
 
     fn strips(self) -> usize {
         match self.side {
-            Side::Columns | Side::TurnedRows => self.matrix.columns.div_ceil(PANEL),
-            Side::TurnedColumns | Side::Rows => self.matrix.rows.div_ceil(PANEL),
+            Side::Columns | Side::TransposedRows => self.matrix.columns.div_ceil(PANEL),
+            Side::TransposedColumns | Side::Rows => self.matrix.rows.div_ceil(PANEL),
         }
     }
 
     /// Whether the next step, not the next strip, is the neighbour in memory.
     fn is_read_along_steps(self) -> bool {
-        matches!(self.side, Side::TurnedColumns | Side::Rows)
+        matches!(self.side, Side::TransposedColumns | Side::Rows)
     }
 
     fn corner(self, strip: usize, step: usize) -> Corner {
         match self.side {
-            Side::Columns | Side::TurnedRows => Corner { row: step * DEPTH, column: strip * PANEL },
-            Side::TurnedColumns | Side::Rows => Corner { row: strip * PANEL, column: step * DEPTH },
+            Side::Columns | Side::TransposedRows => Corner { row: step * DEPTH, column: strip * PANEL },
+            Side::TransposedColumns | Side::Rows => Corner { row: strip * PANEL, column: step * DEPTH },
         }
     }
 }

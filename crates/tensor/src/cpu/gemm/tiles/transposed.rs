@@ -8,9 +8,9 @@ use half::bf16;
 use super::{Own, multiply_columns, multiply_rows, step_len, steps};
 use crate::cpu::gemm::finish::Destination;
 use crate::cpu::gemm::packed::{PackedRows, Parts};
-use crate::cpu::gemm::{Matrix, PANEL, Packed, Rows};
+use crate::cpu::gemm::{Matrix, PANEL, Packed};
 use crate::cpu::threads::{SharedMut, is_inside_task, number_in_task, parallel, thread_count};
-use crate::{Array, DType};
+use crate::{Array, DType, Rows};
 
 /// A task's packed strips fill no more than three quarters of the second cache.
 const TASK_BYTES: usize = 3 << 19;
@@ -29,28 +29,28 @@ pub(crate) fn multiply(
             None => Packed::new(right, parts.dtype(), Rows::Many),
         };
         let share = Share::new(left.columns, left.rows, parts);
-        let mut room = Room::new(&share);
-        let room = room.shared();
+        let mut workspace = Workspace::new(&share);
+        let workspace = workspace.shared();
         parallel(share.tasks(), |task| {
             let strips = share.strips(task);
             let rows = strips.start * PANEL..(strips.end * PANEL).min(left.columns);
             // SAFETY: it is used until the end of the task.
-            multiply_rows(left, &right, parts, rows, unsafe { room.of_this_thread() }, out);
+            multiply_rows(left, &right, parts, rows, unsafe { workspace.of_this_thread() }, out);
         });
     } else {
         let left = PackedRows::transpose_of(left, parts.dtype());
         let share = Share::new(right.columns, right.rows, parts);
-        let mut room = Room::new(&share);
-        let room = room.shared();
+        let mut workspace = Workspace::new(&share);
+        let workspace = workspace.shared();
         let mut partial = Array::zeros(DType::F32, 1, share.strips * PANEL);
         let (partial_sums, is_summed) = (SharedMut::new(partial.f32_mut()), sums.is_some());
         parallel(share.tasks(), |task| {
             let strips = share.strips(task);
             let columns = strips.start * PANEL..strips.end * PANEL;
-            // SAFETY: tasks have different strips, and the room is used until the end of the task.
+            // SAFETY: tasks have different strips, and the workspace is used until the end of the task.
             let own = unsafe {
                 let sums = is_summed.then(|| partial_sums.slice(columns));
-                Own { packed: room.of_this_thread(), sums }
+                Own { packed: workspace.of_this_thread(), sums }
             };
             multiply_columns(&left, right, parts, strips, own, out);
         });
@@ -61,31 +61,34 @@ pub(crate) fn multiply(
 }
 
 /// Where tasks pack: a place for each thread, taken before there are tasks, so that it does not depend on how they overlap.
-struct Room {
+struct Workspace {
     places: Array,
     is_nested: bool,
 }
 
-impl Room {
-    fn new(share: &Share) -> Room {
+impl Workspace {
+    fn new(share: &Share) -> Workspace {
         let is_nested = is_inside_task();
         let threads = if is_nested { 1 } else { thread_count() };
-        Room { places: Array::scratch(DType::Bf16, threads, share.per_task * share.strip_len), is_nested }
+        Workspace {
+            places: Array::scratch(DType::Bf16, threads, share.per_task * share.strip_len),
+            is_nested,
+        }
     }
 
-    fn shared(&mut self) -> SharedRoom {
+    fn shared(&mut self) -> SharedWorkspace {
         let (len, is_nested) = (self.places.width(), self.is_nested);
-        SharedRoom { places: SharedMut::new(self.places.bf16_mut()), len, is_nested }
+        SharedWorkspace { places: SharedMut::new(self.places.bf16_mut()), len, is_nested }
     }
 }
 
-struct SharedRoom {
+struct SharedWorkspace {
     places: SharedMut<bf16>,
     len: usize,
     is_nested: bool,
 }
 
-impl SharedRoom {
+impl SharedWorkspace {
     /// # Safety
     /// A task may have it once, and not beyond its end.
     #[allow(clippy::mut_from_ref, reason = "every thread has a place of its own")]

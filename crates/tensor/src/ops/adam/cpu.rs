@@ -1,0 +1,71 @@
+//! One pass over values, gradients and moments, in chunks on all threads.
+
+use std::ops::Range;
+
+use super::Update;
+use crate::cpu::number::sum;
+use crate::cpu::threads::{SharedMut, parallel};
+use crate::params::FlatGradients;
+use crate::{Array, DType};
+
+/// Elements of one task: fixed, so that the norm has one order of summation.
+const CHUNK: usize = 16 * 1024;
+
+/// Updates everything and returns the norm of the gradients.
+pub(super) fn apply(
+    update: Update,
+    gradients: &FlatGradients,
+    values: &mut Array,
+    mean: &mut Array,
+    square: &mut Array,
+) -> f32 {
+    let n = gradients.len();
+    let [values, mean, square] = [values, mean, square].map(|array| SharedMut::new(array.f32_mut()));
+    norm_by_chunks(n, |range| {
+        // SAFETY: chunks are disjoint.
+        let (values, mean, square) =
+            unsafe { (values.slice(range.clone()), mean.slice(range.clone()), square.slice(range.clone())) };
+        gradients.with_range(range, |gradients| update_chunk(update, gradients, values, mean, square))
+    })
+}
+
+/// `√Σ g²`.
+pub(super) fn norm_of(gradients: &FlatGradients) -> f32 {
+    norm_by_chunks(gradients.len(), |range| gradients.with_range(range, square_sum))
+}
+
+/// `√Σ chunk(range)`, the chunks' sums added in order.
+fn norm_by_chunks(n: usize, chunk: impl Fn(Range<usize>) -> f32 + Sync) -> f32 {
+    let chunks = n.div_ceil(CHUNK);
+    let mut sums = Array::zeros(DType::F32, 1, chunks);
+    let shared = SharedMut::new(sums.f32_mut());
+    parallel(chunks, |task| {
+        let range = task * CHUNK..((task + 1) * CHUNK).min(n);
+        // SAFETY: one element for each task.
+        unsafe { shared.set(task, chunk(range)) };
+    });
+    sums.f32().iter().map(|&x| f64::from(x)).sum::<f64>().sqrt() as f32
+}
+
+kernel! {
+    fn square_sum(gradients: &[f32]) -> f32 {
+        sum(gradients, |g| g * g)
+    }
+}
+
+kernel! {
+    fn update_chunk(update: Update, gradients: &[f32], values: &mut [f32], mean: &mut [f32], square: &mut [f32]) -> f32 {
+        let Update { beta1, beta2, epsilon, decay, rate, root_correction, gradient_scale } = update;
+        let n = gradients.len();
+        let (values, mean, square) = (&mut values[..n], &mut mean[..n], &mut square[..n]);
+        for i in 0..n {
+            let g = gradients[i] * gradient_scale;
+            let m = beta1 * mean[i] + (1.0 - beta1) * g;
+            let v = beta2 * square[i] + (1.0 - beta2) * (g * g);
+            mean[i] = m;
+            square[i] = v;
+            values[i] = values[i] * decay - rate * m / (v.sqrt() * root_correction + epsilon);
+        }
+        sum(gradients, |g| g * g)
+    }
+}

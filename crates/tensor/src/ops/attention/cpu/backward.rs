@@ -1,0 +1,191 @@
+//! Backward on the processor. Of forward nothing is kept but two numbers a row: the weights are recomputed.
+
+use super::layout::{BLOCK, Block, Pair};
+use super::parts::Parts;
+use super::products::{Left, Right, STRIP, Start, Sums, multiply, transpose};
+use super::rows::{Columns, Copied, Output};
+use super::softmax::{Peak, Seen, softmax_backward};
+#[cfg(target_arch = "x86_64")]
+use super::tiles;
+use crate::cpu::simd::LANES;
+use crate::ops::attention::{Problem, Sink, Target};
+use crate::{Array, DType};
+
+/// Where a gradient goes: some columns, from the given one on, of an array.
+pub(super) type Destination<'a> = (&'a Output, usize);
+
+/// Writes the gradients of queries, keys and values where they are wanted.
+pub(in crate::ops::attention) fn backward(
+    problem: &Problem,
+    peaks: &Array,
+    gradient: &Array,
+    sinks: &mut [Sink<'_>],
+    targets: [Option<Target>; 3],
+) {
+    let outputs: Vec<Output> = sinks.iter_mut().map(|sink| Output::new(&mut sink.array)).collect();
+    let targets = targets.map(|target| target.map(|Target { sink, column }| (&outputs[sink], column)));
+    let inputs = Inputs { problem, peaks: peaks.f32().as_chunks().0, gradient, targets };
+    #[cfg(target_arch = "x86_64")]
+    if tiles::fit(&[problem.columns(0).array.dtype(), gradient.dtype()]) {
+        return tiles::backward::backward(&inputs);
+    }
+    let mut count = Parts::counting();
+    Workspace::new(problem, &mut count);
+    problem.parallel(5, |pairs| {
+        let mut memory = Array::scratch(DType::F32, 1, count.taken());
+        let mut workspace = Workspace::new(problem, &mut Parts::of(memory.f32_mut()));
+        for pair in pairs {
+            workspace.backward_pair(&inputs, pair);
+        }
+    });
+}
+
+/// What all tasks read.
+pub(super) struct Inputs<'a> {
+    pub(super) problem: &'a Problem,
+    pub(super) peaks: &'a [Peak],
+    pub(super) gradient: &'a Array,
+    pub(super) targets: [Option<Destination<'a>>; 3],
+}
+
+/// One task's scratch memory: f32 copies of one head with their gradients, and one block of queries with theirs.
+struct Workspace<'a> {
+    keys: &'a mut [f32],
+    transposed_keys: &'a mut [f32],
+    d_keys: &'a mut [f32],
+    values: &'a mut [f32],
+    transposed_values: &'a mut [f32],
+    d_values: &'a mut [f32],
+    queries: &'a mut [f32],
+    d_queries: &'a mut [f32],
+    d_context: &'a mut [f32],
+    scores: &'a mut [f32],
+    d_scores: &'a mut [f32],
+    bias: &'a mut [f32],
+    row: &'a mut [f32],
+}
+
+impl<'a> Workspace<'a> {
+    fn new(problem: &Problem, parts: &mut Parts<'a, f32>) -> Workspace<'a> {
+        let longest = problem.key_sequences.longest().next_multiple_of(STRIP);
+        let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+        let scores = BLOCK * problem.score_stride();
+        Workspace {
+            keys: parts.take(longest * key_stride),
+            transposed_keys: parts.take(longest * problem.d_k),
+            d_keys: parts.take(longest * key_stride),
+            values: parts.take(longest * value_stride),
+            transposed_values: parts.take(longest * problem.d_v),
+            d_values: parts.take(longest * value_stride),
+            queries: parts.take(BLOCK * key_stride),
+            d_queries: parts.take(BLOCK * key_stride),
+            d_context: parts.take(BLOCK * value_stride),
+            scores: parts.take(scores),
+            d_scores: parts.take(scores),
+            bias: parts.take(problem.bias_len()),
+            row: parts.take(problem.score_stride()),
+        }
+    }
+
+    fn backward_pair(&mut self, inputs: &Inputs<'_>, pair: Pair) {
+        let problem = inputs.problem;
+        let Problem { d_k, d_v, .. } = *problem;
+        let rows = problem.key_sequences.range(pair.sequence);
+        let n_keys = rows.len();
+        let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+        let keys = Copied { width: d_k, stride: key_stride, scale: 1.0 };
+        let values = Copied { width: d_v, stride: value_stride, scale: 1.0 };
+        problem.columns(1).read(rows.clone(), pair.head * d_k, keys, self.keys);
+        problem.columns(2).read(rows.clone(), pair.head * d_v, values, self.values);
+        transpose(n_keys, d_k, self.keys, key_stride, self.transposed_keys);
+        transpose(n_keys, d_v, self.values, value_stride, self.transposed_values);
+        self.d_keys[..n_keys * key_stride].fill(0.0);
+        self.d_values[..n_keys * value_stride].fill(0.0);
+
+        for block in problem.blocks(pair.sequence) {
+            self.backward_block(inputs, pair, &block);
+        }
+
+        if let Some((output, column)) = inputs.targets[1] {
+            // SAFETY: this head's columns of the sequence's rows are this task's alone.
+            unsafe { output.write(rows.clone(), column + pair.head * d_k, keys, self.d_keys) };
+        }
+        if let Some((output, column)) = inputs.targets[2] {
+            // SAFETY: as above.
+            unsafe { output.write(rows, column + pair.head * d_v, values, self.d_values) };
+        }
+    }
+
+    fn backward_block(&mut self, inputs: &Inputs<'_>, pair: Pair, block: &Block) {
+        let problem = inputs.problem;
+        let Problem { d_k, d_v, scale, .. } = *problem;
+        let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+        let (m, n) = (block.rows.len(), block.keys.len());
+        let stride = n.next_multiple_of(LANES);
+        let first = block.keys.start;
+        let queries = Copied { width: d_k, stride: key_stride, scale };
+        problem.columns(0).read(block.rows.clone(), pair.head * d_k, queries, self.queries);
+        let gradient = Columns { array: inputs.gradient, start: 0 };
+        let context = Copied { width: d_v, stride: value_stride, scale: 1.0 };
+        gradient.read(block.rows.clone(), pair.head * d_v, context, self.d_context);
+
+        // S = scale · Q Kᵀ, recomputed; O = W V, so dW = dO Vᵀ
+        let (left, right) =
+            (Left::rows(self.queries, key_stride), Right::transposed(self.transposed_keys, d_k, first));
+        multiply(
+            [m, n, d_k],
+            left,
+            right,
+            Sums { values: self.scores, row_stride: stride, start: Start::Zero },
+        );
+        let (left, right) =
+            (Left::rows(self.d_context, value_stride), Right::transposed(self.transposed_values, d_v, first));
+        multiply(
+            [m, n, d_v],
+            left,
+            right,
+            Sums { values: self.d_scores, row_stride: stride, start: Start::Zero },
+        );
+
+        // W = dropout(softmax(S)): W takes the place of S, dS that of dW
+        let bias = problem.bias(pair.sequence, block, stride, self.bias);
+        let seen = Seen { stride, limits: &block.limits[..m], bias };
+        let row = pair.head * problem.query_sequences.tokens() + block.rows.start;
+        let (peaks, draws) = (&inputs.peaks[row..row + m], problem.draws(pair.head, block));
+        softmax_backward(self.scores, self.d_scores, seen, peaks, draws, self.row);
+
+        // O = W V, so dV = Wᵀ dO
+        if inputs.targets[2].is_some() {
+            let (left, right) =
+                (Left::columns(self.scores, stride), Right::rows(self.d_context, value_stride));
+            let values = &mut self.d_values[first * value_stride..];
+            multiply(
+                [n, d_v, m],
+                left,
+                right,
+                Sums { values, row_stride: value_stride, start: Start::Existing },
+            );
+        }
+        // S = (scale · Q) Kᵀ, so dK = dSᵀ (scale · Q) and dQ = scale · dS K
+        if inputs.targets[1].is_some() {
+            let (left, right) = (Left::columns(self.d_scores, stride), Right::rows(self.queries, key_stride));
+            let values = &mut self.d_keys[first * key_stride..];
+            multiply(
+                [n, d_k, m],
+                left,
+                right,
+                Sums { values, row_stride: key_stride, start: Start::Existing },
+            );
+        }
+        if let Some((output, column)) = inputs.targets[0] {
+            let (left, right) = (
+                Left::rows(self.d_scores, stride),
+                Right::rows(&self.keys[first * key_stride..], key_stride),
+            );
+            let values = &mut *self.d_queries;
+            multiply([m, d_k, n], left, right, Sums { values, row_stride: key_stride, start: Start::Zero });
+            // SAFETY: this head's columns of these rows are this task's alone.
+            unsafe { output.write(block.rows.clone(), column + pair.head * d_k, queries, self.d_queries) };
+        }
+    }
+}

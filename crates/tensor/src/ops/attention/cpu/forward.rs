@@ -1,0 +1,149 @@
+//! Forward on the processor: `O = dropout(softmax(scale · Q Kᵀ)) V` for every head of every sequence.
+
+use super::layout::{BLOCK, Block, Pair};
+use super::parts::Parts;
+use super::products::{Left, Right, STRIP, Start, Sums, multiply, transpose};
+use super::rows::{Copied, Output};
+use super::softmax::{Peak, Seen, drop_weights, softmax};
+#[cfg(target_arch = "x86_64")]
+use super::tiles;
+use crate::cpu::simd::LANES;
+use crate::cpu::threads::SharedMut;
+use crate::ops::attention::{Forward, Problem, Weights};
+use crate::{Array, DType};
+
+/// What all tasks write, each its own part.
+pub(super) struct Outputs {
+    pub(super) context: Output,
+    pub(super) peaks: SharedMut<Peak>,
+    pub(super) weights: Option<SharedMut<Vec<f32>>>,
+}
+
+pub(in crate::ops::attention) fn forward(problem: &Problem, weights: Weights) -> Forward {
+    let Problem { query_sequences, key_sequences, heads, d_v, .. } = problem;
+    let rows = query_sequences.tokens();
+    let mut context = Array::scratch(problem.columns(0).array.dtype(), rows, heads * d_v);
+    let mut peaks = Array::scratch(DType::F32, heads * rows, 2);
+    let mut kept = (weights == Weights::Keep).then(|| {
+        let sizes =
+            query_sequences.lengths().zip(key_sequences.lengths()).map(|(queries, keys)| queries * keys);
+        sizes.flat_map(|size| (0..*heads).map(move |_| vec![0.0; size])).collect::<Vec<_>>()
+    });
+    let outputs = Outputs {
+        context: Output::new(&mut context),
+        peaks: SharedMut::new(peaks.f32_mut().as_chunks_mut().0),
+        weights: kept.as_mut().map(|kept| SharedMut::new(kept)),
+    };
+
+    #[cfg(target_arch = "x86_64")]
+    if tiles::fit(&[problem.columns(0).array.dtype()]) {
+        tiles::forward::forward(problem, &outputs);
+        return Forward { context, peaks, weights: kept };
+    }
+    let mut count = Parts::counting();
+    Workspace::new(problem, &mut count);
+    problem.parallel(2, |pairs| {
+        let mut memory = Array::scratch(DType::F32, 1, count.taken());
+        let mut workspace = Workspace::new(problem, &mut Parts::of(memory.f32_mut()));
+        for pair in pairs {
+            workspace.attend(problem, pair, &outputs);
+        }
+    });
+    Forward { context, peaks, weights: kept }
+}
+
+/// One task's scratch memory: f32 copies of one head, and one block of everything that is computed.
+struct Workspace<'a> {
+    keys: &'a mut [f32],
+    transposed_keys: &'a mut [f32],
+    values: &'a mut [f32],
+    queries: &'a mut [f32],
+    scores: &'a mut [f32],
+    context: &'a mut [f32],
+    bias: &'a mut [f32],
+}
+
+impl<'a> Workspace<'a> {
+    fn new(problem: &Problem, parts: &mut Parts<'a, f32>) -> Workspace<'a> {
+        let longest = problem.key_sequences.longest().next_multiple_of(STRIP);
+        let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+        Workspace {
+            keys: parts.take(longest * key_stride),
+            transposed_keys: parts.take(longest * problem.d_k),
+            values: parts.take(longest * value_stride),
+            queries: parts.take(BLOCK * key_stride),
+            scores: parts.take(BLOCK * problem.score_stride()),
+            context: parts.take(BLOCK * value_stride),
+            bias: parts.take(problem.bias_len()),
+        }
+    }
+
+    fn attend(&mut self, problem: &Problem, pair: Pair, outputs: &Outputs) {
+        let Problem { d_k, d_v, .. } = *problem;
+        let rows = problem.key_sequences.range(pair.sequence);
+        let n_keys = rows.len();
+        let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+        let keys = Copied { width: d_k, stride: key_stride, scale: 1.0 };
+        let values = Copied { width: d_v, stride: value_stride, scale: 1.0 };
+        problem.columns(1).read(rows.clone(), pair.head * d_k, keys, self.keys);
+        problem.columns(2).read(rows, pair.head * d_v, values, self.values);
+        transpose(n_keys, d_k, self.keys, key_stride, self.transposed_keys);
+        for block in problem.blocks(pair.sequence) {
+            self.attend_block(problem, pair, &block, outputs);
+        }
+    }
+
+    fn attend_block(&mut self, problem: &Problem, pair: Pair, block: &Block, outputs: &Outputs) {
+        let Problem { d_k, d_v, scale, .. } = *problem;
+        let (key_stride, value_stride) = (problem.key_stride(), problem.value_stride());
+        let (m, n) = (block.rows.len(), block.keys.len());
+        let stride = n.next_multiple_of(LANES);
+        let first = block.keys.start;
+        let queries = Copied { width: d_k, stride: key_stride, scale };
+        problem.columns(0).read(block.rows.clone(), pair.head * d_k, queries, self.queries);
+
+        // S = scale · Q Kᵀ
+        let (left, right) =
+            (Left::rows(self.queries, key_stride), Right::transposed(self.transposed_keys, d_k, first));
+        multiply(
+            [m, n, d_k],
+            left,
+            right,
+            Sums { values: self.scores, row_stride: stride, start: Start::Zero },
+        );
+
+        // P = softmax(S)
+        let bias = problem.bias(pair.sequence, block, stride, self.bias);
+        let seen = Seen { stride, limits: &block.limits[..m], bias };
+        let row = pair.head * problem.query_sequences.tokens() + block.rows.start;
+        // SAFETY: the peaks of this head and these rows are this task's alone.
+        softmax(self.scores, seen, unsafe { outputs.peaks.slice(row..row + m) });
+        if let Some(weights) = &outputs.weights {
+            let at = pair.sequence * problem.heads + pair.head;
+            // SAFETY: a pair's weights are its task's alone.
+            let weights = &mut unsafe { weights.slice(at..at + 1) }[0];
+            let n_keys = problem.key_sequences.length(pair.sequence);
+            for (query, scores) in block.queries.clone().zip(self.scores.chunks_exact(stride)) {
+                weights[query * n_keys..][block.keys.clone()].copy_from_slice(&scores[..n]);
+            }
+        }
+
+        // O = dropout(P) V
+        if !problem.dropout.is_none() {
+            drop_weights(self.scores, m, stride, problem.draws(pair.head, block));
+        }
+        let (left, right) = (
+            Left::rows(self.scores, stride),
+            Right::rows(&self.values[first * value_stride..], value_stride),
+        );
+        multiply(
+            [m, d_v, n],
+            left,
+            right,
+            Sums { values: self.context, row_stride: value_stride, start: Start::Zero },
+        );
+        let context = Copied { width: d_v, stride: value_stride, scale: 1.0 };
+        // SAFETY: this head's columns of these rows are this task's alone.
+        unsafe { outputs.context.write(block.rows.clone(), pair.head * d_v, context, self.context) };
+    }
+}

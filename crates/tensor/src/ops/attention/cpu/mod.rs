@@ -1,0 +1,18 @@
+//! Attention on the processor: pairs of sequence and head in tasks, blocks of 32 queries within them.
+
+mod layout;
+mod parts;
+mod rows;
+
+mod products;
+mod softmax;
+
+mod forward;
+
+mod backward;
+
+#[cfg(target_arch = "x86_64")]
+mod tiles;
+
+pub(super) use backward::backward;
+pub(super) use forward::forward;

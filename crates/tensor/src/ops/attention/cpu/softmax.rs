@@ -1,0 +1,171 @@
+//! Rows of scores to rows of weights, and back.
+
+use crate::cpu::math::exp;
+use crate::cpu::simd::{LANES, Lanes, fold};
+use crate::random::Dropout;
+
+/// The first key that a query sees and the first that it does not see any more, counted from the block's first.
+pub(super) type Limits = [u32; 2];
+
+/// The largest score of a row and the reciprocal of `Σ exp(score − largest)`: all that backward needs to find the
+/// weights a second time, to the bit. (One log-sum-exp would do for small scores; next to 1e30 the logarithm vanishes.)
+pub(super) type Peak = [f32; 2];
+
+/// A block of scores, `stride` (a multiple of 16) apart, and what is seen of it.
+#[derive(Clone, Copy)]
+pub(super) struct Seen<'a> {
+    pub(super) stride: usize,
+    /// For every row.
+    pub(super) limits: &'a [Limits],
+    /// Shaped as the scores: 0 where a boolean mask allows, else −∞; empty when there is none.
+    pub(super) bias: &'a [f32],
+}
+
+/// Where the draws for a block's weights are: those of row `i` begin at `start + i · row_stride`.
+#[derive(Clone, Copy)]
+pub(super) struct Draws {
+    pub(super) dropout: Dropout,
+    pub(super) start: usize,
+    pub(super) row_stride: usize,
+}
+
+/// Turns scores into weights, in place; what is not seen becomes exactly 0.
+pub(super) fn softmax(scores: &mut [f32], seen: Seen<'_>, peaks: &mut [Peak]) {
+    if seen.bias.is_empty() {
+        softmax_rows::<false>(scores, seen, peaks);
+    } else {
+        softmax_rows::<true>(scores, seen, peaks);
+    }
+}
+
+/// Turns scores into `weights` (after dropout) and the gradient of those into the gradient of the scores:
+/// `dscore = p ∘ (dp − Σ p dp)` with `dp = dropout(dweight)`. `row` is scratch for one row.
+pub(super) fn softmax_backward(
+    scores: &mut [f32],
+    gradient: &mut [f32],
+    seen: Seen<'_>,
+    peaks: &[Peak],
+    draws: Draws,
+    row: &mut [f32],
+) {
+    let rows = match (seen.bias.is_empty(), draws.dropout.is_none()) {
+        (true, true) => backward_rows::<false, false>,
+        (true, false) => backward_rows::<false, true>,
+        (false, true) => backward_rows::<true, false>,
+        (false, false) => backward_rows::<true, true>,
+    };
+    rows(scores, gradient, seen, peaks, draws, row);
+}
+
+kernel! {
+    /// Multiplies `rows` rows of weights by their dropout factors.
+    pub(super) fn drop_weights(weights: &mut [f32], rows: usize, stride: usize, draws: Draws) {
+        for row in 0..rows {
+            let start = draws.start + row * draws.row_stride;
+            for (key, weight) in weights[row * stride..(row + 1) * stride].iter_mut().enumerate() {
+                *weight *= draws.dropout.factor(start + key);
+            }
+        }
+    }
+}
+
+kernel! {
+    fn softmax_rows<const BIASED: bool>(scores: &mut [f32], seen: Seen<'_>, peaks: &mut [Peak]) {
+        let stride = seen.stride;
+        for (row, (limits, peak)) in seen.limits.iter().zip(peaks).enumerate() {
+            let scores = scores[row * stride..(row + 1) * stride].as_chunks_mut().0;
+            let bias = bias_row::<BIASED>(seen, row);
+            let mut tops: Lanes = [f32::NEG_INFINITY; LANES];
+            for (chunk, scores) in scores.iter_mut().enumerate() {
+                visible::<BIASED>(scores, chunk, *limits, bias);
+                for lane in 0..LANES {
+                    tops[lane] = if scores[lane] > tops[lane] { scores[lane] } else { tops[lane] };
+                }
+            }
+            let top = fold(tops, |a, b| if b > a { b } else { a });
+            let mut sums: Lanes = [0.0; LANES];
+            for scores in scores.iter_mut() {
+                for lane in 0..LANES {
+                    scores[lane] = exp(scores[lane] - top);
+                    sums[lane] += scores[lane];
+                }
+            }
+            let share = 1.0 / fold(sums, |a, b| a + b);
+            for scores in scores.iter_mut() {
+                for lane in 0..LANES {
+                    scores[lane] *= share;
+                }
+            }
+            *peak = [top, share];
+        }
+    }
+}
+
+kernel! {
+    fn backward_rows<const BIASED: bool, const DROPPED: bool>(
+        scores: &mut [f32],
+        gradient: &mut [f32],
+        seen: Seen<'_>,
+        peaks: &[Peak],
+        draws: Draws,
+        kept: &mut [f32],
+    ) {
+        let stride = seen.stride;
+        let kept: &mut [Lanes] = kept[..stride].as_chunks_mut().0;
+        for (row, (limits, [top, share])) in seen.limits.iter().zip(peaks).enumerate() {
+            let scores = scores[row * stride..(row + 1) * stride].as_chunks_mut().0;
+            let gradient: &mut [Lanes] = gradient[row * stride..(row + 1) * stride].as_chunks_mut().0;
+            let bias = bias_row::<BIASED>(seen, row);
+            let first_draw = draws.start + row * draws.row_stride;
+            let mut sums: Lanes = [0.0; LANES];
+            for (chunk, ((scores, gradient), kept)) in
+                scores.iter_mut().zip(gradient.iter_mut()).zip(kept.iter_mut()).enumerate()
+            {
+                visible::<BIASED>(scores, chunk, *limits, bias);
+                for lane in 0..LANES {
+                    let hidden = scores[lane] == f32::NEG_INFINITY;
+                    let weight = exp(scores[lane] - top) * share;
+                    let factor =
+                        if DROPPED { draws.dropout.factor(first_draw + chunk * LANES + lane) } else { 1.0 };
+                    let slope = if hidden { 0.0 } else { gradient[lane] * factor };
+                    sums[lane] += weight * slope;
+                    scores[lane] = weight;
+                    gradient[lane] = slope;
+                    if DROPPED {
+                        kept[lane] = weight * factor;
+                    }
+                }
+            }
+            let mean = fold(sums, |a, b| a + b);
+            for ((scores, gradient), kept) in scores.iter_mut().zip(gradient.iter_mut()).zip(kept.iter()) {
+                for lane in 0..LANES {
+                    gradient[lane] = scores[lane] * (gradient[lane] - mean);
+                    if DROPPED {
+                        scores[lane] = kept[lane];
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn bias_row<const BIASED: bool>(seen: Seen<'_>, row: usize) -> &[Lanes] {
+    if BIASED { seen.bias[row * seen.stride..(row + 1) * seen.stride].as_chunks().0 } else { &[] }
+}
+
+/// Sixteen scores as softmax takes them: −∞ where nothing is seen, and elsewhere finite even if the product
+/// overflowed, because ∞ − ∞ is no number.
+#[inline(always)]
+fn visible<const BIASED: bool>(scores: &mut Lanes, chunk: usize, [start, end]: Limits, bias: &[Lanes]) {
+    let none: Lanes = [0.0; LANES];
+    let bias = if BIASED { &bias[chunk] } else { &none };
+    for lane in 0..LANES {
+        let key = (chunk * LANES + lane) as u32;
+        let score = scores[lane];
+        let score = if score > f32::MAX { f32::MAX } else { score };
+        let score = if score < f32::MIN { f32::MIN } else { score };
+        let score = if BIASED { score + bias[lane] } else { score };
+        scores[lane] = if (key >= start) & (key < end) { score } else { f32::NEG_INFINITY };
+    }
+}

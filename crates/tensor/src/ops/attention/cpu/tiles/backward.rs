@@ -1,0 +1,246 @@
+//! Backward. Of forward nothing is kept but two numbers a row: the weights are recomputed.
+
+use std::ops::Range;
+
+use half::bf16;
+
+use super::super::backward::Inputs;
+use super::super::layout::{Block, Pair};
+use super::super::parts::Parts;
+use super::super::rows::Columns;
+use super::super::softmax::Seen;
+use super::softmax::{Found, Rules, softmax_backward};
+use super::{DEPTH, Extent, Memory, Sizes, Source, TILE, transpose_left, write};
+use crate::cpu::gemm::tiles::small::{Left, Right, Sums, product};
+use crate::ops::attention::Problem;
+
+pub(in super::super) fn backward(inputs: &Inputs<'_>) {
+    let sizes = Sizes::new(inputs.problem);
+    let extent = {
+        let (mut halves, mut singles) = (Parts::counting(), Parts::counting());
+        Workspace::new(sizes, &mut halves, &mut singles);
+        Extent { halves: halves.taken(), singles: singles.taken() }
+    };
+    inputs.problem.parallel(5, |pairs| {
+        let mut memory = Memory::new(extent);
+        let (mut halves, mut singles) = memory.parts();
+        let mut workspace = Workspace::new(sizes, &mut halves, &mut singles);
+        // SAFETY: this path is chosen only where AMX is, which is more than AVX-512.
+        unsafe {
+            for pair in pairs {
+                workspace.backward_pair(inputs, sizes, pair);
+            }
+            workspace.write(inputs, sizes);
+        }
+    });
+}
+
+/// One task's scratch memory: one head's keys and values, and one block of queries with all that is computed of it.
+struct Workspace<'a> {
+    transposed_keys: &'a mut [bf16],
+    paired_keys: &'a mut [bf16],
+    transposed_values: &'a mut [bf16],
+    queries: &'a mut [bf16],
+    paired_queries: &'a mut [bf16],
+    d_context: &'a mut [bf16],
+    paired_d_context: &'a mut [bf16],
+    /// The block's weights and the gradient of its products, and their transposes.
+    weights: &'a mut [bf16],
+    slopes: &'a mut [bf16],
+    transposed_weights: &'a mut [bf16],
+    transposed_slopes: &'a mut [bf16],
+    d_keys: &'a mut [f32],
+    d_values: &'a mut [f32],
+    d_queries: &'a mut [f32],
+    scores: &'a mut [f32],
+    d_scores: &'a mut [f32],
+    factors: &'a mut [f32],
+    bias: &'a mut [f32],
+    /// Gradients that are complete in scratch memory. They wait for the next products: what a tile has just stored
+    /// cannot be loaded for a while.
+    unwritten_queries: Option<(Pair, Range<usize>)>,
+    unwritten_keys: Option<Pair>,
+}
+
+impl<'a> Workspace<'a> {
+    fn new(sizes: Sizes, halves: &mut Parts<'a, bf16>, singles: &mut Parts<'a, f32>) -> Workspace<'a> {
+        let keys = Sizes::square(sizes.key_steps, sizes.d_k);
+        let values = Sizes::square(sizes.key_steps, sizes.d_v);
+        let (queries, context) = (Sizes::square(1, sizes.d_k), Sizes::square(1, sizes.d_v));
+        let scores = sizes.block_scores();
+        Workspace {
+            transposed_keys: halves.take(keys),
+            paired_keys: halves.take(keys),
+            transposed_values: halves.take(values),
+            queries: halves.take(queries),
+            paired_queries: halves.take(queries),
+            d_context: halves.take(context),
+            paired_d_context: halves.take(context),
+            weights: halves.take(scores),
+            slopes: halves.take(scores),
+            transposed_weights: halves.take(scores),
+            transposed_slopes: halves.take(scores),
+            d_keys: singles.take(keys),
+            d_values: singles.take(values),
+            d_queries: singles.take(queries),
+            scores: singles.take(scores),
+            d_scores: singles.take(scores),
+            factors: singles.take(sizes.scores),
+            bias: singles.take(sizes.bias()),
+            unwritten_queries: None,
+            unwritten_keys: None,
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn backward_pair(&mut self, inputs: &Inputs<'_>, sizes: Sizes, pair: Pair) {
+        let problem = inputs.problem;
+        let Problem { d_k, d_v, .. } = *problem;
+        let rows = problem.key_sequences.range(pair.sequence);
+        let keys = Source::new(problem.columns(1), rows.clone(), pair.head * d_k, d_k);
+        let values = Source::new(problem.columns(2), rows.clone(), pair.head * d_v, d_v);
+        keys.transposed(self.transposed_keys);
+        if inputs.targets[0].is_some() {
+            keys.paired(self.paired_keys);
+        }
+        values.transposed(self.transposed_values);
+        let (key_width, value_width) = (sizes.d_k * DEPTH, sizes.d_v * DEPTH);
+        let n_keys = rows.len().next_multiple_of(DEPTH);
+        let mut existing = false;
+        for block in problem.blocks(pair.sequence) {
+            // A first block that meets all keys, in tiles of 16, sets what the others add to.
+            if !existing && block.keys.len().next_multiple_of(16) < rows.len() {
+                self.write(inputs, sizes);
+                self.d_keys[..n_keys * key_width].fill(0.0);
+                self.d_values[..n_keys * value_width].fill(0.0);
+                existing = true;
+            }
+            self.backward_block(inputs, sizes, pair, &block, existing);
+            existing = true;
+        }
+        if !existing {
+            self.write(inputs, sizes);
+            self.d_keys[..n_keys * key_width].fill(0.0);
+            self.d_values[..n_keys * value_width].fill(0.0);
+        }
+
+        self.unwritten_keys = Some(pair);
+    }
+
+    /// Writes the gradients that wait.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn write(&mut self, inputs: &Inputs<'_>, sizes: Sizes) {
+        let Problem { d_k, d_v, .. } = *inputs.problem;
+        let (key_width, value_width) = (sizes.d_k * DEPTH, sizes.d_v * DEPTH);
+        if let (Some((pair, rows)), Some((output, column))) =
+            (self.unwritten_queries.take(), inputs.targets[0])
+        {
+            let (column, out) = (column + pair.head * d_k, output.halves());
+            // SAFETY: this head's columns of the sequence's rows are this task's alone.
+            unsafe { write(self.d_queries, key_width, d_k, rows, column, out) };
+        }
+        let Some(pair) = self.unwritten_keys.take() else {
+            return;
+        };
+        let rows = inputs.problem.key_sequences.range(pair.sequence);
+        if let Some((output, column)) = inputs.targets[1] {
+            let (column, out) = (column + pair.head * d_k, output.halves());
+            // SAFETY: as above.
+            unsafe { write(self.d_keys, key_width, d_k, rows.clone(), column, out) };
+        }
+        if let Some((output, column)) = inputs.targets[2] {
+            let (column, out) = (column + pair.head * d_v, output.halves());
+            // SAFETY: as above.
+            unsafe { write(self.d_values, value_width, d_v, rows, column, out) };
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn backward_block(
+        &mut self,
+        inputs: &Inputs<'_>,
+        sizes: Sizes,
+        pair: Pair,
+        block: &Block,
+        existing: bool,
+    ) {
+        let problem = inputs.problem;
+        let Problem { d_k, d_v, scale, .. } = *problem;
+        let (m, n) = (block.rows.len(), block.keys.len());
+        let stride = n.next_multiple_of(DEPTH);
+        let first = block.keys.start;
+        let (key_width, value_width) = (sizes.d_k * DEPTH, sizes.d_v * DEPTH);
+        let queries = Source::new(problem.columns(0), block.rows.clone(), pair.head * d_k, d_k);
+        queries.rows(self.queries);
+        let gradient = Columns { array: inputs.gradient, start: 0 };
+        let d_context = Source::new(gradient, block.rows.clone(), pair.head * d_v, d_v);
+        d_context.rows(self.d_context);
+
+        // S = Q Kᵀ, recomputed; O = W V, so dW = dO Vᵀ
+        let left = Left { values: self.queries, row: key_width, step: DEPTH };
+        let right =
+            Right { values: &self.transposed_keys[first * key_width..], step: TILE, tile: sizes.d_k * TILE };
+        let sums = Sums { values: self.scores, row: stride, existing: false };
+        // SAFETY: this path is chosen only where AMX is.
+        unsafe { product([m, n, sizes.d_k], left, right, sums) };
+        let left = Left { values: self.d_context, row: value_width, step: DEPTH };
+        let right = Right {
+            values: &self.transposed_values[first * value_width..],
+            step: TILE,
+            tile: sizes.d_v * TILE,
+        };
+        let sums = Sums { values: self.d_scores, row: stride, existing: false };
+        // SAFETY: as above.
+        unsafe { product([m, n, sizes.d_v], left, right, sums) };
+
+        self.write(inputs, sizes);
+
+        let bias = problem.bias(pair.sequence, block, stride, self.bias);
+        let seen = Seen { stride, limits: &block.limits[..m], bias };
+        let rules = Rules { scale, seen, draws: problem.draws(pair.head, block) };
+        let row = pair.head * problem.query_sequences.tokens() + block.rows.start;
+        let peaks = &inputs.peaks[row..row + m];
+        let found = Found { weights: self.weights, slopes: self.slopes };
+        softmax_backward(self.scores, self.d_scores, rules, peaks, self.factors, found);
+        // Sums over queries take whole steps.
+        self.weights[m * stride..DEPTH * stride].fill(bf16::ZERO);
+        self.slopes[m * stride..DEPTH * stride].fill(bf16::ZERO);
+
+        // Everything is packed before the first product: what was just stored cannot be loaded as a tile for a while.
+        let [d_queries, d_keys, d_values] = inputs.targets.map(|target| target.is_some());
+        if d_values {
+            transpose_left(self.weights, stride, n, self.transposed_weights);
+            d_context.paired(self.paired_d_context);
+        }
+        if d_keys {
+            transpose_left(self.slopes, stride, n, self.transposed_slopes);
+            queries.paired(self.paired_queries);
+        }
+        // S = scale · Q Kᵀ, so dQ = scale · dS K and dK = scale · dSᵀ Q; O = W V, so dV = Wᵀ dO
+        if d_queries {
+            let left = Left { values: self.slopes, row: stride, step: DEPTH };
+            let values = &self.paired_keys[first * key_width..];
+            let right = Right { values, step: sizes.d_k * 2 * TILE, tile: TILE };
+            let sums = Sums { values: self.d_queries, row: key_width, existing: false };
+            // SAFETY: as above.
+            unsafe { product([m, d_k, stride / DEPTH], left, right, sums) };
+        }
+        if d_values {
+            let left = Left { values: self.transposed_weights, row: DEPTH, step: 0 };
+            let right = Right { values: self.paired_d_context, step: 0, tile: TILE };
+            let values = &mut self.d_values[first * value_width..];
+            let sums = Sums { values, row: value_width, existing };
+            // SAFETY: as above.
+            unsafe { product([n, d_v, 1], left, right, sums) };
+        }
+        if d_keys {
+            let left = Left { values: self.transposed_slopes, row: DEPTH, step: 0 };
+            let right = Right { values: self.paired_queries, step: 0, tile: TILE };
+            let values = &mut self.d_keys[first * key_width..];
+            let sums = Sums { values, row: key_width, existing };
+            // SAFETY: as above.
+            unsafe { product([n, d_k, 1], left, right, sums) };
+        }
+        self.unwritten_queries = Some((pair, block.rows.clone()));
+    }
+}

@@ -1,0 +1,167 @@
+//! Forward: `O = dropout(softmax(scale · Q Kᵀ)) V`.
+
+use std::ops::Range;
+
+use half::bf16;
+
+use super::super::forward::Outputs;
+use super::super::layout::{BLOCK, Block, Pair};
+use super::super::parts::Parts;
+use super::super::softmax::Seen;
+use super::softmax::{Rules, softmax};
+use super::{DEPTH, Extent, Memory, Sizes, Source, TILE, write};
+use crate::cpu::gemm::tiles::small::{Left, Right, Sums, product};
+use crate::ops::attention::Problem;
+
+pub(in super::super) fn forward(problem: &Problem, outputs: &Outputs) {
+    let sizes = Sizes::new(problem);
+    let extent = {
+        let (mut halves, mut singles) = (Parts::counting(), Parts::counting());
+        Workspace::new(sizes, &mut halves, &mut singles);
+        Extent { halves: halves.taken(), singles: singles.taken() }
+    };
+    problem.parallel(2, |pairs| {
+        let mut memory = Memory::new(extent);
+        let (mut halves, mut singles) = memory.parts();
+        let mut workspace = Workspace::new(sizes, &mut halves, &mut singles);
+        // SAFETY: this path is chosen only where AMX is, which is more than AVX-512.
+        unsafe { workspace.attend(problem, sizes, pairs, outputs) };
+    });
+}
+
+/// One task's scratch memory.
+struct Workspace<'a> {
+    /// Transposed.
+    keys: &'a mut [bf16],
+    /// Paired.
+    values: &'a mut [bf16],
+    /// Of one block, rows.
+    queries: &'a mut [bf16],
+    weights: &'a mut [bf16],
+    scores: &'a mut [f32],
+    context: &'a mut [f32],
+    factors: &'a mut [f32],
+    bias: &'a mut [f32],
+}
+
+impl<'a> Workspace<'a> {
+    fn new(sizes: Sizes, halves: &mut Parts<'a, bf16>, singles: &mut Parts<'a, f32>) -> Workspace<'a> {
+        Workspace {
+            keys: halves.take(Sizes::square(sizes.key_steps, sizes.d_k)),
+            values: halves.take(Sizes::square(sizes.key_steps, sizes.d_v)),
+            queries: halves.take(Sizes::square(1, sizes.d_k)),
+            weights: halves.take(sizes.block_scores()),
+            scores: singles.take(sizes.block_scores()),
+            context: singles.take(Sizes::square(1, sizes.d_v)),
+            factors: singles.take(sizes.scores),
+            bias: singles.take(sizes.bias()),
+        }
+    }
+
+    /// What was just stored cannot be loaded as a tile for a while, and the other way round: so between the products
+    /// of a block and what they wait for, parts of the blocks before and after it are done.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn attend(
+        &mut self,
+        problem: &Problem,
+        sizes: Sizes,
+        pairs: &mut dyn Iterator<Item = Pair>,
+        outputs: &Outputs,
+    ) {
+        let mut blocks = pairs.flat_map(|pair| problem.blocks(pair.sequence).map(move |block| (pair, block)));
+        let mut next = blocks.next();
+        let mut before: Option<(Pair, Range<usize>)> = None;
+        if let Some((pair, block)) = &next {
+            self.pack(problem, *pair, block);
+        }
+        while let Some((pair, block)) = next {
+            self.score(problem, sizes, pair, &block);
+            if let Some((pair, rows)) = before {
+                self.write(problem, sizes, pair, rows, outputs);
+            }
+            self.weigh(problem, pair, &block, outputs);
+            next = blocks.next();
+            if let Some((pair, block)) = &next {
+                self.pack(problem, *pair, block);
+            }
+            self.mix(problem, sizes, &block);
+            before = Some((pair, block.rows));
+        }
+        if let Some((pair, rows)) = before {
+            self.write(problem, sizes, pair, rows, outputs);
+        }
+    }
+
+    /// The queries of a block, and the keys of a pair before its first block.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn pack(&mut self, problem: &Problem, pair: Pair, block: &Block) {
+        let (d_k, column) = (problem.d_k, pair.head * problem.d_k);
+        Source::new(problem.columns(0), block.rows.clone(), column, d_k).rows(self.queries);
+        if block.queries.start == 0 {
+            let rows = problem.key_sequences.range(pair.sequence);
+            Source::new(problem.columns(1), rows, column, d_k).transposed(self.keys);
+        }
+    }
+
+    /// `S = Q Kᵀ`; before a pair's first block also its values are packed.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn score(&mut self, problem: &Problem, sizes: Sizes, pair: Pair, block: &Block) {
+        if block.queries.start == 0 {
+            let (rows, d_v) = (problem.key_sequences.range(pair.sequence), problem.d_v);
+            Source::new(problem.columns(2), rows, pair.head * d_v, d_v).paired(self.values);
+        }
+        let (m, n) = (block.rows.len(), block.keys.len());
+        let width = sizes.d_k * DEPTH;
+        let left = Left { values: self.queries, row: width, step: DEPTH };
+        let values = &self.keys[block.keys.start * width..];
+        let right = Right { values, step: TILE, tile: sizes.d_k * TILE };
+        let sums = Sums { values: self.scores, row: n.next_multiple_of(DEPTH), existing: false };
+        // SAFETY: this path is chosen only where AMX is.
+        unsafe { product([m, n, sizes.d_k], left, right, sums) };
+    }
+
+    /// `P = softmax(scale · S)`
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn weigh(&mut self, problem: &Problem, pair: Pair, block: &Block, outputs: &Outputs) {
+        let (m, n) = (block.rows.len(), block.keys.len());
+        let stride = n.next_multiple_of(DEPTH);
+        let bias = problem.bias(pair.sequence, block, stride, self.bias);
+        let seen = Seen { stride, limits: &block.limits[..m], bias };
+        let rules = Rules { scale: problem.scale, seen, draws: problem.draws(pair.head, block) };
+        let row = pair.head * problem.query_sequences.tokens() + block.rows.start;
+        // SAFETY: the peaks of this head and these rows are this task's alone.
+        let peaks = unsafe { outputs.peaks.slice(row..row + m) };
+        softmax(self.scores, self.weights, rules, peaks, self.factors, outputs.weights.is_some());
+        if let Some(weights) = &outputs.weights {
+            let at = pair.sequence * problem.heads + pair.head;
+            // SAFETY: a pair's weights are its task's alone.
+            let weights = &mut unsafe { weights.slice(at..at + 1) }[0];
+            let n_keys = problem.key_sequences.length(pair.sequence);
+            for (query, scores) in block.queries.clone().zip(self.scores.chunks_exact(stride)) {
+                weights[query * n_keys..][block.keys.clone()].copy_from_slice(&scores[..n]);
+            }
+        }
+    }
+
+    /// `O = dropout(P) V`. Rows after the last are whatever was there: they have sums of their own.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn mix(&mut self, problem: &Problem, sizes: Sizes, block: &Block) {
+        let steps = block.keys.len().div_ceil(DEPTH);
+        let width = sizes.d_v * DEPTH;
+        let left = Left { values: self.weights, row: steps * DEPTH, step: DEPTH };
+        let values = &self.values[block.keys.start * width..];
+        let right = Right { values, step: sizes.d_v * 2 * TILE, tile: TILE };
+        let sums = Sums { values: self.context, row: width, existing: false };
+        // SAFETY: this path is chosen only where AMX is.
+        unsafe { product([block.rows.len(), problem.d_v, steps], left, right, sums) };
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
+    fn write(&self, problem: &Problem, sizes: Sizes, pair: Pair, rows: Range<usize>, outputs: &Outputs) {
+        let (d_v, out) = (problem.d_v, outputs.context.halves());
+        // SAFETY: this head's columns of these rows are this task's alone.
+        unsafe { write(self.context, sizes.d_v * DEPTH, d_v, rows, pair.head * d_v, out) };
+    }
+}
+
+const _: () = assert!(BLOCK == DEPTH, "a block of queries is one step");

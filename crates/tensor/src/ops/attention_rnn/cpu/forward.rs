@@ -1,0 +1,253 @@
+//! Steps forward: attend to the source, then step the cell.
+
+use std::ops::Range;
+
+use half::bf16;
+
+use super::attend::{Compare, Source, attend, choice};
+use super::kernels::Kernels;
+use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
+use crate::cpu::number::{self, Number};
+use crate::cpu::threads::{SharedMut, parallel};
+use crate::ops::attention_rnn::{Decoder, Forward, Kept, Selection};
+use crate::ops::recurrent::Cell;
+use crate::ops::recurrent::cpu::cell::{ForwardRow, forward_row};
+use crate::params::Orientation;
+use crate::{Array, Compute, DType, Param, Ragged};
+
+/// The whole decoder, in the compute type `T`.
+pub(super) fn forward<T: Kernels>(decoder: &Decoder<'_>, x: &Array, states: [Array; 2]) -> Forward {
+    let Decoder { cell, schedule, keys, values, weights, .. } = *decoder;
+    let [mut h, mut c] = states;
+    let packed = |weight: &Param| weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE));
+    let (hidden, context, query) =
+        (packed(weights.hidden), packed(weights.context), weights.query.map(packed));
+    let (bias, score_weight) = (weights.bias.map(Param::values), weights.score_weight.map(Param::values));
+    let bias = bias.as_deref();
+    let compare = Compare::new(weights.score, score_weight.as_deref(), keys.width());
+    let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
+    let (gates, key_width, value_width) = (cell.gates() * d, keys.width(), values.width());
+    let narrow = |width: usize| (T::DTYPE == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
+    let by_token = |width: usize| Array::scratch(DType::F32, tokens, width);
+    let mut out = Forward {
+        states: by_token(d),
+        states_narrow: narrow(d),
+        contexts: by_token(value_width),
+        contexts_narrow: narrow(value_width),
+        weights: Array::scratch(DType::F32, 1, decoder.weight_starts[sequences]),
+        choices: by_token(2),
+        taken: vec![None; tokens],
+        kept: Kept {
+            gates: Array::scratch(T::DTYPE, tokens, cell.kept() * d),
+            c: by_token(c.width()),
+            queries: by_token(key_width),
+        },
+    };
+    // By row: the operands of a step's products and what they give.
+    let mut left = h.to(T::DTYPE);
+    let mut left_context = Array::scratch(T::DTYPE, sequences, value_width);
+    let mut queries = Array::scratch(DType::F32, sequences, key_width);
+    let mut hidden_side = Array::scratch(DType::F32, sequences, gates);
+    let mut input_side = Array::scratch(DType::F32, sequences, gates);
+    for step in 0..schedule.steps() {
+        let tokens = schedule.tokens(step);
+        let rows = tokens.len();
+        let product = |left: &Array, weight: &Packed, out: &mut Array, bias: Option<&[f32]>| {
+            let width = out.width();
+            let out = Output::F32(&mut out.f32_mut()[..rows * width]);
+            multiply(Matrix::of(left).rows(0..rows), weight, out, Finish { bias, ..Finish::NONE });
+        };
+        match &query {
+            Some(query) => product(&left, query, &mut queries, None),
+            None => queries.f32_mut()[..rows * d].copy_from_slice(&h.f32()[..rows * d]),
+        }
+        product(&left, &hidden, &mut hidden_side, bias);
+        let attention = AttentionStep::<T> {
+            compare,
+            selection: decoder.selection,
+            number: step,
+            tokens,
+            order: schedule.order(),
+            sources: decoder.sources,
+            keys: T::of(keys),
+            values: T::of(values),
+            widths: [key_width, value_width],
+            queries: queries.f32(),
+            weight_starts: decoder.weight_starts,
+            weights: SharedMut::new(out.weights.f32_mut()),
+            contexts: SharedMut::new(out.contexts.f32_mut()),
+            contexts_narrow: out.contexts_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
+            left_context: SharedMut::new(T::of_mut(&mut left_context)),
+            kept_queries: SharedMut::new(out.kept.queries.f32_mut()),
+            choices: SharedMut::new(out.choices.f32_mut()),
+            taken: SharedMut::new(&mut out.taken),
+        };
+        parallel(rows, |row| T::attend(&attention, row));
+        product(&left_context, &context, &mut input_side, None);
+        let cells = CellStep::<T> {
+            cell,
+            d,
+            tokens,
+            x: T::of(x),
+            input_side: SharedMut::new(input_side.f32_mut()),
+            hidden_side: hidden_side.f32(),
+            h: SharedMut::new(h.f32_mut()),
+            c: SharedMut::new(c.f32_mut()),
+            left: SharedMut::new(T::of_mut(&mut left)),
+            states: SharedMut::new(out.states.f32_mut()),
+            states_narrow: out.states_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
+            kept_gates: SharedMut::new(T::of_mut(&mut out.kept.gates)),
+            kept_c: SharedMut::new(out.kept.c.f32_mut()),
+        };
+        let together = (ROW_TASK / gates.max(1)).max(1);
+        parallel(rows.div_ceil(together), |task| {
+            T::step(&cells, task * together..((task + 1) * together).min(rows));
+        });
+    }
+    out
+}
+
+/// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
+pub(super) const ROW_TASK: usize = 8192;
+
+/// The attention of one step.
+pub(super) struct AttentionStep<'a, T> {
+    compare: Compare<'a>,
+    selection: Selection,
+    number: usize,
+    tokens: &'a [usize],
+    order: &'a [usize],
+    sources: &'a Ragged,
+    keys: &'a [T],
+    values: &'a [T],
+    widths: [usize; 2],
+    queries: &'a [f32],
+    weight_starts: &'a [usize],
+    weights: SharedMut<f32>,
+    contexts: SharedMut<f32>,
+    contexts_narrow: Option<SharedMut<bf16>>,
+    left_context: SharedMut<T>,
+    kept_queries: SharedMut<f32>,
+    choices: SharedMut<f32>,
+    taken: SharedMut<Option<usize>>,
+}
+
+/// The cells of one step.
+pub(super) struct CellStep<'a, T> {
+    cell: Cell,
+    d: usize,
+    tokens: &'a [usize],
+    x: &'a [T],
+    input_side: SharedMut<f32>,
+    hidden_side: &'a [f32],
+    h: SharedMut<f32>,
+    c: SharedMut<f32>,
+    left: SharedMut<T>,
+    states: SharedMut<f32>,
+    states_narrow: Option<SharedMut<bf16>>,
+    kept_gates: SharedMut<T>,
+    kept_c: SharedMut<f32>,
+}
+
+kernel! {
+    pub(super) fn attend_f32(step: &AttentionStep<'_, f32>, row: usize) {
+        attend_row(step, row);
+    }
+}
+
+kernel! {
+    pub(super) fn attend_bf16(step: &AttentionStep<'_, bf16>, row: usize) {
+        attend_row(step, row);
+    }
+}
+
+kernel! {
+    pub(super) fn step_f32(cells: &CellStep<'_, f32>, rows: Range<usize>) {
+        step_rows(cells, rows);
+    }
+}
+
+kernel! {
+    pub(super) fn step_bf16(cells: &CellStep<'_, bf16>, rows: Range<usize>) {
+        step_rows(cells, rows);
+    }
+}
+
+#[inline(always)]
+fn of(index: usize, width: usize) -> Range<usize> {
+    index * width..(index + 1) * width
+}
+
+#[inline(always)]
+fn attend_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
+    let (token, sequence) = (step.tokens[row], step.order[row]);
+    let [key_width, value_width] = step.widths;
+    let source = step.sources.range(sequence);
+    let query = &step.queries[of(row, key_width)];
+    let start = step.weight_starts[sequence] + step.number * source.len();
+    // SAFETY: a row has a token, a source and weights that no other row of the step has; here and below.
+    let weights = unsafe { step.weights.slice(start..start + source.len()) };
+    // SAFETY: as above.
+    let context = unsafe { step.contexts.slice(of(token, value_width)) };
+    let seen = Source {
+        keys: &step.keys[source.start * key_width..source.end * key_width],
+        values: &step.values[source.start * value_width..source.end * value_width],
+        key_width,
+        value_width,
+    };
+    let taken = attend(step.compare, step.selection, token, query, seen, (&mut *weights, &mut *context));
+    // SAFETY: as above.
+    number::copy(query, unsafe { step.kept_queries.slice(of(token, key_width)) });
+    // SAFETY: as above.
+    number::copy(context, unsafe { step.left_context.slice(of(row, value_width)) });
+    if let Some(narrow) = &step.contexts_narrow {
+        // SAFETY: as above.
+        number::copy(context, unsafe { narrow.slice(of(token, value_width)) });
+    }
+    // SAFETY: as above.
+    let choices = unsafe { step.choices.slice(of(token, 2)) };
+    choices.fill(0.0);
+    if !matches!(step.selection, Selection::Soft) {
+        choices.copy_from_slice(&choice(weights, taken));
+        // SAFETY: as above.
+        unsafe { step.taken.set(token, taken) };
+    }
+}
+
+#[inline(always)]
+fn step_rows<T: Number>(cells: &CellStep<'_, T>, rows: Range<usize>) {
+    let (cell, d) = (cells.cell, cells.d);
+    let gates = cell.gates() * d;
+    let d_c = if cell.has_memory() { d } else { 0 };
+    for row in rows {
+        let token = cells.tokens[row];
+        // SAFETY: a row belongs to one task and has a token of its own; here and below.
+        let input_side = unsafe { cells.input_side.slice(of(row, gates)) };
+        for (sum, x) in input_side.iter_mut().zip(&cells.x[of(token, gates)]) {
+            *sum += x.wide();
+        }
+        // SAFETY: as above.
+        let (h, c) = unsafe { (cells.h.slice(of(row, d)), cells.c.slice(of(row, d_c))) };
+        forward_row(
+            cell,
+            ForwardRow {
+                x: &*input_side,
+                a: &cells.hidden_side[of(row, gates)],
+                h,
+                c,
+                // SAFETY: as above.
+                kept: Some(unsafe { cells.kept_gates.slice(of(token, cell.kept() * d)) }),
+            },
+        );
+        // SAFETY: as above.
+        number::copy(h, unsafe { cells.left.slice(of(row, d)) });
+        // SAFETY: as above.
+        number::copy(h, unsafe { cells.states.slice(of(token, d)) });
+        if let Some(narrow) = &cells.states_narrow {
+            // SAFETY: as above.
+            number::copy(h, unsafe { narrow.slice(of(token, d)) });
+        }
+        // SAFETY: as above.
+        number::copy(c, unsafe { cells.kept_c.slice(of(token, d_c)) });
+    }
+}

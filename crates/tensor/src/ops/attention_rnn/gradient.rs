@@ -1,0 +1,116 @@
+//! What the tape keeps of a decoder, and the gradients that it makes of it.
+
+use std::sync::{Arc, Mutex};
+
+use super::{AttentionRnnWeights, Decoder, DecoderGradients, Remembered, ResultGradients, Selection, cpu};
+use crate::ops::recurrent::schedule::Schedule;
+use crate::ops::recurrent::{Cell, state, states_before};
+use crate::ops::{Score, linear};
+use crate::tape::{Edge, Gradients};
+use crate::{Array, DType, Device, Param, Ragged};
+
+/// Gradients of the other results, which arrive before that of the states.
+#[derive(Default)]
+pub(super) struct Late {
+    pub(super) contexts: Option<Array>,
+    pub(super) choices: Option<Array>,
+}
+
+/// The weights, to keep.
+pub(super) struct KeptWeights {
+    hidden: Param,
+    bias: Option<Param>,
+    context: Param,
+    query: Option<Param>,
+    score: Score,
+    score_weight: Option<Param>,
+}
+
+impl KeptWeights {
+    pub(super) fn of(weights: AttentionRnnWeights<'_>) -> KeptWeights {
+        KeptWeights {
+            hidden: weights.hidden.clone(),
+            bias: weights.bias.cloned(),
+            context: weights.context.clone(),
+            query: weights.query.cloned(),
+            score: weights.score,
+            score_weight: weights.score_weight.cloned(),
+        }
+    }
+
+    fn borrowed(&self) -> AttentionRnnWeights<'_> {
+        AttentionRnnWeights {
+            hidden: &self.hidden,
+            bias: self.bias.as_ref(),
+            context: &self.context,
+            query: self.query.as_ref(),
+            score: self.score,
+            score_weight: self.score_weight.as_ref(),
+        }
+    }
+}
+
+/// What the tape keeps.
+pub(super) struct Backward {
+    pub(super) cell: Cell,
+    pub(super) selection: Selection,
+    pub(super) dtype: DType,
+    pub(super) x: (Edge, DType),
+    pub(super) keys: (Edge, DType, Arc<Array>),
+    pub(super) values: (Edge, DType, Arc<Array>),
+    pub(super) initial: Vec<(Edge, DType)>,
+    pub(super) weights: KeptWeights,
+    pub(super) schedule: Schedule,
+    pub(super) sources: Ragged,
+    pub(super) weight_starts: Arc<[usize]>,
+    pub(super) remembered: Remembered,
+    /// In the compute type.
+    pub(super) contexts: Arc<Array>,
+    pub(super) late: Arc<Mutex<Late>>,
+}
+
+impl Backward {
+    pub(super) fn run(self, d_states: &Array, gradients: &mut Gradients) {
+        let Late { contexts, choices } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
+        let (weights, remembered) = (&self.weights, &self.remembered);
+        let decoder = Decoder {
+            cell: self.cell,
+            selection: self.selection,
+            dtype: self.dtype,
+            schedule: &self.schedule,
+            sources: &self.sources,
+            weight_starts: &self.weight_starts,
+            keys: &self.keys.2,
+            values: &self.values.2,
+            weights: weights.borrowed(),
+        };
+        let given =
+            ResultGradients { states: d_states, contexts: contexts.as_ref(), choices: choices.as_ref() };
+        let DecoderGradients { dx, da, dq, dk, dv, d_score_weight, dh, dc } = match d_states.device() {
+            Device::Cpu => cpu::backward(&decoder, remembered, &given),
+        };
+        // hidden side = h_{t−1} W_h + b,   q = h_{t−1} W_q,   input side = x + context W_c
+        let before = states_before(&self.schedule, &remembered.h, &remembered.states, self.dtype);
+        let d_hidden = da.as_ref().unwrap_or(&dx);
+        linear::map_gradient(&before, d_hidden, &weights.hidden, weights.bias.as_ref());
+        if let Some(query) = &weights.query {
+            linear::weight_gradient(&before, &dq, query);
+        }
+        linear::weight_gradient(&self.contexts, &dx, &weights.context);
+        if let Some(weight) = &weights.score_weight {
+            linear::bias_gradient(&d_score_weight, weight);
+        }
+        let order = self.schedule.order();
+        let mut give = |edge: &Edge, dtype: DType, gradient: Array| {
+            if edge.is_wanted() {
+                gradients.add(edge, gradient.into_dtype(dtype));
+            }
+        };
+        for ((edge, dtype), state) in self.initial.iter().zip([&dh, &dc]) {
+            give(edge, *dtype, state::scatter(state, order));
+        }
+        give(&self.x.0, self.x.1, dx);
+        give(&self.keys.0, self.keys.1, dk);
+        give(&self.values.0, self.values.1, dv);
+    }
+}

@@ -1,0 +1,305 @@
+//! A recurrent decoder with attention: it attends to the source before every step (Bahdanau et al., 2015).
+//!
+//! ```text
+//! q_t = h_{t−1} W_q      e_tj = score(q_t, k_j)      α_t = softmax(e_t)      context_t = Σ_j α_tj v_j      see `cpu::attend`
+//! h_t = cell(x_t + context_t W_c, h_{t−1} W_h + b)                                            see `recurrent::cell`
+//! ```
+//!
+//! | | shape |
+//! |---|---|
+//! | `x` | tokens × gates·d: the input side of all steps |
+//! | `k`, `v` | source tokens × their widths |
+//! | `W_h`, `b` | d × gates·d, 1 × gates·d |
+//! | `W_c` | value width × gates·d |
+//! | `W_q` | d × key width; without it the state itself is the query, and the widths are equal |
+//! | states, contexts | tokens × d, tokens × value width, f32 |
+//!
+//! What a step attends to depends on the step before, so steps cannot be made one product as in a Transformer: that is
+//! the price of recurrence. Within a step all sentences are; weights' gradients are one product at the end.
+//!
+//! Backward, from the last step to the first: `δ(input side)` and `δ(hidden side)` from the cell, `δcontext_t` from the
+//! former, `δq_t`, `δk`, `δv` from that, and `δh_{t−1}` from `δ(hidden side)` and `δq_t`. Kept: gates, states, queries,
+//! weights.
+
+mod cpu;
+mod gradient;
+mod rows;
+mod selection;
+
+use std::sync::{Arc, Mutex};
+
+use self::gradient::{Backward, KeptWeights, Late};
+pub use self::rows::{SourceRows, attend_rows};
+pub use self::selection::{Estimator, Selection};
+use super::Score;
+use super::recurrent::schedule::Schedule;
+use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
+use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
+
+/// What [`attention_rnn()`] reads.
+#[derive(Clone, Copy)]
+pub struct AttentionRnnInputs<'a> {
+    /// tokens × gates·d: the input side of every step, made by one [`super::linear()`].
+    pub x_gates: &'a Tensor,
+    /// Where each target begins and ends.
+    pub targets: &'a Ragged,
+    /// The state that each target begins with.
+    pub initial: &'a RecurrentState,
+    /// source tokens × key width.
+    pub keys: &'a Tensor,
+    /// source tokens × value width.
+    pub values: &'a Tensor,
+    /// Where each source begins and ends; as many as there are targets, and none is empty.
+    pub sources: &'a Ragged,
+}
+
+/// What [`attention_rnn()`] learns.
+#[derive(Clone, Copy)]
+pub struct AttentionRnnWeights<'a> {
+    /// `W_h`.
+    pub hidden: &'a Param,
+    /// `b`, for the GRU.
+    pub bias: Option<&'a Param>,
+    /// `W_c`.
+    pub context: &'a Param,
+    /// `W_q`.
+    pub query: Option<&'a Param>,
+    /// How a query is compared with a key when both have gone through their matrices.
+    pub score: Score,
+    /// `w` of the additive score, 1 × key width.
+    pub score_weight: Option<&'a Param>,
+}
+
+/// The choices of [`attention_rnn()`].
+#[derive(Clone, Copy, Debug)]
+pub struct AttentionRnnOptions {
+    /// Which network.
+    pub cell: Cell,
+    /// What becomes of attention weights.
+    pub selection: Selection,
+    /// Type of the gates and of the products' operands.
+    pub compute: Compute,
+}
+
+/// What [`attention_rnn()`] gives.
+pub struct AttentionRnn {
+    /// tokens × d.
+    pub states: Tensor,
+    /// tokens × value width.
+    pub contexts: Tensor,
+    /// tokens × 2 for hard attention: the logarithm of the weight that was taken, and the entropy of all weights. Their
+    /// gradients are how a score-function estimator teaches the weights.
+    pub choices: Tensor,
+    /// The position that each token took in its source; none where it was the weighted sum.
+    pub taken: Arc<[Option<usize>]>,
+    /// What every token attended to.
+    pub attention: StepWeights,
+}
+
+/// The attention weights of all steps.
+#[derive(Clone)]
+pub struct StepWeights {
+    weights: Arc<Array>,
+    starts: Arc<[usize]>,
+}
+
+impl StepWeights {
+    /// A copy of the weights of one sequence: target tokens × source tokens.
+    pub fn to_vec(&self, sequence: usize) -> Vec<f32> {
+        self.weights.part_to_vec(self.starts[sequence]..self.starts[sequence + 1])
+    }
+}
+
+/// Decodes targets that are given, each token after attention to its source.
+///
+/// # Panics
+/// If shapes do not fit, a source is empty, or bf16 numbers meet f32 products.
+pub fn attention_rnn(
+    inputs: AttentionRnnInputs<'_>,
+    weights: AttentionRnnWeights<'_>,
+    options: AttentionRnnOptions,
+) -> AttentionRnn {
+    check(&inputs, &weights, options.cell);
+    let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources } = inputs;
+    let AttentionRnnOptions { cell, selection, compute } = options;
+    let dtype = compute.dtype;
+    let schedule = Schedule::new(targets, Direction::Forward);
+    let h = state::gather(initial.h.array(), schedule.order());
+    let c = initial.c.as_ref().map(Tensor::array);
+    let c = state::gather_or_zeros(c, schedule.order(), 0, x_gates.device());
+    let starts = weight_starts(targets, sources);
+    let kept_keys = keys.array_as(dtype).clone();
+    let kept_values = values.array_as(dtype).clone();
+    let decoder = Decoder {
+        cell,
+        selection,
+        dtype,
+        schedule: &schedule,
+        sources,
+        weight_starts: &starts,
+        keys: &kept_keys,
+        values: &kept_values,
+        weights,
+    };
+    let found = match x_gates.device() {
+        Device::Cpu => cpu::forward(&decoder, x_gates, [h.clone(), c.clone()]),
+    };
+    let attention = Arc::new(found.weights);
+    let taken: Arc<[Option<usize>]> = found.taken.into();
+    let states = Arc::new(found.states);
+    let late = Arc::new(Mutex::new(Late::default()));
+    let contexts = Tensor::new(found.contexts).with_narrow(found.contexts_narrow);
+    let backward = Backward {
+        cell,
+        selection,
+        dtype,
+        x: (x_gates.edge(), x_gates.dtype()),
+        keys: (keys.edge(), keys.dtype(), kept_keys),
+        values: (values.edge(), values.dtype(), kept_values),
+        initial: initial.edges(),
+        weights: KeptWeights::of(weights),
+        schedule,
+        sources: sources.clone(),
+        weight_starts: starts.clone(),
+        remembered: Remembered {
+            h,
+            c,
+            states: states.clone(),
+            attention: attention.clone(),
+            taken: taken.clone(),
+            kept: found.kept,
+        },
+        contexts: contexts.array_as(dtype).clone(),
+        late: late.clone(),
+    };
+    let states = Tensor::from_shared(states, move |gradient, gradients| backward.run(&gradient, gradients))
+        .with_narrow(found.states_narrow);
+    let (to_contexts, to_choices) = (late.clone(), late);
+    let contexts = also_given(contexts, &states, move |gradient| {
+        to_contexts.lock().expect("tape lock").contexts = Some(gradient);
+    });
+    let choices = also_given(Tensor::new(found.choices), &states, move |gradient| {
+        to_choices.lock().expect("tape lock").choices = Some(gradient);
+    });
+    AttentionRnn { states, contexts, choices, taken, attention: StepWeights { weights: attention, starts } }
+}
+
+/// A decoder and its steps over one batch, as forward and backward both need it.
+struct Decoder<'a> {
+    cell: Cell,
+    selection: Selection,
+    /// Type of the gates and of the products' operands.
+    dtype: DType,
+    schedule: &'a Schedule,
+    /// Where the sources lie among keys and values.
+    sources: &'a Ragged,
+    /// Where the attention weights of each sequence begin.
+    weight_starts: &'a [usize],
+    /// source tokens × their widths, in the compute type.
+    keys: &'a Array,
+    values: &'a Array,
+    weights: AttentionRnnWeights<'a>,
+}
+
+/// What the forward pass computes: by token, but for the weights.
+struct Forward {
+    states: Array,
+    states_narrow: Option<Array>,
+    contexts: Array,
+    contexts_narrow: Option<Array>,
+    /// All attention weights; see [`Decoder::weight_starts`].
+    weights: Array,
+    /// tokens × 2: logarithm of the taken weight, entropy.
+    choices: Array,
+    /// The positions that hard attention took.
+    taken: Vec<Option<usize>>,
+    kept: Kept,
+}
+
+/// What else the backward pass needs, by token.
+struct Kept {
+    gates: Array,
+    c: Array,
+    queries: Array,
+}
+
+/// All that the backward pass needs of the forward pass.
+struct Remembered {
+    /// The initial states, in the schedule's order; `c` has no width for a cell without memory.
+    h: Array,
+    c: Array,
+    states: Arc<Array>,
+    attention: Arc<Array>,
+    taken: Arc<[Option<usize>]>,
+    kept: Kept,
+}
+
+/// Gradients of what the decoder gave; the latter two may not have been used.
+struct ResultGradients<'a> {
+    states: &'a Array,
+    contexts: Option<&'a Array>,
+    choices: Option<&'a Array>,
+}
+
+/// What the backward pass computes.
+struct DecoderGradients {
+    /// tokens × gates·d, in the compute type.
+    dx: Array,
+    /// The hidden side's, where it is another one: the GRU's.
+    da: Option<Array>,
+    /// tokens × key width, in the compute type.
+    dq: Array,
+    /// source tokens × widths, f32.
+    dk: Array,
+    dv: Array,
+    /// sequences × key width: each source's part of the additive score's gradient.
+    d_score_weight: Array,
+    /// Of the initial states, in the schedule's order.
+    dh: Array,
+    dc: Array,
+}
+
+/// Where the weights of each sequence begin, and where the last end.
+fn weight_starts(targets: &Ragged, sources: &Ragged) -> Arc<[usize]> {
+    let sizes = targets.lengths().zip(sources.lengths()).map(|(target, source)| target * source);
+    let mut starts = vec![0];
+    starts.extend(sizes.scan(0, |end, size| {
+        *end += size;
+        Some(*end)
+    }));
+    starts.into()
+}
+
+fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cell: Cell) {
+    let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources } = *inputs;
+    let [d, gates] = weights.hidden.shape();
+    let fit = |what: &str, found: [usize; 2], wanted: [usize; 2]| {
+        assert_eq!(found, wanted, "attention_rnn: {what} is {found:?}, not {wanted:?}");
+    };
+    fit("W_h", weights.hidden.shape(), [d, cell.gates() * d]);
+    fit("x", x_gates.shape(), [targets.tokens(), gates]);
+    fit("W_c", weights.context.shape(), [values.width(), gates]);
+    if let Some(bias) = weights.bias {
+        fit("b", bias.shape(), [1, gates]);
+    }
+    fit("k", keys.shape(), [sources.tokens(), weights.query.map_or(d, |query| query.shape()[1])]);
+    fit("v", values.shape(), [sources.tokens(), values.width()]);
+    if let Some(query) = weights.query {
+        fit("W_q", query.shape(), [d, keys.width()]);
+    }
+    check_score("attention_rnn", weights.score, weights.score_weight, keys.width());
+    let (targets, sources_count) = (targets.sequences(), sources.sequences());
+    assert_eq!(targets, sources_count, "attention_rnn: {targets} targets for {sources_count} sources");
+    assert!(
+        sources.lengths().all(|length| length > 0),
+        "attention_rnn: a source is empty, nothing to attend to"
+    );
+    initial.check(targets, d, cell);
+}
+
+/// The additive score has a weight of one row as wide as the keys, the others have none.
+fn check_score(op: &str, score: Score, weight: Option<&Param>, key_width: usize) {
+    let (is_additive, shape) = (score == Score::Additive, weight.map(Param::shape));
+    let wanted = is_additive.then_some([1, key_width]);
+    assert_eq!(shape, wanted, "{op}: a {score:?} score with a weight of {shape:?}, not {wanted:?}");
+}

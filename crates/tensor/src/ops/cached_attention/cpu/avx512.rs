@@ -1,0 +1,229 @@
+//! One query in AVX-512, for heads of whole vectors: what `cpu` says in plain Rust. (There the compiler adds up the
+//! sixteen parts of every product one by one, which takes longer than the products.)
+
+use std::arch::x86_64::*;
+
+use half::bf16;
+
+use super::{Parts, Sizes};
+use crate::cpu::avx512::{exp, load_bf16};
+use crate::cpu::number::Numbers;
+use crate::cpu::simd::LANES;
+
+/// Where the stored rows that a query sees begin, counted in numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Stored<'a> {
+    pub(super) values: Numbers<'a>,
+    pub(super) starts: &'a [usize],
+}
+
+/// Fills `parts.context` from `parts.query`, which is scaled.
+///
+/// # Safety
+/// AVX-512 must be there, `d_k` and `d_v` multiples of 16, and every start that of a whole stored row.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) unsafe fn attend(stored: Stored<'_>, sizes: Sizes, parts: &mut Parts<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match stored.values {
+            Numbers::F32(values) => run::<false>(values.as_ptr().cast(), stored.starts, sizes, parts),
+            Numbers::Bf16(values) => run::<true>(values.as_ptr().cast(), stored.starts, sizes, parts),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`attend`]; `values` are bf16 if `NARROW`, else f32.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn run<const NARROW: bool>(values: *const u8, starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+    let Sizes { heads, d_k, d_v, .. } = sizes;
+    assert!(parts.query.len() == heads * d_k && parts.context.len() == heads * d_v, "query and context");
+    assert!(parts.stride >= starts.len().next_multiple_of(LANES), "a row of weights");
+    assert!(parts.weights.len() >= heads * parts.stride, "weights");
+    // SAFETY: the caller's promise, and the length that was just found.
+    unsafe {
+        for first in (0..starts.len()).step_by(LANES) {
+            score::<NARROW>(values, starts, first, sizes, parts);
+        }
+        for head in 0..heads {
+            let weights = &mut parts.weights[head * parts.stride..][..starts.len().next_multiple_of(LANES)];
+            softmax(weights);
+        }
+        let vectors = heads * d_v / LANES;
+        let mut vector = 0;
+        while vector < vectors {
+            match vectors - vector {
+                8.. => mix::<NARROW, 8>(values, starts, vector, sizes, parts),
+                4.. => mix::<NARROW, 4>(values, starts, vector, sizes, parts),
+                2.. => mix::<NARROW, 2>(values, starts, vector, sizes, parts),
+                _ => mix::<NARROW, 1>(values, starts, vector, sizes, parts),
+            }
+            vector += match vectors - vector {
+                8.. => 8,
+                4.. => 4,
+                2.. => 2,
+                _ => 1,
+            };
+        }
+    }
+}
+
+/// `S = q Kᵀ` for sixteen positions from `first` on and all heads; −∞ past the last.
+///
+/// # Safety
+/// As for [`run`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn score<const NARROW: bool>(
+    values: *const u8,
+    starts: &[usize],
+    first: usize,
+    Sizes { heads, d_k, .. }: Sizes,
+    parts: &mut Parts<'_>,
+) {
+    let present = (starts.len() - first).min(LANES);
+    let mut keys = [0; LANES];
+    for (i, key) in keys.iter_mut().enumerate() {
+        *key = starts[first + i.min(present - 1)];
+    }
+    let seen = ((1_u32 << present) - 1) as __mmask16;
+    for head in 0..heads {
+        let mut sums = [_mm512_setzero_ps(); LANES];
+        for column in (head * d_k..(head + 1) * d_k).step_by(LANES) {
+            // SAFETY: the columns of a head are within the query and within every key.
+            unsafe {
+                let query = _mm512_loadu_ps(parts.query.as_ptr().add(column));
+                for (sum, key) in sums.iter_mut().zip(keys) {
+                    *sum = _mm512_fmadd_ps(query, load::<NARROW>(values, key + column), *sum);
+                }
+            }
+        }
+        // Finite even if a sum overflowed: ∞ − ∞ is no number. (Of a NaN, min and max return the second.)
+        let scores = _mm512_min_ps(_mm512_set1_ps(f32::MAX), add_up(sums));
+        let scores = _mm512_max_ps(_mm512_set1_ps(f32::MIN), scores);
+        let scores = _mm512_mask_mov_ps(_mm512_set1_ps(f32::NEG_INFINITY), seen, scores);
+        // SAFETY: the row of weights has room for whole vectors.
+        unsafe { _mm512_storeu_ps(parts.weights.as_mut_ptr().add(head * parts.stride + first), scores) };
+    }
+}
+
+/// The sums of sixteen vectors, one in each lane: halves of two are joined to one vector until one is left.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn add_up(v: [__m512; LANES]) -> __m512 {
+    let mut halves = [_mm512_setzero_ps(); 8];
+    for (i, half) in halves.iter_mut().enumerate() {
+        // Lanes: eight of vector i, then eight of vector i + 8.
+        let (a, b) = (v[i], v[i + 8]);
+        *half = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xEE>(a, b));
+    }
+    let mut quarters = [_mm512_setzero_ps(); 4];
+    for (i, quarter) in quarters.iter_mut().enumerate() {
+        // Four of each of i, i + 8, i + 4, i + 12.
+        let (a, b) = (halves[i], halves[i + 4]);
+        *quarter = _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xDD>(a, b));
+    }
+    let mut pairs = [_mm512_setzero_ps(); 2];
+    for (i, pair) in pairs.iter_mut().enumerate() {
+        let (a, b) = (quarters[i], quarters[i + 2]);
+        *pair = _mm512_add_ps(_mm512_shuffle_ps::<0x44>(a, b), _mm512_shuffle_ps::<0xEE>(a, b));
+    }
+    let [a, b] = pairs;
+    let sums = _mm512_add_ps(_mm512_shuffle_ps::<0x88>(a, b), _mm512_shuffle_ps::<0xDD>(a, b));
+    // Lane 4 q + j holds vector [0, 8, 4, 12][q] + [0, 2, 1, 3][j]: back into order.
+    let order = _mm512_setr_epi32(0, 2, 1, 3, 8, 10, 9, 11, 4, 6, 5, 7, 12, 14, 13, 15);
+    _mm512_permutexvar_ps(order, sums)
+}
+
+/// `P = softmax(S)` for one head; −∞ becomes exactly 0.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq")]
+fn softmax(weights: &mut [f32]) {
+    let (vectors, _) = weights.as_chunks_mut::<LANES>();
+    let mut tops = _mm512_set1_ps(f32::NEG_INFINITY);
+    for vector in &*vectors {
+        // SAFETY: sixteen numbers, here and below.
+        tops = _mm512_max_ps(unsafe { _mm512_loadu_ps(vector.as_ptr()) }, tops);
+    }
+    let top = _mm512_set1_ps(_mm512_reduce_max_ps(tops));
+    let mut sums = _mm512_setzero_ps();
+    for vector in &mut *vectors {
+        // SAFETY: as above.
+        unsafe {
+            let power = power(_mm512_sub_ps(_mm512_loadu_ps(vector.as_ptr()), top));
+            sums = _mm512_add_ps(sums, power);
+            _mm512_storeu_ps(vector.as_mut_ptr(), power);
+        }
+    }
+    let share = _mm512_set1_ps(1.0 / _mm512_reduce_add_ps(sums));
+    for vector in vectors {
+        // SAFETY: as above.
+        unsafe {
+            let weight = _mm512_mul_ps(_mm512_loadu_ps(vector.as_ptr()), share);
+            _mm512_storeu_ps(vector.as_mut_ptr(), weight);
+        }
+    }
+}
+
+/// `e^x`, and 0 from e^-87 on: below that the processor takes a detour for each number too small for it, which the
+/// lanes past the last position would all do.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn power(x: __m512) -> __m512 {
+    let least = _mm512_set1_ps(-87.0);
+    // Not less, or no number.
+    let kept = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least);
+    _mm512_maskz_mov_ps(kept, exp(_mm512_max_ps(least, x)))
+}
+
+/// `o = P V` for `VECTORS` vectors of columns from number `first` on.
+///
+/// # Safety
+/// As for [`run`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn mix<const NARROW: bool, const VECTORS: usize>(
+    values: *const u8,
+    starts: &[usize],
+    first: usize,
+    Sizes { heads, d_k, d_v, .. }: Sizes,
+    parts: &mut Parts<'_>,
+) {
+    let mut weights = [parts.weights.as_ptr(); VECTORS];
+    for (i, weights) in weights.iter_mut().enumerate() {
+        *weights = weights.wrapping_add((first + i) * LANES / d_v * parts.stride);
+    }
+    let mut sums = [_mm512_setzero_ps(); VECTORS];
+    for (position, start) in starts.iter().enumerate() {
+        let value = start + heads * d_k + first * LANES;
+        for (i, sum) in sums.iter_mut().enumerate() {
+            // SAFETY: the columns are within every value, and there is a weight for every position.
+            unsafe {
+                let weight = _mm512_set1_ps(*weights[i].add(position));
+                *sum = _mm512_fmadd_ps(weight, load::<NARROW>(values, value + i * LANES), *sum);
+            }
+        }
+    }
+    for (i, sum) in sums.into_iter().enumerate() {
+        // SAFETY: the columns are within the context.
+        unsafe { _mm512_storeu_ps(parts.context.as_mut_ptr().add((first + i) * LANES), sum) };
+    }
+}
+
+/// Sixteen numbers from number `at` on.
+///
+/// # Safety
+/// They must be there.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+unsafe fn load<const NARROW: bool>(values: *const u8, at: usize) -> __m512 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if NARROW {
+            load_bf16(values.cast::<bf16>().add(at))
+        } else {
+            _mm512_loadu_ps(values.cast::<f32>().add(at))
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! One query, all heads: a stored row is read once, from its first number to its last.
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod store;
+
+use half::bf16;
+
+use super::{CachedAttentionOptions, KeyValueRows};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::isa::{self, Isa};
+use crate::cpu::math::exp;
+use crate::cpu::number::{self, Number, Numbers, NumbersMut, SharedNumbers};
+use crate::cpu::simd::{LANES, Lanes, fold};
+use crate::cpu::threads::parallel;
+use crate::ops::Part;
+use crate::{Array, DType};
+
+pub(super) use store::{grown, write_rows};
+
+/// Multiplications that are worth a task.
+const TASK: usize = 200_000;
+
+/// `o = softmax(scale · q Kᵀ) V` for every query.
+pub(super) fn attend(
+    queries: &Part,
+    seen: &[KeyValueRows<'_>],
+    options: CachedAttentionOptions,
+    value_width: usize,
+) -> Array {
+    let rows = queries.tensor.rows();
+    let mut context = Array::scratch(queries.tensor.dtype(), rows, value_width);
+    let sizes = Sizes {
+        heads: options.heads,
+        d_k: options.key_width / options.heads,
+        d_v: value_width / options.heads,
+        scale: options.scale,
+    };
+    let work: usize = seen.iter().map(|seen| seen.len() * (options.key_width + value_width)).sum();
+    let group = (rows * TASK / work.max(1)).clamp(1, rows.max(1));
+    let longest = seen.iter().map(KeyValueRows::len).max().unwrap_or(0);
+    let out = SharedNumbers::of(&mut context);
+    let (all, stride) = (Numbers::of(queries.tensor.array()), queries.tensor.width());
+    parallel(rows.div_ceil(group), |task| {
+        let mut workspace = Workspace::new(sizes, longest);
+        for (row, seen) in seen.iter().enumerate().skip(task * group).take(group) {
+            let start = row * stride + queries.columns.start;
+            let query = all.part(start..start + options.key_width);
+            // SAFETY: every row belongs to one task.
+            let context = unsafe { out.slice(row * value_width..(row + 1) * value_width) };
+            workspace.attend(query, seen, context);
+        }
+    });
+    context
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) heads: usize,
+    pub(super) d_k: usize,
+    pub(super) d_v: usize,
+    pub(super) scale: f32,
+}
+
+/// One task's scratch memory.
+struct Workspace {
+    sizes: Sizes,
+    longest: usize,
+    memory: Array,
+    /// Where the rows that a query sees begin.
+    starts: Vec<usize>,
+}
+
+/// The parts of a [`Workspace`].
+pub(super) struct Parts<'a> {
+    /// Scaled.
+    pub(super) query: &'a mut [f32],
+    pub(super) context: &'a mut [f32],
+    /// `[head][position]`, `stride` (a multiple of 16) apart.
+    pub(super) weights: &'a mut [f32],
+    pub(super) stride: usize,
+}
+
+impl Workspace {
+    fn new(sizes: Sizes, longest: usize) -> Workspace {
+        let len = sizes.heads * (sizes.d_k + sizes.d_v + longest.next_multiple_of(LANES));
+        Workspace {
+            sizes,
+            longest,
+            memory: Array::scratch(DType::F32, 1, len),
+            starts: Vec::with_capacity(longest),
+        }
+    }
+
+    /// The rows that are seen must be rows of their array.
+    fn attend(&mut self, query: Numbers<'_>, seen: &KeyValueRows<'_>, out: NumbersMut<'_>) {
+        let Sizes { heads, d_k, d_v, scale } = self.sizes;
+        let (scaled, rest) = self.memory.f32_mut().split_at_mut(heads * d_k);
+        let (context, weights) = rest.split_at_mut(heads * d_v);
+        let stride = self.longest.next_multiple_of(LANES);
+        let mut parts = Parts { query: scaled, context, weights, stride };
+        match query {
+            Numbers::F32(query) => scaled_f32(query, scale, parts.query),
+            Numbers::Bf16(query) => scaled_bf16(query, scale, parts.query),
+        }
+        let width = seen.array().width();
+        self.starts.clear();
+        self.starts.extend((0..seen.len()).map(|position| seen.row(position) * width));
+
+        match Numbers::of(seen.array()) {
+            #[cfg(target_arch = "x86_64")]
+            values if avx512_fits(self.sizes) => {
+                let stored = avx512::Stored { values, starts: &self.starts };
+                // SAFETY: AVX-512 is there for such heads, and the rows were found to be there.
+                unsafe { avx512::attend(stored, self.sizes, &mut parts) };
+            }
+            Numbers::F32(stored) => attend_f32(stored, &self.starts, self.sizes, &mut parts),
+            Numbers::Bf16(stored) => attend_bf16(stored, &self.starts, self.sizes, &mut parts),
+        }
+        match out {
+            NumbersMut::F32(out) => out.copy_from_slice(parts.context),
+            NumbersMut::Bf16(out) => rounded(parts.context, out),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn avx512_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
+    let there = matches!(isa::current(), Isa::Amx | Isa::Avx512);
+    there && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
+}
+
+kernel! {
+    fn scaled_f32(query: &[f32], scale: f32, out: &mut [f32]) {
+        for (out, query) in out.iter_mut().zip(query) {
+            *out = query * scale;
+        }
+    }
+}
+
+kernel! {
+    fn scaled_bf16(query: &[bf16], scale: f32, out: &mut [f32]) {
+        for (out, query) in out.iter_mut().zip(query) {
+            *out = query.wide() * scale;
+        }
+    }
+}
+
+kernel! {
+    fn rounded(context: &[f32], out: &mut [bf16]) {
+        number::copy(context, out);
+    }
+}
+
+kernel! {
+    fn attend_f32(stored: &[f32], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+        attend_query(stored, starts, sizes, parts);
+    }
+}
+
+kernel! {
+    fn attend_bf16(stored: &[bf16], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+        attend_query(stored, starts, sizes, parts);
+    }
+}
+
+#[inline(always)]
+fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+    let Sizes { heads, d_k, d_v, .. } = sizes;
+    let Parts { query, context, weights, stride } = parts;
+    let (key_width, stride) = (heads * d_k, *stride);
+
+    // S = scale · q Kᵀ
+    for (position, &start) in starts.iter().enumerate() {
+        let key = &stored[start..start + key_width];
+        for (head, (query, key)) in query.chunks_exact(d_k).zip(key.chunks_exact(d_k)).enumerate() {
+            // Finite even if the sum overflowed: ∞ − ∞ is no number.
+            weights[head * stride + position] = dot(query, key).clamp(f32::MIN, f32::MAX);
+        }
+    }
+
+    // P = softmax(S)
+    for weights in weights.chunks_exact_mut(stride).take(heads) {
+        let weights = &mut weights[..starts.len()];
+        let top = number::max(weights);
+        for weight in &mut *weights {
+            *weight = exp(*weight - top);
+        }
+        let share = 1.0 / weights.iter().sum::<f32>();
+        for weight in weights {
+            *weight *= share;
+        }
+    }
+
+    // o = P V
+    context.fill(0.0);
+    for (position, &start) in starts.iter().enumerate() {
+        let value = &stored[start + key_width..start + key_width + heads * d_v];
+        for (head, (context, value)) in context.chunks_exact_mut(d_v).zip(value.chunks_exact(d_v)).enumerate()
+        {
+            let weight = weights[head * stride + position];
+            for (context, value) in context.iter_mut().zip(value) {
+                *context += weight * value.wide();
+            }
+        }
+    }
+}
+
+/// `q · k`, sixteen partial sums and what is left over.
+#[inline(always)]
+fn dot<T: Number>(query: &[f32], key: &[T]) -> f32 {
+    let mut sums: Lanes = [0.0; LANES];
+    let ((query, query_rest), (key, key_rest)) = (query.as_chunks::<LANES>(), key.as_chunks::<LANES>());
+    for (query, key) in query.iter().zip(key) {
+        for lane in 0..LANES {
+            sums[lane] += query[lane] * key[lane].wide();
+        }
+    }
+    for (lane, (query, key)) in query_rest.iter().zip(key_rest).enumerate() {
+        sums[lane] += query * key.wide();
+    }
+    fold(sums, |a, b| a + b)
+}

@@ -1,0 +1,164 @@
+//! A chunk of rows for each task: logits, losses, slopes, and their products while they are near.
+
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod rows;
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+
+use half::bf16;
+
+use super::{Forward, Keep, MeanGradients, Target};
+use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces};
+use crate::cpu::number::{NumbersMut, SharedNumbers};
+use crate::cpu::threads::{SharedMut, parallel};
+use crate::params::{Orientation, Write};
+use crate::{Array, Compute, DType, Param, Tensor};
+
+/// Slopes that wait to be summed into `dW` at a time. More spares passes over `dW`, less spares memory.
+const SLOPE_BYTES: usize = 40 << 20;
+
+/// Losses of all tokens and, if they are to be kept, the gradients of their mean.
+pub(super) fn forward(
+    x: &Tensor,
+    weight: &Param,
+    labels: &[u32],
+    target: Target,
+    dtype: DType,
+    keep: Keep,
+) -> Forward {
+    let Target { classes, tokens, .. } = target;
+    let mut gradients = (keep == Keep::Gradients).then(|| MeanGradients {
+        dx: Array::scratch(x.dtype(), x.rows(), x.width()),
+        dw: Array::scratch(DType::F32, classes, x.width()),
+    });
+    // However few the tokens are: a loss has the same bits in training and in validation.
+    let compute = Compute::training(dtype);
+    let scoring = Scoring {
+        x: Matrix::of(x.array_as(dtype)),
+        forward: weight.packed(Orientation::Transposed, compute),
+        // Not for a loss without gradient.
+        backward: gradients.as_ref().map(|_| weight.packed(Orientation::AsIs, compute)),
+        labels,
+        target,
+        dtype,
+    };
+    let mut by_token = Array::scratch(DType::F32, 3, tokens);
+    // Whole chunks.
+    let rows = (SLOPE_BYTES / (classes * dtype.bytes()) / ROW_BLOCK * ROW_BLOCK).max(ROW_BLOCK);
+    for start in (0..tokens).step_by(rows) {
+        let part = start..(start + rows).min(tokens);
+        let slopes = scoring.score(part, &mut by_token, gradients.as_mut().map(|found| &mut found.dx));
+        if let Some(MeanGradients { dw, .. }) = &mut gradients {
+            // dW = dzᵀ x
+            let dw = dw.f32_mut();
+            let out = if start == 0 { Output::F32(dw) } else { Output::AddF32(dw) };
+            multiply_pieces(&slopes.iter().collect::<Vec<_>>(), out);
+        }
+    }
+    let mut totals = [0.0; 3];
+    for (total, row) in totals.iter_mut().zip(by_token.f32().chunks_exact(tokens)) {
+        *total = row.iter().map(|&x| f64::from(x)).sum();
+    }
+    Forward { by_token, totals, gradients }
+}
+
+/// What the tokens of a batch are scored with.
+struct Scoring<'a> {
+    x: Matrix<'a>,
+    /// Wᵀ, and W if a gradient is wanted.
+    forward: Arc<Packed>,
+    backward: Option<Arc<Packed>>,
+    labels: &'a [u32],
+    target: Target,
+    dtype: DType,
+}
+
+impl Scoring<'_> {
+    /// Scores the tokens `part`, a chunk of rows for each task: logits, losses and, if wanted, `dx`. Returns the
+    /// chunks' addends of `dW`, packed while they are near (empty if `dx` is not wanted).
+    fn score(&self, part: Range<usize>, losses: &mut Array, dx: Option<&mut Array>) -> Vec<Piece> {
+        let (width, classes, tokens) = (self.forward.k(), self.forward.n(), losses.width());
+        let losses = SharedMut::new(losses.f32_mut());
+        let dx = dx.map(SharedNumbers::of);
+        let chunks = part.len().div_ceil(ROW_BLOCK);
+        let rows_of = |chunk: usize| {
+            let start = part.start + chunk * ROW_BLOCK;
+            start..(start + ROW_BLOCK).min(part.end)
+        };
+        let with_piece = if dx.is_some() { chunks } else { 0 };
+        let pieces: Vec<Mutex<Piece>> = (0..with_piece)
+            .map(|chunk| Mutex::new(Piece::scratch(rows_of(chunk).len(), classes, width, self.dtype)))
+            .collect();
+        parallel(chunks, |chunk| {
+            let rows = rows_of(chunk);
+            let x = self.x.rows(rows.clone());
+            let mut logits = Array::scratch(self.dtype, rows.len(), classes);
+            multiply(x, &self.forward, Output::over(&mut logits), Finish::NONE);
+            rows::losses_and_slopes(
+                &mut logits,
+                &self.labels[rows.clone()],
+                self.target,
+                |row, kind, loss| {
+                    // SAFETY: every token has its own places.
+                    unsafe { losses.set(kind * tokens + rows.start + row, loss) };
+                },
+            );
+            if let (Some(dx), Some(backward)) = (&dx, &self.backward) {
+                // dx = dz W
+                // SAFETY: chunks have disjoint rows.
+                let out = match unsafe { dx.slice(rows.start * width..rows.end * width) } {
+                    NumbersMut::F32(values) => Output::F32(values),
+                    NumbersMut::Bf16(values) => Output::Bf16(values),
+                };
+                multiply(Matrix::of(&logits), backward, out, Finish::NONE);
+                pieces[chunk].lock().expect("piece lock").fill(Matrix::of(&logits), x);
+            }
+        });
+        pieces.into_iter().map(|piece| piece.into_inner().expect("piece lock")).collect()
+    }
+}
+
+/// `array *= factor`; nothing to do for the usual factor of 1.
+pub(super) fn scale(array: &mut Array, factor: &Array) {
+    let factor = factor.f32()[0];
+    if factor == 1.0 {
+        return;
+    }
+    match array.dtype() {
+        DType::F32 => array.f32_mut().iter_mut().for_each(|x| *x *= factor),
+        DType::Bf16 => array.bf16_mut().iter_mut().for_each(|x| *x = bf16::from_f32(x.to_f32() * factor)),
+    }
+}
+
+/// `factor · from` into the gradient of `weight`.
+pub(super) fn add_scaled(weight: &Param, from: &Array, factor: &Array) {
+    const CHUNK: usize = 64 * 1024;
+    let (from, factor) = (from.f32(), factor.f32()[0]);
+    let mut slot = weight.gradient_slot();
+    let (out, write) = slot.write();
+    let n = out.len();
+    let out = SharedMut::new(out);
+    parallel(n.div_ceil(CHUNK), |task| {
+        let range = task * CHUNK..((task + 1) * CHUNK).min(n);
+        // SAFETY: tasks have disjoint ranges.
+        let out = unsafe { out.slice(range.clone()) };
+        if write == Write::Add {
+            add_scaled_chunk(out, &from[range], factor);
+        } else if factor == 1.0 {
+            out.copy_from_slice(&from[range]);
+        } else {
+            out.fill(0.0);
+            add_scaled_chunk(out, &from[range], factor);
+        }
+    });
+}
+
+kernel! {
+    fn add_scaled_chunk(out: &mut [f32], from: &[f32], factor: f32) {
+        for (out, &from) in out.iter_mut().zip(from) {
+            *out += factor * from;
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! One loop for all element-by-element work: a block of each input is widened into the first cache, the step is
+//! done there in f32, and the result is rounded into place.
+
+use crate::cpu::math::{self, sigmoid, tanh};
+use crate::cpu::number::{self, Numbers, NumbersMut, SharedNumbers};
+use crate::cpu::threads::parallel;
+use crate::ops::elementwise::blocks::Step;
+use crate::{Array, DType};
+
+/// Elements of one task.
+const CHUNK: usize = 16 * 1024;
+/// Elements that are worked on at a time.
+const PIECE: usize = 256;
+
+/// `step(a, b)` in `dtype`, element by element.
+pub(in crate::ops::elementwise) fn binary(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
+    let mut out = Array::scratch(dtype, a.rows(), a.width());
+    let (n, from, other, to) = (a.len(), Numbers::of(a), Numbers::of(b), SharedNumbers::of(&mut out));
+    parallel(n.div_ceil(CHUNK), |task| {
+        let range = task * CHUNK..((task + 1) * CHUNK).min(n);
+        // SAFETY: tasks have disjoint ranges.
+        let to = unsafe { to.slice(range.clone()) };
+        run(step, from.part(range.clone()), other.part(range.clone()), range.start, to);
+    });
+    out
+}
+
+/// `step(row, b)` in `dtype` for every row of `a`.
+pub(in crate::ops::elementwise) fn with_row(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
+    let mut out = Array::scratch(dtype, a.rows(), a.width());
+    let (rows, width) = (a.rows(), a.width());
+    let (from, row, to) = (Numbers::of(a), Numbers::of(b), SharedNumbers::of(&mut out));
+    let together = (CHUNK / width.max(1)).max(1);
+    parallel(rows.div_ceil(together), |task| {
+        for r in task * together..((task + 1) * together).min(rows) {
+            let range = r * width..(r + 1) * width;
+            // SAFETY: tasks have disjoint rows.
+            let to = unsafe { to.slice(range.clone()) };
+            run(step, from.part(range.clone()), row, range.start, to);
+        }
+    });
+    out
+}
+
+kernel! {
+    fn run(step: Step, a: Numbers<'_>, b: Numbers<'_>, start: usize, out: NumbersMut<'_>) {
+        let (mut piece, mut other) = ([0.0_f32; PIECE], [0.0_f32; PIECE]);
+        let mut out = out;
+        let n = match &out {
+            NumbersMut::F32(out) => out.len(),
+            NumbersMut::Bf16(out) => out.len(),
+        };
+        let mut at = 0;
+        while at < n {
+            let range = at..(at + PIECE).min(n);
+            let (piece, other) = (&mut piece[..range.len()], &mut other[..range.len()]);
+            load(a.part(range.clone()), piece);
+            load(b.part(range.clone()), other);
+            apply(step, piece, other, start + at);
+            at = range.end;
+            match &mut out {
+                NumbersMut::F32(out) => number::copy(piece, &mut out[range]),
+                NumbersMut::Bf16(out) => number::copy(piece, &mut out[range]),
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn load(from: Numbers<'_>, to: &mut [f32]) {
+    match from {
+        Numbers::F32(from) => number::copy(from, to),
+        Numbers::Bf16(from) => number::copy(from, to),
+    }
+}
+
+#[inline(always)]
+fn apply(step: Step, a: &mut [f32], b: &[f32], start: usize) {
+    match step {
+        Step::Add => each(a, b, |a, b| a + b),
+        Step::Subtract => each(a, b, |a, b| a - b),
+        Step::Multiply => each(a, b, |a, b| a * b),
+        Step::Divide => each(a, b, |a, b| a / b),
+        Step::Scale(factor) => each(a, b, |a, _| a * factor),
+        Step::Dropout(dropout) => dropout.apply(a, start),
+        Step::Tanh => each(a, b, |x, _| tanh(x)),
+        Step::TanhSlope => each(a, b, |g, x| g * (1.0 - tanh(x) * tanh(x))),
+        Step::Sigmoid => each(a, b, |x, _| sigmoid(x)),
+        Step::SigmoidSlope => each(a, b, |g, x| g * (sigmoid(x) * sigmoid(-x))),
+        Step::Relu => each(a, b, |x, _| if x > 0.0 { x } else { 0.0 }),
+        Step::ReluSlope => each(a, b, |g, x| if x > 0.0 { g } else { 0.0 }),
+        Step::Gelu => each(a, b, |x, _| math::gelu(x)),
+        Step::GeluSlope => each(a, b, |g, x| g * math::gelu_slope(x)),
+        Step::Exp => each(a, b, |x, _| math::exp(x)),
+        Step::ExpSlope => each(a, b, |g, x| g * math::exp(x)),
+        Step::Log => each(a, b, |x, _| x.ln()),
+    }
+}
+
+#[inline(always)]
+fn each(a: &mut [f32], b: &[f32], f: impl Fn(f32, f32) -> f32) {
+    for (a, &b) in a.iter_mut().zip(b) {
+        *a = f(*a, b);
+    }
+}

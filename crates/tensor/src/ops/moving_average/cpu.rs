@@ -1,0 +1,35 @@
+//! The average over the flat vector, in chunks on all threads.
+
+use crate::Array;
+use crate::cpu::threads::{SharedMut, parallel};
+
+/// Elements of one task.
+const CHUNK: usize = 16 * 1024;
+
+/// `values += gain (params − values)`.
+pub(super) fn approach(values: &mut Array, params: &Array, gain: f32) {
+    let (params, values) = (params.f32(), SharedMut::new(values.f32_mut()));
+    parallel(params.len().div_ceil(CHUNK), |task| {
+        let range = task * CHUNK..((task + 1) * CHUNK).min(params.len());
+        // SAFETY: chunks are disjoint.
+        let values = unsafe { values.slice(range.clone()) };
+        approach_chunk(values, &params[range], gain);
+    });
+}
+
+pub(super) fn copy(from: &Array, to: &mut Array) {
+    to.f32_mut().copy_from_slice(from.f32());
+}
+
+pub(super) fn swap(a: &mut Array, b: &mut Array) {
+    a.f32_mut().swap_with_slice(b.f32_mut());
+}
+
+kernel! {
+    fn approach_chunk(values: &mut [f32], params: &[f32], gain: f32) {
+        let values = &mut values[..params.len()];
+        for i in 0..params.len() {
+            values[i] += gain * (params[i] - values[i]);
+        }
+    }
+}

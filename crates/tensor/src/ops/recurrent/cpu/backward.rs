@@ -1,0 +1,164 @@
+//! Steps backward: the gates' gradients of all active rows, then one small product for the states before them.
+
+use std::ops::Range;
+
+use half::bf16;
+
+use super::cell::{BackwardRow, backward_row};
+use super::forward::TASK;
+use super::kernels::Kernels;
+use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
+use crate::cpu::number::{Element, Number};
+use crate::cpu::threads::{SharedMut, parallel};
+use crate::ops::recurrent::schedule::{Before, Schedule};
+use crate::ops::recurrent::{Cell, Layer, LayerGradients, Remembered};
+use crate::params::Orientation;
+use crate::{Array, Compute};
+
+/// The whole layer, from the last step to the first.
+pub(super) fn backward<T: Kernels>(
+    layer: &Layer<'_>,
+    remembered: &Remembered,
+    d_outputs: &Array,
+    d_last: [Array; 2],
+) -> LayerGradients {
+    let Layer { cell, schedule, weight, .. } = *layer;
+    let Remembered { h, c, outputs, kept } = remembered;
+    let [mut dh, mut dc] = d_last;
+    let weight = weight.packed(Orientation::Transposed, Compute::inference(T::DTYPE));
+    let (tokens, d) = (outputs.rows(), outputs.width());
+    let gates = cell.gates() * d;
+    let mut dx = Array::scratch(T::DTYPE, tokens, gates);
+    let mut da = (cell == Cell::Gru).then(|| Array::scratch(T::DTYPE, tokens, gates));
+    let mut left = Array::scratch(T::DTYPE, h.rows(), gates);
+    let shared_dx = SharedMut::new(T::of_mut(&mut dx));
+    let shared_da = da.as_mut().map(|da| SharedMut::new(T::of_mut(da)));
+    for step in (0..schedule.steps()).rev() {
+        let tokens = schedule.tokens(step);
+        let rows = tokens.len();
+        let job = BackwardStep {
+            cell,
+            d,
+            tokens,
+            before: schedule.before(step),
+            outputs: outputs.f32(),
+            kept_gates: T::of(&kept.gates),
+            kept_c: kept.c.f32(),
+            initial_h: h.f32(),
+            initial_c: c.f32(),
+            d_outputs: d_outputs.f32(),
+            dh: SharedMut::new(dh.f32_mut()),
+            dc: SharedMut::new(dc.f32_mut()),
+            dx: &shared_dx,
+            da: shared_da.as_ref(),
+            left: SharedMut::new(T::of_mut(&mut left)),
+        };
+        job.run();
+        // a = h_{t−1} W
+        let before = &mut dh.f32_mut()[..rows * d];
+        let product = match cell {
+            Cell::Gru => Output::AddF32(before),
+            Cell::Simple | Cell::Lstm => Output::F32(before),
+        };
+        multiply(Matrix::of(&left).rows(0..rows), &weight, product, Finish::NONE);
+    }
+    LayerGradients { dx, da, dh, dc }
+}
+
+/// tokens × d in the compute type: the state before each token, the left side of the weight's gradient.
+pub(super) fn states_before<T: Element>(schedule: &Schedule, initial: &Array, outputs: &Array) -> Array {
+    let d = outputs.width();
+    let mut all = Array::scratch(T::DTYPE, outputs.rows(), d);
+    let shared = SharedMut::new(T::of_mut(&mut all));
+    parallel(schedule.steps(), |step| {
+        let before = schedule.before(step);
+        for (row, &token) in schedule.tokens(step).iter().enumerate() {
+            // SAFETY: every token is read at one step.
+            let to = unsafe { shared.slice(token * d..(token + 1) * d) };
+            T::round(before.state(row, d, initial.f32(), outputs.f32()), to);
+        }
+    });
+    all
+}
+
+/// One step; see [`super::forward::ForwardStep`].
+pub(super) struct BackwardStep<'a, T> {
+    cell: Cell,
+    d: usize,
+    tokens: &'a [usize],
+    before: Before<'a>,
+    /// By token, down to `d_outputs`, except the initial states, which are by row.
+    outputs: &'a [f32],
+    kept_gates: &'a [T],
+    kept_c: &'a [f32],
+    initial_h: &'a [f32],
+    initial_c: &'a [f32],
+    d_outputs: &'a [f32],
+    /// By row.
+    dh: SharedMut<f32>,
+    dc: SharedMut<f32>,
+    /// By token.
+    dx: &'a SharedMut<T>,
+    da: Option<&'a SharedMut<T>>,
+    /// By row: the left side of the product.
+    left: SharedMut<T>,
+}
+
+impl<T: Kernels> BackwardStep<'_, T> {
+    fn run(&self) {
+        let rows = self.tokens.len();
+        let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
+        parallel(rows.div_ceil(together), |task| {
+            T::backward(self, task * together..((task + 1) * together).min(rows));
+        });
+    }
+}
+
+kernel! {
+    pub(super) fn backward_f32(step: &BackwardStep<'_, f32>, rows: Range<usize>) {
+        backward_rows(step, rows);
+    }
+}
+
+kernel! {
+    pub(super) fn backward_bf16(step: &BackwardStep<'_, bf16>, rows: Range<usize>) {
+        backward_rows(step, rows);
+    }
+}
+
+#[inline(always)]
+fn backward_rows<T: Number>(step: &BackwardStep<'_, T>, rows: Range<usize>) {
+    let (cell, d) = (step.cell, step.d);
+    let gates = cell.gates() * d;
+    let d_c = if cell.has_memory() { d } else { 0 };
+    for row in rows {
+        let token = step.tokens[row];
+        let of = |index: usize, width: usize| index * width..(index + 1) * width;
+        // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
+        let (dh, dc) = unsafe { (step.dh.slice(of(row, d)), step.dc.slice(of(row, d_c))) };
+        // SAFETY: as above.
+        let (dx, left) = unsafe { (step.dx.slice(of(token, gates)), step.left.slice(of(row, gates))) };
+        // h_t is an output, and what the next step starts from.
+        for (dh, output) in dh.iter_mut().zip(&step.d_outputs[of(token, d)]) {
+            *dh += output;
+        }
+        backward_row(
+            cell,
+            BackwardRow {
+                kept: &step.kept_gates[of(token, cell.kept() * d)],
+                h_previous: step.before.state(row, d, step.initial_h, step.outputs),
+                h: &step.outputs[of(token, d)],
+                c_previous: step.before.state(row, d_c, step.initial_c, step.kept_c),
+                c: &step.kept_c[of(token, d_c)],
+                dh,
+                dc,
+                dx,
+                da: left,
+            },
+        );
+        if let Some(da) = step.da {
+            // SAFETY: as above.
+            unsafe { da.slice(of(token, gates)) }.copy_from_slice(left);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Steps forward: one small product for all active rows, then the gates of each row while they are hot.
+
+use std::ops::Range;
+
+use half::bf16;
+
+use super::cell::{ForwardRow, forward_row};
+use super::kernels::Kernels;
+use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
+use crate::cpu::number::{self, Number};
+use crate::cpu::threads::{SharedMut, parallel};
+use crate::ops::recurrent::{Cell, Forward, Keep, Kept, Layer};
+use crate::params::Orientation;
+use crate::{Array, Compute, DType, Param};
+
+/// The whole layer, in the compute type `T`.
+pub(super) fn forward<T: Kernels>(layer: &Layer<'_>, x: &Array, states: [Array; 2], keep: Keep) -> Forward {
+    let Layer { cell, schedule, weight, bias, .. } = *layer;
+    let [mut h, mut c] = states;
+    let (weight, bias) =
+        (weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE)), bias.map(Param::values));
+    let bias = bias.as_deref();
+    let (tokens, sequences, d) = (x.rows(), h.rows(), h.width());
+    let gates = cell.gates() * d;
+    let mut outputs = Array::scratch(DType::F32, tokens, d);
+    let mut narrow = (T::DTYPE == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, d));
+    let mut kept = (keep == Keep::Gates).then(|| Kept {
+        gates: Array::scratch(T::DTYPE, tokens, cell.kept() * d),
+        c: Array::scratch(DType::F32, tokens, c.width()),
+    });
+    // The left side of the next step's product.
+    let mut left = h.to(T::DTYPE);
+    let mut sums = Array::scratch(DType::F32, sequences, gates);
+    let record = Record {
+        outputs: SharedMut::new(outputs.f32_mut()),
+        narrow: narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
+        c: kept.as_mut().map(|kept| SharedMut::new(kept.c.f32_mut())),
+    };
+    let kept_gates = kept.as_mut().map(|kept| SharedMut::new(T::of_mut(&mut kept.gates)));
+    for step in 0..schedule.steps() {
+        let tokens = schedule.tokens(step);
+        let rows = tokens.len();
+        let product = Output::F32(&mut sums.f32_mut()[..rows * gates]);
+        multiply(Matrix::of(&left).rows(0..rows), &weight, product, Finish { bias, ..Finish::NONE });
+        let step = ForwardStep {
+            cell,
+            d,
+            tokens: Some(tokens),
+            x: T::of(x),
+            a: sums.f32(),
+            h: SharedMut::new(h.f32_mut()),
+            c: SharedMut::new(c.f32_mut()),
+            left: Some(SharedMut::new(T::of_mut(&mut left))),
+            kept: kept_gates.as_ref(),
+            record: Some(&record),
+        };
+        step.run(rows);
+    }
+    Forward { outputs, narrow, h, c, kept }
+}
+
+/// One step of rows that are independent of each other, for decoding: `h` and `c` become the next states.
+pub(super) fn single_step<T: Kernels>(
+    cell: Cell,
+    x: &Array,
+    (weight, bias): (&Param, Option<&Param>),
+    [h, c]: [&mut Array; 2],
+) {
+    let (rows, d) = (h.rows(), h.width());
+    let mut sums = Array::scratch(DType::F32, rows, cell.gates() * d);
+    let packed = weight.packed(Orientation::AsIs, Compute::inference(T::DTYPE));
+    let bias = bias.map(Param::values);
+    let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
+    multiply(Matrix::of(h), &packed, Output::over(&mut sums), finish);
+    let step = ForwardStep::<T> {
+        cell,
+        d,
+        tokens: None,
+        x: T::of(x),
+        a: sums.f32(),
+        h: SharedMut::new(h.f32_mut()),
+        c: SharedMut::new(c.f32_mut()),
+        left: None,
+        kept: None,
+        record: None,
+    };
+    step.run(rows);
+}
+
+/// One step: row `r` of the states reads and writes row `tokens[r]` of what is held by token.
+pub(super) struct ForwardStep<'a, T> {
+    cell: Cell,
+    d: usize,
+    /// `None`: row `r` is token `r`.
+    tokens: Option<&'a [usize]>,
+    /// By token.
+    x: &'a [T],
+    /// By row.
+    a: &'a [f32],
+    /// By row.
+    h: SharedMut<f32>,
+    /// By row.
+    c: SharedMut<f32>,
+    /// By row: `h_t` in the compute type.
+    left: Option<SharedMut<T>>,
+    /// By token.
+    kept: Option<&'a SharedMut<T>>,
+    record: Option<&'a Record>,
+}
+
+/// Where states are kept by token.
+struct Record {
+    outputs: SharedMut<f32>,
+    narrow: Option<SharedMut<bf16>>,
+    c: Option<SharedMut<f32>>,
+}
+
+/// Gate values of one task: so few rows that threads finish together, so many that a hand-over is worth it.
+pub(super) const TASK: usize = 8192;
+
+impl<T: Kernels> ForwardStep<'_, T> {
+    fn run(&self, rows: usize) {
+        let together = (TASK / (self.cell.gates() * self.d).max(1)).max(1);
+        parallel(rows.div_ceil(together), |task| {
+            T::forward(self, task * together..((task + 1) * together).min(rows));
+        });
+    }
+}
+
+kernel! {
+    pub(super) fn forward_f32(step: &ForwardStep<'_, f32>, rows: Range<usize>) {
+        forward_rows(step, rows);
+    }
+}
+
+kernel! {
+    pub(super) fn forward_bf16(step: &ForwardStep<'_, bf16>, rows: Range<usize>) {
+        forward_rows(step, rows);
+    }
+}
+
+#[inline(always)]
+fn forward_rows<T: Number>(step: &ForwardStep<'_, T>, rows: Range<usize>) {
+    let (cell, d) = (step.cell, step.d);
+    let gates = cell.gates() * d;
+    // A cell without memory has states c of no width.
+    let d_c = if cell.has_memory() { d } else { 0 };
+    for row in rows {
+        let token = step.tokens.map_or(row, |tokens| tokens[row]);
+        let of = |index: usize, width: usize| index * width..(index + 1) * width;
+        // SAFETY: every row of a step belongs to one task, and every token to one row; here and below.
+        let (h, c) = unsafe { (step.h.slice(of(row, d)), step.c.slice(of(row, d_c))) };
+        forward_row(
+            cell,
+            ForwardRow {
+                x: &step.x[of(token, gates)],
+                a: &step.a[of(row, gates)],
+                h,
+                c,
+                // SAFETY: as above.
+                kept: step.kept.map(|kept| unsafe { kept.slice(of(token, cell.kept() * d)) }),
+            },
+        );
+        if let Some(left) = &step.left {
+            // SAFETY: as above.
+            number::copy(h, unsafe { left.slice(of(row, d)) });
+        }
+        if let Some(record) = step.record {
+            // SAFETY: as above.
+            number::copy(h, unsafe { record.outputs.slice(of(token, d)) });
+            if let Some(narrow) = &record.narrow {
+                // SAFETY: as above.
+                number::copy(h, unsafe { narrow.slice(of(token, d)) });
+            }
+            if let Some(memory) = &record.c {
+                // SAFETY: as above.
+                number::copy(c, unsafe { memory.slice(of(token, d_c)) });
+            }
+        }
+    }
+}

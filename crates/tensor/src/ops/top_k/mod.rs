@@ -1,0 +1,121 @@
+//! The k best columns of every row of scores (top-k), and what turns scores into log-probabilities.
+//!
+//! ```text
+//! log p_j = x_j − log Σ_k e^{x_k}
+//! ```
+//!
+//! Shapes: scores are `rows × classes`, f32. A row is read three times while it is in the first cache: for the largest
+//! score of each block of it, for the sum, and then only the blocks whose largest score is among the best. No row is
+//! sorted and no row of probabilities is written. There is no gradient.
+
+mod cpu;
+
+use crate::{Device, Tensor};
+
+/// A column of a row and its score.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scored {
+    /// Which column.
+    pub index: u32,
+    /// The score as it was given.
+    pub score: f32,
+}
+
+/// What was found, in memory that the next search reuses.
+#[derive(Default)]
+pub struct TopK {
+    normalizers: Vec<f64>,
+    best: Vec<Scored>,
+    count: usize,
+}
+
+impl TopK {
+    /// Finds the `count` best columns of each row (all of them if there are fewer), of equals the first.
+    pub fn find(&mut self, scores: &Tensor, count: usize) {
+        let [rows, width] = scores.shape();
+        self.count = count.min(width);
+        self.normalizers.clear();
+        self.normalizers.resize(rows, 0.0);
+        self.best.clear();
+        self.best.resize(rows * self.count, NOTHING);
+        match scores.device() {
+            Device::Cpu => cpu::find(scores.array(), &mut self.normalizers, &mut self.best),
+        }
+    }
+
+    /// `log Σ_k e^{x_k}` of a row: the logarithm of a probability is its score less this. Not a finite number if the
+    /// row has NaN or ∞, or nothing but −∞.
+    #[inline]
+    pub fn normalizer(&self, row: usize) -> f64 {
+        self.normalizers[row]
+    }
+
+    /// The best columns of a row, best first.
+    #[inline]
+    pub fn best(&self, row: usize) -> &[Scored] {
+        &self.best[row * self.count..(row + 1) * self.count]
+    }
+}
+
+const NOTHING: Scored = Scored { index: 0, score: f32::NEG_INFINITY };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::isa;
+    use crate::random::Stream;
+
+    #[test]
+    fn the_best_are_those_of_a_sorted_row() {
+        let stream = Stream::new(3, 4, 5);
+        for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            isa::select(isa);
+            for (width, count) in [(1, 1), (5, 9), (64, 3), (65, 64), (1000, 1), (1003, 7), (8000, 10)] {
+                // Few values: many ties.
+                let values: Vec<f32> =
+                    (0..3 * width as u32).map(|i| (stream.bits(i) % 400) as f32 * 0.01).collect();
+                let mut found = TopK::default();
+                found.find(&Tensor::from_f32(3, width, &values), count);
+                for (row, values) in values.chunks_exact(width).enumerate() {
+                    let mut order: Vec<usize> = (0..width).collect();
+                    order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+                    order.truncate(count);
+                    let best: Vec<usize> = found.best(row).iter().map(|best| best.index as usize).collect();
+                    assert_eq!(best, order, "{isa}: {count} of {width}");
+                    let exact = values.iter().map(|&x| f64::from(x).exp()).sum::<f64>().ln();
+                    assert!((found.normalizer(row) - exact).abs() < 1e-5);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn minus_infinity_is_a_score_and_nan_is_not_hidden() {
+        let mut found = TopK::default();
+        let infinite = f32::NEG_INFINITY;
+        found.find(
+            &Tensor::from_f32(
+                4,
+                3,
+                &[
+                    infinite,
+                    2.0,
+                    infinite,
+                    infinite,
+                    infinite,
+                    infinite,
+                    0.0,
+                    f32::NAN,
+                    1.0,
+                    0.0,
+                    f32::INFINITY,
+                    1.0,
+                ],
+            ),
+            2,
+        );
+        assert_eq!(found.best(0)[0], Scored { index: 1, score: 2.0 });
+        assert_eq!(found.normalizer(0), 2.0);
+        assert!((1..4).all(|row| !found.normalizer(row).is_finite()));
+    }
+}

@@ -1,0 +1,53 @@
+//! What the processor keeps beside parameters in its own memory: weights packed in the order in which its products read them.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+
+use super::{Orientation, Param};
+use crate::Compute;
+use crate::cpu::gemm::{Matrix, Packed};
+use crate::cpu::isa::{self, Isa};
+
+/// For every parameter the last packed copy that was asked for.
+pub(super) struct PackedCopies(Vec<Mutex<Option<PackedCopy>>>);
+
+struct PackedCopy {
+    key: (Orientation, Compute, Isa),
+    version: u64,
+    /// Only if it was asked for twice in a row.
+    kept: Option<Arc<Packed>>,
+}
+
+impl PackedCopies {
+    pub(super) fn new(parameters: usize) -> PackedCopies {
+        PackedCopies((0..parameters).map(|_| Mutex::default()).collect())
+    }
+}
+
+impl Param {
+    /// This matrix packed for products as `compute` says, on the current instruction set.
+    ///
+    /// A copy is kept from the second time on that it is asked for. Training asks for each once in an update: the memory
+    /// of one weight's copy then serves the next weight, and is still in a near cache. Decoding asks for it at every token.
+    pub(crate) fn packed(&self, orientation: Orientation, compute: Compute) -> Arc<Packed> {
+        let flat = self.store.flat();
+        let key = (orientation, compute, isa::current());
+        let version = flat.version.load(Ordering::Acquire);
+        let mut copy = flat.packed.0[self.index].lock().expect("params lock");
+        let is_repeated = copy.as_ref().is_some_and(|copy| copy.key == key && copy.version == version);
+        if let Some(kept) = copy.as_ref().filter(|_| is_repeated).and_then(|copy| copy.kept.clone()) {
+            return kept;
+        }
+        // A stale copy frees its memory first.
+        *copy = None;
+        let values = self.values();
+        let matrix = Matrix::f32(&values, self.rows, self.width);
+        let matrix = match orientation {
+            Orientation::AsIs => matrix,
+            Orientation::Transposed => matrix.transposed(),
+        };
+        let packed = Arc::new(Packed::new(matrix, compute.dtype, compute.rows));
+        *copy = Some(PackedCopy { key, version, kept: is_repeated.then(|| packed.clone()) });
+        packed
+    }
+}

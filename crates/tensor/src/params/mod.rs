@@ -1,0 +1,358 @@
+//! One flat vector holds all parameters of a model; their gradients have the same order.
+//!
+//! A [`Param`] is a named, shaped view into both. The optimizer is one pass, a checkpoint is one write. Parameters
+//! are announced with [`Params::add`] while a model is built; the vectors are laid out at first use.
+
+mod gradients;
+mod host;
+
+use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::random::Stream;
+use crate::{Array, Device};
+
+pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
+use host::PackedCopies;
+
+/// Every parameter starts on a cache line.
+const ALIGNMENT: usize = 16;
+
+/// How a parameter is filled at first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Init {
+    /// Every element the same.
+    Constant(f32),
+    /// Uniform in `±√(6 / (rows + width))` (Glorot), which keeps the variance through a linear layer.
+    Xavier,
+    /// Normal with this standard deviation.
+    Normal(f32),
+}
+
+/// All parameters of a model. Cloning shares them.
+#[derive(Clone)]
+pub struct Params {
+    store: Arc<Store>,
+}
+
+struct Store {
+    seed: u64,
+    announced: Mutex<Vec<Entry>>,
+    flat: OnceLock<Flat>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    name: Arc<str>,
+    offset: usize,
+    rows: usize,
+    width: usize,
+    init: Init,
+}
+
+struct Flat {
+    entries: Vec<Entry>,
+    values: RwLock<Array>,
+    gradients: Mutex<FlatGradients>,
+    /// Raised whenever values change: packed copies of an older version are stale.
+    version: AtomicU64,
+    packed: PackedCopies,
+}
+
+/// A named, shaped view into the flat vectors. Cloning is cheap.
+#[derive(Clone)]
+pub struct Param {
+    store: Arc<Store>,
+    index: usize,
+    name: Arc<str>,
+    offset: usize,
+    rows: usize,
+    width: usize,
+}
+
+/// Which way round a weight enters a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Orientation {
+    /// `x W`
+    AsIs,
+    /// `x Wᵀ`
+    Transposed,
+}
+
+impl Params {
+    /// An empty set on the default device. `seed` decides the random initial values.
+    pub fn new(seed: u64) -> Params {
+        Params { store: Arc::new(Store { seed, announced: Mutex::default(), flat: OnceLock::new() }) }
+    }
+
+    /// Announces a parameter of `rows × width` numbers.
+    ///
+    /// # Panics
+    /// If the name is taken, or if the parameters are already in use.
+    pub fn add(&self, name: &str, rows: usize, width: usize, init: Init) -> Param {
+        assert!(
+            self.store.flat.get().is_none(),
+            "Params::add: {name} comes after the first use of the others"
+        );
+        let mut announced = self.store.announced.lock().expect("params lock");
+        assert!(announced.iter().all(|entry| &*entry.name != name), "Params::add: {name} exists already");
+        let offset =
+            announced.last().map_or(0, |e| (e.offset + e.rows * e.width).next_multiple_of(ALIGNMENT));
+        announced.push(Entry { name: name.into(), offset, rows, width, init });
+        self.param(announced.len() - 1, &announced[announced.len() - 1])
+    }
+
+    /// The parameter of that name.
+    pub fn get(&self, name: &str) -> Option<Param> {
+        let entries = &self.store.flat().entries;
+        let index = entries.iter().position(|entry| &*entry.name == name)?;
+        Some(self.param(index, &entries[index]))
+    }
+
+    /// All parameters in the order of their announcement.
+    pub fn iter(&self) -> impl Iterator<Item = Param> + '_ {
+        self.store.flat().entries.iter().enumerate().map(|(index, entry)| self.param(index, entry))
+    }
+
+    /// How many numbers there are to learn.
+    pub fn count(&self) -> usize {
+        self.iter().map(|param| param.rows * param.width).sum()
+    }
+
+    /// Where the parameters are, and where models compute therefore.
+    pub fn device(&self) -> Device {
+        // Asking must not end the announcements.
+        let flat = self.store.flat.get();
+        flat.map_or_else(Device::default, |flat| flat.values.read().expect("params lock").device())
+    }
+
+    /// Moves values to `device`; gradients that are not yet used up are forgotten on the way.
+    pub fn move_to(&self, device: Device) {
+        match (self.device(), device) {
+            // They are there.
+            (Device::Cpu, Device::Cpu) => {}
+        }
+    }
+
+    /// Length of the flat vector. Between parameters there may be a few zeros of alignment.
+    pub fn flat_len(&self) -> usize {
+        self.values().len()
+    }
+
+    /// A copy of the flat vector.
+    pub fn to_vec(&self) -> Vec<f32> {
+        self.values().to_vec()
+    }
+
+    /// Replaces the flat vector by a copy of `values`, which must be as long.
+    pub fn set(&self, values: &[f32]) {
+        self.values_mut().copy_from(values);
+    }
+
+    /// The flat vector, to read.
+    pub(crate) fn values(&self) -> RwLockReadGuard<'_, Array> {
+        self.store.flat().values.read().expect("params lock")
+    }
+
+    /// The flat vector, to change; packed copies are made anew afterwards.
+    pub(crate) fn values_mut(&self) -> RwLockWriteGuard<'_, Array> {
+        let flat = self.store.flat();
+        let guard = flat.values.write().expect("params lock");
+        flat.version.fetch_add(1, Ordering::Release);
+        guard
+    }
+
+    /// A copy of all gradients in the order of the values; zero where no backward pass has written since
+    /// [`Self::clear_gradients`].
+    pub fn gradients(&self) -> Vec<f32> {
+        self.with_gradients(|gradients| {
+            let mut copy = vec![0.0; gradients.len()];
+            gradients.copy(0..copy.len(), &mut copy);
+            copy
+        })
+    }
+
+    /// Calls `work` with all gradients; what no backward pass has written since [`Self::clear_gradients`] is zero.
+    pub(crate) fn with_gradients<R>(&self, work: impl FnOnce(&FlatGradients) -> R) -> R {
+        let flat = self.store.flat();
+        let mut gradients = flat.gradients.lock().expect("params lock");
+        gradients.complete(&flat.entries);
+        work(&gradients)
+    }
+
+    /// Forgets all gradients and gives their memory to whoever needs it next.
+    pub fn clear_gradients(&self) {
+        self.store.flat().gradients.lock().expect("params lock").clear();
+    }
+
+    fn param(&self, index: usize, entry: &Entry) -> Param {
+        Param {
+            store: self.store.clone(),
+            index,
+            name: entry.name.clone(),
+            offset: entry.offset,
+            rows: entry.rows,
+            width: entry.width,
+        }
+    }
+}
+
+impl Param {
+    /// The name given to [`Params::add`].
+    #[inline]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `[rows, width]`.
+    #[inline]
+    pub fn shape(&self) -> [usize; 2] {
+        [self.rows, self.width]
+    }
+
+    /// Where the numbers are.
+    pub fn device(&self) -> Device {
+        self.store.flat().values.read().expect("params lock").device()
+    }
+
+    /// A copy of the numbers.
+    pub fn to_vec(&self) -> Vec<f32> {
+        self.store.flat().values.read().expect("params lock").part_to_vec(self.range())
+    }
+
+    /// The numbers in the host's memory, to read.
+    pub(crate) fn values(&self) -> Values<'_> {
+        let guard = self.store.flat().values.read().expect("params lock");
+        Values { guard, range: self.range() }
+    }
+
+    /// Replaces the numbers by a copy of `values`.
+    pub fn set(&self, values: &[f32]) {
+        assert_eq!(
+            values.len(),
+            self.range().len(),
+            "{}: {} values for {:?}",
+            self.name,
+            values.len(),
+            self.shape()
+        );
+        let flat = self.store.flat();
+        let mut all = flat.values.write().expect("params lock");
+        match all.device() {
+            Device::Cpu => all.f32_mut()[self.range()].copy_from_slice(values),
+        }
+        flat.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// A copy of the gradient; zeros if no backward pass has written one.
+    pub fn gradient(&self) -> Vec<f32> {
+        let mut gradient = self.gradient_slot();
+        if gradient.is_first() { vec![0.0; self.range().len()] } else { gradient.slice().to_vec() }
+    }
+
+    /// The gradient, for a backward pass to write.
+    pub(crate) fn gradient_slot(&self) -> GradientSlot<'_> {
+        let guard = self.store.flat().gradients.lock().expect("params lock");
+        GradientSlot { guard, index: self.index, range: self.range() }
+    }
+
+    /// Its place in the flat vectors.
+    #[inline]
+    pub fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.rows * self.width
+    }
+}
+
+/// A parameter's numbers in the host's memory, borrowed.
+pub(crate) struct Values<'a> {
+    guard: RwLockReadGuard<'a, Array>,
+    range: Range<usize>,
+}
+
+impl Deref for Values<'_> {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.guard.f32()[self.range.clone()]
+    }
+}
+
+impl Entry {
+    fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.rows * self.width
+    }
+}
+
+impl Store {
+    fn flat(&self) -> &Flat {
+        self.flat.get_or_init(|| {
+            let entries = self.announced.lock().expect("params lock").clone();
+            let len = entries.last().map_or(0, |entry| entry.range().end);
+            // First values are drawn on the host, whatever the device.
+            let mut values = Array::lasting_zeros_on(Device::Cpu, len);
+            for (index, entry) in entries.iter().enumerate() {
+                let stream = Stream::new(self.seed, 0, index as u64);
+                entry.init.fill(&mut values.f32_mut()[entry.range()], entry, stream);
+            }
+            let gradients = FlatGradients::new(&entries);
+            let packed = PackedCopies::new(entries.len());
+            Flat {
+                entries,
+                values: RwLock::new(values),
+                gradients: Mutex::new(gradients),
+                version: AtomicU64::new(0),
+                packed,
+            }
+        })
+    }
+}
+
+impl Init {
+    fn fill(self, values: &mut [f32], entry: &Entry, stream: Stream) {
+        let bound = (6.0 / (entry.rows + entry.width) as f32).sqrt();
+        for (i, value) in values.iter_mut().enumerate() {
+            *value = match self {
+                Init::Constant(constant) => constant,
+                Init::Xavier => (2.0 * stream.uniform(i as u32) - 1.0) * bound,
+                Init::Normal(deviation) => deviation * stream.normal(i as u32),
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Compute, DType};
+
+    #[test]
+    fn moving_to_where_they_are_changes_nothing() {
+        let params = Params::new(3);
+        let weight = params.add("weight", 5, 7, Init::Normal(1.0));
+        let (values, packed) =
+            (params.to_vec(), || weight.packed(Orientation::AsIs, Compute::inference(DType::F32)));
+        packed();
+        let kept = packed();
+        weight.gradient_slot().accumulate().fill(2.0);
+        params.move_to(Device::Cpu);
+        assert_eq!((params.device(), weight.device()), (Device::Cpu, Device::Cpu));
+        assert_eq!(params.to_vec(), values);
+        assert_eq!(weight.gradient(), [2.0; 35]);
+        assert!(Arc::ptr_eq(&packed(), &kept));
+    }
+
+    #[test]
+    fn packed_copies_are_made_anew_after_an_update() {
+        let params = Params::new(3);
+        let weight = params.add("weight", 2, 2, Init::Constant(1.0));
+        let packed = || weight.packed(Orientation::AsIs, Compute::inference(DType::F32));
+        packed();
+        let kept = packed();
+        params.set(&vec![2.0; params.flat_len()]);
+        assert!(!Arc::ptr_eq(&packed(), &kept));
+        let other = packed();
+        weight.set(&[3.0; 4]);
+        assert!(!Arc::ptr_eq(&packed(), &other));
+    }
+}
