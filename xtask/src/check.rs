@@ -2,12 +2,13 @@
 
 use anyhow::Result;
 
+use crate::format::{self, Mode};
 use crate::workspace::cargo;
 use crate::{step, tidy};
 
 pub(crate) fn run() -> Result<()> {
     // The quickest first: a misplaced space should not cost a compilation.
-    step::command(&mut cargo(["fmt", "--all", "--check"]))?;
+    format::run(Mode::Check)?;
     tidy::run()?;
     step::command(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     step::command(cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))

@@ -4,6 +4,7 @@ mod bench;
 mod bits;
 mod browser;
 mod check;
+mod format;
 mod golden;
 mod python;
 mod step;
@@ -15,6 +16,7 @@ mod workspace;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use format::Mode;
 
 const HELP: &str = "\
 The project's own commands.
@@ -24,6 +26,7 @@ Usage: cargo xtask COMMAND
   check              formatting, clippy, tidy and documentation, every warning an error
   test               all of check, every test, a short run of the release binary's demo, and the page in a browser
   page               the last part of test alone: the demo, and the page in a browser with the model that it leaves
+  fmt                rustfmt over every file, also those behind macros, which cargo fmt does not find
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  race heedful against its peers; without NAME, say which races there are; ARGS go to the bench
@@ -54,6 +57,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["check"] => check::run(),
         ["test"] => test::run(),
         ["page"] => test::demo_and_page(),
+        ["fmt"] => format::run(Mode::Write),
         ["tidy"] => tidy::run(),
         ["bits"] => bits::run(None),
         ["bits", before] => bits::run(Some(before)),
@@ -64,7 +68,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["study", ..] => bail!("usage: cargo xtask study classify|language DATA [SEEDS]"),
         ["golden"] => golden::run(),
         [] => bail!("no command given\n\n{HELP}"),
-        [known @ ("check" | "test" | "page" | "tidy" | "golden"), ..] => bail!("{known} takes no arguments"),
+        [known @ ("check" | "test" | "page" | "fmt" | "tidy" | "golden"), ..] => {
+            bail!("{known} takes no arguments")
+        }
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),
     }
 }

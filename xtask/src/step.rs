@@ -17,6 +17,17 @@ pub(crate) fn command(command: &mut Command) -> Result<()> {
     })
 }
 
+/// Runs a child process under a name, for command lines that are too long to show.
+pub(crate) fn quietly(name: &str, command: &mut Command) -> Result<()> {
+    timed(name, || {
+        let status = command.status().with_context(|| format!("could not start {name}"))?;
+        if !status.success() {
+            bail!("{name} failed ({status})");
+        }
+        Ok(())
+    })
+}
+
 /// Runs a piece of our own work under a name.
 pub(crate) fn timed<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     // On stderr: the last lines of a bench's stdout are data for another program.

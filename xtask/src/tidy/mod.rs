@@ -4,13 +4,11 @@ mod arrows;
 mod rules;
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
 use crate::step;
-use crate::workspace::root;
+use crate::workspace::{files, root};
 
 const GOLDEN_FOLDER: &str = "crates/heedful/tests/golden/";
 const GOLDEN_BYTES: u64 = 3 << 20;
@@ -52,24 +50,4 @@ fn complaints() -> Result<Vec<String>> {
         ));
     }
     Ok(complaints)
-}
-
-/// Every file that git tracks or would offer to add, relative to the root.
-fn files() -> Result<Vec<String>> {
-    let listing = Command::new("git")
-        .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
-        .current_dir(root())
-        .output()
-        .context("could not start git")?;
-    if !listing.status.success() {
-        bail!("git ls-files failed: {}", String::from_utf8_lossy(&listing.stderr).trim());
-    }
-    let listing = String::from_utf8(listing.stdout).context("a file name is not UTF-8")?;
-    let names = listing.split('\0').filter(|name| !name.is_empty());
-    // A file deleted but not yet committed is still listed.
-    Ok(names.filter(|name| is_file(&root().join(name))).map(str::to_owned).collect())
-}
-
-fn is_file(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }

@@ -18,11 +18,11 @@ use std::path::Path;
 
 use heedful_tensor::{DType, Ragged, ops};
 
+use super::{ClassifierConfig, EncoderClassifier};
 use crate::data::batch::{BatchError, lay_end_to_end};
 use crate::data::labels::Labels;
 use crate::data::tokenizer::Tokenizers;
 use crate::layers::{AttentionMap, Kind, Pass};
-use super::{ClassifierConfig, EncoderClassifier};
 use crate::models::{BrokenModel, Label};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};

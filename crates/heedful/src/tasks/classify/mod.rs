@@ -23,16 +23,16 @@ use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{Param, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use ClassifierConfig as Config;
 pub use classifier::{Classified, Classifier, ClassifyError, Word};
 pub use pooling::Pool;
 pub(crate) use recipe::Definition;
-pub(crate) use ClassifierConfig as Config;
 
-pub use crate::recipe::Pooling;
 use crate::data::batch::{Batch, BatchError, Side};
 use crate::layers::{Embedding, Pass, Score, ScoreName};
 use crate::models::config::{ConfigError, check};
 use crate::models::{Encode, EncoderConfig, Label, Model};
+pub use crate::recipe::Pooling;
 
 /// What a classifier is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -73,7 +73,6 @@ impl LabelSet {
         let (labels, tokenizer) = (labels.clone(), tokenizers.source.clone());
         Ok(Some(LabelSet { model, texts, encoded, batches, labels, tokenizer }))
     }
-
 }
 
 impl ValidationSet for LabelSet {

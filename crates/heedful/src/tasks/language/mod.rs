@@ -19,9 +19,9 @@ use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{DType, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use LanguageConfig as Config;
 pub use generator::{GenerateError, Generation, Generator};
 pub(crate) use recipe::Definition;
-pub(crate) use LanguageConfig as Config;
 
 use crate::data::batch::{Batch, BatchError, Side};
 use crate::layers::Pass;

@@ -21,16 +21,16 @@ use heedful_tensor::random::Dropout;
 use heedful_tensor::{DType, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use MaskedConfig as Config;
 pub use filler::{FillError, Filled, Filler, Guess, MASK};
 pub use masking::{Masked, masked_tokens};
 pub(crate) use recipe::Definition;
-pub(crate) use MaskedConfig as Config;
 
 use crate::data::batch::{Batch, BatchError, Side};
 use crate::layers::{LayerNorm, Linear, Pass};
+use crate::models::Model;
 use crate::models::config::{ConfigError, check};
 use crate::models::transformer::{StackConfig, StackMask, TextStack};
-use crate::models::Model;
 
 /// What a masked language model is made of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -15,14 +15,14 @@
 
 use std::path::Path;
 
+use super::Config;
 use crate::data::tokenizer::Tokenizers;
-use crate::decode::{DecodeError, 
-    AlignmentLayer, Hypothesis, Search, SearchOptions, TargetScore, align, attend, score, search,
+use crate::decode::{
+    AlignmentLayer, DecodeError, Hypothesis, Search, SearchOptions, TargetScore, align, attend, score, search,
 };
 use crate::layers::AttentionMap;
-use super::Config;
-use crate::models::{Generate, Model};
 use crate::models::transformer::HeadName;
+use crate::models::{Generate, Model};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
 
@@ -85,7 +85,11 @@ impl Translator {
     }
 
     /// Translates texts. Blank ones have no output. What a text gets depends on nothing but itself and the options.
-    pub fn translate(&self, texts: &[&str], options: &SearchOptions) -> Result<Vec<Translation>, DecodeError> {
+    pub fn translate(
+        &self,
+        texts: &[&str],
+        options: &SearchOptions,
+    ) -> Result<Vec<Translation>, DecodeError> {
         let sources: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
         let spoken: Vec<usize> = (0..sources.len()).filter(|&i| !sources[i].is_empty()).collect();
         let wanted: Vec<Vec<u32>> = spoken.iter().map(|&i| sources[i].clone()).collect();
