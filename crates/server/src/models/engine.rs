@@ -28,9 +28,11 @@ impl Engine {
             Task::Translate => Translator::open(folder).map(Engine::Translator).map_err(|e| e.to_string()),
             Task::Language => Generator::open(folder).map(Engine::Generator).map_err(|e| e.to_string()),
             Task::Classify => Classifier::open(folder).map(Engine::Classifier).map_err(|e| e.to_string()),
-            Task::Masked => Err(format!(
-                "{} holds a masked language model, which is not served: use heedful fill with it",
-                folder.display()
+            other => Err(format!(
+                "{} holds {}, which is not served: use heedful {} with it",
+                folder.display(),
+                other.model(),
+                other.command()
             )),
         }
     }
