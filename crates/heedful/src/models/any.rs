@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::family::{EncoderDecoderFamily, EncoderFamily};
 use super::transformer::{HeadError, HeadName};
-use super::{ConfigError, Encode, Generate, convolution, recurrent, transformer};
+use super::{ConfigError, Encode, Generate};
 use crate::recipe::{Family, Recipe};
 use crate::registry::for_each_family;
 
@@ -15,14 +15,14 @@ macro_rules! families {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "family")]
         pub enum EncoderDecoderConfig {
-            $($(#[$doc])* #[serde(rename = $name)] $Family($module::EncoderDecoder),)+
+            $($(#[$doc])* #[serde(rename = $name)] $Family(super::$module::EncoderDecoder),)+
         }
 
         /// What an encoder is made of, whichever family it is of.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "family")]
         pub enum EncoderConfig {
-            $($(#[$doc])* #[serde(rename = $name)] $Family($module::Encoder),)+
+            $($(#[$doc])* #[serde(rename = $name)] $Family(super::$module::Encoder),)+
         }
 
         impl Recipe {
@@ -30,7 +30,7 @@ macro_rules! families {
             pub fn start_from_family(&mut self, family: Family) {
                 self.model.family = family;
                 match family {
-                    $(Family::$Family => <$module::EncoderDecoder as EncoderDecoderFamily>::start_recipe(self),)+
+                    $(Family::$Family => <super::$module::EncoderDecoder as EncoderDecoderFamily>::start_recipe(self),)+
                 }
             }
         }
