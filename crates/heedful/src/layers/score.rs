@@ -1,21 +1,28 @@
 //! Scores with their parameters. [`Score`] has the formulas; here are the matrices that queries and keys go through first.
 
-use heedful_tensor::ops;
+use std::borrow::Cow;
+
+use heedful_tensor::ops::{self, ScoreForm};
 use heedful_tensor::{Init, Param, Params, Tensor};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serializer};
 
 use super::{Linear, Pass};
 
 pub use heedful_tensor::ops::Score;
 
-/// How `config.json` calls the scores, which are the tensor crate's.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Score", rename_all = "kebab-case")]
-pub(crate) enum ScoreName {
-    Additive,
-    Dot,
-    General,
-    ScaledDot,
+/// Scores in `config.json`, for serde's `with`: by their names.
+pub(crate) struct ScoreName;
+
+impl ScoreName {
+    pub(crate) fn serialize<S: Serializer>(score: &Score, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(score.name())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Score, D::Error> {
+        let name = Cow::<str>::deserialize(deserializer)?;
+        Score::from_name(&name).ok_or_else(|| D::Error::custom(format!("there is no score `{name}`")))
+    }
 }
 
 /// A score with its parameters: `<name>.query.weight`, `<name>.key.…` and `<name>.score.weight` as far as it has them.
@@ -37,13 +44,13 @@ impl Scorer {
         assert!(fits, "Scorer: {score:?} for queries of {query} and keys of {key}");
         let matrix =
             |part: &str, rows, width| params.add(&format!("{name}.{part}.weight"), rows, width, Init::Xavier);
-        let is_additive = score == Score::Additive;
+        let is_additive = score.form() == ScoreForm::Additive;
         Scorer {
             score,
-            query: match score {
-                Score::Additive => Some(matrix("query", query, inner)),
-                Score::General => Some(matrix("query", query, key)),
-                Score::Dot | Score::ScaledDot => None,
+            query: match score.form() {
+                ScoreForm::Additive => Some(matrix("query", query, inner)),
+                ScoreForm::Bilinear => Some(matrix("query", query, key)),
+                ScoreForm::Product => None,
             },
             key: is_additive.then(|| Linear::new(params, &format!("{name}.key"), key, inner)),
             weight: is_additive.then(|| matrix("score", 1, inner)),

@@ -6,7 +6,8 @@ use heedful_tensor::DType;
 use heedful_tensor::ops::{Activation, Cell};
 use serde::{Deserialize, Serialize};
 
-use super::setting::choices;
+use super::Literal;
+use super::setting::{Setting, choices};
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
 use crate::data::tokenizer::{Boundaries, Kind, Normalization, Sharing};
@@ -176,9 +177,22 @@ choices!(Tying {
     "all" => Tying::All, "source-target" => Tying::SourceTarget, "target-output" => Tying::TargetOutput,
     "none" => Tying::None,
 });
-choices!(Score {
-    "scaled-dot" => Score::ScaledDot, "dot" => Score::Dot, "additive" => Score::Additive, "general" => Score::General,
-});
 choices!(DType { "bf16" => DType::Bf16, "f32" => DType::F32 });
 choices!(BestBy { "loss" => BestBy::Loss, "bleu" => BestBy::Bleu, "accuracy" => BestBy::Accuracy });
 choices!(Pooling { "attention" => Pooling::Attention, "first" => Pooling::First });
+
+impl Setting for Score {
+    const EXPECTS: &'static str = "the name of a score, such as `scaled-dot`, `dot`, `additive` or `general`";
+    const VALUE_NAME: &'static str = "NAME";
+
+    fn read(literal: &Literal) -> Option<Score> {
+        match literal {
+            Literal::Text(name) => Score::from_name(name),
+            _ => None,
+        }
+    }
+
+    fn literal(&self) -> Literal {
+        Literal::Text(self.name().to_owned())
+    }
+}

@@ -10,30 +10,73 @@
 //! Why scaled: with parts of unit variance the plain product has variance d_k, the softmax saturates as vectors get wide,
 //! and its gradient dies.
 
-/// How a query is compared with a key.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Score {
+macro_rules! scores {
+    ($($(#[$meta:meta])* $Score:ident = $name:literal, $form:ident;)+) => {
+        /// How a query is compared with a key.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub enum Score {
+            $($(#[$meta])* $Score,)+
+        }
+
+        impl Score {
+            /// All of them.
+            pub const ALL: &'static [Score] = &[$(Score::$Score,)+];
+
+            /// Its name in configurations and recipes.
+            pub fn name(self) -> &'static str {
+                match self { $(Score::$Score => $name,)+ }
+            }
+
+            /// Which matrices it has.
+            #[inline]
+            pub fn form(self) -> ScoreForm {
+                match self { $(Score::$Score => ScoreForm::$form,)+ }
+            }
+        }
+    };
+}
+
+scores! {
     /// `wᵀ tanh(W_q q + W_k k)`, with a width of its own.
-    Additive,
+    Additive = "additive", Additive;
     /// `q · k`.
-    Dot,
+    Dot = "dot", Product;
     /// `qᵀ W k`.
-    General,
+    General = "general", Bilinear;
     /// `q · k / √d_k`.
     #[default]
-    ScaledDot,
+    ScaledDot = "scaled-dot", Product;
+}
+
+/// Which matrices a score has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScoreForm {
+    /// None: queries and keys are multiplied as they are, and have one width.
+    Product,
+    /// One between queries and keys.
+    Bilinear,
+    /// One for queries, one for keys, and a vector that weighs their sum.
+    Additive,
 }
 
 impl Score {
+    /// The score of this name.
+    pub fn from_name(name: &str) -> Option<Score> {
+        Score::ALL.iter().copied().find(|score| score.name() == name)
+    }
+
     /// Whether queries and keys must have one width.
     #[inline]
     pub fn wants_equal_widths(self) -> bool {
-        matches!(self, Score::Dot | Score::ScaledDot)
+        self.form() == ScoreForm::Product
     }
 
     /// What the product of two vectors of this width is multiplied by.
     #[inline]
     pub fn scale(self, width: usize) -> f32 {
-        if self == Score::ScaledDot { (width as f32).sqrt().recip() } else { 1.0 }
+        match self {
+            Score::ScaledDot => (width as f32).sqrt().recip(),
+            _ => 1.0,
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Checks that every family makes of its configuration.
 
+use heedful_tensor::ops::ScoreForm;
+
 use super::ConfigError;
 use crate::layers::{Positions, Score, Tying};
 
@@ -58,7 +60,7 @@ pub(crate) fn positions(positions: Positions, d_model: usize) -> Result<(), Conf
 
 /// Heads multiply queries and keys.
 pub(crate) fn score_of_heads(score: Score) -> Result<(), ConfigError> {
-    if matches!(score, Score::ScaledDot | Score::Dot) { Ok(()) } else { Err(ConfigError::HeadScore) }
+    if score.form() == ScoreForm::Product { Ok(()) } else { Err(ConfigError::HeadScore) }
 }
 
 /// A window has its token in the middle.

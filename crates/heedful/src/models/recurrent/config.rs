@@ -232,8 +232,7 @@ impl RecurrentConfig {
         }
         let (query, key) = (self.d_model, self.encoder().output_width());
         if score.wants_equal_widths() && query != key {
-            let score = if score == Score::Dot { "dot" } else { "scaled-dot" };
-            return Err(ConfigError::ScoreWidths { score, query, key });
+            return Err(ConfigError::ScoreWidths { score: score.name(), query, key });
         }
         Ok(())
     }

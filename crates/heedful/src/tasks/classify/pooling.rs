@@ -14,7 +14,7 @@
 use std::borrow::Cow;
 
 use heedful_tensor::ops::{
-    self, Activation, AttentionOptions, EmbeddingOptions, LinearOptions, Mask, Part, Positions,
+    self, Activation, AttentionOptions, EmbeddingOptions, LinearOptions, Mask, Part, Positions, ScoreForm,
 };
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
@@ -51,10 +51,10 @@ impl Pool {
     pub fn new(params: &Params, pooling: Pooling, score: Score, width: usize) -> Pool {
         let attention = || Attention {
             query: params.add("pooling.query.weight", 1, width, Init::Normal((width as f32).powf(-0.5))),
-            keys: match score {
-                Score::Additive => Keys::Additive(Linear::new(params, "pooling.key", width, width)),
-                Score::General => Keys::General(params.add("pooling.key.weight", width, width, Init::Xavier)),
-                Score::Dot | Score::ScaledDot => Keys::States,
+            keys: match score.form() {
+                ScoreForm::Additive => Keys::Additive(Linear::new(params, "pooling.key", width, width)),
+                ScoreForm::Bilinear => Keys::General(params.add("pooling.key.weight", width, width, Init::Xavier)),
+                ScoreForm::Product => Keys::States,
             },
             scale: score.scale(width),
             place: Place::new("pooling", 0, Kind::Pooling),

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex};
 use self::gradient::{Backward, KeptWeights, Late};
 pub use self::rows::{SourceRows, attend_rows};
 pub use self::selection::{Estimator, Selection};
-use super::Score;
+use super::{Score, ScoreForm};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
@@ -299,7 +299,7 @@ fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cel
 
 /// The additive score has a weight of one row as wide as the keys, the others have none.
 fn check_score(op: &str, score: Score, weight: Option<&Param>, key_width: usize) {
-    let (is_additive, shape) = (score == Score::Additive, weight.map(Param::shape));
+    let (is_additive, shape) = (score.form() == ScoreForm::Additive, weight.map(Param::shape));
     let wanted = is_additive.then_some([1, key_width]);
     assert_eq!(shape, wanted, "{op}: a {score:?} score with a weight of {shape:?}, not {wanted:?}");
 }
