@@ -11,9 +11,9 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<()> {
         bail!("there is no bench `{name}`; there are: {}", known.join(", "));
     }
     let python = python::environment()?;
-    let build = ["build", "--release", "--package", "heedful-bench", "--bin", name];
+    let build = ["build", "--profile", "bench", "--package", "heedful-bench", "--bin", name];
     step::command(&mut cargo(build))?;
-    let run = ["run", "--quiet", "--release", "--package", "heedful-bench", "--bin", name, "--"];
+    let run = ["run", "--quiet", "--profile", "bench", "--package", "heedful-bench", "--bin", name, "--"];
     step::command(cargo(run).args(arguments).env("HEEDFUL_BENCH_PYTHON", python))
 }
 
