@@ -8,24 +8,24 @@ use super::{ConfigError, Encode, Generate, convolution, recurrent, transformer};
 use crate::recipe::{Family, Recipe};
 use crate::registry::for_each_family;
 
-/// What a family says of its encoder-decoder: what it is made of, where a recipe starts from, how it is built.
+/// The configuration of a family's encoder-decoder: the recipe defaults, the checks and the constructor.
 pub(crate) trait EncoderDecoderFamily: Sized {
-    /// Changes the values that a recipe starts from where this family wants others than the Transformer.
+    /// Sets the recipe defaults of this family that differ from the Transformer's.
     fn start_recipe(_recipe: &mut Recipe) {}
 
-    /// What a recipe describes, for vocabularies of these sizes (source, target).
+    /// The configuration that a recipe describes, for vocabularies of these sizes (source, target).
     fn from_recipe(recipe: &Recipe, vocabularies: [usize; 2]) -> Self;
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     fn validate(&self) -> Result<(), ConfigError>;
 
-    /// A fresh model; `seed` decides its first values.
+    /// A new model; `seed` determines its initial parameters.
     fn build(&self, seed: u64) -> Result<Box<dyn Generate>, ConfigError>;
 
     /// The model in a few words.
     fn summary(&self) -> String;
 
-    /// Every head that can be left out; none where there are no heads.
+    /// Every head that can be pruned; none where there are no heads.
     fn heads(&self) -> Vec<HeadName> {
         Vec::new()
     }
@@ -35,21 +35,21 @@ pub(crate) trait EncoderDecoderFamily: Sized {
         if heads.is_empty() { Ok(()) } else { Err(HeadError::NoHeads) }
     }
 
-    /// Makes heads of a model silent that was built from this; on an error nothing has changed.
-    fn silence_heads(&self, _params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
+    /// Prunes heads of a model that was built from this; on an error nothing has changed.
+    fn prune_heads(&self, _params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
         self.check_heads(heads)
     }
 }
 
-/// The same of its encoder, which reads texts for models without a second side.
+/// The configuration of a family's encoder, for encoder-only models.
 pub(crate) trait EncoderFamily: Sized {
-    /// What a recipe describes, for a vocabulary of this size.
+    /// The configuration that a recipe describes, for a vocabulary of this size.
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> Self;
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     fn validate(&self) -> Result<(), ConfigError>;
 
-    /// Announces the encoder's parameters.
+    /// Builds the encoder and registers its parameters.
     fn build(&self, params: &Params) -> Result<Box<dyn Encode>, ConfigError>;
 
     /// The encoder in a few words.
@@ -58,14 +58,14 @@ pub(crate) trait EncoderFamily: Sized {
 
 macro_rules! families {
     ($($(#[$doc:meta])* $module:ident: $Family:ident = $name:literal,)+) => {
-        /// What an encoder-decoder is made of, whichever family it is of.
+        /// The configuration of an encoder-decoder of any family.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "family")]
         pub enum EncoderDecoderConfig {
             $($(#[$doc])* #[serde(rename = $name)] $Family($module::EncoderDecoder),)+
         }
 
-        /// What an encoder is made of, whichever family it is of.
+        /// The configuration of an encoder of any family.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "family")]
         pub enum EncoderConfig {
@@ -73,7 +73,7 @@ macro_rules! families {
         }
 
         impl Recipe {
-            /// Chooses a family, with the values that it starts from.
+            /// Sets the family, with its defaults.
             pub fn start_from_family(&mut self, family: Family) {
                 self.model.family = family;
                 match family {
@@ -83,7 +83,7 @@ macro_rules! families {
         }
 
         impl EncoderDecoderConfig {
-            /// What a recipe describes, for vocabularies of these sizes (source, target).
+            /// The configuration that a recipe describes, for vocabularies of these sizes (source, target).
             pub fn from_recipe(recipe: &Recipe, vocabularies: [usize; 2]) -> EncoderDecoderConfig {
                 match recipe.model.family {
                     $(Family::$Family => EncoderDecoderConfig::$Family(
@@ -99,14 +99,14 @@ macro_rules! families {
                 }
             }
 
-            /// Whether this can be built; if not, the error says what to change.
+            /// Whether a model can be built from this; if not, the error explains what to change.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::validate(config),)+
                 }
             }
 
-            /// A fresh model; `seed` decides its first values.
+            /// A new model; `seed` determines its initial parameters.
             pub fn build(&self, seed: u64) -> Result<Box<dyn Generate>, ConfigError> {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::build(config, seed),)+
@@ -120,7 +120,7 @@ macro_rules! families {
                 }
             }
 
-            /// Every head that can be left out; none where there are no heads.
+            /// Every head that can be pruned; none where there are no heads.
             pub fn heads(&self) -> Vec<HeadName> {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::heads(config),)+
@@ -134,18 +134,18 @@ macro_rules! families {
                 }
             }
 
-            /// Makes heads of a model silent that was built from this; on an error nothing has changed.
-            pub fn silence_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
+            /// Prunes heads of a model that was built from this; on an error nothing has changed.
+            pub fn prune_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => {
-                        EncoderDecoderFamily::silence_heads(config, params, heads)
+                        EncoderDecoderFamily::prune_heads(config, params, heads)
                     })+
                 }
             }
         }
 
         impl EncoderConfig {
-            /// What a recipe describes, for a vocabulary of this size.
+            /// The configuration that a recipe describes, for a vocabulary of this size.
             pub fn from_recipe(recipe: &Recipe, vocabulary: usize) -> EncoderConfig {
                 match recipe.model.family {
                     $(Family::$Family => EncoderConfig::$Family(
@@ -154,7 +154,7 @@ macro_rules! families {
                 }
             }
 
-            /// Whether this can be built; if not, the error says what to change.
+            /// Whether a model can be built from this; if not, the error explains what to change.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self {
                     $(EncoderConfig::$Family(config) => EncoderFamily::validate(config),)+
@@ -168,7 +168,7 @@ macro_rules! families {
                 }
             }
 
-            /// Announces the encoder's parameters.
+            /// Builds the encoder and registers its parameters.
             pub fn build(&self, params: &Params) -> Result<Box<dyn Encode>, ConfigError> {
                 match self {
                     $(EncoderConfig::$Family(config) => EncoderFamily::build(config, params),)+

@@ -10,13 +10,13 @@ use super::setting::choices;
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
 use crate::data::tokenizer::{Boundaries, Kind, Normalization, Sharing};
-use crate::layers::{Norm, Score, Tying};
+use crate::layers::{AttentionScore, Norm, Tying};
 use crate::registry::{for_each_family, for_each_task};
 
-/// A model and its training as others have found them good.
+/// A named set of defaults for a model and its training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// For trying things out.
+    /// For experiments that take seconds.
     Tiny,
     /// For a few processor cores.
     #[default]
@@ -31,7 +31,7 @@ pub enum Preset {
 
 macro_rules! families {
     ($($(#[$doc:meta])* $module:ident: $Family:ident = $name:literal,)+) => {
-        /// What models are made of.
+        /// The family of a model.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum Family {
             #[default]
@@ -73,27 +73,27 @@ for_each_task!(tasks);
 /// How a recurrent decoder attends to the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttentionKind {
-    /// Not at all: one vector has to hold the whole sentence.
+    /// No attention: one vector represents the whole source.
     None,
-    /// To every position, with weights.
+    /// The weighted mean of all positions.
     #[default]
     Soft,
-    /// To one position; learns by the score function.
+    /// One position; trained by the score-function estimator (REINFORCE).
     Hard,
-    /// To one position; learns as if it were soft.
+    /// One position; trained by the straight-through estimator.
     StraightThrough,
 }
 
 /// The shape of the learning rate; [`crate::train::Schedule`] has the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleKind {
-    /// The paper's.
+    /// The schedule of the paper.
     Noam,
-    /// The same curve with its top named.
+    /// The same curve, with its peak given.
     InverseSqrt,
-    /// Half a cosine.
+    /// Half a cosine after the warmup.
     Cosine,
-    /// Always the same.
+    /// A constant rate.
     Constant,
 }
 
@@ -104,11 +104,11 @@ pub enum PositionKind {
     Sinusoidal,
     /// A learned table.
     Learned,
-    /// Not at all.
+    /// No positional encoding.
     None,
 }
 
-/// What the best validation is chosen by.
+/// The metric that selects the best model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BestBy {
@@ -131,14 +131,14 @@ pub enum Pooling {
     First,
 }
 
-/// Which checkpoints make the final model together.
+/// Which checkpoints are averaged into the final model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Averaging {
-    /// The best one alone.
+    /// None: the final model is the best checkpoint.
     None,
-    /// The best ones.
+    /// The best checkpoints.
     Best,
-    /// The last ones.
+    /// The last checkpoints.
     Last,
 }
 
@@ -176,8 +176,8 @@ choices!(Tying {
     "all" => Tying::All, "source-target" => Tying::SourceTarget, "target-output" => Tying::TargetOutput,
     "none" => Tying::None,
 });
-choices!(Score {
-    "scaled-dot" => Score::ScaledDot, "dot" => Score::Dot, "additive" => Score::Additive, "general" => Score::General,
+choices!(AttentionScore {
+    "scaled-dot" => AttentionScore::ScaledDot, "dot" => AttentionScore::Dot, "additive" => AttentionScore::Additive, "general" => AttentionScore::General,
 });
 choices!(DType { "bf16" => DType::Bf16, "f32" => DType::F32 });
 choices!(BestBy { "loss" => BestBy::Loss, "bleu" => BestBy::Bleu, "accuracy" => BestBy::Accuracy });

@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// A recipe that cannot be followed.
+/// Why a recipe cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
-    /// No such file, or not text.
+    /// The file cannot be read.
     #[error("cannot read the recipe {path}: {cause}")]
     Read {
         /// The file.
@@ -15,23 +15,23 @@ pub enum RecipeError {
         /// Why.
         cause: io::Error,
     },
-    /// Not TOML.
+    /// The file is not TOML.
     #[error("{place}: this is not TOML: {message}")]
     Syntax {
         /// Where.
         place: Place,
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
-    /// A section or key that does not exist.
+    /// A section or key does not exist.
     #[error("{place}: {message}")]
     Unknown {
         /// Where.
         place: Place,
-        /// What was written, and what was probably meant.
+        /// The unknown name, and the nearest known one.
         message: String,
     },
-    /// A value of the wrong type or out of its range.
+    /// A value has the wrong type or is out of range.
     #[error("{place}: {key} {message}")]
     Value {
         /// Where.
@@ -41,25 +41,25 @@ pub enum RecipeError {
         /// What it must be, and what it is.
         message: String,
     },
-    /// A model that cannot be built.
+    /// The model cannot be built.
     #[error("the recipe's model cannot be built: {0}")]
     Model(Box<dyn std::error::Error + Send + Sync>),
-    /// Values that do not go together.
+    /// Values contradict each other.
     #[error("{0}")]
     Conflict(String),
 }
 
-/// Where a value was written.
+/// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a recipe.
+    /// A line of a recipe file.
     File {
         /// The file.
         path: PathBuf,
-        /// Its line, the first being 1.
+        /// The line, counted from 1.
         line: usize,
     },
-    /// On the command line.
+    /// An argument of the command line.
     Argument(String),
 }
 

@@ -1,4 +1,4 @@
-//! Where values come from: the preset, then a file, then flags, then `--set`; each overrides the one before.
+//! The values of a recipe: from the preset, a file, flags and `--set`; each overrides the ones before it.
 
 use std::fs;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::{Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, print};
 use crate::data::tokenizer::Sharing;
 use crate::layers::Tying;
 
-/// Values over a preset, in the order in which they were given: the last one of a key counts.
+/// Values that override a preset, in the order in which they were given: the last value of a key counts.
 #[derive(Debug, Default)]
 pub struct Overrides {
     assignments: Vec<Assignment>,
@@ -25,7 +25,7 @@ struct Assignment {
 }
 
 impl Overrides {
-    /// None yet.
+    /// No values.
     pub fn new() -> Overrides {
         Overrides::default()
     }
@@ -37,7 +37,7 @@ impl Overrides {
         self.text(&text, path)
     }
 
-    /// Adds the text of a recipe that is called `path` in messages.
+    /// Adds the text of a recipe; error messages call it `path`.
     pub fn text(&mut self, text: &str, path: &Path) -> Result<(), RecipeError> {
         let place = |span: Range<usize>| Place::File {
             path: path.to_owned(),
@@ -69,7 +69,7 @@ impl Overrides {
         Ok(())
     }
 
-    /// Adds a flag with what was typed after it; several values only for a key of [`Key::many`].
+    /// Adds a flag with its values; several only if the key is [`Key::many`].
     pub fn flag(&mut self, key: &'static Key, values: &[String]) {
         let value = match values {
             [one] => key.typed(one),
@@ -78,7 +78,7 @@ impl Overrides {
         self.assignments.push(Assignment { key, value, place: Place::Argument(format!("--{}", key.flag())) });
     }
 
-    /// Adds what was typed after `--set`: `training.dropout=0.3`, or `dropout=0.3` if no other key is called that.
+    /// Adds the argument of `--set`: `training.dropout=0.3`, or `dropout=0.3` if no other key has that name.
     pub fn set(&mut self, text: &str) -> Result<(), RecipeError> {
         let place = Place::Argument(format!("--set {text}"));
         let unknown = |message| RecipeError::Unknown { place: place.clone(), message };
@@ -88,8 +88,8 @@ impl Overrides {
         Ok(())
     }
 
-    /// Puts the values together over the preset that they name. `start` changes what the family and the task start from;
-    /// it is given a recipe that names both.
+    /// Applies the values to the preset that they name. `start` sets the defaults of the family and the task; it is given a
+    /// recipe that names both.
     pub(crate) fn over_preset(self, start: impl FnOnce(&mut Recipe)) -> Result<Recipe, RecipeError> {
         let mut recipe = Recipe::default();
         let last = |path: &str| self.assignments.iter().rfind(|assignment| assignment.key.path() == path);
@@ -101,7 +101,7 @@ impl Overrides {
             last(path).map_or(Ok(()), |assignment| assignment.apply(&mut recipe))?;
         }
         start(&mut recipe);
-        // Every value is looked at, also those that later ones replace: a mistake is a mistake.
+        // Every value is checked, even if a later one replaces it.
         self.assignments.iter().try_for_each(|assignment| assignment.apply(&mut recipe))?;
         Ok(recipe)
     }
@@ -118,7 +118,7 @@ impl Assignment {
 }
 
 impl Recipe {
-    /// Whether the values go together, whatever the task.
+    /// Whether the values are consistent, whatever the task.
     pub(crate) fn check(&self) -> Result<(), RecipeError> {
         let conflict = |message: &str| Err(RecipeError::Conflict(message.to_owned()));
         if self.training.schedule == ScheduleKind::Cosine && self.training.steps.is_none() {
@@ -153,7 +153,7 @@ impl Recipe {
     }
 }
 
-/// The key of a name with its section, or of a name alone if it is the only one of that name; else a sentence.
+/// The key of this name, with its section, or without it if the name is unique; else an error message.
 pub fn find_key(name: &str) -> Result<&'static Key, String> {
     let name = name.replace('-', "_");
     let same = |key: &&Key| key.path() == name || key.name == name;
@@ -171,13 +171,13 @@ pub fn find_key(name: &str) -> Result<&'static Key, String> {
 fn unknown_key(name: &str) -> String {
     let short = name.rsplit('.').next().unwrap_or(name);
     let section = name.split_once('.').map(|(section, _)| section);
-    // Known elsewhere: most likely it stands in the wrong section.
+    // Known in another section: most likely it is in the wrong one.
     if let Some(key) = Recipe::keys().find(|key| key.name == short) {
         return format!("there is no key `{name}`: `{short}` is in [{}]", key.section);
     }
     let distance = |key: &&'static Key| {
         let far = strsim::osa_distance(short, key.name);
-        // Of equally near names, the one in the same section.
+        // Of equally near names, prefer the one in the same section.
         2 * far + usize::from(section.is_some_and(|section| section != key.section))
     };
     let nearest = Recipe::keys().min_by_key(distance).expect("there are keys");
@@ -199,9 +199,9 @@ fn unknown_section(name: &str) -> String {
 
 fn outside(name: &str) -> String {
     match Recipe::keys().find(|key| key.name == name) {
-        Some(key) => format!("`{name}` stands outside of a section: write it under [{}]", key.section),
+        Some(key) => format!("`{name}` is outside of any section: write it under [{}]", key.section),
         None => format!(
-            "`{name}` stands outside of a section, and no section has such a key: {}",
+            "`{name}` is outside of any section, and no section has such a key: {}",
             print::HOW_TO_LIST
         ),
     }

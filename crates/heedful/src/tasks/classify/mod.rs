@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! h = Encoder(x_1 … x_n)                 one vector for each token
-//! c = Pooling(h)                         one for the text: attention over time, or the first token's
+//! c = Pooling(h)                         one for the text: attention pooling, or the first token's
 //! p = softmax(dropout(c) W_labelsᵀ)
 //! ```
 //!
-//! Any encoder will do ([`EncoderConfig`]).
+//! The encoder may be of any family ([`EncoderConfig`]).
 
 mod pooling;
 
@@ -23,32 +23,32 @@ use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{Param, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use ClassifierConfig as Config;
 pub use classifier::{Classified, Classifier, ClassifyError, Word};
 pub use pooling::Pool;
 pub(crate) use recipe::Definition;
-pub(crate) use ClassifierConfig as Config;
 
-pub use crate::recipe::Pooling;
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::{Embedding, Pass, Score};
+use crate::layers::{AttentionScore, Embedding, Pass};
 use crate::models::config::{ConfigError, check};
 use crate::models::{Encode, EncoderConfig, Label, Model};
+pub use crate::recipe::Pooling;
 
-/// What a classifier is made of.
+/// The configuration of a classifier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassifierConfig {
-    /// How many labels there are.
+    /// Number of labels.
     pub labels: usize,
     /// How a text becomes one vector.
     pub pooling: Pooling,
     /// How attention pooling compares a token's vector with its query.
-    pub pooling_score: Score,
-    /// On that vector.
+    pub pooling_score: AttentionScore,
+    /// Dropout rate on that vector.
     pub dropout: f32,
     /// Label smoothing: the share of the label's probability that is spread over the other labels.
     pub label_smoothing: f32,
-    /// What reads the text.
+    /// The encoder.
     pub encoder: EncoderConfig,
 }
 
@@ -62,7 +62,7 @@ pub struct EncoderClassifier {
 }
 
 impl ClassifierConfig {
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.labels < 2 {
             return Err(ConfigError::FewLabels { labels: self.labels });
@@ -82,7 +82,7 @@ impl ClassifierConfig {
 }
 
 impl EncoderClassifier {
-    /// A fresh model; `seed` decides its first values.
+    /// A new model; `seed` determines its initial parameters.
     pub fn new(config: ClassifierConfig, seed: u64) -> Result<EncoderClassifier, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
@@ -93,7 +93,7 @@ impl EncoderClassifier {
         Ok(EncoderClassifier { config, params, encoder, pool, labels })
     }
 
-    /// What it is made of.
+    /// Its configuration.
     pub fn config(&self) -> &ClassifierConfig {
         &self.config
     }

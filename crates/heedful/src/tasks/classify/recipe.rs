@@ -10,7 +10,7 @@ use crate::data::encoded::Reading;
 use crate::data::labels::{Labels, LabelsError};
 use crate::data::{CorpusError, Input};
 use crate::models::{EncoderConfig, Model};
-use crate::recipe::{DataKeys, Family, BestBy, Recipe, RecipeError};
+use crate::recipe::{BestBy, DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{

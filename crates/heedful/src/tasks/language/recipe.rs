@@ -17,7 +17,7 @@ use crate::tasks::{
     Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError, plain_text,
 };
 
-/// Tokens of a block of running text unless the recipe says otherwise.
+/// Default number of tokens in a block of running text.
 const BLOCK: usize = 256;
 
 /// The task `lm`.

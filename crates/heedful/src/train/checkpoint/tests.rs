@@ -52,7 +52,7 @@ fn a_checkpoint_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_score_that_is_no_number_does_not_spoil_the_checkpoint() {
+fn a_score_of_nan_does_not_spoil_the_checkpoint() {
     let (_folder, checkpoints) = saved(&[(1, Some(f64::NAN)), (2, Some(3.0))], Keep { last: 2, best: 2 });
     assert_eq!(checkpoints.best(2).expect("both were validated"), [2, 1]);
     assert!(read(&checkpoints.path(1)).is_ok());
@@ -134,7 +134,7 @@ fn a_new_checkpoint_outlives_damaged_ones_of_later_steps() {
 }
 
 #[test]
-fn leftovers_of_a_kill_vanish_at_the_next_start() {
+fn leftovers_of_a_kill_are_removed_at_the_next_start() {
     let (folder, checkpoints) = saved(&[(10, None)], BOTH);
     let leftover = folder.path().join("step-00000020.safetensors.tmp");
     fs::write(&leftover, "half").expect("room enough");
@@ -145,16 +145,16 @@ fn leftovers_of_a_kill_vanish_at_the_next_start() {
 }
 
 #[test]
-fn two_runs_cannot_share_a_folder_but_anyone_may_look() {
+fn two_runs_cannot_share_a_folder_but_anyone_may_read_it() {
     let (folder, checkpoints) = saved(&[(10, None)], BOTH);
     assert!(matches!(Checkpoints::open(folder.path()), Err(CheckpointError::Busy { .. })));
-    assert_eq!(Checkpoints::look(folder.path()).steps().expect("a folder"), [10]);
+    assert_eq!(Checkpoints::read_only(folder.path()).steps().expect("a folder"), [10]);
     drop(checkpoints);
     assert!(Checkpoints::open(folder.path()).is_ok());
 }
 
 #[test]
-fn other_versions_and_other_files_are_told_from_damage() {
+fn other_versions_and_other_files_are_distinguished_from_damage() {
     let (_folder, checkpoints) = saved(&[], BOTH);
     let path = checkpoints.path(1);
     let weights = checkpoint(1, None).trainer.parameters;
@@ -183,7 +183,7 @@ fn a_writer_in_the_background_ends_with_the_same_files() {
     assert_eq!(writer.checkpoints().steps().expect("a folder"), [4, 5]);
     fs::remove_dir_all(folder.path()).expect("it is ours");
     writer.save(checkpoint(6, None)).expect("the ones before were fine");
-    assert!(writer.finish().is_err(), "what went wrong is told");
+    assert!(writer.finish().is_err(), "the failure is reported");
 }
 
 #[test]

@@ -14,32 +14,32 @@ use crate::metrics::Measure;
 use crate::plot::SampleHistory;
 use crate::tasks::validation::Sample;
 
-/// What was measured at one step.
+/// The measurements of one step.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Updates so far.
     pub step: u64,
-    /// Seconds of training so far, without pauses between runs.
+    /// Seconds of training so far, over all sessions.
     pub seconds: f64,
-    /// Numbers, in the order of writing.
+    /// The values, in the order of writing.
     pub values: Vec<(Measure, f64)>,
-    /// What the model made of a few sentences.
+    /// The model's outputs for a few sentences.
     pub samples: Vec<Sample>,
 }
 
 impl Record {
-    /// A record without numbers yet.
+    /// A record without values.
     pub fn new(step: u64, seconds: f64) -> Record {
         Record { step, seconds, ..Record::default() }
     }
 
-    /// Adds a number.
+    /// Adds a value.
     pub fn with(mut self, measure: Measure, value: f64) -> Record {
         self.values.push((measure, value));
         self
     }
 
-    /// The number of a measure.
+    /// The value of a measure.
     pub fn value(&self, measure: Measure) -> Option<f64> {
         self.values.iter().find(|(known, _)| *known == measure).map(|&(_, value)| value)
     }
@@ -96,13 +96,13 @@ fn sample_from_json(value: &Value) -> Result<Sample, String> {
     Ok(Sample { source: text("source")?, reference: text("reference")?, output: text("output")? })
 }
 
-/// The course of one number over the steps.
+/// The values of one measure, with their steps.
 pub fn series(records: &[Record], measure: Measure) -> Vec<(f64, f64)> {
     let point = |record: &Record| record.value(measure).map(|value| (record.step as f64, value));
     records.iter().filter_map(point).collect()
 }
 
-/// What became of each sampled sentence over the steps, in the order of first appearance.
+/// The outputs for each sampled sentence over the steps, in the order of first appearance.
 pub fn sample_histories(records: &[Record]) -> Vec<SampleHistory> {
     let mut histories: Vec<SampleHistory> = Vec::new();
     for record in records {
@@ -126,7 +126,7 @@ fn number(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
 
-/// Numbers of other programs that write into the same file are passed over.
+/// Unknown keys are skipped: other programs may write to the same file.
 fn numbers(object: Map<String, Value>) -> Result<Vec<(Measure, f64)>, String> {
     let number = |(name, value): (String, Value)| {
         let measure = Measure::from_key(&name)?;
@@ -148,11 +148,11 @@ mod tests {
 
     #[test]
     fn samples_of_one_sentence_become_its_history() {
-        let said = |step, source: &str, output: &str| {
+        let sampled = |step, source: &str, output: &str| {
             let sample = Sample { source: source.to_owned(), output: output.to_owned(), ..Sample::default() };
             Record { samples: vec![sample], ..Record::new(step, 0.0) }
         };
-        let histories = sample_histories(&[said(1, "a", "x"), said(2, "b", "y"), said(3, "a", "z")]);
+        let histories = sample_histories(&[sampled(1, "a", "x"), sampled(2, "b", "y"), sampled(3, "a", "z")]);
         assert_eq!(histories.len(), 2);
         assert_eq!(histories[0].outputs, [(1, "x".to_owned()), (3, "z".to_owned())]);
     }
