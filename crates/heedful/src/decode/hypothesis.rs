@@ -81,9 +81,9 @@ impl Tree {
         if tokens.len() + 1 < n {
             return Vec::new();
         }
-        let begun = &tokens[tokens.len() + 1 - n..];
+        let prefix = &tokens[tokens.len() + 1 - n..];
         let mut repeats: Vec<u32> =
-            tokens.windows(n).filter(|gram| gram[..n - 1] == *begun).map(|gram| gram[n - 1]).collect();
+            tokens.windows(n).filter(|gram| gram[..n - 1] == *prefix).map(|gram| gram[n - 1]).collect();
         repeats.sort_unstable();
         repeats.dedup();
         repeats

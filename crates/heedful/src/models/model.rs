@@ -42,7 +42,7 @@ pub trait Generate: Model {
     /// Whether it can read these sources, which are laid end to end.
     fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError>;
 
-    /// The most tokens that a target may have, `<bos>` counted and `<eos>` not; `None` if there is no limit.
+    /// Maximum number of tokens of a target, with `<bos>` and without `<eos>`; `None` for no limit.
     fn longest_target(&self) -> Option<usize>;
 
     /// The tokens that its targets begin and end with.
@@ -54,7 +54,7 @@ pub trait Generate: Model {
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_>;
 }
 
-/// A model that gives every text a score for every label.
+/// A classifier: a score for every label of every text.
 pub trait Label: Model {
     /// Whether it can read these texts, which are laid end to end.
     fn check_text(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError>;

@@ -16,26 +16,26 @@ pub enum RecipeError {
         cause: io::Error,
     },
     /// The file is not TOML.
-    #[error("{place}: this is not TOML: {message}")]
+    #[error("{location}: this is not TOML: {message}")]
     Syntax {
         /// Where.
-        place: Place,
+        location: Location,
         /// The parser's message.
         message: String,
     },
     /// A section or key does not exist.
-    #[error("{place}: {message}")]
+    #[error("{location}: {message}")]
     Unknown {
         /// Where.
-        place: Place,
+        location: Location,
         /// The unknown name, and the nearest known one.
         message: String,
     },
     /// A value has the wrong type or is out of range.
-    #[error("{place}: {key} {message}")]
+    #[error("{location}: {key} {message}")]
     Value {
         /// Where.
-        place: Place,
+        location: Location,
         /// The key, `training.dropout`.
         key: String,
         /// What it must be, and what it is.
@@ -51,7 +51,7 @@ pub enum RecipeError {
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// A line of a recipe file.
     File {
         /// The file.
@@ -63,11 +63,11 @@ pub enum Place {
     Argument(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Place::Argument(argument) => f.write_str(argument),
+            Location::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Location::Argument(argument) => f.write_str(argument),
         }
     }
 }

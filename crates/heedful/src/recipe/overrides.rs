@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::error::Place;
+use super::error::Location;
 use super::{Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, print};
 use crate::data::tokenizer::Sharing;
 use crate::layers::Tying;
@@ -21,7 +21,7 @@ pub struct Overrides {
 struct Assignment {
     key: &'static Key,
     value: Literal,
-    place: Place,
+    location: Location,
 }
 
 impl Overrides {
@@ -39,17 +39,17 @@ impl Overrides {
 
     /// Adds the text of a recipe; error messages call it `path`.
     pub fn text(&mut self, text: &str, path: &Path) -> Result<(), RecipeError> {
-        let place = |span: Range<usize>| Place::File {
+        let location = |span: Range<usize>| Location::File {
             path: path.to_owned(),
             line: 1 + text.as_bytes()[..span.start.min(text.len())].iter().filter(|&&b| b == b'\n').count(),
         };
         let table = DeTable::parse(text).map_err(|error| RecipeError::Syntax {
-            place: place(error.span().unwrap_or(0..0)),
+            location: location(error.span().unwrap_or(0..0)),
             message: error.message().to_owned(),
         })?;
         for (name, value) in table.get_ref() {
             let section = name.get_ref();
-            let unknown = |message| RecipeError::Unknown { place: place(name.span()), message };
+            let unknown = |message| RecipeError::Unknown { location: location(name.span()), message };
             let Some(keys) = value.get_ref().as_table() else { return Err(unknown(outside(section))) };
             if !SECTIONS.iter().any(|known| known.name == section.as_ref()) {
                 return Err(unknown(unknown_section(section)));
@@ -57,13 +57,13 @@ impl Overrides {
             for (name, value) in keys {
                 let path = format!("{section}.{}", name.get_ref());
                 let key = find_key(&path)
-                    .map_err(|message| RecipeError::Unknown { place: place(name.span()), message })?;
+                    .map_err(|message| RecipeError::Unknown { location: location(name.span()), message })?;
                 let value = Literal::from_toml(value.get_ref()).map_err(|found| RecipeError::Value {
-                    place: place(value.span()),
+                    location: location(value.span()),
                     key: path,
                     message: format!("must be {}, not {found}", key.expects),
                 });
-                self.assignments.push(Assignment { key, value: value?, place: place(name.span()) });
+                self.assignments.push(Assignment { key, value: value?, location: location(name.span()) });
             }
         }
         Ok(())
@@ -75,16 +75,20 @@ impl Overrides {
             [one] => key.typed(one),
             many => Literal::List(many.iter().map(|value| Literal::Text(value.clone())).collect()),
         };
-        self.assignments.push(Assignment { key, value, place: Place::Argument(format!("--{}", key.flag())) });
+        self.assignments.push(Assignment {
+            key,
+            value,
+            location: Location::Argument(format!("--{}", key.flag())),
+        });
     }
 
     /// Adds the argument of `--set`: `training.dropout=0.3`, or `dropout=0.3` if no other key has that name.
     pub fn set(&mut self, text: &str) -> Result<(), RecipeError> {
-        let place = Place::Argument(format!("--set {text}"));
-        let unknown = |message| RecipeError::Unknown { place: place.clone(), message };
+        let location = Location::Argument(format!("--set {text}"));
+        let unknown = |message| RecipeError::Unknown { location: location.clone(), message };
         let (name, value) = text.split_once('=').ok_or_else(|| unknown("write key=value".to_owned()))?;
         let key = find_key(name.trim()).map_err(unknown)?;
-        self.assignments.push(Assignment { key, value: key.typed(value.trim()), place });
+        self.assignments.push(Assignment { key, value: key.typed(value.trim()), location });
         Ok(())
     }
 
@@ -110,7 +114,7 @@ impl Overrides {
 impl Assignment {
     fn apply(&self, recipe: &mut Recipe) -> Result<(), RecipeError> {
         (self.key.set)(recipe, &self.value).map_err(|message| RecipeError::Value {
-            place: self.place.clone(),
+            location: self.location.clone(),
             key: self.key.path(),
             message,
         })
@@ -145,7 +149,7 @@ impl Recipe {
             let (sources, targets) = (sources.len(), targets.len());
             if sources != targets {
                 return Err(RecipeError::Conflict(format!(
-                    "{what} name {sources} and {targets} files: give each source its target"
+                    "{what} name {sources} and {targets} files: each source file needs a target file"
                 )));
             }
         }

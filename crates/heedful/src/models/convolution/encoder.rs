@@ -20,7 +20,7 @@ pub struct ConvolutionalEncoderConfig {
     pub d_model: usize,
     /// Number of layers.
     pub layers: usize,
-    /// Tokens that a window holds; odd.
+    /// Number of tokens in a window; odd.
     pub taps: usize,
     /// What keeps the variance of residual sums constant.
     pub balance: Balance,

@@ -95,7 +95,7 @@ impl AttentiveLayer {
             query: self.scorer.query(),
             score: self.scorer.row_score(),
         };
-        let looking = self.looking(pass);
+        let looking = self.mode(pass);
         let options = AttentiveOptions { cell: self.cell, looking, compute: pass.compute() };
         let found = ops::attentive(inputs, weights, options);
         if pass.weights() == ops::Weights::Keep {
@@ -127,7 +127,7 @@ impl AttentiveLayer {
         matches!(self.hardness, Hardness::ScoreFunction { .. })
     }
 
-    fn looking(&self, pass: &mut Pass) -> Looking {
+    fn mode(&self, pass: &mut Pass) -> Looking {
         let estimator = match self.hardness {
             Hardness::Soft => return Looking::Soft,
             Hardness::ScoreFunction { .. } => Estimator::ScoreFunction,

@@ -81,27 +81,27 @@ impl Decoding for RecurrentDecoding<'_> {
 
 /// The keys and values that a row of this sentence attends to.
 fn source(sources: &Sources<InitialState>, sentence: usize, compute: DType) -> SourceRows<'_> {
-    let (begin, rows) = sources.of(sentence);
-    let source = begin.source.as_ref().expect("an attentive decoder keeps keys and values");
+    let (start, rows) = sources.of(sentence);
+    let source = start.source.as_ref().expect("an attentive decoder keeps keys and values");
     SourceRows { keys: source.keys.array_as(compute), values: source.values.array_as(compute), rows }
 }
 
 /// The past of these rows: the states of their parents, or the initial states of their sentences.
 fn follow(rows: &[Row], past: &[Tensor], sources: &Sources<InitialState>) -> Vec<Tensor> {
     let before = past.first().map_or(0, Tensor::rows);
-    let mut begins: Vec<(&[Tensor], usize)> = Vec::new();
+    let mut starts: Vec<(&[Tensor], usize)> = Vec::new();
     let mut from = Vec::with_capacity(rows.len());
     for row in rows {
-        from.push(row.parent.unwrap_or(before + begins.len()));
+        from.push(row.parent.unwrap_or(before + starts.len()));
         if row.parent.is_none() {
-            let (begin, _) = sources.of(row.sentence);
-            begins.push((&begin.past, sources.number_in_group(row.sentence)));
+            let (start, _) = sources.of(row.sentence);
+            starts.push((&start.past, sources.number_in_group(row.sentence)));
         }
     }
-    let count = begins.first().map_or(past.len(), |(begin, _)| begin.len());
+    let count = starts.first().map_or(past.len(), |(start, _)| start.len());
     let gather = |i: usize| {
-        let begun = begins.iter().map(|&(begin, number)| ops::gather_rows(&begin[i], &[number]));
-        let known: Vec<Tensor> = past.get(i).cloned().into_iter().chain(begun).collect();
+        let initial = starts.iter().map(|&(start, number)| ops::gather_rows(&start[i], &[number]));
+        let known: Vec<Tensor> = past.get(i).cloned().into_iter().chain(initial).collect();
         match known.as_slice() {
             [one] => ops::gather_rows(one, &from),
             several => ops::gather_rows(&ops::concat_rows(&several.iter().collect::<Vec<_>>()), &from),

@@ -15,7 +15,7 @@ fn model(pooling: Pooling, positions: Positions) -> EncoderClassifier {
     classifier(EncoderConfig::Transformer(stack), pooling)
 }
 
-/// One of every kind.
+/// One encoder of every family.
 fn encoders() -> [EncoderConfig; 3] {
     let (recurrent, convolutional) = (RecurrentConfig::tiny(30), ConvolutionalConfig::tiny(30));
     [

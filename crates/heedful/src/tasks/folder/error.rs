@@ -11,7 +11,7 @@ use crate::tasks::ConfigError;
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The path is not a folder.
-    #[error("{path} is no folder: give the folder of a model or of a training run")]
+    #[error("{path} is not a folder: give the folder of a model or of a training run")]
     NoFolder {
         /// The path.
         path: PathBuf,
@@ -43,7 +43,7 @@ pub enum FolderError {
         folder: PathBuf,
     },
     /// `config.json` is not JSON, or a field is missing, unknown or of another type.
-    #[error("{path} is no configuration of a model: {cause}")]
+    #[error("{path} is not the configuration of a model: {cause}")]
     Config {
         /// The file.
         path: PathBuf,

@@ -79,12 +79,12 @@ impl Generator {
         tokens: usize,
         options: &SearchOptions,
     ) -> Result<SearchOptions, GenerateError> {
-        let begun = self.encode(prompt).len();
+        let given = self.encode(prompt).len();
         let tokens = match self.model.longest_target() {
-            Some(longest) if begun >= longest => {
-                return Err(GenerateError::LongPrompt { tokens: begun, longest });
+            Some(longest) if given >= longest => {
+                return Err(GenerateError::LongPrompt { tokens: given, longest });
             }
-            Some(longest) => tokens.min(longest - begun),
+            Some(longest) => tokens.min(longest - given),
             None => tokens,
         };
         let max_length = MaxLength::Absolute(tokens);

@@ -80,7 +80,7 @@ impl LanguageModel {
         &self.config
     }
 
-    /// Scores of every token at every position of the batch's targets.
+    /// Logits of every token at every position of the batch's targets.
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let states = self.states(batch, pass);

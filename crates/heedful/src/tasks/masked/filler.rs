@@ -71,10 +71,10 @@ pub enum FillError {
     #[error(transparent)]
     Broken(#[from] BrokenModel),
     /// The text has no `<mask>`.
-    #[error("the text has no gap: write <mask> where a token is missing")]
+    #[error("the text has no <mask>: write one for each token to predict")]
     NoGap,
     /// The number of predictions is 0.
-    #[error("no guess was asked for: ask for at least 1")]
+    #[error("the number of predictions is 0: set it to at least 1")]
     NoGuess,
 }
 

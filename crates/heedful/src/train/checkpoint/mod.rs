@@ -42,7 +42,7 @@ pub struct Progress {
     pub patience: Patience,
     /// The metrics of the run so far, for its report.
     pub metrics: Value,
-    /// [`super::recipe::Recipe::fingerprint`] of the run.
+    /// [`crate::recipe::Recipe::fingerprint`] of the run.
     pub recipe: String,
     /// Seconds of training, over all sessions.
     pub seconds: f64,
@@ -71,7 +71,7 @@ pub enum CheckpointError {
         damage: Damage,
     },
     /// An intact safetensors file is not a checkpoint.
-    #[error("{path} is no checkpoint of a training run: {why}")]
+    #[error("{path} is not a checkpoint of a training run: {why}")]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -104,7 +104,7 @@ pub enum CheckpointError {
         folder: PathBuf,
     },
     /// There are fewer checkpoints than requested.
-    #[error("{folder} has {found} {what}, not {wanted}: ask for fewer")]
+    #[error("{folder} has {found} {what}, not {wanted}: request fewer")]
     TooFew {
         /// The folder.
         folder: PathBuf,

@@ -66,13 +66,13 @@ impl StepLine for Record {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
         let Value::Object(mut object) = value else { return Err("not a JSON object".to_owned()) };
         let step = object.remove("step").and_then(|step| step.as_u64());
-        let step = step.ok_or("\"step\" is missing or no whole number")?;
+        let step = step.ok_or("\"step\" is missing or not a whole number")?;
         let seconds = object.remove("seconds").and_then(|seconds| seconds.as_f64());
-        let seconds = seconds.ok_or("\"seconds\" is missing or no number")?;
+        let seconds = seconds.ok_or("\"seconds\" is missing or not a number")?;
         let samples = match object.remove("samples") {
             None => Vec::new(),
             Some(Value::Array(samples)) => samples.iter().map(sample_from_json).collect::<Result<_, _>>()?,
-            Some(_) => return Err("\"samples\" is no list".to_owned()),
+            Some(_) => return Err("\"samples\" is not a list".to_owned()),
         };
         Ok(Record { step, seconds, values: numbers(object)?, samples })
     }
@@ -136,7 +136,7 @@ fn numbers(object: Map<String, Value>) -> Result<Vec<(Measure, f64)>, String> {
                 .as_f64()
                 .map(|value| (measure, value))
                 .ok_or_else(|| format!("\"{name}\" is too large")),
-            _ => Err(format!("\"{name}\" is no number")),
+            _ => Err(format!("\"{name}\" is not a number")),
         })
     };
     object.into_iter().filter_map(number).collect()

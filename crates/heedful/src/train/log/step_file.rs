@@ -82,7 +82,7 @@ pub fn records_after(path: &Path, step: u64) -> Result<Vec<Value>, LogError> {
     let later = |line: &str| {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
         let found = value.get("step").and_then(Value::as_u64);
-        let found = found.ok_or("\"step\" is missing or no whole number")?;
+        let found = found.ok_or("\"step\" is missing or not a whole number")?;
         Ok((found > step).then_some(value))
     };
     Ok(parse(path, &bytes(path)?, later)?.0.into_iter().flatten().collect())

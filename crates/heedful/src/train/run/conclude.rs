@@ -10,7 +10,7 @@ use crate::store::weights::Weights;
 use crate::train::{Averaged, average};
 
 impl Session<'_> {
-    /// Leaves the final model in the run's folder.
+    /// Writes the final model to the folder of the run.
     pub(super) fn conclude(&mut self, ending: Ending) -> Result<FinalModel, RunError> {
         let best_step = self.patience.best.map(|_| self.patience.best_step);
         if ending == Ending::Interrupted && best_step.is_some() {
