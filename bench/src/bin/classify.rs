@@ -6,7 +6,7 @@
 
 use anyhow::Result;
 use heedful::data::batch::{Batch, Form};
-use heedful::layers::Score;
+use heedful::layers::AttentionScore;
 use heedful::models::EncoderConfig;
 use heedful::models::recurrent::{RecurrentConfig, RecurrentEncoderConfig};
 use heedful::tasks::classify::{ClassifierConfig, EncoderClassifier, Pooling};
@@ -40,7 +40,7 @@ fn config() -> ClassifierConfig {
     ClassifierConfig {
         labels: LABELS,
         pooling: Pooling::Attention,
-        pooling_score: Score::Additive,
+        pooling_score: AttentionScore::Additive,
         dropout: DROPOUT,
         label_smoothing: 0.0,
         encoder: EncoderConfig::Recurrent(reader),

@@ -6,7 +6,7 @@
 
 use anyhow::Result;
 use heedful::data::batch::Batch;
-use heedful::layers::Score;
+use heedful::layers::AttentionScore;
 use heedful::models::recurrent::{Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
 use heedful_bench::{race_training, realistic_lengths};
 use heedful_tensor::random::Stream;
@@ -23,7 +23,8 @@ fn main() -> Result<()> {
 }
 
 fn config() -> RecurrentConfig {
-    let attention = RecurrentAttention { score: Score::Additive, width: D, hardness: Hardness::Soft };
+    let attention =
+        RecurrentAttention { score: AttentionScore::Additive, width: D, hardness: Hardness::Soft };
     RecurrentConfig {
         d_model: D,
         d_encoder: D,

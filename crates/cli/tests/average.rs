@@ -73,7 +73,7 @@ fn what_cannot_be_averaged_is_an_error_that_says_why() {
         assert!(!output.status.success() && !out.exists());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    assert!(complaint(&["--last", "2"]).contains("is no folder"));
+    assert!(complaint(&["--last", "2"]).contains("is not a folder"));
     trained(&run);
     assert!(complaint(&["--last", "5"]).contains("has 4 checkpoints, not 5: ask for fewer"));
     assert!(complaint(&[]).contains("--last"));

@@ -90,7 +90,7 @@ fn a_run_can_be_watched_while_it_goes_on() {
 fn what_cannot_be_served_is_named() {
     let place = Workplace::empty();
     assert!(place.bad("serve").contains("there is nothing to serve"));
-    assert!(place.bad("serve nowhere --port 0").contains("nowhere is no folder"));
+    assert!(place.bad("serve nowhere --port 0").contains("nowhere is not a folder"));
     assert!(place.bad("serve --model nowhere").contains("NAME=FOLDER"));
     assert!(place.bad("serve --runs . --port 0 --queue 3").contains("--queue"));
     place.write("keys.json", b"[{\"kay\": 1}]");

@@ -17,7 +17,7 @@ use support::{Workplace, names, text};
 
 /// The newest checkpoint of a run.
 fn last_checkpoint(run: &Path) -> checkpoint::Checkpoint {
-    let checkpoints = Checkpoints::look(&run.join("checkpoints"));
+    let checkpoints = Checkpoints::read_only(&run.join("checkpoints"));
     let step = checkpoints.last(1).expect("a checkpoint")[0];
     checkpoint::read(&checkpoints.path(step)).expect("a whole checkpoint")
 }
@@ -66,7 +66,7 @@ fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() 
         if !folder.is_dir() {
             return 0;
         }
-        Checkpoints::look(&folder).last(1).map_or(0, |steps| steps[0])
+        Checkpoints::read_only(&folder).last(1).map_or(0, |steps| steps[0])
     };
 
     // Other moments in every run of the test; a failure names the seed that repeats them.

@@ -8,7 +8,7 @@
 //!
 //! `cargo run --release -p heedful --example custom_model`
 
-use heedful::layers::{Embedding, LayerNorm, Linear, Pass, Position};
+use heedful::layers::{Embedding, LayerNorm, Linear, Pass, PositionalEncoding};
 use heedful::tensor::ops::{self, Activation, AttentionOptions, CrossEntropy, Mask, Part};
 use heedful::tensor::random::Stream;
 use heedful::tensor::{DType, Param, Params, Ragged, tape};
@@ -34,8 +34,12 @@ impl MajorityVote {
         let params = Params::new(seed);
         MajorityVote {
             // Order does not matter for counting: no positions.
-            letters: Embedding::new(Embedding::table(&params, "letters", LETTERS, D), Position::None, 0.0),
-            query: Embedding::new(Embedding::table(&params, "query", 1, D), Position::None, 0.0),
+            letters: Embedding::new(
+                Embedding::table(&params, "letters", LETTERS, D),
+                PositionalEncoding::None,
+                0.0,
+            ),
+            query: Embedding::new(Embedding::table(&params, "query", 1, D), PositionalEncoding::None, 0.0),
             inner: Linear::new(&params, "inner", D, D),
             key_value: Linear::new(&params, "key_value", D, 2 * D),
             norm: LayerNorm::new(&params, "norm", D, 1e-5),

@@ -1,28 +1,25 @@
-//! Attention models that train, run and explain themselves.
+//! Train, run, measure and explain attention models, from Bahdanau's to the Transformer.
 //!
-//! Read the modules in this order:
+//! The modules in the order of their dependencies; each imports only from those above it:
 //!
-//! 1. [`batch`] lays sentence pairs end to end; nothing is ever padded.
-//! 2. [`text`] is where batches come from: corpora, vocabularies, the stream of token ids.
-//! 3. [`layers`] are what every model shares: linear, embedding, position, norm, and the [`layers::Pass`] that
-//!    carries what a forward pass must know besides numbers.
-//! 4. [`model`] is the one interface between models and what trains, searches and explains.
-//! 5. [`transformer`] is "Attention Is All You Need", section 3, one file for each of its figures.
-//!    [`recurrent`] networks are what it replaced, [`convolution`] what was tried between them.
-//!    Of its parts are made [`classify`], an encoder that gives texts a label, [`language`], a decoder that goes on
-//!    with texts, and [`masked`], an encoder that fills gaps: what a model is for is its [`task`].
-//! 6. [`family`] is what a model is made of, whichever it is.
-//! 7. [`train`] turns gradients into better parameters: the schedule, the optimizer, the trainer.
-//! 8. [`decode`] turns a trained model into sentences.
-//! 9. [`folder`] keeps a model on disk; [`weights`] are its numbers by name, [`durable`] writes files whole or not at
-//!    all.
-//! 10. [`metrics`] judges translations: strings in, numbers out.
-//! 11. [`grammar`] makes Chinese–English phrases to learn from, [`explain`] makes pictures of what was learned.
-//! 12. [`compare`] puts layers and models side by side, as the paper's tables 1 and 3 do.
-//! 13. [`translator`] is a model with its vocabularies, text in and text out: what programs use.
+//! 1. [`store`] writes files durably, and keeps weights by name (safetensors).
+//! 2. [`plot`] draws heat maps and line charts as SVG and PNG, and writes reports.
+//! 3. [`layers`] are shared by all models: linear, embedding, positional encoding, layer norm, attention scores, and the
+//!    [`layers::Pass`] that every forward pass is given.
+//! 4. [`data`] goes from files to batches: corpora, tokenizers, encoded corpora, batches of token ids without padding.
+//! 5. [`recipe`] holds the settings of a training run: every key is declared once, for TOML, flags and help.
+//! 6. [`models`] are encoders, decoders and encoder-decoders: [`models::transformer`] is "Attention Is All You Need",
+//!    section 3; [`models::recurrent`] and [`models::convolution`] are the families before it.
+//! 7. [`metrics`] scores translations and classifications.
+//! 8. [`decode`] searches a trained model for its best outputs: beam search, sampling, forced decoding.
+//! 9. [`tasks`] are what a model is trained for: [`tasks::translate`], [`tasks::classify`], [`tasks::language`] and
+//!    [`tasks::masked`], each with a type that takes and returns text. [`tasks::folder`] is a model on disk.
+//! 10. [`explain`] shows what a model attends to, and what each head contributes.
+//! 11. [`train`] is the training loop: schedule, optimizer, checkpoints, logs.
+//! 12. [`compare`] measures layers and model variations side by side, as the paper's tables 1 and 3 do.
 //!
-//! Below it all is [`tensor`]: arrays, the gradient tape and the operations. Models of your own are made from the
-//! same parts; `examples/custom_model.rs` makes one.
+//! Below them is [`tensor`]: arrays, the gradient tape and the operations. A model of your own is built from the same
+//! parts; see `examples/custom_model.rs`.
 
 #![forbid(unsafe_code)]
 

@@ -1,15 +1,15 @@
 //! The families and the tasks, one line each: a new one is a folder and its line here.
 //!
-//! Each list is handed to the macros that make types of it: the names that a recipe may use, the configurations by name,
-//! and what belongs to each. A family's folder has the types `EncoderDecoder` and `Encoder` with their traits
+//! Each list is passed to the macros that generate types from it: the names in recipes, the configuration enums, and the
+//! dispatch to each. A family's folder has the types `EncoderDecoder` and `Encoder` with their traits
 //! (`models/family.rs`), a task's folder `Config` and `Definition` (`tasks/mod.rs`).
 
 macro_rules! for_each_family {
     ($make:ident) => {
         $make! {
-            /// Self attention, feed-forward, and attention between encoder and decoder.
+            /// Self attention, cross attention and feed-forward layers.
             transformer: Transformer = "transformer",
-            /// Recurrent networks, with or without attention between them.
+            /// Recurrent networks, with or without attention to the source.
             recurrent: Recurrent = "recurrent",
             /// Gated convolutions, with attention in every decoder layer.
             convolution: Convolutional = "convolutional",
@@ -20,13 +20,13 @@ macro_rules! for_each_family {
 macro_rules! for_each_task {
     ($make:ident) => {
         $make! {
-            /// From a sentence to its translation.
+            /// Translation: from a source sentence to a target sentence.
             translate: Translate = "translate",
-            /// From a text to its label.
+            /// Classification: from a text to its label.
             classify: Classify = "classify",
-            /// From the beginning of a text to the rest: a language model.
+            /// Language modelling: from a prompt to its continuation.
             language: Language = "lm",
-            /// From a text with masked tokens to what stood there: a masked language model.
+            /// Masked language modelling: from a text with masked tokens to those tokens.
             masked: Masked = "mlm",
         }
     };

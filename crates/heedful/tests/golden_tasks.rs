@@ -7,12 +7,12 @@ mod support;
 use std::path::Path;
 
 use heedful::data::batch::{Batch, Form};
-use heedful::layers::{Norm, Pass, Score};
+use heedful::layers::{AttentionScore, Norm, Pass};
 use heedful::models::transformer::{StackConfig, TransformerConfig};
 use heedful::models::{EncoderConfig, Label, Model};
 use heedful::tasks::classify::{ClassifierConfig, EncoderClassifier, Pooling};
 use heedful::tasks::language::{LanguageConfig, LanguageModel, TextShape};
-use heedful::tasks::masked::{Masked, MaskedConfig, MaskedModel};
+use heedful::tasks::masked::{MaskedConfig, MaskedModel, MaskedText};
 use heedful::tensor::ops::{Activation, CrossEntropy};
 use heedful::tensor::{DType, Params, Ragged, tape};
 use safetensors::SafeTensors;
@@ -53,10 +53,10 @@ fn a_masked_language_model_agrees_with_pytorch() {
     let config = MaskedConfig { stack: stack(Norm::Post), label_smoothing: 0.0 };
     let model = MaskedModel::new(config, 1).expect("a good configuration");
     set(model.params());
-    let masked = Masked {
+    let masked = MaskedText {
         text: golden.tokens("text"),
         rows: golden.tokens("rows").into_iter().map(|row| row as usize).collect(),
-        hidden: golden.tokens("labels"),
+        targets: golden.tokens("labels"),
     };
     let sequences = golden.sequences();
     let mut pass = Pass::inference(DType::F32);
@@ -71,7 +71,7 @@ fn a_classifier_with_attention_pooling_agrees_with_pytorch() {
     let config = ClassifierConfig {
         labels: 5,
         pooling: Pooling::Attention,
-        pooling_score: Score::Additive,
+        pooling_score: AttentionScore::Additive,
         dropout: 0.0,
         label_smoothing: 0.0,
         encoder: EncoderConfig::Transformer(stack(Norm::Post)),

@@ -2,7 +2,7 @@
 
 use heedful::data::batch::Batch;
 use heedful::decode::{GreedyOptions, greedy};
-use heedful::layers::{Kind, Norm, Pass};
+use heedful::layers::{AttentionRole, Norm, Pass};
 use heedful::models::transformer::{Transformer, TransformerConfig};
 use heedful::tensor::DType;
 use heedful::tensor::random::Stream;
@@ -42,11 +42,11 @@ fn every_attention_weight_comes_out() {
     trainer.step_in(&batch, &mut training).expect("a good batch");
     for mut pass in [training, inference] {
         let maps = pass.take_attention();
-        let places: Vec<_> = maps.iter().map(|map| (map.place.to_string(), map.place.kind)).collect();
+        let places: Vec<_> = maps.iter().map(|map| (map.site.to_string(), map.site.role)).collect();
         let expected = [
-            ("encoder.0.self_attention", Kind::EncoderSelf),
-            ("decoder.0.self_attention", Kind::DecoderSelf),
-            ("decoder.0.cross_attention", Kind::Cross),
+            ("encoder.0.self_attention", AttentionRole::EncoderSelf),
+            ("decoder.0.self_attention", AttentionRole::DecoderSelf),
+            ("decoder.0.cross_attention", AttentionRole::Cross),
         ];
         assert_eq!(places, expected.map(|(name, kind)| (name.to_owned(), kind)));
         for map in &maps {

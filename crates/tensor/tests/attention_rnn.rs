@@ -2,7 +2,7 @@
 
 use heedful_tensor::ops::{
     AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Cell, Estimator,
-    RecurrentState, Score, Selection, SourceRows, attend_rows, attention_rnn, project_wide,
+    RecurrentState, AttentionScore, Selection, SourceRows, attend_rows, attention_rnn, project_wide,
 };
 use heedful_tensor::random::Stream;
 use heedful_tensor::tape::backward_from;
@@ -58,7 +58,7 @@ impl Decoder {
                 bias: None,
                 context: &self.context,
                 query: Some(&self.query),
-                score: Score::Additive,
+                score: AttentionScore::Additive,
                 score_weight: Some(&self.score),
             },
             AttentionRnnOptions { cell: Cell::Gru, selection, compute: Compute::training(DType::F32) },
@@ -130,7 +130,7 @@ fn attention_of_single_rows_is_that_of_the_decoders_first_step() {
     });
     let rows = |range: std::ops::Range<usize>| SourceRows { keys, values: &values, rows: range };
     let (sources, weight) = ([rows(0..5), rows(5..8)], Some(&decoder.score));
-    let contexts = attend_rows(&queries, &sources, Score::Additive, weight, Selection::Soft);
+    let contexts = attend_rows(&queries, &sources, AttentionScore::Additive, weight, Selection::Soft);
     assert_eq!(contexts.to_vec(), found.contexts.to_vec());
 }
 

@@ -47,7 +47,7 @@ Examples:
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let run = ModelFolder::open(&arguments.run)?;
-    let checkpoints = Checkpoints::look(&arguments.run.join("checkpoints"));
+    let checkpoints = Checkpoints::read_only(&arguments.run.join("checkpoints"));
     let mut steps = match (arguments.selection.last, arguments.selection.best) {
         (Some(count), None) => checkpoints.last(count.into())?,
         (None, Some(count)) => checkpoints.best(count.into())?,

@@ -96,7 +96,7 @@ impl Workplace {
 /// Two runs have the same weights, moments and average, and left the same model.
 pub(crate) fn same_run(place: &Workplace, one: &str, other: &str) {
     let last = |run: &str| {
-        let checkpoints = Checkpoints::look(&place.path(run).join("checkpoints"));
+        let checkpoints = Checkpoints::read_only(&place.path(run).join("checkpoints"));
         let step = checkpoints.last(1).expect("a checkpoint")[0];
         checkpoint::read(&checkpoints.path(step)).expect("a whole checkpoint")
     };

@@ -1,13 +1,13 @@
 //! Word alignments from cross attention.
 //!
 //! ```text
-//! A[t, s] = Σ weights of the steps that said target word t at the tokens of source word s
+//! A[t, s] = Σ weights from the steps that generate target word t to the tokens of source word s
 //! t is aligned to argmax_s A[t, s]
 //! ```
 
-use crate::layers::{AttentionMap, Kind};
+use crate::layers::{AttentionMap, AttentionRole};
 
-/// Whose attention decides; heads are averaged.
+/// Which layer's attention is used; its heads are averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AlignmentLayer {
     /// The layer whose weights are most concentrated (least mean entropy).
@@ -15,7 +15,7 @@ pub enum AlignmentLayer {
     Sharpest,
     /// One decoder layer, counted from 0.
     Layer(usize),
-    /// The average of all.
+    /// The average of all layers.
     Average,
 }
 
@@ -24,7 +24,7 @@ pub enum AlignmentLayer {
 /// that belong to none. Empty if there is no such layer.
 ///
 /// # Panics
-/// If there are not as many words named as the maps have tokens.
+/// If the numbers of words and tokens differ.
 pub fn align(
     maps: &[AttentionMap],
     layer: AlignmentLayer,
@@ -75,13 +75,13 @@ pub fn pharaoh(alignment: &[(usize, usize)]) -> String {
 
 /// Target steps × source tokens.
 fn weights(maps: &[AttentionMap], layer: AlignmentLayer) -> Option<Vec<f32>> {
-    let mut layers = maps.iter().filter(|map| map.place.kind == Kind::Cross);
+    let mut layers = maps.iter().filter(|map| map.site.role == AttentionRole::Cross);
     let mean = |map: &AttentionMap| map.mean_over_heads(0);
     match layer {
-        AlignmentLayer::Layer(number) => layers.find(|map| map.place.layer == number).map(mean),
+        AlignmentLayer::Layer(number) => layers.find(|map| map.site.layer == number).map(mean),
         AlignmentLayer::Sharpest => layers.map(mean).min_by(|a, b| entropy(a).total_cmp(&entropy(b))),
         AlignmentLayer::Average => {
-            // The sum does as well: only the largest is asked for.
+            // The sum serves as well as the mean: only the largest entry matters.
             layers.map(mean).reduce(|mut sum, layer| {
                 sum.iter_mut().zip(layer).for_each(|(sum, weight)| *sum += weight);
                 sum
@@ -90,7 +90,7 @@ fn weights(maps: &[AttentionMap], layer: AlignmentLayer) -> Option<Vec<f32>> {
     }
 }
 
-/// Of all rows together.
+/// The entropy of all rows together.
 fn entropy(weights: &[f32]) -> f32 {
     weights.iter().filter(|&&weight| weight > 0.0).map(|weight| -weight * weight.ln()).sum()
 }
@@ -100,11 +100,11 @@ mod tests {
     use heedful_tensor::Ragged;
 
     use super::*;
-    use crate::layers::Place;
+    use crate::layers::AttentionSite;
 
     fn map(layer: usize, weights: &[f32]) -> AttentionMap {
         AttentionMap {
-            place: Place::new("decoder", layer, Kind::Cross),
+            site: AttentionSite::new("decoder", layer, AttentionRole::Cross),
             queries: Ragged::from_lengths([4]),
             keys: Ragged::from_lengths([3]),
             weights: vec![vec![weights.to_vec()]],
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_aligned_where_most_of_their_tokens_look() {
+    fn words_are_aligned_to_what_most_of_their_tokens_attend_to() {
         // Three target tokens (words 0, 1, 1) and <eos>; three source tokens (words 0, 0, 1).
         let sharp = map(0, &[0.1, 0.1, 0.8, 0.0, 0.2, 0.8, 0.9, 0.1, 0.0, 0.0, 0.0, 1.0]);
         let even = map(1, &[0.4, 0.3, 0.3, 0.4, 0.3, 0.3, 0.4, 0.3, 0.3, 0.4, 0.3, 0.3]);

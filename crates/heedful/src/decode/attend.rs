@@ -1,4 +1,4 @@
-//! Where every head of every layer looked while a target was said.
+//! The attention weights of every head of every layer for a given target.
 
 use super::DecodeError;
 use super::options::SearchOptions;
@@ -6,10 +6,10 @@ use crate::data::batch::Batch;
 use crate::layers::{AttentionMap, Pass};
 use crate::models::Generate;
 
-/// All attention weights for one source and target, in the order of computation: encoder, then in each decoder layer the
-/// target at itself and at the source. Each map has one sequence.
+/// All attention weights for one source and target, in the order of computation: the encoder's, then self and cross
+/// attention of each decoder layer. Each map has one sequence.
 ///
-/// The decoder reads `<bos> y_1 … y_m`, so its row `i` is the step that says `y_i+1`, and its last row says `<eos>`.
+/// The decoder reads `<bos> y_1 … y_m`, so its row `i` is the step that predicts `y_i+1`, and its last row predicts `<eos>`.
 pub fn attend(
     model: &dyn Generate,
     source: &[u32],

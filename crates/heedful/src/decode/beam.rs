@@ -3,16 +3,16 @@
 //! ```text
 //! expand    every open hypothesis with its most probable next tokens
 //! score     log p(y) = Σ log p(y_i | y_1 … y_i−1, x)
-//! prune     the `beam` best of all expansions stay
-//! finish    those that say <eos> are found, with the score log p / ((5 + n) / 6)^α; the rest are open
+//! prune     the `beam` best of all expansions are kept
+//! finish    those that end with <eos> are finished, with the score log p / ((5 + n) / 6)^α; the rest stay open
 //! ```
 //!
-//! A hypothesis of log-probability `l` has at best the score `l / largest penalty that its end can have`, because
-//! `log p` of a token is never above 0. When that is no better than the worst of the `n_best` that are found, for
-//! every open hypothesis, the search is over.
+//! A hypothesis of log-probability `l` can reach at most the score `l / largest penalty of any length`, because `log p` of
+//! a token is never above 0. When that bound is no better than the worst of the `n_best` finished hypotheses, for every
+//! open one, the search ends.
 //!
-//! At the greatest length `<eos>` is the only next token, so everything found is a whole sentence with a
-//! log-probability of its own.
+//! At the maximum length `<eos>` is the only next token, so every finished hypothesis is complete and has a
+//! log-probability.
 
 use std::sync::Arc;
 
@@ -21,16 +21,16 @@ use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::options::{SearchOptions, Stop};
 use crate::data::SpecialTokens;
 
-/// The search for one sentence.
+/// The beam search of one sentence.
 pub(super) struct Beam {
     options: Arc<SearchOptions>,
     special: SpecialTokens,
-    /// The most tokens, without `<eos>`.
+    /// Maximum number of tokens, without `<eos>`.
     limit: usize,
     tree: Tree,
     open: Vec<Open>,
     rows: Vec<Continuation>,
-    /// Best first, at most `n_best`.
+    /// The finished hypotheses, best first, at most `n_best`.
     found: Vec<Hypothesis>,
     expansions: Vec<Expansion>,
 }
@@ -59,7 +59,7 @@ impl Beam {
         beam
     }
 
-    /// What the best open hypothesis has said.
+    /// The tokens of the best open hypothesis.
     pub(super) fn so_far(&self) -> Option<Vec<u32>> {
         let better = |a: &&Open, b: &&Open| a.log_probability.total_cmp(&b.log_probability);
         self.open.iter().max_by(better).map(|best| self.tree.tokens(best.last))
@@ -78,7 +78,7 @@ impl Beam {
             }
         }
         if self.expansions.is_empty() {
-            // The greatest length, or nothing that may be said: everyone ends here.
+            // The maximum length is reached, or no token is allowed: all hypotheses end here.
             let eos = self.special.eos;
             for (row, open) in self.open.iter().enumerate() {
                 let log_probability = open.log_probability + scores.log_probability(row, eos);
@@ -120,21 +120,21 @@ impl Beam {
         }
     }
 
-    /// Of equal scores the one that was found first is the better one.
+    /// Of equal scores, the hypothesis that finished first ranks higher.
     fn keep(&mut self, hypothesis: Hypothesis) {
         let place = self.found.partition_point(|found| found.score >= hypothesis.score);
         self.found.insert(place, hypothesis);
         self.found.truncate(self.options.n_best);
     }
 
-    /// Whether no open hypothesis can still get among those that are found.
+    /// Whether no open hypothesis can still become one of the `n_best`.
     fn is_certain(&self) -> bool {
         let (Stop::WhenCertain, Some(worst)) = (self.options.stop, self.found.get(self.options.n_best - 1))
         else {
             return false;
         };
         let penalty = |tokens| self.options.penalty(tokens);
-        // The penalty grows or falls with the length, as α has it: its largest value is at one of the ends.
+        // The penalty is monotonic in the length (the sign of α decides the direction): its maximum is at one of the ends.
         self.open.iter().all(|open| {
             open.log_probability / penalty(open.length + 1).max(penalty(self.limit + 1)) <= worst.score
         })

@@ -1,13 +1,13 @@
-//! Many sentences side by side, one step at a time.
+//! Batched decoding: many sentences together, one step at a time.
 //!
 //! ```text
-//! admit     waiting sentences are read while there is room
+//! admit     waiting sentences are encoded while there is capacity
 //! step      all rows of all sentences go through the model together
-//! advance   each sentence's plan looks at its rows' scores and says how to go on
-//! release   a sentence whose plan has no rows left is done
+//! advance   each sentence's plan chooses its next rows from the scores
+//! release   a sentence whose plan has no rows left is finished
 //! ```
 //!
-//! The engine knows nothing about beams or samples: that is the plan's business.
+//! The engine knows nothing of beam search or sampling: that is the plan's part.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -19,28 +19,28 @@ use super::DecodeError;
 use super::hypothesis::Continuation;
 use crate::models::{BrokenModel, Decoding, Generate, Row};
 
-/// Steps that a sentence waits for company at most, while others are being decoded.
-const PATIENCE: usize = 6;
+/// Maximum number of steps that a sentence waits for others to be encoded with it.
+const MAX_WAIT: usize = 6;
 
 /// How one sentence is decoded.
 pub(super) trait Plan {
-    /// What comes out in the end.
+    /// The result for a sentence.
     type Found;
 
-    /// The rows of the next step; none when the sentence is done.
+    /// The rows of the next step; none when the sentence is finished.
     fn rows(&self) -> &[Continuation];
 
-    /// How many of each row's best tokens it wants to see.
+    /// How many of each row's best tokens it needs.
     fn width(&self) -> usize;
 
-    /// Looks at the scores of its rows.
+    /// Chooses the next rows, given the scores of the current ones.
     fn advance(&mut self, scores: &Scores<'_>);
 
     /// The result of a plan without rows.
     fn found(self) -> Self::Found;
 }
 
-/// What the model says about the rows of one sentence.
+/// The model's scores for the rows of one sentence.
 pub(super) struct Scores<'a> {
     logits: &'a Tensor,
     best: &'a TopK,
@@ -70,12 +70,12 @@ impl Scores<'_> {
     }
 }
 
-/// Decodes sentences, each after its own plan.
+/// Decodes sentences, each by its own plan.
 pub(super) struct Engine<'m, P> {
     decoding: Box<dyn Decoding + 'm>,
     capacity: usize,
     waiting: VecDeque<Waiting<P>>,
-    /// Steps since sentences were last read, or none waited.
+    /// Steps since sentences were last encoded, while some were waiting.
     waited: usize,
     open: Vec<Open<P>>,
     /// Sentences read so far: the number of the next one.
@@ -96,14 +96,14 @@ struct Open<P> {
     sentence: usize,
     weight: usize,
     plan: P,
-    /// Its first row in the last step.
+    /// Its first row in the latest step.
     first: usize,
-    /// Whether the model's scores were no numbers.
+    /// Whether the model's scores were not finite.
     is_broken: bool,
 }
 
 impl<'m, P: Plan> Engine<'m, P> {
-    /// An engine without sentences; those that are open weigh at most `capacity` together, or there is only one.
+    /// An engine without sentences. The weights of the open ones sum to at most `capacity`, unless there is only one.
     pub(super) fn new(model: &'m dyn Generate, compute: DType, capacity: usize) -> Engine<'m, P> {
         Engine {
             decoding: model.start(compute),
@@ -117,35 +117,35 @@ impl<'m, P: Plan> Engine<'m, P> {
         }
     }
 
-    /// Lets a sentence wait for its turn. The source is not empty, and the model can read it.
+    /// Adds a sentence to the queue. The source is not empty, and the model has checked it.
     pub(super) fn push(&mut self, ticket: usize, source: Vec<u32>, weight: usize, plan: P) {
         self.waiting.push_back(Waiting { ticket, source, weight, plan });
     }
 
-    /// Whether one more sentence would soon find work: the waiting ones do not fill what is free.
-    pub(super) fn has_room(&self) -> bool {
+    /// Whether the engine can take one more sentence soon: the waiting ones do not fill the free capacity.
+    pub(super) fn has_capacity(&self) -> bool {
         self.weight() + self.waiting_weight() < self.capacity
     }
 
-    /// How an open sentence is being decoded.
+    /// The plan of an open sentence.
     pub(super) fn plan(&self, ticket: usize) -> Option<&P> {
         self.open.iter().find(|open| open.ticket == ticket).map(|open| &open.plan)
     }
 
-    /// Gives a sentence up, waiting or open: its place is free at once, and the other sentences go on as if it had ended.
+    /// Cancels a sentence, waiting or open: its capacity is free at once, and the other sentences are not affected.
     pub(super) fn cancel(&mut self, ticket: usize) {
         self.waiting.retain(|waiting| waiting.ticket != ticket);
-        // Rows name their parents by where these stood in the last step, and each sentence knows that of its own rows.
+        // Rows refer to their parents by index in the latest step, and each sentence knows the indices of its own rows.
         self.open.retain(|open| open.ticket != ticket);
     }
 
-    /// Whether nothing is left to do.
+    /// Whether no sentence is waiting or open.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.waiting.is_empty()
     }
 
-    /// One step of all open sentences; gives the tickets and findings of those that are done with it. A sentence whose
-    /// scores are no numbers is done with an error, and the others go on.
+    /// One step of all open sentences; returns the tickets and results of those that finish with it. A sentence whose
+    /// scores are not finite finishes with an error; the others continue.
     pub(super) fn step(&mut self) -> Vec<(usize, Result<P::Found, DecodeError>)> {
         self.admit();
         self.gather_rows();
@@ -165,7 +165,7 @@ impl<'m, P: Plan> Engine<'m, P> {
         self.release()
     }
 
-    /// Reads waiting sentences, if it is worth it or they have waited long enough.
+    /// Encodes waiting sentences, if it is worth it or they have waited long enough.
     fn admit(&mut self) {
         let mut weight = self.weight();
         if !self.is_worth_reading(weight) {
@@ -196,10 +196,10 @@ impl<'m, P: Plan> Engine<'m, P> {
         }
     }
 
-    /// To read is to go through all of the encoder's weights, for one sentence as for many. So a quarter of the room must
-    /// be free, and those that wait must weigh a quarter of those that are open; but nobody waits for that for long.
+    /// Encoding reads all of the encoder's weights, for one sentence as for many. So a quarter of the capacity must be free,
+    /// and the waiting sentences must weigh at least a quarter of the open ones; but none waits longer than [`MAX_WAIT`].
     fn is_worth_reading(&self, open: usize) -> bool {
-        let are_many = || self.waiting_weight() * 4 >= open || self.waited >= PATIENCE;
+        let are_many = || self.waiting_weight() * 4 >= open || self.waited >= MAX_WAIT;
         self.open.is_empty() || open <= self.capacity / 4 * 3 && are_many()
     }
 
@@ -218,11 +218,11 @@ impl<'m, P: Plan> Engine<'m, P> {
 
     fn release(&mut self) -> Vec<(usize, Result<P::Found, DecodeError>)> {
         let done = self.open.extract_if(.., |open| open.is_broken || open.plan.rows().is_empty());
-        let told = |open: Open<P>| match open.is_broken {
+        let outcome = |open: Open<P>| match open.is_broken {
             true => (open.ticket, Err(BrokenModel { sentence: open.ticket }.into())),
             false => (open.ticket, Ok(open.plan.found())),
         };
-        done.map(told).collect()
+        done.map(outcome).collect()
     }
 
     fn weight(&self) -> usize {

@@ -1,19 +1,19 @@
-//! Why nothing can be decoded.
+//! Why a search or a score fails.
 
 use super::OptionsError;
 use crate::data::batch::BatchError;
 use crate::models::BrokenModel;
 
-/// Why a search or a score comes to nothing.
+/// Why a search or a score fails.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// A source or a target that the model cannot read.
+    /// A source or a target does not fit the model.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// Options that contradict themselves.
+    /// The options are invalid or contradict each other.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// A model whose scores are not numbers.
+    /// The model's scores are not finite.
     #[error(transparent)]
     Broken(#[from] BrokenModel),
 }

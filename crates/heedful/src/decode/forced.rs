@@ -1,7 +1,7 @@
 //! `log p(y | x) = Σ log p(y_i | y_1 … y_i−1, x)` of a given target.
 //!
-//! The target is led through the same engine, step by step, that a search uses: the same arithmetic, so a search's
-//! output has exactly the log-probability that the search reported.
+//! Forced decoding: the target goes through the same engine, step by step, that a search uses. The arithmetic is the same,
+//! so the output of a search has exactly the log-probability that the search reported.
 
 use super::DecodeError;
 use super::engine::{Engine, Plan, Scores};
@@ -11,7 +11,7 @@ use crate::data::SpecialTokens;
 use crate::data::batch::Batch;
 use crate::models::Generate;
 
-/// How probable a target is.
+/// The log-probability of a target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetScore {
     /// Sum over its tokens and `<eos>`.
@@ -34,7 +34,7 @@ pub fn score(
     model.check(&Batch::new(pairs, special.bos, special.eos)?)?;
     let mut engine = Engine::new(model, options.compute, options.batch_tokens);
     let mut order: Vec<usize> = (0..pairs.len()).collect();
-    // The longest first: at the end no long one is left alone.
+    // The longest first, so that no long one is left to be decoded alone at the end.
     order.sort_by_key(|&i| std::cmp::Reverse(pairs[i].1.len()));
     for i in order {
         let (source, target) = &pairs[i];
@@ -49,7 +49,7 @@ pub fn score(
     Ok(scores.into_iter().flatten().collect())
 }
 
-/// One target, token by token.
+/// The forced decoding of one target.
 struct Forced {
     /// With `<eos>`.
     target: Vec<u32>,
@@ -85,7 +85,7 @@ impl Plan for Forced {
     }
 
     fn found(self) -> TargetScore {
-        // Added from the first to the last, as a search adds them.
+        // Summed from the first to the last, as in a search.
         TargetScore {
             log_probability: self.tokens.iter().fold(0.0, |sum, log_p| sum + log_p),
             tokens: self.tokens,

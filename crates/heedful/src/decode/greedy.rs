@@ -1,4 +1,4 @@
-//! `y_i+1 = argmax p(y | y_1 … y_i, x)`, until `<eos>` or the limit: beam search of width 1.
+//! Greedy decoding: `y_i+1 = argmax p(y | y_1 … y_i, x)`, until `<eos>` or the maximum length; beam search of size 1.
 
 use heedful_tensor::DType;
 
@@ -7,7 +7,7 @@ use super::options::{MaxLength, SearchOptions};
 use super::search::search;
 use crate::models::Generate;
 
-/// When to end, and how to compute.
+/// The options of greedy decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GreedyOptions {
     /// An output has at most as many tokens as its source and this many more.

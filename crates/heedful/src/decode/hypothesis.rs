@@ -1,6 +1,6 @@
-//! What a search finds, and how it writes down what it has said so far.
+//! Finished and open hypotheses of a search, and the tree of their tokens.
 
-/// An output.
+/// A finished hypothesis: an output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hypothesis {
     /// Without `<bos>` and `<eos>`.
@@ -11,25 +11,25 @@ pub struct Hypothesis {
     pub log_probability: f64,
 }
 
-/// A hypothesis that has not come to its end.
+/// A hypothesis without `<eos>`.
 #[derive(Clone, Debug)]
 pub(super) struct Open {
     /// Its last token in the [`Tree`]; `None` before the first.
     pub(super) last: Option<usize>,
     pub(super) length: usize,
     pub(super) log_probability: f64,
-    /// What it must not say next, sorted.
+    /// Tokens that must not come next, sorted.
     pub(super) banned: Vec<u32>,
 }
 
-/// Which row of the step before a row continues (counted within its sentence), and with which token.
+/// The row of the previous step that a row continues (counted within its sentence), and its token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Continuation {
     pub(super) parent: Option<usize>,
     pub(super) token: u32,
 }
 
-/// The tokens that the hypotheses of a sentence have said; those with a common beginning share it.
+/// The tokens of a sentence's hypotheses; hypotheses share their common prefixes.
 #[derive(Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
@@ -41,7 +41,7 @@ struct Node {
 }
 
 impl Open {
-    /// Nothing said yet.
+    /// Without any token.
     pub(super) fn new() -> Open {
         Open { last: None, length: 0, log_probability: 0.0, banned: Vec::new() }
     }
@@ -52,7 +52,7 @@ impl Open {
 }
 
 impl Tree {
-    /// Notes that `token` was said after the node `before`.
+    /// Adds `token` after the node `before`.
     pub(super) fn add(&mut self, before: Option<usize>, token: u32) -> usize {
         self.nodes.push(Node { before, token });
         self.nodes.len() - 1
@@ -75,15 +75,15 @@ impl Tree {
         tokens
     }
 
-    /// The tokens that would say an n-gram again, sorted.
+    /// The tokens that would repeat an n-gram, sorted.
     pub(super) fn repeats(&self, last: Option<usize>, n: usize) -> Vec<u32> {
         let tokens = self.tokens(last);
         if tokens.len() + 1 < n {
             return Vec::new();
         }
-        let begun = &tokens[tokens.len() + 1 - n..];
+        let prefix = &tokens[tokens.len() + 1 - n..];
         let mut repeats: Vec<u32> =
-            tokens.windows(n).filter(|gram| gram[..n - 1] == *begun).map(|gram| gram[n - 1]).collect();
+            tokens.windows(n).filter(|gram| gram[..n - 1] == *prefix).map(|gram| gram[n - 1]).collect();
         repeats.sort_unstable();
         repeats.dedup();
         repeats

@@ -1,13 +1,13 @@
-//! From a model to sentences: the model's own output is its next input, from `<bos>` until `<eos>`.
+//! Decoding: the model's own output is its next input, from `<bos>` until `<eos>`.
 //!
 //! ```text
-//! search    the best targets of a source (beam search; width 1 is greedy), or random ones (sampling)
-//! score     how probable a given target is: search reports the same number, to the bit
-//! attend    where every head looked while a target was said; align: what that says about words
+//! search    the best targets of a source (beam search; beam size 1 is greedy), or random ones (sampling)
+//! score     the log-probability of a given target: search reports the same number, to the bit
+//! attend    the attention weights of every head for a given target; align: word alignments from them
 //! ```
 //!
-//! All of it runs on one engine, which decodes many sentences side by side, lets finished ones go and takes new ones
-//! in. What comes out for a sentence does not depend on the others.
+//! Search and score run on one engine with continuous batching: finished sentences leave the batch, and waiting ones join
+//! it. The result for a sentence does not depend on the others.
 
 mod error;
 mod options;

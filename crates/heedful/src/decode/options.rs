@@ -1,97 +1,96 @@
-//! What to search for, how hard, and when to end.
+//! The options of a search and their checks.
 
 use heedful_tensor::DType;
 
-/// The choices of a search. The default is the paper's: four hypotheses, α 0.6, at most 50 tokens beyond the source.
+/// The options of a search. The defaults are the paper's: beam size 4, α 0.6, at most 50 tokens more than the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// Hypotheses that are followed at a time; 1 is greedy search.
+    /// Beam size: hypotheses kept at every step; 1 is greedy search.
     pub beam: usize,
     /// α of the length penalty: a hypothesis of `n` tokens (its `<eos>` counts) has the score
     /// `log p / ((5 + n) / 6)^α`. 0 leaves the bare log-probability, which favours short outputs.
     pub length_penalty: f64,
-    /// Where an output ends at the latest.
+    /// Maximum length of an output.
     pub max_length: MaxLength,
-    /// `<eos>` is not allowed before so many tokens.
+    /// Minimum length: `<eos>` is not allowed before this many tokens.
     pub min_length: usize,
-    /// How many outputs a source gets, best first.
+    /// Number of outputs for each source, best first.
     pub n_best: usize,
-    /// Draw outputs at random instead of searching for the best.
+    /// Sample outputs instead of searching for the best.
     pub sampling: Option<Sampling>,
-    /// No sequence of so many tokens occurs twice in an output.
+    /// No n-gram of this many tokens occurs twice in an output.
     pub no_repeat_ngram: Option<usize>,
     /// When a search may end.
     pub stop: Stop,
     /// Type of the matrix products.
     pub compute: DType,
-    /// Sentences are decoded side by side as long as their source tokens, times their hypotheses, are not more. Only
-    /// speed and memory depend on it.
+    /// Maximum of source tokens × hypotheses that are decoded together. Only speed and memory depend on it.
     pub batch_tokens: usize,
 }
 
-/// The most tokens of an output, without `<eos>`.
+/// The maximum number of tokens of an output, without `<eos>`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MaxLength {
     /// `factor · source length + plus`, rounded down.
     Relative {
-        /// Times the length of the source.
+        /// Factor on the length of the source.
         factor: f64,
-        /// And so many more.
+        /// Tokens added to it.
         plus: usize,
     },
     /// The same for all sources.
     Absolute(usize),
 }
 
-/// How tokens are drawn.
+/// How tokens are sampled.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// Scores are divided by this: below 1 bolder, above 1 more even.
+    /// Logits are divided by this: below 1 the distribution is sharper, above 1 flatter.
     pub temperature: f32,
-    /// Only so many of the best tokens.
+    /// Top-k: only this many of the most probable tokens.
     pub top_k: Option<usize>,
-    /// Only the best tokens that have this much probability together.
+    /// Top-p (nucleus): only the most probable tokens whose probabilities sum to this.
     pub top_p: Option<f32>,
-    /// Decides the draws, with the source and the number of the output: the same source gives the same outputs in any
-    /// batch and any order.
+    /// The random numbers are a function of the seed, the source and the number of the output: the same source has the
+    /// same outputs in any batch and any order.
     pub seed: u64,
 }
 
 /// When a search may end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stop {
-    /// As soon as nothing that is still open can become better than what is found.
+    /// As soon as no open hypothesis can become better than the finished ones.
     #[default]
     WhenCertain,
-    /// When nothing is open any more: the result is the same, later.
+    /// When no hypothesis is open: the result is the same, later.
     AtTheLimit,
 }
 
-/// Options that contradict themselves.
+/// Options that are invalid or contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
-    /// A number below its least value.
+    /// A number is 0 that must be at least 1.
     #[error("{what} is 0: set it to at least 1")]
     Zero {
         /// The option.
         what: &'static str,
     },
-    /// More outputs than hypotheses.
-    #[error("{n_best} outputs were asked of a beam of {beam}: use a beam of at least {n_best}")]
+    /// There are more outputs than hypotheses.
+    #[error("the beam size {beam} is too small for {n_best} outputs: use a beam of at least {n_best}")]
     NarrowBeam {
         /// Outputs.
         n_best: usize,
         /// Hypotheses.
         beam: usize,
     },
-    /// A number outside its range.
+    /// A number is outside its range.
     #[error("{what} is {value}: it must be {range}")]
     OutOfRange {
         /// The option.
         what: &'static str,
-        /// What it was set to.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// The range.
         range: &'static str,
     },
 }
@@ -120,7 +119,7 @@ impl Default for Sampling {
 }
 
 impl SearchOptions {
-    /// Whether these options can be followed.
+    /// Whether these options are valid.
     pub fn check(&self) -> Result<(), OptionsError> {
         for (what, value) in [
             ("the beam", self.beam),
@@ -156,22 +155,22 @@ impl SearchOptions {
         Ok(())
     }
 
-    /// The most tokens of an output for a source of this length and a model with this limit of its own.
+    /// Maximum number of tokens of an output, for a source of this length and a model with this limit.
     pub(super) fn limit(&self, source: usize, longest_target: Option<usize>) -> usize {
-        let wished = match self.max_length {
+        let asked = match self.max_length {
             MaxLength::Relative { factor, plus } => (factor * source as f64) as usize + plus,
             MaxLength::Absolute(length) => length,
         };
-        // The model reads <bos> and all tokens before it says <eos>.
-        longest_target.map_or(wished, |longest| wished.min(longest.saturating_sub(1)))
+        // The model reads <bos> and all tokens before it predicts <eos>.
+        longest_target.map_or(asked, |longest| asked.min(longest.saturating_sub(1)))
     }
 
-    /// `((5 + n) / 6)^α`, what the log-probability of `n` tokens is divided by.
+    /// The length penalty `((5 + n) / 6)^α`, by which the log-probability of `n` tokens is divided.
     pub(crate) fn penalty(&self, tokens: usize) -> f64 {
         ((5.0 + tokens as f64) / 6.0).powf(self.length_penalty)
     }
 
-    /// Rows that a sentence may have at a time.
+    /// Maximum number of rows of a sentence.
     pub(super) fn rows(&self) -> usize {
         if self.sampling.is_some() { self.n_best } else { self.beam }
     }

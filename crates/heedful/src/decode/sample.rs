@@ -1,7 +1,7 @@
-//! Outputs drawn at random: `y_i ~ softmax(scores / temperature)`, among the best `k` or the best with probability `p`.
+//! Sampling: `y_i ~ softmax(logits / temperature)`, with top-k and top-p.
 //!
-//! The draw for token `i` of output `s` of a source is a function of (seed, source, s, i): what else is decoded, and in
-//! which order, has no influence. The same source always gets the same outputs; several for one source differ.
+//! The random number for token `i` of output `s` of a source is a function of (seed, source, s, i): what else is decoded,
+//! and in which order, has no influence. The same source always has the same outputs; several outputs of one source differ.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::options::{Sampling, SearchOptions};
 use crate::data::SpecialTokens;
 
-/// The outputs of one sentence.
+/// The sampled outputs of one sentence.
 pub(super) struct Samples {
     options: Arc<SearchOptions>,
     sampling: Sampling,
@@ -25,7 +25,7 @@ pub(super) struct Samples {
     candidates: Vec<Candidate>,
 }
 
-/// A token that may be drawn.
+/// A token that may be sampled.
 #[derive(Clone, Copy)]
 struct Candidate {
     token: u32,
@@ -55,7 +55,7 @@ impl Samples {
         }
     }
 
-    /// What the first open output has said.
+    /// The tokens of the first open output.
     pub(super) fn so_far(&self) -> Option<Vec<u32>> {
         self.open.first().map(|(open, _)| self.tree.tokens(open.last))
     }
@@ -78,7 +78,7 @@ impl Samples {
     }
 }
 
-/// The candidate at the point `at` (from 0 to 1) of the probability of those that are in question.
+/// The candidate at the quantile `at` (from 0 to 1), after top-k and top-p.
 fn pick(candidates: &mut Vec<Candidate>, sampling: Sampling, at: f64) -> u32 {
     let better = |a: &Candidate, b: &Candidate| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token));
     if let Some(k) = sampling.top_k
@@ -87,7 +87,7 @@ fn pick(candidates: &mut Vec<Candidate>, sampling: Sampling, at: f64) -> u32 {
         candidates.select_nth_unstable_by(k - 1, better);
         candidates.truncate(k);
     }
-    // Selection leaves no order, and the order decides what a draw means.
+    // Selection leaves no order, and the quantile depends on the order.
     if sampling.top_k.is_some() || sampling.top_p.is_some() {
         candidates.sort_unstable_by(better);
     }
@@ -106,11 +106,11 @@ fn pick(candidates: &mut Vec<Candidate>, sampling: Sampling, at: f64) -> u32 {
         left -= weight(c);
         left < 0.0
     });
-    // Rounding may leave a crumb at the end.
+    // Rounding may leave a small remainder at the end.
     drawn.or(candidates.last()).map_or(0, |c| c.token)
 }
 
-/// A number for a source (FNV-1a over its tokens).
+/// A hash of a source (FNV-1a over its tokens).
 fn fingerprint(source: &[u32]) -> u64 {
     source.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &token| {
         (hash ^ u64::from(token)).wrapping_mul(0x0000_0100_0000_01b3)

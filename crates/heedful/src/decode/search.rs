@@ -1,4 +1,4 @@
-//! Sources in, hypotheses out: all at once, or as they come.
+//! The search for hypotheses: for all sources at once, or for sources as they arrive.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::sample::Samples;
 use crate::data::batch::{BatchError, lay_end_to_end};
 use crate::models::Generate;
 
-/// For each source its `n_best` hypotheses, best first. What a source gets, to the bit, depends neither on the other
+/// For each source its `n_best` hypotheses, best first. The result for a source depends, to the bit, neither on the other
 /// sources nor on their order, nor on `batch_tokens`, nor on the number of threads.
 pub fn search(
     model: &dyn Generate,
@@ -28,7 +28,7 @@ pub fn search(
     model.check_source(&tokens, &sequences)?;
     let mut search = Search::new(model, options)?;
     let mut order: Vec<usize> = (0..sources.len()).collect();
-    // The longest first: at the end no long one is left alone.
+    // The longest first, so that no long one is left to be decoded alone at the end.
     order.sort_by_key(|&i| std::cmp::Reverse(sources[i].len()));
     for i in order {
         search.push(i, sources[i].clone())?;
@@ -42,8 +42,8 @@ pub fn search(
     Ok(found)
 }
 
-/// A search that takes sources at any time and gives each result when it is there. [`search`] is made of it;
-/// programs that must not wait for input push what they have and step.
+/// A search that takes sources at any time and returns each result as soon as it is finished. [`search`] uses it; programs
+/// that must not wait for input push what they have and step.
 pub struct Search<'m> {
     model: &'m dyn Generate,
     options: Arc<SearchOptions>,
@@ -58,14 +58,14 @@ impl<'m> Search<'m> {
         Ok(Search { model, options: Arc::new(options.clone()), engine })
     }
 
-    /// Adds a source under a number of the caller's; errors name it.
+    /// Adds a source under an identifier of the caller's, which errors name.
     pub fn push(&mut self, ticket: usize, source: Vec<u32>) -> Result<(), DecodeError> {
         let options = self.options.clone();
         self.push_with(ticket, source, options)
     }
 
-    /// As [`Search::push`] with options of its own; of these the type of the products and `batch_tokens` are the search's
-    /// all the same. Sources with different options are decoded side by side, and none notices.
+    /// As [`Search::push`] with options for this source; `compute` and `batch_tokens` are still those of the search. Sources
+    /// with different options are decoded in one batch, without any effect on their results.
     pub fn push_with(
         &mut self,
         ticket: usize,
@@ -89,23 +89,23 @@ impl<'m> Search<'m> {
         Ok(())
     }
 
-    /// Whether one more source would soon find work. More may be pushed; they wait.
-    pub fn has_room(&self) -> bool {
-        self.engine.has_room()
+    /// Whether the search can take one more source soon. More may be pushed; they wait.
+    pub fn has_capacity(&self) -> bool {
+        self.engine.has_capacity()
     }
 
-    /// Whether all sources that were pushed are done.
+    /// Whether all sources that were pushed are finished.
     pub fn is_idle(&self) -> bool {
         self.engine.is_idle()
     }
 
-    /// Gives a source up, whether it waits or is at work: nothing will come out for it, and what the others get does not
-    /// change. A number that is not there is no error.
+    /// Cancels a source, whether it waits or is being decoded: it has no result, and those of the others do not change. An
+    /// unknown identifier is not an error.
     pub fn cancel(&mut self, ticket: usize) {
         self.engine.cancel(ticket);
     }
 
-    /// What the best open hypothesis of a source at work has said; `None` if it is not at work.
+    /// The tokens of the best open hypothesis of a source; `None` if the source is not being decoded.
     pub fn so_far(&self, ticket: usize) -> Option<Vec<u32>> {
         match self.engine.plan(ticket)? {
             Strategy::Beam(beam) => beam.so_far(),
@@ -113,14 +113,14 @@ impl<'m> Search<'m> {
         }
     }
 
-    /// One token more for every hypothesis of the sources at work: the numbers and hypotheses of those that are done. A
-    /// source that the model has no numbers for is done with an error; the others go on.
+    /// One more token for every open hypothesis: returns the identifiers and hypotheses of the sources that are finished. A
+    /// source whose scores are not finite finishes with an error; the others continue.
     pub fn step(&mut self) -> Vec<(usize, Result<Vec<Hypothesis>, DecodeError>)> {
         self.engine.step()
     }
 }
 
-/// What [`SearchOptions`] ask for.
+/// Beam search or sampling, as [`SearchOptions`] choose.
 enum Strategy {
     Beam(Beam),
     Samples(Samples),

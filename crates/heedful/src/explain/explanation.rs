@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::tokenizer::Tokenizer;
 use crate::decode::{AlignmentLayer, DecodeError, SearchOptions, align};
-use crate::layers::{AttentionMap, Kind};
+use crate::layers::{AttentionMap, AttentionRole};
 use crate::tasks::translate::{Output, Translation, Translator};
 
 /// All that can be shown of a sentence and its outputs.
@@ -187,18 +187,18 @@ fn tokens(tokenizer: &Tokenizer, ids: &[u32], log_probabilities: &[f64]) -> Vec<
 }
 
 fn layer(map: &AttentionMap, form: WeightForm) -> Option<ExplainedLayer> {
-    let kind = match map.place.kind {
-        Kind::EncoderSelf => ExplainedKind::Encoder,
-        Kind::DecoderSelf => ExplainedKind::Decoder,
-        Kind::Cross => ExplainedKind::Cross,
-        Kind::Pooling => return None,
+    let kind = match map.site.role {
+        AttentionRole::EncoderSelf => ExplainedKind::Encoder,
+        AttentionRole::DecoderSelf => ExplainedKind::Decoder,
+        AttentionRole::Cross => ExplainedKind::Cross,
+        AttentionRole::Pooling => return None,
     };
     let (queries, keys) = (map.queries.tokens(), map.keys.tokens());
     let heads = match form {
         WeightForm::Packed => Heads::Packed(map.weights[0].iter().map(|head| packed(head)).collect()),
         _ => Heads::Rows(map.weights[0].iter().map(|head| rows(head, keys)).collect()),
     };
-    Some(ExplainedLayer { name: map.place.to_string(), layer: map.place.layer, kind, queries, keys, heads })
+    Some(ExplainedLayer { name: map.site.to_string(), layer: map.site.layer, kind, queries, keys, heads })
 }
 
 fn rows(weights: &[f32], keys: usize) -> Vec<Vec<f32>> {

@@ -1,30 +1,30 @@
 //! `y_t = dropout(√d · table[id_t] + PE(pos_t))`.
 //!
-//! The table starts with deviation `1/√d`, so that the same rows serve the output projection; the factor √d brings
-//! them up to the size of the positions.
+//! The table is initialized with standard deviation `1/√d`, so that it can be tied to the output projection; the factor √d
+//! scales its rows to the size of the positional encodings.
 
 use heedful_tensor::ops::{self, EmbeddingOptions};
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
-use super::{Pass, Position};
+use super::{Pass, PositionalEncoding};
 
-/// A table of token vectors with the positions that are added to them.
+/// A table of token vectors, and the positional encodings that are added to them.
 #[derive(Clone)]
 pub struct Embedding {
     table: Param,
-    position: Position,
+    position: PositionalEncoding,
     dropout: f32,
 }
 
 impl Embedding {
-    /// Announces a table `<name>.weight` of `vocabulary × d`; [`Embedding::new`] makes a layer of it. Tied embeddings
-    /// are layers that share a table.
+    /// Registers a table `<name>.weight` of `vocabulary × d` for [`Embedding::new`]. Tied embeddings are layers that share
+    /// a table.
     pub fn table(params: &Params, name: &str, vocabulary: usize, d: usize) -> Param {
         params.add(&format!("{name}.weight"), vocabulary, d, Init::Normal((d as f32).powf(-0.5)))
     }
 
-    /// The layer over `table`; `dropout` is the rate on the sum of both.
-    pub fn new(table: Param, position: Position, dropout: f32) -> Embedding {
+    /// The layer over `table`; `dropout` is the rate on the sum of both vectors.
+    pub fn new(table: Param, position: PositionalEncoding, dropout: f32) -> Embedding {
         Embedding { table, position, dropout }
     }
 
@@ -33,7 +33,7 @@ impl Embedding {
         ops::embedding(ids, sequences, &self.table, self.options(pass))
     }
 
-    /// The vectors of `ids` that stand at `positions` of their sequences.
+    /// The vectors of `ids` at these positions of their sequences.
     pub fn at(&self, ids: &[u32], positions: &[usize], pass: &mut Pass) -> Tensor {
         ops::embedding_at(ids, positions, &self.table, self.options(pass))
     }

@@ -27,7 +27,7 @@ impl Linear {
         self.activated(x, Activation::Identity, Dropout::NONE, pass)
     }
 
-    /// `dropout(activation(x W + b))`, in one sweep over the result.
+    /// `dropout(activation(x W + b))`, fused into the matrix product.
     pub fn activated(&self, x: &Tensor, activation: Activation, dropout: Dropout, pass: &Pass) -> Tensor {
         let options = LinearOptions { activation, dropout, compute: pass.compute() };
         ops::linear(x, &self.weight, Some(&self.bias), options)

@@ -1,4 +1,4 @@
-//! What every model shares. A layer owns named parameters and its `forward` is its formula.
+//! The layers that all models share. A layer owns named parameters, and its `forward` is its formula.
 
 mod pass;
 
@@ -12,9 +12,9 @@ mod tying;
 pub use embedding::Embedding;
 pub use linear::Linear;
 pub use norm::{LayerNorm, Norm, Residual};
-pub use pass::{AttentionMap, Kind, Pass, Place};
-pub use position::{Position, Positions};
+pub use pass::{AttentionMap, AttentionRole, AttentionSite, Pass};
+pub use position::{PositionalEncoding, Positions};
 pub(crate) use score::ScoreName;
-pub use score::{Score, Scorer};
+pub use score::{AttentionScore, Scorer};
 pub use tying::Tying;
 pub(crate) use tying::embedding_tables;

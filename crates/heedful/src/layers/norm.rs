@@ -2,7 +2,7 @@
 //! sublayer:
 //!
 //! ```text
-//! post-norm   LayerNorm(x + dropout(sublayer(x)))      the paper's
+//! post-norm   LayerNorm(x + dropout(sublayer(x)))      as in the paper
 //! pre-norm    x + dropout(sublayer(LayerNorm(x)))      trains without warm-up; the stack needs one more norm at its end
 //! ```
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Pass;
 
-/// Where the norms stand.
+/// Where the layer norms are placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Norm {
@@ -47,7 +47,7 @@ impl LayerNorm {
         ops::layer_norm(x, &self.gamma, &self.beta, self.options(pass))
     }
 
-    /// `LayerNorm(x + dropout(sublayer))`, in one sweep.
+    /// `LayerNorm(x + dropout(sublayer))`, fused.
     pub fn of_sum(&self, x: &Tensor, sublayer: &Tensor, dropout: Dropout, pass: &Pass) -> Tensor {
         ops::residual_norm(x, sublayer, &self.gamma, &self.beta, dropout, self.options(pass))
     }
@@ -57,7 +57,7 @@ impl LayerNorm {
     }
 }
 
-/// The residual path around one sublayer, with its norm and its dropout.
+/// The residual connection around one sublayer, with its norm and its dropout.
 #[derive(Clone)]
 pub struct Residual {
     norm: LayerNorm,
@@ -71,7 +71,7 @@ impl Residual {
         Residual { norm, order, dropout }
     }
 
-    /// The formula above for `sublayer`.
+    /// Post-norm or pre-norm as above, for `sublayer`.
     pub fn around(
         &self,
         x: &Tensor,

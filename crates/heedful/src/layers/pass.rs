@@ -1,12 +1,12 @@
-//! `Pass`: what a forward pass must know besides numbers.
+//! `Pass`: the settings of a forward pass.
 //!
 //! ```text
-//! draws of the k-th operation at a step = Stream(seed, step, k)
+//! random numbers of the k-th operation at a step = Stream(seed, step, k)
 //! ```
 //!
-//! One value travels explicitly through all layers: the type to compute in, where dropout's randomness comes from,
-//! and whether the attention weights shall be kept. Nothing about a pass is global, so two passes never disturb each
-//! other, and the same seed and step give the same bits after a restart.
+//! One value is passed explicitly through all layers: the type to compute in, the random streams of dropout, and whether
+//! attention weights are recorded. Nothing about a pass is global, so two passes never interfere, and the same seed and
+//! step give the same bits after a restart.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,20 +23,20 @@ pub struct Pass {
     maps: Option<Vec<AttentionMap>>,
 }
 
-/// Where the randomness of a training pass comes from.
+/// The random streams of a training pass.
 #[derive(Debug)]
 struct Draws {
     seed: u64,
     step: u64,
-    /// How many operations have asked so far.
+    /// How many operations have taken a stream so far.
     operation: u64,
 }
 
 /// The weights of one attention layer for a whole batch.
 #[derive(Clone, Debug)]
 pub struct AttentionMap {
-    /// Which layer it was.
-    pub place: Place,
+    /// The attention layer.
+    pub site: AttentionSite,
     /// Where the sequences of queries begin and end.
     pub queries: Ragged,
     /// Where the sequences of keys begin and end.
@@ -45,32 +45,32 @@ pub struct AttentionMap {
     pub weights: Vec<Vec<Vec<f32>>>,
 }
 
-/// Names an attention layer of a model.
+/// An attention layer's place in its model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct AttentionSite {
     /// Its parameters' prefix: `decoder.0.cross_attention`.
     pub name: Arc<str>,
     /// Counted from 0 within its stack.
     pub layer: usize,
-    /// Who looks at whom.
-    pub kind: Kind,
+    /// What attends to what.
+    pub role: AttentionRole,
 }
 
-/// Who looks at whom.
+/// What attends to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// The source at itself.
+pub enum AttentionRole {
+    /// The source to itself.
     EncoderSelf,
-    /// The target at its own past.
+    /// The target to its own past.
     DecoderSelf,
-    /// The target at the source.
+    /// The target to the source.
     Cross,
-    /// A label at the text that it is given to.
+    /// A classifier's query to the text.
     Pooling,
 }
 
 impl Pass {
-    /// A pass of training step `step` (counted from 1; step 0 is where parameters draw their first values).
+    /// A pass of training step `step` (counted from 1; step 0 is the initialization of the parameters).
     pub fn training(compute: DType, seed: u64, step: u64) -> Pass {
         Pass {
             compute: Compute::training(compute),
@@ -84,7 +84,7 @@ impl Pass {
         Pass { compute: Compute::inference(compute), draws: None, maps: None }
     }
 
-    /// The same pass, keeping the weights of every attention layer that it goes through.
+    /// The same pass, recording the weights of every attention layer.
     pub fn recording(self) -> Pass {
         Pass { maps: Some(Vec::new()), ..self }
     }
@@ -94,31 +94,31 @@ impl Pass {
         self.compute
     }
 
-    /// Dropout at `rate` with draws of its own; none at inference.
+    /// Dropout at `rate` with a random stream of its own; none at inference.
     pub fn dropout(&mut self, rate: f32) -> Dropout {
-        // Drawn at rate 0 too, so that switching one dropout off leaves the draws of all others as they were.
+        // A stream is taken at rate 0 too, so that switching one dropout off does not change the masks of the others.
         let stream = self.stream();
         stream.filter(|_| rate != 0.0).map_or(Dropout::NONE, |stream| Dropout::new(rate, stream))
     }
 
-    /// Draws of its own for one operation; none at inference.
+    /// A random stream for one operation; none at inference.
     pub fn stream(&mut self) -> Option<Stream> {
         let draws = self.draws.as_mut()?;
         draws.operation += 1;
         Some(Stream::new(draws.seed, draws.step, draws.operation - 1))
     }
 
-    /// Runs `work` as this pass demands: at inference nothing is left on the tape.
+    /// Runs `work`; at inference without recording it on the tape.
     pub fn within<R>(&mut self, work: impl FnOnce(&mut Pass) -> R) -> R {
         if self.draws.is_some() { work(self) } else { tape::paused(|| work(self)) }
     }
 
-    /// Whether attention shall hand out its weights.
+    /// Whether attention returns its weights.
     pub fn weights(&self) -> Weights {
         if self.maps.is_some() { Weights::Keep } else { Weights::Discard }
     }
 
-    /// Keeps the weights of one attention layer, if this pass is recording.
+    /// Records the weights of one attention layer, if this pass is recording.
     pub fn record(&mut self, map: AttentionMap) {
         if let Some(maps) = &mut self.maps {
             maps.push(map);
@@ -132,7 +132,7 @@ impl Pass {
 }
 
 impl AttentionMap {
-    /// How many heads there are.
+    /// The number of heads.
     pub fn heads(&self) -> usize {
         self.weights.first().map_or(0, Vec::len)
     }
@@ -150,14 +150,14 @@ impl AttentionMap {
     }
 }
 
-impl Place {
+impl AttentionSite {
     /// The attention layer whose parameters begin with `name`.
-    pub fn new(name: &str, layer: usize, kind: Kind) -> Place {
-        Place { name: name.into(), layer, kind }
+    pub fn new(name: &str, layer: usize, role: AttentionRole) -> AttentionSite {
+        AttentionSite { name: name.into(), layer, role }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for AttentionSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
@@ -198,8 +198,8 @@ mod tests {
     fn heads_are_averaged() {
         let sequences = Ragged::from_lengths([2]);
         let weights = vec![vec![vec![1.0, 0.0, 0.5, 0.5], vec![0.0, 1.0, 0.5, 0.5]]];
-        let place = Place::new("decoder.0.cross_attention", 0, Kind::Cross);
-        let map = AttentionMap { place, queries: sequences.clone(), keys: sequences, weights };
+        let site = AttentionSite::new("decoder.0.cross_attention", 0, AttentionRole::Cross);
+        let map = AttentionMap { site, queries: sequences.clone(), keys: sequences, weights };
         assert_eq!(map.mean_over_heads(0), [0.5; 4]);
         assert_eq!(map.heads(), 2);
     }

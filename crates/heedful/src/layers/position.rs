@@ -1,34 +1,34 @@
 //! `PE(pos, 2i) = sin(pos / 10000^{2i/d})`, `PE(pos, 2i+1) = cos(pos / 10000^{2i/d})`.
 //!
-//! Each pair `(sin, cos)` is a hand of a clock, and a later position is the same hand turned further:
+//! Each pair `(sin, cos)` is a point on a circle, and a later position is a rotation of it:
 //!
 //! ```text
-//! PE(pos + k) = R_k PE(pos),   R_k turns pair i by the angle k / 10000^{2i/d}
+//! PE(pos + k) = R_k PE(pos),   R_k rotates pair i by the angle k / 10000^{2i/d}
 //! ```
 //!
-//! `R_k` does not depend on `pos`, so "k words back" is one fixed linear map, which attention can learn. Learned
-//! positions have a table instead, and end where the table ends.
+//! `R_k` does not depend on `pos`, so "k tokens back" is one fixed linear map, which attention can learn. Learned
+//! positions are a table instead, whose size limits the length of a sequence.
 
 use heedful_tensor::{Init, Param, Params, ops};
 use serde::{Deserialize, Serialize};
 
-/// Which positions a model uses.
+/// Which positional encoding a model uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Positions {
-    /// The paper's sines and cosines: any length, nothing to learn.
+    /// The paper's sines and cosines: any length, no parameters.
     Sinusoidal,
     /// One learned vector for each position.
     Learned {
-        /// How many there are: no sentence may be longer.
+        /// The size of the table: no sequence may be longer.
         max_length: usize,
     },
-    /// None: without recurrence or positions the order of words is invisible.
+    /// None: a model without recurrence then cannot distinguish the order of tokens.
     None,
 }
 
 impl Positions {
-    /// The longest sequence that these positions can tell apart; `None` if there is no limit.
+    /// The longest sequence that can be encoded; `None` if there is no limit.
     pub fn longest(self) -> Option<usize> {
         match self {
             Positions::Learned { max_length } => Some(max_length),
@@ -37,37 +37,37 @@ impl Positions {
     }
 }
 
-/// What is added to the embeddings of one side of a model.
+/// The positional encoding that is added to embeddings, with its parameters.
 #[derive(Clone)]
-pub enum Position {
-    /// Computed.
+pub enum PositionalEncoding {
+    /// Sines and cosines, computed.
     Sinusoidal,
-    /// Looked up.
+    /// A learned table.
     Learned(Param),
-    /// Nothing.
+    /// No positional encoding.
     None,
 }
 
-impl Position {
-    /// The positions that `positions` asks for, of width `d`; learned ones are the parameter `<name>.weight`.
-    pub fn new(params: &Params, name: &str, positions: Positions, d: usize) -> Position {
+impl PositionalEncoding {
+    /// The encoding of this kind, of width `d`; a learned table is the parameter `<name>.weight`.
+    pub fn new(params: &Params, name: &str, positions: Positions, d: usize) -> PositionalEncoding {
         match positions {
-            Positions::Sinusoidal => Position::Sinusoidal,
+            Positions::Sinusoidal => PositionalEncoding::Sinusoidal,
             Positions::Learned { max_length } => {
-                // Once scaled by √d the embeddings have unit deviation; positions start well below that.
+                // Scaled by √d, the embeddings have unit deviation; the initial positions are well below that.
                 let init = Init::Normal((d as f32).powf(-0.5));
-                Position::Learned(params.add(&format!("{name}.weight"), max_length, d, init))
+                PositionalEncoding::Learned(params.add(&format!("{name}.weight"), max_length, d, init))
             }
-            Positions::None => Position::None,
+            Positions::None => PositionalEncoding::None,
         }
     }
 
-    /// As the embedding operation wants it.
+    /// In the form that the embedding operation takes.
     pub fn for_operation(&self) -> ops::Positions<'_> {
         match self {
-            Position::Sinusoidal => ops::Positions::Sinusoidal,
-            Position::Learned(table) => ops::Positions::Learned(table),
-            Position::None => ops::Positions::None,
+            PositionalEncoding::Sinusoidal => ops::Positions::Sinusoidal,
+            PositionalEncoding::Learned(table) => ops::Positions::Learned(table),
+            PositionalEncoding::None => ops::Positions::None,
         }
     }
 }
@@ -90,13 +90,13 @@ mod tests {
                 for i in 0..d / 2 {
                     let angle = shift as f64 / 10000_f64.powf(2.0 * i as f64 / d as f64);
                     let (sin, cos) = (f64::from(now[2 * i]), f64::from(now[2 * i + 1]));
-                    let turned =
+                    let rotated =
                         [sin * angle.cos() + cos * angle.sin(), cos * angle.cos() - sin * angle.sin()];
-                    for (turned, &later) in turned.iter().zip(&later[2 * i..2 * i + 2]) {
-                        let difference = (turned - f64::from(later)).abs();
+                    for (rotated, &later) in rotated.iter().zip(&later[2 * i..2 * i + 2]) {
+                        let difference = (rotated - f64::from(later)).abs();
                         assert!(
                             difference < 1e-4,
-                            "PE({position} + {shift}), pair {i}: {turned} and {later}"
+                            "PE({position} + {shift}), pair {i}: {rotated} and {later}"
                         );
                     }
                 }

@@ -1,4 +1,4 @@
-//! Scores with their parameters. [`Score`] has the formulas; here are the matrices that queries and keys go through first.
+//! Scores with their parameters. [`AttentionScore`] has the formulas; here are the matrices that queries and keys go through first.
 
 use std::borrow::Cow;
 
@@ -9,38 +9,43 @@ use serde::{Deserialize, Deserializer, Serializer};
 
 use super::{Linear, Pass};
 
-pub use heedful_tensor::ops::Score;
+pub use heedful_tensor::ops::AttentionScore;
 
 /// Scores in `config.json`, for serde's `with`: by their names.
 pub(crate) struct ScoreName;
 
 impl ScoreName {
-    pub(crate) fn serialize<S: Serializer>(score: &Score, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(score: &AttentionScore, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(score.name())
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Score, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AttentionScore, D::Error> {
         let name = Cow::<str>::deserialize(deserializer)?;
-        Score::from_name(&name).ok_or_else(|| D::Error::custom(format!("there is no score `{name}`")))
+        AttentionScore::from_name(&name).ok_or_else(|| D::Error::custom(format!("there is no score `{name}`")))
     }
 }
 
-/// A score with its parameters: `<name>.query.weight`, `<name>.key.…` and `<name>.score.weight` as far as it has them.
+/// A score with its parameters: those of `<name>.query.weight`, `<name>.key.…` and `<name>.score.weight` that it needs.
 #[derive(Clone)]
 pub struct Scorer {
-    score: Score,
+    score: AttentionScore,
     query: Option<Param>,
     key: Option<Linear>,
     weight: Option<Param>,
 }
 
 impl Scorer {
-    /// Compares queries of width `query` with keys of width `key`; `inner` is the width in which the additive score does.
+    /// Compares queries of width `query` with keys of width `key`; `inner` is the width of the additive score's hidden layer.
     ///
     /// # Panics
-    /// If the score wants equal widths and these are not.
-    pub fn new(params: &Params, name: &str, score: Score, [query, key, inner]: [usize; 3]) -> Scorer {
-        let fits = !score.wants_equal_widths() || query == key;
+    /// If the score requires equal widths and these differ.
+    pub fn new(
+        params: &Params,
+        name: &str,
+        score: AttentionScore,
+        [query, key, inner]: [usize; 3],
+    ) -> Scorer {
+        let fits = !score.requires_equal_widths() || query == key;
         assert!(fits, "Scorer: {score:?} for queries of {query} and keys of {key}");
         let matrix =
             |part: &str, rows, width| params.add(&format!("{name}.{part}.weight"), rows, width, Init::Xavier);
@@ -57,17 +62,17 @@ impl Scorer {
         }
     }
 
-    /// Which score it is.
-    pub fn score(&self) -> Score {
+    /// The kind of score.
+    pub fn score(&self) -> AttentionScore {
         self.score
     }
 
-    /// What queries are compared with, computed once for each key.
+    /// The projected keys, which are computed once for all queries.
     pub fn keys(&self, memory: &Tensor, pass: &Pass) -> Tensor {
         self.key.as_ref().map_or_else(|| memory.clone(), |key| key.forward(memory, pass))
     }
 
-    /// The matrix that queries go through first, if there is one.
+    /// The projection of the queries, if there is one.
     pub fn query(&self) -> Option<&Param> {
         self.query.as_ref()
     }

@@ -1,11 +1,11 @@
-//! Which of a model's three embedding matrices (source, target, output projection) are one.
+//! Weight tying: which of a model's three embedding matrices (source, target, output projection) are one parameter.
 
 use heedful_tensor::{Param, Params};
 use serde::{Deserialize, Serialize};
 
 use super::Embedding;
 
-/// Which of the three embedding matrices (source, target, output projection) are one.
+/// Which of the three embedding matrices (source, target, output projection) are tied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tying {
@@ -20,8 +20,8 @@ pub enum Tying {
     None,
 }
 
-/// The tables of source embedding, target embedding and output projection; tied ones are one parameter, which has the
-/// name of the first of them.
+/// The tables of source embedding, target embedding and output projection. Tied tables are one parameter, named after the
+/// first of them.
 pub(crate) fn embedding_tables(
     params: &Params,
     tying: Tying,

@@ -88,10 +88,10 @@ macro_rules! families {
             }
 
             /// Makes heads of a model silent that was built from this; on an error nothing has changed.
-            pub fn silence_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
+            pub fn prune_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => {
-                        EncoderDecoderFamily::silence_heads(config, params, heads)
+                        EncoderDecoderFamily::prune_heads(config, params, heads)
                     })+
                 }
             }

@@ -6,24 +6,24 @@ use super::transformer::{HeadError, HeadName};
 use super::{ConfigError, Encode, Generate};
 use crate::recipe::Recipe;
 
-/// What a family says of its encoder-decoder: what it is made of, where a recipe starts from, how it is built.
+/// The configuration of a family's encoder-decoder: the recipe defaults, the checks and the constructor.
 pub(crate) trait EncoderDecoderFamily: Sized {
-    /// Changes the values that a recipe starts from where this family wants others than the Transformer.
+    /// Sets the recipe defaults of this family that differ from the Transformer's.
     fn start_recipe(_recipe: &mut Recipe) {}
 
-    /// What a recipe describes, for vocabularies of these sizes (source, target).
+    /// The configuration that a recipe describes, for vocabularies of these sizes (source, target).
     fn from_recipe(recipe: &Recipe, vocabularies: [usize; 2]) -> Self;
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     fn validate(&self) -> Result<(), ConfigError>;
 
-    /// A fresh model; `seed` decides its first values.
+    /// A new model; `seed` determines its initial parameters.
     fn build(&self, seed: u64) -> Result<Box<dyn Generate>, ConfigError>;
 
     /// The model in a few words.
     fn summary(&self) -> String;
 
-    /// Every head that can be left out; none where there are no heads.
+    /// Every head that can be pruned; none where there are no heads.
     fn heads(&self) -> Vec<HeadName> {
         Vec::new()
     }
@@ -33,21 +33,21 @@ pub(crate) trait EncoderDecoderFamily: Sized {
         if heads.is_empty() { Ok(()) } else { Err(HeadError::NoHeads) }
     }
 
-    /// Makes heads of a model silent that was built from this; on an error nothing has changed.
-    fn silence_heads(&self, _params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
+    /// Prunes heads of a model that was built from this; on an error nothing has changed.
+    fn prune_heads(&self, _params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
         self.check_heads(heads)
     }
 }
 
-/// The same of its encoder, which reads texts for models without a second side.
+/// The configuration of a family's encoder, for encoder-only models.
 pub(crate) trait EncoderFamily: Sized {
-    /// What a recipe describes, for a vocabulary of this size.
+    /// The configuration that a recipe describes, for a vocabulary of this size.
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> Self;
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     fn validate(&self) -> Result<(), ConfigError>;
 
-    /// Announces the encoder's parameters.
+    /// Builds the encoder and registers its parameters.
     fn build(&self, params: &Params) -> Result<Box<dyn Encode>, ConfigError>;
 
     /// The encoder in a few words.

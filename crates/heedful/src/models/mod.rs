@@ -1,10 +1,10 @@
-//! What models are made of: encoders, decoders and what joins them, in three families. Nothing here knows what a model is
-//! for; the [tasks](crate::tasks) do.
+//! Encoders, decoders and encoder-decoders, in three families. What a model is trained for is defined by the
+//! [tasks](crate::tasks), not here.
 //!
-//! 1. [`Model`], [`Generate`], [`Label`] and [`Encode`] say what a model can do.
+//! 1. [`Model`], [`Generate`], [`Label`] and [`Encode`] are the abilities of models.
 //! 2. [`transformer`] is "Attention Is All You Need", section 3. [`recurrent`] networks are what it replaced,
-//!    [`convolution`] what was tried between them.
-//! 3. [`EncoderDecoderConfig`] and [`EncoderConfig`] are any of them, by name.
+//!    [`convolution`] was proposed between them.
+//! 3. [`EncoderDecoderConfig`] and [`EncoderConfig`] configure a model of any family.
 
 mod model;
 

@@ -1,5 +1,5 @@
-//! What models can do, as traits: the trainer, the search and the rest know a model only by its abilities, so there is one
-//! of each for all models, and nothing can be asked of a model that it cannot do.
+//! The abilities of models, as traits. The trainer, the search and the rest know a model only by these traits, so each is
+//! written once for all models, and what a model cannot do does not compile.
 //!
 //! ```text
 //! Model       params, check, loss            every model: it can be trained
@@ -8,9 +8,8 @@
 //! Encode      encode                         part of a model: one vector for each token of a text
 //! ```
 //!
-//! A decoding step takes the newest token of every hypothesis and gives the scores of all tokens that may follow.
-//! Hypotheses are rows; each names the row of the step before that it continues, so a search may drop, keep and multiply
-//! them as it likes.
+//! A decoding step takes the newest token of every hypothesis and returns the logits of the next one. Hypotheses are rows;
+//! each names the row of the previous step that it continues, so a search may drop, keep and duplicate them.
 
 use std::sync::Arc;
 
@@ -23,27 +22,27 @@ use crate::layers::Pass;
 
 /// A model that can be trained.
 pub trait Model: Send + Sync {
-    /// Its parameters, to train, to save or to look at.
+    /// Its parameters.
     fn params(&self) -> &Params;
 
-    /// Whether it can read the batch.
+    /// Whether the batch fits the model: known tokens, and sequences that are not too long.
     fn check(&self, batch: &Batch) -> Result<(), BatchError>;
 
-    /// The cross entropy of what the batch asks for. A recording pass afterwards holds all attention weights.
+    /// The cross entropy of the batch's targets. A recording pass afterwards holds all attention weights.
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy;
 
-    /// How many predictions [`Model::loss`] is a mean over.
+    /// The number of predictions that [`Model::loss`] averages over.
     fn predictions(&self, batch: &Batch) -> usize {
         batch.target_tokens()
     }
 }
 
-/// A model that generates a target from a source, token by token: a translation, or how a text goes on.
+/// A model that generates a target from a source, token by token: a translation, or the continuation of a prompt.
 pub trait Generate: Model {
     /// Whether it can read these sources, which are laid end to end.
     fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError>;
 
-    /// The most tokens that a target may have, `<bos>` counted and `<eos>` not; `None` if there is no limit.
+    /// Maximum number of tokens of a target, with `<bos>` and without `<eos>`; `None` for no limit.
     fn longest_target(&self) -> Option<usize>;
 
     /// The tokens that its targets begin and end with.
@@ -51,11 +50,11 @@ pub trait Generate: Model {
         SpecialTokens::default()
     }
 
-    /// Begins to decode, with matrix products in this type and no sentence yet.
+    /// Starts decoding, with matrix products in this type and no sentence yet.
     fn start(&self, compute: DType) -> Box<dyn Decoding + '_>;
 }
 
-/// A model that gives every text a score for every label.
+/// A classifier: a score for every label of every text.
 pub trait Label: Model {
     /// Whether it can read these texts, which are laid end to end.
     fn check_text(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError>;
@@ -64,7 +63,7 @@ pub trait Label: Model {
     fn label_scores(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor;
 }
 
-/// A part of a model that reads texts: one vector for each token.
+/// An encoder of texts: one vector for each token.
 pub trait Encode: Send + Sync {
     /// Width of the vectors.
     fn width(&self) -> usize;
@@ -76,38 +75,38 @@ pub trait Encode: Send + Sync {
     fn encode(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor;
 }
 
-/// Sentences being decoded: what was read of the sources, and the past of every hypothesis.
+/// The state of decoding: the encoded sources, and the past of every hypothesis.
 ///
-/// What a row gives depends on its sentence and its past alone, to the bit, and on no other row.
+/// The scores of a row depend on its sentence and its past alone, to the bit, and on no other row.
 pub trait Decoding {
-    /// Reads more sources, laid end to end, which the model has checked. Sentences are numbered from 0 on in the order
-    /// in which they are read.
+    /// Encodes more sources, laid end to end, which the model has checked. Sentences are numbered from 0 in the order in
+    /// which they are read.
     fn read(&mut self, source: &[u32], sequences: &Ragged);
 
-    /// Appends a token to each row's past: rows × vocabulary scores (f32) of what comes next. A sentence that had rows
-    /// in an earlier step and has none in this one is over: what is known of it may be forgotten.
+    /// Appends a token to each row's past: rows × vocabulary logits (f32) of the next token. A sentence that had rows in an
+    /// earlier step and has none in this one is finished: its state may be freed.
     fn step(&mut self, rows: &[Row]) -> Tensor;
 }
 
 /// A hypothesis at one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Which sentence it translates.
+    /// The number of its source sentence.
     pub sentence: usize,
-    /// Which row of the step before it continues; `None` for the first token of a sentence.
+    /// The row of the previous step that it continues; `None` for the first token of a sentence.
     pub parent: Option<usize>,
     /// Its newest token.
     pub token: u32,
 }
 
-/// A model whose parameters have gone astray: its scores are not numbers.
+/// A model whose parameters are damaged: its scores are not finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "what the model predicts for sentence {sentence} is not a number: its parameters are broken, use those of an earlier \
+    "the model's scores for sentence {sentence} are not finite: its parameters are damaged, use those of an earlier \
      checkpoint"
 )]
 pub struct BrokenModel {
-    /// For which sentence, counted from 0.
+    /// The sentence, counted from 0.
     pub sentence: usize,
 }
 

@@ -1,7 +1,7 @@
-//! What was read of the sources that are being decoded, until nobody asks for it any more.
+//! The encoded sources of a decoding, kept until their last hypothesis is finished.
 //!
-//! Sentences are read in groups, and what is known of a group (keys and values, encoder states) has one row for each of
-//! its tokens. Each sentence names its rows; a group goes when its last sentence is over.
+//! Sentences are read in groups, and the memory of a group (keys and values, encoder states) has one row for each of its
+//! tokens. Each sentence has a range of rows; a group is freed when its last sentence is finished.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,18 +13,18 @@ use crate::models::Row;
 /// Sentences by number, with a `Memory` for each group that was read together.
 pub(crate) struct Sources<Memory> {
     sentences_read: usize,
-    sentences: BTreeMap<usize, Place>,
+    sentences: BTreeMap<usize, Entry>,
     groups: Vec<Option<Group<Memory>>>,
 }
 
-/// Where the memory of a sentence is.
-struct Place {
+/// Where the memory of a sentence lies.
+struct Entry {
     group: usize,
     /// Counted from 0 within the group.
     number: usize,
     rows: Range<usize>,
-    /// Sentences are only forgotten once they had a row.
-    is_begun: bool,
+    /// Whether it has had a row: sentences that have not started are kept.
+    is_started: bool,
 }
 
 /// Sentences that were read together.
@@ -34,7 +34,7 @@ struct Group<Memory> {
 }
 
 impl<Memory> Sources<Memory> {
-    /// No sentence yet.
+    /// Without any sentence.
     pub(crate) fn new() -> Sources<Memory> {
         Sources { sentences_read: 0, sentences: BTreeMap::new(), groups: Vec::new() }
     }
@@ -47,25 +47,25 @@ impl<Memory> Sources<Memory> {
         }
         self.groups[group] = Some(Group { memory, open: sequences.sequences() });
         for (number, rows) in sequences.ranges().enumerate() {
-            self.sentences.insert(self.sentences_read, Place { group, number, rows, is_begun: false });
+            self.sentences.insert(self.sentences_read, Entry { group, number, rows, is_started: false });
             self.sentences_read += 1;
         }
     }
 
-    /// Forgets sentences that have come to their end, and marks those that have begun.
+    /// Frees finished sentences, and marks those that have started.
     pub(crate) fn forget_finished(&mut self, rows: &[Row]) {
         let mut alive = rows.iter().map(|row| row.sentence).collect::<Vec<_>>();
         alive.sort_unstable();
         alive.dedup();
         let groups = &mut self.groups;
-        self.sentences.retain(|sentence, place| {
+        self.sentences.retain(|sentence, entry| {
             let has_rows = alive.binary_search(sentence).is_ok();
-            let keep = has_rows || !place.is_begun;
-            place.is_begun |= has_rows;
-            if !keep && let Some(group) = &mut groups[place.group] {
+            let keep = has_rows || !entry.is_started;
+            entry.is_started |= has_rows;
+            if !keep && let Some(group) = &mut groups[entry.group] {
                 group.open -= 1;
                 if group.open == 0 {
-                    groups[place.group] = None;
+                    groups[entry.group] = None;
                 }
             }
             keep
@@ -75,17 +75,17 @@ impl<Memory> Sources<Memory> {
     /// The memory of a sentence's group, and the sentence's rows in it.
     ///
     /// # Panics
-    /// If the sentence was not read, or is over.
+    /// If the sentence was not read, or is finished.
     pub(crate) fn of(&self, sentence: usize) -> (&Memory, Range<usize>) {
-        let place = &self.sentences[&sentence];
-        let group = self.groups[place.group].as_ref().expect("an open sentence keeps its group");
-        (&group.memory, place.rows.clone())
+        let entry = &self.sentences[&sentence];
+        let group = self.groups[entry.group].as_ref().expect("an open sentence keeps its group");
+        (&group.memory, entry.rows.clone())
     }
 
-    /// Which of the sentences of its group it is, for memories with one row for each sentence.
+    /// The sentence's number within its group, for memories with one row for each sentence.
     ///
     /// # Panics
-    /// If the sentence was not read, or is over.
+    /// If the sentence was not read, or is finished.
     pub(crate) fn number_in_group(&self, sentence: usize) -> usize {
         self.sentences[&sentence].number
     }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_goes_with_its_last_sentence_and_its_place_is_used_again() {
+    fn a_group_is_freed_with_its_last_sentence_and_its_index_is_reused() {
         let mut sources = Sources::new();
         let row = |sentence| Row { sentence, parent: None, token: 1 };
         sources.add("first", &Ragged::from_lengths([2, 3]));
@@ -106,7 +106,7 @@ mod tests {
         sources.forget_finished(&[row(1)]);
         assert_eq!(sources.of(1), (&"first", 2..5));
         sources.add("second", &Ragged::from_lengths([4]));
-        // Sentence 2 has not begun: it stays.
+        // Sentence 2 has not started: it is kept.
         sources.forget_finished(&[]);
         assert_eq!((sources.of(2), sources.number_in_group(2)), ((&"second", 0..4), 0));
         sources.add("third", &Ragged::from_lengths([1]));

@@ -11,13 +11,13 @@ use super::setting::{Setting, choices};
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
 use crate::data::tokenizer::{Boundaries, Kind, Normalization, Sharing};
-use crate::layers::{Norm, Score, Tying};
+use crate::layers::{AttentionScore, Norm, Tying};
 use crate::registry::{for_each_family, for_each_task};
 
-/// A model and its training as others have found them good.
+/// A named set of defaults for a model and its training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// For trying things out.
+    /// For experiments that take seconds.
     Tiny,
     /// For a few processor cores.
     #[default]
@@ -32,7 +32,7 @@ pub enum Preset {
 
 macro_rules! families {
     ($($(#[$doc:meta])* $module:ident: $Family:ident = $name:literal,)+) => {
-        /// What models are made of.
+        /// The family of a model.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub enum Family {
             #[default]
@@ -74,27 +74,27 @@ for_each_task!(tasks);
 /// How a recurrent decoder attends to the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AttentionKind {
-    /// Not at all: one vector has to hold the whole sentence.
+    /// No attention: one vector represents the whole source.
     None,
-    /// To every position, with weights.
+    /// The weighted mean of all positions.
     #[default]
     Soft,
-    /// To one position; learns by the score function.
+    /// One position; trained by the score-function estimator (REINFORCE).
     Hard,
-    /// To one position; learns as if it were soft.
+    /// One position; trained by the straight-through estimator.
     StraightThrough,
 }
 
 /// The shape of the learning rate; [`crate::train::Schedule`] has the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleKind {
-    /// The paper's.
+    /// The schedule of the paper.
     Noam,
-    /// The same curve with its top named.
+    /// The same curve, with its peak given.
     InverseSqrt,
-    /// Half a cosine.
+    /// Half a cosine after the warmup.
     Cosine,
-    /// Always the same.
+    /// A constant rate.
     Constant,
 }
 
@@ -105,11 +105,11 @@ pub enum PositionKind {
     Sinusoidal,
     /// A learned table.
     Learned,
-    /// Not at all.
+    /// No positional encoding.
     None,
 }
 
-/// What the best validation is chosen by.
+/// The metric that selects the best model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BestBy {
@@ -132,14 +132,14 @@ pub enum Pooling {
     First,
 }
 
-/// Which checkpoints make the final model together.
+/// Which checkpoints are averaged into the final model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Averaging {
-    /// The best one alone.
+    /// None: the final model is the best checkpoint.
     None,
-    /// The best ones.
+    /// The best checkpoints.
     Best,
-    /// The last ones.
+    /// The last checkpoints.
     Last,
 }
 
@@ -181,13 +181,13 @@ choices!(DType { "bf16" => DType::Bf16, "f32" => DType::F32 });
 choices!(BestBy { "loss" => BestBy::Loss, "bleu" => BestBy::Bleu, "accuracy" => BestBy::Accuracy });
 choices!(Pooling { "attention" => Pooling::Attention, "first" => Pooling::First });
 
-impl Setting for Score {
+impl Setting for AttentionScore {
     const EXPECTS: &'static str = "the name of a score, such as `scaled-dot`, `dot`, `additive` or `general`";
     const VALUE_NAME: &'static str = "NAME";
 
-    fn read(literal: &Literal) -> Option<Score> {
+    fn read(literal: &Literal) -> Option<AttentionScore> {
         match literal {
-            Literal::Text(name) => Score::from_name(name),
+            Literal::Text(name) => AttentionScore::from_name(name),
             _ => None,
         }
     }

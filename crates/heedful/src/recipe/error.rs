@@ -4,10 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// A recipe that cannot be followed.
+/// Why a recipe cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
-    /// No such file, or not text.
+    /// The file cannot be read.
     #[error("cannot read the recipe {path}: {cause}")]
     Read {
         /// The file.
@@ -15,59 +15,59 @@ pub enum RecipeError {
         /// Why.
         cause: io::Error,
     },
-    /// Not TOML.
-    #[error("{place}: this is not TOML: {message}")]
+    /// The file is not TOML.
+    #[error("{location}: this is not TOML: {message}")]
     Syntax {
         /// Where.
-        place: Place,
-        /// What the parser says.
+        location: Location,
+        /// The parser's message.
         message: String,
     },
-    /// A section or key that does not exist.
-    #[error("{place}: {message}")]
+    /// A section or key does not exist.
+    #[error("{location}: {message}")]
     Unknown {
         /// Where.
-        place: Place,
-        /// What was written, and what was probably meant.
+        location: Location,
+        /// The unknown name, and the nearest known one.
         message: String,
     },
-    /// A value of the wrong type or out of its range.
-    #[error("{place}: {key} {message}")]
+    /// A value has the wrong type or is out of range.
+    #[error("{location}: {key} {message}")]
     Value {
         /// Where.
-        place: Place,
+        location: Location,
         /// The key, `training.dropout`.
         key: String,
         /// What it must be, and what it is.
         message: String,
     },
-    /// A model that cannot be built.
+    /// The model cannot be built.
     #[error("the recipe's model cannot be built: {0}")]
     Model(Box<dyn std::error::Error + Send + Sync>),
-    /// Values that do not go together.
+    /// Values contradict each other.
     #[error("{0}")]
     Conflict(String),
 }
 
-/// Where a value was written.
+/// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In a recipe.
+pub enum Location {
+    /// A line of a recipe file.
     File {
         /// The file.
         path: PathBuf,
-        /// Its line, the first being 1.
+        /// The line, counted from 1.
         line: usize,
     },
-    /// On the command line.
+    /// An argument of the command line.
     Argument(String),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Place::Argument(argument) => f.write_str(argument),
+            Location::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Location::Argument(argument) => f.write_str(argument),
         }
     }
 }

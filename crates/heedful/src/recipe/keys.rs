@@ -16,7 +16,7 @@ use super::table::recipe;
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
 use crate::data::tokenizer::{Boundaries, Kind, Normalization, Sharing};
-use crate::layers::{Norm, Score, Tying};
+use crate::layers::{AttentionScore, Norm, Tying};
 
 recipe! {
     /// Training and validation text. Files may be compressed (.gz, .xz, .zst)
@@ -108,7 +108,7 @@ recipe! {
         /// Weight tying: which embeddings share one matrix: `all`, `source-target`, `target-output`, `none`
         tying: Tying = Tying::All, Any;
         /// Attention score of a query and a key: `scaled-dot`, `dot`; recurrent models also `additive`, `general`
-        score: Score = Score::ScaledDot, Any;
+        score: AttentionScore = AttentionScore::ScaledDot, Any;
         /// Restricted self attention: maximum distance of a key from its query; `none` for no limit
         window: Option<usize> = None, AtLeast(1.0);
         /// Cell of a recurrent model: `lstm`, `gru` or `simple`
@@ -126,7 +126,7 @@ recipe! {
         /// How a classifier pools a text into one vector: `attention`, or the `first` token
         pooling: Pooling = Pooling::Attention, Any;
         /// Score of attention pooling, between a token and the learned query: `additive`, `dot`, `general`, `scaled-dot`
-        pooling_score: Score = Score::Additive, Any;
+        pooling_score: AttentionScore = AttentionScore::Additive, Any;
         /// Folder of a masked language model (task mlm) whose encoder and vocabulary a classifier starts from
         init_from: Option<PathBuf> = None, Any;
     }

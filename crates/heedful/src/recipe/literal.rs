@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use toml::de::{DeTable, DeValue};
 
-/// A value that no key has looked at yet.
+/// A value whose key has not checked it yet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Literal {
@@ -22,18 +22,18 @@ pub enum Literal {
 }
 
 impl Literal {
-    /// What someone typed after `key=` or after a flag: TOML if it is that, else text.
+    /// The text after `key=` or after a flag, parsed as TOML if possible, else as plain text.
     pub fn typed(text: &str) -> Literal {
         let line = format!("value = {text}");
         let parsed = DeTable::parse(&line).ok().and_then(|table| {
             let table = table.into_inner();
-            // A line break or a second key would be more than a value.
+            // A line break or a second key would be more than one value.
             if table.len() > 1 { None } else { Literal::from_toml(table.get("value")?.get_ref()).ok() }
         });
         parsed.unwrap_or_else(|| Literal::Text(text.to_owned()))
     }
 
-    /// The value of a TOML key; an error says what it is instead of a value.
+    /// The value of a TOML key; an error names what it is instead of a value.
     pub(super) fn from_toml(value: &DeValue<'_>) -> Result<Literal, &'static str> {
         match value {
             DeValue::String(text) => Ok(Literal::Text(text.to_string())),
@@ -41,7 +41,9 @@ impl Literal {
             DeValue::Integer(value) => i64::from_str_radix(value.as_str(), value.radix())
                 .map(Literal::Integer)
                 .map_err(|_| "a number too large for 64 bits"),
-            DeValue::Float(value) => value.as_str().parse().map(Literal::Float).map_err(|_| "an odd number"),
+            DeValue::Float(value) => {
+                value.as_str().parse().map(Literal::Float).map_err(|_| "an invalid number")
+            }
             DeValue::Array(values) => {
                 let values = values.iter().map(|value| Literal::from_toml(value.get_ref()));
                 values.collect::<Result<_, _>>().map(Literal::List)
@@ -58,7 +60,7 @@ impl fmt::Display for Literal {
         match self {
             Literal::Boolean(value) => write!(f, "{value}"),
             Literal::Integer(value) => write!(f, "{value}"),
-            // Debug writes the point or the exponent that makes TOML read a float again.
+            // Debug writes the point or the exponent without which TOML would read an integer.
             Literal::Float(value) => write!(f, "{value:?}"),
             Literal::Text(text) => quote(text, f),
             Literal::List(values) => {
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn a_printed_value_is_parsed_as_the_same() {
         for literal in [
             Literal::Float(1e-9),
             Literal::Float(3.0),

@@ -1,4 +1,4 @@
-//! Recipes: everything that decides how a model is trained, in one file that people read.
+//! Recipes: all settings of a training run, in one readable file.
 //!
 //! ```toml
 //! [data]
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! [`keys`](SECTIONS) declares each key once. A value comes from the preset unless the recipe file, a flag or `--set`
-//! overrides it, in this order ([`Overrides`]). What a family makes of the values is in its folder
-//! (`models/*/recipe.rs`), and so is what a task does (`tasks/*/recipe.rs`).
+//! overrides it, in this order ([`Overrides`]). How families and tasks use the values is defined in their folders
+//! (`models/*/recipe.rs`, `tasks/*/recipe.rs`).
 
 mod choices;
 mod error;
@@ -68,8 +68,8 @@ impl Recipe {
         }
     }
 
-    /// A name for all that decides the numbers of a run: two runs with the same one, on the same data and instruction
-    /// set, have the same weights at every step. How long a run goes, what is kept and what is written play no part.
+    /// A hash of all settings that determine the weights: two runs with the same fingerprint, on the same data and
+    /// instruction set, have the same weights at every step. Limits of the run, checkpoints and outputs play no part.
     pub fn fingerprint(&self) -> String {
         let decides = |key: &&Key| match (key.section, key.name) {
             ("training", "steps") => self.training.schedule == ScheduleKind::Cosine,

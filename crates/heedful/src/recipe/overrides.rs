@@ -1,4 +1,4 @@
-//! Where values come from: the preset, then a file, then flags, then `--set`; each overrides the one before.
+//! The values of a recipe: from the preset, a file, flags and `--set`; each overrides the ones before it.
 
 use std::fs;
 use std::ops::Range;
@@ -6,12 +6,12 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use super::error::Place;
+use super::error::Location;
 use super::{Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, print};
 use crate::data::tokenizer::Sharing;
 use crate::layers::Tying;
 
-/// Values over a preset, in the order in which they were given: the last one of a key counts.
+/// Values that override a preset, in the order in which they were given: the last value of a key counts.
 #[derive(Debug, Default)]
 pub struct Overrides {
     assignments: Vec<Assignment>,
@@ -21,11 +21,11 @@ pub struct Overrides {
 struct Assignment {
     key: &'static Key,
     value: Literal,
-    place: Place,
+    location: Location,
 }
 
 impl Overrides {
-    /// None yet.
+    /// No values.
     pub fn new() -> Overrides {
         Overrides::default()
     }
@@ -37,19 +37,19 @@ impl Overrides {
         self.text(&text, path)
     }
 
-    /// Adds the text of a recipe that is called `path` in messages.
+    /// Adds the text of a recipe; error messages call it `path`.
     pub fn text(&mut self, text: &str, path: &Path) -> Result<(), RecipeError> {
-        let place = |span: Range<usize>| Place::File {
+        let location = |span: Range<usize>| Location::File {
             path: path.to_owned(),
             line: 1 + text.as_bytes()[..span.start.min(text.len())].iter().filter(|&&b| b == b'\n').count(),
         };
         let table = DeTable::parse(text).map_err(|error| RecipeError::Syntax {
-            place: place(error.span().unwrap_or(0..0)),
+            location: location(error.span().unwrap_or(0..0)),
             message: error.message().to_owned(),
         })?;
         for (name, value) in table.get_ref() {
             let section = name.get_ref();
-            let unknown = |message| RecipeError::Unknown { place: place(name.span()), message };
+            let unknown = |message| RecipeError::Unknown { location: location(name.span()), message };
             let Some(keys) = value.get_ref().as_table() else { return Err(unknown(outside(section))) };
             if !SECTIONS.iter().any(|known| known.name == section.as_ref()) {
                 return Err(unknown(unknown_section(section)));
@@ -57,39 +57,43 @@ impl Overrides {
             for (name, value) in keys {
                 let path = format!("{section}.{}", name.get_ref());
                 let key = find_key(&path)
-                    .map_err(|message| RecipeError::Unknown { place: place(name.span()), message })?;
+                    .map_err(|message| RecipeError::Unknown { location: location(name.span()), message })?;
                 let value = Literal::from_toml(value.get_ref()).map_err(|found| RecipeError::Value {
-                    place: place(value.span()),
+                    location: location(value.span()),
                     key: path,
                     message: format!("must be {}, not {found}", key.expects),
                 });
-                self.assignments.push(Assignment { key, value: value?, place: place(name.span()) });
+                self.assignments.push(Assignment { key, value: value?, location: location(name.span()) });
             }
         }
         Ok(())
     }
 
-    /// Adds a flag with what was typed after it; several values only for a key of [`Key::many`].
+    /// Adds a flag with its values; several only if the key is [`Key::many`].
     pub fn flag(&mut self, key: &'static Key, values: &[String]) {
         let value = match values {
             [one] => key.typed(one),
             many => Literal::List(many.iter().map(|value| Literal::Text(value.clone())).collect()),
         };
-        self.assignments.push(Assignment { key, value, place: Place::Argument(format!("--{}", key.flag())) });
+        self.assignments.push(Assignment {
+            key,
+            value,
+            location: Location::Argument(format!("--{}", key.flag())),
+        });
     }
 
-    /// Adds what was typed after `--set`: `training.dropout=0.3`, or `dropout=0.3` if no other key is called that.
+    /// Adds the argument of `--set`: `training.dropout=0.3`, or `dropout=0.3` if no other key has that name.
     pub fn set(&mut self, text: &str) -> Result<(), RecipeError> {
-        let place = Place::Argument(format!("--set {text}"));
-        let unknown = |message| RecipeError::Unknown { place: place.clone(), message };
+        let location = Location::Argument(format!("--set {text}"));
+        let unknown = |message| RecipeError::Unknown { location: location.clone(), message };
         let (name, value) = text.split_once('=').ok_or_else(|| unknown("write key=value".to_owned()))?;
         let key = find_key(name.trim()).map_err(unknown)?;
-        self.assignments.push(Assignment { key, value: key.typed(value.trim()), place });
+        self.assignments.push(Assignment { key, value: key.typed(value.trim()), location });
         Ok(())
     }
 
-    /// Puts the values together over the preset that they name. `start` changes what the family and the task start from;
-    /// it is given a recipe that names both.
+    /// Applies the values to the preset that they name. `start` sets the defaults of the family and the task; it is given a
+    /// recipe that names both.
     pub(crate) fn over_preset(self, start: impl FnOnce(&mut Recipe)) -> Result<Recipe, RecipeError> {
         let mut recipe = Recipe::default();
         let last = |path: &str| self.assignments.iter().rfind(|assignment| assignment.key.path() == path);
@@ -101,7 +105,7 @@ impl Overrides {
             last(path).map_or(Ok(()), |assignment| assignment.apply(&mut recipe))?;
         }
         start(&mut recipe);
-        // Every value is looked at, also those that later ones replace: a mistake is a mistake.
+        // Every value is checked, even if a later one replaces it.
         self.assignments.iter().try_for_each(|assignment| assignment.apply(&mut recipe))?;
         Ok(recipe)
     }
@@ -110,7 +114,7 @@ impl Overrides {
 impl Assignment {
     fn apply(&self, recipe: &mut Recipe) -> Result<(), RecipeError> {
         (self.key.set)(recipe, &self.value).map_err(|message| RecipeError::Value {
-            place: self.place.clone(),
+            location: self.location.clone(),
             key: self.key.path(),
             message,
         })
@@ -118,7 +122,7 @@ impl Assignment {
 }
 
 impl Recipe {
-    /// Whether the values go together, whatever the task.
+    /// Whether the values are consistent, whatever the task.
     pub(crate) fn check(&self) -> Result<(), RecipeError> {
         let conflict = |message: &str| Err(RecipeError::Conflict(message.to_owned()));
         if self.training.schedule == ScheduleKind::Cosine && self.training.steps.is_none() {
@@ -145,7 +149,7 @@ impl Recipe {
             let (sources, targets) = (sources.len(), targets.len());
             if sources != targets {
                 return Err(RecipeError::Conflict(format!(
-                    "{what} name {sources} and {targets} files: give each source its target"
+                    "{what} name {sources} and {targets} files: each source file needs a target file"
                 )));
             }
         }
@@ -153,7 +157,7 @@ impl Recipe {
     }
 }
 
-/// The key of a name with its section, or of a name alone if it is the only one of that name; else a sentence.
+/// The key of this name, with its section, or without it if the name is unique; else an error message.
 pub fn find_key(name: &str) -> Result<&'static Key, String> {
     let name = name.replace('-', "_");
     let same = |key: &&Key| key.path() == name || key.name == name;
@@ -171,13 +175,13 @@ pub fn find_key(name: &str) -> Result<&'static Key, String> {
 fn unknown_key(name: &str) -> String {
     let short = name.rsplit('.').next().unwrap_or(name);
     let section = name.split_once('.').map(|(section, _)| section);
-    // Known elsewhere: most likely it stands in the wrong section.
+    // Known in another section: most likely it is in the wrong one.
     if let Some(key) = Recipe::keys().find(|key| key.name == short) {
         return format!("there is no key `{name}`: `{short}` is in [{}]", key.section);
     }
     let distance = |key: &&'static Key| {
         let far = strsim::osa_distance(short, key.name);
-        // Of equally near names, the one in the same section.
+        // Of equally near names, prefer the one in the same section.
         2 * far + usize::from(section.is_some_and(|section| section != key.section))
     };
     let nearest = Recipe::keys().min_by_key(distance).expect("there are keys");
@@ -199,9 +203,9 @@ fn unknown_section(name: &str) -> String {
 
 fn outside(name: &str) -> String {
     match Recipe::keys().find(|key| key.name == name) {
-        Some(key) => format!("`{name}` stands outside of a section: write it under [{}]", key.section),
+        Some(key) => format!("`{name}` is outside of any section: write it under [{}]", key.section),
         None => format!(
-            "`{name}` stands outside of a section, and no section has such a key: {}",
+            "`{name}` is outside of any section, and no section has such a key: {}",
             print::HOW_TO_LIST
         ),
     }

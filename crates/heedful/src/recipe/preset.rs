@@ -1,7 +1,7 @@
-//! Models and their training as others have found them good.
+//! Presets: named defaults for a model and its training.
 //!
 //! ```text
-//! tiny    1+1 layers, d_model   64,  2 heads, d_ff  128, no dropout    for trying things out: seconds on a laptop
+//! tiny    1+1 layers, d_model   64,  2 heads, d_ff  128, no dropout    for experiments: seconds on a laptop
 //! small   3+3 layers, d_model  256,  4 heads, d_ff 1024, dropout 0.1   the defaults of all keys; for a few cores
 //! iwslt   6+6 layers, d_model  512,  4 heads, d_ff 1024, dropout 0.3   for small corpora; peak 5e-4, decay 1e-4
 //! base    6+6 layers, d_model  512,  8 heads, d_ff 2048, dropout 0.1   the paper's: noam, 25,000 tokens, 100,000 steps
@@ -11,7 +11,7 @@
 use super::{Averaging, Preset, Recipe, ScheduleKind};
 
 impl Recipe {
-    /// The recipe that a preset stands for; files are still to be named.
+    /// The recipe of a preset, without any files.
     pub fn preset(preset: Preset) -> Recipe {
         let mut recipe = Recipe::default();
         let Recipe { model, training, checkpoint, .. } = &mut recipe;

@@ -1,4 +1,4 @@
-//! A recipe as the file that it could have come from.
+//! A recipe as TOML and as JSON.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::{Recipe, SECTIONS};
 
 pub(super) const HOW_TO_LIST: &str = "`heedful train --print-recipe` lists all keys";
 
-/// Comments are broken before this column.
+/// Comments are wrapped at this column.
 const WIDTH: usize = 100;
 
 impl Recipe {

@@ -1,4 +1,4 @@
-//! The types that a key of a recipe may have.
+//! The types of a recipe's values.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use super::Literal;
 
-/// A type that a key may have: how it is read and written, and what to tell who wrote something else.
+/// A type of value: how it is parsed and printed, and what an error message expects.
 pub(super) trait Setting: Sized {
-    /// What is expected, to follow "must be".
+    /// The expected value, to follow "must be".
     const EXPECTS: &'static str;
-    /// What stands for a value in the usage of its flag: `--heads <N>`.
+    /// The placeholder in the usage of its flag: `--heads <N>`.
     const VALUE_NAME: &'static str;
-    /// Whether several values are.
+    /// Whether a key takes several values.
     const MANY: bool = false;
-    /// Whether a bare word is text whatever it looks like: a file may be called `2016`.
+    /// Whether a bare word is always text: a file may be called `2016`.
     const BARE: bool = false;
 
     fn read(literal: &Literal) -> Option<Self>;
     fn literal(&self) -> Literal;
 
-    /// The number that a [`Limit`] is about, if it is one.
+    /// The number that a [`Limit`] applies to, if it is one.
     fn number(&self) -> Option<f64> {
         None
     }
@@ -139,7 +139,7 @@ impl Setting for PathBuf {
     }
 }
 
-/// One or several.
+/// One path or several.
 impl Setting for Vec<PathBuf> {
     const EXPECTS: &'static str = "a path or a list of paths";
     const VALUE_NAME: &'static str = "FILE";
@@ -158,7 +158,7 @@ impl Setting for Vec<PathBuf> {
     }
 }
 
-/// TOML has no word for nothing; ours is `"none"`.
+/// TOML has no null: an absent value is written `"none"`.
 impl<T: Setting> Setting for Option<T> {
     const EXPECTS: &'static str = T::EXPECTS;
     const VALUE_NAME: &'static str = T::VALUE_NAME;
@@ -218,7 +218,7 @@ impl Setting for Duration {
 
 const UNITS: [(&str, u64); 4] = [("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1)];
 
-/// Names the values of an enum, once for reading and writing.
+/// Declares the names of an enum's values once, for parsing and printing.
 macro_rules! choices {
     ($type:ty { $($name:literal => $value:path),+ $(,)? }) => {
         impl $crate::recipe::setting::Setting for $type {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_a_value_of_what_is_optional() {
+    fn none_is_a_value_of_optional_keys() {
         type Maybe = Option<usize>;
         assert_eq!(Maybe::read(&Literal::Text("none".to_owned())), Some(None));
         assert_eq!(Maybe::read(&Literal::Integer(4)), Some(Some(4)));

@@ -1,14 +1,14 @@
-//! The macro that turns the table of keys into types, defaults, documentation and flags: each key is declared once.
+//! The macro that generates types, defaults, documentation and flags from the table of keys: each key is declared once.
 
 use super::setting::{Limit, Setting};
 use super::{Literal, Recipe};
 
-/// A part of a recipe: `[training]`.
+/// A section of a recipe: `[training]`.
 #[derive(Debug)]
 pub struct Section {
     /// Its name.
     pub name: &'static str,
-    /// What it is about.
+    /// Its description.
     pub help: &'static str,
     /// Its keys.
     pub keys: &'static [Key],
@@ -17,19 +17,19 @@ pub struct Section {
 /// A key of a recipe.
 #[derive(Debug)]
 pub struct Key {
-    /// The section that it stands in.
+    /// Its section.
     pub section: &'static str,
-    /// Its name there.
+    /// Its name within the section.
     pub name: &'static str,
-    /// What it means, in a sentence without a full stop.
+    /// Its description, a sentence without a full stop.
     pub help: &'static str,
-    /// What is expected, to follow "must be".
+    /// The expected value, to follow "must be".
     pub expects: &'static str,
-    /// What stands for a value in the usage of its flag: `--heads <N>`.
+    /// The placeholder in the usage of its flag: `--heads <N>`.
     pub value_name: &'static str,
-    /// Whether several values make sense.
+    /// Whether it takes several values.
     pub many: bool,
-    /// Whether a bare word is text whatever it looks like.
+    /// Whether a bare word is always text.
     pub(super) bare: bool,
     pub(super) prefix: &'static str,
     pub(super) get: fn(&Recipe) -> Literal,
@@ -47,7 +47,7 @@ impl Key {
         format!("{}{}", self.prefix, self.name).replace('_', "-")
     }
 
-    /// What someone typed for it.
+    /// Parses a value from the command line.
     pub(super) fn typed(&self, text: &str) -> Literal {
         match Literal::typed(text) {
             literal @ (Literal::List(_) | Literal::Text(_)) => literal,
@@ -62,7 +62,7 @@ impl Key {
     }
 }
 
-/// Reads a value, or says what it must be.
+/// Parses a value; the error names what it must be.
 pub(super) fn read<T: Setting>(literal: &Literal, limit: Limit) -> Result<T, String> {
     let value = T::read(literal).ok_or_else(|| format!("must be {}, not {literal}", T::EXPECTS))?;
     match value.number() {
@@ -92,7 +92,7 @@ macro_rules! recipe {
             }
         )+
 
-        /// Everything that decides how a model is trained.
+        /// All settings of a training run.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Recipe {
             $( $(#[doc = $about])+ pub $section: $Section, )+

@@ -1,4 +1,4 @@
-//! What a task must say of itself, so that recipes, runs and commands need not know it.
+//! The interface of a task, through which recipes, runs and commands use it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,33 +13,33 @@ use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 
-/// What the models of a task are made of.
+/// The configuration of a task's models.
 pub(crate) trait TaskConfig: Sized {
-    /// A model with every ability that the task needs.
+    /// The model, with the abilities that the task needs.
     type Model: Model + 'static;
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     fn validate(&self) -> Result<(), ConfigError>;
 
-    /// A fresh model; `seed` decides its first values.
+    /// A new model; `seed` determines its initial parameters.
     fn build(&self, seed: u64) -> Result<Self::Model, ConfigError>;
 
-    /// What the model, or its one stack, is made of.
+    /// The family of the model, or of its one stack.
     fn family(&self) -> Family;
 
     /// The model in a few words.
     fn summary(&self) -> String;
 }
 
-/// A task, as recipes, runs and commands know it.
+/// A task, as recipes, runs and commands use it.
 pub(crate) trait TaskDefinition: Sync {
-    /// The command that uses such a model.
+    /// The command that uses a model of this task.
     fn command(&self) -> &'static str;
 
-    /// What that command is given beside the model's folder.
+    /// The command's argument after the model's folder.
     fn command_input(&self) -> &'static str;
 
-    /// What a model for this is called, with its article.
+    /// What a model of this task is called, with its article.
     fn model(&self) -> &'static str;
 
     /// What its examples are called.
@@ -48,25 +48,25 @@ pub(crate) trait TaskDefinition: Sync {
     /// The keys of the section `data` that name its files.
     fn file_keys(&self) -> &'static [&'static str];
 
-    /// Those of them that name the training text, in words.
+    /// Those of them that name the training text, for error messages.
     fn training_keys(&self) -> &'static str;
 
     /// The flags that name its validation set.
     fn validation_flags(&self) -> &'static str;
 
-    /// Changes the values that a recipe starts from where this task wants others than translation.
+    /// Sets the recipe defaults of this task that differ from translation's.
     fn start_recipe(&self, recipe: &mut Recipe);
 
     /// Whether the values of a recipe fit the task.
     fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError>;
 
-    /// What a recipe describes, once it is known how many tokens and labels there are.
+    /// The configuration that a recipe describes, given the numbers of tokens and labels.
     fn config(&self, recipe: &Recipe, sizes: Sizes) -> ModelConfig;
 
     /// The training text.
     fn training_files(&self, data: &DataKeys) -> Result<CorpusFiles, CorpusError>;
 
-    /// The labels in the training text; none where texts have none.
+    /// The labels in the training text; `None` for tasks without labels.
     fn labels(&self, _files: &CorpusFiles) -> Result<Option<Labels>, LabelsError> {
         Ok(None)
     }
@@ -74,37 +74,37 @@ pub(crate) trait TaskDefinition: Sync {
     /// How lines of text become examples.
     fn reading<'l>(&self, data: &DataKeys, labels: Option<&'l Labels>) -> Reading<'l>;
 
-    /// Takes over what a recipe must have in common with the model that it starts from (`model.init_from`).
+    /// Sets the keys of a recipe that must agree with the pretrained model (`model.init_from`).
     fn adopt(&self, _recipe: &mut Recipe, _pretrained: &Path) -> Result<(), TaskError> {
         Ok(())
     }
 
-    /// Copies what they share from a pretrained model into a fresh one.
+    /// Copies the shared parameters of a pretrained model into a new one.
     fn install_pretrained(&self, _model: &dyn Model, _pretrained: &Path) -> Result<(), TaskError> {
         Ok(())
     }
 
-    /// Builds the model, and reads the validation set that judges it.
+    /// Builds the model, and reads its validation set.
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError>;
 }
 
-/// How many tokens and labels there are.
+/// The numbers of tokens and labels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     /// Of source and target.
     pub(crate) vocabularies: [usize; 2],
-    /// 0 where texts have none.
+    /// 0 for tasks without labels.
     pub(crate) labels: usize,
 }
 
-/// What a model and its validation set are made from.
+/// What a model and its validation set are built from.
 pub(crate) struct Materials<'a> {
     pub(crate) recipe: &'a Recipe,
     pub(crate) tokenizers: &'a Tokenizers,
     pub(crate) labels: Option<&'a Labels>,
 }
 
-/// A model to train, with what judges it.
+/// A model to train, with its validation set.
 pub(crate) struct Assembled {
     pub(crate) config: ModelConfig,
     pub(crate) model: Arc<dyn Model>,
@@ -112,7 +112,7 @@ pub(crate) struct Assembled {
 }
 
 impl Materials<'_> {
-    /// How many tokens and labels there are.
+    /// The numbers of tokens and labels.
     pub(crate) fn sizes(&self) -> Sizes {
         Sizes {
             vocabularies: [self.tokenizers.source.size(), self.tokenizers.target.size()],

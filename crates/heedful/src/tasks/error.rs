@@ -1,4 +1,4 @@
-//! Why a model cannot be opened, trained or judged.
+//! Why a model cannot be opened, trained or validated.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::data::{CorpusError, TokenizerError};
 use crate::decode::DecodeError;
 use crate::models::transformer::HeadError;
 
-/// A model that was trained for something else.
+/// A model that was trained for another task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{folder} holds {model}, not {wanted}: use heedful {command} with it")]
 pub struct WrongTask {
@@ -28,32 +28,32 @@ impl WrongTask {
     }
 }
 
-/// A folder whose model cannot be opened for a task.
+/// Why a model cannot be opened for a task.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The model.
+    /// The folder holds no complete model.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A model of another kind.
+    /// The model was trained for another task.
     #[error(transparent)]
     Task(#[from] WrongTask),
-    /// Its vocabularies.
+    /// A vocabulary cannot be read.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// The names of its labels.
+    /// The names of the labels cannot be read.
     #[error(transparent)]
     Labels(#[from] LabelsError),
-    /// A head that was to be left out.
+    /// A head to prune does not exist.
     #[error(transparent)]
     Head(#[from] HeadError),
 }
 
-/// Why a model cannot be trained for its task or judged at it.
+/// Why a model cannot be trained for its task or validated.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     /// No example of the validation set can be used.
     #[error(
-        "the validation set has no pair that can be used: {read} were read, {empty} of them empty on a side, {too_long} too long for the model"
+        "the validation set has no usable example: of {read}, {empty} are empty on a side and {too_long} are too long for the model"
     )]
     NothingToValidate {
         /// Examples in the files.
@@ -63,30 +63,30 @@ pub enum TaskError {
         /// Examples that are longer than the learned positions.
         too_long: usize,
     },
-    /// What a model starts from does not fit it.
-    #[error("{} cannot be started from: its `{name}` is missing or of another size than the classifier's; train with its vocabulary and its sizes", folder.display())]
+    /// A parameter of the pretrained model is missing or has another shape.
+    #[error("a classifier cannot be initialized from {}: its `{name}` is missing or has another size than the classifier's; train with its vocabulary and its sizes", folder.display())]
     OtherEncoder {
         /// The folder.
         folder: PathBuf,
         /// The parameter.
         name: String,
     },
-    /// What a model starts from cannot be opened.
+    /// The pretrained model cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
     /// The model cannot be built.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The validation text is wrong.
+    /// The validation text cannot be read.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
-    /// A label that training has not seen.
+    /// A label does not occur in the training text.
     #[error(transparent)]
     Labels(#[from] LabelsError),
-    /// A text that the model cannot read.
+    /// A text does not fit the model.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// A text that the model cannot decode.
+    /// A text cannot be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
 }

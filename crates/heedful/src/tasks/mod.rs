@@ -1,11 +1,11 @@
-//! What models are for. A task has its model, its façade (text in, text out), its validation and what it wants of a recipe,
-//! all in one folder.
+//! What models are trained for. A task's folder has its model, its façade (text in, text out), its validation and its use
+//! of recipes.
 //!
-//! 1. [`translate`]: from a sentence to its translation, by any encoder-decoder.
-//! 2. [`classify`]: from a text to its label, by any encoder.
-//! 3. [`language`]: a decoder without a source, which goes on with texts.
-//! 4. [`masked`]: an encoder that fills gaps, which a classifier may start from.
-//! 5. [`folder`] keeps a model on disk, whatever it is for; `open` is how a façade opens it.
+//! 1. [`translate`]: translation, by any encoder-decoder.
+//! 2. [`classify`]: text classification, by any encoder.
+//! 3. [`language`]: language modelling, by a decoder that continues prompts.
+//! 4. [`masked`]: masked language modelling, by an encoder that a classifier may be initialized from.
+//! 5. [`folder`] is a model on disk, whatever its task; `open` opens it for a façade.
 //!
 //! A new task is a folder with the types `Config` and `Definition`, and a line in `registry.rs`.
 
@@ -32,7 +32,7 @@ macro_rules! tasks {
     ($($(#[$doc:meta])* $module:ident: $Task:ident = $name:literal,)+) => {
         $(pub mod $module;)+
 
-        /// What a model is made of, and with that what it is for.
+        /// The configuration of a model for any task.
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "task")]
         pub enum ModelConfig {
@@ -48,7 +48,7 @@ macro_rules! tasks {
         impl TryFrom<ModelConfig> for $module::Config {
             type Error = Task;
 
-            /// An error says what the model is for instead.
+            /// The error is the task that the model was trained for instead.
             fn try_from(config: ModelConfig) -> Result<$module::Config, Task> {
                 match config {
                     ModelConfig::$Task(config) => Ok(config),
@@ -64,22 +64,22 @@ macro_rules! tasks {
         }
 
         impl ModelConfig {
-            /// What the model is for.
+            /// The task of the model.
             pub fn task(&self) -> Task {
                 match self { $(ModelConfig::$Task(_) => Task::$Task,)+ }
             }
 
-            /// Whether this can be built; if not, the error says what to change.
+            /// Whether a model can be built from this; if not, the error explains what to change.
             pub fn validate(&self) -> Result<(), ConfigError> {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::validate(config),)+ }
             }
 
-            /// A fresh model; `seed` decides its first values.
+            /// A new model; `seed` determines its initial parameters.
             pub fn build(&self, seed: u64) -> Result<Box<dyn Model>, ConfigError> {
                 match self { $(ModelConfig::$Task(config) => Ok(Box::new(TaskConfig::build(config, seed)?)),)+ }
             }
 
-            /// What the model, or its one stack, is made of.
+            /// The family of the model, or of its one stack.
             pub fn family(&self) -> Family {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::family(config),)+ }
             }
@@ -98,17 +98,17 @@ for_each_task!(tasks);
 mod tests;
 
 impl Task {
-    /// The command that uses such a model.
+    /// The command that uses a model of this task.
     pub fn command(self) -> &'static str {
         self.definition().command()
     }
 
-    /// What that command is given beside the model's folder.
+    /// The command's argument after the model's folder.
     pub fn command_input(self) -> &'static str {
         self.definition().command_input()
     }
 
-    /// What a model for this is called, with its article.
+    /// What a model of this task is called, with its article.
     pub fn model(self) -> &'static str {
         self.definition().model()
     }

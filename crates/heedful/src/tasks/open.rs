@@ -1,4 +1,4 @@
-//! One way to open a model's folder, for all façades.
+//! Opens a model's folder for a task's façade.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use super::{ModelConfig, OpenError, Task, TaskConfig, WrongTask};
 use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
 
-/// A model that was opened for its task.
+/// A model with its configuration and its vocabularies.
 pub(crate) struct Opened<C: TaskConfig> {
     pub(crate) config: C,
     pub(crate) model: C::Model,
     pub(crate) tokenizers: Tokenizers,
 }
 
-/// Opens the folder of a model, or of a training run, that is for the task of `C`.
+/// Opens the folder of a model, or of a training run, whose task is that of `C`.
 pub(crate) fn open<C>(folder: &Path, task: Task) -> Result<Opened<C>, OpenError>
 where
     C: TaskConfig + TryFrom<ModelConfig, Error = Task>,

@@ -1,10 +1,10 @@
-//! From values and where they come from to a recipe that can be followed.
+//! From the values of a recipe to a complete and consistent one.
 
 use super::{ConfigError, ModelConfig, Sizes};
 use crate::data::tokenizer::Sharing;
 use crate::recipe::{BestBy, Overrides, Recipe, RecipeError};
 
-/// Puts values together over the preset that they name, and checks the whole.
+/// Applies values to the preset that they name, and checks the result.
 pub fn resolve(overrides: Overrides) -> Result<Recipe, RecipeError> {
     let recipe = overrides.over_preset(|recipe| {
         recipe.start_from_family(recipe.model.family);
@@ -13,20 +13,20 @@ pub fn resolve(overrides: Overrides) -> Result<Recipe, RecipeError> {
     recipe.check()?;
     check_files(&recipe)?;
     recipe.data.task.definition().check_recipe(&recipe)?;
-    // The size of the vocabulary is an upper bound; nothing but its tokens is missing to build the model.
+    // The size of the vocabulary is an upper bound, which is enough to check the rest of the model.
     recipe.model_config([recipe.vocabulary.size; 2], 2).map_err(|cause| RecipeError::Model(cause.into()))?;
     Ok(recipe)
 }
 
 impl Recipe {
-    /// The model, once it is known how many tokens (source, target) and labels there are.
+    /// The model's configuration, given the numbers of tokens (source, target) and labels.
     pub fn model_config(&self, vocabularies: [usize; 2], labels: usize) -> Result<ModelConfig, ConfigError> {
         let config = self.data.task.definition().config(self, Sizes { vocabularies, labels });
         config.validate().map(|()| config)
     }
 }
 
-/// Whether files are named that the task does not read.
+/// Checks that only files of the task are named.
 fn check_files(recipe: &Recipe) -> Result<(), RecipeError> {
     let (task, definition) = (recipe.data.task, recipe.data.task.definition());
     let stray = recipe.named_files().find(|(key, _)| !definition.file_keys().contains(&key.name));
@@ -40,7 +40,7 @@ fn check_files(recipe: &Recipe) -> Result<(), RecipeError> {
     }
 }
 
-/// Whether the values fit a task without a second side.
+/// Checks the values for a task with a single vocabulary.
 pub(super) fn check_single_sided(recipe: &Recipe) -> Result<(), RecipeError> {
     let task = recipe.data.task;
     if recipe.validation.best_by == BestBy::Bleu {
@@ -58,7 +58,7 @@ pub(super) fn check_single_sided(recipe: &Recipe) -> Result<(), RecipeError> {
     Ok(())
 }
 
-/// Whether nothing asks to start from a pretrained model.
+/// Checks that no pretrained model is named.
 pub(super) fn check_no_pretrained(recipe: &Recipe) -> Result<(), RecipeError> {
     match recipe.model.init_from {
         Some(_) => Err(RecipeError::Conflict(format!(

@@ -107,7 +107,7 @@ fn unknown_keys_name_file_line_and_the_nearest_key() {
     );
     assert_eq!(
         complaint("seed = 1\n"),
-        "my.toml:1: `seed` stands outside of a section: write it under [training]"
+        "my.toml:1: `seed` is outside of any section: write it under [training]"
     );
     assert!(
         complaint("[training]\nxylophone = 1\n").ends_with("`heedful train --print-recipe` lists all keys")

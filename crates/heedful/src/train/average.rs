@@ -1,17 +1,17 @@
-//! The mean of several checkpoints, which is often better than each of them.
+//! Checkpoint averaging: the mean of several checkpoints is often better than each of them.
 
 use std::path::PathBuf;
 
 use super::checkpoint::{self, CheckpointError};
 use crate::store::weights::Weights;
 
-/// What of a checkpoint is averaged.
+/// Which weights of a checkpoint are averaged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Averaged {
-    /// The parameters as they were trained.
+    /// The trained parameters.
     #[default]
     Parameters,
-    /// The moving average of the parameters, where the run kept one; else the parameters.
+    /// The moving average of the parameters if the run kept one, else the parameters.
     MovingAverage,
 }
 
@@ -32,7 +32,7 @@ pub fn average(checkpoints: &[PathBuf], what: Averaged) -> Result<Weights, Check
     let mut sum = Sum::new(weights(first)?);
     for path in others {
         if !sum.add(&weights(path)?) {
-            return Err(CheckpointError::Unlike { path: path.clone(), first: first.clone() });
+            return Err(CheckpointError::OtherModel { path: path.clone(), first: first.clone() });
         }
     }
     Ok(sum.mean(checkpoints.len()))

@@ -1,39 +1,39 @@
-//! Tells a run that is going astray before the parameters know.
+//! Detects divergence before an update is applied.
 //!
 //! ```text
-//! refuse an update if   loss or |g| is no number,   or   |g| > factor · median(|g| of the last updates)
+//! reject an update if   loss or |g| is not finite,   or   |g| > factor · median(|g| of the last updates)
 //! ```
 
 use std::collections::VecDeque;
 
-/// So many norms are remembered.
+/// Number of gradient norms that the median is taken over.
 const WINDOW: usize = 128;
-/// Before so many, there is no saying what is usual: the first gradients are often the largest.
+/// Minimum number of norms for a median: the first gradients are often the largest.
 const ENOUGH: usize = 32;
 
-/// Why an update was refused.
+/// Why an update was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum Divergence {
-    /// The loss is infinite or not a number.
+    /// The loss is not finite.
     #[error("the loss is {0}")]
     Loss(f32),
-    /// The gradient is infinite or not a number.
+    /// The gradient is not finite.
     #[error("the gradient's norm is {0}")]
     Gradient(f32),
-    /// The gradient is far larger than it used to be.
+    /// The gradient is far larger than usual.
     #[error("the gradient's norm is {norm}, {:.0} times its usual {usual}", norm / usual)]
     Explosion {
         /// Its norm.
         norm: f32,
-        /// The median of the norms before.
+        /// The median of the recent norms.
         usual: f32,
     },
 }
 
-/// Remembers what is usual.
+/// The recent gradient norms, and the limit relative to their median.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Guard {
-    /// How many times the median a norm may be; none for any number.
+    /// The maximum ratio of a norm to the median; `None` for no limit.
     factor: Option<f32>,
     norms: VecDeque<f32>,
 }
@@ -47,7 +47,7 @@ impl Guard {
         if loss.is_finite() { Ok(()) } else { Err(Divergence::Loss(loss)) }
     }
 
-    /// Refuses a bad norm; a good one is remembered.
+    /// Rejects a norm that is not finite or too large; others are recorded.
     pub(super) fn admit(&mut self, norm: f32) -> Result<(), Divergence> {
         if !norm.is_finite() {
             return Err(Divergence::Gradient(norm));
@@ -64,7 +64,7 @@ impl Guard {
         Ok(())
     }
 
-    /// What is remembered, the oldest first.
+    /// The recorded norms, the oldest first.
     pub(super) fn norms(&self) -> Vec<f32> {
         self.norms.iter().copied().collect()
     }
@@ -79,7 +79,7 @@ impl Guard {
         }
         let mut sorted = [0.0; WINDOW];
         let sorted = &mut sorted[..self.norms.len()];
-        sorted.iter_mut().zip(&self.norms).for_each(|(place, &norm)| *place = norm);
+        sorted.iter_mut().zip(&self.norms).for_each(|(slot, &norm)| *slot = norm);
         let (_, &mut median, _) = sorted.select_nth_unstable_by(self.norms.len() / 2, f32::total_cmp);
         Some(median)
     }
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number_is_refused_at_once() {
+    fn what_is_not_finite_is_rejected_at_once() {
         let mut guard = Guard::new(None);
         assert_eq!(guard.admit(f32::INFINITY), Err(Divergence::Gradient(f32::INFINITY)));
         assert!(matches!(guard.admit(f32::NAN), Err(Divergence::Gradient(norm)) if norm.is_nan()));
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_explosion_is_measured_against_the_median_and_not_remembered() {
+    fn an_explosion_is_measured_against_the_median_and_not_recorded() {
         let mut guard = Guard::new(Some(10.0));
         for step in 0..200 {
             assert_eq!(guard.admit(1.0 + (step % 3) as f32), Ok(()), "at {step}");

@@ -1,4 +1,4 @@
-//! From gradients to better parameters.
+//! Training: schedule, optimizer, trainer, checkpoints, logs, and the run that joins them.
 
 pub mod log;
 mod schedule;

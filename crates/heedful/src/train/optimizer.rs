@@ -2,7 +2,7 @@
 //! m ← β1 m + (1 − β1) g,   v ← β2 v + (1 − β2) g²,   θ ← θ − rate(step) · m̂ / (√v̂ + ε)
 //! ```
 //!
-//! Adam with the paper's constants, at the rate that a [`Schedule`] gives.
+//! Adam with the learning rate of a [`Schedule`].
 
 use heedful_tensor::Params;
 use heedful_tensor::ops::{Adam, AdamOptions, gradient_norm};
@@ -16,33 +16,33 @@ pub struct Optimizer {
     step: u64,
 }
 
-/// What one update did.
+/// One update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Update {
-    /// Which one it was, the first being 1.
+    /// Its number, counted from 1.
     pub step: u64,
-    /// At this rate.
+    /// Its learning rate.
     pub learning_rate: f32,
-    /// Length of the whole gradient before clipping.
+    /// Norm of the whole gradient before clipping.
     pub gradient_norm: f32,
 }
 
 impl Optimizer {
-    /// β1 0.9, β2 0.98, ε 1e-9; no decay, no clipping.
+    /// The paper's constants: β1 0.9, β2 0.98, ε 1e-9; no weight decay, no clipping.
     pub const PAPER: AdamOptions =
         AdamOptions { beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0, clip_norm: f32::INFINITY };
 
-    /// Fresh moments for `params`.
+    /// An optimizer for `params`, with zero moments.
     pub fn new(params: &Params, options: AdamOptions, schedule: Schedule) -> Optimizer {
         Optimizer { adam: Adam::new(params, options), schedule, step: 0 }
     }
 
-    /// How many updates there were.
+    /// The number of updates so far.
     pub fn steps(&self) -> u64 {
         self.step
     }
 
-    /// One update with the gradients at hand, which are forgotten afterwards.
+    /// One update with the accumulated gradients, which are cleared afterwards.
     pub fn step(&mut self, params: &Params) -> Update {
         self.step += 1;
         let learning_rate = self.schedule.rate(self.step);
@@ -50,8 +50,8 @@ impl Optimizer {
         Update { step: self.step, learning_rate, gradient_norm }
     }
 
-    /// As [`Optimizer::step`], unless `refuse` has something against the gradient's norm: then nothing changes, and
-    /// the gradients are forgotten all the same.
+    /// As [`Optimizer::step`], unless `refuse` rejects the gradient's norm: then no parameter changes. The gradients are
+    /// cleared in both cases.
     pub fn step_unless<E>(
         &mut self,
         params: &Params,
@@ -73,7 +73,7 @@ impl Optimizer {
         self.adam.moments_to_vec()
     }
 
-    /// Goes on after update `step` with these moments.
+    /// Restores the state after update `step`.
     pub(super) fn restore(&mut self, step: u64, mean: &[f32], square: &[f32]) {
         self.step = step;
         self.adam.restore(step, mean, square);

@@ -1,4 +1,4 @@
-//! Which validation was the best, and when to stop hoping for a better one.
+//! Early stopping: which validation was the best, and when to stop waiting for a better one.
 
 use std::cmp::Ordering;
 
@@ -9,38 +9,37 @@ use crate::recipe::BestBy;
 /// The result of one validation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ValidationScore {
-    /// What was measured.
+    /// The metric.
     pub metric: BestBy,
     /// Its value.
-    #[serde(deserialize_with = "number_or_none")]
+    #[serde(deserialize_with = "number_or_nan")]
     pub value: f64,
 }
 
-/// Counts validations without progress.
+/// The best validation, and the number of validations since.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Patience {
     /// The best validation so far.
     pub best: Option<ValidationScore>,
     /// Its step.
     pub best_step: u64,
-    /// Validations since.
+    /// Validations since then.
     pub since: u64,
 }
 
-/// What a validation means for the run.
+/// The consequence of a validation for the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Better than all before.
+    /// The best so far.
     Best,
-    /// Not better, but patience lasts.
+    /// Not the best; the run continues.
     Worse,
-    /// Not better for too long.
+    /// No improvement for too long: the run ends.
     Stop,
 }
 
 impl ValidationScore {
-    /// `Greater` is better. Scores of different metrics have no order that means anything; a number that is none is
-    /// worse than any other.
+    /// `Greater` is better. Scores of different metrics have no meaningful order; NaN is worse than any other value.
     pub fn compare(&self, other: &ValidationScore) -> Ordering {
         let goodness = |score: &ValidationScore| match score.metric {
             _ if score.value.is_nan() => f64::NEG_INFINITY,
@@ -52,8 +51,8 @@ impl ValidationScore {
 }
 
 impl Patience {
-    /// Takes in a validation. `limit` is how many in a row may bring nothing; none for any number.
-    pub fn see(&mut self, step: u64, score: ValidationScore, limit: Option<u64>) -> Verdict {
+    /// Records a validation. `limit` is the number of validations without improvement after which to stop.
+    pub fn update(&mut self, step: u64, score: ValidationScore, limit: Option<u64>) -> Verdict {
         if self.best.is_none_or(|best| score.compare(&best) == Ordering::Greater) {
             *self = Patience { best: Some(score), best_step: step, since: 0 };
             return Verdict::Best;
@@ -63,8 +62,8 @@ impl Patience {
     }
 }
 
-/// JSON writes a number that is none as null.
-fn number_or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+/// JSON writes NaN as null.
+fn number_or_nan<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
@@ -80,7 +79,7 @@ mod tests {
             .iter()
             .zip(1..)
             .map(|(&value, step)| {
-                patience.see(step, ValidationScore { metric: BestBy::Loss, value }, Some(3))
+                patience.update(step, ValidationScore { metric: BestBy::Loss, value }, Some(3))
             })
             .collect();
         use Verdict::{Best, Stop, Worse};
@@ -92,8 +91,8 @@ mod tests {
     fn more_bleu_is_better() {
         let mut patience = Patience::default();
         let bleu = |value| ValidationScore { metric: BestBy::Bleu, value };
-        assert_eq!(patience.see(1, bleu(20.0), None), Verdict::Best);
-        assert_eq!(patience.see(2, bleu(19.0), None), Verdict::Worse);
-        assert_eq!(patience.see(3, bleu(21.0), None), Verdict::Best);
+        assert_eq!(patience.update(1, bleu(20.0), None), Verdict::Best);
+        assert_eq!(patience.update(2, bleu(19.0), None), Verdict::Worse);
+        assert_eq!(patience.update(3, bleu(21.0), None), Verdict::Best);
     }
 }

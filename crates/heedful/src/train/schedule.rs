@@ -1,9 +1,9 @@
 //! The learning rate as a function of the step, which counts from 1.
 //!
 //! ```text
-//! Noam          factor · d_model^-0.5 · min(step^-0.5, step · warmup^-1.5)      the paper's
-//! InverseSqrt   peak · min(step / warmup, √(warmup / step))                     the same curve, its top named
-//! Cosine        up to peak over warmup, then half a cosine down to floor at total
+//! Noam          factor · d_model^-0.5 · min(step^-0.5, step · warmup^-1.5)      as in the paper
+//! InverseSqrt   peak · min(step / warmup, √(warmup / step))                     the same curve, with its peak given
+//! Cosine        linear up to peak over warmup, then half a cosine down to floor at total
 //! Constant      rate
 //! ```
 
@@ -11,37 +11,37 @@ use std::f64::consts::PI;
 
 use crate::plot::{LineChart, Mark, Series, line_chart_svg};
 
-/// How the learning rate goes over a training run.
+/// A learning rate schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Schedule {
-    /// Linear up for `warmup` steps, then down with the root of the step.
+    /// Linear warmup, then decay with the inverse square root of the step.
     Noam {
-        /// Wider models want smaller steps.
+        /// Width of the model: wider models need smaller rates.
         d_model: usize,
-        /// Steps until the top.
+        /// Steps until the peak.
         warmup: u64,
         /// 1 in the paper.
         factor: f64,
     },
-    /// As Noam, with the highest rate given.
+    /// As Noam, with the peak given.
     InverseSqrt {
         /// The rate at step `warmup`.
         peak: f64,
-        /// Steps until the top; 0 starts there.
+        /// Steps until the peak; 0 for no warmup.
         warmup: u64,
     },
     /// Half a cosine from `peak` to `floor`.
     Cosine {
-        /// The highest rate.
+        /// The peak rate.
         peak: f64,
         /// The rate from step `total` on.
         floor: f64,
-        /// Steps until the top; 0 starts there.
+        /// Steps until the peak; 0 for no warmup.
         warmup: u64,
         /// Steps until the floor.
         total: u64,
     },
-    /// Always the same.
+    /// A constant rate.
     Constant {
         /// The rate.
         rate: f64,
@@ -71,7 +71,7 @@ impl Schedule {
         })
     }
 
-    /// The rate of step `step`, the first being 1.
+    /// The rate of step `step`, counted from 1.
     pub fn rate(self, step: u64) -> f32 {
         let now = step.max(1) as f64;
         let rate = match self {
@@ -85,8 +85,8 @@ impl Schedule {
             }
             Schedule::Cosine { peak, warmup, .. } if now <= warmup as f64 => peak * now / warmup as f64,
             Schedule::Cosine { peak, floor, warmup, total } => {
-                let way = (now - warmup as f64) / (total.saturating_sub(warmup).max(1) as f64);
-                floor + (peak - floor) * 0.5 * (1.0 + (PI * way.min(1.0)).cos())
+                let progress = (now - warmup as f64) / (total.saturating_sub(warmup).max(1) as f64);
+                floor + (peak - floor) * 0.5 * (1.0 + (PI * progress.min(1.0)).cos())
             }
             Schedule::Constant { rate } => rate,
         };
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn inverse_square_root_is_noam_with_a_named_top() {
+    fn inverse_square_root_is_noam_with_a_given_peak() {
         let noam = Schedule::noam(256, 100);
         let named = Schedule::InverseSqrt { peak: f64::from(noam.rate(100)), warmup: 100 };
         for step in [1, 50, 100, 101, 5000] {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_curve_has_its_top_marked() {
+    fn the_curve_has_its_peak_marked() {
         assert!(Schedule::noam(512, 4000).svg(20_000).contains("peak 7e-4"));
     }
 }

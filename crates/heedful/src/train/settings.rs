@@ -1,4 +1,4 @@
-//! What a recipe says about training: the schedule, the trainer, the checkpoints that stay.
+//! From a recipe to the options of training: the schedule, the trainer, the checkpoints to keep.
 
 use heedful_tensor::ops::AdamOptions;
 
@@ -7,8 +7,8 @@ use super::{Schedule, TrainerOptions};
 use crate::recipe::{Averaging, CheckpointKeys, Recipe, ScheduleKind, TrainingKeys};
 
 impl Recipe {
-    /// The learning rate. A cosine without [`TrainingKeys::steps`] is refused by [`crate::tasks::resolve`]; here it would never
-    /// fall.
+    /// The learning rate schedule. [`crate::tasks::resolve`] rejects a cosine without [`TrainingKeys::steps`]; here it would
+    /// never decay.
     pub fn schedule(&self) -> Schedule {
         let TrainingKeys { warmup, peak, factor, floor, steps, .. } = self.training;
         match self.training.schedule {
@@ -21,7 +21,7 @@ impl Recipe {
         }
     }
 
-    /// How the trainer works.
+    /// The options of the trainer.
     pub fn trainer_options(&self) -> TrainerOptions {
         let training = &self.training;
         TrainerOptions {
@@ -40,7 +40,7 @@ impl Recipe {
         }
     }
 
-    /// Which checkpoints stay: at least those that will be averaged.
+    /// Which checkpoints are kept: at least those that will be averaged.
     pub fn keep(&self) -> Keep {
         let CheckpointKeys { keep_last, keep_best, average, average_count, .. } = self.checkpoint;
         let wanted = |averaging| if average == averaging { average_count } else { 0 };

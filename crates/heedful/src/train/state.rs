@@ -1,12 +1,11 @@
-//! Everything that decides how training goes on: what a checkpoint must hold so that nobody can tell the run was
-//! interrupted.
+//! The complete state of a trainer: what a checkpoint must hold so that a resumed run continues bit for bit.
 
 use crate::store::weights::{Mismatch, Weights};
 
 /// A copy of a trainer's state between two updates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainerState {
-    /// Updates so far. Schedule, dropout and Adam's corrections follow from it.
+    /// Updates so far. Schedule, dropout and Adam's bias correction follow from it.
     pub step: u64,
     /// The model's parameters.
     pub parameters: Weights,
@@ -16,17 +15,20 @@ pub struct TrainerState {
     pub square: Weights,
     /// The moving average of the parameters, if there is one.
     pub average: Option<Weights>,
-    /// Recent gradient norms, the oldest first: what an explosion is measured against.
+    /// Recent gradient norms, the oldest first, for the detection of explosions.
     pub norms: Vec<f32>,
 }
 
-/// A state that is not of this trainer.
+/// Why a state does not fit a trainer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StateError {
-    /// Of another model.
-    #[error("the state is of another model: {0}; resume with the recipe of the run")]
+    /// The state belongs to another model.
+    #[error("the state belongs to another model: {0}; resume with the recipe of the run")]
     Model(Mismatch),
-    /// The trainer averages, the state does not, or the other way round.
-    #[error("{0}; resume with the recipe of the run")]
-    Average(&'static str),
+    /// The trainer keeps a moving average, the state has none.
+    #[error("the state has no moving average; resume with the recipe of the run")]
+    MissingAverage,
+    /// The state has a moving average, the trainer keeps none.
+    #[error("the state has a moving average, the trainer keeps none; resume with the recipe of the run")]
+    UnexpectedAverage,
 }

@@ -1,7 +1,7 @@
 //! One step: `loss → backward → Adam`.
 //!
-//! Several batches may make one update. Each loss is a mean over its own tokens; weighted with the batch's share of
-//! all tokens, the gradients add up to that of one large batch:
+//! Gradient accumulation: several batches may make one update. Each loss is a mean over its own tokens; weighted by the
+//! batch's share of all tokens, the gradients sum to that of one large batch:
 //!
 //! ```text
 //! g = Σ_b (T_b / T) ∇ loss_b
@@ -30,31 +30,32 @@ pub struct Trainer<M = Arc<dyn Model>> {
     seed: u64,
 }
 
-/// How a model is trained.
+/// The options of a trainer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrainerOptions {
-    /// Type of the matrix products; parameters and Adam's moments are f32 always.
+    /// Type of the matrix products; parameters and Adam's moments are always f32.
     pub compute: DType,
-    /// Decides what dropout drops.
+    /// Seed of dropout.
     pub seed: u64,
-    /// The learning rate.
+    /// The learning rate schedule.
     pub schedule: Schedule,
     /// Adam's constants.
     pub adam: AdamOptions,
-    /// Decay of the moving average of the parameters; none keeps no average.
+    /// Decay of the moving average of the parameters; `None` for no average.
     pub average_decay: Option<f32>,
-    /// Refuse an update whose gradient is so many times longer than usual; what is no number is refused always.
+    /// Reject an update whose gradient norm is this many times its recent median; a norm that is not finite is always
+    /// rejected.
     pub explosion_factor: Option<f32>,
 }
 
-/// What one step found and did.
+/// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReport {
     /// Mean loss over the target tokens, with label smoothing, before the update.
     pub loss: f32,
     /// Sum of −log p(token) over the target tokens, without smoothing.
     pub negative_log_likelihood: f64,
-    /// Target tokens that the model found most probable.
+    /// Target tokens that were the model's most probable ones.
     pub correct: usize,
     /// Target tokens.
     pub tokens: usize,
@@ -62,21 +63,21 @@ pub struct StepReport {
     pub update: Update,
 }
 
-/// A step that was not taken. The model is as it was before.
+/// Why a step was not made. The model is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TrainError {
-    /// The model cannot read this.
+    /// A batch does not fit the model.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// Training goes astray.
+    /// Training diverged.
     #[error(
         "training diverged at step {step}: {why}; the update was not applied. Resume from the last checkpoint with a \
          lower learning rate, a longer warmup or a smaller clip_norm"
     )]
     Diverged {
-        /// The update that was refused.
+        /// The update that was rejected.
         step: u64,
-        /// What it would have been made from.
+        /// The reason.
         why: Divergence,
     },
 }
@@ -90,7 +91,7 @@ impl TrainerOptions {
 }
 
 impl<M: Model> Trainer<M> {
-    /// Starts to train `model`.
+    /// A trainer for `model`.
     pub fn new(model: M, options: TrainerOptions) -> Trainer<M> {
         let optimizer = Optimizer::new(model.params(), options.adam, options.schedule);
         let average = options.average_decay.map(|decay| MovingAverage::new(model.params(), decay));
@@ -98,18 +99,18 @@ impl<M: Model> Trainer<M> {
         Trainer { model, optimizer, average, guard, compute: options.compute, seed: options.seed }
     }
 
-    /// Learns from one batch. What the model cannot read, or what leads astray, is an error and changes nothing.
+    /// One update from one batch. On an error the model is unchanged.
     pub fn step(&mut self, batch: &Batch) -> Result<StepReport, TrainError> {
         self.learn(slice::from_ref(batch), &mut self.pass())
     }
 
-    /// One update from several batches, as if they were one.
+    /// One update from several batches, as if they were one (gradient accumulation).
     pub fn step_over(&mut self, batches: &[Batch]) -> Result<StepReport, TrainError> {
         self.learn(batches, &mut self.pass())
     }
 
-    /// As [`Trainer::step`] in a pass of the caller's, who may want to see the attention weights: give it
-    /// [`Trainer::pass`] with [`Pass::recording`].
+    /// As [`Trainer::step`] in a given pass; to record the attention weights, give [`Trainer::pass`] with
+    /// [`Pass::recording`].
     pub fn step_in(&mut self, batch: &Batch, pass: &mut Pass) -> Result<StepReport, TrainError> {
         self.learn(slice::from_ref(batch), pass)
     }
@@ -143,7 +144,7 @@ impl<M: Model> Trainer<M> {
         Ok(StepReport { loss, negative_log_likelihood, correct, tokens, update })
     }
 
-    /// A copy of everything that decides how training goes on.
+    /// A copy of the complete state.
     pub fn state(&self) -> TrainerState {
         let params = self.model.params();
         let (mean, square) = self.optimizer.moments_to_vec();
@@ -157,7 +158,8 @@ impl<M: Model> Trainer<M> {
         }
     }
 
-    /// Goes on from `state`, bit for bit as the trainer that it was taken from. On an error nothing has changed.
+    /// Restores `state`; training continues bit for bit as in the trainer that it was taken from. On an error nothing has
+    /// changed.
     pub fn restore(&mut self, state: &TrainerState) -> Result<(), StateError> {
         let params = self.model.params();
         let flat = |weights: &Weights| weights.flat(params).map_err(StateError::Model);
@@ -168,10 +170,10 @@ impl<M: Model> Trainer<M> {
             (Some(ours), Some(theirs)) => ours.restore(state.step, &theirs),
             (None, None) => {}
             (Some(_), None) => {
-                return Err(StateError::Average("the state has no moving average to go on from"));
+                return Err(StateError::MissingAverage);
             }
             (None, Some(_)) => {
-                return Err(StateError::Average("the state has a moving average, the trainer none"));
+                return Err(StateError::UnexpectedAverage);
             }
         }
         params.set(&parameters);
@@ -181,13 +183,13 @@ impl<M: Model> Trainer<M> {
         Ok(())
     }
 
-    /// Shows `look` the model as it is to be judged: with its averaged parameters, if there is an average.
-    pub fn with_average<R>(&mut self, look: impl FnOnce(&M) -> R) -> R {
-        let Some(average) = &mut self.average else { return look(&self.model) };
+    /// Runs `work` on the model with its averaged parameters, if there is an average.
+    pub fn with_average<R>(&mut self, work: impl FnOnce(&M) -> R) -> R {
+        let Some(average) = &mut self.average else { return work(&self.model) };
         average.swap(self.model.params());
-        let seen = look(&self.model);
+        let result = work(&self.model);
         average.swap(self.model.params());
-        seen
+        result
     }
 
     /// The pass of the next step.
@@ -195,12 +197,12 @@ impl<M: Model> Trainer<M> {
         Pass::training(self.compute, self.seed, self.optimizer.steps() + 1)
     }
 
-    /// The model as it is now.
+    /// The model.
     pub fn model(&self) -> &M {
         &self.model
     }
 
-    /// The end of training.
+    /// Ends training, returning the model.
     pub fn into_model(self) -> M {
         self.model
     }

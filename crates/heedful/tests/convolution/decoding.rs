@@ -2,7 +2,7 @@
 
 use heedful::data::batch::Batch;
 use heedful::decode::{Hypothesis, MaxLength, SearchOptions, attend, score, search};
-use heedful::layers::{Kind, Pass, Positions};
+use heedful::layers::{AttentionRole, Pass, Positions};
 use heedful::models::convolution::{Balance, Convolutional, ConvolutionalConfig};
 use heedful::models::{Generate, Model, Row};
 use heedful::tensor::cpu::{memory, threads};
@@ -197,9 +197,9 @@ fn every_weight_comes_out_for_a_hypothesis() {
     let _alone = alone();
     let model = model(config());
     let maps = attend(&model, &[5, 6, 7, 8], &[8, 9], &options(DType::F32, 1)).expect("a good pair");
-    let places: Vec<_> = maps.iter().map(|map| (map.place.to_string(), map.place.kind)).collect();
+    let places: Vec<_> = maps.iter().map(|map| (map.site.to_string(), map.site.role)).collect();
     let expected = ["decoder.0.cross_attention", "decoder.1.cross_attention"];
-    assert_eq!(places, expected.map(|name| (name.to_owned(), Kind::Cross)));
+    assert_eq!(places, expected.map(|name| (name.to_owned(), AttentionRole::Cross)));
     for map in &maps {
         let weights = &map.weights[0][0];
         assert_eq!((map.heads(), weights.len()), (1, 3 * 4));

@@ -2,7 +2,7 @@
 //! f32, error ≤ 1e-4. `golden/convolution.py` wrote the files.
 
 use heedful::layers::Tying;
-use heedful::layers::{Pass, Positions, Score};
+use heedful::layers::{AttentionScore, Pass, Positions};
 use heedful::models::Model;
 use heedful::models::convolution::{Balance, Convolutional, ConvolutionalConfig};
 use heedful::tensor::{DType, tape};
@@ -60,7 +60,7 @@ fn build(golden: &GoldenFile) -> Convolutional {
             _ => Positions::Sinusoidal,
         },
         tying: if word("tying") == "tied" { Tying::All } else { Tying::None },
-        score: if word("score") == "dot" { Score::Dot } else { Score::ScaledDot },
+        score: if word("score") == "dot" { AttentionScore::Dot } else { AttentionScore::ScaledDot },
         dropout: 0.0,
         label_smoothing: golden.config["label_smoothing"].as_f64().expect("a number") as f32,
         ..ConvolutionalConfig::tiny(size("vocabulary"))

@@ -1,6 +1,6 @@
 //! Hard attention: both ways to learn a choice work, and what comes out are single positions.
 
-use heedful::layers::{Pass, Score};
+use heedful::layers::{AttentionScore, Pass};
 use heedful::models::recurrent::{Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
 use heedful::tensor::DType;
 use heedful::train::{Schedule, Trainer, TrainerOptions};
@@ -22,7 +22,7 @@ fn a_choice_learns_straight_through() {
 
 fn learns(hardness: Hardness) {
     let _alone = alone();
-    let attention = Some(RecurrentAttention { score: Score::Additive, width: 32, hardness });
+    let attention = Some(RecurrentAttention { score: AttentionScore::Additive, width: 32, hardness });
     let config = RecurrentConfig { d_model: 48, d_encoder: 24, attention, ..RecurrentConfig::tiny(12) };
     let model = Seq2Seq::new(config, 1).expect("a good configuration");
     let batch = batch(&echoes());

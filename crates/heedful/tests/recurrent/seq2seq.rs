@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use heedful::data::batch::Batch;
 use heedful::decode::{MaxLength, SearchOptions, score, search};
-use heedful::layers::{Pass, Score};
+use heedful::layers::{AttentionScore, Pass};
 use heedful::models::recurrent::{Cell, Directions, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
 use heedful::models::{Generate, Model, Row};
 use heedful::tensor::cpu::{memory, threads};
@@ -24,22 +24,22 @@ fn configs() -> Vec<RecurrentConfig> {
         RecurrentConfig { cell: Cell::Simple, directions: Directions::Forward, ..small.clone() },
         RecurrentConfig { decoder_layers: 2, norm_epsilon: Some(1e-5), ..small.clone() },
         RecurrentConfig { cell: Cell::Lstm, encoder_layers: 3, decoder_layers: 2, ..small.clone() },
-        attentive(&small, Score::Additive, Hardness::Soft),
+        attentive(&small, AttentionScore::Additive, Hardness::Soft),
         attentive(
             &RecurrentConfig { cell: Cell::Lstm, d_model: 40, decoder_layers: 2, ..small.clone() },
-            Score::ScaledDot,
+            AttentionScore::ScaledDot,
             Hardness::Soft,
         ),
         attentive(
             &RecurrentConfig { norm_epsilon: Some(1e-5), ..small.clone() },
-            Score::General,
+            AttentionScore::General,
             Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 },
         ),
-        attentive(&small, Score::Additive, Hardness::StraightThrough),
+        attentive(&small, AttentionScore::Additive, Hardness::StraightThrough),
     ]
 }
 
-fn attentive(config: &RecurrentConfig, score: Score, hardness: Hardness) -> RecurrentConfig {
+fn attentive(config: &RecurrentConfig, score: AttentionScore, hardness: Hardness) -> RecurrentConfig {
     RecurrentConfig { attention: Some(RecurrentAttention { score, width: 28, hardness }), ..config.clone() }
 }
 

@@ -193,7 +193,7 @@ fn a_search_gives_results_before_all_sources_are_read() {
     let (mut read, mut found) = (0, vec![Vec::new(); all.len()]);
     let mut read_before_the_first = None;
     while read < all.len() || !search.is_idle() {
-        while read < all.len() && search.has_room() {
+        while read < all.len() && search.has_capacity() {
             search.push(read, all[read].clone()).expect("a good source");
             read += 1;
         }

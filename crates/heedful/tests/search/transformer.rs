@@ -8,7 +8,7 @@ use heedful::decode::{
     score, search,
 };
 use heedful::layers::Tying;
-use heedful::layers::{Kind, Norm, Pass, Positions};
+use heedful::layers::{AttentionRole, Norm, Pass, Positions};
 use heedful::models::transformer::{Transformer, TransformerConfig};
 use heedful::models::{BrokenModel, Generate, Model, Row};
 use heedful::tensor::cpu::threads;
@@ -243,14 +243,17 @@ fn every_weight_comes_out_for_a_hypothesis() {
     let model = model(config());
     let (source, target) = (vec![5, 6, 7, 8], vec![8, 9]);
     let maps = attend(&model, &source, &target, &options(DType::F32, 1)).expect("a good pair");
-    let count = |kind| maps.iter().filter(|map| map.place.kind == kind).count();
-    assert_eq!([Kind::EncoderSelf, Kind::DecoderSelf, Kind::Cross].map(count), [2; 3]);
+    let count = |kind| maps.iter().filter(|map| map.site.role == kind).count();
+    assert_eq!(
+        [AttentionRole::EncoderSelf, AttentionRole::DecoderSelf, AttentionRole::Cross].map(count),
+        [2; 3]
+    );
     for map in &maps {
-        let (rows, columns) = match map.place.kind {
-            Kind::EncoderSelf => (4, 4),
-            Kind::DecoderSelf => (3, 3),
-            Kind::Cross => (3, 4),
-            Kind::Pooling => panic!("a translator gives no labels"),
+        let (rows, columns) = match map.site.role {
+            AttentionRole::EncoderSelf => (4, 4),
+            AttentionRole::DecoderSelf => (3, 3),
+            AttentionRole::Cross => (3, 4),
+            AttentionRole::Pooling => panic!("a translator gives no labels"),
         };
         assert_eq!((map.heads(), map.weights[0][0].len()), (3, rows * columns));
     }

@@ -40,7 +40,7 @@ pub(super) fn run(
             // Clients that were just answered may send their next request at once: one batch stays one batch.
             queue.wait_for(batch_size - 1, options.batch_wait);
         }
-        while search.has_room()
+        while search.has_capacity()
             && let Some(item) = queue.take()
         {
             admit(item, &mut search, in_flight);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use heedful::data::tokenizer::{Kind, Tokenizer, VocabularyOptions, WordCounts};
 use heedful::decode::{MaxLength, SearchOptions};
-use heedful::layers::Score;
+use heedful::layers::AttentionScore;
 use heedful::models::Model;
 use heedful::models::transformer::TransformerConfig;
 use heedful::models::{EncoderConfig, EncoderDecoderConfig};
@@ -56,7 +56,7 @@ pub(crate) fn classifier(folder: &Path) {
     let config = ClassifierConfig {
         labels: 2,
         pooling: Pooling::Attention,
-        pooling_score: Score::Additive,
+        pooling_score: AttentionScore::Additive,
         dropout: 0.0,
         label_smoothing: 0.0,
         encoder,

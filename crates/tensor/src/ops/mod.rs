@@ -57,6 +57,6 @@ pub use pool::{Pooled, attention_pool, max_pool, mean_pool};
 pub use recurrent::{
     Cell, Direction, Recurrent, RecurrentOptions, RecurrentState, recurrent, recurrent_step,
 };
-pub use score::{Score, ScoreForm};
+pub use score::{AttentionScore, ScoreForm};
 pub use softmax::{log_softmax, softmax};
 pub use top_k::{Scored, TopK};

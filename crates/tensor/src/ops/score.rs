@@ -14,23 +14,23 @@ macro_rules! scores {
     ($($(#[$meta:meta])* $Score:ident = $name:literal, $form:ident;)+) => {
         /// How a query is compared with a key.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub enum Score {
+        pub enum AttentionScore {
             $($(#[$meta])* $Score,)+
         }
 
-        impl Score {
+        impl AttentionScore {
             /// All of them.
-            pub const ALL: &'static [Score] = &[$(Score::$Score,)+];
+            pub const ALL: &'static [AttentionScore] = &[$(AttentionScore::$Score,)+];
 
             /// Its name in configurations and recipes.
             pub fn name(self) -> &'static str {
-                match self { $(Score::$Score => $name,)+ }
+                match self { $(AttentionScore::$Score => $name,)+ }
             }
 
             /// Which matrices it has.
             #[inline]
             pub fn form(self) -> ScoreForm {
-                match self { $(Score::$Score => ScoreForm::$form,)+ }
+                match self { $(AttentionScore::$Score => ScoreForm::$form,)+ }
             }
         }
     };
@@ -59,15 +59,15 @@ pub enum ScoreForm {
     Additive,
 }
 
-impl Score {
+impl AttentionScore {
     /// The score of this name.
-    pub fn from_name(name: &str) -> Option<Score> {
-        Score::ALL.iter().copied().find(|score| score.name() == name)
+    pub fn from_name(name: &str) -> Option<AttentionScore> {
+        AttentionScore::ALL.iter().copied().find(|score| score.name() == name)
     }
 
     /// Whether queries and keys must have one width.
     #[inline]
-    pub fn wants_equal_widths(self) -> bool {
+    pub fn requires_equal_widths(self) -> bool {
         self.form() == ScoreForm::Product
     }
 
@@ -75,7 +75,7 @@ impl Score {
     #[inline]
     pub fn scale(self, width: usize) -> f32 {
         match self {
-            Score::ScaledDot => (width as f32).sqrt().recip(),
+            AttentionScore::ScaledDot => (width as f32).sqrt().recip(),
             _ => 1.0,
         }
     }

@@ -1,6 +1,6 @@
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::{
-    AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Cell, Estimator, RecurrentState, Score,
+    AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Cell, Estimator, RecurrentState, AttentionScore,
     Selection, attention_rnn, concat_columns,
 };
 use heedful_tensor::random::Stream;
@@ -12,7 +12,7 @@ use crate::support::{Case, Values};
 #[derive(Clone)]
 struct Setting {
     cell: Cell,
-    score: Score,
+    score: AttentionScore,
     /// `None` is soft; else the seed of the draws, chosen so that none of them is so near a border that rounding to
     /// bf16 moves it.
     draws: Option<u64>,
@@ -28,25 +28,25 @@ const SOFT_SHARE: f32 = 0.5;
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (cell, score) in [
-        (Cell::Simple, Score::Additive),
-        (Cell::Gru, Score::Additive),
-        (Cell::Lstm, Score::General),
-        (Cell::Gru, Score::ScaledDot),
-        (Cell::Simple, Score::Dot),
-        (Cell::Lstm, Score::Additive),
+        (Cell::Simple, AttentionScore::Additive),
+        (Cell::Gru, AttentionScore::Additive),
+        (Cell::Lstm, AttentionScore::General),
+        (Cell::Gru, AttentionScore::ScaledDot),
+        (Cell::Simple, AttentionScore::Dot),
+        (Cell::Lstm, AttentionScore::Additive),
     ] {
         for (targets, sources, d) in [
             (vec![1], vec![1], 21),
             (vec![1, 6, 3, 6], vec![9, 2, 1, 33], 33),
             (vec![2, 0, 4], vec![3, 5, 2], 16),
         ] {
-            let key_width = if score.wants_equal_widths() { d } else { d + 3 };
+            let key_width = if score.requires_equal_widths() { d } else { d + 3 };
             let value_width = d + 5;
             let setting = Setting { cell, score, draws: None, targets, sources, d, key_width, value_width };
             cases.push(case(setting));
         }
     }
-    for (cell, score, seed) in [(Cell::Gru, Score::Additive, 5), (Cell::Lstm, Score::General, 11)] {
+    for (cell, score, seed) in [(Cell::Gru, AttentionScore::Additive, 5), (Cell::Lstm, AttentionScore::General, 11)] {
         cases.push(case(Setting {
             cell,
             score,
@@ -85,9 +85,9 @@ fn case(setting: Setting) -> Case {
                     hidden,
                     bias: Some(bias),
                     context,
-                    query: (!score.wants_equal_widths()).then(|| &run.p[3]),
+                    query: (!score.requires_equal_widths()).then(|| &run.p[3]),
                     score,
-                    score_weight: (score == Score::Additive).then(|| &run.p[4]),
+                    score_weight: (score == AttentionScore::Additive).then(|| &run.p[4]),
                 },
                 AttentionRnnOptions {
                     cell,
@@ -117,10 +117,10 @@ fn case(setting: Setting) -> Case {
         cell.gates() * d,
         within(value_width),
     );
-    if !score.wants_equal_widths() {
+    if !score.requires_equal_widths() {
         case = case.param(d, key_width, within(d));
     }
-    if score == Score::Additive { case.param(1, key_width, Values::Within(1.0)) } else { case }
+    if score == AttentionScore::Additive { case.param(1, key_width, Values::Within(1.0)) } else { case }
 }
 
 impl Setting {
@@ -137,16 +137,16 @@ impl Setting {
             let mut c: Vec<f64> =
                 (0..d).map(|j| if self.cell.has_memory() { m[4].at(sequence, j) } else { 0.0 }).collect();
             for _ in 0..length {
-                let q = if self.score.wants_equal_widths() { h.clone() } else { h.times(&p[3]) };
+                let q = if self.score.requires_equal_widths() { h.clone() } else { h.times(&p[3]) };
                 let e = M::build(1, source, |_, j| {
                     let key = |u: usize| keys.at(source_start + j, u);
                     match self.score {
-                        Score::Additive => {
+                        AttentionScore::Additive => {
                             (0..self.key_width).map(|u| p[4].at(0, u) * (q.at(0, u) + key(u)).tanh()).sum()
                         }
-                        Score::Dot | Score::ScaledDot | Score::General => {
+                        AttentionScore::Dot | AttentionScore::ScaledDot | AttentionScore::General => {
                             let dot: f64 = (0..self.key_width).map(|u| q.at(0, u) * key(u)).sum();
-                            if self.score == Score::ScaledDot {
+                            if self.score == AttentionScore::ScaledDot {
                                 dot / (self.key_width as f64).sqrt()
                             } else {
                                 dot

@@ -158,7 +158,7 @@ impl ComparisonProgress {
 }
 
 impl Watcher for ComparisonProgress {
-    fn see(&mut self, event: &Event<'_>) {
+    fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Step(pace) => self.bar.show(self.done, pace.progress.unwrap_or(0.0), || {
                 format!("{}: step {}, loss {:.3}", self.name, pace.step, pace.loss)
@@ -168,7 +168,7 @@ impl Watcher for ComparisonProgress {
         }
     }
 
-    fn wants_end(&self) -> bool {
+    fn should_stop(&self) -> bool {
         self.interrupt.is_requested()
     }
 }

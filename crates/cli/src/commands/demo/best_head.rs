@@ -23,7 +23,7 @@ impl BestHead {
         });
         let width = trace.columns.len();
         let heads = trace.maps.iter().flat_map(|map| {
-            map.weights[0].iter().enumerate().map(|(head, weights)| (map.place.layer, head, weights))
+            map.weights[0].iter().enumerate().map(|(head, weights)| (map.site.layer, head, weights))
         });
         let rated = heads.map(|(layer, head, weights)| {
             let share = places.as_ref().map(|(row, columns)| {
@@ -62,7 +62,7 @@ fn columns(tokens: &[String], word: &str) -> Option<std::ops::Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use heedful::layers::{AttentionMap, Kind, Place};
+    use heedful::layers::{AttentionMap, AttentionRole, AttentionSite};
     use heedful::tensor::Ragged;
 
     use super::*;
@@ -70,7 +70,7 @@ mod tests {
     fn trace() -> Trace<'static> {
         let text = |tokens: &[&str]| tokens.iter().map(|token| (*token).to_owned()).collect();
         let map = |layer, heads: &[[f32; 6]]| AttentionMap {
-            place: Place::new("decoder", layer, Kind::Cross),
+            site: AttentionSite::new("decoder", layer, AttentionRole::Cross),
             queries: Ragged::from_lengths([2]),
             keys: Ragged::from_lengths([3]),
             weights: vec![heads.iter().map(|head| head.to_vec()).collect()],

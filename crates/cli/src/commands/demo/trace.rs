@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use heedful::decode::SearchOptions;
-use heedful::layers::{AttentionMap, Kind};
+use heedful::layers::{AttentionMap, AttentionRole};
 use heedful::tasks::translate::Translator;
 
 /// A translation and its cross attention.
@@ -33,7 +33,7 @@ impl<'a> Trace<'a> {
         let mut rows: Vec<String> = target.iter().map(|&id| label(&tokenizers.target.piece(id))).collect();
         rows.push("<eos>".to_owned());
         let columns = translation.source.iter().map(|&id| label(&tokenizers.source.piece(id))).collect();
-        let maps = maps.into_iter().filter(|map| map.place.kind == Kind::Cross).collect();
+        let maps = maps.into_iter().filter(|map| map.site.role == AttentionRole::Cross).collect();
         Ok(Trace { source, output, columns, rows, maps })
     }
 }

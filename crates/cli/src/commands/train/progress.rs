@@ -55,7 +55,7 @@ impl TrainingProgress {
 }
 
 impl Watcher for TrainingProgress {
-    fn see(&mut self, event: &Event<'_>) {
+    fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::LearningVocabulary { pairs } => {
                 self.refresh(None, || format!("learning the vocabulary: {} lines", thousands(*pairs)));
@@ -78,7 +78,7 @@ impl Watcher for TrainingProgress {
         }
     }
 
-    fn wants_end(&self) -> bool {
+    fn should_stop(&self) -> bool {
         self.interrupt.is_requested()
     }
 }

@@ -70,7 +70,7 @@ impl AttentionFile {
                     numbers.extend(map.weights[0].iter().flatten().flat_map(|weight| weight.to_le_bytes()));
                     let data_offsets = (start, numbers.len());
                     let info = TensorInfo { dtype: Dtype::F32, shape, data_offsets };
-                    tensors.push((format!("{}.{}", number + 1, map.place), info));
+                    tensors.push((format!("{}.{}", number + 1, map.site), info));
                 }
                 notes.insert(format!("{}.source", number + 1), json!(source).to_string());
                 notes.insert(format!("{}.target", number + 1), json!(target).to_string());
@@ -92,5 +92,5 @@ fn layer(map: &AttentionMap) -> Value {
     let keys = map.keys.tokens().max(1);
     let head = |weights: &Vec<f32>| weights.chunks_exact(keys).map(<[f32]>::to_vec).collect::<Vec<_>>();
     let heads: Vec<_> = map.weights[0].iter().map(head).collect();
-    json!({ "layer": map.place.to_string(), "heads": heads })
+    json!({ "layer": map.site.to_string(), "heads": heads })
 }

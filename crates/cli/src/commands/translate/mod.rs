@@ -59,7 +59,7 @@ fn translate(
     let mut done: BTreeMap<usize, Translation> = BTreeMap::new();
     let (mut next, mut has_ended) = (0, false);
     loop {
-        while !has_ended && search.has_room() {
+        while !has_ended && search.has_capacity() {
             let line = if search.is_idle() {
                 lines.recv().map_err(|_| TryRecvError::Disconnected)
             } else {

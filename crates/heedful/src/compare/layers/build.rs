@@ -4,7 +4,7 @@ use heedful_tensor::ops::{Cell, Direction, Mask, Reach};
 use heedful_tensor::{Init, Params, Ragged, Tensor};
 
 use super::{LayerKind, LayerSettings};
-use crate::layers::{Kind, Pass, Place};
+use crate::layers::{AttentionRole, AttentionSite, Pass};
 use crate::models::convolution::{Convolution, ConvolutionShape};
 use crate::models::recurrent::RecurrentLayer;
 use crate::models::transformer::{SelfAttention, TransformerConfig};
@@ -54,5 +54,10 @@ fn attention(params: &Params, d: usize, window: Option<usize>) -> SelfAttention 
     let heads = (1..=(d / HEAD).max(1)).rev().find(|heads| d.is_multiple_of(*heads)).unwrap_or(1);
     // Tiny has no dropout: it would be drawn in training and not counted by the formulas.
     let config = TransformerConfig { d_model: d, heads, window, ..TransformerConfig::tiny(2) };
-    SelfAttention::new(params, Place::new("layer", 0, Kind::EncoderSelf), Mask::full(), &config.layer())
+    SelfAttention::new(
+        params,
+        AttentionSite::new("layer", 0, AttentionRole::EncoderSelf),
+        Mask::full(),
+        &config.layer(),
+    )
 }

@@ -73,7 +73,7 @@ fn what_cannot_be_built_or_changes_nothing_is_named() {
 
     let mut recurrent = base(Preset::Tiny);
     recurrent.model.family = Family::Recurrent;
-    recurrent.model.score = crate::layers::Score::Additive;
+    recurrent.model.score = crate::layers::AttentionScore::Additive;
     let plan = super::plan(&recurrent, &[Group::Heads, Group::Layers]).expect("a plan");
     assert_eq!(names(&plan), ["base", "layers-2"]);
     assert_eq!(plan.left_out[0].reason, "it changes nothing in a recurrent model");

@@ -171,16 +171,16 @@ struct Counting<'a> {
 }
 
 impl Watcher for Counting<'_> {
-    fn see(&mut self, event: &Event<'_>) {
+    fn observe(&mut self, event: &Event<'_>) {
         match event {
             Event::Ready(ready) => (self.parameters, self.step) = (ready.parameters, ready.step),
             Event::Step(pace) => (self.step, self.seconds) = (pace.step, pace.seconds),
             _ => {}
         }
-        self.watcher.see(event);
+        self.watcher.observe(event);
     }
 
-    fn wants_end(&self) -> bool {
-        self.watcher.wants_end()
+    fn should_stop(&self) -> bool {
+        self.watcher.should_stop()
     }
 }

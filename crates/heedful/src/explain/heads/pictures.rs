@@ -1,7 +1,7 @@
 //! Layers × heads as small heat maps, one for each measure.
 
 use super::report::{HeadReport, HeadRow};
-use crate::layers::Kind;
+use crate::layers::AttentionRole;
 use crate::plot::{HeatMapOptions, PictureGroup, heat_map_svg};
 
 /// A name, and the number that a head has under it.
@@ -22,11 +22,11 @@ impl HeadReport {
     /// One group of pictures for each kind of attention that the model has.
     pub fn pictures(&self) -> Vec<PictureGroup> {
         let kinds = [
-            (Kind::EncoderSelf, "Encoder: the source at itself"),
-            (Kind::DecoderSelf, "Decoder: the output at its own past"),
-            (Kind::Cross, "Cross: the output at the source"),
+            (AttentionRole::EncoderSelf, "Encoder: the source at itself"),
+            (AttentionRole::DecoderSelf, "Decoder: the output at its own past"),
+            (AttentionRole::Cross, "Cross: the output at the source"),
         ];
-        let group = |(kind, title): (Kind, &str)| {
+        let group = |(kind, title): (AttentionRole, &str)| {
             let rows: Vec<&HeadRow> = self.of_kind(kind).collect();
             let pictures = MEASURES.iter().filter_map(|measure| picture(&rows, measure));
             PictureGroup { title: title.to_owned(), pictures: pictures.collect() }

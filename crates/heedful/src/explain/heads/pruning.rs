@@ -60,7 +60,7 @@ impl Pruning {
     /// If the model has no such head, which [`Pruning::check`] tells.
     pub fn bleu_without(&self, heads: &[HeadName]) -> Result<f64, DecodeError> {
         let params = self.translator.model().params();
-        self.config.silence_heads(params, heads).expect("heads were checked");
+        self.config.prune_heads(params, heads).expect("heads were checked");
         let sources: Vec<&str> = self.corpus.sources.iter().map(String::as_str).collect();
         let found = self.translator.translate(&sources, &self.options);
         self.whole.install(params).expect("these were its weights a moment ago");

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use super::agreement::Agreement;
 use super::statistics::HeadStatistics;
-use crate::layers::Kind;
+use crate::layers::AttentionRole;
 use crate::models::transformer::HeadName;
 use crate::plot::Table;
 
@@ -118,8 +118,8 @@ impl HeadReport {
     }
 
     /// The rows of one kind.
-    pub(super) fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &HeadRow> {
-        self.heads.iter().filter(move |row| row.name.kind == kind)
+    pub(super) fn of_kind(&self, kind: AttentionRole) -> impl Iterator<Item = &HeadRow> {
+        self.heads.iter().filter(move |row| row.name.role == kind)
     }
 }
 

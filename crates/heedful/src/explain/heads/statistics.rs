@@ -14,7 +14,7 @@
 
 use serde::Serialize;
 
-use crate::layers::Kind;
+use crate::layers::AttentionRole;
 
 /// What one head does on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -65,7 +65,7 @@ impl Share {
 
 impl Tally {
     /// Adds a matrix of queries × keys; `is_separator` tells it for each key.
-    pub(super) fn add(&mut self, kind: Kind, weights: &[f32], is_separator: &[bool]) {
+    pub(super) fn add(&mut self, kind: AttentionRole, weights: &[f32], is_separator: &[bool]) {
         let keys = is_separator.len();
         for (i, row) in weights.chunks_exact(keys.max(1)).enumerate() {
             self.queries += 1;
@@ -82,7 +82,7 @@ impl Tally {
                 largest = largest.max(weight);
             }
             self.confidence += largest;
-            let sees_the_future = kind != Kind::DecoderSelf;
+            let sees_the_future = kind != AttentionRole::DecoderSelf;
             let places = [
                 (&mut self.previous, i.checked_sub(1)),
                 (&mut self.same, Some(i)),
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn numbers_are_those_computed_by_hand() {
         let mut tally = Tally::default();
-        tally.add(Kind::EncoderSelf, &WEIGHTS, &[false, false, true]);
+        tally.add(AttentionRole::EncoderSelf, &WEIGHTS, &[false, false, true]);
         let found = tally.mean();
         assert_eq!(found.queries, 3);
         // 0, 1 and 1.5 bits.
@@ -144,8 +144,8 @@ mod tests {
     #[test]
     fn a_decoder_has_no_next_token_and_sequences_are_averaged_by_queries() {
         let mut tally = Tally::default();
-        tally.add(Kind::DecoderSelf, &[1.0, 0.0, 1.0, 0.0], &[true, false]);
-        tally.add(Kind::DecoderSelf, &[1.0], &[true]);
+        tally.add(AttentionRole::DecoderSelf, &[1.0, 0.0, 1.0, 0.0], &[true, false]);
+        tally.add(AttentionRole::DecoderSelf, &[1.0], &[true]);
         let found = tally.mean();
         assert_eq!((found.queries, found.next), (3, None));
         close(found.separator, 1.0);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_target_longer_than_its_source_has_queries_without_partners() {
         let mut tally = Tally::default();
-        tally.add(Kind::Cross, &[1.0, 1.0, 1.0], &[false]);
+        tally.add(AttentionRole::Cross, &[1.0, 1.0, 1.0], &[false]);
         let found = tally.mean();
         close(found.same.expect("the first query has one"), 1.0);
         close(found.previous.expect("the second query has one"), 1.0);

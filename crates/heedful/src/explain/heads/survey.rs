@@ -10,7 +10,7 @@ use crate::data::BOS;
 use crate::data::special;
 use crate::data::tokenizer::Tokenizer;
 use crate::decode::{DecodeError, SearchOptions, align_by};
-use crate::layers::{AttentionMap, Kind};
+use crate::layers::{AttentionMap, AttentionRole};
 use crate::models::transformer::HeadName;
 use crate::tasks::translate::Translator;
 
@@ -72,7 +72,7 @@ impl<'t> HeadSurvey<'t> {
         let maps = self.translator.attend(&read, &said, &self.options)?;
         let past: Vec<u32> = [BOS].into_iter().chain(said).collect();
         let separators = [separators(&tokenizers.source, &read), separators(&tokenizers.target, &past)];
-        for map in maps.iter().filter(|map| map.place.kind != Kind::Pooling) {
+        for map in maps.iter().filter(|map| map.site.role != AttentionRole::Pooling) {
             self.watch(map, &separators, &words, links);
         }
         self.sentences += 1;
@@ -86,11 +86,11 @@ impl<'t> HeadSurvey<'t> {
         [source_words, target_words]: &[Vec<Option<usize>>; 2],
         links: Option<&Links>,
     ) {
-        let (kind, layer) = (map.place.kind, map.place.layer);
-        let is_separator = if kind == Kind::DecoderSelf { past } else { read };
-        let links = links.filter(|_| kind == Kind::Cross);
+        let (kind, layer) = (map.site.role, map.site.layer);
+        let is_separator = if kind == AttentionRole::DecoderSelf { past } else { read };
+        let links = links.filter(|_| kind == AttentionRole::Cross);
         for (head, weights) in map.weights[0].iter().enumerate() {
-            let name = HeadName { kind, layer, head };
+            let name = HeadName { role: kind, layer, head };
             let place = self.heads.iter().position(|(known, ..)| *known == name).unwrap_or_else(|| {
                 self.heads.push((name, Tally::default(), Matches::default()));
                 self.heads.len() - 1
@@ -116,13 +116,13 @@ impl<'t> HeadSurvey<'t> {
         let row = |(name, tally, matches): &(HeadName, Tally, Matches)| HeadRow {
             name: *name,
             statistics: tally.mean(),
-            agreement: (self.is_aligned && name.kind == Kind::Cross).then(|| matches.agreement()),
+            agreement: (self.is_aligned && name.role == AttentionRole::Cross).then(|| matches.agreement()),
         };
         let layer =
             |(layer, matches): &(usize, Matches)| LayerRow { layer: *layer, agreement: matches.agreement() };
         let mut heads: Vec<HeadRow> = self.heads.iter().map(row).collect();
         // A model computes its decoder's two kinds in turns; a table has one kind after the other.
-        heads.sort_by_key(|row| (row.name.kind as u8, row.name.layer, row.name.head));
+        heads.sort_by_key(|row| (row.name.role as u8, row.name.layer, row.name.head));
         HeadReport { sentences: self.sentences, heads, layers: self.layers.iter().map(layer).collect() }
     }
 }

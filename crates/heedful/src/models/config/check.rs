@@ -1,11 +1,11 @@
-//! Checks that every family makes of its configuration.
+//! The checks that configurations share.
 
 use heedful_tensor::ops::ScoreForm;
 
 use super::ConfigError;
-use crate::layers::{Positions, Score, Tying};
+use crate::layers::{AttentionScore, Positions, Tying};
 
-/// No size is 0.
+/// Checks that no size is 0.
 pub(crate) fn sizes(sizes: &[(&'static str, usize)]) -> Result<(), ConfigError> {
     match sizes.iter().find(|&&(_, size)| size == 0) {
         Some(&(what, _)) => Err(ConfigError::Zero { what }),
@@ -13,12 +13,12 @@ pub(crate) fn sizes(sizes: &[(&'static str, usize)]) -> Result<(), ConfigError> 
     }
 }
 
-/// There is something to choose from.
+/// Checks that a vocabulary has at least two tokens.
 pub(crate) fn vocabulary(what: &'static str, size: usize) -> Result<(), ConfigError> {
     if size < 2 { Err(ConfigError::SmallVocabulary { what, size }) } else { Ok(()) }
 }
 
-/// The same on both sides, and embeddings that are one matrix have as many rows on both.
+/// Checks both vocabularies, and that they have the same size if their embeddings are tied.
 pub(crate) fn vocabularies(source: usize, target: usize, tying: Tying) -> Result<(), ConfigError> {
     vocabulary("source_vocabulary", source)?;
     vocabulary("target_vocabulary", target)?;
@@ -29,7 +29,7 @@ pub(crate) fn vocabularies(source: usize, target: usize, tying: Tying) -> Result
     Ok(())
 }
 
-/// Every rate or share leaves something.
+/// Checks that every rate or share is at least 0 and below 1.
 pub(crate) fn rates(rates: &[(&'static str, f32)]) -> Result<(), ConfigError> {
     match rates.iter().find(|(_, rate)| !(0.0..1.0).contains(rate)) {
         Some(&(what, rate)) => Err(ConfigError::Rate { what, rate }),
@@ -37,17 +37,17 @@ pub(crate) fn rates(rates: &[(&'static str, f32)]) -> Result<(), ConfigError> {
     }
 }
 
-/// A number, and not below 0.
+/// Checks that a value is finite and not negative.
 pub(crate) fn not_negative(what: &'static str, value: f32) -> Result<(), ConfigError> {
     if value.is_finite() && value >= 0.0 { Ok(()) } else { Err(ConfigError::Negative { what, value }) }
 }
 
-/// ε of the norms.
+/// Checks ε of the layer norms.
 pub(crate) fn epsilon(epsilon: f32) -> Result<(), ConfigError> {
     if epsilon > 0.0 && epsilon.is_finite() { Ok(()) } else { Err(ConfigError::Epsilon { epsilon }) }
 }
 
-/// Sines and cosines come in pairs, and a table of learned positions has rows.
+/// Checks that sinusoidal positions have an even width, and that a table of learned positions has rows.
 pub(crate) fn positions(positions: Positions, d_model: usize) -> Result<(), ConfigError> {
     match positions {
         Positions::Sinusoidal if !d_model.is_multiple_of(2) => {
@@ -59,11 +59,11 @@ pub(crate) fn positions(positions: Positions, d_model: usize) -> Result<(), Conf
 }
 
 /// Heads multiply queries and keys.
-pub(crate) fn score_of_heads(score: Score) -> Result<(), ConfigError> {
+pub(crate) fn score_of_heads(score: AttentionScore) -> Result<(), ConfigError> {
     if score.form() == ScoreForm::Product { Ok(()) } else { Err(ConfigError::HeadScore) }
 }
 
-/// A window has its token in the middle.
+/// Checks that a window is centred on its token.
 pub(crate) fn odd_taps(what: &'static str, taps: usize) -> Result<(), ConfigError> {
     if taps.is_multiple_of(2) { Err(ConfigError::EvenTaps { what, taps }) } else { Ok(()) }
 }

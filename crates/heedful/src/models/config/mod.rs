@@ -1,17 +1,17 @@
-//! Why a model cannot be built. What it is made of is described beside each family; the checks that they share are here.
+//! Why a model cannot be built. Each configuration is defined in its family's folder; the checks that they share are here.
 
 pub(crate) mod check;
 
 /// A model that cannot be built, and what to change.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConfigError {
-    /// A size of nothing.
+    /// A size is 0.
     #[error("{what} is 0: set it to at least 1")]
     Zero {
         /// The field.
         what: &'static str,
     },
-    /// A vocabulary without a choice.
+    /// A vocabulary has fewer than two tokens.
     #[error("{what} is {size}: a vocabulary needs at least 2 tokens")]
     SmallVocabulary {
         /// The field.
@@ -19,7 +19,7 @@ pub enum ConfigError {
         /// Its value.
         size: usize,
     },
-    /// Heads share a width equally.
+    /// The width of all heads together is not a multiple of the number of heads.
     #[error(
         "{heads} heads do not divide {what} {width}: choose heads that divide it, or a {what} that is a multiple of \
          {heads} (for instance {})",
@@ -33,7 +33,7 @@ pub enum ConfigError {
         /// Its value.
         width: usize,
     },
-    /// Sines and cosines come in pairs.
+    /// Sinusoidal positions have an odd width; sines and cosines come in pairs.
     #[error(
         "sinusoidal positions need an even d_model, not {d_model}: use {} or learned positions",
         d_model + 1
@@ -42,7 +42,7 @@ pub enum ConfigError {
         /// The width.
         d_model: usize,
     },
-    /// A window with a middle.
+    /// A window that must be centred on its token has an even number of taps.
     #[error("{what} is {taps}: a window with its token in the middle is odd, use {} or {}", taps - 1, taps + 1)]
     EvenTaps {
         /// The field.
@@ -50,7 +50,7 @@ pub enum ConfigError {
         /// Its value.
         taps: usize,
     },
-    /// Not a probability, or one that leaves nothing.
+    /// A rate or share is not at least 0 and below 1.
     #[error("{what} is {rate}: it must be at least 0 and below 1")]
     Rate {
         /// The field.
@@ -58,16 +58,16 @@ pub enum ConfigError {
         /// Its value.
         rate: f32,
     },
-    /// A classifier without a choice.
+    /// A classifier has fewer than two labels.
     #[error("a classifier of {labels} labels: it needs at least two to decide between")]
     FewLabels {
         /// How many there are.
         labels: usize,
     },
-    /// Heads multiply queries and keys.
-    #[error("this model compares by scaled-dot or dot: the other scores are for recurrent models")]
+    /// The score is not one that attention heads compute.
+    #[error("the score of this model must be scaled-dot or dot: the other scores are for recurrent models")]
     HeadScore,
-    /// A product of two vectors needs one width.
+    /// A dot-product score compares vectors of different widths.
     #[error(
         "the score {score} multiplies a state of the decoder ({query} wide) with one of the encoder ({key} wide): make \
          them equal, or use the score additive or general"
@@ -75,12 +75,12 @@ pub enum ConfigError {
     ScoreWidths {
         /// The score.
         score: &'static str,
-        /// Width of a decoder's state.
+        /// Width of a decoder state.
         query: usize,
-        /// Width of an encoder's output.
+        /// Width of an encoder output.
         key: usize,
     },
-    /// A number that cannot be below 0.
+    /// A value is negative or not finite.
     #[error("{what} is {value}: it must be a number and at least 0")]
     Negative {
         /// The field.
@@ -88,13 +88,13 @@ pub enum ConfigError {
         /// Its value.
         value: f32,
     },
-    /// ε keeps the root of a constant row away from 0.
+    /// ε of the layer norms is not a positive number.
     #[error("norm_epsilon is {epsilon}: it must be a small positive number such as 1e-5")]
     Epsilon {
         /// Its value.
         epsilon: f32,
     },
-    /// One matrix has one number of rows.
+    /// Embeddings are tied, but the vocabularies have different sizes.
     #[error(
         "source and target embeddings are tied, but the vocabularies have {source_vocabulary} and {target_vocabulary} \
          tokens: use one joint vocabulary, or turn that tie off with Tying::TargetOutput or Tying::None"

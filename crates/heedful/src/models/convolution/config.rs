@@ -1,4 +1,4 @@
-//! What a convolutional model is made of, and whether that can be built.
+//! The configuration of a convolutional model, its presets and its checks.
 //!
 //! ```text
 //! base    20+20 layers, d_model 512, 3 taps, dropout 0.2     the paper's for English–Romanian
@@ -10,16 +10,16 @@
 use serde::{Deserialize, Serialize};
 
 use super::encoder::ConvolutionalEncoderConfig;
-use crate::layers::{Positions, Score, ScoreName, Tying};
+use crate::layers::{Positions, AttentionScore, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 
 /// The shape and the choices of a convolutional model. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConvolutionalConfig {
-    /// Tokens that a source may consist of.
+    /// Size of the source vocabulary.
     pub source_vocabulary: usize,
-    /// Tokens that a target may consist of.
+    /// Size of the target vocabulary.
     pub target_vocabulary: usize,
     /// Width of the vector of a token, between all layers.
     pub d_model: usize,
@@ -27,32 +27,32 @@ pub struct ConvolutionalConfig {
     pub encoder_layers: usize,
     /// Depth of the decoder.
     pub decoder_layers: usize,
-    /// Tokens that a window of the encoder holds; odd.
+    /// Number of tokens in a window of the encoder; odd.
     pub encoder_taps: usize,
-    /// Tokens that a window of the decoder holds.
+    /// Number of tokens in a window of the decoder.
     pub decoder_taps: usize,
-    /// What keeps the sums of residuals at their size.
+    /// What keeps the variance of residual sums constant.
     pub balance: Balance,
-    /// ε of the norms, if there are any.
+    /// ε of the layer norms, if there are any.
     pub norm_epsilon: f32,
     /// How positions are encoded.
     pub positions: Positions,
-    /// Which embedding matrices are one.
+    /// Which embedding matrices are tied.
     pub tying: Tying,
     /// How the decoder's state is compared with the encoder's.
     #[serde(with = "ScoreName")]
-    pub score: Score,
+    pub score: AttentionScore,
     /// On the embeddings, on the input of every convolution and on the last state.
     pub dropout: f32,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
 }
 
-/// What keeps the sum of a residual and a sublayer at its size.
+/// What keeps the variance of a residual sum constant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Balance {
-    /// `(x + y) √½`, as in the paper: two parts of unit variance have one of unit variance.
+    /// `(x + y) √½`, as in the paper: if both parts have unit variance, so has the sum.
     #[default]
     Scale,
     /// `LayerNorm(x + y)`.
@@ -74,7 +74,7 @@ impl ConvolutionalConfig {
             norm_epsilon: 1e-5,
             positions: Positions::Sinusoidal,
             tying: Tying::All,
-            score: Score::ScaledDot,
+            score: AttentionScore::ScaledDot,
             dropout: 0.2,
             label_smoothing: 0.1,
         }
@@ -91,7 +91,7 @@ impl ConvolutionalConfig {
         }
     }
 
-    /// For corpora of some ten thousand sentences and more on a few processor cores.
+    /// For corpora from some ten thousand sentences on, and a few processor cores.
     pub fn small(vocabulary: usize) -> ConvolutionalConfig {
         ConvolutionalConfig { dropout: 0.1, ..ConvolutionalConfig::iwslt(vocabulary) }
     }
@@ -108,7 +108,7 @@ impl ConvolutionalConfig {
         }
     }
 
-    /// The encoder's part of it.
+    /// The configuration of the encoder.
     pub fn encoder(&self) -> ConvolutionalEncoderConfig {
         ConvolutionalEncoderConfig {
             d_model: self.d_model,
@@ -128,7 +128,7 @@ impl ConvolutionalConfig {
         )
     }
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[
             ("d_model", self.d_model),

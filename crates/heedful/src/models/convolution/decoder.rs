@@ -1,5 +1,5 @@
 //! ```text
-//! h = GatedConvolution(x)                                     no token sees a later one
+//! h = GatedConvolution(x)                                     causal
 //! c = Attention((h W_q + b + g) √½, keys, values) W_o + b     g: the embedded target
 //! y = (x + (h + c) √½) √½                                     N times (see `Balanced` for the form with a norm)
 //! ```
@@ -9,11 +9,11 @@ use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::config::ConvolutionalConfig;
 use super::layers::{Balanced, ConvolutionShape, GatedConvolution};
-use crate::layers::{AttentionMap, Kind, Linear, Pass, Place};
+use crate::layers::{AttentionMap, AttentionRole, AttentionSite, Linear, Pass};
 
-/// What the decoder looks at of the source.
+/// What the decoder attends to: the keys and values of the sources, the same for all layers.
 #[derive(Clone)]
-pub struct Source {
+pub struct ConvolutionalMemory {
     /// Keys and values side by side, one row for each source token, in the type of the products.
     pub key_value: Tensor,
     /// Where the sources begin and end.
@@ -26,7 +26,7 @@ pub struct ConvolutionalDecoder {
     dropout: f32,
 }
 
-/// One layer: causal gated convolution, attention at the source.
+/// One layer: a causal gated convolution and cross attention.
 pub struct ConvolutionalDecoderLayer {
     convolution: GatedConvolution,
     query: Linear,
@@ -34,19 +34,19 @@ pub struct ConvolutionalDecoderLayer {
     balanced: Balanced,
     d_model: usize,
     scale: f32,
-    place: Place,
+    site: AttentionSite,
 }
 
-/// What is known of the rows of a step of decoding.
+/// The rows of one decoding step.
 pub(super) struct Rows<'a> {
-    /// Which row of the step before each goes on from.
+    /// For each row its parent among the rows of the previous step.
     pub(super) parents: &'a [Option<usize>],
-    /// The source that each looks at.
+    /// The keys and values that each row attends to.
     pub(super) sources: &'a [KeyValueRows<'a>],
 }
 
 impl ConvolutionalDecoder {
-    /// Announces the parameters `decoder.…`.
+    /// Registers the parameters `decoder.…`.
     pub fn new(params: &Params, config: &ConvolutionalConfig) -> ConvolutionalDecoder {
         let layer = |i| ConvolutionalDecoderLayer::new(params, i, config);
         ConvolutionalDecoder {
@@ -55,16 +55,22 @@ impl ConvolutionalDecoder {
         }
     }
 
-    /// From embedded target tokens to one vector for each, which tells the next token.
-    pub fn forward(&self, embedded: &Tensor, sequences: &Ragged, source: &Source, pass: &mut Pass) -> Tensor {
+    /// From embedded target tokens to one vector for each, from which the next token is predicted.
+    pub fn forward(
+        &self,
+        embedded: &Tensor,
+        sequences: &Ragged,
+        memory: &ConvolutionalMemory,
+        pass: &mut Pass,
+    ) -> Tensor {
         let layers = self.layers.iter();
         let states =
-            layers.fold(embedded.clone(), |x, layer| layer.forward([&x, embedded], sequences, source, pass));
+            layers.fold(embedded.clone(), |x, layer| layer.forward([&x, embedded], sequences, memory, pass));
         ops::dropout(&states, pass.dropout(self.dropout))
     }
 
-    /// As [`ConvolutionalDecoder::forward`] for the newest token of every row. `windows` has the windows of the step
-    /// before for each layer, and gets those of this one.
+    /// As [`ConvolutionalDecoder::forward`] for the newest token of every row. `windows` holds each layer's windows of the
+    /// previous step, and is updated to those of this step.
     pub(super) fn step(
         &self,
         embedded: &Tensor,
@@ -80,20 +86,20 @@ impl ConvolutionalDecoder {
 impl ConvolutionalDecoderLayer {
     fn new(params: &Params, layer: usize, config: &ConvolutionalConfig) -> ConvolutionalDecoderLayer {
         let (d, name) = (config.d_model, format!("decoder.{layer}"));
-        let place = Place::new(&format!("{name}.cross_attention"), layer, Kind::Cross);
+        let site = AttentionSite::new(&format!("{name}.cross_attention"), layer, AttentionRole::Cross);
         let window =
             ConvolutionShape { input: d, output: d, taps: config.decoder_taps, reach: Reach::Causal };
         let score = config.score.scale(d);
         let convolution = format!("{name}.convolution");
         ConvolutionalDecoderLayer {
             convolution: GatedConvolution::new(params, &convolution, window, config.dropout),
-            query: Linear::new(params, &format!("{place}.query"), d, d),
-            output: Linear::new(params, &format!("{place}.output"), d, d),
+            query: Linear::new(params, &format!("{site}.query"), d, d),
+            output: Linear::new(params, &format!("{site}.output"), d, d),
             balanced: Balanced::new(params, &format!("{name}.norm"), config.balance, d, config.norm_epsilon),
             d_model: d,
-            // The query's √½ is part of it.
+            // Includes the √½ of the query.
             scale: score * std::f32::consts::FRAC_1_SQRT_2,
-            place,
+            site,
         }
     }
 
@@ -102,12 +108,12 @@ impl ConvolutionalDecoderLayer {
         &self,
         [x, embedded]: [&Tensor; 2],
         sequences: &Ragged,
-        source: &Source,
+        memory: &ConvolutionalMemory,
         pass: &mut Pass,
     ) -> Tensor {
         let h = self.convolution.forward(x, sequences, pass);
         let queries = Part::whole(self.query(&h, embedded, pass));
-        let part = |columns| Part { tensor: source.key_value.clone(), columns };
+        let part = |columns| Part { tensor: memory.key_value.clone(), columns };
         let (keys, values) = (part(0..self.d_model), part(self.d_model..2 * self.d_model));
         let options = AttentionOptions {
             heads: 1,
@@ -116,10 +122,10 @@ impl ConvolutionalDecoderLayer {
             dropout: pass.dropout(0.0),
             weights: pass.weights(),
         };
-        let attended = ops::attention(queries, keys, values, sequences, &source.sequences, &options);
+        let attended = ops::attention(queries, keys, values, sequences, &memory.sequences, &options);
         if let Some(weights) = attended.weights {
-            let (queries, keys) = (sequences.clone(), source.sequences.clone());
-            pass.record(AttentionMap { place: self.place.clone(), queries, keys, weights });
+            let (queries, keys) = (sequences.clone(), memory.sequences.clone());
+            pass.record(AttentionMap { site: self.site.clone(), queries, keys, weights });
         }
         self.joined(x, &h, &attended.context, pass)
     }

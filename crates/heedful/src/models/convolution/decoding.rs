@@ -1,11 +1,11 @@
-//! Decoding token by token: every layer keeps the last k − 1 vectors that its convolution saw.
+//! Decoding token by token: every layer caches the last k inputs of its convolution.
 //!
 //! ```text
 //! convolution   a row's window slides by one token: the oldest leaves, the newest enters
 //! attention     keys and values of a sentence, once for all layers and all its hypotheses
 //! ```
 //!
-//! A hypothesis that continues another copies that one's windows: k vectors for each layer, however long its past.
+//! A hypothesis that continues another copies that one's windows: k vectors for each layer, whatever its length.
 
 use heedful_tensor::ops::{self, KeyValueRows};
 use heedful_tensor::{DType, Ragged, Tensor};
@@ -21,9 +21,9 @@ pub(super) struct ConvolutionalDecoding<'m> {
     model: &'m Convolutional,
     pass: Pass,
     sources: Sources<Tensor>,
-    /// How many tokens each row of the last step has.
+    /// How many tokens each row of the previous step has.
     lengths: Vec<usize>,
-    /// For each decoder layer the windows of the last step's rows.
+    /// For each decoder layer the windows of the previous step's rows.
     windows: Vec<Option<Tensor>>,
 }
 
@@ -54,11 +54,11 @@ impl Decoding for ConvolutionalDecoding<'_> {
 
         let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
         let ConvolutionalDecoding { model, pass, sources, windows, .. } = self;
-        let seen = |row: &Row| {
+        let source_of = |row: &Row| {
             let (key_value, rows) = sources.of(row.sentence);
             KeyValueRows::Range(key_value.array(), rows)
         };
-        let sources: Vec<KeyValueRows<'_>> = rows.iter().map(seen).collect();
+        let sources: Vec<KeyValueRows<'_>> = rows.iter().map(source_of).collect();
         let rows = Rows { parents: &parents, sources: &sources };
         pass.within(|pass| {
             let embedded = model.target_embedding.at(&ids, &positions, pass);

@@ -2,7 +2,7 @@
 //! y = (x + GatedConvolution(x)) √½          N times (see `Balanced` for the form with a norm)
 //! ```
 //!
-//! After N layers of k taps a state has seen (k − 1) N + 1 neighbours.
+//! After N layers of k taps the receptive field of a state is (k − 1) N + 1 tokens.
 
 use heedful_tensor::ops::Reach;
 use heedful_tensor::{Params, Ragged, Tensor};
@@ -12,31 +12,31 @@ use super::config::Balance;
 use super::layers::{Balanced, ConvolutionShape, GatedConvolution};
 use crate::layers::Pass;
 
-/// What an encoder is made of.
+/// The configuration of a convolutional encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConvolutionalEncoderConfig {
     /// Width of the vector of a token, between all layers.
     pub d_model: usize,
-    /// How many there are.
+    /// Number of layers.
     pub layers: usize,
-    /// Tokens that a window holds; odd.
+    /// Number of tokens in a window; odd.
     pub taps: usize,
-    /// What keeps the sums of residuals at their size.
+    /// What keeps the variance of residual sums constant.
     pub balance: Balance,
-    /// ε of the norms, if there are any.
+    /// ε of the layer norms, if there are any.
     pub norm_epsilon: f32,
-    /// On the input of every convolution.
+    /// Dropout rate on the input of every convolution.
     pub dropout: f32,
 }
 
-/// A stack of gated convolutions, for any decoder or classifier: one state for each token.
+/// A stack of gated convolutions: one state for each token.
 pub struct ConvolutionalEncoder {
     layers: Vec<(GatedConvolution, Balanced)>,
 }
 
 impl ConvolutionalEncoder {
-    /// Announces the parameters `<name>.<layer>.convolution.…` and, with norms, `<name>.<layer>.norm.…`.
+    /// Registers the parameters `<name>.<layer>.convolution.…` and, with norms, `<name>.<layer>.norm.…`.
     pub fn new(params: &Params, name: &str, shape: ConvolutionalEncoderConfig) -> ConvolutionalEncoder {
         let ConvolutionalEncoderConfig { d_model, taps, balance, norm_epsilon, dropout, .. } = shape;
         let window = ConvolutionShape { input: d_model, output: d_model, taps, reach: Reach::Same };

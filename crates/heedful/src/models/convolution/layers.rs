@@ -11,16 +11,16 @@ use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 use super::config::Balance;
 use crate::layers::{LayerNorm, Pass};
 
-/// What a convolution maps to what.
+/// Widths, taps and position of a convolution's window.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvolutionShape {
-    /// Width of the vectors that it sees.
+    /// Width of the input vectors.
     pub input: usize,
-    /// Width of the vectors that it makes.
+    /// Width of the output vectors.
     pub output: usize,
-    /// How many tokens a window holds.
+    /// Number of tokens in a window.
     pub taps: usize,
-    /// Where the window lies.
+    /// Which neighbours the window covers.
     pub reach: Reach,
 }
 
@@ -34,7 +34,7 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// Announces the parameters; the weight begins as `init`, the bias with zeros.
+    /// Registers the parameters; the weight is initialized with `init`, the bias with zeros.
     pub fn new(params: &Params, name: &str, shape: ConvolutionShape, init: Init) -> Convolution {
         let ConvolutionShape { input, output, taps, reach } = shape;
         Convolution {
@@ -51,14 +51,14 @@ impl Convolution {
         ops::convolution(x, sequences, &self.weight, Some(&self.bias), options)
     }
 
-    /// The same for windows that are already there, one in each row: the same bits.
+    /// The same for windows that are already gathered, one in each row; the results are the same bits.
     pub fn of_windows(&self, windows: &Tensor, pass: &Pass) -> Tensor {
         let (activation, dropout) = (Activation::Identity, Dropout::NONE);
         let options = LinearOptions { activation, dropout, compute: pass.compute() };
         ops::linear(windows, &self.weight, Some(&self.bias), options)
     }
 
-    /// How many tokens a window holds.
+    /// Number of tokens in a window.
     pub fn taps(&self) -> usize {
         self.taps
     }
@@ -72,10 +72,10 @@ pub struct GatedConvolution {
 }
 
 impl GatedConvolution {
-    /// From vectors of width `shape.input` to gated ones of width `shape.output`, with dropout at this rate on what the
-    /// convolution sees.
+    /// From vectors of width `shape.input` to gated ones of width `shape.output`, with dropout at this rate on the
+    /// convolution's input.
     pub fn new(params: &Params, name: &str, shape: ConvolutionShape, dropout: f32) -> GatedConvolution {
-        // Gates that are half open on average quarter the variance; the convolution makes up for it.
+        // Gates that are half open on average quarter the variance; the initial weights compensate for it.
         let init = Init::Normal((4.0 * (1.0 - dropout) / (shape.taps * shape.input) as f32).sqrt());
         let doubled = ConvolutionShape { output: 2 * shape.output, ..shape };
         GatedConvolution { convolution: Convolution::new(params, name, doubled, init), dropout }
@@ -87,8 +87,8 @@ impl GatedConvolution {
         ops::glu(&self.convolution.forward(&x, sequences, pass))
     }
 
-    /// As [`GatedConvolution::forward`] for the newest token of every row, given the windows of the step before, which
-    /// are replaced. Row i goes on from row `parents[i]` of them.
+    /// As [`GatedConvolution::forward`] for the newest token of every row, given the windows of the previous step, which
+    /// are replaced. Row i continues row `parents[i]` of them.
     pub(super) fn step(
         &self,
         x: &Tensor,
@@ -104,7 +104,7 @@ impl GatedConvolution {
     }
 }
 
-/// A residual sum that keeps its size; parameters `<name>.gamma` and `<name>.beta` if that is done by a norm.
+/// A residual sum of constant variance; parameters `<name>.gamma` and `<name>.beta` if a layer norm keeps it so.
 #[derive(Clone)]
 pub struct Balanced {
     norm: Option<LayerNorm>,
@@ -128,14 +128,14 @@ impl Balanced {
         }
     }
 
-    /// `a + b` of two parts of a sublayer. A norm comes after them; without one the sum is balanced here.
+    /// `a + b` of two parts of a sublayer. Without a layer norm after them the sum is scaled here.
     pub fn parts(&self, a: &Tensor, b: &Tensor) -> Tensor {
         let sum = ops::add(a, b);
         if self.norm.is_some() { sum } else { halved(&sum) }
     }
 }
 
-/// Half the variance.
+/// `x √½`, which halves the variance.
 fn halved(x: &Tensor) -> Tensor {
     ops::scale(x, std::f32::consts::FRAC_1_SQRT_2)
 }

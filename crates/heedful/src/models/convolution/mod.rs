@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! e        = √d E_source[source] + PE
-//! z        = Encoder(e)                              gated convolutions that see both sides
+//! z        = Encoder(e)                              gated convolutions over both neighbours
 //! keys     = z,   values = (z + e) √½ √m             m is the length of the source
 //! g        = √d E_target[<bos> y_1 … y_m] + PE
-//! states   = Decoder(g, keys, values)                gated convolutions that see the past
+//! states   = Decoder(g, keys, values)                causal gated convolutions
 //! p(y_i+1) = softmax(states_i E_outputᵀ)
 //! ```
 //!
-//! The embedding is added to the values because a state knows the surroundings of its word better than the word. A mean
-//! of m vectors of unit size has size √(1/m); the factor √m brings it back.
+//! The embedding is added to the values because a state represents the context of its token more than the token itself.
+//! The mean of m independent vectors of unit variance has variance 1/m; the factor √m restores it.
 
 mod config;
 
@@ -28,14 +28,14 @@ use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{DType, Device, Param, Params, Ragged, Tensor};
 
 pub use config::{Balance, ConvolutionalConfig};
-pub use decoder::{ConvolutionalDecoder, ConvolutionalDecoderLayer, Source};
+pub use decoder::{ConvolutionalDecoder, ConvolutionalDecoderLayer, ConvolutionalMemory};
 pub use encoder::{ConvolutionalEncoder, ConvolutionalEncoderConfig};
 pub use layers::{Balanced, Convolution, ConvolutionShape, GatedConvolution};
 pub use text_encoder::{ConvolutionalTextEncoder, ConvolutionalTextEncoderConfig};
 pub(crate) use {ConvolutionalConfig as EncoderDecoder, ConvolutionalTextEncoderConfig as Encoder};
 
 use crate::data::batch::{Batch, BatchError, Side, check_side};
-use crate::layers::{Embedding, Pass, Position, embedding_tables};
+use crate::layers::{Embedding, Pass, PositionalEncoding, embedding_tables};
 use crate::models::config::ConfigError;
 use crate::models::{Decoding, Generate, Model};
 
@@ -51,13 +51,13 @@ pub struct Convolutional {
 }
 
 impl Convolutional {
-    /// A fresh model; `seed` decides its first values.
+    /// A new model; `seed` determines its initial parameters.
     pub fn new(config: ConvolutionalConfig, seed: u64) -> Result<Convolutional, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
         let vocabularies = [config.source_vocabulary, config.target_vocabulary];
         let (source, target, output) = embedding_tables(&params, config.tying, vocabularies, config.d_model);
-        let position = |name| Position::new(&params, name, config.positions, config.d_model);
+        let position = |name| PositionalEncoding::new(&params, name, config.positions, config.d_model);
         Ok(Convolutional {
             source_embedding: Embedding::new(source, position("source_position"), config.dropout),
             target_embedding: Embedding::new(target, position("target_position"), config.dropout),
@@ -69,8 +69,8 @@ impl Convolutional {
         })
     }
 
-    /// What the decoder looks at of the sources, which are laid end to end.
-    pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> Source {
+    /// What the decoder attends to, computed from the sources, which are laid end to end.
+    pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> ConvolutionalMemory {
         pass.within(|pass| {
             let embedded = self.source_embedding.forward(source, sequences, pass);
             let states = self.encoder.forward(embedded.clone(), sequences, pass);
@@ -79,32 +79,38 @@ impl Convolutional {
                 &sizes(sequences, states.width(), states.device()),
             );
             let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().dtype);
-            Source { key_value, sequences: sequences.clone() }
+            ConvolutionalMemory { key_value, sequences: sequences.clone() }
         })
     }
 
     /// One vector for each target token, from which the next token is predicted. Targets begin with `<bos>`.
-    pub fn decode(&self, target: &[u32], sequences: &Ragged, source: &Source, pass: &mut Pass) -> Tensor {
+    pub fn decode(
+        &self,
+        target: &[u32],
+        sequences: &Ragged,
+        memory: &ConvolutionalMemory,
+        pass: &mut Pass,
+    ) -> Tensor {
         pass.within(|pass| {
             let embedded = self.target_embedding.forward(target, sequences, pass);
-            self.decoder.forward(&embedded, sequences, source, pass)
+            self.decoder.forward(&embedded, sequences, memory, pass)
         })
     }
 
-    /// Scores of every target token at every position of the batch's targets.
+    /// Logits of every target token at every position of the batch's targets.
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         let states = self.states(batch, pass);
         pass.within(|pass| ops::project(&states, &self.output, pass.compute()))
     }
 
-    /// What it is made of.
+    /// Its configuration.
     pub fn config(&self) -> &ConvolutionalConfig {
         &self.config
     }
 
     fn states(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
-        let source = self.encode(&batch.source, &batch.source_sequences, pass);
-        self.decode(&batch.target_in, &batch.target_sequences, &source, pass)
+        let memory = self.encode(&batch.source, &batch.source_sequences, pass);
+        self.decode(&batch.target_in, &batch.target_sequences, &memory, pass)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Names, counts and complaints. Numbers are held against PyTorch in `tests/convolution`.
+//! Names and numbers of parameters, and errors. Values are compared with PyTorch's in `tests/convolution`.
 
 use super::*;
 use crate::layers::Positions;

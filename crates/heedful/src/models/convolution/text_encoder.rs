@@ -1,29 +1,29 @@
-//! `states = Encoder(√d E[text] + PE)`: gated convolutions that read texts, for models without a second side.
+//! `states = Encoder(√d E[text] + PE)`: gated convolutions over texts, for encoder-only models.
 
 use heedful_tensor::{Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::{ConvolutionalEncoder, ConvolutionalEncoderConfig};
 use crate::data::batch::{BatchError, Side, check_side};
-use crate::layers::{Embedding, Pass, Position, Positions};
+use crate::layers::{Embedding, Pass, PositionalEncoding, Positions};
 use crate::models::Encode;
 use crate::models::config::{ConfigError, check};
 
-/// What a convolutional encoder of texts is made of.
+/// The configuration of a convolutional encoder for texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConvolutionalTextEncoderConfig {
-    /// Tokens that a text may consist of.
+    /// Size of the vocabulary.
     pub vocabulary: usize,
     /// How positions are encoded.
     pub positions: Positions,
-    /// On the embeddings.
+    /// Dropout rate on the embeddings.
     pub dropout: f32,
-    /// The network over them.
+    /// The stack on top of the embeddings.
     pub stack: ConvolutionalEncoderConfig,
 }
 
-/// Gated convolutions over embeddings: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…`.
+/// Gated convolutions on embeddings: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…`.
 pub struct ConvolutionalTextEncoder {
     config: ConvolutionalTextEncoderConfig,
     embedding: Embedding,
@@ -31,7 +31,7 @@ pub struct ConvolutionalTextEncoder {
 }
 
 impl ConvolutionalTextEncoderConfig {
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::vocabulary("vocabulary", self.vocabulary)?;
         let ConvolutionalEncoderConfig { d_model, layers, taps, norm_epsilon, dropout, .. } = self.stack;
@@ -50,7 +50,7 @@ impl ConvolutionalTextEncoderConfig {
 }
 
 impl ConvolutionalTextEncoder {
-    /// Announces the parameters.
+    /// Registers the parameters.
     pub fn new(
         params: &Params,
         config: ConvolutionalTextEncoderConfig,
@@ -58,7 +58,7 @@ impl ConvolutionalTextEncoder {
         config.validate()?;
         let d = config.stack.d_model;
         let table = Embedding::table(params, "embedding", config.vocabulary, d);
-        let position = Position::new(params, "position", config.positions, d);
+        let position = PositionalEncoding::new(params, "position", config.positions, d);
         Ok(ConvolutionalTextEncoder {
             embedding: Embedding::new(table, position, config.dropout),
             encoder: ConvolutionalEncoder::new(params, "encoder", config.stack),

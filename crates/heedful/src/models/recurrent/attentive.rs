@@ -1,4 +1,4 @@
-//! The layer of a recurrent decoder that looks at the source before every step (Bahdanau et al., 2015):
+//! The layer of a recurrent decoder that attends to the source before every step (Bahdanau et al., 2015):
 //!
 //! ```text
 //! e_ij = score(s_{i−1}, h_j)      α_i = softmax(e_i)      c_i = Σ_j α_ij h_j  (soft),  h_j with j drawn from α_i  (hard)
@@ -12,10 +12,10 @@ use heedful_tensor::ops::{
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
 use super::{Cell, Hardness, RecurrentConfig};
-use crate::layers::{AttentionMap, Kind, Linear, Pass, Place, Scorer};
+use crate::layers::{AttentionMap, AttentionRole, AttentionSite, Linear, Pass, Scorer};
 
-/// The share of training's looks that are soft though attention is hard: the paper's. Without them the score function alone
-/// has to find out that looking is worth anything.
+/// The share of training steps in which hard attention is soft, as in the paper. Without them the score-function estimator
+/// alone would have to discover that attention helps at all.
 const SOFT_SHARE: f32 = 0.5;
 
 /// An attentive layer with parameters `<name>.input.…`, `<name>.hidden.…`, `<name>.context.weight` and its score's.
@@ -28,12 +28,12 @@ pub struct AttentiveLayer {
     context: Param,
     scorer: Scorer,
     hardness: Hardness,
-    place: Place,
+    site: AttentionSite,
 }
 
-/// What queries find: the encoder's outputs, and what they are compared with.
+/// The keys and values of the sources: the encoder's outputs, and what queries are compared with.
 #[derive(Clone)]
-pub struct Seen {
+pub struct SourceKeyValues {
     /// source tokens × the score's width.
     pub keys: Tensor,
     /// source tokens × encoder width.
@@ -43,7 +43,7 @@ pub struct Seen {
 }
 
 impl AttentiveLayer {
-    /// The first layer of the decoder that `config`, which was validated and has attention, describes.
+    /// The first layer of the decoder that the validated `config` describes; `None` if it has no attention.
     pub(super) fn new(params: &Params, name: &str, config: &RecurrentConfig) -> Option<AttentiveLayer> {
         let attention = config.attention?;
         let (d, memory) = (config.d_model, config.encoder().output_width());
@@ -57,31 +57,36 @@ impl AttentiveLayer {
             context: add("context.weight", memory, Init::Xavier),
             scorer: Scorer::new(params, name, attention.score, [d, memory, attention.width]),
             hardness: attention.hardness,
-            place: Place::new(&format!("{name}.cross_attention"), 0, Kind::Cross),
+            site: AttentionSite::new(&format!("{name}.cross_attention"), 0, AttentionRole::Cross),
         })
     }
 
-    /// What the sources are to queries.
-    pub fn see(&self, states: &Tensor, sources: &Ragged, pass: &Pass) -> Seen {
-        Seen { keys: self.scorer.keys(states, pass), values: states.clone(), sources: sources.clone() }
+    /// The keys and values of sources, given the encoder's outputs.
+    pub fn key_values(&self, states: &Tensor, sources: &Ragged, pass: &Pass) -> SourceKeyValues {
+        SourceKeyValues {
+            keys: self.scorer.keys(states, pass),
+            values: states.clone(),
+            sources: sources.clone(),
+        }
     }
 
-    /// Decodes targets that are given. Hard attention draws in training and takes the best otherwise.
+    /// Reads given targets (teacher forcing). Hard attention samples a position in training and takes the most probable one
+    /// otherwise.
     pub fn forward(
         &self,
         x: &Tensor,
         targets: &Ragged,
         initial: &RecurrentState,
-        seen: &Seen,
+        source: &SourceKeyValues,
         pass: &mut Pass,
     ) -> AttentionRnn {
         let inputs = AttentionRnnInputs {
             x_gates: &self.input.forward(x, pass),
             targets,
             initial,
-            keys: &seen.keys,
-            values: &seen.values,
-            sources: &seen.sources,
+            keys: &source.keys,
+            values: &source.values,
+            sources: &source.sources,
         };
         let weights = AttentionRnnWeights {
             hidden: &self.hidden,
@@ -95,12 +100,12 @@ impl AttentiveLayer {
         let options = AttentionRnnOptions { cell: self.cell, selection, compute: pass.compute() };
         let found = ops::attention_rnn(inputs, weights, options);
         if pass.weights() == ops::Weights::Keep {
-            pass.record(self.map(&found, targets, &seen.sources));
+            pass.record(self.map(&found, targets, &source.sources));
         }
         found
     }
 
-    /// One more token for each row: what it found in its source, and its state. No gradient flows back.
+    /// One more token for each row: its context and its state. No gradient flows back.
     pub fn step(
         &self,
         x: &Tensor,
@@ -119,7 +124,7 @@ impl AttentiveLayer {
         (context, state)
     }
 
-    /// Whether its looks learn by how much better than expected they turned out to be.
+    /// Whether hard attention is trained by the score-function estimator, with a reward.
     pub(super) fn is_rewarded(&self) -> bool {
         matches!(self.hardness, Hardness::ScoreFunction { .. })
     }
@@ -152,6 +157,6 @@ impl AttentiveLayer {
             vec![weights]
         };
         let weights = targets.ranges().enumerate().map(of_sequence).collect();
-        AttentionMap { place: self.place.clone(), queries: targets.clone(), keys: sources.clone(), weights }
+        AttentionMap { site: self.site.clone(), queries: targets.clone(), keys: sources.clone(), weights }
     }
 }

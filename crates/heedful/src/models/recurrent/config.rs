@@ -1,4 +1,4 @@
-//! What recurrent models are made of, and whether that can be built.
+//! The configuration of recurrent models, its presets and its checks.
 //!
 //! ```text
 //! base    2+2 layers, d_model 512, both directions of 512, LSTM, dropout 0.2
@@ -8,7 +8,7 @@
 use heedful_tensor::ops::{Cell, Direction};
 use serde::{Deserialize, Serialize};
 
-use crate::layers::{Score, ScoreName, Tying};
+use crate::layers::{AttentionScore, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 
 /// In which directions a stack reads.
@@ -17,13 +17,13 @@ use crate::models::config::{ConfigError, check};
 pub enum Directions {
     /// From the first token to the last.
     Forward,
-    /// Both ways, `[h→ ; h←]`: an output knows what comes before and after its token.
+    /// Both, `[h→ ; h←]`: an output depends on the tokens before and after its own.
     #[default]
     Both,
 }
 
 impl Directions {
-    /// One after the other.
+    /// The directions, in the order of their outputs.
     pub fn list(self) -> &'static [Direction] {
         match self {
             Directions::Forward => &[Direction::Forward],
@@ -36,16 +36,16 @@ impl Directions {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecurrentStackConfig {
-    /// Which network.
+    /// The kind of recurrent cell.
     #[serde(with = "CellName")]
     pub cell: Cell,
-    /// Width of what it reads.
+    /// Width of the input vectors.
     pub input: usize,
     /// Width of a state in one direction.
     pub width: usize,
     /// Depth.
     pub layers: usize,
-    /// Where it reads from.
+    /// In which directions it reads.
     pub directions: Directions,
     /// ε of a layer norm over every layer's output; no norm if not given.
     pub norm_epsilon: Option<f32>,
@@ -59,7 +59,7 @@ impl RecurrentStackConfig {
         self.directions.list().len() * self.width
     }
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[("input", self.input), ("width", self.width), ("layers", self.layers)])?;
         check::rates(&[("dropout", self.dropout)])?;
@@ -71,11 +71,11 @@ impl RecurrentStackConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecurrentConfig {
-    /// Tokens that a source may consist of.
+    /// Size of the source vocabulary.
     pub source_vocabulary: usize,
-    /// Tokens that a target may consist of.
+    /// Size of the target vocabulary.
     pub target_vocabulary: usize,
-    /// Which network.
+    /// The kind of recurrent cell.
     #[serde(with = "CellName")]
     pub cell: Cell,
     /// Width of the vector of a token, and of the decoder's states.
@@ -90,55 +90,55 @@ pub struct RecurrentConfig {
     pub directions: Directions,
     /// ε of a layer norm over every layer's output; no norm if not given.
     pub norm_epsilon: Option<f32>,
-    /// How the decoder looks at the source; not at all if not given.
+    /// How the decoder attends to the source; `None` without attention.
     pub attention: Option<RecurrentAttention>,
-    /// Which embedding matrices are one.
+    /// Which embedding matrices are tied.
     pub tying: Tying,
-    /// Rate on embeddings, between layers and before the output projection.
+    /// Dropout rate on embeddings, between layers and before the output projection.
     pub dropout: f32,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
 }
 
-/// How a recurrent decoder looks at the source.
+/// How a recurrent decoder attends to the source.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecurrentAttention {
     /// How a state of the decoder is compared with one of the encoder.
     #[serde(with = "ScoreName")]
-    pub score: Score,
+    pub score: AttentionScore,
     /// Width in which the additive score compares them.
     pub width: usize,
-    /// Whether a look is a mean or a choice.
+    /// Soft or hard attention.
     pub hardness: Hardness,
 }
 
-/// Whether a look is a mean or a choice, and how choices learn.
+/// Soft or hard attention, and how hard attention is trained.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hardness {
     /// The weighted mean of the whole source.
     #[default]
     Soft,
-    /// One position, drawn in training; a draw that did better than expected becomes more probable.
+    /// One position, sampled in training; trained by the score-function estimator (REINFORCE).
     ScoreFunction {
-        /// How much a draw that did better than expected is worth beside the loss itself.
+        /// Weight of the reward term beside the cross entropy.
         reward: f32,
-        /// How much the entropy of the weights is worth: it keeps them from settling too early.
+        /// Weight of the entropy of the attention weights, which delays their convergence to one position.
         entropy: f32,
     },
-    /// One position, drawn in training; the weights learn as if it had been the mean.
+    /// One position, sampled in training; gradients flow as if the context were the weighted mean.
     StraightThrough,
 }
 
 impl Hardness {
-    /// Whether a look is a choice.
+    /// Whether the context is a single position.
     pub fn is_hard(self) -> bool {
         self != Hardness::Soft
     }
 }
 
-/// How `config.json` calls the cells, which are the tensor crate's.
+/// The names of the cells in `config.json`; the type itself is the tensor crate's.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Cell", rename_all = "lowercase")]
 enum CellName {
@@ -148,7 +148,7 @@ enum CellName {
 }
 
 impl RecurrentConfig {
-    /// Two layers of LSTM on both sides over one joint vocabulary.
+    /// Two LSTM layers in encoder and decoder, with one joint vocabulary.
     pub fn base(vocabulary: usize) -> RecurrentConfig {
         RecurrentConfig {
             source_vocabulary: vocabulary,
@@ -181,7 +181,7 @@ impl RecurrentConfig {
         }
     }
 
-    /// The encoder's shape.
+    /// The configuration of the encoder.
     pub fn encoder(&self) -> RecurrentStackConfig {
         RecurrentStackConfig {
             cell: self.cell,
@@ -194,7 +194,7 @@ impl RecurrentConfig {
         }
     }
 
-    /// The decoder's shape: it reads the newest token beside the context.
+    /// The configuration of the decoder: its input is the newest token's embedding beside the context.
     pub fn decoder(&self) -> RecurrentStackConfig {
         RecurrentStackConfig {
             input: self.d_model + self.encoder().output_width(),
@@ -231,13 +231,13 @@ impl RecurrentConfig {
             check::not_negative("attention.hardness.entropy", entropy)?;
         }
         let (query, key) = (self.d_model, self.encoder().output_width());
-        if score.wants_equal_widths() && query != key {
+        if score.requires_equal_widths() && query != key {
             return Err(ConfigError::ScoreWidths { score: score.name(), query, key });
         }
         Ok(())
     }
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[
             ("d_model", self.d_model),
@@ -279,20 +279,20 @@ mod tests {
         assert!(complaint(|c| c.dropout = 1.0).starts_with("dropout is 1"));
         assert!(complaint(|c| c.norm_epsilon = Some(0.0)).starts_with("norm_epsilon is 0"));
         assert!(complaint(|c| c.target_vocabulary = 31).contains("have 30 and 31 tokens"));
-        let attention = RecurrentAttention { score: Score::Dot, width: 8, hardness: Hardness::Soft };
+        let attention = RecurrentAttention { score: AttentionScore::Dot, width: 8, hardness: Hardness::Soft };
         assert!(
             complaint(|c| c.attention = Some(attention))
                 .starts_with("the score dot multiplies a state of the")
         );
         let entropy = Hardness::ScoreFunction { reward: 1.0, entropy: -1.0 };
-        let attention = RecurrentAttention { score: Score::General, hardness: entropy, ..attention };
+        let attention = RecurrentAttention { score: AttentionScore::General, hardness: entropy, ..attention };
         assert!(complaint(|c| c.attention = Some(attention)).contains("entropy is -1"));
     }
 
     #[test]
     fn a_configuration_comes_back_from_json() {
         let hardness = Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 };
-        let attention = Some(RecurrentAttention { score: Score::Additive, width: 8, hardness });
+        let attention = Some(RecurrentAttention { score: AttentionScore::Additive, width: 8, hardness });
         let config = RecurrentConfig { norm_epsilon: Some(1e-5), attention, ..RecurrentConfig::base(100) };
         let text = serde_json::to_string(&config).expect("JSON");
         assert!(text.contains(r#""cell":"lstm""#), "{text}");

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! without    s_i = stack(s_{i−1}, [y_{i−1} ; c])                     c the same at every step
-//! with       s_i, c_i = attentive(s_{i−1}, y_{i−1})                  the first layer looks,
-//!            s^l_i    = layer(s^l_{i−1}, [s^{l−1}_i ; c_i])          the layers above are told what it saw
+//! with       s_i, c_i = attentive(s_{i−1}, y_{i−1})                  the first layer attends,
+//!            s^l_i    = layer(s^l_{i−1}, [s^{l−1}_i ; c_i])          the layers above read its context
 //! ```
 
 use heedful_tensor::ops::{self, RecurrentState, SourceRows};
 use heedful_tensor::{Params, Ragged, Tensor};
 
-use super::{AttentiveLayer, Memory, RecurrentConfig, RecurrentStack, RecurrentStackConfig};
+use super::{AttentiveLayer, RecurrentConfig, RecurrentMemory, RecurrentStack, RecurrentStackConfig};
 use crate::layers::{LayerNorm, Pass};
 
 /// The layers between a target's embeddings and the readout.
@@ -18,7 +18,7 @@ pub(super) enum Decoder {
     Attentive(Box<AttentiveDecoder>),
 }
 
-/// An attentive layer and what stands on it.
+/// An attentive layer and the layers above it.
 pub(super) struct AttentiveDecoder {
     pub(super) layer: AttentiveLayer,
     norm: Option<LayerNorm>,
@@ -26,21 +26,21 @@ pub(super) struct AttentiveDecoder {
     dropout: f32,
 }
 
-/// What a decoder gives, by token.
+/// The decoder's outputs, one row for each token.
 pub(super) struct Decoded {
     /// The top layer's outputs.
     pub(super) outputs: Tensor,
-    /// What each token knows of its source.
+    /// The context of each token.
     pub(super) contexts: Tensor,
-    /// Where looks learn by reward: what they learn from.
-    pub(super) looked: Option<Looked>,
+    /// What the score-function estimator needs, if attention is trained by it.
+    pub(super) draws: Option<AttentionDraws>,
 }
 
-/// What hard attention learns from.
-pub(super) struct Looked {
-    /// tokens × 2: logarithm of the weight taken, and entropy.
-    pub(super) choices: Tensor,
-    /// tokens × d: the state before each look.
+/// What the score-function estimator of hard attention needs.
+pub(super) struct AttentionDraws {
+    /// tokens × 2: log weight of the sampled position, and entropy of the weights.
+    pub(super) drawn: Tensor,
+    /// tokens × d: the state that each query was computed from.
     pub(super) before: Tensor,
 }
 
@@ -65,7 +65,7 @@ impl Decoder {
         &self,
         embedded: &Tensor,
         targets: &Ragged,
-        memory: &Memory,
+        memory: &RecurrentMemory,
         pass: &mut Pass,
     ) -> Decoded {
         match self {
@@ -76,7 +76,7 @@ impl Decoder {
                 let contexts = ops::gather_rows(&memory.context, &sentences);
                 let x = ops::concat_columns(&[embedded, &contexts]);
                 let outputs = stack.forward(&x, targets, Some(&memory.start), pass).outputs;
-                Decoded { outputs, contexts, looked: None }
+                Decoded { outputs, contexts, draws: None }
             }
             Decoder::Attentive(decoder) => decoder.forward(embedded, targets, memory, pass),
         }
@@ -84,21 +84,27 @@ impl Decoder {
 }
 
 impl AttentiveDecoder {
-    fn forward(&self, embedded: &Tensor, targets: &Ragged, memory: &Memory, pass: &mut Pass) -> Decoded {
-        let seen = self.layer.see(&memory.states, &memory.sequences, pass);
+    fn forward(
+        &self,
+        embedded: &Tensor,
+        targets: &Ragged,
+        memory: &RecurrentMemory,
+        pass: &mut Pass,
+    ) -> Decoded {
+        let source = self.layer.key_values(&memory.states, &memory.sequences, pass);
         let (first, above) = memory.start.split_first().expect("a decoder has a layer");
-        let found = self.layer.forward(embedded, targets, first, &seen, pass);
+        let found = self.layer.forward(embedded, targets, first, &source, pass);
         let mut outputs = self.normed(&found.states, pass);
         if let Some(stack) = &self.above {
             let lower = ops::dropout(&outputs, pass.dropout(self.dropout));
             let x = ops::concat_columns(&[&lower, &found.contexts]);
             outputs = stack.forward(&x, targets, Some(above), pass).outputs;
         }
-        let looked = self.layer.is_rewarded().then(|| Looked {
+        let draws = self.layer.is_rewarded().then(|| AttentionDraws {
             before: before(first, &found.states, targets),
-            choices: found.choices.clone(),
+            drawn: found.choices.clone(),
         });
-        Decoded { outputs, contexts: found.contexts, looked }
+        Decoded { outputs, contexts: found.contexts, draws }
     }
 
     /// One more token for each row: outputs, contexts, and the states of all layers. No gradient flows back.
@@ -125,7 +131,7 @@ impl AttentiveDecoder {
     }
 }
 
-/// The state before each token, cut off from the tape.
+/// The state before each token, detached from the tape.
 fn before(start: &RecurrentState, states: &Tensor, targets: &Ragged) -> Tensor {
     let first = start.h.rows();
     let of_sentence = |(sentence, range): (usize, std::ops::Range<usize>)| {

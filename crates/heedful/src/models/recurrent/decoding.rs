@@ -1,17 +1,17 @@
-//! Decoding token by token: a hypothesis' whole past is its states, a few vectors.
+//! Decoding token by token: the past of a hypothesis is its recurrent states, a few vectors.
 //!
 //! ```text
 //! past of a row    context, then h (and c) of every decoder layer
 //! ```
 //!
-//! A row that continues another takes over its past; a row that begins takes that of its sentence. The context is
-//! carried along as one more vector that no step changes. With attention a step looks for it in its sentence anew.
+//! A row that continues another takes over its past; a first row starts from the initial states of its sentence. Without
+//! attention the context is one more vector of the past, which no step changes; with attention each step computes its own.
 
 use heedful_tensor::ops::{self, RecurrentState, SourceRows};
 use heedful_tensor::{DType, Ragged, Tensor};
 
 use super::decoder::Decoder;
-use super::{Memory, Seen, Seq2Seq};
+use super::{RecurrentMemory, Seq2Seq, SourceKeyValues};
 use crate::layers::Pass;
 use crate::models::sources::Sources;
 use crate::models::{Decoding, Row};
@@ -20,17 +20,17 @@ use crate::models::{Decoding, Row};
 pub(super) struct RecurrentDecoding<'m> {
     model: &'m Seq2Seq,
     pass: Pass,
-    sources: Sources<Begin>,
-    /// The rows of the step before.
+    sources: Sources<InitialState>,
+    /// The pasts of the previous step's rows.
     past: Vec<Tensor>,
 }
 
-/// Where the hypotheses of sentences begin that were read together.
-struct Begin {
-    /// The past of a first row; each tensor has a row for each sentence.
+/// Where the hypotheses of a group of sentences start from.
+struct InitialState {
+    /// The past of a first row; each tensor has one row for each sentence.
     past: Vec<Tensor>,
-    /// What an attentive decoder looks at.
-    seen: Option<Seen>,
+    /// What an attentive decoder attends to.
+    source: Option<SourceKeyValues>,
 }
 
 impl<'m> RecurrentDecoding<'m> {
@@ -42,13 +42,13 @@ impl<'m> RecurrentDecoding<'m> {
 impl Decoding for RecurrentDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         let memory = self.model.encode(source, sequences, &mut self.pass);
-        let seen = match &self.model.decoder {
+        let source = match &self.model.decoder {
             Decoder::Plain(_) => None,
             Decoder::Attentive(decoder) => {
-                Some(self.pass.within(|pass| decoder.layer.see(&memory.states, sequences, pass)))
+                Some(self.pass.within(|pass| decoder.layer.key_values(&memory.states, sequences, pass)))
             }
         };
-        self.sources.add(Begin { past: vectors(&memory).cloned().collect(), seen }, sequences);
+        self.sources.add(InitialState { past: vectors(&memory).cloned().collect(), source }, sequences);
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
@@ -79,29 +79,29 @@ impl Decoding for RecurrentDecoding<'_> {
     }
 }
 
-/// What a row of this sentence looks at.
-fn source(sources: &Sources<Begin>, sentence: usize, compute: DType) -> SourceRows<'_> {
-    let (begin, rows) = sources.of(sentence);
-    let seen = begin.seen.as_ref().expect("an attentive decoder has seen what was read");
-    SourceRows { keys: seen.keys.array_as(compute), values: seen.values.array_as(compute), rows }
+/// The keys and values that a row of this sentence attends to.
+fn source(sources: &Sources<InitialState>, sentence: usize, compute: DType) -> SourceRows<'_> {
+    let (start, rows) = sources.of(sentence);
+    let source = start.source.as_ref().expect("an attentive decoder keeps keys and values");
+    SourceRows { keys: source.keys.array_as(compute), values: source.values.array_as(compute), rows }
 }
 
-/// The past of these rows: what their parents were left with, or what their sentences begin with.
-fn follow(rows: &[Row], past: &[Tensor], sources: &Sources<Begin>) -> Vec<Tensor> {
+/// The past of these rows: the states of their parents, or the initial states of their sentences.
+fn follow(rows: &[Row], past: &[Tensor], sources: &Sources<InitialState>) -> Vec<Tensor> {
     let before = past.first().map_or(0, Tensor::rows);
-    let mut begins: Vec<(&[Tensor], usize)> = Vec::new();
+    let mut starts: Vec<(&[Tensor], usize)> = Vec::new();
     let mut from = Vec::with_capacity(rows.len());
     for row in rows {
-        from.push(row.parent.unwrap_or(before + begins.len()));
+        from.push(row.parent.unwrap_or(before + starts.len()));
         if row.parent.is_none() {
-            let (begin, _) = sources.of(row.sentence);
-            begins.push((&begin.past, sources.number_in_group(row.sentence)));
+            let (start, _) = sources.of(row.sentence);
+            starts.push((&start.past, sources.number_in_group(row.sentence)));
         }
     }
-    let count = begins.first().map_or(past.len(), |(begin, _)| begin.len());
+    let count = starts.first().map_or(past.len(), |(start, _)| start.len());
     let gather = |i: usize| {
-        let begun = begins.iter().map(|&(begin, number)| ops::gather_rows(&begin[i], &[number]));
-        let known: Vec<Tensor> = past.get(i).cloned().into_iter().chain(begun).collect();
+        let initial = starts.iter().map(|&(start, number)| ops::gather_rows(&start[i], &[number]));
+        let known: Vec<Tensor> = past.get(i).cloned().into_iter().chain(initial).collect();
         match known.as_slice() {
             [one] => ops::gather_rows(one, &from),
             several => ops::gather_rows(&ops::concat_rows(&several.iter().collect::<Vec<_>>()), &from),
@@ -111,7 +111,7 @@ fn follow(rows: &[Row], past: &[Tensor], sources: &Sources<Begin>) -> Vec<Tensor
 }
 
 /// The context and all starting states, each sequences × width.
-fn vectors(memory: &Memory) -> impl Iterator<Item = &Tensor> {
+fn vectors(memory: &RecurrentMemory) -> impl Iterator<Item = &Tensor> {
     let states = memory.start.iter().flat_map(|state| [Some(&state.h), state.c.as_ref()]).flatten();
     std::iter::once(&memory.context).chain(states)
 }
@@ -121,7 +121,7 @@ fn parts(state: &RecurrentState) -> impl Iterator<Item = Tensor> {
     std::iter::once(state.h.clone()).chain(state.c.clone())
 }
 
-/// The states of the decoder's layers out of their parts.
+/// The states of the decoder's layers, assembled from their parts.
 fn layers(states: &[Tensor], model: &Seq2Seq) -> Vec<RecurrentState> {
     let of_layer = states.len() / model.config().decoder_layers;
     let state = |parts: &[Tensor]| RecurrentState { h: parts[0].clone(), c: parts.get(1).cloned() };

@@ -1,21 +1,22 @@
-//! How hard attention learns where to look by the score function (Xu et al., 2015, after Williams, 1992):
+//! The score-function estimator (REINFORCE) for hard attention (Xu et al., 2015, after Williams, 1992):
 //!
 //! ```text
-//! reward      r_i = log p(y_i | what was looked at)
-//! baseline    b_i = s_{i−1} w + b, learned: how good the step was expected to be, before the look; a guess at first
-//! ∇           −1/T Σ_i (λ (r_i − b_i) ∇ log α_i(taken) + β ∇ H(α_i)),    and for the baseline    1/T Σ_i ∇ (b_i − r_i)²
+//! reward      r_i = log p(y_i | sampled position)
+//! baseline    b_i = s_{i−1} w + b, learned: the expected reward, given the state before the sample
+//! ∇           −1/T Σ_i (λ (r_i − b_i) ∇ log α_i(sampled) + β ∇ H(α_i)),    and for the baseline    1/T Σ_i ∇ (b_i − r_i)²
 //! ```
 //!
-//! A draw that did better than expected becomes more probable. What one draw teaches is mostly chance, so λ is small. The entropy H keeps the weights from settling before
-//! they have learned. The reported loss stays the cross entropy; only the gradients are added.
+//! A sample that did better than expected becomes more probable. The estimate from one sample has a high variance, so λ is
+//! small. The entropy H keeps the weights from converging before they are trained. The reported loss stays the cross
+//! entropy; only gradients are added.
 
 use heedful_tensor::ops::{self, Activation, CrossEntropy, LinearOptions};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Compute, DType, Init, Param, Params, Tensor};
 
-use super::decoder::Looked;
+use super::decoder::AttentionDraws;
 
-/// What a score-function estimator needs besides the choices.
+/// The baseline and the weights λ and β of the estimator.
 pub(super) struct Reinforcement {
     weight: Param,
     bias: Param,
@@ -30,8 +31,8 @@ impl Reinforcement {
         vocabulary: usize,
         [reward, entropy]: [f32; 2],
     ) -> Reinforcement {
-        // A model that has learned nothing finds all words equally probable. With a baseline that begins elsewhere the
-        // first gradients are those of the baseline's own error.
+        // To an untrained model all tokens are equally probable. With any other initial baseline the first gradients
+        // would be those of the baseline's own error.
         let guess = -(vocabulary as f32).ln();
         Reinforcement {
             weight: params.add("baseline.weight", d, 1, Init::Constant(0.0)),
@@ -41,26 +42,26 @@ impl Reinforcement {
         }
     }
 
-    /// The same loss, with the gradients of the choices.
-    pub(super) fn teach(&self, mut found: CrossEntropy, looked: &Looked) -> CrossEntropy {
+    /// The same loss, with the estimator's gradients.
+    pub(super) fn add_gradients(&self, mut found: CrossEntropy, draws: &AttentionDraws) -> CrossEntropy {
         let tokens = found.tokens;
         let share = 1.0 / tokens as f32;
         let rewards: Vec<f32> = found.token_losses().iter().map(|loss| -loss).collect();
         // In f32: three digits are too few for a difference of rewards.
         let compute = Compute::training(DType::F32);
         let options = LinearOptions { activation: Activation::Identity, dropout: Dropout::NONE, compute };
-        let expected = ops::linear(&looked.before, &self.weight, Some(&self.bias), options);
+        let expected = ops::linear(&draws.before, &self.weight, Some(&self.bias), options);
         let advantages = rewards.iter().zip(expected.to_vec()).map(|(reward, expected)| reward - expected);
         let factors: Vec<f32> = advantages
             .flat_map(|advantage| [-self.reward * advantage * share, -self.entropy * share])
             .collect();
         let constant = |width, values: &[f32]| Tensor::from_f32_on(expected.device(), tokens, width, values);
-        let choices = ops::sum(&ops::multiply(&looked.choices, &constant(2, &factors)));
+        let choices = ops::sum(&ops::multiply(&draws.drawn, &constant(2, &factors)));
         let off = ops::subtract(&expected, &constant(1, &rewards));
         let surprise = ops::scale(&ops::sum(&ops::multiply(&off, &off)), share);
-        let taught = ops::add(&choices, &surprise);
-        // Its value is taken away again.
-        let gradients_alone = ops::subtract(&taught, &taught.detached());
+        let objective = ops::add(&choices, &surprise);
+        // Its value is subtracted, so that only its gradient remains.
+        let gradients_alone = ops::subtract(&objective, &objective.detached());
         found.loss = ops::add(&found.loss, &gradients_alone);
         found
     }

@@ -1,7 +1,7 @@
 //! `(h_t, c_t) = cell(x_t W_x + b_x, h_{t−1} W_h + b_h, h_{t−1}, c_{t−1})`: one layer in one direction.
 //!
-//! The input side of all steps is one product. The hidden bias exists for the GRU only, whose reset gate stands between
-//! it and the input's; for the other cells the sum of both biases is all that counts.
+//! The inputs of all steps are one matrix product. Only the GRU has a hidden bias, because its reset gate lies between that
+//! bias and the input's; for the other cells only the sum of both biases matters.
 
 use heedful_tensor::ops::{self, Cell, Direction, Recurrent, RecurrentOptions, RecurrentState};
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
@@ -39,7 +39,7 @@ impl RecurrentLayer {
         }
     }
 
-    /// The states after every token, and after every sequence. Sequences begin with `initial`, or with zeros.
+    /// The states after every token, and after every sequence. Sequences start from `initial`, or from zeros.
     pub fn forward(
         &self,
         x: &Tensor,

@@ -5,7 +5,7 @@ use heedful_tensor::Params;
 use super::{
     Hardness, RecurrentAttention, RecurrentConfig, RecurrentEncoder, RecurrentEncoderConfig, Seq2Seq,
 };
-use crate::layers::Score;
+use crate::layers::AttentionScore;
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::recurrent::Directions;
 use crate::models::{ConfigError, Encode, Generate};
@@ -13,9 +13,9 @@ use crate::recipe::{AttentionKind, Recipe};
 
 impl EncoderDecoderFamily for RecurrentConfig {
     fn start_recipe(recipe: &mut Recipe) {
-        // Bahdanau's.
-        recipe.model.score = Score::Additive;
-        // Gradients that went through many steps vary more.
+        // As in Bahdanau et al.
+        recipe.model.score = AttentionScore::Additive;
+        // Gradients through many time steps vary more.
         recipe.training.clip_norm = Some(1.0);
     }
 

@@ -1,16 +1,16 @@
-//! Sequence to sequence. Without attention a sentence becomes one vector, and that vector another sentence; with it the
-//! decoder looks at the sentence again before every word (see [`super::AttentiveLayer`], [`super::decoder`]).
+//! Sequence to sequence. Without attention the source is encoded as one vector, from which the target is generated; with
+//! it the decoder attends to the source before every token (see [`super::AttentiveLayer`], [`super::decoder`]).
 //!
 //! ```text
 //! encoder    (h_1 … h_n, last states) = stack(E_source x)
 //! context    c = [h→ ; h←], the top layer's last states
 //! start      s_0 = tanh([h→ ; h←] W_h + b_h) for each decoder layer (an LSTM's second state without tanh)
-//! decoder    s_i = stack(s_{i−1}, [E_target y_{i−1} ; c])          with attention another c_i at every step
+//! decoder    s_i = stack(s_{i−1}, [E_target y_{i−1} ; c])          with attention its own c_i at every step
 //! readout    t_i = tanh([s_i ; E_target y_{i−1} ; c] W + b)
 //! output     p(y_i) = softmax(t_i E_outputᵀ)
 //! ```
 //!
-//! A decoder layer starts from the encoder layer beside it, counted from the top.
+//! A decoder layer starts from the encoder layer of the same number, counted from the top.
 
 use heedful_tensor::ops::{self, CrossEntropy, RecurrentState};
 use heedful_tensor::{DType, Param, Params, Ragged, Tensor, tape};
@@ -21,7 +21,7 @@ use super::hard::Reinforcement;
 use super::stack::side_by_side;
 use super::{Hardness, RecurrentConfig, RecurrentStack};
 use crate::data::batch::{Batch, BatchError, Side, check_side};
-use crate::layers::{Embedding, Linear, Pass, Position, embedding_tables};
+use crate::layers::{Embedding, Linear, Pass, PositionalEncoding, embedding_tables};
 use crate::models::config::ConfigError;
 use crate::models::{Decoding, Generate, Model};
 
@@ -39,19 +39,19 @@ pub struct Seq2Seq {
     pub(super) output: Param,
 }
 
-/// What the decoder knows of the sources.
-pub struct Memory {
+/// What the decoder reads of the sources.
+pub struct RecurrentMemory {
     /// source tokens × encoder width: the encoder's outputs.
     pub states: Tensor,
     /// Where the sources begin and end among them.
     pub sequences: Ragged,
     /// sequences × encoder width: the top layer's last states.
     pub context: Tensor,
-    /// Where the decoder starts, one state for each of its layers.
+    /// The decoder's initial states, one for each of its layers.
     pub start: Vec<RecurrentState>,
 }
 
-/// From an encoder layer's last states to the start of a decoder layer.
+/// From an encoder layer's last states to the initial state of a decoder layer.
 struct Bridge {
     /// Which encoder layer.
     from: usize,
@@ -60,7 +60,7 @@ struct Bridge {
 }
 
 impl Seq2Seq {
-    /// A fresh model; `seed` decides its first values.
+    /// A new model; `seed` determines its initial parameters.
     pub fn new(config: RecurrentConfig, seed: u64) -> Result<Seq2Seq, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
@@ -83,8 +83,8 @@ impl Seq2Seq {
             _ => None,
         };
         Ok(Seq2Seq {
-            source_embedding: Embedding::new(source, Position::None, config.dropout),
-            target_embedding: Embedding::new(target, Position::None, config.dropout),
+            source_embedding: Embedding::new(source, PositionalEncoding::None, config.dropout),
+            target_embedding: Embedding::new(target, PositionalEncoding::None, config.dropout),
             encoder: RecurrentStack::new(&params, "encoder", &encoder),
             bridges: (0..config.decoder_layers).map(bridge).collect(),
             decoder: Decoder::new(&params, &config),
@@ -96,8 +96,8 @@ impl Seq2Seq {
         })
     }
 
-    /// What the decoder needs to know of the sources, which are laid end to end.
-    pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> Memory {
+    /// Encodes the sources, which are laid end to end.
+    pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> RecurrentMemory {
         pass.within(|pass| {
             let embedded = self.source_embedding.forward(source, sequences, pass);
             let read = self.encoder.forward(&embedded, sequences, None, pass);
@@ -106,12 +106,18 @@ impl Seq2Seq {
             let top = layers.last().expect("a validated encoder has a layer");
             let context = side_by_side(&top.iter().map(|state| state.h.clone()).collect::<Vec<_>>());
             let start = self.bridges.iter().map(|bridge| bridge.forward(layers[bridge.from], pass)).collect();
-            Memory { states: read.outputs, sequences: sequences.clone(), context, start }
+            RecurrentMemory { states: read.outputs, sequences: sequences.clone(), context, start }
         })
     }
 
-    /// One vector for each target token, from which the next token is told. Targets begin with `<bos>`.
-    pub fn decode(&self, target: &[u32], sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
+    /// One vector for each target token, from which the next token is predicted. Targets begin with `<bos>`.
+    pub fn decode(
+        &self,
+        target: &[u32],
+        sequences: &Ragged,
+        memory: &RecurrentMemory,
+        pass: &mut Pass,
+    ) -> Tensor {
         pass.within(|pass| {
             let embedded = self.target_embedding.forward(target, sequences, pass);
             let decoded = self.decoder.forward(&embedded, sequences, memory, pass);
@@ -129,13 +135,13 @@ impl Seq2Seq {
         ops::dropout(&ops::tanh(&sums), pass.dropout(self.config.dropout))
     }
 
-    /// Scores of every target token at every position of the batch's targets.
+    /// Logits of every target token at every position of the batch's targets.
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         let states = self.states(batch, pass);
         pass.within(|pass| ops::project(&states, &self.output, pass.compute()))
     }
 
-    /// How far the model is from saying the batch's targets. The scores never exist all at once.
+    /// The cross entropy of the batch's targets. The logits are never in memory all at once.
     pub fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         let memory = self.encode(&batch.source, &batch.source_sequences, pass);
         pass.within(|pass| {
@@ -144,16 +150,16 @@ impl Seq2Seq {
             let states = self.read(&embedded, &decoded, pass);
             let (labels, smoothing) = (&batch.target_out, self.config.label_smoothing);
             let found = ops::cross_entropy(&states, &self.output, labels, smoothing, pass.compute());
-            match (&self.reinforcement, &decoded.looked) {
-                (Some(reinforcement), Some(looked)) if tape::is_recording() => {
-                    reinforcement.teach(found, looked)
+            match (&self.reinforcement, &decoded.draws) {
+                (Some(reinforcement), Some(draws)) if tape::is_recording() => {
+                    reinforcement.add_gradients(found, draws)
                 }
                 _ => found,
             }
         })
     }
 
-    /// What it is made of.
+    /// Its configuration.
     pub fn config(&self) -> &RecurrentConfig {
         &self.config
     }
@@ -203,7 +209,7 @@ impl Generate for Seq2Seq {
 }
 
 impl Bridge {
-    /// The start of a decoder layer, f32 as all states are.
+    /// The initial state of a decoder layer, f32 as all states are.
     fn forward(&self, last: &[RecurrentState], pass: &Pass) -> RecurrentState {
         let h: Vec<Tensor> = last.iter().map(|state| state.h.clone()).collect();
         let h = ops::tanh(&self.h.forward(&side_by_side(&h), pass));

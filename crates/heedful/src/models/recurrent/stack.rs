@@ -1,10 +1,10 @@
-//! Layers on layers, in one direction or both:
+//! A stack of recurrent layers, in one direction or both:
 //!
 //! ```text
 //! y^0 = x        y^l_t = norm([h→_t ; h←_t]) over dropout(y^{l−1})
 //! ```
 //!
-//! The norm is optional; dropout stands between layers, not before the first and not after the last.
+//! The norm is optional; dropout is applied between layers, not before the first and not after the last.
 
 use heedful_tensor::ops::{self, RecurrentState};
 use heedful_tensor::{Params, Ragged, Tensor};
@@ -25,7 +25,7 @@ struct Layer {
     norm: Option<LayerNorm>,
 }
 
-/// What a stack gives.
+/// The outputs and last states of a stack.
 pub struct StackOutput {
     /// tokens × [`RecurrentStackConfig::output_width`]: the top layer's outputs.
     pub outputs: Tensor,
@@ -54,7 +54,7 @@ impl RecurrentStack {
         RecurrentStack { layers: (0..config.layers).map(layer).collect(), dropout: config.dropout }
     }
 
-    /// Reads whole sequences. `initial` has the order of [`StackOutput::last`]; without it all begin with zeros.
+    /// Reads whole sequences. `initial` has the order of [`StackOutput::last`]; without it all states start from zeros.
     ///
     /// # Panics
     /// If there are not as many initial states as layers and directions.
@@ -96,7 +96,7 @@ impl RecurrentStack {
     /// bits as [`RecurrentStack::forward`] without dropout; no gradient flows back.
     ///
     /// # Panics
-    /// If the stack reads in both directions: it would have to know the future.
+    /// If the stack reads in both directions: the backward states would need later tokens.
     pub fn step(&self, x: &Tensor, states: &[RecurrentState], pass: &Pass) -> StackOutput {
         assert_eq!(states.len(), self.layers.len(), "recurrent stack: {} states", states.len());
         let mut last = Vec::with_capacity(states.len());
@@ -122,7 +122,7 @@ impl Layer {
     }
 }
 
-/// `[h→ ; h←]`, or the one there is.
+/// `[h→ ; h←]`, or the one direction there is.
 pub(super) fn side_by_side(sides: &[Tensor]) -> Tensor {
     match sides {
         [one] => one.clone(),

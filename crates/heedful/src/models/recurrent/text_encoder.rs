@@ -1,27 +1,27 @@
-//! `states = Stack(√d E[text])`: a recurrent network that reads texts, for models without a second side.
+//! `states = Stack(√d E[text])`: a recurrent network over texts, for encoder-only models.
 
 use heedful_tensor::{Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, Directions, RecurrentStack, RecurrentStackConfig};
 use crate::data::batch::{BatchError, Side, check_side};
-use crate::layers::{Embedding, Pass, Position};
+use crate::layers::{Embedding, Pass, PositionalEncoding};
 use crate::models::Encode;
 use crate::models::config::{ConfigError, check};
 
-/// What a recurrent encoder of texts is made of.
+/// The configuration of a recurrent encoder for texts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecurrentEncoderConfig {
-    /// Tokens that a text may consist of.
+    /// Size of the vocabulary.
     pub vocabulary: usize,
-    /// On the embeddings.
+    /// Dropout rate on the embeddings.
     pub dropout: f32,
-    /// The network over them.
+    /// The stack on top of the embeddings.
     pub stack: RecurrentStackConfig,
 }
 
-/// A recurrent network over embeddings: parameters `embedding.weight` and `encoder.…`.
+/// A recurrent network on embeddings: parameters `embedding.weight` and `encoder.…`.
 pub struct RecurrentEncoder {
     config: RecurrentEncoderConfig,
     embedding: Embedding,
@@ -29,7 +29,7 @@ pub struct RecurrentEncoder {
 }
 
 impl RecurrentEncoderConfig {
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::vocabulary("vocabulary", self.vocabulary)?;
         check::rates(&[("dropout", self.dropout)])?;
@@ -53,12 +53,12 @@ impl RecurrentEncoderConfig {
 }
 
 impl RecurrentEncoder {
-    /// Announces the parameters.
+    /// Registers the parameters.
     pub fn new(params: &Params, config: RecurrentEncoderConfig) -> Result<RecurrentEncoder, ConfigError> {
         config.validate()?;
         let table = Embedding::table(params, "embedding", config.vocabulary, config.stack.input);
         Ok(RecurrentEncoder {
-            embedding: Embedding::new(table, Position::None, config.dropout),
+            embedding: Embedding::new(table, PositionalEncoding::None, config.dropout),
             encoder: RecurrentStack::new(params, "encoder", &config.stack),
             config,
         })

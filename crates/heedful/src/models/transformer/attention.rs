@@ -2,21 +2,21 @@
 //! Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V
 //! MultiHead(Q, K, V) = Concat(head_1 … head_h) W_o,   head_i = Attention(Q_i, K_i, V_i)
 //!
-//! self attention     [Q | K | V] = x W_qkv + b               everyone looks at everyone (or only at the past)
-//! cross attention     Q = x W_q + b,  [K | V] = memory W_kv + b    the decoder looks at the encoder
+//! self attention     [Q | K | V] = x W_qkv + b                     over all tokens, or over the past (causal mask)
+//! cross attention     Q = x W_q + b,  [K | V] = memory W_kv + b    from the decoder to the encoder's output
 //! ```
 //!
-//! Q_i are the columns of head i: all heads' projections are one product, and queries, keys and values too where they
-//! come from the same vectors.
+//! Q_i are the columns of head i: the projections of all heads are one matrix product, which includes queries, keys and
+//! values where they come from the same vectors.
 
 use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, KeyValueRows, Mask, Part};
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
 use super::decoding::BlockCache;
-use crate::layers::{AttentionMap, Linear, Pass, Place, Score};
+use crate::layers::{AttentionMap, AttentionScore, AttentionSite, Linear, Pass};
 
-/// What the decoder reads of the source: the encoder's last layer.
+/// What the decoder attends to: the output of the encoder.
 #[derive(Clone)]
 pub struct Memory {
     /// One vector for each source token.
@@ -25,7 +25,7 @@ pub struct Memory {
     pub sequences: Ragged,
 }
 
-/// Attention of every token at the tokens of its own sequence: parameters `qkv` and `output`.
+/// Attention of every token to the tokens of its own sequence: parameters `qkv` and `output`.
 pub struct SelfAttention {
     qkv: Linear,
     heads: MultiHeadAttention,
@@ -33,31 +33,31 @@ pub struct SelfAttention {
     window: Option<usize>,
 }
 
-/// Attention of target tokens at the memory: parameters `query`, `key_value` and `output`.
+/// Attention of target tokens to the memory: parameters `query`, `key_value` and `output`.
 pub struct CrossAttention {
     query: Linear,
     key_value: Linear,
     heads: MultiHeadAttention,
 }
 
-/// What both share once there are queries, keys and values: the heads and their joint output.
+/// What both share, given queries, keys and values: the heads and their output projection.
 pub struct MultiHeadAttention {
     output: Linear,
     heads: usize,
     key_width: usize,
     value_width: usize,
-    score: Score,
+    score: AttentionScore,
     dropout: f32,
-    place: Place,
+    site: AttentionSite,
 }
 
 impl SelfAttention {
-    /// Self attention that sees what `mask` lets it see, within the configured window.
-    pub fn new(params: &Params, place: Place, mask: Mask, config: &LayerConfig) -> SelfAttention {
+    /// Self attention under `mask`, restricted to the configured window.
+    pub fn new(params: &Params, site: AttentionSite, mask: Mask, config: &LayerConfig) -> SelfAttention {
         let width = 2 * config.key_width() + config.value_width();
         SelfAttention {
-            qkv: Linear::new(params, &format!("{place}.qkv"), config.d_model, width),
-            heads: MultiHeadAttention::new(params, place, config),
+            qkv: Linear::new(params, &format!("{site}.qkv"), config.d_model, width),
+            heads: MultiHeadAttention::new(params, site, config),
             mask: match config.window {
                 Some(distance) => mask.within(distance),
                 None => mask,
@@ -66,7 +66,7 @@ impl SelfAttention {
         }
     }
 
-    /// Mixes the vectors of each sequence.
+    /// Self attention within each sequence.
     pub fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let (d_k, d_v) = (self.heads.key_width, self.heads.value_width);
         let qkv = self.qkv.forward(x, pass);
@@ -76,8 +76,8 @@ impl SelfAttention {
         self.heads.forward([queries, keys, values], [sequences, sequences], &self.mask, pass)
     }
 
-    /// As [`SelfAttention::forward`] for the newest token of every row, whose past is stored: a token sees itself and
-    /// what came before it. The newest keys and values are stored too.
+    /// As [`SelfAttention::forward`] for the newest token of every row, which attends to itself and to the cached tokens
+    /// before it. Its keys and values are added to the cache.
     pub(super) fn step(&self, x: &Tensor, cache: &mut BlockCache<'_>, pass: &Pass) -> Tensor {
         let d_k = self.heads.key_width;
         let qkv = self.qkv.forward(x, pass);
@@ -94,17 +94,17 @@ impl SelfAttention {
 }
 
 impl CrossAttention {
-    /// Attention at a memory whose vectors are as wide as the model's.
-    pub fn new(params: &Params, place: Place, config: &LayerConfig) -> CrossAttention {
+    /// Attention to a memory whose vectors are as wide as the model's.
+    pub fn new(params: &Params, site: AttentionSite, config: &LayerConfig) -> CrossAttention {
         let (d, d_k, d_v) = (config.d_model, config.key_width(), config.value_width());
         CrossAttention {
-            query: Linear::new(params, &format!("{place}.query"), d, d_k),
-            key_value: Linear::new(params, &format!("{place}.key_value"), d, d_k + d_v),
-            heads: MultiHeadAttention::new(params, place, config),
+            query: Linear::new(params, &format!("{site}.query"), d, d_k),
+            key_value: Linear::new(params, &format!("{site}.key_value"), d, d_k + d_v),
+            heads: MultiHeadAttention::new(params, site, config),
         }
     }
 
-    /// Brings to each target token what it asks the memory of its sentence for.
+    /// Attention of every target token to the memory of its sentence.
     pub fn forward(&self, x: &Tensor, sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
         let (d_k, d_v) = (self.heads.key_width, self.heads.value_width);
         let query = self.query.forward(x, pass);
@@ -115,28 +115,28 @@ impl CrossAttention {
         self.heads.forward([queries, keys, values], [sequences, &memory.sequences], &Mask::full(), pass)
     }
 
-    /// The keys and values of the memory, which do not change while its sentences are decoded.
+    /// The keys and values of the memory, which stay the same while its sentences are decoded.
     pub(super) fn memory_key_values(&self, memory: &Memory, pass: &Pass) -> Tensor {
         self.key_value.forward(&memory.states, pass)
     }
 
-    /// As [`CrossAttention::forward`] for the newest token of every row, given the memory that each row sees.
+    /// As [`CrossAttention::forward`] for the newest token of every row, given the memory that each row attends to.
     pub(super) fn step(&self, x: &Tensor, memory: &[KeyValueRows<'_>], pass: &Pass) -> Tensor {
         self.heads.step(Part::whole(self.query.forward(x, pass)), memory, pass)
     }
 }
 
 impl MultiHeadAttention {
-    /// The heads at `place`, with their output projection.
-    pub fn new(params: &Params, place: Place, config: &LayerConfig) -> MultiHeadAttention {
+    /// The heads at `site`, with their output projection.
+    pub fn new(params: &Params, site: AttentionSite, config: &LayerConfig) -> MultiHeadAttention {
         MultiHeadAttention {
-            output: Linear::new(params, &format!("{place}.output"), config.value_width(), config.d_model),
+            output: Linear::new(params, &format!("{site}.output"), config.value_width(), config.d_model),
             heads: config.heads,
             key_width: config.key_width(),
             value_width: config.value_width(),
             score: config.score,
             dropout: config.dropout.attention,
-            place,
+            site,
         }
     }
 
@@ -159,16 +159,16 @@ impl MultiHeadAttention {
         let attended = ops::attention(queries, keys, values, query_sequences, key_sequences, &options);
         if let Some(weights) = attended.weights {
             let (queries, keys) = (query_sequences.clone(), key_sequences.clone());
-            pass.record(AttentionMap { place: self.place.clone(), queries, keys, weights });
+            pass.record(AttentionMap { site: self.site.clone(), queries, keys, weights });
         }
         self.output.forward(&attended.context, pass)
     }
 
-    /// As [`MultiHeadAttention::forward`] for single queries, each with the stored keys and values that it sees.
-    fn step(&self, queries: Part, seen: &[KeyValueRows<'_>], pass: &Pass) -> Tensor {
+    /// As [`MultiHeadAttention::forward`] for single queries, each with the cached keys and values that it attends to.
+    fn step(&self, queries: Part, cached: &[KeyValueRows<'_>], pass: &Pass) -> Tensor {
         let options =
             CachedAttentionOptions { heads: self.heads, key_width: self.key_width, scale: self.scale() };
-        self.output.forward(&ops::cached_attention(&queries, seen, options), pass)
+        self.output.forward(&ops::cached_attention(&queries, cached, options), pass)
     }
 
     fn scale(&self) -> f32 {

@@ -10,9 +10,9 @@ use super::attention::SelfAttention;
 use super::decoding::BlockCache;
 use super::feed_forward::FeedForward;
 use super::stack::{Stack, StackMask, residual};
-use crate::layers::{Pass, Place, Residual};
+use crate::layers::{AttentionSite, Pass, Residual};
 
-/// Self attention and feed-forward: all that an encoder or a decoder without a source is made of.
+/// Self attention and feed-forward: the block of an encoder, or of a decoder without cross attention.
 pub struct Block {
     self_attention: SelfAttention,
     self_attention_residual: Residual,
@@ -21,7 +21,7 @@ pub struct Block {
 }
 
 impl Stack<Block> {
-    /// Announces the parameters `encoder.…` or `decoder.…`, as the mask says.
+    /// Registers the parameters `encoder.…` or `decoder.…`, depending on the mask.
     pub fn new(params: &Params, mask: StackMask, depth: usize, config: &LayerConfig) -> Stack<Block> {
         Stack::of(params, mask, depth, config, |number| Block::new(params, mask, number, config))
     }
@@ -31,8 +31,8 @@ impl Stack<Block> {
         self.run(embedded, pass, |block, _, x, pass| block.forward(x, sequences, pass))
     }
 
-    /// As [`Stack::forward`] for the newest token of every row, in a causal stack. `cache` gives each block, named by its
-    /// number, the keys and values of the rows' past.
+    /// As [`Stack::forward`] for the newest token of every row, in a causal stack. `cache` returns the KV cache of a block,
+    /// given its number.
     pub(super) fn step<'a>(
         &self,
         newest: Tensor,
@@ -47,9 +47,9 @@ impl Block {
     fn new(params: &Params, mask: StackMask, number: usize, config: &LayerConfig) -> Block {
         let name = format!("{}.{number}", mask.name());
         let (attention, feed_forward) = (format!("{name}.self_attention"), format!("{name}.feed_forward"));
-        let place = Place::new(&attention, number, mask.kind());
+        let site = AttentionSite::new(&attention, number, mask.role());
         Block {
-            self_attention: SelfAttention::new(params, place, mask.mask(), config),
+            self_attention: SelfAttention::new(params, site, mask.mask(), config),
             self_attention_residual: residual(params, &attention, config),
             feed_forward: FeedForward::new(params, &feed_forward, config),
             feed_forward_residual: residual(params, &feed_forward, config),

@@ -1,11 +1,11 @@
-//! What a Transformer is made of, and whether that can be built. Its presets are those of recipes.
+//! The configuration of a Transformer and its checks. Its presets are those of recipes.
 
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
 use super::stack_config::StackConfig;
-use crate::layers::{Norm, Positions, Score, ScoreName, Tying};
+use crate::layers::{Norm, Positions, AttentionScore, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 use crate::models::family::EncoderDecoderFamily;
 use crate::recipe::{Preset, Recipe};
@@ -14,9 +14,9 @@ use crate::recipe::{Preset, Recipe};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransformerConfig {
-    /// Tokens that a source may consist of.
+    /// Size of the source vocabulary.
     pub source_vocabulary: usize,
-    /// Tokens that a target may consist of.
+    /// Size of the target vocabulary.
     pub target_vocabulary: usize,
     /// Width of the vector of a token, between all layers.
     pub d_model: usize,
@@ -32,23 +32,23 @@ pub struct TransformerConfig {
     pub encoder_layers: usize,
     /// Depth of the decoder.
     pub decoder_layers: usize,
-    /// Where the norms stand.
+    /// Where the layer norms are placed.
     pub norm: Norm,
-    /// ε of the norms.
+    /// ε of the layer norms.
     pub norm_epsilon: f32,
-    /// In the feed-forward layers.
+    /// Activation of the feed-forward layers.
     #[serde(with = "ActivationName")]
     pub activation: Activation,
     /// How positions are encoded.
     pub positions: Positions,
-    /// Which embedding matrices are one.
+    /// Which embedding matrices are tied.
     pub tying: Tying,
     /// How a query is compared with a key.
     #[serde(with = "ScoreName")]
-    pub score: Score,
+    pub score: AttentionScore,
     /// Restricted self attention: a token sees only tokens at this distance or nearer, in encoder and decoder.
     pub window: Option<usize>,
-    /// What is dropped in training.
+    /// Dropout rates in training.
     pub dropout: DropoutRates,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
@@ -70,7 +70,7 @@ impl TransformerConfig {
         TransformerConfig::preset(Preset::Iwslt, vocabulary)
     }
 
-    /// For corpora of some ten thousand sentences and more on a few processor cores.
+    /// For corpora from some ten thousand sentences on, and a few processor cores.
     pub fn small(vocabulary: usize) -> TransformerConfig {
         TransformerConfig::preset(Preset::Small, vocabulary)
     }
@@ -85,7 +85,7 @@ impl TransformerConfig {
         TransformerConfig::from_recipe(&Recipe::preset(preset), [vocabulary; 2])
     }
 
-    /// What the blocks of both stacks have in common.
+    /// The configuration of the blocks of both stacks.
     pub fn layer(&self) -> LayerConfig {
         LayerConfig {
             d_model: self.d_model,
@@ -102,7 +102,7 @@ impl TransformerConfig {
         }
     }
 
-    /// The encoder as a model of its own.
+    /// The configuration of the encoder as a model of its own.
     pub fn encoder(&self) -> StackConfig {
         StackConfig {
             vocabulary: self.source_vocabulary,
@@ -122,7 +122,7 @@ impl TransformerConfig {
         }
     }
 
-    /// The decoder as a model of its own, without cross attention.
+    /// The configuration of the decoder as a model of its own, without cross attention.
     pub fn decoder(&self) -> StackConfig {
         StackConfig { vocabulary: self.target_vocabulary, layers: self.decoder_layers, ..self.encoder() }
     }
@@ -135,7 +135,7 @@ impl TransformerConfig {
         )
     }
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.layer().validate()?;
         check::sizes(&[("encoder_layers", self.encoder_layers), ("decoder_layers", self.decoder_layers)])?;

@@ -1,5 +1,5 @@
 //! ```text
-//! z = LayerNorm(x + SelfAttention(x))               no token sees a later one
+//! z = LayerNorm(x + SelfAttention(x))               causal
 //! c = LayerNorm(z + CrossAttention(z, memory))
 //! y = LayerNorm(c + FFN(c))                         post-norm; see `Residual` for pre-norm
 //! ```
@@ -11,9 +11,9 @@ use super::attention::{CrossAttention, Memory, SelfAttention};
 use super::decoding::BlockCache;
 use super::feed_forward::FeedForward;
 use super::stack::{Stack, StackMask, residual};
-use crate::layers::{Kind, Pass, Place, Residual};
+use crate::layers::{AttentionRole, AttentionSite, Pass, Residual};
 
-/// Masked self attention, cross attention and feed-forward: what a decoder with a source is made of.
+/// Causal self attention, cross attention and feed-forward: the block of an encoder-decoder's decoder.
 pub struct CrossBlock {
     self_attention: SelfAttention,
     self_attention_residual: Residual,
@@ -24,7 +24,7 @@ pub struct CrossBlock {
 }
 
 impl Stack<CrossBlock> {
-    /// Announces the parameters `decoder.…`.
+    /// Registers the parameters `decoder.…`.
     pub fn new(params: &Params, depth: usize, config: &LayerConfig) -> Stack<CrossBlock> {
         let block = |number| CrossBlock::new(params, number, config);
         Stack::of(params, StackMask::Causal, depth, config, block)
@@ -35,13 +35,12 @@ impl Stack<CrossBlock> {
         self.run(target, pass, |block, _, x, pass| block.forward(x, sequences, memory, pass))
     }
 
-    /// What the cross attention of each block needs of a memory.
+    /// The keys and values of a memory for the cross attention of each block.
     pub(super) fn memory_key_values(&self, memory: &Memory, pass: &Pass) -> Vec<Tensor> {
         self.blocks().iter().map(|block| block.cross_attention.memory_key_values(memory, pass)).collect()
     }
 
-    /// As [`Stack::forward`] for the newest token of every row. `cache` gives each block, named by its number, the keys
-    /// and values of the rows' past and of their memories.
+    /// As [`Stack::forward`] for the newest token of every row. `cache` returns the KV cache of a block, given its number.
     pub(super) fn step<'a>(
         &self,
         newest: Tensor,
@@ -58,11 +57,11 @@ impl CrossBlock {
         let sublayer = |sublayer| format!("{}.{number}.{sublayer}", mask.name());
         let (own, cross) = (sublayer("self_attention"), sublayer("cross_attention"));
         let feed_forward = sublayer("feed_forward");
-        let place = |name, kind| Place::new(name, number, kind);
+        let site = |name, role| AttentionSite::new(name, number, role);
         CrossBlock {
-            self_attention: SelfAttention::new(params, place(&own, mask.kind()), mask.mask(), config),
+            self_attention: SelfAttention::new(params, site(&own, mask.role()), mask.mask(), config),
             self_attention_residual: residual(params, &own, config),
-            cross_attention: CrossAttention::new(params, place(&cross, Kind::Cross), config),
+            cross_attention: CrossAttention::new(params, site(&cross, AttentionRole::Cross), config),
             cross_attention_residual: residual(params, &cross, config),
             feed_forward: FeedForward::new(params, &feed_forward, config),
             feed_forward_residual: residual(params, &feed_forward, config),

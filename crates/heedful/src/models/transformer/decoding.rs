@@ -1,12 +1,12 @@
-//! Decoding token by token: keys and values are computed once and kept.
+//! Decoding token by token with a KV cache.
 //!
 //! ```text
 //! cross attention   keys and values of a sentence's memory, once for all its hypotheses
-//! self attention    keys and values of every token said, in numbered slots; a hypothesis is its list of slots
+//! self attention    keys and values of every generated token, in numbered slots; a hypothesis is its list of slots
 //! ```
 //!
-//! A hypothesis that continues another takes over its list and adds one slot: lists of numbers are copied, keys and
-//! values never. Slots that no list names any more are found when free ones run out.
+//! A hypothesis that continues another copies its list and adds one slot: lists of numbers are copied, keys and values
+//! never. Slots that are in no list are collected when free ones run out.
 
 use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore};
 use heedful_tensor::{DType, Ragged, Tensor};
@@ -31,7 +31,7 @@ pub(super) struct CachedDecoding<'m> {
 
 /// The KV cache of one block in a step.
 pub(crate) struct BlockCache<'a> {
-    /// The layer's keys and values of the target so far; the newest are added by the layer.
+    /// The block's keys and values of the target so far; the block adds the newest.
     pub(crate) store: &'a mut KeyValueStore,
     /// The slot of each row's newest token.
     pub(crate) newest: &'a [u32],
@@ -91,7 +91,7 @@ impl Decoding for CachedDecoding<'_> {
     }
 }
 
-/// The keys and values that a row's cross attention sees in a layer.
+/// The keys and values that a row's cross attention attends to in a layer.
 fn memory_of<'a>(row: &Row, sources: &'a Sources<Vec<Tensor>>, layer: usize) -> KeyValueRows<'a> {
     let (key_values, rows) = sources.of(row.sentence);
     KeyValueRows::Range(key_values[layer].array(), rows)

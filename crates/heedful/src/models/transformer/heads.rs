@@ -1,11 +1,11 @@
-//! Heads by name, and models without some of them.
+//! Heads by name, and pruning them.
 //!
 //! ```text
 //! Concat(head_1 … head_h) W_o = Σ_i head_i W_o[rows of i]
 //! ```
 //!
-//! A head speaks only through its rows of `W_o`. With those rows zero its part of the sum is exactly zero, whatever it
-//! looks at: in training, in search and in scoring alike, and no kernel has to know.
+//! A head contributes only through its rows of `W_o`. With those rows zero its part of the sum is exactly zero, whatever it
+//! attends to: in training, in search and in scoring alike, and no kernel has to know.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,55 +13,55 @@ use std::str::FromStr;
 use heedful_tensor::Params;
 
 use super::{Transformer, TransformerConfig};
-use crate::layers::Kind;
+use crate::layers::AttentionRole;
 
 /// One head of a model: `enc.0.3`, `dec.0.3` or `cross.0.3`. Layers and heads are counted from 0, as in the names of
 /// parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadName {
-    /// Who looks at whom.
-    pub kind: Kind,
-    /// Within its stack.
+    /// Which attention of the model it belongs to.
+    pub role: AttentionRole,
+    /// Its layer, counted from 0 within its stack.
     pub layer: usize,
-    /// Within its layer.
+    /// Its number within the layer.
     pub head: usize,
 }
 
-/// A head that is not there.
+/// A head's name that is malformed, or a head that the model does not have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
-    /// Not written as a head is.
+    /// The text is not the name of a head.
     #[error(
         "“{text}” names no head: write enc.LAYER.HEAD, dec.LAYER.HEAD or cross.LAYER.HEAD, counted from 0, such as enc.0.3"
     )]
     Malformed {
-        /// What was written.
+        /// The text.
         text: String,
     },
-    /// The model has others.
+    /// The model has no such head.
     #[error("the model has no head {name}: it has {known}")]
     Unknown {
         /// The head.
         name: HeadName,
-        /// All that there are, in short.
+        /// The names of all its heads, abbreviated.
         known: String,
     },
-    /// A model of a family without heads.
-    #[error("heads can be left out of a Transformer only, and this model is none")]
+    /// The model's family has no attention heads.
+    #[error("only the heads of a Transformer can be pruned, and this model is none")]
     NoHeads,
 }
 
 impl TransformerConfig {
-    /// Every head, layer by layer: the encoder's, then the decoder's own, then those that look at the source.
+    /// Every head, layer by layer: those of the encoder, of the decoder's self attention and of its cross attention.
     pub fn heads(&self) -> Vec<HeadName> {
         let stacks = [
-            (Kind::EncoderSelf, self.encoder_layers),
-            (Kind::DecoderSelf, self.decoder_layers),
-            (Kind::Cross, self.decoder_layers),
+            (AttentionRole::EncoderSelf, self.encoder_layers),
+            (AttentionRole::DecoderSelf, self.decoder_layers),
+            (AttentionRole::Cross, self.decoder_layers),
         ];
-        let layers = stacks.into_iter().flat_map(|(kind, depth)| (0..depth).map(move |layer| (kind, layer)));
+        let layers = stacks.into_iter().flat_map(|(role, depth)| (0..depth).map(move |layer| (role, layer)));
         layers
-            .flat_map(|(kind, layer)| (0..self.heads).map(move |head| HeadName { kind, layer, head }))
+            .flat_map(|(role, layer)| (0..self.heads).map(move |head| HeadName { role, layer, head }))
             .collect()
     }
 
@@ -74,12 +74,12 @@ impl TransformerConfig {
         }
     }
 
-    /// Makes these heads of a model silent; on an error nothing has changed.
-    pub(crate) fn silence(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
+    /// Prunes these heads of a model; on an error nothing has changed.
+    pub(crate) fn prune_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
         self.check_heads(heads)?;
         let rows = self.layer().value_width() / self.heads;
         for name in heads {
-            let weight = params.get(&format!("{}.output.weight", name.place()));
+            let weight = params.get(&format!("{}.output.weight", name.prefix()));
             let weight = weight.expect("a Transformer's attention layers have an output projection");
             let [_, width] = weight.shape();
             let mut values = weight.to_vec();
@@ -100,33 +100,33 @@ impl TransformerConfig {
 }
 
 impl Transformer {
-    /// The same model with these heads silent. Their weights are gone: build or load it again to have them back.
+    /// The same model with these heads pruned. Their output weights are lost: to restore them, build or load the model anew.
     pub fn without_heads(self, heads: &[HeadName]) -> Result<Transformer, HeadError> {
-        self.config.silence(&self.params, heads)?;
+        self.config.prune_heads(&self.params, heads)?;
         Ok(self)
     }
 }
 
 impl HeadName {
     /// The prefix of its layer's parameters.
-    pub fn place(&self) -> String {
+    pub fn prefix(&self) -> String {
         let layer = self.layer;
-        match self.kind {
-            Kind::EncoderSelf => format!("encoder.{layer}.self_attention"),
-            Kind::DecoderSelf => format!("decoder.{layer}.self_attention"),
-            Kind::Cross => format!("decoder.{layer}.cross_attention"),
-            Kind::Pooling => "pooling".to_owned(),
+        match self.role {
+            AttentionRole::EncoderSelf => format!("encoder.{layer}.self_attention"),
+            AttentionRole::DecoderSelf => format!("decoder.{layer}.self_attention"),
+            AttentionRole::Cross => format!("decoder.{layer}.cross_attention"),
+            AttentionRole::Pooling => "pooling".to_owned(),
         }
     }
 }
 
 impl fmt::Display for HeadName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stack = match self.kind {
-            Kind::EncoderSelf => "enc",
-            Kind::DecoderSelf => "dec",
-            Kind::Cross => "cross",
-            Kind::Pooling => "pool",
+        let stack = match self.role {
+            AttentionRole::EncoderSelf => "enc",
+            AttentionRole::DecoderSelf => "dec",
+            AttentionRole::Cross => "cross",
+            AttentionRole::Pooling => "pool",
         };
         write!(f, "{stack}.{}.{}", self.layer, self.head)
     }
@@ -139,14 +139,14 @@ impl FromStr for HeadName {
         let malformed = || HeadError::Malformed { text: text.to_owned() };
         let parts: Vec<&str> = text.trim().split('.').collect();
         let &[stack, layer, head] = parts.as_slice() else { return Err(malformed()) };
-        let kind = match stack {
-            "enc" | "encoder" => Kind::EncoderSelf,
-            "dec" | "decoder" => Kind::DecoderSelf,
-            "cross" => Kind::Cross,
+        let role = match stack {
+            "enc" | "encoder" => AttentionRole::EncoderSelf,
+            "dec" | "decoder" => AttentionRole::DecoderSelf,
+            "cross" => AttentionRole::Cross,
             _ => return Err(malformed()),
         };
         let number = |digits: &str| digits.parse().map_err(|_| malformed());
-        Ok(HeadName { kind, layer: number(layer)?, head: number(head)? })
+        Ok(HeadName { role, layer: number(layer)?, head: number(head)? })
     }
 }
 
@@ -180,13 +180,13 @@ mod tests {
         let model = Transformer::new(config(), 7).expect("a good configuration");
         let (d_k, d_v) = (config().layer().key_width(), config().layer().value_width());
         let rows = d_v / config().heads;
-        let (weight, values_begin) = match name.kind {
-            Kind::Cross => ("key_value", d_k),
+        let (weight, values_begin) = match name.role {
+            AttentionRole::Cross => ("key_value", d_k),
             _ => ("qkv", 2 * d_k),
         };
         for part in ["weight", "bias"] {
             let param =
-                model.params().get(&format!("{}.{weight}.{part}", name.place())).expect("it is there");
+                model.params().get(&format!("{}.{weight}.{part}", name.prefix())).expect("it is there");
             let [_, width] = param.shape();
             let mut values = param.to_vec();
             let columns = values_begin + name.head * rows..values_begin + (name.head + 1) * rows;
@@ -197,23 +197,23 @@ mod tests {
     }
 
     #[test]
-    fn a_head_left_out_is_a_head_whose_context_is_zero() {
+    fn a_pruned_head_is_a_head_whose_context_is_zero() {
         let whole = Transformer::new(config(), 7).expect("a good configuration");
         for name in ["enc.0.1", "dec.1.0", "cross.1.2"] {
             let name: HeadName = name.parse().expect("a head's name");
-            let silent = Transformer::new(config(), 7).expect("a good configuration").without_heads(&[name]);
-            let silent = logits(&silent.expect("the head is there"));
-            assert_eq!(silent, logits(&without_values(name)), "{name}");
-            assert_ne!(silent, logits(&whole), "{name}");
+            let pruned = Transformer::new(config(), 7).expect("a good configuration").without_heads(&[name]);
+            let pruned = logits(&pruned.expect("the head is there"));
+            assert_eq!(pruned, logits(&without_values(name)), "{name}");
+            assert_ne!(pruned, logits(&whole), "{name}");
         }
     }
 
     #[test]
-    fn an_unknown_head_changes_nothing_and_hears_which_there_are() {
+    fn an_unknown_head_changes_nothing_and_the_error_lists_the_known_ones() {
         let model = Transformer::new(config(), 7).expect("a good configuration");
         let before = logits(&model);
         let heads = ["enc.0.0", "cross.0.9"].map(|name| name.parse().expect("a head's name"));
-        let complaint = model.config.silence(&model.params, &heads).expect_err("there is no tenth head");
+        let complaint = model.config.prune_heads(&model.params, &heads).expect_err("there is no tenth head");
         let TransformerConfig { encoder_layers, decoder_layers, heads, .. } = config();
         let known = format!(
             "enc.{{0…{e}}}.{{0…{h}}}, dec.{{0…{d}}}.{{0…{h}}} and cross.{{0…{d}}}.{{0…{h}}}",

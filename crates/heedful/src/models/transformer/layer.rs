@@ -1,13 +1,13 @@
-//! What all blocks of a Transformer's stacks have in common.
+//! The configuration that all blocks of a Transformer share.
 
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
-use crate::layers::{Norm, Score};
+use crate::layers::{AttentionScore, Norm};
 use crate::models::config::{ConfigError, check};
 
-/// The shape and the choices of one block. [`TransformerConfig`](super::TransformerConfig) and
-/// [`StackConfig`](super::StackConfig) give it out.
+/// The shape and the choices of one block, derived from a [`TransformerConfig`](super::TransformerConfig) or a
+/// [`StackConfig`](super::StackConfig).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerConfig {
     /// Width of the vector of a token.
@@ -20,17 +20,17 @@ pub struct LayerConfig {
     pub key_width: Option<usize>,
     /// Width of the values of all heads together, h · d_v; `d_model` if not given.
     pub value_width: Option<usize>,
-    /// Where the norms stand.
+    /// Where the layer norms are placed.
     pub norm: Norm,
-    /// ε of the norms.
+    /// ε of the layer norms.
     pub norm_epsilon: f32,
-    /// In the feed-forward layer.
+    /// Activation of the feed-forward layer.
     pub activation: Activation,
     /// How a query is compared with a key.
-    pub score: Score,
-    /// Restricted self attention: a token sees only tokens at this distance or nearer.
+    pub score: AttentionScore,
+    /// Restricted self attention: a token attends only to tokens at most this far away.
     pub window: Option<usize>,
-    /// What is dropped in training.
+    /// Dropout rates in training.
     pub dropout: DropoutRates,
 }
 
@@ -46,7 +46,7 @@ pub struct DropoutRates {
     pub feed_forward: f32,
 }
 
-/// How `config.json` calls the activations, which are the tensor crate's.
+/// The names of the activations in `config.json`; the type itself is the tensor crate's.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Activation", rename_all = "lowercase")]
 pub(super) enum ActivationName {
@@ -66,7 +66,7 @@ impl LayerConfig {
         self.value_width.unwrap_or(self.d_model)
     }
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::sizes(&[
             ("d_model", self.d_model),

@@ -41,7 +41,7 @@ pub use text_stack::TextStack;
 pub(crate) use {StackConfig as Encoder, TransformerConfig as EncoderDecoder};
 
 use crate::data::batch::{Batch, BatchError, Side, check_side};
-use crate::layers::{Embedding, Pass, Position, embedding_tables};
+use crate::layers::{Embedding, Pass, PositionalEncoding, embedding_tables};
 use crate::models::{ConfigError, Decoding, Generate, Model};
 
 /// An encoder-decoder with its parameters.
@@ -56,13 +56,13 @@ pub struct Transformer {
 }
 
 impl Transformer {
-    /// A fresh model; `seed` decides its first values.
+    /// A new model; `seed` determines its initial parameters.
     pub fn new(config: TransformerConfig, seed: u64) -> Result<Transformer, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
         let vocabularies = [config.source_vocabulary, config.target_vocabulary];
         let (source, target, output) = embedding_tables(&params, config.tying, vocabularies, config.d_model);
-        let position = |name| Position::new(&params, name, config.positions, config.d_model);
+        let position = |name| PositionalEncoding::new(&params, name, config.positions, config.d_model);
         let dropout = config.dropout.residual;
         Ok(Transformer {
             source_embedding: Embedding::new(source, position("source_position"), dropout),
@@ -80,7 +80,7 @@ impl Transformer {
         })
     }
 
-    /// What the decoder needs to know of the sources, which are laid end to end.
+    /// Encodes the sources, which are laid end to end.
     pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> Memory {
         pass.within(|pass| {
             let embedded = self.source_embedding.forward(source, sequences, pass);
@@ -97,18 +97,18 @@ impl Transformer {
         })
     }
 
-    /// Scores of every target token for the vectors that [`Transformer::decode`] made: `states E_outputᵀ`.
+    /// Logits of every target token for the vectors that [`Transformer::decode`] made: `states E_outputᵀ`.
     pub fn project(&self, states: &Tensor, pass: &mut Pass) -> Tensor {
         pass.within(|pass| ops::project(states, &self.output, pass.compute()))
     }
 
-    /// Scores of every target token at every position of the batch's targets.
+    /// Logits of every target token at every position of the batch's targets.
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         let states = self.states(batch, pass);
         self.project(&states, pass)
     }
 
-    /// What it is made of.
+    /// Its configuration.
     pub fn config(&self) -> &TransformerConfig {
         &self.config
     }

@@ -59,8 +59,8 @@ impl EncoderDecoderFamily for TransformerConfig {
         self.check_heads(heads)
     }
 
-    fn silence_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
-        self.silence(params, heads)
+    fn prune_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
+        self.prune_heads(params, heads)
     }
 }
 
@@ -83,7 +83,7 @@ impl EncoderFamily for StackConfig {
 }
 
 impl StackConfig {
-    /// A decoder without a source, as a recipe describes it.
+    /// The configuration of a decoder-only model, as a recipe describes it.
     pub fn decoder_from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
         TransformerConfig::from_recipe(recipe, [vocabulary; 2]).decoder()
     }

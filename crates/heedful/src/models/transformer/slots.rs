@@ -1,47 +1,47 @@
-//! Numbered places for what a hypothesis remembers, and the lists of them.
+//! Slots of the KV cache: which are free, and which belong to each row.
 
-/// Which slots are free.
+/// The free slots of a KV cache.
 #[derive(Default)]
 pub(crate) struct Slots {
     free: Vec<u32>,
     capacity: usize,
 }
 
-/// For every row of the last step the slots of its tokens, first to last.
+/// For every row of the latest step the slots of its tokens, first to last.
 #[derive(Default)]
 pub(crate) struct Pasts {
     slots: Vec<u32>,
     /// Row `i` has `slots[starts[i]..starts[i + 1]]`.
     starts: Vec<usize>,
-    /// The lists of the step before, whose memory is used again.
+    /// The lists of the previous step, whose memory is reused.
     before: (Vec<u32>, Vec<usize>),
 }
 
-/// What a row of a step goes on from.
+/// What a row continues.
 #[derive(Clone, Copy)]
 pub(crate) enum Parent<'a> {
-    /// A row of the step before.
+    /// A row of the previous step.
     Row(usize),
-    /// Slots that were filled elsewhere.
+    /// A list of slots that were filled elsewhere, such as a prompt's.
     Slots(&'a [u32]),
 }
 
 impl Parent<'_> {
-    /// Nothing.
+    /// No past: the row is a first token.
     pub(crate) const NONE: Parent<'static> = Parent::Slots(&[]);
 }
 
 impl Slots {
-    /// How many there are, free or not.
+    /// Number of slots, free or used.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// `count` slots that no list in `used` names.
+    /// `count` slots that are in no list of `used`.
     pub(crate) fn take(&mut self, count: usize, used: &[&[u32]]) -> Vec<u32> {
         if self.free.len() < count {
             self.collect(used);
-            // A quarter must come free, or the search for free ones would come again too soon.
+            // At least a quarter must be free afterwards, or the next collection would follow too soon.
             let wanted = self.capacity.max(count).max(64);
             if self.free.len() < count.max(wanted / 4) {
                 self.free.extend((self.capacity..self.capacity + wanted).rev().map(|slot| slot as u32));
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_share_the_past_of_their_parent_and_lost_slots_come_back() {
+    fn rows_share_the_past_of_their_parent_and_unused_slots_are_reused() {
         let (mut slots, mut pasts) = (Slots::default(), Pasts::default());
         let mut step = |parents: &[Option<usize>]| {
             pasts.follow(parents.iter().map(|parent| parent.map_or(Parent::NONE, Parent::Row)));
@@ -126,14 +126,14 @@ mod tests {
         assert_eq!(second[1][..1], first[1][..]);
         assert_ne!(second[0][1], second[1][1]);
         assert_eq!(second[2].len(), 1);
-        // One row goes on for long, another one is lost at each step: memory stays bounded, and no slot has two owners.
+        // One row grows long while another is dropped at each step: memory stays bounded, and no slot has two owners.
         for _ in 0..500 {
             let lists = step(&[Some(0), Some(0)]);
-            let mut seen = lists[0].clone();
-            seen.push(*lists[1].last().expect("a token"));
-            seen.sort_unstable();
-            seen.dedup();
-            assert_eq!(seen.len(), lists[0].len() + 1);
+            let mut used = lists[0].clone();
+            used.push(*lists[1].last().expect("a token"));
+            used.sort_unstable();
+            used.dedup();
+            assert_eq!(used.len(), lists[0].len() + 1);
         }
         assert!(slots.capacity() <= 2048, "{} slots for 504 tokens", slots.capacity());
     }

@@ -6,9 +6,9 @@
 //!
 //! | model | stacks |
 //! |---|---|
-//! | encoder-decoder | [`Block`]s that see everything, and [`CrossBlock`]s that see the past and the encoder's output |
-//! | encoder only | [`Block`]s that see everything |
-//! | decoder only | [`Block`]s that see the past |
+//! | encoder-decoder | bidirectional [`Block`]s, and causal [`CrossBlock`]s that attend to the encoder's output |
+//! | encoder only | bidirectional [`Block`]s |
+//! | decoder only | causal [`Block`]s |
 //!
 //! [`Block`]: super::Block
 //! [`CrossBlock`]: super::CrossBlock
@@ -17,14 +17,14 @@ use heedful_tensor::ops::Mask;
 use heedful_tensor::{Params, Tensor};
 
 use super::LayerConfig;
-use crate::layers::{Kind, LayerNorm, Norm, Pass, Residual};
+use crate::layers::{AttentionRole, LayerNorm, Norm, Pass, Residual};
 
-/// What a token sees of its own sequence.
+/// Which tokens of its own sequence a token attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackMask {
-    /// All of it: parameters `encoder.…`.
+    /// All: parameters `encoder.…`.
     Bidirectional,
-    /// Itself and what came before: parameters `decoder.…`.
+    /// Itself and those before it: parameters `decoder.…`.
     Causal,
 }
 
@@ -44,11 +44,11 @@ impl StackMask {
         }
     }
 
-    /// Which attention its self attention is.
-    pub(super) fn kind(self) -> Kind {
+    /// The role of its self attention.
+    pub(super) fn role(self) -> AttentionRole {
         match self {
-            StackMask::Bidirectional => Kind::EncoderSelf,
-            StackMask::Causal => Kind::DecoderSelf,
+            StackMask::Bidirectional => AttentionRole::EncoderSelf,
+            StackMask::Causal => AttentionRole::DecoderSelf,
         }
     }
 
@@ -61,7 +61,7 @@ impl StackMask {
 }
 
 impl<B> Stack<B> {
-    /// As many blocks as `depth`, each made from its number.
+    /// `depth` blocks, each built by `block` from its number.
     pub(super) fn of(
         params: &Params,
         mask: StackMask,
@@ -72,7 +72,7 @@ impl<B> Stack<B> {
         Stack { blocks: (0..depth).map(block).collect(), norm: final_norm(params, mask.name(), config) }
     }
 
-    /// Sends `x` through the blocks in order: `through` is given each block with its number.
+    /// Applies the blocks to `x` in order; `through` applies one block, given with its number.
     pub(super) fn run(
         &self,
         x: Tensor,

@@ -1,17 +1,17 @@
-//! What a model without a second side is made of: one stack over one vocabulary.
+//! The configuration of an encoder-only or decoder-only model: one stack, one vocabulary.
 
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
-use crate::layers::{Norm, Positions, Score, ScoreName};
+use crate::layers::{Norm, Positions, AttentionScore, ScoreName};
 use crate::models::config::{ConfigError, check};
 
 /// The shape and the choices of a single stack with its vocabulary.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StackConfig {
-    /// Tokens that a text may consist of.
+    /// Size of the vocabulary.
     pub vocabulary: usize,
     /// Width of the vector of a token, between all blocks.
     pub d_model: usize,
@@ -25,26 +25,26 @@ pub struct StackConfig {
     pub value_width: Option<usize>,
     /// Depth.
     pub layers: usize,
-    /// Where the norms stand.
+    /// Where the layer norms are placed.
     pub norm: Norm,
-    /// ε of the norms.
+    /// ε of the layer norms.
     pub norm_epsilon: f32,
-    /// In the feed-forward layers.
+    /// Activation of the feed-forward layers.
     #[serde(with = "ActivationName")]
     pub activation: Activation,
     /// How positions are encoded.
     pub positions: Positions,
     /// How a query is compared with a key.
     #[serde(with = "ScoreName")]
-    pub score: Score,
+    pub score: AttentionScore,
     /// A token sees only tokens at this distance or nearer.
     pub window: Option<usize>,
-    /// What is dropped in training.
+    /// Dropout rates in training.
     pub dropout: DropoutRates,
 }
 
 impl StackConfig {
-    /// What its blocks have in common.
+    /// The configuration of its blocks.
     pub fn layer(&self) -> LayerConfig {
         LayerConfig {
             d_model: self.d_model,
@@ -61,7 +61,7 @@ impl StackConfig {
         }
     }
 
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.layer().validate()?;
         check::sizes(&[("layers", self.layers)])?;

@@ -1,4 +1,4 @@
-//! Names, counts and complaints. Numbers are held against PyTorch in `tests/golden.rs`.
+//! Names and numbers of parameters, and errors. Values are compared with PyTorch's in `tests/golden.rs`.
 
 use super::*;
 use crate::layers::{Norm, Positions, Tying};

@@ -1,12 +1,12 @@
-//! `states = Stack(√d E[text] + PE)`: a text as one vector for each of its tokens, in models without a second side. What
-//! a token sees of its text, all or the past alone, is the [`StackMask`].
+//! `states = Stack(√d E[text] + PE)`: one vector for each token of a text, in encoder-only and decoder-only models. The
+//! [`StackMask`] decides which tokens of its text a token attends to.
 
 use heedful_tensor::{Param, Params, Ragged, Tensor};
 
 use super::decoding::BlockCache;
 use super::{Block, ConfigError, Stack, StackConfig, StackMask};
 use crate::data::batch::{BatchError, Side, check_side};
-use crate::layers::{Embedding, Pass, Position};
+use crate::layers::{Embedding, Pass, PositionalEncoding};
 use crate::models::Encode;
 
 /// Embedding and stack: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…` or `decoder.…`.
@@ -18,11 +18,11 @@ pub struct TextStack {
 }
 
 impl TextStack {
-    /// Announces the parameters.
+    /// Registers the parameters.
     pub fn new(params: &Params, mask: StackMask, config: StackConfig) -> Result<TextStack, ConfigError> {
         config.validate()?;
         let table = Embedding::table(params, "embedding", config.vocabulary, config.d_model);
-        let position = Position::new(params, "position", config.positions, config.d_model);
+        let position = PositionalEncoding::new(params, "position", config.positions, config.d_model);
         Ok(TextStack {
             embedding: Embedding::new(table.clone(), position, config.dropout.residual),
             table,
@@ -37,7 +37,7 @@ impl TextStack {
         self.stack.forward(embedded, sequences, pass)
     }
 
-    /// As [`TextStack::forward`] for the newest token of every row, which stands at this position of its text.
+    /// As [`TextStack::forward`] for the newest token of every row, given its position in its text.
     pub(crate) fn step<'a>(
         &self,
         newest: &[u32],
@@ -54,7 +54,7 @@ impl TextStack {
         check_side(side, text, sequences, self.config.vocabulary, self.config.positions.longest())
     }
 
-    /// What it is made of.
+    /// Its configuration.
     pub fn config(&self) -> &StackConfig {
         &self.config
     }

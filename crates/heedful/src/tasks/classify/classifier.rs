@@ -22,7 +22,7 @@ use super::{ClassifierConfig, EncoderClassifier};
 use crate::data::batch::{BatchError, lay_end_to_end};
 use crate::data::labels::Labels;
 use crate::data::tokenizer::Tokenizers;
-use crate::layers::{AttentionMap, Kind, Pass};
+use crate::layers::{AttentionMap, AttentionRole, Pass};
 use crate::models::{BrokenModel, Label};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
@@ -34,34 +34,34 @@ pub struct Classifier {
     labels: Labels,
 }
 
-/// What a classifier makes of a text that is not blank.
+/// The result for a text that is not blank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Classified {
     /// The probability of every label, in the order of [`Classifier::labels`].
     pub probabilities: Vec<f32>,
-    /// The words of the text with the attention that each got, in their order; they sum to 1.
+    /// The words of the text in their order, with the attention to each; it sums to 1.
     pub words: Vec<Word>,
 }
 
-/// A word that was looked at.
+/// A word of a text with the attention to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Word {
-    /// As it stands in the text.
+    /// The word, as in the text.
     pub text: String,
-    /// Its share of the attention.
+    /// The attention to its tokens.
     pub attention: f32,
 }
 
-/// A folder that holds no classifier, or a text that it cannot read.
+/// Why a classifier cannot be opened, or cannot classify a text.
 #[derive(Debug, thiserror::Error)]
 pub enum ClassifyError {
-    /// The model.
+    /// The folder holds no classifier.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A text.
+    /// A text does not fit the model.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// A model whose scores are not numbers.
+    /// The model's scores are not finite.
     #[error(transparent)]
     Broken(#[from] BrokenModel),
 }
@@ -90,7 +90,7 @@ impl Classifier {
         if text.trim().is_empty() { Vec::new() } else { self.tokenizers.source.encode(text) }
     }
 
-    /// What the model makes of texts, none of which is blank. What a text gets depends on nothing but itself.
+    /// Classifies texts, none of which is blank. The result for a text depends on nothing but itself.
     pub fn classify(&self, texts: &[&str], compute: DType) -> Result<Vec<Classified>, ClassifyError> {
         let tokens: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
         let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
@@ -112,7 +112,7 @@ impl Classifier {
             .collect())
     }
 
-    /// Tokens as words, each with the attention of all its tokens; white space between words counts for nothing.
+    /// Tokens grouped into words, each with the attention to all its tokens; white space between words is ignored.
     fn words(&self, tokens: &[u32], attention: &[f32]) -> Vec<Word> {
         let tokenizer = &self.tokenizers.source;
         let pieces: Vec<String> = tokens.iter().map(|&token| tokenizer.text_of(token)).collect();
@@ -127,8 +127,8 @@ impl Classifier {
     }
 }
 
-/// The tokens of each word, given the white-space separated word that each belongs to and what it says. Chinese and
-/// Japanese are written without spaces: there every piece is a word.
+/// The tokens of each word, given for each token its white-space separated word and its text. Chinese and Japanese are
+/// written without spaces: there every piece is a word.
 fn grouped(places: &[Option<usize>], pieces: &[String]) -> Vec<Vec<usize>> {
     let is_unspaced = |piece: &String| {
         piece
@@ -138,11 +138,11 @@ fn grouped(places: &[Option<usize>], pieces: &[String]) -> Vec<Vec<usize>> {
     let mut words: Vec<Vec<usize>> = Vec::new();
     let mut before: Option<usize> = None;
     for token in (0..pieces.len()).filter(|&token| places[token].is_some()) {
-        let goes_on = before.is_some_and(|before| {
+        let continues = before.is_some_and(|before| {
             places[before] == places[token] && !is_unspaced(&pieces[before]) && !is_unspaced(&pieces[token])
         });
         match words.last_mut() {
-            Some(word) if goes_on => word.push(token),
+            Some(word) if continues => word.push(token),
             _ => words.push(vec![token]),
         }
         before = Some(token);
@@ -167,14 +167,14 @@ impl Classified {
     }
 }
 
-/// For every text the attention at each of its tokens: that of the pooling, or else what the token before the text saw in
+/// For every text the attention to each of its tokens: that of the pooling, or else that of the `<bos>` before the text in
 /// the last layer, the mean over its heads. Without any attention all tokens are equal.
 fn attention_at_tokens(maps: &[AttentionMap], sequences: &Ragged) -> Vec<Vec<f32>> {
-    let pooling = maps.iter().rfind(|map| map.place.kind == Kind::Pooling);
-    let own = maps.iter().rfind(|map| map.place.kind == Kind::EncoderSelf);
+    let pooling = maps.iter().rfind(|map| map.site.role == AttentionRole::Pooling);
+    let own = maps.iter().rfind(|map| map.site.role == AttentionRole::EncoderSelf);
     let of_text = |(text, length): (usize, usize)| match (pooling, own) {
         (Some(map), _) => map.mean_over_heads(text),
-        // The first row is that of the token before the text, and so is the first column.
+        // The first row and the first column are those of `<bos>`.
         (None, Some(map)) if map.keys.length(text) == length + 1 => {
             map.mean_over_heads(text)[1..=length].to_vec()
         }
@@ -186,7 +186,7 @@ fn attention_at_tokens(maps: &[AttentionMap], sequences: &Ragged) -> Vec<Vec<f32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layers::Place;
+    use crate::layers::AttentionSite;
 
     #[test]
     fn words_are_what_spaces_separate_or_pieces_of_scripts_without_spaces() {
@@ -198,15 +198,15 @@ mod tests {
     #[test]
     fn attention_is_taken_from_the_pooling_or_from_the_token_before_the_text() {
         let sequences = Ragged::from_lengths([2]);
-        let map = |kind, queries: usize, keys: usize, weights: Vec<f32>| AttentionMap {
-            place: Place::new("somewhere", 0, kind),
+        let map = |role, queries: usize, keys: usize, weights: Vec<f32>| AttentionMap {
+            site: AttentionSite::new("somewhere", 0, role),
             queries: Ragged::from_lengths([queries]),
             keys: Ragged::from_lengths([keys]),
             weights: vec![vec![weights]],
         };
-        let own = map(Kind::EncoderSelf, 3, 3, vec![0.2, 0.5, 0.3, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
+        let own = map(AttentionRole::EncoderSelf, 3, 3, vec![0.2, 0.5, 0.3, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
         assert_eq!(attention_at_tokens(std::slice::from_ref(&own), &sequences), [[0.5, 0.3]]);
-        let pooling = map(Kind::Pooling, 1, 2, vec![0.9, 0.1]);
+        let pooling = map(AttentionRole::Pooling, 1, 2, vec![0.9, 0.1]);
         assert_eq!(attention_at_tokens(&[own, pooling], &sequences), [[0.9, 0.1]]);
         assert_eq!(attention_at_tokens(&[], &sequences), [[1.0, 1.0]]);
     }

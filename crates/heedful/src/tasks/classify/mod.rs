@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! h = Encoder(x_1 … x_n)                 one vector for each token
-//! c = Pooling(h)                         one for the text: attention over time, or the first token's
+//! c = Pooling(h)                         one for the text: attention pooling, or the first token's
 //! p = softmax(dropout(c) W_labelsᵀ)
 //! ```
 //!
-//! Any encoder will do ([`EncoderConfig`]).
+//! The encoder may be of any family ([`EncoderConfig`]).
 
 mod pooling;
 
@@ -29,27 +29,27 @@ pub use pooling::Pool;
 pub(crate) use recipe::Definition;
 
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::{Embedding, Pass, Score, ScoreName};
+use crate::layers::{Embedding, Pass, AttentionScore, ScoreName};
 use crate::models::config::{ConfigError, check};
 use crate::models::{Encode, EncoderConfig, Label, Model};
 pub use crate::recipe::Pooling;
 
-/// What a classifier is made of.
+/// The configuration of a classifier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassifierConfig {
-    /// How many labels there are.
+    /// Number of labels.
     pub labels: usize,
     /// How a text becomes one vector.
     pub pooling: Pooling,
     /// How attention pooling compares a token's vector with its query.
     #[serde(with = "ScoreName")]
-    pub pooling_score: Score,
+    pub pooling_score: AttentionScore,
     /// On that vector.
     pub dropout: f32,
     /// Label smoothing: the share of the label's probability that is spread over the other labels.
     pub label_smoothing: f32,
-    /// What reads the text.
+    /// The encoder.
     pub encoder: EncoderConfig,
 }
 
@@ -63,7 +63,7 @@ pub struct EncoderClassifier {
 }
 
 impl ClassifierConfig {
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         if self.labels < 2 {
             return Err(ConfigError::FewLabels { labels: self.labels });
@@ -83,7 +83,7 @@ impl ClassifierConfig {
 }
 
 impl EncoderClassifier {
-    /// A fresh model; `seed` decides its first values.
+    /// A new model; `seed` determines its initial parameters.
     pub fn new(config: ClassifierConfig, seed: u64) -> Result<EncoderClassifier, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
@@ -94,7 +94,7 @@ impl EncoderClassifier {
         Ok(EncoderClassifier { config, params, encoder, pool, labels })
     }
 
-    /// What it is made of.
+    /// Its configuration.
     pub fn config(&self) -> &ClassifierConfig {
         &self.config
     }

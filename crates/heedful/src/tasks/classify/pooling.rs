@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! attention   e_j = score(q, h_j),  α = softmax(e),  c = Σ_j α_j h_j       q is learned
-//! first       c = h_<bos>, where <bos> stands before the text
+//! first       c = h_<bos>, where <bos> is put before the text
 //!
 //! additive     q · tanh(W h + b)        dot          q · h
 //! general      q · (h W)                scaled-dot   q · h / √d
 //! ```
 //!
-//! The additive score's own product with the query would be one more constant beside b, so there is none. All of them are
-//! attention with the one query q, keys made of h and values h, and run as that.
+//! In the additive score a projection of the constant query would be one more bias beside b, so there is none. All of them
+//! are attention with the one query q, keys computed from h and values h, and are computed as such.
 
 use std::borrow::Cow;
 
@@ -20,11 +20,11 @@ use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
 use crate::data::BOS;
-use crate::layers::{AttentionMap, Kind, Linear, Pass, Place, Score};
+use crate::layers::{AttentionMap, AttentionRole, AttentionScore, AttentionSite, Linear, Pass};
 use crate::recipe::Pooling;
 
-/// The pooling with its parameters: `pooling.query.weight`, `pooling.key.weight` and `pooling.key.bias` as far as its score
-/// has them, or none.
+/// The pooling with its parameters: those of `pooling.query.weight`, `pooling.key.weight` and `pooling.key.bias` that its
+/// score needs.
 pub struct Pool {
     attention: Option<Attention>,
 }
@@ -33,14 +33,14 @@ struct Attention {
     query: Param,
     keys: Keys,
     scale: f32,
-    place: Place,
+    site: AttentionSite,
 }
 
-/// What the query is multiplied by.
+/// The keys, by which the query is multiplied.
 enum Keys {
     /// `tanh(W h + b)`.
     Additive(Linear),
-    /// `h W`. A bias would add the same to all scores of a text, which softmax does not see.
+    /// `h W`. A bias would add the same to all scores of a text, which does not change the softmax.
     General(Param),
     /// `h`.
     States,
@@ -48,7 +48,7 @@ enum Keys {
 
 impl Pool {
     /// Over vectors of this width; `score` is how attention compares them with its query.
-    pub fn new(params: &Params, pooling: Pooling, score: Score, width: usize) -> Pool {
+    pub fn new(params: &Params, pooling: Pooling, score: AttentionScore, width: usize) -> Pool {
         let attention = || Attention {
             query: params.add("pooling.query.weight", 1, width, Init::Normal((width as f32).powf(-0.5))),
             keys: match score.form() {
@@ -57,12 +57,12 @@ impl Pool {
                 ScoreForm::Product => Keys::States,
             },
             scale: score.scale(width),
-            place: Place::new("pooling", 0, Kind::Pooling),
+            site: AttentionSite::new("pooling", 0, AttentionRole::Pooling),
         };
         Pool { attention: (pooling == Pooling::Attention).then(attention) }
     }
 
-    /// The texts as the encoder shall read them.
+    /// The texts as the encoder reads them: with a `<bos>` if the first token is pooled.
     pub fn prepare<'t>(&self, text: &'t [u32], sequences: &Ragged) -> (Cow<'t, [u32]>, Ragged) {
         if self.attention.is_some() {
             return (text.into(), sequences.clone());
@@ -74,7 +74,7 @@ impl Pool {
 
     /// One row for each sequence of `states`.
     pub fn forward(&self, states: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
-        let Some(Attention { query, keys, scale, place }) = &self.attention else {
+        let Some(Attention { query, keys, scale, site }) = &self.attention else {
             let first: Vec<usize> = sequences.ranges().map(|range| range.start).collect();
             return ops::gather_rows(states, &first);
         };
@@ -101,7 +101,7 @@ impl Pool {
         let attended = ops::attention(queries, keys, values, &one_each, sequences, &options);
         if let Some(weights) = attended.weights {
             let (queries, keys) = (one_each, sequences.clone());
-            pass.record(AttentionMap { place: place.clone(), queries, keys, weights });
+            pass.record(AttentionMap { site: site.clone(), queries, keys, weights });
         }
         attended.context
     }

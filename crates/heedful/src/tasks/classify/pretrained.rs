@@ -1,4 +1,4 @@
-//! Starting from another model: the encoder of a masked language model becomes that of a classifier.
+//! Initializing a classifier with the encoder of a masked language model.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::tasks::{OpenError, Task, TaskError, WrongTask};
 /// Parameters that a classifier shares with a masked language model.
 const SHARED: [&str; 3] = ["embedding.", "position.", "encoder."];
 
-/// Makes the recipe's encoder as wide and deep as the one in `folder`.
+/// Sets the recipe's encoder to the sizes of the one in `folder`.
 pub(super) fn adopt(recipe: &mut Recipe, folder: &Path) -> Result<(), TaskError> {
     let (_, MaskedConfig { stack, .. }) = open(folder)?;
     let StackConfig { d_model, d_ff, heads, key_width, value_width, layers, .. } = stack;
@@ -57,7 +57,7 @@ fn open(folder: &Path) -> Result<(ModelFolder, MaskedConfig), OpenError> {
     Ok((opened, config))
 }
 
-/// The f64 that is written as this f32 is: 0.1, not 0.10000000149.
+/// The f64 with the same decimal form as this f32: 0.1, not 0.10000000149.
 fn exact(value: f32) -> f64 {
     value.to_string().parse().expect("a number is written as one")
 }

@@ -4,7 +4,7 @@ use heedful_tensor::{DType, Init, tape};
 
 use super::*;
 use crate::data::batch::Form;
-use crate::layers::{Kind, Positions};
+use crate::layers::{AttentionRole, Positions};
 use crate::models::convolution::{ConvolutionalConfig, ConvolutionalTextEncoderConfig};
 use crate::models::recurrent::{RecurrentConfig, RecurrentEncoderConfig};
 use crate::models::transformer::{StackConfig, TransformerConfig};
@@ -15,7 +15,7 @@ fn model(pooling: Pooling, positions: Positions) -> EncoderClassifier {
     classifier(EncoderConfig::Transformer(stack), pooling)
 }
 
-/// One of every kind.
+/// One encoder of every family.
 fn encoders() -> [EncoderConfig; 3] {
     let (recurrent, convolutional) = (RecurrentConfig::tiny(30), ConvolutionalConfig::tiny(30));
     [
@@ -35,14 +35,16 @@ fn encoders() -> [EncoderConfig; 3] {
 }
 
 fn classifier(encoder: EncoderConfig, pooling: Pooling) -> EncoderClassifier {
-    EncoderClassifier::new(config(encoder, pooling, Score::Additive), 3).expect("a good configuration")
+    EncoderClassifier::new(config(encoder, pooling, AttentionScore::Additive), 3)
+        .expect("a good configuration")
 }
 
-fn config(encoder: EncoderConfig, pooling: Pooling, pooling_score: Score) -> ClassifierConfig {
+fn config(encoder: EncoderConfig, pooling: Pooling, pooling_score: AttentionScore) -> ClassifierConfig {
     ClassifierConfig { labels: 3, pooling, pooling_score, dropout: 0.1, label_smoothing: 0.0, encoder }
 }
 
-const SCORES: [Score; 4] = [Score::Additive, Score::Dot, Score::General, Score::ScaledDot];
+const SCORES: [AttentionScore; 4] =
+    [AttentionScore::Additive, AttentionScore::Dot, AttentionScore::General, AttentionScore::ScaledDot];
 
 fn batch(examples: &[(&[u32], u32)]) -> Batch {
     let examples: Vec<_> = examples.iter().map(|(text, label)| (text.to_vec(), vec![*label])).collect();
@@ -65,7 +67,7 @@ fn a_text_has_the_same_scores_alone_and_in_a_batch() {
             let (alone, maps) = scores(&batch(&[(&[5, 6, 7], 0)]));
             let (together, _) = scores(&batch(&[(&[9], 1), (&[5, 6, 7], 0), (&[4, 4], 2)]));
             assert_eq!(alone, together[3..6]);
-            let pooled = maps.iter().find(|map| map.place.kind == Kind::Pooling);
+            let pooled = maps.iter().find(|map| map.site.role == AttentionRole::Pooling);
             assert_eq!(pooled.is_some(), pooling == Pooling::Attention);
             if let Some(map) = pooled {
                 let sum: f32 = map.weights[0][0].iter().sum();
@@ -159,7 +161,7 @@ fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
 }
 
 /// The pooled vectors of the states in `params`, one number after the other.
-fn by_formula(score: Score, params: &Params, sequences: &Ragged) -> Vec<f32> {
+fn by_formula(score: AttentionScore, params: &Params, sequences: &Ragged) -> Vec<f32> {
     let values = |name: &str| params.get(name).map(|param| param.to_vec()).unwrap_or_default();
     let (states, query) = (values("states.weight"), values("pooling.query.weight"));
     let (weight, bias) = (values("pooling.key.weight"), values("pooling.key.bias"));
@@ -170,13 +172,13 @@ fn by_formula(score: Score, params: &Params, sequences: &Ragged) -> Vec<f32> {
         (0..d).map(|column| (0..d).map(|row| state(j)[row] * weight[row * d + column]).sum()).collect()
     };
     let score_of = |j: usize| match score {
-        Score::Additive => {
+        AttentionScore::Additive => {
             let inner = through(j).iter().zip(&bias).map(|(x, b)| (x + b).tanh()).collect::<Vec<_>>();
             dot(&query, &inner)
         }
-        Score::General => dot(&query, &through(j)),
-        Score::Dot => dot(&query, state(j)),
-        Score::ScaledDot => dot(&query, state(j)) / (d as f32).sqrt(),
+        AttentionScore::General => dot(&query, &through(j)),
+        AttentionScore::Dot => dot(&query, state(j)),
+        AttentionScore::ScaledDot => dot(&query, state(j)) / (d as f32).sqrt(),
     };
     let mut pooled = Vec::new();
     for range in sequences.ranges() {
@@ -191,7 +193,7 @@ fn by_formula(score: Score, params: &Params, sequences: &Ragged) -> Vec<f32> {
 
 #[test]
 fn a_configuration_that_names_no_score_means_the_additive_one() {
-    let config = config(encoders()[1].clone(), Pooling::Attention, Score::Additive);
+    let config = config(encoders()[1].clone(), Pooling::Attention, AttentionScore::Additive);
     let mut old = serde_json::to_value(&config).expect("JSON");
     old.as_object_mut().expect("an object").remove("pooling_score").expect("it is written");
     assert_eq!(serde_json::from_value::<ClassifierConfig>(old).expect("an old file"), config);

@@ -1,4 +1,4 @@
-//! Held-out texts and their labels: accuracy, macro F1, and which label is taken for which.
+//! Held-out texts and their labels: accuracy, macro F1 and the confusion matrix.
 
 use std::sync::Arc;
 
@@ -11,21 +11,23 @@ use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::EncodedPair;
 use crate::data::labels::Labels;
 use crate::data::{Input, Tokenizer};
-use crate::layers::{AttentionMap, Kind, Pass};
+use crate::layers::{AttentionMap, AttentionRole, Pass};
 use crate::metrics::Measure;
 use crate::metrics::classification::Confusion;
 use crate::models::{Label, Model};
 use crate::plot::{AttentionGrid, Table};
 use crate::recipe::Recipe;
-use crate::tasks::validation::{HeldOut, Judgement, SAMPLES, Sample, Unusable, ValidationSet, longest};
+use crate::tasks::validation::{
+    HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, longest,
+};
 use crate::tasks::{Materials, TaskError};
 
-/// Labels whose matrix fits on a page.
+/// Maximum number of labels whose confusion matrix is shown.
 const MOST_SHOWN: usize = 24;
-/// Tokens whose attention fits on a page.
+/// Maximum number of tokens whose attention is shown.
 const MOST_TOKENS: usize = 48;
 
-/// Held-out texts with their labels, and the model that they judge.
+/// Held-out texts with their labels, and the model.
 pub(super) struct LabelSet {
     model: Arc<EncoderClassifier>,
     texts: Vec<String>,
@@ -80,7 +82,7 @@ impl ValidationSet for LabelSet {
         self.texts.len()
     }
 
-    fn judge(&self, recipe: &Recipe) -> Result<Judgement, TaskError> {
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
         let mut held_out = HeldOut::default();
         let mut confusion = Confusion::new(self.labels.count());
         let mut predicted = vec![(0, 0.0); self.texts.len()];
@@ -89,24 +91,24 @@ impl ValidationSet for LabelSet {
             let mut pass = Pass::inference(recipe.training.compute);
             let scores = self.model.label_scores(&batch.source, &batch.source_sequences, &mut pass);
             let scores = scores.to_vec();
-            for ((row, &meant), &index) in
+            for ((row, &truth), &index) in
                 scores.chunks_exact(self.labels.count()).zip(&batch.target_out).zip(indices)
             {
-                let (label, probability, log_probability) = judged(row, meant);
+                let (label, probability, log_probability) = predict(row, truth);
                 held_out.negative_log_likelihood -= log_probability;
-                held_out.correct += usize::from(label == meant);
+                held_out.correct += usize::from(label == truth);
                 held_out.tokens += 1;
-                confusion.add(meant, label);
+                confusion.add(truth, label);
                 predicted[index] = (label, probability);
             }
         }
         let samples = self.texts.iter().zip(&self.encoded).zip(&predicted).take(SAMPLES);
-        let samples = samples.map(|((text, (_, meant)), (label, probability))| Sample {
+        let samples = samples.map(|((text, (_, truth)), (label, probability))| Sample {
             source: text.clone(),
-            reference: self.labels.name(meant[0]).to_owned(),
+            reference: self.labels.name(truth[0]).to_owned(),
             output: format!("{} ({:.0} %)", self.labels.name(*label), 100.0 * probability),
         });
-        Ok(Judgement {
+        Ok(ValidationResult {
             held_out,
             measures: vec![(Measure::ValidMacroF1, confusion.macro_f1())],
             samples: samples.collect(),
@@ -126,17 +128,17 @@ impl ValidationSet for LabelSet {
             columns: tokens.iter().map(|&id| self.tokenizer.piece(id)).collect(),
         };
         let maps = pass.take_attention();
-        Ok(maps.iter().filter(|map| map.place.kind == Kind::Pooling).map(grid).collect())
+        Ok(maps.iter().filter(|map| map.site.role == AttentionRole::Pooling).map(grid).collect())
     }
 }
 
-/// The best label with its probability, and the log-probability of the one that was meant.
-fn judged(scores: &[f32], meant: u32) -> (u32, f64, f64) {
+/// The most probable label with its probability, and the log-probability of the true label.
+fn predict(scores: &[f32], truth: u32) -> (u32, f64, f64) {
     let best = (0..scores.len()).reduce(|best, next| if scores[next] > scores[best] { next } else { best });
     let best = best.unwrap_or(0);
     let top = f64::from(scores[best]);
     let normalizer = top + scores.iter().map(|&score| (f64::from(score) - top).exp()).sum::<f64>().ln();
-    (best as u32, (top - normalizer).exp(), f64::from(scores[meant as usize]) - normalizer)
+    (best as u32, (top - normalizer).exp(), f64::from(scores[truth as usize]) - normalizer)
 }
 
 fn tables(confusion: &Confusion, labels: &Labels) -> Vec<Table> {
@@ -152,9 +154,9 @@ fn tables(confusion: &Confusion, labels: &Labels) -> Vec<Table> {
         rows: scores.collect(),
     }];
     if labels.count() <= MOST_SHOWN {
-        let row = |meant: usize| {
-            let counts = (0..labels.count()).map(|predicted| confusion.count(meant, predicted).to_string());
-            [labels.names()[meant].clone()].into_iter().chain(counts).collect()
+        let row = |truth: usize| {
+            let counts = (0..labels.count()).map(|predicted| confusion.count(truth, predicted).to_string());
+            [labels.names()[truth].clone()].into_iter().chain(counts).collect()
         };
         let predicted = labels.names().iter().map(|name| format!("predicted {name}"));
         tables.push(Table {
@@ -172,7 +174,7 @@ mod tests {
 
     #[test]
     fn probabilities_are_those_of_softmax() {
-        let (label, probability, log_probability) = judged(&[1.0, 3.0, 2.0], 2);
+        let (label, probability, log_probability) = predict(&[1.0, 3.0, 2.0], 2);
         let sum = 1_f64.exp() + 3_f64.exp() + 2_f64.exp();
         assert_eq!(label, 1);
         assert!((probability - 3_f64.exp() / sum).abs() < 1e-9);

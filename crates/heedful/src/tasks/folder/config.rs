@@ -25,15 +25,15 @@ pub(super) fn read(path: &Path) -> Result<ModelConfig, FolderError> {
     if !path.exists() {
         return Err(FolderError::NoConfig { path: path.to_owned() });
     }
-    let odd = |cause| FolderError::Config { path: path.to_owned(), cause };
+    let malformed = |cause| FolderError::Config { path: path.to_owned(), cause };
     let text = fs::read_to_string(path).map_err(|cause| FolderError::read(path, cause))?;
-    let mut value: Value = serde_json::from_str(&text).map_err(odd)?;
-    // Before the rest: a later format may have fields that this one does not know.
+    let mut value: Value = serde_json::from_str(&text).map_err(malformed)?;
+    // Checked first: a later format may have fields that this one does not know.
     let format = value.as_object_mut().and_then(|fields| fields.remove("format")).unwrap_or(Value::Null);
     if format != FORMAT {
         return Err(FolderError::Version { path: path.to_owned(), found: format.to_string() });
     }
-    let config: ModelConfig = serde_json::from_value(value).map_err(odd)?;
+    let config: ModelConfig = serde_json::from_value(value).map_err(malformed)?;
     config.validate().map_err(|cause| FolderError::Unbuildable { path: path.to_owned(), cause })?;
     Ok(config)
 }

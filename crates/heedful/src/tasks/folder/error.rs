@@ -1,4 +1,4 @@
-//! What can be wrong with a model's folder.
+//! Why a model's folder cannot be used.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,34 +7,34 @@ use crate::store::durable::WriteError;
 use crate::store::weights::{Damage, Mismatch};
 use crate::tasks::ConfigError;
 
-/// A folder that holds no model, or not a whole one.
+/// Why a model's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// Nothing there.
-    #[error("{path} is no folder: give the folder of a model or of a training run")]
+    /// The path is not a folder.
+    #[error("{path} is not a folder: give the folder of a model or of a training run")]
     NoFolder {
         /// The path.
         path: PathBuf,
     },
-    /// A folder of something else.
+    /// The folder has no `config.json`.
     #[error("{path} is missing: give the folder of a model or of a training run")]
     NoConfig {
         /// The file.
         path: PathBuf,
     },
-    /// A run that has not come far enough.
+    /// The folder has no weights: the training run has not saved a model yet.
     #[error("{path} is missing: a training run writes it at its first validation or at its end")]
     NoModel {
         /// The file.
         path: PathBuf,
     },
-    /// No vocabulary.
+    /// The folder has no vocabulary.
     #[error("{path} is missing: copy the vocabulary that the model was trained with into the folder")]
     NoTokenizer {
         /// The file.
         path: PathBuf,
     },
-    /// Which one is it?
+    /// The folder has both a joint vocabulary and one for a single side.
     #[error(
         "{folder} has both a tokenizer.json and one for a side alone: remove the one that the model was not trained with"
     )]
@@ -42,15 +42,15 @@ pub enum FolderError {
         /// The folder.
         folder: PathBuf,
     },
-    /// Not JSON, or a field that is missing, unknown or of another type.
-    #[error("{path} is no configuration of a model: {cause}")]
+    /// `config.json` is not JSON, or a field is missing, unknown or of another type.
+    #[error("{path} is not the configuration of a model: {cause}")]
     Config {
         /// The file.
         path: PathBuf,
         /// Where and why.
         cause: serde_json::Error,
     },
-    /// Fields that do not go together.
+    /// The configuration is inconsistent: no model can be built from it.
     #[error("{path}: {cause}")]
     Unbuildable {
         /// The file.
@@ -58,7 +58,7 @@ pub enum FolderError {
         /// Why.
         cause: ConfigError,
     },
-    /// Another version.
+    /// The file has another version of the format.
     #[error(
         "{path} has format {found}, this program reads format {}: use the version of heedful that wrote it",
         super::FORMAT
@@ -69,23 +69,23 @@ pub enum FolderError {
         /// Its format.
         found: String,
     },
-    /// Not a whole file of weights.
+    /// The file of weights is damaged.
     #[error("the weights {path} cannot be used: {damage}; copy the file again")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// In what way.
+        /// The damage.
         damage: Damage,
     },
-    /// A file of weights without any.
+    /// The file has no weights.
     #[error("{path} holds no weights: copy the file again")]
     NoWeights {
         /// The file.
         path: PathBuf,
     },
-    /// A model that would say nothing but nonsense.
+    /// A parameter has values that are infinite or NaN.
     #[error(
-        "`{name}` in {path} has numbers that are infinite or none: the training run diverged, take an earlier one"
+        "`{name}` in {path} has values that are infinite or NaN: the training run diverged, use an earlier model"
     )]
     NotFinite {
         /// The parameter.
@@ -93,17 +93,17 @@ pub enum FolderError {
         /// The file.
         path: PathBuf,
     },
-    /// Weights of another model.
-    #[error("{path} does not fit {config}: {mismatch}; both files must be of one model")]
+    /// The weights do not fit the configuration.
+    #[error("{path} does not fit {config}: {mismatch}; both files must belong to the same model")]
     Mismatch {
         /// The weights.
         path: PathBuf,
         /// The configuration.
         config: PathBuf,
-        /// In what way.
+        /// The damage.
         mismatch: Mismatch,
     },
-    /// A file that cannot be read.
+    /// A file cannot be read.
     #[error("cannot read {path}: {cause}")]
     Read {
         /// The file.
@@ -111,7 +111,7 @@ pub enum FolderError {
         /// Why.
         cause: io::Error,
     },
-    /// A file that cannot be written.
+    /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }

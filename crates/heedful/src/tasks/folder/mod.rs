@@ -1,7 +1,7 @@
-//! A model on disk is a folder.
+//! A model on disk: a folder.
 //!
 //! ```text
-//! config.json                its task, its family, what it is made of, and the version of this format
+//! config.json                its task, its family, its configuration, and the version of this format
 //! model.safetensors          every parameter by name, f32
 //! tokenizer.json             one vocabulary for both sides, or
 //! source.tokenizer.json      one for each
@@ -9,7 +9,7 @@
 //! labels.json                the names of a classifier's labels
 //! ```
 //!
-//! The folder of a training run is one too: its model is the best so far.
+//! The folder of a training run is a model's folder too: it holds the best model so far.
 
 mod config;
 mod error;
@@ -34,12 +34,12 @@ pub const FORMAT: u64 = 2;
 const CONFIG: &str = "config.json";
 const MODEL: &str = "model.safetensors";
 
-/// A model's folder whose configuration was read.
+/// A model's folder, with its configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelFolder {
     /// Where it is.
     pub path: PathBuf,
-    /// What the model is made of.
+    /// The model's configuration.
     pub config: ModelConfig,
     /// Its vocabularies.
     pub tokenizers: TokenizerFiles,
@@ -52,9 +52,9 @@ pub enum TokenizerFiles {
     Joint(PathBuf),
     /// One for each side.
     Separate {
-        /// What the encoder reads.
+        /// The vocabulary of the source.
         source: PathBuf,
-        /// What the decoder writes.
+        /// The vocabulary of the target.
         target: PathBuf,
     },
 }
@@ -70,8 +70,8 @@ impl ModelFolder {
         Ok(ModelFolder { path: path.to_owned(), config, tokenizers })
     }
 
-    /// Starts a folder, making it if need be: configuration and vocabularies, the latter copied to their names in
-    /// the folder unless they are there already. [`ModelFolder::save`] adds the weights.
+    /// Writes a folder, creating it if needed: configuration and vocabularies, the latter copied to their names in the
+    /// folder unless they are there already. [`ModelFolder::save`] adds the weights.
     pub fn create(
         path: &Path,
         config: ModelConfig,
@@ -83,7 +83,7 @@ impl ModelFolder {
         Ok(ModelFolder { path: path.to_owned(), config, tokenizers })
     }
 
-    /// Starts another folder for the same model: its configuration, its vocabularies, the names of its labels.
+    /// Writes another folder for the same model: its configuration, its vocabularies, the names of its labels.
     pub fn copy_to(&self, path: &Path) -> Result<ModelFolder, FolderError> {
         let copy = ModelFolder::create(path, self.config.clone(), &self.tokenizers)?;
         let labels = self.path.join(LABELS_FILE);
@@ -94,7 +94,7 @@ impl ModelFolder {
         Ok(copy)
     }
 
-    /// Replaces the folder's weights; a kill at any moment leaves the old ones or the new ones.
+    /// Replaces the folder's weights atomically: a kill at any moment leaves the old ones or the new ones.
     pub fn save(&self, weights: &Weights) -> Result<(), FolderError> {
         let notes = Notes::from([
             ("format".to_owned(), FORMAT.to_string()),
@@ -130,7 +130,7 @@ impl ModelFolder {
         let bytes = fs::read(&path).map_err(|cause| FolderError::read(&path, cause))?;
         let damaged = |damage| FolderError::Damaged { path: path.clone(), damage };
         let file = Opened::new(&bytes, Checksum::Absent).map_err(damaged)?;
-        // Files from elsewhere have no such note; their names and shapes tell whether they fit.
+        // Files of other programs have no such note; their names and shapes are checked instead.
         if let Some(found) = file.note("format").filter(|found| *found != FORMAT.to_string()) {
             return Err(FolderError::Version { path, found: found.to_owned() });
         }

@@ -12,7 +12,7 @@ fn config() -> TransformerConfig {
 fn saved() -> (tempfile::TempDir, PathBuf, Transformer) {
     let parent = tempfile::tempdir().expect("a folder");
     let vocabulary = parent.path().join("vocabulary.json");
-    fs::write(&vocabulary, "{}").expect("room enough");
+    fs::write(&vocabulary, "{}").expect("a writable disk");
     let path = parent.path().join("model");
     let model = Transformer::new(config(), 5).expect("a good configuration");
     let folder = ModelFolder::create(
@@ -55,7 +55,7 @@ fn every_configuration_survives_the_way_through_json() {
             let config = ModelConfig::from(EncoderDecoderConfig::Transformer(config));
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join(CONFIG);
-            fs::write(&path, config::to_json(&config)).expect("room enough");
+            fs::write(&path, config::to_json(&config)).expect("a writable disk");
             assert_eq!(config::read(&path).expect("as it was written"), config);
         }
     }
@@ -66,10 +66,10 @@ fn separate_vocabularies_are_found_and_doubtful_ones_refused() {
     let (_parent, path, _) = saved();
     fs::rename(path.join(JOINT_FILE), path.join(SOURCE_FILE)).expect("it is there");
     assert!(complaint(&path).contains("target.tokenizer.json is missing"));
-    fs::write(path.join(TARGET_FILE), "{}").expect("room enough");
+    fs::write(path.join(TARGET_FILE), "{}").expect("a writable disk");
     let folder = ModelFolder::open(&path).expect("a good folder");
     assert!(matches!(folder.tokenizers, TokenizerFiles::Separate { .. }));
-    fs::write(path.join(JOINT_FILE), "{}").expect("room enough");
+    fs::write(path.join(JOINT_FILE), "{}").expect("a writable disk");
     assert!(complaint(&path).contains("remove the one that the model was not trained with"));
 }
 
@@ -79,7 +79,7 @@ fn a_cut_off_model_is_refused_wherever_it_was_cut() {
     let file = path.join(MODEL);
     let whole = fs::read(&file).expect("it is there");
     for length in (0..whole.len()).step_by(whole.len() / 50 + 1) {
-        fs::write(&file, &whole[..length]).expect("room enough");
+        fs::write(&file, &whole[..length]).expect("a writable disk");
         let message = complaint(&path);
         assert!(
             message.contains("model.safetensors") && message.contains("copy the file again"),
@@ -92,7 +92,7 @@ fn a_cut_off_model_is_refused_wherever_it_was_cut() {
 fn weights_of_another_model_are_refused() {
     let (_parent, path, _) = saved();
     let text = fs::read_to_string(path.join(CONFIG)).expect("it is there");
-    fs::write(path.join(CONFIG), text.replace("\"d_ff\": 128", "\"d_ff\": 64")).expect("room enough");
+    fs::write(path.join(CONFIG), text.replace("\"d_ff\": 128", "\"d_ff\": 64")).expect("a writable disk");
     let message = complaint(&path);
     assert!(message.contains("does not fit") && message.contains("64 × 128"), "{message}");
 }
@@ -105,7 +105,7 @@ fn what_is_no_number_is_refused() {
     values[7] = f32::NAN;
     param.set(&values);
     let folder = ModelFolder::open(&path).expect("a good folder");
-    folder.save(&Weights::of(model.params())).expect("room enough");
+    folder.save(&Weights::of(model.params())).expect("a writable disk");
     assert!(complaint(&path).starts_with("`embedding.weight` in "));
 }
 
@@ -119,10 +119,10 @@ fn other_versions_and_families_and_fields_are_named() {
         ("\"transformer\"", "\"perceptron\"", "unknown variant `perceptron`"),
         ("\"d_ff\"", "\"d_fff\"", "unknown field `d_fff`"),
         ("\"heads\": 2", "\"heads\": 3", "3 heads do not divide d_model 64"),
-        ("}", "", "no configuration of a model: "),
+        ("}", "", "not the configuration of a model: "),
     ] {
         assert!(text.contains(from), "{from} is not in {text}");
-        fs::write(path.join(CONFIG), text.replacen(from, to, 1)).expect("room enough");
+        fs::write(path.join(CONFIG), text.replacen(from, to, 1)).expect("a writable disk");
         let message = complaint(&path);
         assert!(message.contains("config.json") && message.contains(expected), "{message}");
     }
@@ -131,7 +131,7 @@ fn other_versions_and_families_and_fields_are_named() {
 #[test]
 fn missing_parts_are_named() {
     let (parent, path, _) = saved();
-    assert!(complaint(&parent.path().join("nothing")).contains("is no folder"));
+    assert!(complaint(&parent.path().join("nothing")).contains("is not a folder"));
     assert!(complaint(parent.path()).contains("config.json is missing"));
     fs::remove_file(path.join(MODEL)).expect("it is there");
     assert!(complaint(&path).contains("model.safetensors is missing"));

@@ -1,11 +1,11 @@
-//! Going on with texts, token by token: keys and values are computed once and kept.
+//! Decoding of a language model with a KV cache.
 //!
 //! ```text
-//! source             <bos> p_1 … p_n      all but the last token are stored when it is read
-//! first step         p_n                  what the search calls its first token stands for the prompt's last
+//! source             <bos> p_1 … p_n      all but the last token are cached when the prompt is read
+//! first step         p_n                  the search's first token stands for the last one of the prompt
 //! ```
 //!
-//! Prompts go through the same steps as what follows them, so a text has the same probabilities whether it was given or
+//! Prompts go through the same steps as generated tokens, so a text has the same probabilities whether it was given or
 //! generated.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(super) struct PromptDecoding<'m> {
     model: &'m LanguageModel,
     pass: Pass,
     prompts_read: usize,
-    /// Prompts that no step has taken up yet.
+    /// Prompts that have had no step yet.
     prompts: BTreeMap<usize, Prompt>,
     slots: Slots,
     pasts: Pasts,
@@ -32,9 +32,9 @@ pub(super) struct PromptDecoding<'m> {
     stores: Vec<KeyValueStore>,
 }
 
-/// What stands before.
+/// A prompt whose tokens are cached.
 struct Prompt {
-    /// Of all tokens but the last.
+    /// The slots of all tokens but the last.
     slots: Vec<u32>,
     last: u32,
 }
@@ -54,10 +54,10 @@ impl<'m> PromptDecoding<'m> {
         }
     }
 
-    /// Slots for the newest tokens of the rows of `going`; nothing that is still needed is given away.
-    fn take(&mut self, going: &Pasts, count: usize) -> Vec<u32> {
+    /// Slots for the newest tokens of the rows of `active`; slots that are still in use are not taken.
+    fn take(&mut self, active: &Pasts, count: usize) -> Vec<u32> {
         let waiting = self.prompts.values().map(|prompt| prompt.slots.as_slice());
-        let used: Vec<&[u32]> = waiting.chain([self.pasts.all(), going.all()]).collect();
+        let used: Vec<&[u32]> = waiting.chain([self.pasts.all(), active.all()]).collect();
         let newest = self.slots.take(count, &used);
         for store in &mut self.stores {
             store.reserve(self.slots.capacity());
@@ -66,7 +66,7 @@ impl<'m> PromptDecoding<'m> {
     }
 }
 
-/// One token more for every row: its vector, from which the next token is predicted.
+/// One more token for every row: its vector, from which the next token is predicted.
 fn advance(
     model: &LanguageModel,
     pass: &mut Pass,
@@ -89,8 +89,8 @@ impl Decoding for PromptDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         let first = self.prompts_read;
         self.prompts_read += sequences.sequences();
-        let mut going = Pasts::default();
-        // The prompts that had a row in the step before.
+        let mut active = Pasts::default();
+        // The prompts that had a row in the previous step.
         let mut before: Vec<usize> = Vec::new();
         for position in 0.. {
             let (ended, open): (Vec<usize>, Vec<usize>) = (0..sequences.sequences())
@@ -98,19 +98,19 @@ impl Decoding for PromptDecoding<'_> {
                 .partition(|&i| sequences.length(i) == position + 1);
             let row_before = |prompt: usize| before.binary_search(&prompt).ok();
             for prompt in ended {
-                let slots = row_before(prompt).map_or_else(Vec::new, |row| going.of(row).to_vec());
+                let slots = row_before(prompt).map_or_else(Vec::new, |row| active.of(row).to_vec());
                 let last = source[sequences.range(prompt).start + position];
                 self.prompts.insert(first + prompt, Prompt { slots, last });
             }
             if open.is_empty() {
                 return;
             }
-            going.follow(open.iter().map(|&prompt| row_before(prompt).map_or(Parent::NONE, Parent::Row)));
-            let newest = self.take(&going, open.len());
-            going.append(&newest);
+            active.follow(open.iter().map(|&prompt| row_before(prompt).map_or(Parent::NONE, Parent::Row)));
+            let newest = self.take(&active, open.len());
+            active.append(&newest);
             let ids: Vec<u32> = open.iter().map(|&i| source[sequences.range(i).start + position]).collect();
             let PromptDecoding { model, pass, stores, .. } = self;
-            pass.within(|pass| advance(model, pass, stores, (&going, &newest), &ids));
+            pass.within(|pass| advance(model, pass, stores, (&active, &newest), &ids));
             before = open;
         }
     }

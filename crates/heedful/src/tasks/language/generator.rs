@@ -1,4 +1,4 @@
-//! A language model with its vocabulary: a prompt in, the text that follows out.
+//! A language model with its vocabulary: a prompt in, its continuation out.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,35 +24,35 @@ use crate::models::Generate;
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
 
-/// A language model that reads and writes text.
+/// A language model that takes and returns text.
 pub struct Generator {
     config: LanguageConfig,
     model: LanguageModel,
     tokenizers: Tokenizers,
 }
 
-/// A folder that holds no language model, or a prompt that it cannot go on from.
+/// Why a language model cannot be opened, or cannot continue a prompt.
 #[derive(Debug, thiserror::Error)]
 pub enum GenerateError {
-    /// The model.
+    /// The folder holds no language model.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The prompt or the options.
+    /// The prompt or the options are invalid.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// Learned positions end somewhere.
+    /// The prompt is as long as the learned positions allow.
     #[error(
-        "the prompt has {tokens} tokens and leaves no room: the model's positions end after {longest}; give a shorter one"
+        "the prompt has {tokens} tokens, and the model has {longest} positions for prompt and continuation: give a shorter prompt"
     )]
     LongPrompt {
         /// Its length.
         tokens: usize,
-        /// What the model can take.
+        /// The number of positions.
         longest: usize,
     },
 }
 
-/// Texts in the making: every [`Generation::step`] adds a token to each.
+/// Texts that are being generated: every [`Generation::step`] adds a token to each.
 pub struct Generation<'g> {
     generator: &'g Generator,
     search: Search<'g>,
@@ -72,26 +72,26 @@ impl Generator {
         &self.model
     }
 
-    /// The options of a search for at most so many tokens after a prompt.
+    /// The options of a search for at most this many tokens after a prompt.
     pub fn options(
         &self,
         prompt: &str,
         tokens: usize,
         options: &SearchOptions,
     ) -> Result<SearchOptions, GenerateError> {
-        let begun = self.encode(prompt).len();
+        let given = self.encode(prompt).len();
         let tokens = match self.model.longest_target() {
-            Some(longest) if begun >= longest => {
-                return Err(GenerateError::LongPrompt { tokens: begun, longest });
+            Some(longest) if given >= longest => {
+                return Err(GenerateError::LongPrompt { tokens: given, longest });
             }
-            Some(longest) => tokens.min(longest - begun),
+            Some(longest) => tokens.min(longest - given),
             None => tokens,
         };
         let max_length = MaxLength::Absolute(tokens);
         Ok(SearchOptions { max_length, ..options.clone() })
     }
 
-    /// At most `tokens` tokens after a prompt, as often as the options ask for, best first: prompt and continuation.
+    /// Continues a prompt by at most `tokens` tokens: prompt and continuation, `n_best` of them, best first.
     pub fn generate(
         &self,
         prompt: &str,
@@ -104,7 +104,7 @@ impl Generator {
         Ok(generation.texts())
     }
 
-    /// Begins to go on from a prompt, with options that [`Generator::options`] made.
+    /// Starts to continue a prompt, with options from [`Generator::options`].
     pub fn begin(&self, prompt: &str, options: &SearchOptions) -> Result<Generation<'_>, GenerateError> {
         let prompt = self.encode(prompt);
         let mut search = Search::new(&self.model, options)?;
@@ -122,9 +122,9 @@ impl Generator {
         [vec![self.model.special_tokens().bos], tokens].concat()
     }
 
-    /// A prompt with what was said after it, as text; characters that are not complete show as U+FFFD.
-    pub fn decode(&self, prompt: &[u32], said: &[u32]) -> String {
-        let tokens = [prompt, said].concat();
+    /// A prompt and its continuation, decoded to text; incomplete characters are shown as U+FFFD.
+    pub fn decode(&self, prompt: &[u32], generated: &[u32]) -> String {
+        let tokens = [prompt, generated].concat();
         match self.config.text {
             TextShape::Lines => self.tokenizers.target.decode(&tokens),
             TextShape::Running => self.tokenizers.target.decode_running(&tokens),
@@ -133,7 +133,7 @@ impl Generator {
 }
 
 impl Generation<'_> {
-    /// One token more; false when all texts are complete.
+    /// One more token; false when all texts are complete.
     pub fn step(&mut self) -> Result<bool, GenerateError> {
         if let Some((_, found)) = self.search.step().pop() {
             self.found = Some(found?);
@@ -141,13 +141,13 @@ impl Generation<'_> {
         Ok(self.found.is_none())
     }
 
-    /// The best text so far with its prompt; characters that are not complete yet show as U+FFFD.
+    /// The best text so far with its prompt; incomplete characters are shown as U+FFFD.
     pub fn so_far(&self) -> String {
-        let said = match &self.found {
+        let generated = match &self.found {
             Some(found) => found.first().map_or_else(Vec::new, |best| best.tokens.clone()),
             None => self.search.so_far(0).unwrap_or_default(),
         };
-        self.generator.decode(&self.prompt, &said)
+        self.generator.decode(&self.prompt, &generated)
     }
 
     /// All texts with their prompt, best first; none before they are complete.

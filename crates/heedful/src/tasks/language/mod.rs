@@ -1,11 +1,11 @@
-//! A language model: a decoder without a source, which predicts how a text goes on (Radford et al., 2018).
+//! A language model: a decoder that predicts the next token of a text (Radford et al., 2018).
 //!
 //! ```text
-//! states   = Decoder(√d E[<bos> y_1 … y_m] + PE)      masked self attention and feed-forward, no cross attention
+//! states   = Decoder(√d E[<bos> y_1 … y_m] + PE)      causal self attention and feed-forward, no cross attention
 //! p(y_i+1) = softmax(states_i Eᵀ)
 //! ```
 //!
-//! To a search, the source is what stands before: `<bos>` and the prompt.
+//! To a search, the source is `<bos>` and the prompt.
 
 mod decoding;
 mod generator;
@@ -29,25 +29,25 @@ use crate::models::config::{ConfigError, check};
 use crate::models::transformer::{StackConfig, StackMask, TextStack};
 use crate::models::{Decoding, Generate, Model};
 
-/// What a language model is made of.
+/// The configuration of a language model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LanguageConfig {
-    /// Its layers and its vocabulary.
+    /// The stack and its vocabulary.
     pub stack: StackConfig,
-    /// Whether its text has ends: a line ends with `<eos>`, running text goes on.
+    /// Whether it was trained on lines, which end with `<eos>`, or on running text.
     pub text: TextShape,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
 }
 
-/// What a language model was trained on.
+/// The kind of text that a language model was trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TextShape {
     /// Lines, each a text of its own.
     Lines,
-    /// One long text, line ends included, in pieces.
+    /// One long text, line ends included, cut into blocks.
     Running,
 }
 
@@ -59,7 +59,7 @@ pub struct LanguageModel {
 }
 
 impl LanguageConfig {
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.stack.validate()?;
         check::rates(&[("label_smoothing", self.label_smoothing)])
@@ -67,7 +67,7 @@ impl LanguageConfig {
 }
 
 impl LanguageModel {
-    /// A fresh model; `seed` decides its first values.
+    /// A new model; `seed` determines its initial parameters.
     pub fn new(config: LanguageConfig, seed: u64) -> Result<LanguageModel, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
@@ -75,12 +75,12 @@ impl LanguageModel {
         Ok(LanguageModel { config, params, decoder })
     }
 
-    /// What it is made of.
+    /// Its configuration.
     pub fn config(&self) -> &LanguageConfig {
         &self.config
     }
 
-    /// Scores of every token at every position of the batch's targets.
+    /// Logits of every token at every position of the batch's targets.
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let states = self.states(batch, pass);

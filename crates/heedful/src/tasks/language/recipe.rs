@@ -17,7 +17,7 @@ use crate::tasks::{
     Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError, plain_text,
 };
 
-/// Tokens of a block of running text unless the recipe says otherwise.
+/// Default number of tokens in a block of running text.
 const BLOCK: usize = 256;
 
 /// The task `lm`.
@@ -106,8 +106,8 @@ impl TaskDefinition for Definition {
         let model = Arc::new(config.build(recipe.training.seed)?);
         let reading = self.reading(&recipe.data, None);
         let texts = plain_text::TextSet::read(recipe, reading, materials.tokenizers)?;
-        let judged = model.clone();
-        let set = |texts| Box::new(LanguageSet { texts, model: judged }) as Box<dyn ValidationSet>;
+        let validated = model.clone();
+        let set = |texts| Box::new(LanguageSet { texts, model: validated }) as Box<dyn ValidationSet>;
         Ok(Assembled { config: config.into(), model, validation: texts.map(set) })
     }
 }

@@ -30,10 +30,14 @@ fn a_given_text_is_as_probable_as_the_loss_says() {
     let model = model(Positions::Learned { max_length: 12 });
     let text = vec![7, 9, 4, 20];
     let batch = Batch::of(Form::Lines, &[(vec![], text.clone())], [1, 2]).expect("a good batch");
-    let told = model.loss(&batch, &mut Pass::inference(DType::F32)).negative_log_likelihood;
+    let expected = model.loss(&batch, &mut Pass::inference(DType::F32)).negative_log_likelihood;
     let options = SearchOptions::default();
     let whole = score(&model, &[(vec![1], text.clone())], &options).expect("known tokens");
-    assert!((whole[0].log_probability + told).abs() < 1e-4, "{} and {told}", whole[0].log_probability);
+    assert!(
+        (whole[0].log_probability + expected).abs() < 1e-4,
+        "{} and {expected}",
+        whole[0].log_probability
+    );
     // The same, half of it as a prompt.
     let rest = score(&model, &[(vec![1, 7, 9], vec![4, 20])], &options).expect("known tokens");
     assert_eq!(rest[0].tokens, whole[0].tokens[2..]);

@@ -1,4 +1,4 @@
-//! Held-out text of a language model: perplexities by token, word and byte, and how the model goes on with a few texts.
+//! Held-out text of a language model: perplexities by token, word and byte, and continuations of a few texts.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
 use crate::tasks::TaskError;
 use crate::tasks::plain_text::TextSet;
-use crate::tasks::validation::{Judgement, SAMPLES, Sample, ValidationSet, longest};
+use crate::tasks::validation::{SAMPLES, Sample, ValidationResult, ValidationSet, longest};
 
-/// Of a sample text, so many tokens are given and so many more are generated.
+/// Tokens of a sample text that are given as a prompt, and tokens that are generated after them.
 const GIVEN: usize = 16;
 const GENERATED: usize = 32;
 
-/// Held-out text with the model that it judges.
+/// Held-out text, and the model.
 pub(super) struct LanguageSet {
     pub(super) texts: TextSet,
     pub(super) model: Arc<LanguageModel>,
@@ -27,14 +27,14 @@ impl ValidationSet for LanguageSet {
         self.texts.len()
     }
 
-    fn judge(&self, recipe: &Recipe) -> Result<Judgement, TaskError> {
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
         let held_out = self.texts.held_out(&*self.model, recipe)?;
         let perplexity = |units: u64| (held_out.negative_log_likelihood / units as f64).exp();
         let measures = vec![
             (Measure::ValidWordPerplexity, perplexity(self.texts.words)),
             (Measure::ValidBytePerplexity, perplexity(self.texts.bytes)),
         ];
-        Ok(Judgement { held_out, measures, samples: self.samples(recipe)?, tables: Vec::new() })
+        Ok(ValidationResult { held_out, measures, samples: self.samples(recipe)?, tables: Vec::new() })
     }
 
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
@@ -43,7 +43,7 @@ impl ValidationSet for LanguageSet {
 }
 
 impl LanguageSet {
-    /// How the model goes on with the beginnings of a few examples.
+    /// The model's continuations of the beginnings of a few examples.
     fn samples(&self, recipe: &Recipe) -> Result<Vec<Sample>, TaskError> {
         let long_enough = self.texts.examples.iter().map(|(_, text)| text).filter(|text| text.len() > 1);
         let halves: Vec<(&[u32], &[u32])> =

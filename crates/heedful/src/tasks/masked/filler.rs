@@ -1,4 +1,4 @@
-//! A masked language model with its vocabulary: text with gaps in, guesses out.
+//! A masked language model with its vocabulary: text with masked tokens in, predictions out.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -27,54 +27,54 @@ use crate::models::BrokenModel;
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
 
-/// The token of a gap. Characters that a vocabulary does not know are spelled in bytes, so no text ever has `<unk>`: its
-/// place is free for this.
+/// The id of `<mask>`. Characters that a vocabulary does not know are encoded as bytes, so no text ever has `<unk>`, and
+/// its id is free for this.
 pub const MASK: u32 = UNK;
 
-/// How a gap is written.
+/// How a masked token is written in a text.
 const GAP: &str = "<mask>";
 
-/// A masked language model that reads and writes text.
+/// A masked language model that takes and returns text.
 pub struct Filler {
     model: MaskedModel,
     tokenizers: Tokenizers,
 }
 
-/// A text whose gaps were filled.
+/// A text whose masked tokens were predicted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filled {
-    /// With the best guess in every gap.
+    /// With the best prediction for every masked token.
     pub text: String,
-    /// For every gap the best guesses, best first.
+    /// For every masked token the most probable predictions, best first.
     pub gaps: Vec<Vec<Guess>>,
 }
 
-/// What may have stood in a gap.
+/// A prediction for a masked token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guess {
-    /// As it stands in a text; a piece that begins a word has its space.
+    /// The token's text; a piece that begins a word includes its space.
     pub piece: String,
-    /// How probable the model thinks it is.
+    /// Its probability.
     pub probability: f64,
 }
 
-/// A folder that holds no masked language model, or a text that it cannot complete.
+/// Why a masked language model cannot be opened, or cannot fill a text.
 #[derive(Debug, thiserror::Error)]
 pub enum FillError {
-    /// The model.
+    /// The folder holds no masked language model.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The text.
+    /// The text does not fit the model.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// A model whose scores are not numbers.
+    /// The model's scores are not finite.
     #[error(transparent)]
     Broken(#[from] BrokenModel),
-    /// Nothing to fill.
-    #[error("the text has no gap: write <mask> where a token is missing")]
+    /// The text has no `<mask>`.
+    #[error("the text has no <mask>: write one for each token to predict")]
     NoGap,
-    /// Nothing to say.
-    #[error("no guess was asked for: ask for at least 1")]
+    /// The number of predictions is 0.
+    #[error("the number of predictions is 0: set it to at least 1")]
     NoGuess,
 }
 
@@ -90,8 +90,8 @@ impl Filler {
         &self.model
     }
 
-    /// The `top` best guesses for every `<mask>` of a text; all gaps are guessed at once, each knowing the others only as
-    /// gaps.
+    /// The `top` best predictions for every `<mask>` of a text. All are predicted at once, each from a text in which the
+    /// others are masked.
     pub fn fill(&self, text: &str, top: usize, compute: DType) -> Result<Filled, FillError> {
         if top == 0 {
             return Err(FillError::NoGuess);
@@ -114,8 +114,8 @@ impl Filler {
             if !normalizer.is_finite() {
                 return Err(BrokenModel { sentence: 0 }.into());
             }
-            let spoken = best.best(gap).iter().filter(|found| found.index as usize >= special::NAMES.len());
-            let guesses: Vec<_> = spoken.take(top).collect();
+            let ordinary = best.best(gap).iter().filter(|found| found.index as usize >= special::NAMES.len());
+            let guesses: Vec<_> = ordinary.take(top).collect();
             tokens[row] = guesses.first().map_or(MASK, |best| best.index);
             let guess = |found: &&heedful_tensor::ops::Scored| Guess {
                 piece: self.tokenizers.source.text_of(found.index),
@@ -126,7 +126,7 @@ impl Filler {
         Ok(Filled { text: self.tokenizers.source.decode(&tokens), gaps })
     }
 
-    /// The tokens of a text, `<mask>` being one. The space before a gap belongs to the piece that is missing.
+    /// The tokens of a text, `<mask>` being one. The space before a `<mask>` belongs to the masked piece.
     fn encode(&self, text: &str) -> Vec<u32> {
         let tokenizer = &self.tokenizers.source;
         let mut tokens = Vec::new();

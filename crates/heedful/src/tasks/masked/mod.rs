@@ -1,12 +1,12 @@
 //! A masked language model: an encoder that predicts the masked tokens of a text (Devlin et al., 2019).
 //!
 //! ```text
-//! x'  = x with 15 % of its tokens hidden                       see `masking`
+//! x'  = x with 15 % of its tokens masked                       see `masking`
 //! h   = Encoder(x')
-//! p_i = softmax(LayerNorm(gelu(h_i W + b)) Eᵀ)                 at the hidden places only
+//! p_i = softmax(LayerNorm(gelu(h_i W + b)) Eᵀ)                 at the masked positions only
 //! ```
 //!
-//! Its encoder is what a classifier may start from.
+//! A classifier may be initialized with its encoder.
 
 mod filler;
 mod masking;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use MaskedConfig as Config;
 pub use filler::{FillError, Filled, Filler, Guess, MASK};
-pub use masking::{Masked, masked_tokens};
+pub use masking::{MaskedText, masked_tokens};
 pub(crate) use recipe::Definition;
 
 use crate::data::batch::{Batch, BatchError, Side};
@@ -32,11 +32,11 @@ use crate::models::Model;
 use crate::models::config::{ConfigError, check};
 use crate::models::transformer::{StackConfig, StackMask, TextStack};
 
-/// What a masked language model is made of.
+/// The configuration of a masked language model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MaskedConfig {
-    /// Its layers and its vocabulary.
+    /// The stack and its vocabulary.
     pub stack: StackConfig,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
@@ -52,7 +52,7 @@ pub struct MaskedModel {
 }
 
 impl MaskedConfig {
-    /// Whether this can be built; if not, the error says what to change.
+    /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.stack.validate()?;
         check::rates(&[("label_smoothing", self.label_smoothing)])
@@ -60,7 +60,7 @@ impl MaskedConfig {
 }
 
 impl MaskedModel {
-    /// A fresh model; `seed` decides its first values.
+    /// A new model; `seed` determines its initial parameters.
     pub fn new(config: MaskedConfig, seed: u64) -> Result<MaskedModel, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
@@ -75,7 +75,7 @@ impl MaskedModel {
         })
     }
 
-    /// What it is made of.
+    /// Its configuration.
     pub fn config(&self) -> &MaskedConfig {
         &self.config
     }
@@ -85,16 +85,16 @@ impl MaskedModel {
         self.encoder.check(Side::Source, text, sequences)
     }
 
-    /// The cross entropy of what was hidden.
-    pub fn loss_of(&self, masked: &Masked, sequences: &Ragged, pass: &mut Pass) -> CrossEntropy {
+    /// The cross entropy of the masked tokens.
+    pub fn loss_of(&self, masked: &MaskedText, sequences: &Ragged, pass: &mut Pass) -> CrossEntropy {
         pass.within(|pass| {
             let predicting = self.head_states(&masked.text, sequences, &masked.rows, pass);
             let smoothing = self.config.label_smoothing;
-            ops::cross_entropy(&predicting, self.encoder.table(), &masked.hidden, smoothing, pass.compute())
+            ops::cross_entropy(&predicting, self.encoder.table(), &masked.targets, smoothing, pass.compute())
         })
     }
 
-    /// Scores of every token at some rows of the texts, which are laid end to end: rows × vocabulary (f32).
+    /// Logits of every token at some rows of the texts, which are laid end to end: rows × vocabulary (f32).
     pub fn token_scores(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let predicting = self.head_states(text, sequences, rows, pass);
@@ -102,7 +102,7 @@ impl MaskedModel {
         })
     }
 
-    /// The vectors that the tokens at `rows` are predicted from.
+    /// The vectors from which the tokens at `rows` are predicted.
     fn head_states(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
         let states = self.encoder.forward(text, sequences, pass);
         let picked = ops::gather_rows(&states, rows);
@@ -120,10 +120,10 @@ impl Model for MaskedModel {
         self.check_text(&batch.source, &batch.source_sequences)
     }
 
-    /// Hides tokens and asks for them. What is hidden in training is a function of seed and step, else of the text.
+    /// Masks tokens and predicts them. In training the masks are a function of seed and step, else of the text.
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         let (text, sequences) = (&batch.source, &batch.source_sequences);
-        let masked = Masked::draw(text, sequences, self.config.stack.vocabulary, pass.stream());
+        let masked = MaskedText::draw(text, sequences, self.config.stack.vocabulary, pass.stream());
         self.loss_of(&masked, sequences, pass)
     }
 

@@ -102,8 +102,8 @@ impl TaskDefinition for Definition {
         let model = Arc::new(config.build(recipe.training.seed)?);
         let reading = self.reading(&recipe.data, None);
         let texts = plain_text::TextSet::read(recipe, reading, materials.tokenizers)?;
-        let judged = model.clone();
-        let set = |texts| Box::new(MaskedSet { texts, model: judged }) as Box<dyn ValidationSet>;
+        let validated = model.clone();
+        let set = |texts| Box::new(MaskedSet { texts, model: validated }) as Box<dyn ValidationSet>;
         Ok(Assembled { config: config.into(), model, validation: texts.map(set) })
     }
 }

@@ -13,14 +13,14 @@ fn texts(lengths: &[usize]) -> (Vec<u32>, Ragged) {
 }
 
 #[test]
-fn a_seventh_is_hidden_and_most_of_it_is_masked() {
+fn a_seventh_is_chosen_and_most_of_it_is_masked() {
     let (text, sequences) = texts(&[2000, 1, 3, 4000]);
     let stream = heedful_tensor::random::Stream::new(1, 2, 3);
-    let masked = Masked::draw(&text, &sequences, VOCABULARY, Some(stream));
+    let masked = MaskedText::draw(&text, &sequences, VOCABULARY, Some(stream));
     assert_eq!(masked.rows.len(), 300 + 1 + 1 + 600);
     assert!(masked.rows.is_sorted_by(|a, b| a < b));
     let (mut gaps, mut kept) = (0, 0);
-    for (&row, &hidden) in masked.rows.iter().zip(&masked.hidden) {
+    for (&row, &hidden) in masked.rows.iter().zip(&masked.targets) {
         assert_eq!(text[row], hidden);
         gaps += usize::from(masked.text[row] == MASK);
         kept += usize::from(masked.text[row] == hidden);
@@ -32,15 +32,15 @@ fn a_seventh_is_hidden_and_most_of_it_is_masked() {
     let ordinary = |token: &u32| *token as usize >= special::NAMES.len() || *token == MASK;
     assert!(masked.text.iter().all(ordinary));
     let other = heedful_tensor::random::Stream::new(1, 3, 3);
-    assert_ne!(Masked::draw(&text, &sequences, VOCABULARY, Some(other)), masked);
+    assert_ne!(MaskedText::draw(&text, &sequences, VOCABULARY, Some(other)), masked);
 }
 
 #[test]
-fn what_is_hidden_of_a_text_that_is_looked_at_depends_on_that_text_alone() {
+fn outside_of_training_the_masks_of_a_text_depend_on_that_text_alone() {
     let (text, sequences) = texts(&[9, 40, 3]);
-    let together = Masked::draw(&text, &sequences, VOCABULARY, None);
+    let together = MaskedText::draw(&text, &sequences, VOCABULARY, None);
     let range = sequences.range(1);
-    let alone = Masked::draw(&text[range.clone()], &Ragged::from_lengths([40]), VOCABULARY, None);
+    let alone = MaskedText::draw(&text[range.clone()], &Ragged::from_lengths([40]), VOCABULARY, None);
     assert_eq!(alone.text, together.text[range]);
 }
 

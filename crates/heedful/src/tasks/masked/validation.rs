@@ -1,4 +1,4 @@
-//! Held-out text of a masked language model. It predicts some tokens only, so the text as a whole has no probability.
+//! Held-out text of a masked language model. It predicts masked tokens only, so the text as a whole has no probability.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
 use crate::tasks::TaskError;
 use crate::tasks::plain_text::TextSet;
-use crate::tasks::validation::{Judgement, ValidationSet};
+use crate::tasks::validation::{ValidationResult, ValidationSet};
 
-/// Held-out text with the model that it judges.
+/// Held-out text, and the model.
 pub(super) struct MaskedSet {
     pub(super) texts: TextSet,
     pub(super) model: Arc<MaskedModel>,
@@ -20,9 +20,9 @@ impl ValidationSet for MaskedSet {
         self.texts.len()
     }
 
-    fn judge(&self, recipe: &Recipe) -> Result<Judgement, TaskError> {
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
         let held_out = self.texts.held_out(&*self.model, recipe)?;
-        Ok(Judgement { held_out, measures: Vec::new(), samples: Vec::new(), tables: Vec::new() })
+        Ok(ValidationResult { held_out, measures: Vec::new(), samples: Vec::new(), tables: Vec::new() })
     }
 
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {

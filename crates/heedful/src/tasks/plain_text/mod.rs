@@ -1,4 +1,4 @@
-//! What the tasks share that read plain text, in lines or as one running text: language models, masked or not.
+//! What language models, masked or not, share: they read plain text, in lines or as one running text.
 
 mod set;
 

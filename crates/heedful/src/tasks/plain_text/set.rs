@@ -16,14 +16,14 @@ use crate::data::encoded::{EncodedPair, Reading};
 use crate::data::tokenizer::{Encoder, Tokenizers};
 use crate::data::{BOS, EOS};
 use crate::data::{Input, Tokenizer};
-use crate::layers::{AttentionMap, Kind, Pass};
+use crate::layers::{AttentionMap, AttentionRole, Pass};
 use crate::models::Model;
 use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
 use crate::tasks::TaskError;
 use crate::tasks::validation::{HeldOut, Unusable, held_out, longest};
 
-/// Tokens whose attention fits on a page.
+/// Maximum number of tokens whose attention is shown.
 const MOST_TOKENS: usize = 24;
 
 /// Held-out text.
@@ -92,7 +92,7 @@ impl TextSet {
         held_out(model, self.batches.iter().map(|batch| &batch.batch), recipe.training.compute)
     }
 
-    /// The self attention over the beginning of the first example.
+    /// The self attention in the beginning of the first example.
     pub(in crate::tasks) fn attention(
         &self,
         model: &dyn Model,
@@ -107,12 +107,14 @@ impl TextSet {
         let tokens = if batch.source.is_empty() { &batch.target_in } else { &batch.source };
         let pieces: Vec<String> = tokens.iter().map(|&id| self.tokenizer.piece(id)).collect();
         let grid = |map: &AttentionMap| AttentionGrid {
-            title: format!("layer {}, self attention", map.place.layer + 1),
+            title: format!("layer {}, self attention", map.site.layer + 1),
             heads: map.weights[0].clone(),
             rows: pieces.clone(),
             columns: pieces.clone(),
         };
-        let own = |map: &&AttentionMap| matches!(map.place.kind, Kind::EncoderSelf | Kind::DecoderSelf);
+        let own = |map: &&AttentionMap| {
+            matches!(map.site.role, AttentionRole::EncoderSelf | AttentionRole::DecoderSelf)
+        };
         Ok(pass.take_attention().iter().filter(own).map(grid).collect())
     }
 }

@@ -1,4 +1,4 @@
-//! From a sentence to its translation: any encoder-decoder will do ([`Config`]).
+//! Translation, by an encoder-decoder of any family ([`Config`]).
 
 mod translator;
 

@@ -1,4 +1,4 @@
-//! A model with its vocabularies: text in, text out. What programs use, and where their input is checked.
+//! A translation model with its vocabularies: text in, text out.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -26,13 +26,13 @@ use crate::models::{Generate, Model};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
 
-/// A model that reads and writes text.
+/// A translation model that takes and returns text.
 pub struct Translator {
     model: Box<dyn Generate>,
     tokenizers: Tokenizers,
 }
 
-/// What became of one text.
+/// The translations of one text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Translation {
     /// The text as tokens; empty for blank text.
@@ -44,28 +44,28 @@ pub struct Translation {
 /// One output for a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
-    /// As text.
+    /// The text.
     pub text: String,
-    /// As the search found it.
+    /// The hypothesis of the search.
     pub hypothesis: Hypothesis,
 }
 
 impl Translator {
-    /// Opens the folder of a model or of a training run, whose best model it is.
+    /// Opens the folder of a model, or the best model of a training run.
     pub fn open(folder: &Path) -> Result<Translator, OpenError> {
         Translator::open_without(folder, &[])
     }
 
-    /// As [`Translator::open`], with what the model is made of.
+    /// As [`Translator::open`], with the model's configuration.
     pub(crate) fn open_with_config(folder: &Path) -> Result<(Translator, Config), OpenError> {
         let Opened { config, model, tokenizers } = open::<Config>(folder, Task::Translate)?;
         Ok((Translator::new(model, tokenizers), config))
     }
 
-    /// As [`Translator::open`], with these heads silent.
+    /// As [`Translator::open`], with these heads pruned.
     pub fn open_without(folder: &Path, heads: &[HeadName]) -> Result<Translator, OpenError> {
         let (translator, config) = Translator::open_with_config(folder)?;
-        config.silence_heads(translator.model.params(), heads)?;
+        config.prune_heads(translator.model.params(), heads)?;
         Ok(translator)
     }
 
@@ -91,19 +91,19 @@ impl Translator {
         options: &SearchOptions,
     ) -> Result<Vec<Translation>, DecodeError> {
         let sources: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
-        let spoken: Vec<usize> = (0..sources.len()).filter(|&i| !sources[i].is_empty()).collect();
-        let wanted: Vec<Vec<u32>> = spoken.iter().map(|&i| sources[i].clone()).collect();
+        let filled: Vec<usize> = (0..sources.len()).filter(|&i| !sources[i].is_empty()).collect();
+        let wanted: Vec<Vec<u32>> = filled.iter().map(|&i| sources[i].clone()).collect();
         let found = search(&self.model, &wanted, options)?;
         let mut translations: Vec<Translation> =
             sources.into_iter().map(|source| Translation { source, outputs: Vec::new() }).collect();
-        for (i, hypotheses) in spoken.into_iter().zip(found) {
+        for (i, hypotheses) in filled.into_iter().zip(found) {
             translations[i].outputs = self.outputs(hypotheses);
         }
         Ok(translations)
     }
 
-    /// A search that takes texts as they come; [`Translator::encode`] makes its sources, [`Translator::outputs`] reads
-    /// what it finds.
+    /// A search for texts as they arrive; [`Translator::encode`] gives its sources, [`Translator::outputs`] decodes its
+    /// results.
     pub fn search(&self, options: &SearchOptions) -> Result<Search<'_>, DecodeError> {
         Search::new(&self.model, options)
     }
@@ -113,7 +113,7 @@ impl Translator {
         if text.trim().is_empty() { Vec::new() } else { self.tokenizers.source.encode(text) }
     }
 
-    /// What a search found, as text.
+    /// Hypotheses of a search, decoded to text.
     pub fn outputs(&self, hypotheses: Vec<Hypothesis>) -> Vec<Output> {
         let output = |hypothesis: Hypothesis| Output {
             text: self.tokenizers.target.decode(&hypothesis.tokens),
@@ -122,7 +122,7 @@ impl Translator {
         hypotheses.into_iter().map(output).collect()
     }
 
-    /// Where every head looked while an output was said.
+    /// The attention weights of every head for an output.
     pub fn attend(
         &self,
         source: &[u32],
@@ -132,13 +132,13 @@ impl Translator {
         attend(&self.model, source, target, options)
     }
 
-    /// Which word of the source each word of an output comes from, as (source word, target word).
+    /// The word alignment of an output, as (source word, target word).
     pub fn align(&self, maps: &[AttentionMap], source: &[u32], target: &[u32]) -> Vec<(usize, usize)> {
         let words = [self.tokenizers.source.words(source), self.tokenizers.target.words(target)];
         align(maps, AlignmentLayer::default(), &words[0], &words[1])
     }
 
-    /// How probable an output was, token by token.
+    /// The log-probabilities of an output, token by token.
     pub fn token_scores(
         &self,
         source: &[u32],
@@ -149,7 +149,7 @@ impl Translator {
         Ok(scores.swap_remove(0))
     }
 
-    /// A given output as if a search had found it: with its tokens, its probability and its score.
+    /// A given output in the form of a search result: with its tokens, its log-probability and its score.
     pub fn force(
         &self,
         text: &str,
@@ -163,7 +163,7 @@ impl Translator {
         Ok(Translation { source, outputs })
     }
 
-    /// How probable each target is, given its source. A pair with a blank source is an error that names it.
+    /// The log-probability of each target, given its source. A pair with a blank source is an error that names it.
     pub fn score(
         &self,
         pairs: &[(&str, &str)],

@@ -1,4 +1,4 @@
-//! Held-out pairs: how well their targets are predicted, and how well their sources are translated.
+//! Held-out pairs: the loss of their targets, and BLEU of the translations of their sources.
 
 use std::sync::Arc;
 
@@ -9,15 +9,17 @@ use crate::data::encoded::EncodedPair;
 use crate::data::tokenizer::Tokenizers;
 use crate::data::{Input, Pair};
 use crate::decode::{Hypothesis, MaxLength, SearchOptions, attend, search};
-use crate::layers::{AttentionMap, Kind};
+use crate::layers::{AttentionMap, AttentionRole};
 use crate::metrics::{BleuOptions, Measure, Tokenize, corpus_bleu};
 use crate::models::Generate;
 use crate::plot::AttentionGrid;
 use crate::recipe::{DataKeys, Recipe, SearchKeys};
 use crate::tasks::TaskError;
-use crate::tasks::validation::{Judgement, SAMPLES, Sample, Unusable, ValidationSet, held_out, longest};
+use crate::tasks::validation::{
+    SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, held_out, longest,
+};
 
-/// Held-out pairs, and the model that they judge.
+/// Held-out pairs, and the model.
 pub(super) struct TranslationSet {
     model: Arc<dyn Generate>,
     pairs: Vec<Pair>,
@@ -76,7 +78,7 @@ impl ValidationSet for TranslationSet {
         self.pairs.len()
     }
 
-    fn judge(&self, recipe: &Recipe) -> Result<Judgement, TaskError> {
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
         let batches = self.batches.iter().map(|batch| &batch.batch);
         let held_out = held_out(&self.model, batches, recipe.training.compute)?;
         let counted =
@@ -94,10 +96,10 @@ impl ValidationSet for TranslationSet {
             output: output.clone(),
         });
         let measures = bleu.map(|bleu| (Measure::ValidBleu, bleu)).into_iter().collect();
-        Ok(Judgement { held_out, measures, samples: samples.collect(), tables: Vec::new() })
+        Ok(ValidationResult { held_out, measures, samples: samples.collect(), tables: Vec::new() })
     }
 
-    /// The weights of every head of every cross attention in the first pair.
+    /// The cross attention of every head in the first pair.
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
         let (source, target) = &self.encoded[0];
         let maps = attend(&self.model, source, target, &search_options(recipe))?;
@@ -105,16 +107,16 @@ impl ValidationSet for TranslationSet {
         let mut rows: Vec<String> = target.iter().map(|&id| self.tokenizers.target.piece(id)).collect();
         rows.push("<eos>".to_owned());
         let grid = |map: &AttentionMap| AttentionGrid {
-            title: format!("decoder layer {}, cross attention", map.place.layer + 1),
+            title: format!("decoder layer {}, cross attention", map.site.layer + 1),
             heads: map.weights[0].clone(),
             rows: rows.clone(),
             columns: columns.clone(),
         };
-        Ok(maps.iter().filter(|map| map.place.kind == Kind::Cross).map(grid).collect())
+        Ok(maps.iter().filter(|map| map.site.role == AttentionRole::Cross).map(grid).collect())
     }
 }
 
-/// The search of validation.
+/// The search options of validation.
 fn search_options(recipe: &Recipe) -> SearchOptions {
     let SearchKeys { beam, length_penalty, beyond_source, no_repeat_ngram } = recipe.search;
     SearchOptions {

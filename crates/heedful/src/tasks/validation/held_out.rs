@@ -8,12 +8,12 @@ use crate::data::batch::{Batch, BatchError};
 use crate::layers::Pass;
 use crate::models::Model;
 
-/// How well a model predicts held-out text; label smoothing plays no part.
+/// How well a model predicts held-out text, without label smoothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HeldOut {
     /// Sum of −log p(token) over all target tokens.
     pub negative_log_likelihood: f64,
-    /// Target tokens that the model finds most probable.
+    /// Target tokens that are the model's most probable ones.
     pub correct: usize,
     /// Target tokens.
     pub tokens: usize,
@@ -25,18 +25,18 @@ impl HeldOut {
         self.negative_log_likelihood / self.tokens as f64
     }
 
-    /// How many tokens the model hesitates between, so to speak.
+    /// `e^loss`: the number of equally probable tokens with the same loss.
     pub fn perplexity(&self) -> f64 {
         self.loss().exp()
     }
 
-    /// The share of tokens that are predicted correctly when all before are given.
+    /// The share of tokens that are predicted correctly, given all tokens before them.
     pub fn accuracy(&self) -> f64 {
         self.correct as f64 / self.tokens as f64
     }
 }
 
-/// Goes over `batches` without dropout and without gradients.
+/// Evaluates `batches` without dropout and without gradients.
 pub fn held_out<'a>(
     model: &dyn Model,
     batches: impl IntoIterator<Item = &'a Batch>,

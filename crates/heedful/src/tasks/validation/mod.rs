@@ -1,4 +1,4 @@
-//! Held-out examples: how well a model does its task on text that it was not trained on.
+//! Validation: how well a model does its task on text that it was not trained on.
 
 mod held_out;
 
@@ -9,43 +9,43 @@ use crate::metrics::Measure;
 use crate::plot::{AttentionGrid, Table};
 use crate::recipe::{PositionKind, Recipe};
 
-/// Examples whose outputs go into the log.
+/// Number of examples whose outputs are logged.
 pub(crate) const SAMPLES: usize = 4;
 
-/// Held-out examples of a task, with the model that they judge. The trainer changes the model's parameters in place, so a
-/// set always judges the model as it is.
+/// Held-out examples of a task, with the model that is validated on them. The trainer changes the model's parameters in
+/// place, so a validation always measures the current ones.
 pub(crate) trait ValidationSet: Send {
     /// How many examples there are.
     fn len(&self) -> usize;
 
-    /// How well the model does its task.
-    fn judge(&self, recipe: &Recipe) -> Result<Judgement, TaskError>;
+    /// Validates the model.
+    fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError>;
 
     /// The attention weights of the first example.
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError>;
 }
 
-/// What a validation found.
-pub(crate) struct Judgement {
+/// The result of a validation.
+pub(crate) struct ValidationResult {
     pub(crate) held_out: HeldOut,
-    /// What the task measures besides.
+    /// The task's own metrics.
     pub(crate) measures: Vec<(Measure, f64)>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) tables: Vec<Table>,
 }
 
-/// What the model made of one example.
+/// The model's output for one example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// The input.
     pub source: String,
-    /// What a person made of it; may be empty.
+    /// The reference; may be empty.
     pub reference: String,
-    /// What the model made of it.
+    /// The model's output.
     pub output: String,
 }
 
-/// Examples that were read, and why some cannot be used.
+/// How many examples were read, and how many of them cannot be used, by reason.
 #[derive(Default)]
 pub(crate) struct Unusable {
     pub(crate) read: usize,
@@ -53,8 +53,8 @@ pub(crate) struct Unusable {
     pub(crate) too_long: usize,
 }
 
-impl Judgement {
-    /// A number that the task measures besides loss and accuracy.
+impl ValidationResult {
+    /// One of the task's own metrics.
     pub(crate) fn value(&self, measure: Measure) -> Option<f64> {
         self.measures.iter().find(|(known, _)| *known == measure).map(|&(_, value)| value)
     }
@@ -66,7 +66,7 @@ impl From<Unusable> for TaskError {
     }
 }
 
-/// The most tokens of an example: learned positions end somewhere, and one of them is for `<bos>`.
+/// Maximum number of tokens of an example: the number of learned positions, without one for `<bos>`.
 pub(crate) fn longest(recipe: &Recipe) -> usize {
     match recipe.model.positions {
         PositionKind::Learned => recipe.model.max_positions.saturating_sub(1),

@@ -1,4 +1,4 @@
-//! What is in a checkpoint file.
+//! The format of a checkpoint file.
 //!
 //! ```text
 //! parameters/NAME · adam.mean/NAME · adam.square/NAME · average/NAME (if there is one) · checksum
@@ -24,7 +24,7 @@ const MEAN: &str = "adam.mean/";
 const SQUARE: &str = "adam.square/";
 const AVERAGE: &str = "average/";
 
-/// The part that is no matrix. Norms go through f64, which JSON keeps exactly.
+/// Everything but the matrices. Norms are written as f64, which JSON keeps exactly.
 #[derive(Serialize, Deserialize)]
 struct State {
     step: u64,
@@ -47,7 +47,7 @@ pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), Checkpoi
     Ok(durable::write(path, contents.bytes(), |out| contents.write(out))?)
 }
 
-/// Reads a checkpoint; every byte is checked.
+/// Reads a checkpoint, verifying its checksum.
 pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
     let bytes = fs::read(path).map_err(|cause| CheckpointError::Read { path: path.to_owned(), cause })?;
     let damaged = |damage| CheckpointError::Damaged { path: path.to_owned(), damage };
@@ -62,7 +62,7 @@ pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
     }
     let state = file.note("state").ok_or_else(|| foreign("it has no note of its state"))?;
     let state: State =
-        serde_json::from_str(state).map_err(|error| foreign(&format!("its state is odd: {error}")))?;
+        serde_json::from_str(state).map_err(|error| foreign(&format!("its state is malformed: {error}")))?;
     let set = |prefix: &str| {
         let weights = file.weights(prefix).map_err(damaged)?;
         weights.ok_or_else(|| foreign(&format!("it has no {prefix}…")))
@@ -78,7 +78,7 @@ pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
     Ok(Checkpoint { trainer, progress: state.progress })
 }
 
-/// The validation score of a checkpoint, from the beginning of its file alone: nothing is checked.
+/// The validation score of a checkpoint, from the header of its file alone, without verifying the checksum.
 pub(super) fn read_score(path: &Path) -> io::Result<Option<ValidationScore>> {
     #[derive(Deserialize)]
     struct Header {

@@ -1,7 +1,7 @@
-//! Checkpoints: a run that was stopped at any moment goes on as if it never had been.
+//! Checkpoints: a run that was stopped at any moment continues as if it had not been.
 //!
-//! One file for each, `checkpoints/step-00001000.safetensors`, written whole or not at all ([`crate::store::durable`]) and
-//! closed by a checksum over all of it. A damaged one is set aside with a warning, and the one before it is used.
+//! Each is one file, `checkpoints/step-00001000.safetensors`, written atomically ([`crate::store::durable`]) and ended by a
+//! checksum over all of it. A damaged one is set aside with a warning, and the one before it is used.
 
 mod format;
 mod keep;
@@ -22,7 +22,7 @@ use super::{Patience, TrainerState, ValidationScore};
 use crate::store::durable::{self, WriteError};
 use crate::store::weights::Damage;
 
-/// Everything that a run goes on from.
+/// The state that a run resumes from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     /// The model and its optimizer.
@@ -31,30 +31,30 @@ pub struct Checkpoint {
     pub progress: Progress,
 }
 
-/// How far a run has come, besides the numbers of its model.
+/// The state of a run besides its trainer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Where the data stream stands; only the stream itself understands it.
+    /// The position in the data, in the format of the data stream.
     pub data: Value,
-    /// What the last validation before this checkpoint found, if it was of this very step.
+    /// The validation score of this step, if it was validated.
     pub score: Option<ValidationScore>,
-    /// The best validation so far, and how long ago.
+    /// The best validation so far, and how many validations ago it was.
     pub patience: Patience,
-    /// What the run has measured so far, for its report.
+    /// The metrics of the run so far, for its report.
     pub metrics: Value,
-    /// [`super::recipe::Recipe::fingerprint`] of the run.
+    /// [`crate::recipe::Recipe::fingerprint`] of the run.
     pub recipe: String,
-    /// Seconds of training, over all sittings.
+    /// Seconds of training, over all sessions.
     pub seconds: f64,
 }
 
-/// What is wrong with a checkpoint or its folder.
+/// Why a checkpoint or its folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
-    /// It could not be written.
+    /// A checkpoint cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// The file or its folder could not be read.
+    /// A file or the folder cannot be read.
     #[error("cannot read {path}: {cause}")]
     Read {
         /// The file or folder.
@@ -62,23 +62,23 @@ pub enum CheckpointError {
         /// Why.
         cause: io::Error,
     },
-    /// Not what was written.
+    /// A checkpoint is damaged.
     #[error("the checkpoint {path} is damaged: {damage}")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// In what way.
+        /// The damage.
         damage: Damage,
     },
-    /// A good safetensors file of something else.
-    #[error("{path} is no checkpoint of a training run: {why}")]
+    /// An intact safetensors file is not a checkpoint.
+    #[error("{path} is not a checkpoint of a training run: {why}")]
     Foreign {
         /// The file.
         path: PathBuf,
-        /// What it lacks.
+        /// What is missing.
         why: String,
     },
-    /// Written by another version.
+    /// The file has another version of the format.
     #[error(
         "the checkpoint {path} has format {found}, this program reads format {}: use the version of heedful that wrote it",
         format::VERSION
@@ -90,34 +90,34 @@ pub enum CheckpointError {
         found: String,
     },
     /// Checkpoints exist, but none can be used.
-    #[error("no checkpoint in {folder} can be used: {}; start again in another folder", reasons.join("; "))]
+    #[error("no checkpoint in {folder} can be used: {}; start a new run in another folder", reasons.join("; "))]
     NoneGood {
         /// The folder.
         folder: PathBuf,
         /// What is wrong with each.
         reasons: Vec<String>,
     },
-    /// Another process trains here.
+    /// Another process is training in the folder.
     #[error("another process is training in {folder}: wait for it, or train in another folder")]
     Busy {
         /// The folder.
         folder: PathBuf,
     },
-    /// There are not as many as were asked for.
-    #[error("{folder} has {found} {what}, not {wanted}: ask for fewer")]
+    /// There are fewer checkpoints than requested.
+    #[error("{folder} has {found} {what}, not {wanted}: request fewer")]
     TooFew {
         /// The folder.
         folder: PathBuf,
-        /// How many there are.
+        /// Number of checkpoints.
         found: usize,
-        /// Of what.
+        /// The kind of checkpoints.
         what: &'static str,
-        /// How many are wanted.
+        /// The number requested.
         wanted: usize,
     },
-    /// Weights of different models have no mean.
-    #[error("{path} is of another model than {first}: average checkpoints of one run")]
-    Unlike {
+    /// Checkpoints of different models cannot be averaged.
+    #[error("{path} and {first} belong to different models: average checkpoints of one run")]
+    OtherModel {
         /// The file.
         path: PathBuf,
         /// The first file.
@@ -129,13 +129,13 @@ pub enum CheckpointError {
 #[derive(Debug)]
 pub struct Checkpoints {
     folder: PathBuf,
-    /// Held by who trains; the system lets go of it when the process dies, however it dies.
+    /// Held while training; the system releases it when the process ends, however it ends.
     _lock: Option<File>,
 }
 
 impl Checkpoints {
-    /// Opens `folder` to train, making it if need be: nobody else may train there at the same time, and what a killed
-    /// process left half-written is removed.
+    /// Opens `folder` for training, creating it if needed. No other process may train there at the same time; half-written
+    /// files of a killed process are removed.
     pub fn open(folder: &Path) -> Result<Checkpoints, CheckpointError> {
         let failed = |cause| CheckpointError::Read { path: folder.to_owned(), cause };
         fs::create_dir_all(folder).map_err(|cause| WriteError::Failed { path: folder.to_owned(), cause })?;
@@ -149,8 +149,8 @@ impl Checkpoints {
         Ok(Checkpoints { folder: folder.to_owned(), _lock: Some(lock) })
     }
 
-    /// Looks at the checkpoints in `folder` without touching anything; a run may be going on there.
-    pub fn look(folder: &Path) -> Checkpoints {
+    /// Opens `folder` for reading only; a run may be in progress there.
+    pub fn read_only(folder: &Path) -> Checkpoints {
         Checkpoints { folder: folder.to_owned(), _lock: None }
     }
 
@@ -173,14 +173,14 @@ impl Checkpoints {
         Ok(steps)
     }
 
-    /// Writes a checkpoint and, when it is safe on the disk, removes those that `keep` has no use for.
+    /// Writes a checkpoint and, when it is safe on the disk, removes those that `keep` does not include.
     pub fn save(&self, checkpoint: &Checkpoint, keep: Keep) -> Result<(), CheckpointError> {
         format::write(&self.path(checkpoint.trainer.step), checkpoint)?;
         self.prune(checkpoint.trainer.step, keep)
     }
 
-    /// The newest checkpoint that is whole; none if there is none at all. Damaged ones are renamed to `….damaged`, so
-    /// that they neither count nor get lost; a warning tells of each.
+    /// The newest intact checkpoint, and a warning for each damaged one; `None` if there is no checkpoint at all. Damaged
+    /// ones are renamed to `….damaged`, so that they neither count nor get lost.
     pub fn latest(&self) -> Result<(Option<Checkpoint>, Vec<String>), CheckpointError> {
         let mut warnings = Vec::new();
         for &step in self.steps()?.iter().rev() {
@@ -211,7 +211,7 @@ impl Checkpoints {
         Ok(steps.split_off(steps.len() - count))
     }
 
-    /// The `count` steps whose validation was the best, the best first.
+    /// The `count` steps with the best validation scores, the best first.
     pub fn best(&self, count: usize) -> Result<Vec<u64>, CheckpointError> {
         let mut scored = self.scored()?;
         self.enough(scored.len(), "checkpoints that were validated", count)?;
@@ -219,16 +219,16 @@ impl Checkpoints {
         Ok(scored)
     }
 
-    /// As [`Self::best`], with fewer where there are not as many.
+    /// As [`Self::best`], but at most `count` steps.
     pub fn best_up_to(&self, count: usize) -> Result<Vec<u64>, CheckpointError> {
         let mut scored = self.scored()?;
         scored.truncate(count);
         Ok(scored)
     }
 
-    /// The steps that were validated, the best first; of equals, the later.
+    /// The steps that were validated, the best first; of equal scores, the later.
     fn scored(&self) -> Result<Vec<u64>, CheckpointError> {
-        // A file whose beginning cannot be read is damaged; `latest` says so, here it has no score.
+        // A file whose header cannot be read is damaged; `latest` reports it, here it has no score.
         let score = |&step: &u64| format::read_score(&self.path(step)).ok().flatten();
         let mut scored: Vec<(u64, ValidationScore)> =
             self.steps()?.iter().filter_map(|step| Some((*step, score(step)?))).collect();

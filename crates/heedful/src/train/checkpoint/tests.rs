@@ -33,7 +33,7 @@ fn saved(steps: &[(u64, Option<f64>)], keep: Keep) -> (tempfile::TempDir, Checkp
     let folder = tempfile::tempdir().expect("a folder");
     let checkpoints = Checkpoints::open(folder.path()).expect("nobody else is here");
     for &(step, bleu) in steps {
-        checkpoints.save(&checkpoint(step, bleu), keep).expect("room enough");
+        checkpoints.save(&checkpoint(step, bleu), keep).expect("a writable disk");
     }
     (folder, checkpoints)
 }
@@ -52,7 +52,7 @@ fn a_checkpoint_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_score_that_is_no_number_does_not_spoil_the_checkpoint() {
+fn a_score_of_nan_does_not_spoil_the_checkpoint() {
     let (_folder, checkpoints) = saved(&[(1, Some(f64::NAN)), (2, Some(3.0))], Keep { last: 2, best: 2 });
     assert_eq!(checkpoints.best(2).expect("both were validated"), [2, 1]);
     assert!(read(&checkpoints.path(1)).is_ok());
@@ -64,7 +64,7 @@ fn a_file_cut_anywhere_is_refused_and_the_one_before_is_used() {
     let path = checkpoints.path(20);
     let whole = fs::read(&path).expect("it was saved");
     for length in 0..whole.len() {
-        fs::write(&path, &whole[..length]).expect("room enough");
+        fs::write(&path, &whole[..length]).expect("a writable disk");
         assert!(matches!(read(&path), Err(CheckpointError::Damaged { .. })), "cut at {length}");
     }
     let (found, warnings) = checkpoints.latest().expect("the one before is good");
@@ -82,11 +82,11 @@ fn a_flipped_bit_anywhere_is_found() {
     let mut bytes = fs::read(&path).expect("it was saved");
     for byte in 0..bytes.len() {
         bytes[byte] ^= 1 << (byte % 8);
-        fs::write(&path, &bytes).expect("room enough");
+        fs::write(&path, &bytes).expect("a writable disk");
         assert!(matches!(read(&path), Err(CheckpointError::Damaged { .. })), "byte {byte}");
         bytes[byte] ^= 1 << (byte % 8);
     }
-    fs::write(&path, &bytes).expect("room enough");
+    fs::write(&path, &bytes).expect("a writable disk");
     assert!(read(&path).is_ok());
 }
 
@@ -94,7 +94,7 @@ fn a_flipped_bit_anywhere_is_found() {
 fn when_none_is_good_the_error_says_so_and_nothing_is_lost() {
     let (folder, checkpoints) = saved(&[(10, None), (20, None)], BOTH);
     for step in [10, 20] {
-        fs::write(checkpoints.path(step), "noise").expect("room enough");
+        fs::write(checkpoints.path(step), "noise").expect("a writable disk");
     }
     let message = checkpoints.latest().expect_err("both are noise").to_string();
     assert!(message.contains("step-00000010") && message.contains("step-00000020"), "{message}");
@@ -125,19 +125,19 @@ fn the_newest_stays_even_if_none_is_asked_for() {
 #[test]
 fn a_new_checkpoint_outlives_damaged_ones_of_later_steps() {
     let (_folder, checkpoints) = saved(&[(10, None), (20, None)], BOTH);
-    fs::write(checkpoints.path(20), "noise").expect("room enough");
+    fs::write(checkpoints.path(20), "noise").expect("a writable disk");
     let (found, _) = checkpoints.latest().expect("the one before is good");
     assert_eq!(found.expect("the one before").trainer.step, 10);
-    checkpoints.save(&checkpoint(15, None), Keep { last: 1, best: 0 }).expect("room enough");
+    checkpoints.save(&checkpoint(15, None), Keep { last: 1, best: 0 }).expect("a writable disk");
     let (found, warnings) = checkpoints.latest().expect("the new one is good");
     assert_eq!((found.expect("the new one").trainer.step, warnings.len()), (15, 0));
 }
 
 #[test]
-fn leftovers_of_a_kill_vanish_at_the_next_start() {
+fn leftovers_of_a_kill_are_removed_at_the_next_start() {
     let (folder, checkpoints) = saved(&[(10, None)], BOTH);
     let leftover = folder.path().join("step-00000020.safetensors.tmp");
-    fs::write(&leftover, "half").expect("room enough");
+    fs::write(&leftover, "half").expect("a writable disk");
     drop(checkpoints);
     let checkpoints = Checkpoints::open(folder.path()).expect("nobody else is here");
     assert!(!leftover.exists());
@@ -145,27 +145,27 @@ fn leftovers_of_a_kill_vanish_at_the_next_start() {
 }
 
 #[test]
-fn two_runs_cannot_share_a_folder_but_anyone_may_look() {
+fn two_runs_cannot_share_a_folder_but_anyone_may_read_it() {
     let (folder, checkpoints) = saved(&[(10, None)], BOTH);
     assert!(matches!(Checkpoints::open(folder.path()), Err(CheckpointError::Busy { .. })));
-    assert_eq!(Checkpoints::look(folder.path()).steps().expect("a folder"), [10]);
+    assert_eq!(Checkpoints::read_only(folder.path()).steps().expect("a folder"), [10]);
     drop(checkpoints);
     assert!(Checkpoints::open(folder.path()).is_ok());
 }
 
 #[test]
-fn other_versions_and_other_files_are_told_from_damage() {
+fn other_versions_and_other_files_are_distinguished_from_damage() {
     let (_folder, checkpoints) = saved(&[], BOTH);
     let path = checkpoints.path(1);
     let weights = checkpoint(1, None).trainer.parameters;
-    for (format, expected) in [(Some("2"), "has format 2"), (None, "is no checkpoint")] {
+    for (format, expected) in [(Some("2"), "has format 2"), (None, "is not a checkpoint")] {
         let notes = format.map(|format| ("format".to_owned(), format.to_owned())).into_iter().collect();
         let contents = crate::store::weights::file::Contents {
             notes,
             sets: vec![("", &weights)],
             checksum: crate::store::weights::file::Checksum::Last,
         };
-        durable::write(&path, 0, |out| contents.write(out)).expect("room enough");
+        durable::write(&path, 0, |out| contents.write(out)).expect("a writable disk");
         let message = checkpoints.latest().expect_err("this is no checkpoint of ours").to_string();
         assert!(message.contains(expected), "{message}");
     }
@@ -177,13 +177,13 @@ fn a_writer_in_the_background_ends_with_the_same_files() {
     let checkpoints = Checkpoints::open(folder.path()).expect("nobody else is here");
     let mut writer = Writer::new(checkpoints, Keep { last: 2, best: 0 });
     for step in 1..=5 {
-        writer.save(checkpoint(step, None)).expect("room enough");
+        writer.save(checkpoint(step, None)).expect("a writable disk");
     }
-    writer.finish().expect("room enough");
+    writer.finish().expect("a writable disk");
     assert_eq!(writer.checkpoints().steps().expect("a folder"), [4, 5]);
     fs::remove_dir_all(folder.path()).expect("it is ours");
     writer.save(checkpoint(6, None)).expect("the ones before were fine");
-    assert!(writer.finish().is_err(), "what went wrong is told");
+    assert!(writer.finish().is_err(), "the failure is reported");
 }
 
 #[test]

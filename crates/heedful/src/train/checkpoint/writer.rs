@@ -1,7 +1,7 @@
-//! Writes checkpoints while training goes on.
+//! Writes checkpoints in the background while training continues.
 //!
-//! A checkpoint is a copy, so the run may change its model at once. One is written at a time: the next one, and the
-//! end of the run, wait for the one before. What went wrong is told then.
+//! A checkpoint is a copy, so the run may change its model at once. One is written at a time: the next one, and the end of
+//! the run, wait for the one before, and report its failure.
 
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -22,7 +22,7 @@ impl Writer {
         Writer { checkpoints: Arc::new(checkpoints), keep, pending: None }
     }
 
-    /// Begins to write; an error is that of the checkpoint before, and then this one is not begun.
+    /// Starts to write a checkpoint. An error is that of the previous one; then this one is not written.
     pub fn save(&mut self, checkpoint: Checkpoint) -> Result<(), CheckpointError> {
         self.finish()?;
         let (checkpoints, keep) = (self.checkpoints.clone(), self.keep);
@@ -31,7 +31,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits until everything is safe.
+    /// Waits until the checkpoint is safe on the disk.
     pub fn finish(&mut self) -> Result<(), CheckpointError> {
         match self.pending.take().map(JoinHandle::join) {
             None => Ok(()),
@@ -40,15 +40,15 @@ impl Writer {
         }
     }
 
-    /// The folder that is written to.
+    /// The checkpoints that are written to.
     pub fn checkpoints(&self) -> &Checkpoints {
         &self.checkpoints
     }
 }
 
 impl Drop for Writer {
-    /// A run that ends by an error still leaves its last checkpoint whole. Who wants to know whether it was written
-    /// calls [`Writer::finish`].
+    /// Even a run that ends with an error completes its last checkpoint. [`Writer::finish`] reports whether it was
+    /// written.
     fn drop(&mut self) {
         if let Some(pending) = self.pending.take() {
             let _ = pending.join();

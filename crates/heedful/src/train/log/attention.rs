@@ -1,39 +1,39 @@
-//! One line of `attention.jsonl`: where the model looked in one sentence, which is the same at every validation, so that
-//! the lines show how attention came about.
+//! One line of `attention.jsonl`: the attention weights in one sentence, the same at every validation, so that the lines
+//! show how attention develops in training.
 //!
 //! ```text
 //! {"step":500,"layer":"decoder layer 2, …","rows":["▁an",…,"<eos>"],"columns":["一",…],"weights":[[0.912,…],…]}
 //! ```
 //!
-//! The layer is the last one; its heads are averaged. A row of weights belongs to each of `rows`, which are what looked.
+//! The layer is the last one; its heads are averaged. `rows` are the queries and `columns` the keys.
 
 use serde::{Deserialize, Serialize};
 
 use super::StepLine;
 use crate::plot::AttentionGrid;
 
-/// Tokens beyond this are left out: a line stays some kilobytes.
+/// Further tokens are left out, to keep a line at some kilobytes.
 const MOST_TOKENS: usize = 48;
-/// Three digits: nobody sees more.
+/// Weights are rounded to three decimals, enough for a picture.
 const ROUNDED: f32 = 1000.0;
 
-/// Where the model looked at one step.
+/// The attention weights at one step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AttentionRecord {
     /// Updates so far.
     pub step: u64,
-    /// In words.
+    /// The name of the layer.
     pub layer: String,
-    /// What looked.
+    /// The query tokens.
     pub rows: Vec<String>,
-    /// What was looked at.
+    /// The key tokens.
     pub columns: Vec<String>,
-    /// A row of numbers for each row, rounded.
+    /// One row of weights for each query, rounded.
     pub weights: Vec<Vec<f64>>,
 }
 
 impl AttentionRecord {
-    /// The mean over the heads of a layer; none of a layer without heads.
+    /// The mean over the heads of a layer; `None` for a layer without heads.
     pub fn of(step: u64, grid: &AttentionGrid) -> Option<AttentionRecord> {
         let (heads, width) = (grid.heads.len(), grid.columns.len());
         if heads == 0 || width == 0 {
@@ -41,7 +41,7 @@ impl AttentionRecord {
         }
         let weight = |row: usize, column: usize| {
             let sum: f32 = grid.heads.iter().map(|head| head[row * width + column]).sum();
-            // JSON has no NaN: a model that diverged looks nowhere.
+            // JSON has no NaN: the weights of a diverged model are written as 0.
             f64::from((sum / heads as f32 * ROUNDED).round().max(0.0)) / f64::from(ROUNDED)
         };
         let (rows, columns) = (grid.rows.len().min(MOST_TOKENS), width.min(MOST_TOKENS));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resumed_run_tells_no_step_twice() {
+    fn a_resumed_run_logs_no_step_twice() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("attention.jsonl");
         let mut file = AttentionFile::create(&path).expect("a new file");

@@ -1,9 +1,9 @@
-//! CRC-32C (Castagnoli) as the record format wants it.
+//! CRC-32C (Castagnoli), as the TFRecord format requires it.
 
 const POLYNOMIAL: u32 = 0x82F6_3B78;
 const TABLE: [u32; 256] = table();
 
-/// The checksum, turned and shifted: a checksum of data that holds checksums would else be weak.
+/// The checksum, rotated and offset: the CRC of data that contains its own CRC would be weak otherwise.
 pub(super) fn masked(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xA282_EAD8)
 }

@@ -1,4 +1,4 @@
-//! TensorBoard's `Event` message, written by hand: the few fields that a training run needs.
+//! TensorBoard's `Event` message, encoded by hand: the few fields that a training run needs.
 //!
 //! ```text
 //! Event     1 wall_time double · 2 step int64 · 3 file_version string · 5 summary · 7 session_log
@@ -18,7 +18,7 @@ pub(super) fn version(wall_time: f64) -> Vec<u8> {
     Message::default().double(1, wall_time).bytes(3, b"brain.Event:2").finish()
 }
 
-/// A run begins here again: whatever older files tell of `step` and later is void.
+/// A restart of the run: events of `step` and later in older files are void.
 pub(super) fn restart(wall_time: f64, step: u64) -> Vec<u8> {
     let session = Message::default().integer(1, START).finish();
     event(wall_time, step).bytes(7, &session).finish()
@@ -51,7 +51,7 @@ fn event(wall_time: f64, step: u64) -> Message {
     Message::default().double(1, wall_time).integer(2, step)
 }
 
-/// A protocol-buffers message in the making. Each field is a key (`number · 8 + wire type`) and a value.
+/// A protocol-buffers message under construction. Each field is a key (`number · 8 + wire type`) and a value.
 #[derive(Default)]
 struct Message {
     bytes: Vec<u8>,
@@ -62,7 +62,7 @@ impl Message {
         self.varint(field << 3 | wire_type);
     }
 
-    /// Seven bits a byte, the lowest first; the eighth says that more follow.
+    /// Seven bits per byte, the lowest first; the eighth bit marks that more follow.
     fn varint(&mut self, mut value: u64) {
         while value >= 0x80 {
             self.bytes.push(value as u8 | 0x80);

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{LogError, Record, crc32c, event};
 use crate::tasks::validation::Sample;
 
-/// An open events file. TensorBoard reads all files of a folder in the order of their names, which is that of time.
+/// An open events file. TensorBoard reads all files of a folder in the order of their names, which is chronological.
 #[derive(Debug)]
 pub struct EventFile {
     file: File,
@@ -27,14 +27,14 @@ impl EventFile {
         Ok(file)
     }
 
-    /// A further file of a run that goes on after `step`; what older files tell of later steps is void.
+    /// Another file of a run that is resumed after `step`; later steps in older files are void.
     pub fn resume(folder: &Path, step: u64) -> Result<EventFile, LogError> {
         let mut file = EventFile::create(folder)?;
         file.append(&event::restart(now(), step + 1))?;
         Ok(file)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -61,7 +61,7 @@ impl EventFile {
     }
 }
 
-/// A file of the present second, or of one of the next if those before are taken.
+/// A file named after the current second, or after the next free one.
 fn open_new(folder: &Path) -> Result<EventFile, LogError> {
     let host = host_name();
     for second in now() as u64.. {
@@ -86,11 +86,11 @@ fn frame(message: &[u8]) -> Vec<u8> {
 }
 
 fn now() -> f64 {
-    // A clock before 1970 is no reason to stop a training.
+    // A clock before 1970 is no reason to stop training.
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
 }
 
-/// What the system calls this machine, as far as a file name can say it.
+/// The host name, reduced to characters that are safe in a file name.
 fn host_name() -> String {
     let named = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let named =
@@ -101,7 +101,7 @@ fn host_name() -> String {
 }
 
 fn table(samples: &[Sample]) -> String {
-    // Backquoted so that nobody's sentence is read as Markdown; a bar would end its cell.
+    // Backquoted so that sentences are not parsed as Markdown; a bar would end its cell.
     let cell =
         |text: &str| format!("`{}`", text.replace('`', "'").replace('|', "¦").replace(['\n', '\r'], " "));
     let mut table = "| source | reference | output |\n|---|---|---|\n".to_owned();

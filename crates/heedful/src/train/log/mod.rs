@@ -1,5 +1,4 @@
-//! What a run leaves behind about itself, while it goes: `metrics.jsonl` and `attention.jsonl` for programs, TensorBoard
-//! events for people who have it open anyway. The report is made from the first two.
+//! The logs of a run: `metrics.jsonl` and `attention.jsonl` for programs and for the report, and TensorBoard events.
 
 mod attention;
 mod crc32c;
@@ -18,25 +17,25 @@ pub use step_file::{
     AttentionFile, MetricsFile, StepFile, StepLine, read_attention, read_metrics, records_after,
 };
 
-/// The names of both files in a run's folder.
+/// The file of [`Record`]s in a run's folder.
 pub const METRICS: &str = "metrics.jsonl";
-/// See [`AttentionRecord`].
+/// The file of [`AttentionRecord`]s in a run's folder.
 pub const ATTENTION: &str = "attention.jsonl";
 
-/// A log that cannot be read or written.
+/// Why a log cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The system refused.
+    /// The system reported an error.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// With which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         source: io::Error,
     },
-    /// A line in the middle that is no record.
+    /// A line is malformed and not the last one.
     #[error("{}, line {line}: {reason}. Repair the line or delete it", path.display())]
     Malformed {
         /// The file.

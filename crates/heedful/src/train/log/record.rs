@@ -14,32 +14,32 @@ use crate::metrics::Measure;
 use crate::plot::SampleHistory;
 use crate::tasks::validation::Sample;
 
-/// What was measured at one step.
+/// The measurements of one step.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// Updates so far.
     pub step: u64,
-    /// Seconds of training so far, without pauses between runs.
+    /// Seconds of training so far, over all sessions.
     pub seconds: f64,
-    /// Numbers, in the order of writing.
+    /// The values, in the order of writing.
     pub values: Vec<(Measure, f64)>,
-    /// What the model made of a few sentences.
+    /// The model's outputs for a few sentences.
     pub samples: Vec<Sample>,
 }
 
 impl Record {
-    /// A record without numbers yet.
+    /// A record without values.
     pub fn new(step: u64, seconds: f64) -> Record {
         Record { step, seconds, ..Record::default() }
     }
 
-    /// Adds a number.
+    /// Adds a value.
     pub fn with(mut self, measure: Measure, value: f64) -> Record {
         self.values.push((measure, value));
         self
     }
 
-    /// The number of a measure.
+    /// The value of a measure.
     pub fn value(&self, measure: Measure) -> Option<f64> {
         self.values.iter().find(|(known, _)| *known == measure).map(|&(_, value)| value)
     }
@@ -66,13 +66,13 @@ impl StepLine for Record {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
         let Value::Object(mut object) = value else { return Err("not a JSON object".to_owned()) };
         let step = object.remove("step").and_then(|step| step.as_u64());
-        let step = step.ok_or("\"step\" is missing or no whole number")?;
+        let step = step.ok_or("\"step\" is missing or not a whole number")?;
         let seconds = object.remove("seconds").and_then(|seconds| seconds.as_f64());
-        let seconds = seconds.ok_or("\"seconds\" is missing or no number")?;
+        let seconds = seconds.ok_or("\"seconds\" is missing or not a number")?;
         let samples = match object.remove("samples") {
             None => Vec::new(),
             Some(Value::Array(samples)) => samples.iter().map(sample_from_json).collect::<Result<_, _>>()?,
-            Some(_) => return Err("\"samples\" is no list".to_owned()),
+            Some(_) => return Err("\"samples\" is not a list".to_owned()),
         };
         Ok(Record { step, seconds, values: numbers(object)?, samples })
     }
@@ -96,13 +96,13 @@ fn sample_from_json(value: &Value) -> Result<Sample, String> {
     Ok(Sample { source: text("source")?, reference: text("reference")?, output: text("output")? })
 }
 
-/// The course of one number over the steps.
+/// The values of one measure, with their steps.
 pub fn series(records: &[Record], measure: Measure) -> Vec<(f64, f64)> {
     let point = |record: &Record| record.value(measure).map(|value| (record.step as f64, value));
     records.iter().filter_map(point).collect()
 }
 
-/// What became of each sampled sentence over the steps, in the order of first appearance.
+/// The outputs for each sampled sentence over the steps, in the order of first appearance.
 pub fn sample_histories(records: &[Record]) -> Vec<SampleHistory> {
     let mut histories: Vec<SampleHistory> = Vec::new();
     for record in records {
@@ -126,7 +126,7 @@ fn number(value: f64) -> Value {
     serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
 
-/// Numbers of other programs that write into the same file are passed over.
+/// Unknown keys are skipped: other programs may write to the same file.
 fn numbers(object: Map<String, Value>) -> Result<Vec<(Measure, f64)>, String> {
     let number = |(name, value): (String, Value)| {
         let measure = Measure::from_key(&name)?;
@@ -136,7 +136,7 @@ fn numbers(object: Map<String, Value>) -> Result<Vec<(Measure, f64)>, String> {
                 .as_f64()
                 .map(|value| (measure, value))
                 .ok_or_else(|| format!("\"{name}\" is too large")),
-            _ => Err(format!("\"{name}\" is no number")),
+            _ => Err(format!("\"{name}\" is not a number")),
         })
     };
     object.into_iter().filter_map(number).collect()
@@ -148,11 +148,11 @@ mod tests {
 
     #[test]
     fn samples_of_one_sentence_become_its_history() {
-        let said = |step, source: &str, output: &str| {
+        let sampled = |step, source: &str, output: &str| {
             let sample = Sample { source: source.to_owned(), output: output.to_owned(), ..Sample::default() };
             Record { samples: vec![sample], ..Record::new(step, 0.0) }
         };
-        let histories = sample_histories(&[said(1, "a", "x"), said(2, "b", "y"), said(3, "a", "z")]);
+        let histories = sample_histories(&[sampled(1, "a", "x"), sampled(2, "b", "y"), sampled(3, "a", "z")]);
         assert_eq!(histories.len(), 2);
         assert_eq!(histories[0].outputs, [(1, "x".to_owned()), (3, "z".to_owned())]);
     }

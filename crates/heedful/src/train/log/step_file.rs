@@ -1,7 +1,7 @@
-//! Files of one JSON object a line, each of a step: complete on disk as far as the process came.
+//! JSON Lines files with one object per step, flushed after every line.
 //!
-//! A kill may leave half a line at the end; it is dropped. A resumed run goes back to the checkpoint's step and writes
-//! what comes after it again, so records beyond that step are cut off first: the file never tells a step twice.
+//! A kill may leave half a line at the end; it is dropped. A resumed run repeats the steps after its checkpoint, so their
+//! records are cut off first: no step is in the file twice.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{AttentionRecord, LogError, Record};
 
-/// A line that tells of a step.
+/// A line about one step.
 pub trait StepLine: Sized {
     /// Updates so far.
     fn step(&self) -> u64;
@@ -20,7 +20,7 @@ pub trait StepLine: Sized {
     /// One line, without its newline.
     fn to_json(&self) -> String;
 
-    /// Reads one line, or says what is wrong with it.
+    /// Parses one line; the error names what is wrong with it.
     fn from_json(line: &str) -> Result<Self, String>;
 }
 
@@ -39,13 +39,13 @@ pub type MetricsFile = StepFile<Record>;
 pub type AttentionFile = StepFile<AttentionRecord>;
 
 impl<L: StepLine> StepFile<L> {
-    /// A new file; an old one of that name is emptied.
+    /// A new file; an existing one is truncated.
     pub fn create(path: &Path) -> Result<StepFile<L>, LogError> {
         let file = File::create(path).map_err(LogError::io("create", path))?;
         Ok(StepFile { file, path: path.to_owned(), lines: PhantomData })
     }
 
-    /// Goes on after step `step`: later records are cut off, the others returned. A file that is missing is made.
+    /// Continues after step `step`: later records are cut off, the others returned. A missing file is created.
     pub fn resume(path: &Path, step: u64) -> Result<(StepFile<L>, Vec<L>), LogError> {
         let (records, ends) = parse(path, &bytes(path)?, L::from_json)?;
         let kept = records.iter().position(|record| record.step() > step).unwrap_or(records.len());
@@ -57,7 +57,7 @@ impl<L: StepLine> StepFile<L> {
         Ok((StepFile { file, path: path.to_owned(), lines: PhantomData }, records))
     }
 
-    /// Adds a line and hands it to the system at once, whole.
+    /// Adds a line, and flushes it.
     pub fn write(&mut self, record: &L) -> Result<(), LogError> {
         let line = record.to_json() + "\n";
         let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.flush());
@@ -65,7 +65,7 @@ impl<L: StepLine> StepFile<L> {
     }
 }
 
-/// All records of a file. Half a line at the end, as a kill leaves it, is no error.
+/// All records of a file. Half a line at the end, as a kill leaves it, is not an error.
 pub fn read_metrics(path: &Path) -> Result<Vec<Record>, LogError> {
     let bytes = fs::read(path).map_err(LogError::io("read", path))?;
     Ok(parse(path, &bytes, Record::from_json)?.0)
@@ -76,19 +76,19 @@ pub fn read_attention(path: &Path) -> Result<Vec<AttentionRecord>, LogError> {
     Ok(parse(path, &bytes(path)?, AttentionRecord::from_json)?.0)
 }
 
-/// The records of `metrics.jsonl` or `attention.jsonl` after step `step` as they are written, while a run writes them:
-/// a line that is not yet whole is left for the next time, and a file that is not there yet has none.
+/// The records of `metrics.jsonl` or `attention.jsonl` after step `step`, as JSON, while a run writes them: an incomplete
+/// line is left for the next call, and a missing file has no records.
 pub fn records_after(path: &Path, step: u64) -> Result<Vec<Value>, LogError> {
     let later = |line: &str| {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("not JSON: {error}"))?;
         let found = value.get("step").and_then(Value::as_u64);
-        let found = found.ok_or("\"step\" is missing or no whole number")?;
+        let found = found.ok_or("\"step\" is missing or not a whole number")?;
         Ok((found > step).then_some(value))
     };
     Ok(parse(path, &bytes(path)?, later)?.0.into_iter().flatten().collect())
 }
 
-/// The file; nothing if it is missing.
+/// The bytes of the file; none if it is missing.
 fn bytes(path: &Path) -> Result<Vec<u8>, LogError> {
     match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
@@ -96,7 +96,7 @@ fn bytes(path: &Path) -> Result<Vec<u8>, LogError> {
     }
 }
 
-/// The records and where each one's line ends.
+/// The records, and the offset of the end of each line.
 fn parse<R>(
     path: &Path,
     bytes: &[u8],
@@ -114,7 +114,7 @@ fn parse<R>(
                 records.push(record);
                 ends.push(start);
             }
-            // Torn, or never followed by its newline: the run will write it again.
+            // Torn, or without its newline: the run will write it anew.
             _ if last => break,
             Ok(_) => unreachable!("only the last line can lack its newline"),
             Err(reason) => {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn resuming_cuts_off_what_the_checkpoint_does_not_know() {
+    fn resuming_cuts_off_the_steps_after_the_checkpoint() {
         let folder = folder();
         let path = folder.path().join("metrics.jsonl");
         written(&path, &[1, 2, 3, 4, 5]);

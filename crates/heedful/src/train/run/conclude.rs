@@ -1,4 +1,4 @@
-//! The final model: the mean of several checkpoints, if that is no worse than the best of them.
+//! The final model: the average of several checkpoints, if that is no worse than the best of them.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,11 +10,11 @@ use crate::store::weights::Weights;
 use crate::train::{Averaged, average};
 
 impl Session<'_> {
-    /// Leaves the final model in the run's folder.
+    /// Writes the final model to the folder of the run.
     pub(super) fn conclude(&mut self, ending: Ending) -> Result<FinalModel, RunError> {
         let best_step = self.patience.best.map(|_| self.patience.best_step);
         if ending == Ending::Interrupted && best_step.is_some() {
-            // The best model so far is there already; what comes later may be better.
+            // The best model so far is already saved; a resumed run may improve on it.
             return Ok(FinalModel::Step(self.patience.best_step));
         }
         let steps = self.steps_to_average()?;
@@ -52,9 +52,9 @@ impl Session<'_> {
         let model = self.trainer.model();
         let trained = Weights::of(model.params());
         weights.install(model.params()).expect("checkpoints of this run fit its model");
-        let judged = set.judge(self.recipe);
+        let validated = set.validate(self.recipe);
         trained.install(model.params()).expect("these were its weights a moment ago");
-        Ok(score(&judged?, self.recipe.validation.best_by).compare(&best) != Ordering::Less)
+        Ok(score(&validated?, self.recipe.validation.best_by).compare(&best) != Ordering::Less)
     }
 }
 
@@ -62,8 +62,8 @@ impl fmt::Display for Ending {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Ending::AllSteps => "all steps are done",
-            Ending::AllTime => "the time is over",
-            Ending::OutOfPatience => "no validation was better for too long",
+            Ending::AllTime => "the time limit is reached",
+            Ending::OutOfPatience => "early stopping: no validation improved for too long",
             Ending::Interrupted => "interrupted",
         })
     }

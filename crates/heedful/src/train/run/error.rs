@@ -1,4 +1,4 @@
-//! Why a run did not begin, or did not go on.
+//! Why a run cannot start, or ends with an error.
 
 use std::path::PathBuf;
 
@@ -14,58 +14,58 @@ use crate::train::checkpoint::CheckpointError;
 use crate::train::log::LogError;
 use crate::train::{StateError, TrainError};
 
-/// Why a run did not begin, or did not go on.
+/// Why a run cannot start, or ends with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Nobody said where to.
+    /// The recipe names no folder for the run.
     #[error(
         "no folder for the run was named: add --out RUN, or set out in the section [output] of the recipe"
     )]
     NoFolder,
-    /// A fresh start would lose what was trained there.
-    #[error("{folder} holds a run of {step} steps already: go on with it (--resume {folder}), or choose another folder", folder = folder.display())]
+    /// The folder already holds a run, which a new one would overwrite.
+    #[error("{folder} already holds a run of {step} steps: resume it (--resume {folder}), or choose another folder", folder = folder.display())]
     Occupied {
         /// The folder.
         folder: PathBuf,
-        /// How far that run has come.
+        /// The number of its steps.
         step: u64,
     },
-    /// There is nothing to go on with.
+    /// The folder holds no run to resume.
     #[error("{} is not the folder of a run, for it has no recipe.toml: start one with heedful train … --out {}", folder.display(), folder.display())]
     NotARun {
         /// The folder.
         folder: PathBuf,
     },
-    /// One of two vocabularies.
+    /// Only one of two vocabularies is named.
     #[error(
         "only one of vocabulary.source_file and vocabulary.target_file is set: set both, or vocabulary.file for both sides"
     )]
     OneVocabulary,
-    /// The model, or what judges it.
+    /// The model or its validation set cannot be built.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// The labels of a classifier.
+    /// The labels of a classifier cannot be read.
     #[error(transparent)]
     Labels(#[from] LabelsError),
-    /// The checkpoint is of another model.
+    /// The checkpoint belongs to another model.
     #[error(
         "the checkpoint of step {step} does not fit the recipe: {source}. Undo the change of the recipe, or start a new run"
     )]
-    Unlike {
+    OtherModel {
         /// The checkpoint's step.
         step: u64,
         /// What does not fit.
         source: StateError,
     },
-    /// The checkpoint's place in the data cannot be read.
-    #[error("the checkpoint of step {step} says nothing of its place in the data: {reason}")]
+    /// The checkpoint's position in the data cannot be read.
+    #[error("the position in the data of the checkpoint of step {step} cannot be read: {reason}")]
     NoPosition {
         /// The checkpoint's step.
         step: u64,
-        /// What was found.
+        /// The cause.
         reason: String,
     },
-    /// Training went astray; the checkpoint before is kept.
+    /// Training diverged; the last checkpoint is kept.
     #[error("{error}{}", kept.map_or(String::new(), |step| format!(" (the checkpoint of step {step} is kept)")))]
     Diverged {
         /// At which step, and why.
@@ -73,7 +73,7 @@ pub enum RunError {
         /// The last good checkpoint.
         kept: Option<u64>,
     },
-    /// The training text is wrong.
+    /// The training text cannot be read.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
     /// The training text cannot be encoded.
@@ -85,7 +85,7 @@ pub enum RunError {
     /// A vocabulary cannot be read or written.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
-    /// A batch that the model cannot read.
+    /// A batch does not fit the model.
     #[error(transparent)]
     Batch(#[from] BatchError),
     /// A checkpoint cannot be read or written.

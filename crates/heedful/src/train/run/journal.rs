@@ -1,4 +1,4 @@
-//! What a run writes down: `metrics.jsonl`, `attention.jsonl`, TensorBoard events, `report.html`.
+//! The files that a run writes as it trains: `metrics.jsonl`, `attention.jsonl`, TensorBoard events, `report.html`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use crate::plot::Status;
 use crate::store::durable;
 use crate::train::log::{self, AttentionFile, AttentionRecord, EventFile, MetricsFile, Record};
 
-/// Between two writings of a page that nobody may be looking at.
+/// Minimum time between two writings of the report.
 const PAGE_EVERY: Duration = Duration::from_secs(10);
 
 /// The open files of a run.
@@ -23,7 +23,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Goes on after `step`, which is 0 at the beginning. Without a page there is no report.
+    /// Opens the files after `step`, which is 0 for a new run. Without a page no report is written.
     pub(super) fn open(
         folder: &Path,
         step: u64,
@@ -31,18 +31,18 @@ impl Journal {
         page: Option<Page>,
     ) -> Result<Journal, RunError> {
         let (metrics, records) = MetricsFile::resume(&folder.join(log::METRICS), step)?;
-        let (attention, looks) = AttentionFile::resume(&folder.join(log::ATTENTION), step)?;
+        let (attention, attention_records) = AttentionFile::resume(&folder.join(log::ATTENTION), step)?;
         let events = match (tensorboard, step) {
             (false, _) => None,
             (true, 0) => Some(EventFile::create(folder)?),
             (true, step) => Some(EventFile::resume(folder, step)?),
         };
         let page = page.map(|page| (folder.join("report.html"), page));
-        let past = Past { records, attention: looks };
+        let past = Past { records, attention: attention_records };
         Ok(Journal { metrics, attention, events, past, page, page_written: None })
     }
 
-    /// Writes a record everywhere.
+    /// Writes a record to all logs.
     pub(super) fn write(&mut self, record: Record) -> Result<(), RunError> {
         self.metrics.write(&record)?;
         if let Some(events) = &mut self.events {
@@ -52,19 +52,19 @@ impl Journal {
         Ok(())
     }
 
-    /// Notes where the model looks now.
+    /// Writes the current attention weights.
     pub(super) fn write_attention(&mut self, record: AttentionRecord) -> Result<(), RunError> {
         self.attention.write(&record)?;
         self.past.attention.push(record);
         Ok(())
     }
 
-    /// Where the model looks in a sentence, for the page.
+    /// The contents of the report.
     pub(super) fn page(&mut self) -> Option<&mut Page> {
         self.page.as_mut().map(|(_, page)| page)
     }
 
-    /// Writes the page again, unless it goes on and was written a moment ago.
+    /// Writes the report, unless the run continues and the report was written recently.
     pub(super) fn publish(&mut self, status: Status) -> Result<(), RunError> {
         let Some((path, contents)) = &self.page else { return Ok(()) };
         let is_running = matches!(status, Status::Running { .. });

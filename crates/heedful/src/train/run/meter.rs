@@ -1,4 +1,4 @@
-//! Means over the steps since the last line of the log, and the clock.
+//! Means over the steps since the last line of the log, and training time.
 
 use std::time::{Duration, Instant};
 
@@ -8,27 +8,27 @@ use crate::recipe::TrainingKeys;
 use crate::train::StepReport;
 use crate::train::log::Record;
 
-/// What was measured since the last line of the log.
+/// The measurements since the last line of the log.
 pub(super) struct Meter {
-    /// Seconds of earlier sittings.
+    /// Seconds of earlier sessions.
     before: f64,
     began: Instant,
-    /// Since the last line.
+    /// When the last line was written.
     since: Instant,
-    /// Time that was not spent on steps since the last line: validation.
+    /// Time since the last line that was not spent on steps: validation.
     paused: Duration,
     steps: u64,
     loss: f64,
-    /// Predictions, and those that were right.
+    /// Predictions, and the correct ones among them.
     predictions: usize,
     correct: usize,
-    /// What the speed is told in.
+    /// Tokens, for the speed.
     tokens: usize,
     last: Option<StepReport>,
 }
 
 impl Meter {
-    /// Begins now, after `before` seconds of earlier sittings.
+    /// Starts the clock, after `before` seconds of earlier sessions.
     pub(super) fn new(before: f64) -> Meter {
         let now = Instant::now();
         let paused = Duration::ZERO;
@@ -46,12 +46,12 @@ impl Meter {
         }
     }
 
-    /// Seconds of training, over all sittings.
+    /// Seconds of training, over all sessions.
     pub(super) fn seconds(&self) -> f64 {
         self.before + self.began.elapsed().as_secs_f64()
     }
 
-    /// Takes in a step over so many tokens.
+    /// Adds a step over this many tokens.
     pub(super) fn add(&mut self, report: StepReport, tokens: usize) {
         self.steps += 1;
         self.loss += f64::from(report.loss) * report.tokens as f64;
@@ -61,7 +61,7 @@ impl Meter {
         self.last = Some(report);
     }
 
-    /// Does something that is not training: it takes time, but no speed.
+    /// Runs work that is not training: its time does not count for the speed.
     pub(super) fn pause<R>(&mut self, work: impl FnOnce() -> R) -> R {
         let began = Instant::now();
         let done = work();
@@ -69,7 +69,7 @@ impl Meter {
         done
     }
 
-    /// How it goes, for a progress bar.
+    /// The current speed and progress.
     pub(super) fn pace(&self, training: &TrainingKeys) -> Pace {
         let step = self.last.map_or(0, |last| last.update.step);
         let seconds = self.seconds();
@@ -86,7 +86,7 @@ impl Meter {
         }
     }
 
-    /// The line of the log for the steps since the last one; none if there were none.
+    /// The line of the log for the steps since the last line; `None` if there were none.
     pub(super) fn take(&mut self) -> Option<Record> {
         let update = self.last?.update;
         if self.steps == 0 {

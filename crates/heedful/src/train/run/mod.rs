@@ -1,18 +1,18 @@
 //! A training run: from a recipe to a model's folder.
 //!
 //! ```text
-//! RUN/recipe.toml             every key, as it was trained with
+//! RUN/recipe.toml             every key of the recipe
 //! RUN/config.json             ┐
 //! RUN/model.safetensors       ├ the best model so far: a run's folder is a model's folder
 //! RUN/tokenizer.json          ┘
 //! RUN/corpus.bin              the training text as tokens
-//! RUN/checkpoints/            what a stopped run goes on from
+//! RUN/checkpoints/            the state that a stopped run resumes from
 //! RUN/metrics.jsonl  attention.jsonl  events.out.tfevents.…  report.html
 //! ```
 //!
-//! What decides the weights (the order of the data, dropout, Adam, the moving average) is a function of the recipe and
-//! the step, or is in the checkpoint. So a run that was killed at any moment and resumed ends with the same weights, to
-//! the bit, as one that never stopped.
+//! Everything that determines the weights (the order of the data, dropout, Adam, the moving average) is a function of the
+//! recipe and the step, or is in the checkpoint. So a run that was killed at any moment and resumed ends with the same
+//! weights, to the bit, as one that never stopped.
 
 mod error;
 mod watcher;
@@ -36,19 +36,19 @@ pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
 use crate::recipe::Recipe;
 
-/// Whether a run begins or goes on.
+/// Whether a run is new or resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// In a folder that holds no run yet.
     Fresh,
-    /// From the newest good checkpoint in the folder; from the beginning if the run did not come that far.
+    /// From the newest intact checkpoint in the folder; from the beginning if there is none.
     Resume,
 }
 
-/// Trains as the recipe says, in the folder that it names, until its end or until the watcher wants an end.
+/// Trains by the recipe, in the folder that it names, until its limits are reached or the watcher stops it.
 pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
     let mut recipe = recipe.clone();
-    // A run that goes on has the pretrained model's sizes in its recipe.
+    // The recipe of a resumed run already has the pretrained model's sizes.
     if start == Start::Fresh
         && let Some(pretrained) = recipe.model.init_from.clone()
     {

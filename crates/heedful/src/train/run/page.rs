@@ -1,4 +1,4 @@
-//! The report of a run: its records as curves, its samples, its settings.
+//! The report of a run: curves of its records, samples, settings.
 
 use std::path::Path;
 
@@ -13,21 +13,21 @@ use crate::plot::{
 use crate::recipe::{Recipe, SECTIONS};
 use crate::train::log::{AttentionRecord, Record, sample_histories, series};
 
-/// Pictures of attention over time.
+/// Maximum number of pictures of attention over time.
 const MOMENTS: usize = 6;
 
-/// What does not change from one writing of the page to the next, but for the attention.
+/// The contents of the report besides the logs.
 pub(super) struct Page {
     pub(super) title: String,
     pub(super) subtitle: String,
     pub(super) recipe: Recipe,
     pub(super) corpus: CorpusReport,
     pub(super) attention: Vec<AttentionGrid>,
-    /// Of the last validation.
+    /// The tables of the last validation.
     pub(super) tables: Vec<Table>,
 }
 
-/// What a run has written down so far.
+/// The logs of a run so far.
 #[derive(Default)]
 pub(super) struct Past {
     pub(super) records: Vec<Record>,
@@ -52,12 +52,12 @@ pub(super) fn page(page: &Page, past: &Past, status: Status) -> Report {
     }
 }
 
-/// What a run is called unless somebody knows better.
+/// The title of a run: the name of its folder.
 pub(super) fn title(folder: &Path) -> String {
     folder.file_name().map_or_else(|| "Training run".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-/// A few steps from the first to the last, side by side; nothing before there are two.
+/// Attention at a few steps from the first to the last, side by side; `None` if there are fewer than two.
 fn over_time(attention: &[AttentionRecord]) -> Option<PictureGroup> {
     let last = attention.len().checked_sub(1).filter(|&last| last > 0)?;
     let shown = MOMENTS.min(attention.len());
@@ -81,7 +81,7 @@ fn results(records: &[Record]) -> Vec<Fact> {
         Fact::new(name, format!("{value:.2}")).noted(format!("at step {step}"))
     };
     let mut facts = Vec::new();
-    // Labels have a macro F1, tokens have none.
+    // Only classifiers have a macro F1.
     let macro_f1 = best(Measure::ValidMacroF1, |a, b| a > b);
     let accuracy = if macro_f1.is_some() { "best accuracy, %" } else { "best token accuracy, %" };
     facts.extend(macro_f1.map(|(step, value)| fact("best macro F1, %", (step, 100.0 * value))));
@@ -168,7 +168,7 @@ pub(crate) fn settings(recipe: &Recipe) -> Vec<SettingsGroup> {
     SECTIONS.iter().map(group).collect()
 }
 
-/// Where and with what it was trained.
+/// The environment that the model was trained in.
 pub(crate) fn environment(recipe: &Recipe) -> Vec<Fact> {
     vec![
         Fact::new("heedful", env!("CARGO_PKG_VERSION")),

@@ -1,4 +1,4 @@
-//! From a recipe to everything that a run needs: folder, vocabularies, training text as tokens, validation set, model.
+//! Prepares a run from its recipe: folder, vocabularies, encoded training text, validation set, model.
 
 use std::fs;
 use std::path::{self, Path, PathBuf};
@@ -32,7 +32,7 @@ pub(super) struct Prepared {
     pub(super) model: Arc<dyn Model>,
 }
 
-/// Prepares a run in the recipe's folder. What takes long and can be kept is kept there.
+/// Prepares a run in the recipe's folder. Vocabularies and encoded text are kept there.
 pub(super) fn prepare(
     recipe: &Recipe,
     start: Start,
@@ -61,7 +61,7 @@ pub(super) fn prepare(
     Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), form, validation, model })
 }
 
-/// Text that came from standard input is kept in the run's folder, to be read again.
+/// Where text from standard input is kept, so that it can be read more than once.
 fn kept_text(folder: &Path) -> PathBuf {
     folder.join("text")
 }
@@ -72,14 +72,14 @@ fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<Corpus
     if start == Start::Resume && files.reads_standard_input() && kept.is_dir() {
         return Ok(files.kept_in(&kept));
     }
-    // Found out now, not after minutes of preparation.
+    // A missing file is reported here, not after minutes of preparation.
     for input in files.inputs().filter(|input| **input != Input::Standard) {
         input.open_raw()?;
     }
     Ok(files)
 }
 
-/// Makes sure that this run and no other trains in the folder.
+/// Locks the folder for this run.
 fn claim(folder: &Path, start: Start) -> Result<Checkpoints, RunError> {
     if start == Start::Resume && !folder.join(RECIPE).exists() {
         return Err(RunError::NotARun { folder: folder.to_owned() });
@@ -112,7 +112,7 @@ fn vocabularies(
             Tokenizers::separate(Tokenizer::load(source)?, Tokenizer::load(target)?)
         }
         (None, None, None) => {
-            let mut progress = |pairs| watcher.see(&Event::LearningVocabulary { pairs });
+            let mut progress = |pairs| watcher.observe(&Event::LearningVocabulary { pairs });
             let (files, sharing) = (files.without_labels(), recipe.vocabulary.sharing);
             Tokenizers::train(&files, &vocabulary_options(recipe), sharing, &mut progress)?
         }
@@ -127,7 +127,7 @@ fn vocabulary_options(recipe: &Recipe) -> VocabularyOptions {
     VocabularyOptions { kind, size, normalization, boundaries, ..VocabularyOptions::default() }
 }
 
-/// The labels of the training text; none for tasks without.
+/// The labels of the training text; `None` for tasks without labels.
 fn labels(
     recipe: &Recipe,
     files: &CorpusFiles,
@@ -154,16 +154,16 @@ fn encode(
     let DataKeys { max_tokens, over_long, max_ratio, duplicates, .. } = recipe.data;
     let filters = Filters { max_tokens, over_long, max_ratio, duplicates };
     let path = folder.join("corpus.bin");
-    let mut progress = |pairs| watcher.see(&Event::Encoding { pairs });
+    let mut progress = |pairs| watcher.observe(&Event::Encoding { pairs });
     let corpus = match start {
         Start::Fresh => EncodedCorpus::build_from(&path, examples, &filters, &mut progress)?,
         Start::Resume => EncodedCorpus::open_or_build(&path, examples, &filters, &mut progress)?,
     };
-    watcher.see(&Event::Corpus(corpus.report()));
+    watcher.observe(&Event::Corpus(corpus.report()));
     Ok(corpus)
 }
 
-/// The recipe that is kept must mean the same files wherever the run is resumed.
+/// The recipe with absolute paths, so that it names the same files wherever the run is resumed.
 pub(crate) fn with_absolute_paths(recipe: &Recipe) -> Recipe {
     let mut recipe = recipe.clone();
     let DataKeys {
@@ -193,7 +193,7 @@ pub(crate) fn with_absolute_paths(recipe: &Recipe) -> Recipe {
     recipe
 }
 
-/// Whether `folder` is that of a run.
+/// Whether `folder` is the folder of a run.
 pub fn is_run(folder: &Path) -> bool {
     fs::exists(folder.join(RECIPE)).unwrap_or(false)
 }

@@ -1,4 +1,4 @@
-//! The report of a run that is over, for programs that know more of the model than the run did.
+//! The report of a finished run, for programs that add to it.
 
 use super::page::{Page, Past, page, title};
 use super::{Outcome, RunError};
@@ -7,7 +7,7 @@ use crate::plot::{Report, Status};
 use crate::recipe::Recipe;
 use crate::train::log::{self, read_attention, read_metrics};
 
-/// What the run has written into `report.html`, without the attention: made again from the files in its folder.
+/// The contents of the run's `report.html`, without the attention, rebuilt from the files in its folder.
 pub fn report(recipe: &Recipe, outcome: &Outcome) -> Result<Report, RunError> {
     let folder = recipe.output.out.as_ref().ok_or(RunError::NoFolder)?;
     let corpus = EncodedCorpus::open(&folder.join("corpus.bin"))?;

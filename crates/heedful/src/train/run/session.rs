@@ -1,4 +1,4 @@
-//! The loop: step, log, validate, save, until it is enough.
+//! The training loop: step, log, validate, save, until a limit is reached.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::recipe::{BestBy, Recipe};
 use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
 use crate::tasks::folder::ModelFolder;
-use crate::tasks::validation::{Judgement, ValidationSet};
+use crate::tasks::validation::{ValidationResult, ValidationSet};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress, Writer};
 use crate::train::log::{AttentionRecord, Record};
 use crate::train::{Patience, TrainError, Trainer, ValidationScore, Verdict};
@@ -36,16 +36,16 @@ pub(super) struct Session<'a> {
     journal: Journal,
     meter: Meter,
     pub(super) patience: Patience,
-    /// The last step, the last checkpoint, and when things were done.
+    /// The latest step.
     pub(super) step: u64,
     saved_step: Option<u64>,
     saved_at: Instant,
-    judged_step: Option<u64>,
-    judged_at: Instant,
+    validated_step: Option<u64>,
+    validated_at: Instant,
 }
 
 impl<'a> Session<'a> {
-    /// Prepares everything and goes back to where the run was.
+    /// Prepares the run, and restores its latest checkpoint.
     pub(super) fn begin(
         recipe: &'a Recipe,
         start: Start,
@@ -54,7 +54,7 @@ impl<'a> Session<'a> {
         let Prepared { folder, checkpoints, tokenizers, corpus, form, validation, model } =
             prepare(recipe, start, watcher)?;
         let mut trainer = Trainer::new(model, recipe.trainer_options());
-        let progress = go_back(recipe, &checkpoints, &mut trainer, watcher)?;
+        let progress = restore(recipe, &checkpoints, &mut trainer, watcher)?;
         let step = progress.as_ref().map_or(0, |(step, _)| *step);
         let position = progress.as_ref().map_or(Ok(Position::default()), |(step, progress)| {
             let no_position =
@@ -71,7 +71,7 @@ impl<'a> Session<'a> {
             step,
             steps: recipe.training.steps,
         };
-        watcher.see(&Event::Ready(&ready));
+        watcher.observe(&Event::Ready(&ready));
         let page = recipe.output.report.then(|| Page {
             title: title(&folder.path),
             subtitle: subtitle(&folder.config, &ready),
@@ -101,16 +101,16 @@ impl<'a> Session<'a> {
             writer: Writer::new(checkpoints, recipe.keep()),
             journal,
             meter: Meter::new(progress.seconds),
-            judged_step: progress.score.is_some().then_some(step),
+            validated_step: progress.score.is_some().then_some(step),
             patience: progress.patience,
             step,
             saved_step: (step > 0).then_some(step),
             saved_at: now,
-            judged_at: now,
+            validated_at: now,
         })
     }
 
-    /// Trains until it is enough.
+    /// Trains until a limit is reached.
     pub(super) fn run(mut self) -> Result<Outcome, RunError> {
         let ending = loop {
             if let Some(ending) = self.ending() {
@@ -129,7 +129,7 @@ impl<'a> Session<'a> {
             }
         };
         self.log()?;
-        if ending != Ending::Interrupted && self.judged_step != Some(self.step) {
+        if ending != Ending::Interrupted && self.validated_step != Some(self.step) {
             self.validate()?;
         }
         if self.saved_step != Some(self.step) {
@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
             Some(Ending::AllSteps)
         } else if training.time.is_some_and(|time| self.meter.seconds() >= time.as_secs_f64()) {
             Some(Ending::AllTime)
-        } else if self.watcher.wants_end() {
+        } else if self.watcher.should_stop() {
             Some(Ending::Interrupted)
         } else {
             None
@@ -173,11 +173,11 @@ impl<'a> Session<'a> {
         self.position = position;
         self.step = report.update.step;
         self.meter.add(report, batches.iter().map(|batch| self.form.tokens(batch)).sum());
-        self.watcher.see(&Event::Step(&self.meter.pace(&self.recipe.training)));
+        self.watcher.observe(&Event::Step(&self.meter.pace(&self.recipe.training)));
         Ok(())
     }
 
-    /// What the user hears when training went astray. Whatever the disk says now, this is the greater news.
+    /// The error of a run that diverged. It takes precedence over failures to write checkpoint or report.
     fn diverged(&mut self, error: TrainError) -> RunError {
         if let TrainError::Batch(error) = error {
             return error.into();
@@ -190,7 +190,7 @@ impl<'a> Session<'a> {
 
     fn log(&mut self) -> Result<(), RunError> {
         let Some(record) = self.meter.take() else { return Ok(()) };
-        self.watcher.see(&Event::Logged(&record));
+        self.watcher.observe(&Event::Logged(&record));
         self.journal.write(record)?;
         let pace = self.meter.pace(&self.recipe.training);
         self.journal.publish(Status::Running { step: self.step, progress: pace.progress })
@@ -200,7 +200,7 @@ impl<'a> Session<'a> {
         let validation = &self.recipe.validation;
         self.validation.is_some()
             && match validation.every_time {
-                Some(time) => self.judged_at.elapsed() >= time,
+                Some(time) => self.validated_at.elapsed() >= time,
                 None => self.step.is_multiple_of(validation.every),
             }
     }
@@ -212,15 +212,15 @@ impl<'a> Session<'a> {
                 || checkpoint.every_time.is_some_and(|time| self.saved_at.elapsed() >= time))
     }
 
-    /// Judges the model, keeps it if it is the best, and saves a checkpoint that knows its score.
+    /// Validates the model, saves it if it is the best, and saves a checkpoint with its score.
     fn validate(&mut self) -> Result<Option<Verdict>, RunError> {
         let Some(set) = &self.validation else { return Ok(None) };
         let (recipe, trainer) = (self.recipe, &mut self.trainer);
-        let (judgement, weights, attention) = self.meter.pause(|| {
+        let (result, weights, attention) = self.meter.pause(|| {
             trainer.with_average(|model| {
-                let judgement = set.judge(recipe)?;
+                let result = set.validate(recipe)?;
                 let attention = set.attention(recipe)?;
-                Ok::<_, RunError>((judgement, Weights::of(model.params()), attention))
+                Ok::<_, RunError>((result, Weights::of(model.params()), attention))
             })
         })?;
         if let Some(record) = attention.last().and_then(|grid| AttentionRecord::of(self.step, grid)) {
@@ -228,18 +228,18 @@ impl<'a> Session<'a> {
         }
         if let Some(page) = self.journal.page() {
             page.attention = attention;
-            page.tables.clone_from(&judgement.tables);
+            page.tables.clone_from(&result.tables);
         }
-        let score = score(&judgement, recipe.validation.best_by);
-        let verdict = self.patience.see(self.step, score, recipe.validation.patience);
+        let score = score(&result, recipe.validation.best_by);
+        let verdict = self.patience.update(self.step, score, recipe.validation.patience);
         if verdict == Verdict::Best {
             self.folder.save(&weights)?;
         }
-        let record = record_of(judgement, self.step, self.meter.seconds());
-        self.watcher.see(&Event::Validated { record: &record, is_best: verdict == Verdict::Best });
+        let record = record_of(result, self.step, self.meter.seconds());
+        self.watcher.observe(&Event::Validated { record: &record, is_best: verdict == Verdict::Best });
         self.journal.write(record)?;
-        self.judged_step = Some(self.step);
-        self.judged_at = Instant::now();
+        self.validated_step = Some(self.step);
+        self.validated_at = Instant::now();
         self.save(Some(score))?;
         Ok(Some(verdict))
     }
@@ -256,13 +256,13 @@ impl<'a> Session<'a> {
         self.writer.save(Checkpoint { trainer: self.trainer.state(), progress })?;
         self.saved_step = Some(self.step);
         self.saved_at = Instant::now();
-        self.watcher.see(&Event::Saved { step: self.step });
+        self.watcher.observe(&Event::Saved { step: self.step });
         Ok(())
     }
 }
 
-/// Restores the newest good checkpoint; its step and progress.
-fn go_back(
+/// Restores the newest intact checkpoint; returns its step and progress.
+fn restore(
     recipe: &Recipe,
     checkpoints: &Checkpoints,
     trainer: &mut Trainer,
@@ -270,37 +270,37 @@ fn go_back(
 ) -> Result<Option<(u64, Progress)>, RunError> {
     let (checkpoint, warnings) = checkpoints.latest()?;
     for warning in &warnings {
-        watcher.see(&Event::Warning(warning));
+        watcher.observe(&Event::Warning(warning));
     }
     let Some(Checkpoint { trainer: state, progress }) = checkpoint else { return Ok(None) };
     let step = state.step;
-    trainer.restore(&state).map_err(|source| RunError::Unlike { step, source })?;
+    trainer.restore(&state).map_err(|source| RunError::OtherModel { step, source })?;
     if progress.recipe != fingerprint(recipe) {
-        watcher.see(&Event::Warning(
-            "settings that decide the weights have changed since the last checkpoint: from here on this is another run",
+        watcher.observe(&Event::Warning(
+            "settings that determine the weights have changed since the last checkpoint: the run cannot be reproduced from its recipe",
         ));
     }
     Ok(Some((step, progress)))
 }
 
-/// The name of all that decides the numbers; a file has the same name from wherever a run is resumed.
+/// The fingerprint of the recipe, with absolute paths: the same wherever a run is resumed.
 fn fingerprint(recipe: &Recipe) -> String {
     with_absolute_paths(recipe).fingerprint()
 }
 
-/// What a judgement is worth; a validation without BLEU is judged by its loss.
-pub(super) fn score(judgement: &Judgement, metric: BestBy) -> ValidationScore {
-    match (metric, judgement.value(Measure::ValidBleu)) {
+/// The score of a validation. Without BLEU, its loss is used instead.
+pub(super) fn score(result: &ValidationResult, metric: BestBy) -> ValidationScore {
+    match (metric, result.value(Measure::ValidBleu)) {
         (BestBy::Bleu, Some(value)) => ValidationScore { metric, value },
-        (BestBy::Accuracy, _) => ValidationScore { metric, value: judgement.held_out.accuracy() },
+        (BestBy::Accuracy, _) => ValidationScore { metric, value: result.held_out.accuracy() },
         (BestBy::Loss, _) | (BestBy::Bleu, None) => {
-            ValidationScore { metric: BestBy::Loss, value: judgement.held_out.loss() }
+            ValidationScore { metric: BestBy::Loss, value: result.held_out.loss() }
         }
     }
 }
 
-fn record_of(judgement: Judgement, step: u64, seconds: f64) -> Record {
-    let Judgement { held_out, measures, samples, .. } = judgement;
+fn record_of(result: ValidationResult, step: u64, seconds: f64) -> Record {
+    let ValidationResult { held_out, measures, samples, .. } = result;
     let record = Record::new(step, seconds)
         .with(Measure::ValidLoss, held_out.loss())
         .with(Measure::ValidPerplexity, held_out.perplexity())

@@ -1,74 +1,74 @@
-//! What a run tells who watches it: a progress bar, a log, a page.
+//! The events of a run, for progress bars and logs.
 
 use crate::data::CorpusReport;
 use crate::tasks::Task;
 use crate::train::ValidationScore;
 use crate::train::log::Record;
 
-/// Sees what happens in a run, and may end it.
+/// Receives the events of a run, and may stop it.
 pub trait Watcher {
-    /// Something happened.
-    fn see(&mut self, event: &Event<'_>);
+    /// Called for every event.
+    fn observe(&mut self, event: &Event<'_>);
 
-    /// Whether the run shall save and end. Asked after every step and between the stages of preparation.
-    fn wants_end(&self) -> bool {
+    /// Whether the run should save and end. Called after every step.
+    fn should_stop(&self) -> bool {
         false
     }
 }
 
-/// What happens in a run.
+/// An event of a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// So many pairs were read to learn the vocabulary from.
+    /// The vocabulary is being learned.
     LearningVocabulary {
-        /// Pairs so far.
+        /// Pairs read so far.
         pairs: u64,
     },
-    /// So many pairs were turned into tokens.
+    /// The training text is being encoded.
     Encoding {
-        /// Pairs so far.
+        /// Pairs read so far.
         pairs: u64,
     },
-    /// The training text was read.
+    /// The training text is encoded.
     Corpus(&'a CorpusReport),
-    /// All is ready.
+    /// The run is ready to train.
     Ready(&'a Ready),
     /// An update was made.
     Step(&'a Pace),
-    /// A line for the log: the mean of the last steps.
+    /// A line of the log: means over the last steps.
     Logged(&'a Record),
-    /// The validation set was told, and translated.
+    /// The model was validated.
     Validated {
-        /// What was found.
+        /// The results.
         record: &'a Record,
-        /// Whether it is the best so far.
+        /// Whether the model is the best so far.
         is_best: bool,
     },
-    /// A checkpoint was handed to the writer.
+    /// A checkpoint is being written.
     Saved {
         /// Its step.
         step: u64,
     },
-    /// Something that the user should know but need not act on.
+    /// A warning for the user.
     Warning(&'a str),
 }
 
-/// What is about to be trained.
+/// The run that is about to train.
 #[derive(Clone, Debug)]
 pub struct Ready {
-    /// What it is trained for.
+    /// The task.
     pub task: Task,
-    /// Numbers in the model.
+    /// Number of parameters.
     pub parameters: usize,
-    /// Tokens of the source and of the target vocabulary.
+    /// Sizes of the source and of the target vocabulary.
     pub vocabularies: [usize; 2],
-    /// Pairs to train with.
+    /// Number of training examples.
     pub pairs: u64,
-    /// Pairs to validate with.
+    /// Number of validation examples.
     pub validation_pairs: usize,
-    /// Updates that were made before.
+    /// Updates of earlier sessions.
     pub step: u64,
-    /// Updates until the end, if they end it.
+    /// Maximum number of updates.
     pub steps: Option<u64>,
 }
 
@@ -79,54 +79,54 @@ impl Ready {
     }
 }
 
-/// How fast it goes.
+/// The current speed and progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// Updates so far.
     pub step: u64,
     /// Mean loss of the last steps.
     pub loss: f64,
-    /// Target tokens a second, over the last steps.
+    /// Target tokens per second, over the last steps.
     pub tokens_per_second: f64,
-    /// Seconds of training, over all sittings.
+    /// Seconds of training, over all sessions.
     pub seconds: f64,
-    /// How far it is, in [0, 1], where that is known.
+    /// Progress from 0 to 1, if the run has a limit.
     pub progress: Option<f64>,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Updates in all.
+    /// Total number of updates.
     pub step: u64,
-    /// Why.
+    /// Why the run ended.
     pub ending: Ending,
     /// The best validation and its step.
     pub best: Option<(ValidationScore, u64)>,
-    /// What the final model was made of.
+    /// The final model.
     pub model: FinalModel,
-    /// Seconds of training, over all sittings.
+    /// Seconds of training, over all sessions.
     pub seconds: f64,
 }
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// As many steps as were asked for.
+    /// The maximum number of steps is reached.
     AllSteps,
-    /// As much time as was given.
+    /// The time limit is reached.
     AllTime,
-    /// No validation was better for too long.
+    /// Early stopping: no validation improved for too long.
     OutOfPatience,
-    /// The watcher wanted it. It can be resumed.
+    /// The watcher stopped it. It can be resumed.
     Interrupted,
 }
 
-/// What the model in the run's folder is.
+/// Where the model in the run's folder comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FinalModel {
     /// The weights of one step.
     Step(u64),
-    /// The mean of the weights of several steps.
+    /// The average of the weights of several steps.
     MeanOf(Vec<u64>),
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use super::{AttentionRnnWeights, Decoder, DecoderGradients, Remembered, ResultGradients, Selection, cpu};
 use crate::ops::recurrent::schedule::Schedule;
 use crate::ops::recurrent::{Cell, state, states_before};
-use crate::ops::{Score, linear};
+use crate::ops::{AttentionScore, linear};
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Device, Param, Ragged};
 
@@ -22,7 +22,7 @@ pub(super) struct KeptWeights {
     bias: Option<Param>,
     context: Param,
     query: Option<Param>,
-    score: Score,
+    score: AttentionScore,
     score_weight: Option<Param>,
 }
 

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex};
 use self::gradient::{Backward, KeptWeights, Late};
 pub use self::rows::{SourceRows, attend_rows};
 pub use self::selection::{Estimator, Selection};
-use super::{Score, ScoreForm};
+use super::{AttentionScore, ScoreForm};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
@@ -65,7 +65,7 @@ pub struct AttentionRnnWeights<'a> {
     /// `W_q`.
     pub query: Option<&'a Param>,
     /// How a query is compared with a key when both have gone through their matrices.
-    pub score: Score,
+    pub score: AttentionScore,
     /// `w` of the additive score, 1 × key width.
     pub score_weight: Option<&'a Param>,
 }
@@ -298,7 +298,7 @@ fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cel
 }
 
 /// The additive score has a weight of one row as wide as the keys, the others have none.
-fn check_score(op: &str, score: Score, weight: Option<&Param>, key_width: usize) {
+fn check_score(op: &str, score: AttentionScore, weight: Option<&Param>, key_width: usize) {
     let (is_additive, shape) = (score.form() == ScoreForm::Additive, weight.map(Param::shape));
     let wanted = is_additive.then_some([1, key_width]);
     assert_eq!(shape, wanted, "{op}: a {score:?} score with a weight of {shape:?}, not {wanted:?}");

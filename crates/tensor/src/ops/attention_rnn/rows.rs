@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Selection, cpu};
-use crate::ops::Score;
+use crate::ops::AttentionScore;
 use crate::{Array, DType, Device, Param, Tensor};
 
 /// The source of one row: some rows of the keys and values of several sentences.
@@ -25,7 +25,7 @@ pub struct SourceRows<'a> {
 pub fn attend_rows(
     queries: &Tensor,
     sources: &[SourceRows<'_>],
-    score: Score,
+    score: AttentionScore,
     score_weight: Option<&Param>,
     selection: Selection,
 ) -> Tensor {

@@ -10,7 +10,7 @@
 
 use crate::cpu::math::{exp, tanh};
 use crate::cpu::number::{self, Number};
-use crate::ops::Score;
+use crate::ops::AttentionScore;
 use crate::ops::attention_rnn::{Estimator, Selection};
 
 /// How a query is compared with a key.
@@ -22,7 +22,7 @@ pub(super) enum Compare<'a> {
 
 impl<'a> Compare<'a> {
     /// For keys of this width; `weight` is that of the additive score.
-    pub(super) fn new(score: Score, weight: Option<&'a [f32]>, key_width: usize) -> Compare<'a> {
+    pub(super) fn new(score: AttentionScore, weight: Option<&'a [f32]>, key_width: usize) -> Compare<'a> {
         match weight {
             Some(weight) => Compare::Additive { weight },
             None => Compare::Dot { scale: score.scale(key_width) },

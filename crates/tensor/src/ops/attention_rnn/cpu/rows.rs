@@ -5,7 +5,7 @@ use half::bf16;
 use super::attend::{Compare, Source, attend};
 use crate::cpu::number::{Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::Score;
+use crate::ops::AttentionScore;
 use crate::ops::attention_rnn::{Selection, SourceRows};
 use crate::{Array, DType, Param};
 
@@ -13,7 +13,7 @@ use crate::{Array, DType, Param};
 pub(in crate::ops::attention_rnn) fn attend_rows(
     queries: &Array,
     sources: &[SourceRows<'_>],
-    score: Score,
+    score: AttentionScore,
     score_weight: Option<&Param>,
     selection: Selection,
 ) -> Array {
