@@ -5,7 +5,7 @@
 //! 0.3, four labels. One batch of 64 texts, log-normal lengths of mean 40: those of news.
 
 use anyhow::Result;
-use heedful::data::batch::{Batch, Form};
+use heedful::data::batch::{Batch, BatchLayout};
 use heedful::layers::Score;
 use heedful::models::EncoderConfig;
 use heedful::models::recurrent::{RecurrentConfig, RecurrentEncoderConfig};
@@ -54,5 +54,5 @@ fn batch() -> Result<Batch> {
         (tokens, vec![i as u32 % LABELS as u32])
     };
     let texts: Vec<_> = text_lengths(TEXTS, MEAN_LENGTH).into_iter().enumerate().map(text).collect();
-    Ok(Batch::of(Form::Labels, &texts, [1, 2])?)
+    Ok(Batch::of(BatchLayout::Labels, &texts, [1, 2])?)
 }

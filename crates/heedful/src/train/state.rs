@@ -1,7 +1,7 @@
 //! Everything that decides how training goes on: what a checkpoint must hold so that nobody can tell the run was
 //! interrupted.
 
-use crate::store::weights::{Mismatch, Weights};
+use crate::store::weights::{Weights, WeightsMismatch};
 
 /// A copy of a trainer's state between two updates.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub struct TrainerState {
 pub enum StateError {
     /// Of another model.
     #[error("the state is of another model: {0}; resume with the recipe of the run")]
-    Model(Mismatch),
+    Model(WeightsMismatch),
     /// The trainer averages, the state does not, or the other way round.
     #[error("{0}; resume with the recipe of the run")]
     Average(&'static str),

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::store::durable::WriteError;
-use crate::store::weights::{Damage, Mismatch};
+use crate::store::weights::{WeightsFileError, WeightsMismatch};
 use crate::tasks::ConfigError;
 
 /// A folder that holds no model, or not a whole one.
@@ -75,7 +75,7 @@ pub enum FolderError {
         /// The file.
         path: PathBuf,
         /// In what way.
-        damage: Damage,
+        damage: WeightsFileError,
     },
     /// A file of weights without any.
     #[error("{path} holds no weights: copy the file again")]
@@ -95,13 +95,13 @@ pub enum FolderError {
     },
     /// Weights of another model.
     #[error("{path} does not fit {config}: {mismatch}; both files must be of one model")]
-    Mismatch {
+    WeightsMismatch {
         /// The weights.
         path: PathBuf,
         /// The configuration.
         config: PathBuf,
         /// In what way.
-        mismatch: Mismatch,
+        mismatch: WeightsMismatch,
     },
     /// A file that cannot be read.
     #[error("cannot read {path}: {cause}")]

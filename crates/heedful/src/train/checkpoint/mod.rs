@@ -20,7 +20,7 @@ pub use writer::Writer;
 
 use super::{Patience, TrainerState, ValidationScore};
 use crate::store::durable::{self, WriteError};
-use crate::store::weights::Damage;
+use crate::store::weights::WeightsFileError;
 
 /// Everything that a run goes on from.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +68,7 @@ pub enum CheckpointError {
         /// The file.
         path: PathBuf,
         /// In what way.
-        damage: Damage,
+        damage: WeightsFileError,
     },
     /// A good safetensors file of something else.
     #[error("{path} is no checkpoint of a training run: {why}")]
