@@ -1,4 +1,4 @@
-//! `cargo xtask check`: everything that can be said about the code without running it.
+//! `cargo xtask check`: all checks of the code that do not run it.
 
 use anyhow::Result;
 
@@ -6,7 +6,7 @@ use crate::workspace::cargo;
 use crate::{step, tidy};
 
 pub(crate) fn run() -> Result<()> {
-    // The quickest first: a misplaced space should not cost a compilation.
+    // The fastest first: a misplaced space should not cost a compilation.
     step::command(&mut cargo(["fmt", "--all", "--check"]))?;
     tidy::run()?;
     step::command(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
