@@ -16,7 +16,7 @@
 use std::path::Path;
 
 use crate::data::tokenizer::Tokenizers;
-use crate::decode::{DecodeError, 
+use crate::decode::{DecodeError,
     AlignmentLayer, Hypothesis, Search, SearchOptions, TargetScore, align, attend, score, search,
 };
 use crate::layers::AttentionMap;
