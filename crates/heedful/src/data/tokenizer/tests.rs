@@ -236,7 +236,7 @@ fn files_of_others_and_damaged_files_are_refused() {
     assert!(message(&good.replacen("<eos>", "</s>", 1)).contains("its token 2 is not <eos>"));
     assert!(
         message(&good.replacen(r#""byte_fallback":true"#, r#""byte_fallback":false"#, 1))
-            .contains("in bytes")
+            .contains("as bytes")
     );
     assert!(message(&good.replacen(r"\\p{N}", r"\\p{N}+", 1)).contains("other rules"));
     fs::remove_file(&path).expect("a removed file");
