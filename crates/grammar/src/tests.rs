@@ -60,9 +60,9 @@ fn training_and_test_share_nothing_under_any_seeds() {
 #[test]
 fn the_same_seed_gives_the_same_phrases_and_another_gives_others() {
     let grammar = Grammar::new();
-    let said = |seed| grammar.phrases(seed).take(50).collect::<Vec<_>>();
-    assert_eq!(said(3), said(3));
-    assert_ne!(said(3), said(4));
+    let drawn = |seed| grammar.phrases(seed).take(50).collect::<Vec<_>>();
+    assert_eq!(drawn(3), drawn(3));
+    assert_ne!(drawn(3), drawn(4));
 }
 
 #[test]

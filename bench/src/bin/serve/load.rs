@@ -160,8 +160,8 @@ impl Measured {
 
 /// The CPU time of this thread so far, as Linux counts it.
 fn cpu_seconds() -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = told.split(' ').next().and_then(|first| first.parse::<f64>().ok());
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = statistics.split(' ').next().and_then(|first| first.parse::<f64>().ok());
     nanoseconds.unwrap_or(0.0) * 1e-9
 }
 

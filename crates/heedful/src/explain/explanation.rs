@@ -150,10 +150,10 @@ fn explain(
     form: WeightForm,
     options: &SearchOptions,
 ) -> Result<ExplainedOutput, DecodeError> {
-    let said = &output.hypothesis.tokens;
-    let probabilities = translator.token_scores(source_ids, said, options)?;
-    let mut tokens = tokens(&translator.tokenizers().target, said, &probabilities.tokens);
-    let maps = translator.attend(source_ids, said, options)?;
+    let generated = &output.hypothesis.tokens;
+    let probabilities = translator.token_scores(source_ids, generated, options)?;
+    let mut tokens = tokens(&translator.tokenizers().target, generated, &probabilities.tokens);
+    let maps = translator.attend(source_ids, generated, options)?;
     let words = |tokens: &[ExplainedToken]| tokens.iter().map(|token| token.word).collect::<Vec<_>>();
     let alignment = align(&maps, AlignmentLayer::default(), &words(&source.tokens), &words(&tokens));
     let end = ExplainedToken {

@@ -68,15 +68,15 @@ impl<'t> HeadSurvey<'t> {
         links: Option<&ReferenceAlignment>,
     ) -> Result<(), SurveyError> {
         let tokenizers = self.translator.tokenizers();
-        let (read, said) = (self.translator.encode(source), tokenizers.target.encode(target));
-        let words = [tokenizers.source.words(&read), tokenizers.target.words(&said)];
+        let (source_ids, target_ids) = (self.translator.encode(source), tokenizers.target.encode(target));
+        let words = [tokenizers.source.words(&source_ids), tokenizers.target.words(&target_ids)];
         if let Some(links) = links {
             check(links, &words)?;
             self.is_aligned = true;
         }
-        let maps = self.translator.attend(&read, &said, &self.options)?;
-        let past: Vec<u32> = [BOS].into_iter().chain(said).collect();
-        let separators = [separators(&tokenizers.source, &read), separators(&tokenizers.target, &past)];
+        let maps = self.translator.attend(&source_ids, &target_ids, &self.options)?;
+        let past: Vec<u32> = [BOS].into_iter().chain(target_ids).collect();
+        let separators = [separators(&tokenizers.source, &source_ids), separators(&tokenizers.target, &past)];
         for map in maps.iter().filter(|map| map.place.kind != Kind::Pooling) {
             self.add_map(map, &separators, &words, links);
         }

@@ -105,15 +105,15 @@ pub(super) fn sides(
     output: &ExplainedOutput,
     kind: ExplainedKind,
 ) -> [Vec<ExplainedToken>; 2] {
-    let (read, said) = (source.tokens.clone(), output.tokens.clone());
+    let (read, generated) = (source.tokens.clone(), output.tokens.clone());
     match kind {
         ExplainedKind::Encoder => [read.clone(), read],
-        ExplainedKind::Cross => [said, read],
+        ExplainedKind::Cross => [generated, read],
         ExplainedKind::Decoder => {
             let begin = ExplainedToken { piece: "<bos>".to_owned(), word: None, log_probability: None };
-            let past = said[..said.len().saturating_sub(1)].iter().cloned();
+            let past = generated[..generated.len().saturating_sub(1)].iter().cloned();
             let past = [begin].into_iter().chain(past).collect();
-            [said, past]
+            [generated, past]
         }
     }
 }
