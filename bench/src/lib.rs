@@ -1,4 +1,4 @@
-//! Races between heedful and its peers: both do the same work, turn by turn, in one run.
+//! Benchmarks of heedful against its peers: both do the same work, alternating, in one run.
 //!
 //! A bench is a binary in `src/bin/`. It starts a [`Peer`], measures both sides with [`race`], collects a [`Cell`] per row and
 //! ends with [`report`].

@@ -1,4 +1,4 @@
-//! How much memory a process needed.
+//! The memory of this process.
 
 use anyhow::{Context, Result};
 

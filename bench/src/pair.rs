@@ -1,4 +1,4 @@
-//! Paired measurement: our turn, the peer's turn, again and again.
+//! Paired measurement: heedful and the peer alternate in rounds.
 //!
 //! A shared machine has fast and slow phases that last longer than a round. Two runs made at different times compare the phases;
 //! the ratio inside a round compares the programs, and its median is what we report.
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-/// OpenMP threads keep spinning for a while after their last work; a turn that starts earlier shares its cores with them.
+/// OpenMP threads spin for a while after their last work; a turn that starts earlier shares its cores with them.
 const REST: Duration = Duration::from_millis(30);
 
 /// Seconds of both sides, round by round.
@@ -25,8 +25,8 @@ pub type Turn<'a> = Box<dyn FnMut() -> Result<f64> + 'a>;
 
 /// Runs `rounds` rounds in which every side has one turn, and returns each side's seconds.
 ///
-/// Who goes first changes from round to round, so that no side always inherits another's caches and clock frequency. Warm all of
-/// them up before.
+/// The order changes from round to round, so that no side always inherits another's caches and clock frequency. The
+/// caller warms up all sides first.
 pub fn take_turns(rounds: usize, sides: &mut [Turn<'_>]) -> Result<Vec<Vec<f64>>> {
     let mut seconds = vec![Vec::with_capacity(rounds); sides.len()];
     for round in 0..rounds {
@@ -54,7 +54,7 @@ pub fn race(
 }
 
 impl Paired {
-    /// How many times as fast as the peer we were, per round.
+    /// The speed of heedful relative to the peer, per round.
     pub fn ratios(&self) -> Vec<f64> {
         self.ours.iter().zip(&self.peer).map(|(ours, peer)| peer / ours).collect()
     }
@@ -76,7 +76,7 @@ pub struct Quartiles {
 }
 
 impl Quartiles {
-    /// Sorts and reads off, interpolating between neighbours. Panics on an empty set: nothing was measured.
+    /// Interpolates between adjacent values. Panics on an empty set.
     pub fn of(values: &[f64]) -> Self {
         assert!(!values.is_empty(), "quartiles of no measurements");
         let mut sorted = values.to_vec();

@@ -7,12 +7,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// How the peer's C library hands out memory.
+/// How the peer's C library allocates memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allocator {
-    /// As anybody gets it who installs the peer and runs it.
+    /// The default of an installation.
     AsInstalled,
-    /// Told to keep freed memory instead of returning it to the system at once, which spares the peer most page faults.
+    /// Configured to keep freed memory instead of returning it to the system, which avoids most page faults.
     Tuned,
 }
 
@@ -51,7 +51,7 @@ impl Peer {
     /// Sends one request and waits for its answer.
     pub fn ask(&mut self, request: &Value) -> Result<Value> {
         let name = &self.name;
-        let requests = self.requests.as_mut().context("the peer was told to quit")?;
+        let requests = self.requests.as_mut().context("the peer was already closed")?;
         writeln!(requests, "{request}").with_context(|| format!("the peer {name} is gone"))?;
         requests.flush()?;
         let mut line = String::new();
@@ -82,7 +82,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // The end of its input is the peer's signal to leave; waiting keeps it from running into the next measurement.
+        // The peer exits at the end of its input; waiting keeps it from overlapping the next measurement.
         drop(self.requests.take());
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! What a bench found: a table for people, then one line of JSON per cell for programs.
+//! The results of a bench: a table for people, then one line of JSON per cell for programs.
 
 use std::fs;
 use std::path::PathBuf;

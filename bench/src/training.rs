@@ -1,4 +1,4 @@
-//! A race of training steps: one model in both of our types against the peer in both of its own.
+//! A benchmark of training steps: one model in bf16 and f32 against the peer in both types.
 
 use std::time::Instant;
 
@@ -15,8 +15,8 @@ use crate::{Allocator, Cell, Paired, Peer, Turn, report, take_turns};
 const DEFAULT_ROUNDS: usize = 7;
 const DTYPES: [DType; 2] = [DType::Bf16, DType::F32];
 
-/// Trains with one batch, turn by turn, and reports `tokens` of it a second. `peer` is what the peer of this name is told
-/// to build, besides the type; the number of rounds is the program's first argument.
+/// Trains on one batch, alternating, and reports `tokens` per second. `peer` is the request, without the type, that
+/// builds the peer's model; the number of rounds is the program's first argument.
 pub fn race_training<M: Model>(
     name: &str,
     batch: &Batch,
@@ -54,7 +54,7 @@ pub fn race_training<M: Model>(
     for peer in &mut peers {
         sides.push(Box::new(|| peer.ask_number(&json!({"op": "step"}), "seconds")));
     }
-    // Twice before it counts: the pool and both sides' caches know every size then.
+    // Two warm-up steps: then the pool and both sides' caches hold every size.
     take_turns(2, &mut sides)?;
     let seconds = take_turns(rounds, &mut sides)?;
     let mut cells = Vec::new();

@@ -1,4 +1,4 @@
-//! `cargo xtask bench NAME`: builds one race of heedful against its peers and runs it.
+//! `cargo xtask bench NAME`: builds one benchmark of heedful against its peers and runs it.
 
 use anyhow::{Context, Result, bail};
 
@@ -17,7 +17,7 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<()> {
     step::command(cargo(run).args(arguments).env("HEEDFUL_BENCH_PYTHON", python))
 }
 
-/// The benches there are, one file or one folder each.
+/// The names of all benches, one file or one folder each.
 pub(crate) fn names() -> Result<Vec<String>> {
     let folder = root().join("bench/src/bin");
     let mut names = Vec::new();

@@ -27,7 +27,7 @@ pub(crate) fn run(program: &Path, model: &Path) -> Result<()> {
     step::command(&mut tests)
 }
 
-/// Makes sure that Node, npm and a Chromium are there, and returns the latter.
+/// Makes sure that Node, npm and a Chromium are installed, and returns the latter.
 fn tools() -> Result<OsString> {
     let mut missing: Vec<&str> =
         ["nodejs", "npm"].into_iter().zip(["node", "npm"]).filter_map(absent).collect();
@@ -51,7 +51,7 @@ fn tools() -> Result<OsString> {
     }
     match browser() {
         Some(browser) if missing.is_empty() || on_path("node").is_some() => Ok(browser),
-        _ => bail!("apt-get was content, but node or a Chromium is still not on the PATH"),
+        _ => bail!("apt-get succeeded, but node or a Chromium is not on the PATH"),
     }
 }
 
@@ -89,7 +89,7 @@ fn packages() -> Result<PathBuf> {
     }
     step::command(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))
         .context("npm could not fetch the packages of the tests; they need the network once")?;
-    // Written last: an interrupted installation is taken up again next time.
+    // Written last: an interrupted installation is repeated next time.
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(folder)
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask check`: everything that can be said about the code without running it.
+//! `cargo xtask check`: all checks of the code that do not run it.
 
 use anyhow::Result;
 

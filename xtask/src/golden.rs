@@ -1,4 +1,4 @@
-//! `cargo xtask golden`: computes the reference results of the golden tests again.
+//! `cargo xtask golden`: recomputes the reference results of the golden tests.
 
 use std::process::Command;
 

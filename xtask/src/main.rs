@@ -29,12 +29,12 @@ Usage: cargo xtask COMMAND
   fmt                rustfmt over every file, also those behind macros, which cargo fmt does not find
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
-  bench NAME [ARGS]  race heedful against its peers; without NAME, say which races there are; ARGS go to the bench
+  bench NAME [ARGS]  measure heedful against its peers; without NAME, list the benches; ARGS are passed to the bench
   study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch
-  golden             compute the reference results in crates/heedful/tests again with PyTorch and sacreBLEU
+  golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
 bench, study and golden make a Python environment under target/ at first use (several GB), test a small one;
-HEEDFUL_PYTHON names the interpreter to make them with, python3 unless told.";
+HEEDFUL_PYTHON names the interpreter to make them with (python3 by default).";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

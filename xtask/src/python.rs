@@ -1,5 +1,5 @@
 //! Python environments under `target/`: `venv` for the peers, filled from `bench/peers/requirements.txt`, and a small one,
-//! `test-venv`, for the tests that need a client written by others.
+//! `test-venv`, for the tests that need a third-party client.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,7 +17,7 @@ struct Purpose {
     folder: &'static str,
     /// The list of its packages.
     requirements: &'static str,
-    /// What must be importable in the end.
+    /// Imports that must succeed after installation.
     imports: &'static str,
 }
 
@@ -59,7 +59,7 @@ fn made(purpose: &Purpose) -> Result<PathBuf> {
         create(&folder)?;
     }
     install(&python, &requirements, purpose.imports)?;
-    // Written last: an interrupted installation is taken up again next time.
+    // Written last: an interrupted installation is repeated next time.
     fs::write(&stamp, wanted).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(python)
 }
@@ -75,6 +75,6 @@ fn install(python: &Path, requirements: &Path, imports: &str) -> Result<()> {
     let pip =
         ["-m", "pip", "install", "--disable-pip-version-check", "--quiet", "--no-deps", "--requirement"];
     step::command(Command::new(python).args(pip).arg(requirements))?;
-    // A missing shared library shows only here, and is better met now than in the middle of a bench.
+    // A missing shared library shows only here; better to fail now than in the middle of a bench.
     step::command(Command::new(python).args(["-c", imports]))
 }

@@ -1,4 +1,4 @@
-//! One step of a command: said aloud, timed, and an error when it fails.
+//! One step of a command: printed, timed, and an error when it fails.
 
 use std::process::Command;
 use std::time::Instant;

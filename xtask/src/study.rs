@@ -1,8 +1,8 @@
-//! `cargo xtask study classify|language DATA [SEEDS]`: how good our classifiers and language models get, and the same
-//! models in PyTorch beside them, trained on the same tokens by the same recipe.
+//! `cargo xtask study classify|language DATA [SEEDS]`: the quality of heedful's classifiers and language models, compared
+//! with the same models in PyTorch, trained on the same tokens with the same recipe.
 //!
-//! DATA is a folder of data sets that is no part of the project (`bench/README.md` names them), so no test runs this.
-//! What was trained stays in `target/study`: a study that was stopped goes on where it was.
+//! DATA is a folder of data sets that are not part of the project (`bench/README.md` names them), so no test runs this.
+//! Trained models stay in `target/study`: an interrupted study resumes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::workspace::{cargo, root, target};
 use crate::{python, step};
 
-/// A corpus with the budget that both sides get.
+/// A corpus with the training budget of both sides.
 struct Corpus {
     name: &'static str,
     steps: &'static str,
@@ -80,7 +80,7 @@ impl Study {
             {
                 let name = format!("{}-{family}-{seed}", corpus.name);
                 let train = self.folder.join(format!("{}.train.tsv", corpus.name));
-                // One look at the test set, after the last step: nothing is chosen by it.
+                // The test set is evaluated once, after the last step: nothing is selected by it.
                 let files = [("--label-text", &train), ("--valid-label-text", &test)];
                 let mut command = self.training(&name, corpus, &files);
                 command.args(["--task", "classify", "--family", family]).args(CLASSIFIER.split(' '));
@@ -122,7 +122,7 @@ impl Study {
         Ok(())
     }
 
-    /// The command that trains ours; the task and the model are still to be named.
+    /// The command that trains heedful's model; the caller adds task and model.
     fn training(&self, name: &str, corpus: &Corpus, files: &[(&str, &PathBuf)]) -> Command {
         let mut command = Command::new(&self.heedful);
         command.arg("train").arg("--out").arg(self.folder.join(name)).args(corpus.vocabulary);
@@ -181,7 +181,7 @@ impl Study {
         Ok(folder)
     }
 
-    /// What the peer found.
+    /// The peer's results.
     fn theirs(&self, script: &str, run: &Path, held_out: &Path, seed: u32) -> Result<Value> {
         let file = run.join("pytorch.json");
         if !file.exists() {
@@ -204,7 +204,7 @@ fn peer(python: &Path, script: &str) -> Command {
     command
 }
 
-/// Takes away what a stopped run has left.
+/// Removes the files of an interrupted run.
 fn discard(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: the one command that says whether the tree is good.
+//! `cargo xtask test`: the one command that verifies the whole tree.
 
 use anyhow::Result;
 
@@ -10,17 +10,17 @@ pub(crate) fn run() -> Result<()> {
     step::command(&mut cargo(["test", "--workspace", "--all-targets"]))?;
     // `--all-targets` leaves the documentation's examples out.
     step::command(&mut cargo(["test", "--workspace", "--doc"]))?;
-    // Ignored elsewhere, because it needs Python: a client of LibreTranslate, unchanged, against our server. For one package alone
-    // cargo would build the dependencies once more, with fewer features.
+    // Ignored by default, because it needs Python: an unmodified LibreTranslate client against the server. For one package
+    // alone cargo would rebuild the dependencies with fewer features.
     let client = ["test", "--workspace", "--test", "server", "--", "--ignored"];
     step::command(cargo(client).env("HEEDFUL_TEST_PYTHON", python::test_environment()?))?;
     demo_and_page()
 }
 
 pub(crate) fn demo_and_page() -> Result<()> {
-    // People run the release binary, and nothing above has.
+    // Users run the release binary, which nothing above does.
     step::command(&mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
-    // The demo has left a model behind.
+    // The demo leaves a model behind.
     let program = target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX));
     browser::run(&program, &root().join("heedful-demo"))
 }

@@ -1,4 +1,4 @@
-//! Where things are: the root of the workspace, its target folder, its cargo.
+//! Paths: the root of the workspace, its target folder, its cargo.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! How many sentences a second: search with cached keys against decoding every prefix anew.
+//! Sentences per second: search with a KV cache against recomputing every prefix.
 //!
 //! `cargo run --release -p heedful-bench --bin decode` (sentences, length, rounds and one name: `-- 100 25 3 'bf16 cached, beam 4'`)
 

@@ -54,7 +54,7 @@ fn cell(peer: &mut Peer, dtype: DType, [m, k, n]: [usize; 3], rounds: usize) -> 
     let rows = if m < 64 { Rows::Few } else { Rows::Many };
     let right = Packed::new(Matrix::f32(&numbers(k * n, 1), k, n), dtype, rows);
     let mut out = Array::zeros(dtype, m, n);
-    // A turn of about ten milliseconds: long against the clock, short against the machine's moods.
+    // A turn of about ten milliseconds: long against the clock's resolution, short against fluctuations of the machine.
     let iterations = (2e9 / (m * k * n) as f64).clamp(3.0, 200.0) as usize;
     let request = json!({"m": m, "k": k, "n": n, "dtype": dtype.to_string(), "iterations": iterations});
     peer.ask(&request)?;

@@ -1,4 +1,4 @@
-//! Two layers of LSTM in both directions, forward and backward, ours against PyTorch's on packed sequences:
+//! Two layers of bidirectional LSTM, forward and backward pass, ours against PyTorch's on packed sequences:
 //! `cargo xtask bench recurrent`.
 //!
 //! 64 sequences of log-normal lengths with mean 25, d 512, in one batch of all lengths. No optimizer, no loss: the

@@ -1,8 +1,8 @@
 //! Beam search on a trained model, ours against PyTorch's, turn by turn: `cargo xtask bench translate MODEL FILE [ROUNDS]`.
 //!
 //! Both sides get the same weights and the same sentences as tokens, and search alike: beam 4, α 0.6, at most 50 tokens beyond the
-//! source. PyTorch keeps keys and values, lets finished sentences go, reads sentences of similar length together and chooses the
-//! fastest of some batch sizes. Peak memory is that of a process that loads the model and translates everything once, the
+//! source. PyTorch has a KV cache, drops finished sentences, batches sentences of similar length and uses the fastest of
+//! some batch sizes. Peak memory is that of a process that loads the model and translates everything once, the
 //! programs themselves counted in.
 
 use std::path::Path;
@@ -18,7 +18,7 @@ use heedful::tensor::cpu::{isa, threads};
 use heedful_bench::{Allocator, Cell, Peer, peak_memory, race, report};
 use serde_json::{Value, json};
 
-/// Batches, in sentences, that PyTorch tries.
+/// The batch sizes, in sentences, that PyTorch tries.
 const PEER_SIZES: [u64; 3] = [16, 64, 256];
 const DEFAULT_ROUNDS: usize = 5;
 const USAGE: &str = "usage: cargo xtask bench translate MODEL FILE [ROUNDS]";
@@ -82,7 +82,7 @@ impl Work {
     }
 }
 
-/// The race; gives the size of batch that suits PyTorch.
+/// Measures speed; returns PyTorch's fastest batch size.
 fn speed(work: &Work, model: &Path, rounds: usize, cells: &mut Vec<Cell>) -> Result<u64> {
     let name = work.options.compute.to_string();
     let mut peer = Peer::start("translate", Allocator::AsInstalled)?;
@@ -104,7 +104,7 @@ fn speed(work: &Work, model: &Path, rounds: usize, cells: &mut Vec<Cell>) -> Res
     Ok(size)
 }
 
-/// Each in a process of its own that does nothing else.
+/// Measures peak memory, each side in a process of its own.
 fn memory(model: &Path, file: &Path, dtype: DType, size: u64, cells: &mut Vec<Cell>) -> Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     let output = command.arg(model).arg(file).args(["--memory", &dtype.to_string()]).output()?;

@@ -190,7 +190,7 @@ fn heads_are_measured_and_held_against_alignments() {
     place().write("bad.align", format!("0-0 0:1\n{}", "0-0\n".repeat(count - 1)).as_bytes());
     let complaint =
         place().bad("explain heads run --src valid.zh --tgt valid.en --alignments bad.align --quiet");
-    assert!(complaint.contains("bad.align, line 1: “0:1” is no link"), "{complaint}");
+    assert!(complaint.contains("bad.align, line 1: “0:1” is not a link"), "{complaint}");
     place().write("far.align", "0-99\n".repeat(count).as_bytes());
     let complaint =
         place().bad("explain heads run --src valid.zh --tgt valid.en --alignments far.align --quiet");

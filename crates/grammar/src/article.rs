@@ -1,10 +1,10 @@
-//! a or an: the sound decides, not the letter.
+//! The indefinite article: a or an, by the sound of the next word and not by its letter.
 
 /// Letters whose names begin with a vowel, as in "an SUV", "an X-ray".
 const VOWEL_NAMES: &str = "AEFHILMNORSX";
-/// An h that nobody says.
+/// Words with a silent h.
 const SILENT_H: [&str; 4] = ["hour", "honest", "honor", "heir"];
-/// Spelled with a vowel, said with a consonant: "a university", "a one-stop shop", "a European".
+/// Spelled with a vowel, pronounced with a consonant: "a university", "a one-stop shop", "a European".
 const CONSONANT_SOUNDS: [&str; 6] = ["uni", "use", "usu", "one", "once", "eu"];
 /// Un- before an i: "an unimportant", "an uninteresting".
 const UN_PREFIXES: [&str; 2] = ["unim", "unin"];

@@ -1,5 +1,5 @@
-//! Simple sentences, one function for each pattern. Each pattern has its own marks in both languages, so that neither
-//! tense nor question nor negation is lost.
+//! Simple sentences, one function for each pattern. Each pattern is marked in both languages, so that neither tense nor
+//! question nor negation is lost.
 
 use super::Draft;
 use super::dice::Dice;
@@ -203,7 +203,7 @@ pub(super) fn span(dice: &mut Dice) -> (Vec<&'static str>, String) {
     (words, english)
 }
 
-/// A verb that takes its time, with its form in -ing.
+/// A verb that has a progressive form, with that form.
 fn action(class: &'static Class, dice: &mut Dice) -> (&'static Verb, &'static str) {
     loop {
         let verb = dice.pick(class.verbs);

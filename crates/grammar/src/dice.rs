@@ -1,8 +1,8 @@
-//! Choices from a seed: the n-th phrase under a seed is always the same one.
+//! Random choices from a seed: the n-th phrase of a seed is always the same.
 
 use heedful_tensor::random::Stream;
 
-/// Apart from the streams of dropout and of parameters' first values.
+/// Separates these draws from those of dropout and of parameter initialization.
 const OPERATION: u64 = 0x6772_616d_6d61_7221;
 
 /// Draws for one phrase.
@@ -41,7 +41,7 @@ impl Dice {
         (!items.is_empty()).then(|| self.pick(items))
     }
 
-    /// The index of one of the weights, the heavier the more often.
+    /// The index of one of the weights, drawn in proportion to them.
     pub(super) fn weighted(&mut self, weights: &[usize]) -> usize {
         let mut left = self.below(weights.iter().sum());
         for (index, &weight) in weights.iter().enumerate() {

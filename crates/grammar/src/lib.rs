@@ -1,4 +1,5 @@
-//! A small language of aligned Chinese–English phrases, for the demo: no corpus needed, as many pairs as wanted.
+//! A synthetic grammar of aligned Chinese–English phrases, for the demo: it needs no corpus and gives any number of
+//! pairs.
 //!
 //! ```text
 //! 一套自动驾驶解决方案           an autonomous driving solution
@@ -6,10 +7,10 @@
 //! 我昨天买的那本书很有趣。       The book that I bought yesterday is interesting.
 //! ```
 //!
-//! It is made to need attention. English chooses a or an by the sound of the next word, wherever that stands in the
+//! Translating it requires attention. English chooses a or an by the sound of the next word, wherever that is in the
 //! Chinese; Chinese chooses the measure word (套, 辆, 本) by the noun at the other end of the phrase; adjectives and
-//! whole relative clauses change places. And it is made to be learnable: every word has one translation where it
-//! stands, number and tense are never lost, so each direction is a function and a model can be right on every phrase.
+//! whole relative clauses are reordered. It is also learnable: every word has one translation in its context, number and
+//! tense are never lost, so each direction is a function and a model can be correct on every phrase.
 //!
 //! Phrases are lower case without a full stop; sentences begin with a capital and end in `.` or `?`, in Chinese in
 //! `。` or `？`.
@@ -34,7 +35,7 @@ pub use self::split::{LengthClass, Split};
 /// The running example. It and every phrase that contains it stay out of training.
 pub const EXAMPLE: (&str, &str) = ("一套自动驾驶解决方案", "an autonomous driving solution");
 
-/// So many draws in a row without anything new: the language is used up.
+/// After this many draws in a row without a new phrase, the grammar is exhausted.
 const PATIENCE: usize = 10_000;
 
 /// A phrase in both languages.
@@ -44,11 +45,11 @@ pub struct Phrase {
     pub chinese: String,
     /// The same in English.
     pub english: String,
-    /// `chinese` cut into words, punctuation apart.
+    /// The words of `chinese`, with punctuation as separate words.
     pub chinese_words: Vec<&'static str>,
 }
 
-/// The language.
+/// The grammar.
 #[derive(Clone, Debug)]
 pub struct Grammar {
     entries: Vec<Entry>,
@@ -61,13 +62,13 @@ impl Default for Grammar {
 }
 
 impl Grammar {
-    /// The built-in language.
+    /// The built-in grammar.
     pub fn new() -> Grammar {
         let entries = CLASSES.iter().flat_map(|class| class.nouns.iter().map(move |noun| (class, noun)));
         Grammar { entries: entries.collect() }
     }
 
-    /// Phrases, all different, in an order that the seed decides. Millions; it ends when hardly anything is new.
+    /// Distinct phrases in an order determined by the seed: millions, until hardly any new ones are drawn.
     pub fn phrases(&self, seed: u64) -> impl Iterator<Item = Phrase> + '_ {
         let mut seen = HashSet::new();
         let mut number = 0;
@@ -134,7 +135,7 @@ impl Grammar {
     }
 }
 
-/// A phrase in the making.
+/// A phrase under construction.
 struct Draft {
     words: Vec<&'static str>,
     english: String,

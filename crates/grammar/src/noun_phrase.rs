@@ -5,8 +5,8 @@
 //! Chinese   determiner · measure · opinion · colour · size or age · kind · noun           一辆昂贵的红色新车
 //! ```
 //!
-//! 的 follows the first adjective only: 红色的车, 红色的新车, 昂贵的红色新车. Size and age cling to a noun that stands
-//! alone (新车) and take 的 before one that has a kind (新的电动汽车). After an owner only an opinion takes it: 我的红色裙子,
+//! 的 follows the first adjective only: 红色的车, 红色的新车, 昂贵的红色新车. Size and age attach to a bare noun (新车)
+//! and take 的 before one that has a kind (新的电动汽车). After an owner only an opinion takes it: 我的红色裙子,
 //! but 我的昂贵的裙子. Chinese nouns have no plural: number is in the determiner, so that it is never lost.
 
 use super::article::article;
@@ -14,7 +14,7 @@ use super::dice::Dice;
 use super::lexicon::{Class, Modifier, NUMERALS, Noun, Numeral, OWNERS, Opinion, Owner, SMALL_NUMERALS};
 use super::relative::Relative;
 
-/// A noun with all that belongs to it.
+/// A noun with its determiner and modifiers.
 #[derive(Debug)]
 pub(super) struct NounPhrase {
     pub(super) determiner: Determiner,
@@ -25,7 +25,7 @@ pub(super) struct NounPhrase {
     pub(super) noun: &'static Noun,
 }
 
-/// What stands before the adjectives.
+/// What precedes the adjectives.
 #[derive(Debug)]
 pub(super) enum Determiner {
     /// 一辆: a.
@@ -54,7 +54,7 @@ pub(super) enum Determiner {
     The(Relative, Option<&'static Numeral>),
 }
 
-/// One or more.
+/// Grammatical number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Number {
     Singular,
@@ -62,7 +62,7 @@ pub(super) enum Number {
 }
 
 impl NounPhrase {
-    /// Something not spoken of before: a, three, several, many.
+    /// An indefinite noun phrase: a, three, several, many.
     pub(super) fn indefinite(class: &'static Class, noun: &'static Noun, dice: &mut Dice) -> NounPhrase {
         let determiner = match dice.weighted(&[6, 3, 1, 1]) {
             0 => Determiner::A,
@@ -73,7 +73,7 @@ impl NounPhrase {
         NounPhrase::described(determiner, class, noun, dice)
     }
 
-    /// Something known: this, those three, my.
+    /// A definite noun phrase: this, those three, my.
     pub(super) fn definite(class: &'static Class, noun: &'static Noun, dice: &mut Dice) -> NounPhrase {
         let owned = if class.has_owner() { 4 } else { 0 };
         let numeral = if dice.chance(1, 2) { Some(dice.pick(SMALL_NUMERALS)) } else { None };
@@ -95,7 +95,7 @@ impl NounPhrase {
         dice: &mut Dice,
     ) -> NounPhrase {
         let kind = if dice.chance(1, 2) { dice.pick_any(class.kinds) } else { None };
-        // 昂贵的新德国汽车 is too much: before a kind, size and age stand alone.
+        // 昂贵的新德国汽车 has too many modifiers: before a kind, size and age exclude other adjectives.
         let (with_opinion, with_stature, with_colour) = match (dice.weighted(&[6, 4, 3, 3, 2, 2, 2, 1]), kind)
         {
             (0, _) => (false, false, false),
@@ -142,7 +142,7 @@ impl NounPhrase {
             }
         }
         words.extend(self.kind.map(|kind| kind.chinese));
-        // Two syllables ask for two more: 电动汽车, 我的红色汽车, but 红色的车 and 红色的新车.
+        // After two syllables the noun has two as well: 电动汽车, 我的红色汽车, but 红色的车 and 红色的新车.
         let behind_two = self.kind.is_some() || (colour.is_some() && words.last() == colour.as_ref());
         words.push(if behind_two { self.noun.compound } else { self.noun.chinese });
         words

@@ -1,4 +1,4 @@
-//! What a thing is like, and what follows from its price.
+//! Sentences that describe a thing, and sentences about its price.
 
 use super::Draft;
 use super::clause::Entry;
@@ -9,7 +9,7 @@ use super::relative::Relative;
 
 /// 这辆车很贵。 This car is expensive. 非常贵: very expensive. 不贵: not expensive. 贵吗？: is it expensive?
 pub(super) fn describe(entry: Entry, dice: &mut Dice) -> Draft {
-    // One opinion is enough: no interesting story that is not interesting.
+    // No opinion in the noun phrase: it could contradict the predicate.
     let thing = NounPhrase { opinion: None, ..known(entry, dice) };
     let opinion = dice.pick(entry.0.opinions);
     let form = dice.below(4);
@@ -63,7 +63,7 @@ pub(super) fn price(entry: Entry, dice: &mut Dice) -> Draft {
     }
 }
 
-/// Something pointed at, owned, or known for what was done with it.
+/// A definite noun phrase: demonstrative, possessive, or with a relative clause.
 fn known(entry: Entry, dice: &mut Dice) -> NounPhrase {
     let (class, noun) = entry;
     if dice.chance(2, 3) {

@@ -1,9 +1,9 @@
-//! 我昨天买的那辆车: the car that I bought yesterday. Chinese says it before the noun, English after it.
+//! 我昨天买的那辆车: the car that I bought yesterday. It precedes the noun in Chinese and follows it in English.
 
 use super::dice::Dice;
 use super::lexicon::{Class, SUBJECTS, Subject, Verb};
 
-/// Who did what with it.
+/// A relative clause: subject, verb and time.
 #[derive(Debug)]
 pub(super) struct Relative {
     subject: &'static Subject,

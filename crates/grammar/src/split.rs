@@ -1,22 +1,22 @@
-//! What is trained on and what is asked: disjoint, whatever the seed and the order.
+//! Training and test sets: disjoint, whatever the seed and the order.
 
 use std::fmt;
 
 use super::{EXAMPLE, Grammar, Phrase};
 
-/// One phrase of so many is never trained on.
+/// One of this many phrases is held out.
 const HELD_OUT: u64 = 16;
 
-/// Phrases to learn and phrases to be asked.
+/// Training and test phrases.
 #[derive(Clone, Debug)]
 pub struct Split {
-    /// To learn from.
+    /// The training set.
     pub train: Vec<Phrase>,
-    /// Never learned from.
+    /// The test set.
     pub test: Vec<Phrase>,
 }
 
-/// How long a phrase is, in Chinese words.
+/// The length of a phrase, in Chinese words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LengthClass {
     /// Up to 5.
@@ -30,9 +30,9 @@ pub enum LengthClass {
 }
 
 impl Grammar {
-    /// `train` phrases to learn from and `test` phrases to be asked, drawn under `seed`.
+    /// `train` training phrases and `test` test phrases, drawn with `seed`.
     ///
-    /// Which side a phrase may be on is decided by the phrase alone: no seed ever trains on what another asks.
+    /// Whether a phrase is held out depends on the phrase alone: no seed ever trains on the test phrases of another.
     pub fn split(&self, seed: u64, train: usize, test: usize) -> Split {
         let mut split = Split { train: Vec::with_capacity(train), test: Vec::with_capacity(test) };
         for phrase in self.phrases(seed) {
@@ -50,12 +50,12 @@ impl Grammar {
 }
 
 impl Phrase {
-    /// Whether this phrase is kept for the test.
+    /// Whether this phrase is held out for the test.
     pub fn is_held_out(&self) -> bool {
         self.chinese.contains(EXAMPLE.0) || fingerprint(&self.chinese).is_multiple_of(HELD_OUT)
     }
 
-    /// How long it is.
+    /// The class of its length.
     pub fn length_class(&self) -> LengthClass {
         match self.chinese_words.len() {
             ..=5 => LengthClass::Short,

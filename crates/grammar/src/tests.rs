@@ -7,7 +7,7 @@ fn both_directions_are_functions_over_more_than_300_000_distinct_phrases() {
     let grammar = Grammar::new();
     let mut to_english: HashMap<String, String> = HashMap::new();
     let mut to_chinese: HashMap<String, String> = HashMap::new();
-    // Not through `phrases`, which leaves out what has the same Chinese: that is what is looked for.
+    // Not through `phrases`, which leaves out phrases with the same Chinese: the test searches for those.
     for number in 0..600_000 {
         let Phrase { chinese, english, .. } = grammar.draw(&mut Dice::new(1, number));
         let other = to_chinese.entry(english.clone()).or_insert_with(|| chinese.clone());
@@ -58,11 +58,11 @@ fn training_and_test_share_nothing_under_any_seeds() {
 }
 
 #[test]
-fn the_same_seed_says_the_same_and_another_something_else() {
+fn the_same_seed_gives_the_same_phrases_and_another_gives_others() {
     let grammar = Grammar::new();
-    let said = |seed| grammar.phrases(seed).take(50).collect::<Vec<_>>();
-    assert_eq!(said(3), said(3));
-    assert_ne!(said(3), said(4));
+    let drawn = |seed| grammar.phrases(seed).take(50).collect::<Vec<_>>();
+    assert_eq!(drawn(3), drawn(3));
+    assert_ne!(drawn(3), drawn(4));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn sentences_look_like_sentences_and_phrases_like_phrases() {
 }
 
 #[test]
-fn nobody_says_a_before_a_vowel_sound() {
+fn the_article_before_a_vowel_sound_is_never_a() {
     for phrase in Grammar::new().phrases(7).take(20_000) {
         let words: Vec<&str> = phrase.english.split(' ').collect();
         for pair in words.windows(2) {

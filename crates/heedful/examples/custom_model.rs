@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! h_t = ReLU(E[x_t] W_1 + b_1)
-//! c   = LayerNorm(MultiHead(q, h, h))      attention pooling: one learned query q looks at the whole word
+//! c   = LayerNorm(MultiHead(q, h, h))      attention pooling: one learned query q attends to the whole word
 //! p   = softmax(c W_2ᵀ)
 //! ```
 //!

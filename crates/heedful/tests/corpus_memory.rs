@@ -8,9 +8,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use heedful::data::batches::{BatchOptions, Batches, Position, Prefetched};
+use heedful::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
 use heedful::data::encoded::EncodedCorpus;
-use heedful::data::tokenizer::{Kind, Sharing, Tokenizers, VocabularyOptions};
+use heedful::data::tokenizer::{Sharing, Tokenizers, VocabularyKind, VocabularyOptions};
 use heedful::data::{CorpusFiles, Filters, Input};
 use heedful::tensor::cpu::threads;
 
@@ -36,14 +36,15 @@ fn read_one_epoch(folder: &Path, pairs: usize) {
     let path = folder.join("text.tsv");
     write_corpus(&path, pairs);
     let files = CorpusFiles::new(&[], &[], &[Input::new(&path)]).expect("one file");
-    let options = VocabularyOptions { kind: Kind::Word, size: 1000, ..VocabularyOptions::default() };
+    let options =
+        VocabularyOptions { kind: VocabularyKind::Word, size: 1000, ..VocabularyOptions::default() };
     let tokenizers = Tokenizers::train(&files, &options, Sharing::Joint, &mut |_| {}).expect("a vocabulary");
     let encoded = folder.join(format!("{pairs}.bin"));
     let corpus = EncodedCorpus::build(&encoded, &files, &tokenizers, &Filters::default(), &mut |_| {});
     let corpus = Arc::new(corpus.expect("an encoded corpus"));
     assert_eq!(corpus.pairs(), pairs as u64);
     let options = BatchOptions { window_blocks: 8, ..BatchOptions::default() };
-    let batches = Batches::at(Arc::clone(&corpus), &options, Position::default()).expect("a beginning");
+    let batches = Batches::at(Arc::clone(&corpus), &options, BatchPosition::default()).expect("a beginning");
     let mut sentences = 0;
     for placed in Prefetched::new(batches) {
         let placed = placed.expect("a good file");

@@ -6,7 +6,7 @@ mod support;
 
 use std::path::Path;
 
-use heedful::data::batch::{Batch, Form};
+use heedful::data::batch::{Batch, BatchLayout};
 use heedful::layers::{AttentionScore, Norm, Pass};
 use heedful::models::transformer::{StackConfig, TransformerConfig};
 use heedful::models::{EncoderConfig, Label, Model};
@@ -40,7 +40,7 @@ fn a_language_model_agrees_with_pytorch() {
     let config = LanguageConfig { stack: stack(Norm::Pre), text: TextShape::Lines, label_smoothing: 0.0 };
     let model = LanguageModel::new(config, 1).expect("a good configuration");
     set(model.params());
-    let batch = golden.batch(Form::Lines);
+    let batch = golden.batch(BatchLayout::Lines);
     assert_eq!(batch.target_out, golden.tokens("labels"));
     let logits = model.logits(&batch, &mut Pass::inference(DType::F32)).to_vec();
     let found = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
@@ -78,7 +78,7 @@ fn a_classifier_with_attention_pooling_agrees_with_pytorch() {
     };
     let model = EncoderClassifier::new(config, 1).expect("a good configuration");
     set(model.params());
-    let batch = golden.batch(Form::Labels);
+    let batch = golden.batch(BatchLayout::Labels);
     let mut pass = Pass::inference(DType::F32);
     let logits = model.label_scores(&batch.source, &batch.source_sequences, &mut pass);
     let found = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
@@ -121,15 +121,15 @@ impl Golden {
         Ragged::from_lengths(self.tokens("lengths").into_iter().map(|length| length as usize))
     }
 
-    fn batch(&self, form: Form) -> Batch {
+    fn batch(&self, layout: BatchLayout) -> Batch {
         let (text, labels) = (self.tokens("text"), self.tokens("labels"));
         let texts = self.sequences().ranges().map(|range| text[range].to_vec()).collect::<Vec<_>>();
-        let example = |(index, text): (usize, Vec<u32>)| match form {
-            Form::Labels => (text, vec![labels[index]]),
+        let example = |(index, text): (usize, Vec<u32>)| match layout {
+            BatchLayout::Labels => (text, vec![labels[index]]),
             _ => (Vec::new(), text),
         };
         let examples: Vec<_> = texts.into_iter().enumerate().map(example).collect();
-        Batch::of(form, &examples, [1, 2]).expect("a good batch")
+        Batch::of(layout, &examples, [1, 2]).expect("a good batch")
     }
 
     fn compare(&self, logits: &[f32], found: &CrossEntropy, params: &Params) {

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use heedful::metrics::{
-    AsianText, BleuOptions, Case, ChrfOptions, ChrfSmoothing, Evaluation, Metric, Normalization, Orders,
-    Punctuation, References, Resampling, SACREBLEU_SEED, SACREBLEU_VERSION, Smoothing, TerOptions, Tokenize,
-    Whitespace, corpus_bleu,
+    AsianText, BleuOptions, BleuSmoothing, BleuTokenizer, Case, ChrfOptions, ChrfSmoothing, Evaluation,
+    Metric, Orders, Punctuation, References, Resampling, SACREBLEU_SEED, SACREBLEU_VERSION, TerOptions,
+    TercomNormalization, Whitespace, corpus_bleu,
 };
 use serde_json::Value;
 
@@ -145,12 +145,12 @@ fn bleu(options: &Value) -> BleuOptions {
     BleuOptions {
         tokenize: options["tokenize"]
             .as_str()
-            .map_or(default.tokenize, |name| Tokenize::named(name).expect(name)),
+            .map_or(default.tokenize, |name| BleuTokenizer::named(name).expect(name)),
         smoothing: match options["smooth_method"].as_str() {
-            None => Smoothing::Exponential,
-            Some("none") => Smoothing::None,
-            Some("floor") => Smoothing::Floor(value.unwrap_or(Smoothing::FLOOR)),
-            Some("add-k") => Smoothing::AddK(value.unwrap_or(Smoothing::ADD_K)),
+            None => BleuSmoothing::Exponential,
+            Some("none") => BleuSmoothing::None,
+            Some("floor") => BleuSmoothing::Floor(value.unwrap_or(BleuSmoothing::FLOOR)),
+            Some("add-k") => BleuSmoothing::AddK(value.unwrap_or(BleuSmoothing::ADD_K)),
             Some(other) => panic!("no smoothing is called {other}"),
         },
         case: either(&options["lowercase"], Case::Lower, Case::Mixed),
@@ -173,7 +173,7 @@ fn chrf(options: &Value) -> ChrfOptions {
 
 fn ter(options: &Value) -> TerOptions {
     TerOptions {
-        normalization: either(&options["normalized"], Normalization::On, Normalization::Off),
+        normalization: either(&options["normalized"], TercomNormalization::On, TercomNormalization::Off),
         punctuation: either(&options["no_punct"], Punctuation::Removed, Punctuation::Kept),
         asian: either(&options["asian_support"], AsianText::Split, AsianText::Plain),
         case: either(&options["case_sensitive"], Case::Mixed, Case::Lower),

@@ -18,7 +18,7 @@ pub(crate) fn write(folder: &Path) -> Result<()> {
         let (mut source, mut target, mut labels) = (String::new(), String::new(), String::new());
         let mut state: u64 = seed;
         for _ in 0..lines {
-            // Knuth's generator: any would do, as long as it stays the same.
+            // Knuth's generator: any would do, as long as it never changes.
             let mut draw = |below: usize| {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 (state >> 33) as usize % below

@@ -1,7 +1,6 @@
 //! `cargo xtask bits`: checksums of what every family and task computes, on every instruction set of this machine.
 //!
-//! A change of structure must keep every bit. So: print the table before the change, and again after it with the first
-//! one to compare with:
+//! A change of structure must keep every bit. Print the table before the change, and after it compare with the first:
 //!
 //! ```sh
 //! cargo xtask bits > target/before.txt
@@ -9,8 +8,8 @@
 //! ```
 //!
 //! Each line is a small model that the release binary trains for 20 steps and then uses: a checksum of its weights
-//! and one of what it gave for a few texts. The binary is all that this command knows of the project, so no change inside
-//! can bend the comparison. `HEEDFUL_BITS_OF` names another binary than the one that this tree builds.
+//! and one of its output for a few texts. The command uses nothing of the project but the binary, so no change inside
+//! can affect the comparison. `HEEDFUL_BITS_OF` names another binary than the one that this tree builds.
 
 mod corpus;
 
@@ -23,7 +22,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::step;
 use crate::workspace::{cargo, target};
 
-/// A model and how it is used: its name, what is trained, what it is asked afterwards.
+/// A model to train and use: its name, its task and its flags.
 struct Case {
     name: &'static str,
     task: Task,
@@ -94,11 +93,11 @@ const CASES: &[Case] = &[
     Case { name: "masked", task: Task::Masked, flags: "" },
 ];
 
-/// Flags that all trainings share. Sizes that no kernel likes: tails and odd rows are part of the proof.
+/// Flags that all trainings share. The sizes fit no kernel exactly, so that tails and odd rows are covered.
 const TRAINING: &str = "--preset tiny --steps 20 --warmup 5 --batch-tokens 300 --dropout 0.1 --seed 7 \
     --validation-every 10 --checkpoint-every 20 --log-every 5 --vocabulary-size 420 --quiet";
 
-/// Prints the table; with a file that holds an earlier one, says what differs and fails if something does.
+/// Prints the table; with a file that holds an earlier one, marks what differs and fails if something does.
 pub(crate) fn run(before: Option<&str>) -> Result<()> {
     let before =
         before.map(|file| fs::read_to_string(file).with_context(|| format!("could not read {file}")));
@@ -126,7 +125,7 @@ pub(crate) fn run(before: Option<&str>) -> Result<()> {
 }
 
 impl Case {
-    /// Trains, uses, and sums up. None where this machine lacks the instruction set.
+    /// Trains and uses the model, and returns its line. `None` where this machine lacks the instruction set.
     fn line(&self, program: &Path, folder: &Path, isa: &str, compute: &str) -> Result<Option<String>> {
         let run = folder.join("run");
         if run.exists() {
@@ -181,16 +180,16 @@ impl Task {
     }
 }
 
-/// What a command writes. None if this machine lacks the instruction set: the program then says so and takes another.
+/// The output of a command. `None` if this machine lacks the instruction set: the program then warns and uses another.
 fn output(program: &Path, folder: &Path, isa: &str, words: &str) -> Result<Option<Vec<u8>>> {
     let mut command = Command::new(program);
     command.current_dir(folder).args(words.split_whitespace()).env("HEEDFUL_ISA", isa);
     let output = command.output().with_context(|| format!("could not start {}", program.display()))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let messages = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        bail!("`heedful {words}` failed: {said}");
+        bail!("`heedful {words}` failed: {messages}");
     }
-    Ok((!said.contains("this machine has no")).then_some(output.stdout))
+    Ok((!messages.contains("this machine has no")).then_some(output.stdout))
 }
 
 /// The numbers of a safetensors file, without its header.

@@ -1,4 +1,4 @@
-//! `cargo xtask tidy`: the rules of STYLE.md that neither rustfmt nor clippy knows.
+//! `cargo xtask tidy`: the rules of STYLE.md that neither rustfmt nor clippy checks.
 
 mod arrows;
 mod rules;
@@ -38,7 +38,7 @@ fn complaints() -> Result<Vec<String>> {
         if path.starts_with(GOLDEN_FOLDER) {
             golden_bytes += bytes.len() as u64;
         }
-        // Binary files (goldens, pictures) have no lines to look at.
+        // Binary files (goldens, pictures) have no lines to check.
         if let Ok(text) = String::from_utf8(bytes) {
             rules::check(&path, &text, &mut complaints);
             arrows::check(&path, &text, &order, &mut complaints);

@@ -1,6 +1,6 @@
 //! The rules themselves: a path and its text in, complaints out.
 //!
-//! Words that a rule forbids are put together with `concat!`, so that this file keeps its own rules.
+//! Words that a rule forbids are built with `concat!`, so that this file follows its own rules.
 
 const LONGEST_SOURCE: usize = 400;
 const LONGEST_ARCHITECTURE: usize = 150;

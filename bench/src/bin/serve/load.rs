@@ -1,5 +1,5 @@
-//! Clients: each has a connection of its own and sends the next sentence when it has the answer to the last. All of them
-//! live on one thread: they share the machine with what they measure, and a thread for each would cost it more.
+//! Clients: each has its own connection and sends the next sentence when it has the response to the last. All of them
+//! run on one thread: they share the machine with what they measure, and a thread for each would cost more.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::runtime::Builder;
 
-/// A server and what it is asked.
+/// A server and the requests to send.
 pub(super) struct Load {
     address: SocketAddr,
     requests: Vec<Vec<u8>>,
@@ -23,25 +23,25 @@ pub(super) struct Load {
 /// How long a run is.
 #[derive(Clone, Copy)]
 pub(super) enum Amount {
-    /// Answers that come within so many seconds are counted; the clients are at work before that, and after.
+    /// Responses within this many seconds are counted; the clients run before that and after.
     Seconds(f64),
-    /// So many in all.
+    /// This many requests in all.
     Requests(usize),
 }
 
 /// Seconds before answers are counted.
 const WARM_UP: f64 = 1.0;
 
-/// What clients saw.
+/// What the clients measured.
 #[derive(Default)]
 pub(super) struct Measured {
-    /// Of every request that was answered with 200.
+    /// The latency of every request that was answered with 200.
     milliseconds: Vec<f64>,
-    /// Answers with 503: come back later.
+    /// Responses with 503: the server is overloaded.
     pub(super) refused: usize,
-    /// Any other answers.
+    /// Any other responses.
     pub(super) errors: usize,
-    /// What the clients themselves computed, in seconds of one core; 0 where the system does not tell.
+    /// The CPU time of the clients themselves, in seconds; 0 where the system does not report it.
     cpu_seconds: f64,
     /// From the first request to the last answer.
     whole_seconds: f64,
@@ -61,7 +61,7 @@ impl Load {
         Load { address, requests: sources.iter().map(|ids| request(&body(ids))).collect() }
     }
 
-    /// Lets so many clients send requests.
+    /// Sends requests from this many clients.
     pub(super) fn run(&self, clients: usize, amount: Amount) -> Result<Measured> {
         let next = Cell::new(0);
         let begin = Instant::now();
@@ -123,7 +123,7 @@ impl Load {
 }
 
 impl Measured {
-    /// Adds another run; gives its seconds for each answer.
+    /// Adds another run; returns its seconds per response.
     pub(super) fn add(&mut self, other: Measured) -> f64 {
         let each = other.seconds / other.milliseconds.len().max(1) as f64;
         self.take_in(other);
@@ -149,7 +149,7 @@ impl Measured {
         self.milliseconds.len()
     }
 
-    /// So many of the answers came within this many milliseconds.
+    /// The latency in milliseconds below which this share of the responses lies.
     pub(super) fn percentile(&self, share: f64) -> f64 {
         let mut sorted = self.milliseconds.clone();
         sorted.sort_by(f64::total_cmp);
@@ -158,10 +158,10 @@ impl Measured {
     }
 }
 
-/// What this thread has computed so far, as Linux counts it.
+/// The CPU time of this thread so far, as Linux counts it.
 fn cpu_seconds() -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = told.split(' ').next().and_then(|first| first.parse::<f64>().ok());
+    let statistics = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = statistics.split(' ').next().and_then(|first| first.parse::<f64>().ok());
     nanoseconds.unwrap_or(0.0) * 1e-9
 }
 
@@ -173,7 +173,7 @@ fn request(body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// Reads an answer whole; its status.
+/// Reads a whole response; returns its status.
 async fn answer(reader: &mut BufReader<OwnedReadHalf>) -> Result<u16> {
     let mut line = String::new();
     reader.read_line(&mut line).await?;

@@ -1,15 +1,15 @@
 //! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone]`.
 //!
 //! ```text
-//! offline      all sentences through `Translator::translate` in the same process: what batching could reach at best
-//! c 1 … 256    so many clients, each with one sentence at a time on a connection of its own: sentences/s, p50, p99, errors
+//! offline      all sentences through `Translator::translate` in the same process: an upper bound for batching
+//! c 1 … 256    this many clients, each with one sentence at a time on a connection of its own: sentences/s, p50, p99, errors
 //! peer         the same load on CTranslate2 behind a FastAPI app with dynamic batching, round by round in turn
-//! limit        256 clients and room for 32 waiting sentences: what is answered, and what is refused with 503
+//! limit        256 clients and a queue of 32 sentences: what is answered, and what is refused with 503
 //! memory       resident bytes after a tenth of the requests and after all of them
 //! ```
 //!
-//! Without a model there are two with first values for weights: one of the demo's size, one `base`. What they say is nonsense of a
-//! bounded length, which takes as long as sense.
+//! Without a model two untrained ones are used: one of the demo's size, one `base`. They generate random text of a bounded
+//! length, which takes as long as real text.
 
 mod load;
 mod work;
@@ -30,18 +30,18 @@ const USAGE: &str = "usage: cargo xtask bench serve [MODEL FILE] [--rounds N] [-
 
 /// How much is measured.
 struct Plan {
-    /// At a time; one run for each.
+    /// The numbers of concurrent clients; one run for each.
     clients: Vec<usize>,
     rounds: usize,
-    /// For each side in each round.
+    /// Seconds for each side in each round.
     seconds: f64,
-    /// For the memory.
+    /// The number of requests of the memory test.
     requests: usize,
     batch_wait: Duration,
     peers: Peers,
 }
 
-/// Who takes part.
+/// Which peers are measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Peers {
     CTranslate2,
@@ -118,7 +118,7 @@ fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
             }
         }
         let rate = |seconds: &[f64]| 1.0 / Quartiles::of(seconds).median;
-        let told = |side: &Measured, rate: f64| {
+        let described = |side: &Measured, rate: f64| {
             let (p50, p99) = (side.percentile(0.5), side.percentile(0.99));
             format!("{rate:.0}/s, p50 {p50:.1} ms, p99 {p99:.1} ms, {} errors", side.refused + side.errors)
         };
@@ -126,12 +126,12 @@ fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
         let name = format!("{} c {clients}", work.name);
         println!(
             "{name}: ours {}; {:.2} of offline ({offline:.0}/s); the clients took {:.0} % of the cores",
-            told(&sides.0, served),
+            described(&sides.0, served),
             served / offline,
             100.0 * sides.0.clients_share()
         );
         if peer.is_some() {
-            println!("{name}: peer {}", told(&sides.1, rate(&paired.peer)));
+            println!("{name}: peer {}", described(&sides.1, rate(&paired.peer)));
             cells.push(Cell::rate("serve", &name, "sent./s", 1.0, &paired));
         }
     }
@@ -142,20 +142,20 @@ fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
     Ok(())
 }
 
-/// What becomes of more requests than may wait.
+/// What happens to more requests than the queue holds.
 fn limit(work: &Work, plan: &Plan) -> Result<()> {
     let queue = 32;
     let server = start(work, plan, Limits { queue, sentences: queue, ..Limits::default() })?;
     let load = Load::ours(server.address(), &work.texts);
-    // Before that, as many as there is room for.
+    // For comparison, first with as many clients as the queue holds.
     for clients in [queue, 256] {
-        let seen = load.run(clients, Amount::Seconds(plan.seconds))?;
+        let measured = load.run(clients, Amount::Seconds(plan.seconds))?;
         println!(
-            "{}: room for {queue}, {clients} clients: {} answered, {} refused with 503, {} other errors",
+            "{}: a queue of {queue}, {clients} clients: {} answered, {} refused with 503, {} other errors",
             work.name,
-            seen.answered(),
-            seen.refused,
-            seen.errors
+            measured.answered(),
+            measured.refused,
+            measured.errors
         );
     }
     server.stop();
@@ -204,7 +204,7 @@ impl PeerServer {
         Ok(PeerServer { peer, load: Load::peer(([127, 0, 0, 1], port).into(), &work.sources) })
     }
 
-    /// Whether both translate alike; their length penalties differ a little.
+    /// Compares the translations of both; their length penalties differ slightly.
     fn compare(&mut self, work: &Work) -> Result<()> {
         let sources = &work.sources[..work.sources.len().min(200)];
         let answer = self.peer.ask(&json!({ "op": "translate", "sources": sources }))?;

@@ -17,13 +17,13 @@ use heedful::tensor::DType;
 use heedful_grammar::Grammar;
 use tempfile::TempDir;
 
-/// The most tokens of an output of a model that was not trained, and so hardly ever comes to an end.
-const NONSENSE: usize = 16;
-/// The same for a trained one: more than it says.
-const SENSE: usize = 150;
+/// The most tokens of an output of an untrained model, which hardly ever generates `<eos>`.
+const UNTRAINED_LONGEST: usize = 16;
+/// The same for a trained model: more than it generates.
+const TRAINED_LONGEST: usize = 150;
 /// Sentences made by the grammar.
 const SENTENCES: usize = 2000;
-/// Sentences that are translated between two looks at the clock: enough to fill batches.
+/// Sentences that are translated between two readings of the clock: enough to fill batches.
 const CHUNK: usize = 400;
 
 pub(super) struct Work {
@@ -71,7 +71,7 @@ impl Work {
         let folder = ModelFolder::create(made.path(), config, &TokenizerFiles::Joint(vocabulary))?;
         folder.save(&Weights::of(model.params()))?;
         let texts = phrases.into_iter().map(|phrase| phrase.chinese).collect();
-        Work::new(name, made.path().to_owned(), texts, NONSENSE, Some(made))
+        Work::new(name, made.path().to_owned(), texts, UNTRAINED_LONGEST, Some(made))
     }
 
     /// A trained model and a file of sentences.
@@ -79,7 +79,7 @@ impl Work {
         let text =
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         let texts = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
-        Work::new("model", model.to_owned(), texts, SENSE, None)
+        Work::new("model", model.to_owned(), texts, TRAINED_LONGEST, None)
     }
 
     fn new(
@@ -103,7 +103,7 @@ impl Work {
         &self.folder
     }
 
-    /// Translates the same sentences offline for about so many seconds; gives the seconds for each.
+    /// Translates the same sentences offline for about this many seconds; returns the seconds per sentence.
     pub(super) fn translate(&self, seconds: f64) -> Result<f64> {
         let (begin, mut done) = (Instant::now(), 0);
         for texts in self.texts.chunks(CHUNK).cycle() {

@@ -1,7 +1,7 @@
 //! One training step (forward, backward, Adam) of a Transformer, ours against PyTorch's, turn by turn:
 //! `cargo xtask bench step [--tuned] [ROUNDS] [SIZE …]`.
 //!
-//! `--tuned` gives PyTorch a C library that keeps freed memory, which spares it most page faults; without it PyTorch runs as it is
+//! `--tuned` configures PyTorch's C library to keep freed memory, which avoids most page faults; without it PyTorch runs as
 //! installed.
 //!
 //! Both sides train the same model on batches of the same lengths with dropout 0.1 on embeddings and sublayers, label smoothing
@@ -58,7 +58,7 @@ fn parse(arguments: &[String]) -> Result<(usize, Vec<Size>)> {
     Ok((rounds, if sizes.is_empty() { vec![Size::Small, Size::Base] } else { sizes }))
 }
 
-/// Races bf16 and f32 of both sides in the same rounds, so that every pair of them can be compared.
+/// Measures bf16 and f32 of both sides in the same rounds, so that every pair of them can be compared.
 fn speed(
     size: Size,
     spread: Spread,
@@ -77,7 +77,7 @@ fn speed(
         )?;
         peers.push(peer);
     }
-    // Twice through: the pool and both sides' caches know every size then.
+    // Two warm-up epochs: then the pool and both sides' caches hold every size.
     for _ in 0..2 {
         for run in &mut runs {
             run.epoch()?;

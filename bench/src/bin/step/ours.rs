@@ -1,4 +1,4 @@
-//! Our side of the training race.
+//! heedful's side of the training benchmark.
 
 use std::time::Instant;
 

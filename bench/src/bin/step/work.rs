@@ -1,4 +1,4 @@
-//! What is trained: two sizes of model, two ways for sentence lengths to be distributed.
+//! What is trained: two model sizes and two distributions of sentence lengths.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ pub(crate) type Lengths = Vec<[usize; 2]>;
 
 pub(crate) const VOCABULARY: usize = 8000;
 
-/// Which model.
+/// The size of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
     /// d 256, 3 + 3 layers, inner 1024.
@@ -67,7 +67,7 @@ impl FromStr for Size {
     }
 }
 
-/// How long the sentences are.
+/// The distribution of sentence lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Spread {
     /// 64 pairs of 32 + 32 tokens.

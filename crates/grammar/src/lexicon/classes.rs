@@ -1,4 +1,4 @@
-//! All classes in one list, as often as their nouns shall come.
+//! All classes in one list, repeated by how often their nouns occur.
 
 use super::{Class, culture, household, living, machines};
 
@@ -6,7 +6,7 @@ pub(in super::super) const CLASSES: &[Class] = &[
     machines::CARS,
     machines::CYCLES,
     machines::CRAFT,
-    // Three times: what the running example is about must come often enough to be learned in a minute.
+    // Three times: the words of the running example must occur often enough to be learned in a minute.
     machines::TECHNOLOGY,
     machines::TECHNOLOGY,
     machines::TECHNOLOGY,

@@ -7,18 +7,18 @@ pub(in super::super) struct Numeral {
     pub(in super::super) english: &'static str,
 }
 
-/// Whose it is.
+/// A possessive.
 #[derive(Debug)]
 pub(in super::super) struct Owner {
     pub(in super::super) chinese: &'static str,
     pub(in super::super) english: &'static str,
 }
 
-/// Who does it.
+/// A subject pronoun.
 #[derive(Debug)]
 pub(in super::super) struct Subject {
     pub(in super::super) chinese: &'static [&'static str],
-    /// As in the middle of a sentence.
+    /// In the case of the middle of a sentence.
     pub(in super::super) english: &'static str,
     pub(in super::super) be: &'static str,
 }
@@ -32,7 +32,7 @@ pub(in super::super) struct Duration {
     pub(in super::super) plural: &'static str,
 }
 
-/// What fills a span of time.
+/// An activity that fills a span of time.
 #[derive(Debug)]
 pub(in super::super) struct Pastime {
     pub(in super::super) chinese: &'static str,

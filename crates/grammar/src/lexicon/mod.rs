@@ -1,7 +1,7 @@
-//! The words, as tables. A word has one translation wherever it may stand, so that both directions are functions.
+//! The words, as tables. A word has one translation in every position, so that both directions are functions.
 //!
-//! Nouns come in classes. A class says which adjectives go with its nouns, who does what with them and where they are
-//! found: an honest doctor, but no honest bicycle.
+//! Nouns are grouped into classes. A class defines which adjectives, verbs and places go with its nouns: an honest
+//! doctor, but no honest bicycle.
 
 mod adjectives;
 mod classes;
@@ -23,13 +23,13 @@ pub(super) use function_words::{
 pub(super) struct Noun {
     pub(super) measure: &'static str,
     pub(super) chinese: &'static str,
-    /// Its form right behind a longer word: 车 alone, 汽车 in 电动汽车.
+    /// Its form after a modifier of two syllables: 车 alone, 汽车 in 电动汽车.
     pub(super) compound: &'static str,
     pub(super) singular: &'static str,
     pub(super) plural: &'static str,
 }
 
-/// An adjective that can also be said of something: 昂贵的车, 这辆车很贵.
+/// An adjective that can also be a predicate: 昂贵的车, 这辆车很贵.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Opinion {
     pub(super) attributive: &'static str,
@@ -37,14 +37,14 @@ pub(super) struct Opinion {
     pub(super) english: &'static str,
 }
 
-/// A word that only stands before nouns.
+/// A word that only precedes nouns.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Modifier {
     pub(super) chinese: &'static str,
     pub(super) english: &'static str,
 }
 
-/// Something that one does with a thing.
+/// A verb whose object is a noun of the class.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Verb {
     pub(super) chinese: &'static str,
@@ -53,16 +53,16 @@ pub(super) struct Verb {
     pub(super) aspect: Aspect,
 }
 
-/// Whether one can be at it.
+/// Whether the verb has a progressive form.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Aspect {
-    /// It takes time and can be wanted; in English its form with -ing.
+    /// It takes time and can be wanted; with its English form in -ing.
     Action(&'static str),
-    /// It happens: see, find. Only told of the past.
+    /// It happens: see, find. Used in the past only.
     Event,
 }
 
-/// What a sentence can say of how things are.
+/// A verb that describes a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Like,
@@ -70,7 +70,7 @@ pub(super) enum State {
     Have,
 }
 
-/// Nouns that share their company.
+/// Nouns that take the same adjectives, verbs and places.
 #[derive(Debug)]
 pub(super) struct Class {
     pub(super) nouns: &'static [Noun],
@@ -89,13 +89,13 @@ pub(super) struct Class {
 /// What a noun may be in a sentence besides an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// It has an owner and a price.
+    /// It can be owned and bought.
     Goods,
-    /// It belongs to someone, and nobody sells it.
+    /// It can be owned but not bought.
     Belonging,
-    /// Not owned by anyone who speaks here: a river, a hospital.
+    /// It cannot be owned: a river, a hospital.
     Unowned,
-    /// He is one, or she is.
+    /// A person.
     Person,
 }
 

@@ -1,11 +1,10 @@
-//! Layers and models side by side: the two tables of "Attention Is All You Need" that argue, made again where the reader
-//! can check them.
+//! Layers and models compared: two tables of "Attention Is All You Need", measured on this machine.
 //!
 //! 1. [`layers`] is table 1: self attention, restricted self attention, recurrence and convolution, with the time and the
 //!    memory that they take on this machine as sequences grow.
 //! 2. [`variations`] is table 3: one recipe trained with more and fewer heads, layers, widths and so on, on any corpus.
 //!
-//! Both end as Markdown, CSV and a page ([`Files`]).
+//! Both end as Markdown, CSV and a page ([`ComparisonFiles`]).
 
 pub mod layers;
 pub mod variations;
@@ -18,19 +17,19 @@ use std::path::Path;
 use crate::plot::{Report, Table};
 use crate::store::durable::{self, WriteError};
 
-/// A comparison in the forms that it is kept in.
+/// A comparison as the files that report it.
 #[derive(Clone, Debug)]
-pub struct Files {
-    /// For people who read text: what is printed, and `compare.md`.
+pub struct ComparisonFiles {
+    /// Markdown: printed, and saved as `compare.md`.
     pub markdown: String,
-    /// For programs: `compare.csv`.
+    /// CSV, for programs: `compare.csv`.
     pub csv: String,
-    /// With curves: `report.html`.
+    /// A report with curves: `report.html`.
     pub report: Report,
 }
 
-impl Files {
-    /// Writes all three into `folder`, which is made if need be.
+impl ComparisonFiles {
+    /// Writes all three into `folder`, which is created if it is missing.
     pub fn save(&self, folder: &Path) -> Result<(), WriteError> {
         fs::create_dir_all(folder).map_err(|cause| WriteError::Failed { path: folder.to_owned(), cause })?;
         durable::write_bytes(&folder.join("compare.md"), self.markdown.as_bytes())?;

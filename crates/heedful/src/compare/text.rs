@@ -1,10 +1,10 @@
-//! Tables as text: Markdown that is also pleasant to read as it is, and CSV as RFC 4180 has it.
+//! Tables as text: aligned Markdown, and CSV as in RFC 4180.
 
 use std::fmt::Write;
 
 use crate::plot::Table;
 
-/// Stands where there is no number.
+/// Shown where there is no number.
 pub(super) const NOTHING: &str = "–";
 
 /// A heading and the table, its columns padded to one width; numbers are aligned to the right.
@@ -41,7 +41,7 @@ pub(super) fn markdown(table: &Table) -> String {
 }
 
 impl Table {
-    /// As Markdown that is pleasant to read as it is.
+    /// The table as aligned Markdown.
     pub fn to_markdown(&self) -> String {
         markdown(self)
     }

@@ -4,100 +4,100 @@
 //! pairs        (x_1 … x_n, y_1 … y_m)
 //! source       x_1 … x_n
 //! target_in    <bos> y_1 … y_m      what the decoder reads
-//! target_out   y_1 … y_m <eos>      what it shall predict: the same shifted by one, so position i predicts i + 1
+//! target_out   y_1 … y_m <eos>      what it predicts: the same shifted by one, so position i predicts token i + 1
 //! ```
 //!
-//! Other tasks use a part of it ([`Form`]): a label is a target of one token, a language model has no source, a model
-//! that fills gaps no target.
+//! Other tasks use a part of it ([`BatchLayout`]): a label is a target of one token, a language model has no source, a
+//! masked language model has no target.
 
 use std::fmt;
 
 use heedful_tensor::Ragged;
 use serde::{Deserialize, Serialize};
 
-/// Sentence pairs as the model reads them in training.
+/// Sentence pairs as a model reads them in training.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// Source tokens of all pairs, end to end.
     pub source: Vec<u32>,
     /// Where each source begins and ends.
     pub source_sequences: Ragged,
-    /// `<bos>` and the target, end to end.
+    /// `<bos>` and the target of every pair, end to end.
     pub target_in: Vec<u32>,
-    /// The target and `<eos>`, end to end.
+    /// The target of every pair and `<eos>`, end to end.
     pub target_out: Vec<u32>,
     /// Where each target begins and ends, in `target_in` and in `target_out` alike.
     pub target_sequences: Ragged,
 }
 
-/// What the pairs of token lists stand for that a batch is made of.
+/// How examples, which are pairs of token lists, are laid out in a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Form {
-    /// A sentence and its translation.
+pub enum BatchLayout {
+    /// Source: a sentence. Target: its translation.
     #[default]
     Pairs,
-    /// A text and the number of its label.
+    /// Source: a text. Target: the index of its label.
     Labels,
-    /// The target is a text with an end; there is no source.
+    /// Target: a complete text, followed by `<eos>`. There is no source.
     Lines,
-    /// The target is a piece of a longer text, so no `<eos>` follows; there is no source.
+    /// Target: a block of a longer text, so no `<eos>` follows. There is no source.
     Blocks,
-    /// The source is a text; there is no target.
+    /// Source: a text. There is no target.
     Texts,
 }
 
-/// One of the two sides of a batch, or the labels that take the place of targets.
+/// One of the two sides of a batch, or the labels that replace the targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What is read.
+    /// The tokens that the model reads.
     Source,
-    /// What is predicted.
+    /// The tokens that the model predicts.
     Target,
-    /// What a text is classified as.
+    /// The label that a classifier predicts.
     Label,
 }
 
-/// Sentences that no model, or not this model, can read or translate.
+/// Sentences cannot form a batch, or a model cannot read them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
-    /// Nothing to learn from.
+    /// The batch has no sentences.
     #[error("the batch has no sentence: give at least one")]
     Empty,
-    /// The encoder would have nothing to attend to.
+    /// A source is empty: the encoder would have nothing to attend to.
     #[error("the source of sentence {sentence} is empty: leave the sentence out of the batch")]
     EmptySource {
-        /// Which one, counted from 0.
+        /// The index of the sentence.
         sentence: usize,
     },
-    /// An id that the embedding has no row for.
+    /// A token id has no row in the embedding.
     #[error(
         "{side} sentence {sentence} has token {id}, but the {side} vocabulary has {vocabulary} tokens: \
          encode the text with the vocabulary that the model was made for"
     )]
     OutOfVocabulary {
-        /// Where it stands.
+        /// The side that it is on.
         side: Side,
-        /// Which sentence, counted from 0.
+        /// The index of the sentence.
         sentence: usize,
         /// The token.
         id: u32,
-        /// How many tokens there are.
+        /// The size of the vocabulary.
         vocabulary: usize,
     },
-    /// Learned positions end somewhere.
+    /// A sentence is longer than the learned positions.
     #[error(
         "{side} sentence {sentence} has {length} tokens, but positions are learned only up to {longest}: \
          cut the sentence or use sinusoidal positions"
     )]
     TooLong {
-        /// Where it stands.
+        /// The side that it is on.
         side: Side,
-        /// Which sentence, counted from 0.
+        /// The index of the sentence.
         sentence: usize,
         /// Its length.
         length: usize,
-        /// What the model can take.
+        /// The longest sentence that the model can read.
         longest: usize,
     },
 }
@@ -112,19 +112,19 @@ impl fmt::Display for Side {
     }
 }
 
-impl Form {
-    /// The tokens of a batch that speed is told in: those of the targets, or those of the sources where targets are no
-    /// text.
+impl BatchLayout {
+    /// The number of tokens by which training speed is measured: those of the targets, or those of the sources where
+    /// targets are not text.
     pub fn tokens(self, batch: &Batch) -> usize {
         match self {
-            Form::Pairs | Form::Lines | Form::Blocks => batch.target_sequences.tokens(),
-            Form::Labels | Form::Texts => batch.source_sequences.tokens(),
+            BatchLayout::Pairs | BatchLayout::Lines | BatchLayout::Blocks => batch.target_sequences.tokens(),
+            BatchLayout::Labels | BatchLayout::Texts => batch.source_sequences.tokens(),
         }
     }
 }
 
 impl BatchError {
-    /// The same about a sentence that was alone in its batch and has this number elsewhere.
+    /// The same error, for a sentence that was alone in its batch and has this index elsewhere.
     pub(crate) fn of_sentence(mut self, number: usize) -> BatchError {
         match &mut self {
             BatchError::EmptySource { sentence }
@@ -137,8 +137,8 @@ impl BatchError {
 }
 
 impl Batch {
-    /// Lays `(source, target)` pairs end to end and adds the markers of beginning and end to the targets. A target
-    /// may be empty: the model then learns to say `<eos>` at once.
+    /// Lays `(source, target)` pairs end to end and adds `bos` and `eos` to the targets. A target may be empty: the
+    /// model then learns to generate `<eos>` at once.
     pub fn new(pairs: &[(Vec<u32>, Vec<u32>)], bos: u32, eos: u32) -> Result<Batch, BatchError> {
         let (source, source_sequences) = lay_end_to_end(pairs.iter().map(|(source, _)| source.as_slice()))?;
         let target_tokens = pairs.iter().map(|(_, target)| target.len() + 1).sum();
@@ -164,7 +164,7 @@ impl Batch {
     /// Texts    source x_1 … x_n
     /// ```
     pub fn of(
-        form: Form,
+        layout: BatchLayout,
         examples: &[(Vec<u32>, Vec<u32>)],
         [bos, eos]: [u32; 2],
     ) -> Result<Batch, BatchError> {
@@ -174,35 +174,35 @@ impl Batch {
         let sources = || lay_end_to_end(examples.iter().map(|(source, _)| source.as_slice()));
         let nothing = || (Vec::new(), Ragged::from_lengths([]));
         let targets = || examples.iter().map(|(_, target)| target.as_slice());
-        let ((source, source_sequences), (target_out, target_sequences)) = match form {
-            Form::Pairs => return Batch::new(examples, bos, eos),
-            Form::Labels | Form::Blocks => {
+        let ((source, source_sequences), (target_out, target_sequences)) = match layout {
+            BatchLayout::Pairs => return Batch::new(examples, bos, eos),
+            BatchLayout::Labels | BatchLayout::Blocks => {
                 let out = targets().flatten().copied().collect();
                 let lengths = Ragged::from_lengths(targets().map(<[u32]>::len));
-                (if form == Form::Labels { sources()? } else { nothing() }, (out, lengths))
+                (if layout == BatchLayout::Labels { sources()? } else { nothing() }, (out, lengths))
             }
-            Form::Lines => {
+            BatchLayout::Lines => {
                 let out = targets().flat_map(|target| target.iter().copied().chain([eos])).collect();
                 (nothing(), (out, Ragged::from_lengths(targets().map(|target| target.len() + 1))))
             }
-            Form::Texts => (sources()?, nothing()),
+            BatchLayout::Texts => (sources()?, nothing()),
         };
         let target_in = shifted(&target_out, &target_sequences, bos);
         Ok(Batch { source, source_sequences, target_in, target_out, target_sequences })
     }
 
-    /// How many sentence pairs or texts there are.
+    /// The number of sentence pairs or texts.
     pub fn sentences(&self) -> usize {
         self.source_sequences.sequences().max(self.target_sequences.sequences())
     }
 
-    /// How many tokens the model has to predict.
+    /// The number of tokens that the model predicts.
     pub fn target_tokens(&self) -> usize {
         self.target_sequences.tokens()
     }
 }
 
-/// What is read before each token of the targets is said.
+/// The decoder's input: the targets shifted by one, with `bos` first.
 fn shifted(targets: &[u32], sequences: &Ragged, bos: u32) -> Vec<u32> {
     let begun = |range: std::ops::Range<usize>| {
         let before = range.len().saturating_sub(1);
@@ -264,20 +264,20 @@ mod tests {
 
     #[test]
     fn every_form_has_its_own_sides() {
-        let of = |form, source: &[u32], target: &[u32]| {
-            Batch::of(form, &[(source.to_vec(), target.to_vec())], [1, 2]).expect("a good batch")
+        let of = |layout, source: &[u32], target: &[u32]| {
+            Batch::of(layout, &[(source.to_vec(), target.to_vec())], [1, 2]).expect("a good batch")
         };
         let sides = |batch: &Batch| (batch.source.clone(), batch.target_in.clone(), batch.target_out.clone());
-        assert_eq!(sides(&of(Form::Labels, &[5, 6], &[3])), (vec![5, 6], vec![1], vec![3]));
-        assert_eq!(sides(&of(Form::Lines, &[], &[7, 8])), (vec![], vec![1, 7, 8], vec![7, 8, 2]));
-        assert_eq!(sides(&of(Form::Blocks, &[], &[7, 8])), (vec![], vec![1, 7], vec![7, 8]));
-        assert_eq!(sides(&of(Form::Texts, &[5, 6], &[])), (vec![5, 6], vec![], vec![]));
+        assert_eq!(sides(&of(BatchLayout::Labels, &[5, 6], &[3])), (vec![5, 6], vec![1], vec![3]));
+        assert_eq!(sides(&of(BatchLayout::Lines, &[], &[7, 8])), (vec![], vec![1, 7, 8], vec![7, 8, 2]));
+        assert_eq!(sides(&of(BatchLayout::Blocks, &[], &[7, 8])), (vec![], vec![1, 7], vec![7, 8]));
+        assert_eq!(sides(&of(BatchLayout::Texts, &[5, 6], &[])), (vec![5, 6], vec![], vec![]));
         assert_eq!(
-            of(Form::Pairs, &[5], &[7]),
+            of(BatchLayout::Pairs, &[5], &[7]),
             Batch::new(&[(vec![5], vec![7])], 1, 2).expect("a good batch")
         );
-        assert_eq!(of(Form::Blocks, &[], &[7, 8]).sentences(), 1);
-        assert_eq!(Batch::of(Form::Lines, &[], [1, 2]), Err(BatchError::Empty));
+        assert_eq!(of(BatchLayout::Blocks, &[], &[7, 8]).sentences(), 1);
+        assert_eq!(Batch::of(BatchLayout::Lines, &[], [1, 2]), Err(BatchError::Empty));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! The names of labels. A label is any text; models know its number.
+//! The names of labels. A label is any text; models use its index.
 //!
-//! `labels.json` in a model's folder is a list of names, in the order of their numbers.
+//! `labels.json` in a model folder is a list of names, in the order of their indices.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,55 +10,55 @@ use std::path::{Path, PathBuf};
 use super::corpus::{CorpusError, CorpusFiles};
 use crate::store::durable::{self, WriteError};
 
-/// Its name in a model's folder.
+/// The name of the file in a model folder.
 pub(crate) const LABELS_FILE: &str = "labels.json";
 
-/// Names by number and numbers by name.
+/// The label names of a classifier, by index and by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Labels {
-    /// Sorted, each once.
+    /// Sorted and distinct.
     names: Vec<String>,
 }
 
-/// Labels that cannot be used.
+/// Labels cannot be collected, read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LabelsError {
-    /// The training text is wrong.
+    /// The training text cannot be read.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
-    /// Nothing to decide between.
+    /// The training text has fewer than two labels.
     #[error("the training text has {count} label{}: a classifier needs at least two to decide between", if *count == 1 { "" } else { "s" })]
     TooFew {
-        /// How many.
+        /// The number of labels.
         count: usize,
     },
-    /// The file of a model's labels.
+    /// The label file of a model cannot be read.
     #[error("cannot read the labels {path}: {cause}")]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         cause: io::Error,
     },
-    /// The labels of another model.
+    /// The file has another number of labels than the model.
     #[error(
         "{path} has {found} labels, but the model has {wanted}: copy the file of the run that trained the model"
     )]
-    Unlike {
+    WrongCount {
         /// The file.
         path: PathBuf,
-        /// How many it has.
+        /// How many the file has.
         found: usize,
         /// How many the model has.
         wanted: usize,
     },
-    /// The file cannot be written.
+    /// The label file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
 impl Labels {
-    /// All labels of a corpus; their numbers follow the order of their names.
+    /// All labels of a corpus; their indices follow the order of their names.
     pub fn collect(files: &CorpusFiles) -> Result<Labels, LabelsError> {
         let mut names = BTreeSet::new();
         for pair in files.pairs() {
@@ -79,7 +79,7 @@ impl Labels {
         let read = |path: &Path| -> io::Result<Vec<String>> { Ok(serde_json::from_slice(&fs::read(path)?)?) };
         let names = read(&path).map_err(|cause| LabelsError::Read { path: path.clone(), cause })?;
         if !names.is_sorted_by(|a, b| a < b) {
-            let cause = io::Error::other("the names are not in order, or one is there twice");
+            let cause = io::Error::other("the names are not sorted, or one occurs twice");
             return Err(LabelsError::Read { path, cause });
         }
         Ok(Labels { names })
@@ -91,26 +91,26 @@ impl Labels {
         Ok(durable::write_bytes(&folder.join(LABELS_FILE), format!("{text}\n").as_bytes())?)
     }
 
-    /// Whether the labels in `folder` are as many as a model has.
+    /// Checks that there are as many labels as a model has; `folder` is where they were read from.
     pub fn expect(&self, wanted: usize, folder: &Path) -> Result<(), LabelsError> {
         let found = self.names.len();
         if found == wanted {
             return Ok(());
         }
-        Err(LabelsError::Unlike { path: folder.join(LABELS_FILE), found, wanted })
+        Err(LabelsError::WrongCount { path: folder.join(LABELS_FILE), found, wanted })
     }
 
-    /// How many there are: at least two.
+    /// The number of labels: at least two.
     pub fn count(&self) -> usize {
         self.names.len()
     }
 
-    /// All names, by number.
+    /// All names, by index.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The name of a label.
+    /// The name of the label with this index.
     ///
     /// # Panics
     /// If there is no such label.
@@ -118,14 +118,14 @@ impl Labels {
         &self.names[label as usize]
     }
 
-    /// The number of a label.
-    pub fn number(&self, name: &str) -> Option<u32> {
-        self.names.binary_search_by(|known| known.as_str().cmp(name)).ok().map(|number| number as u32)
+    /// The index of the label with this name.
+    pub fn index(&self, name: &str) -> Option<u32> {
+        self.names.binary_search_by(|known| known.as_str().cmp(name)).ok().map(|index| index as u32)
     }
 
-    /// The number of a label that stands at `place`; one that the training text did not have is an error.
+    /// The index of a label that was read at `place`; a label that the training text does not have is an error.
     pub fn known(&self, name: &str, place: impl FnOnce() -> String) -> Result<u32, CorpusError> {
-        self.number(name).ok_or_else(|| CorpusError::UnknownLabel {
+        self.index(name).ok_or_else(|| CorpusError::UnknownLabel {
             place: place(),
             label: name.to_owned(),
             known: listed(&self.names),
@@ -133,7 +133,7 @@ impl Labels {
     }
 }
 
-/// Some names, for a message.
+/// The first names, for an error message.
 fn listed(names: &[String]) -> String {
     const SHOWN: usize = 12;
     let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(labels.names(), ["1", "not so good", "体育"]);
         labels.save(folder.path()).expect("room enough");
         assert_eq!(Labels::load(folder.path()).expect("our own file"), labels);
-        assert_eq!((labels.number("体育"), labels.number("Sport")), (Some(2), None));
+        assert_eq!((labels.index("体育"), labels.index("Sport")), (Some(2), None));
         let error = labels.known("Sport", || "x.tsv, line 7".to_owned()).expect_err("unknown").to_string();
         assert!(
             error.starts_with("x.tsv, line 7: the label `Sport`") && error.contains("not so good"),

@@ -1,14 +1,16 @@
-//! From files of text to batches of token ids, and back.
+//! From text files to batches of token ids, and back.
 //!
 //! ```text
 //! files ──corpus──► pairs of lines ──tokenizer──► pairs of ids ──encoded──► corpus.bin ──batches──► Batch, Batch, …
 //! ```
 //!
-//! 1. [`special`] has the four tokens that every vocabulary begins with.
-//! 2. [`corpus`] reads line pairs from plain, tab-separated and compressed files, and counts what it leaves out.
-//! 3. [`labels`] are the names of what texts are sorted into. [`tokenizer`] splits text into pieces so that nothing is lost, and learns which pieces there are.
-//! 4. [`encoded`] keeps a corpus as token ids in one file: a corpus need not fit into memory.
-//! 5. [`batches`] reads that file in a shuffled order and forms batches of so many tokens.
+//! 1. [`batch`] lays the sentences of a batch end to end, without padding.
+//! 2. [`special`] has the four special tokens that every vocabulary begins with.
+//! 3. [`corpus`] reads line pairs from plain, tab-separated and compressed files, and counts what it filters.
+//! 4. [`labels`] are the names of the classes that texts are classified into.
+//! 5. [`tokenizer`] splits text into pieces losslessly, and learns a vocabulary of pieces.
+//! 6. [`encoded`] stores a corpus as token ids in one file: a corpus need not fit into memory.
+//! 7. [`batches`] reads that file in a shuffled order and forms batches with a limited number of tokens.
 
 pub mod batch;
 pub mod special;

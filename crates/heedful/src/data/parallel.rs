@@ -1,13 +1,13 @@
-//! Chunks of work on several threads, taken back in the order in which they were read.
+//! Chunks of work on several threads, with results in the order of reading.
 
 use std::panic;
 use std::thread;
 
-/// How many pairs make a chunk. Fixed: what comes out must not depend on the number of threads.
+/// The number of pairs in a chunk. Fixed: results must not depend on the number of threads.
 pub(crate) const CHUNK: usize = 8192;
 
-/// Reads a chunk for each of `states`, works on all of them at once while the next ones are read, and takes the
-/// results in order. The number of threads is the number of states.
+/// Reads a chunk for each of `states`, works on all of them in parallel while the next ones are read, and consumes
+/// the results in order. The number of threads is the number of states.
 pub(crate) fn map_chunks<S: Send, T: Send, R: Send, E>(
     states: &mut [S],
     mut read: impl FnMut() -> Result<Option<T>, E>,

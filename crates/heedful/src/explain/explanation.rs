@@ -1,5 +1,5 @@
-//! What a translator did with one sentence, as numbers: pieces, probabilities, alignment, and every attention weight.
-//! The server sends it, `heedful explain` writes it, and the page draws it.
+//! The explanation of one translation, as numbers: pieces, probabilities, alignment, and every attention weight. The
+//! server sends it, `heedful explain` writes it, and the page draws it.
 //!
 //! ```text
 //! {"source": {"text", "tokens": [{"piece", "word"}, …]},
@@ -11,7 +11,7 @@
 //! | kind | queries (rows) | keys (columns) |
 //! |---|---|---|
 //! | encoder | the source's tokens | the source's tokens |
-//! | decoder | the output's tokens, each as the step that says it | `<bos>` and the output's tokens without `<eos>` |
+//! | decoder | the output's tokens, each when it is predicted | `<bos>` and the output's tokens without `<eos>` |
 //! | cross | the output's tokens | the source's tokens |
 
 use base64::Engine;
@@ -23,49 +23,49 @@ use crate::decode::{AlignmentLayer, DecodeError, SearchOptions, align};
 use crate::layers::{AttentionMap, AttentionRole};
 use crate::tasks::translate::{Output, Translation, Translator};
 
-/// All that can be shown of a sentence and its outputs.
+/// The explanation of a sentence and its outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// What was read.
+    /// The source sentence.
     pub source: ExplainedSource,
-    /// What was said, best first.
+    /// The outputs, best first.
     pub outputs: Vec<ExplainedOutput>,
 }
 
-/// The sentence that was read.
+/// The source sentence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExplainedSource {
-    /// As it was given.
+    /// The text as it was given.
     pub text: String,
-    /// As the model reads it.
+    /// The tokens that the model reads.
     pub tokens: Vec<ExplainedToken>,
 }
 
 /// One output.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExplainedOutput {
-    /// As text.
+    /// The text of the output.
     pub text: String,
     /// Its log-probability with the length penalty.
     pub score: f64,
-    /// Over all tokens.
+    /// The sum of the log-probabilities of all tokens.
     pub log_probability: f64,
-    /// As the model says it, with `<eos>` at the end.
+    /// The tokens that the model generated, with `<eos>` at the end.
     pub tokens: Vec<ExplainedToken>,
     /// Pairs of source word and target word, in the order of target words.
     pub alignment: Vec<(usize, usize)>,
-    /// One for each attention layer, in the order of computation; empty if nobody asked.
+    /// One for each attention layer, in the order of computation; empty if it was not requested.
     pub attention: Vec<ExplainedLayer>,
 }
 
 /// One token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExplainedToken {
-    /// For people: spaces as `▁`.
+    /// The token in readable form: spaces as `▁`.
     pub piece: String,
-    /// Which word it belongs to, counted from 0; none for special tokens and white space.
+    /// The index of the word that it belongs to; `None` for special tokens and white space.
     pub word: Option<usize>,
-    /// How probable it was after all before it; only what was said has one.
+    /// Its log-probability given all tokens before it; only tokens of outputs have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_probability: Option<f64>,
 }
@@ -73,58 +73,58 @@ pub struct ExplainedToken {
 /// The weights of one attention layer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExplainedLayer {
-    /// The parameters' prefix: `decoder.0.cross_attention`.
+    /// The prefix of its parameters: `decoder.0.cross_attention`.
     pub name: String,
     /// Counted from 0 within its stack.
     pub layer: usize,
-    /// Who looks at whom.
+    /// What attends to what.
     pub kind: ExplainedKind,
     /// Rows of each head's matrix.
     pub queries: usize,
     /// Columns of each head's matrix.
     pub keys: usize,
     /// One matrix for each head.
-    pub heads: Heads,
+    pub heads: HeadWeights,
 }
 
-/// Who looks at whom.
+/// What attends to what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExplainedKind {
-    /// The source at itself.
+    /// Self attention of the source.
     Encoder,
-    /// The output at its own past.
+    /// Self attention of the output.
     Decoder,
-    /// The output at the source.
+    /// Cross attention from the output to the source.
     Cross,
 }
 
-/// Matrices in the form that was asked for.
+/// The matrices of a layer's heads, in the requested form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Heads {
-    /// Rows of numbers, as the model computed them.
+pub enum HeadWeights {
+    /// Rows of numbers, exactly as the model computed them.
     Rows(Vec<Vec<Vec<f32>>>),
     /// Base 64 of each weight as a 16-bit integer (low byte first), 65535 for 1, row after row: a long sentence has
     /// millions of weights.
     Packed(Vec<String>),
 }
 
-/// Which weights an explanation holds.
+/// Whether and how an explanation holds attention weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightForm {
-    /// None.
+    /// Without weights.
     #[default]
     None,
-    /// As [`Heads::Rows`].
+    /// As [`HeadWeights::Rows`].
     Rows,
-    /// As [`Heads::Packed`].
+    /// As [`HeadWeights::Packed`].
     Packed,
 }
 
 impl Explanation {
-    /// Goes through a sentence and its outputs once more and looks at everything on the way.
+    /// Runs the model once more over a sentence and its outputs, and records probabilities, alignment and attention.
     pub fn new(
         translator: &Translator,
         text: &str,
@@ -150,10 +150,10 @@ fn explain(
     form: WeightForm,
     options: &SearchOptions,
 ) -> Result<ExplainedOutput, DecodeError> {
-    let said = &output.hypothesis.tokens;
-    let probabilities = translator.token_scores(source_ids, said, options)?;
-    let mut tokens = tokens(&translator.tokenizers().target, said, &probabilities.tokens);
-    let maps = translator.attend(source_ids, said, options)?;
+    let generated = &output.hypothesis.tokens;
+    let probabilities = translator.token_scores(source_ids, generated, options)?;
+    let mut tokens = tokens(&translator.tokenizers().target, generated, &probabilities.tokens);
+    let maps = translator.attend(source_ids, generated, options)?;
     let words = |tokens: &[ExplainedToken]| tokens.iter().map(|token| token.word).collect::<Vec<_>>();
     let alignment = align(&maps, AlignmentLayer::default(), &words(&source.tokens), &words(&tokens));
     let end = ExplainedToken {
@@ -177,7 +177,7 @@ fn explain(
 }
 
 fn tokens(tokenizer: &Tokenizer, ids: &[u32], log_probabilities: &[f64]) -> Vec<ExplainedToken> {
-    let words = tokenizer.reading_words(ids);
+    let words = tokenizer.display_words(ids);
     let token = |(i, (&id, word))| ExplainedToken {
         piece: tokenizer.piece(id),
         word,
@@ -195,8 +195,8 @@ fn layer(map: &AttentionMap, form: WeightForm) -> Option<ExplainedLayer> {
     };
     let (queries, keys) = (map.queries.tokens(), map.keys.tokens());
     let heads = match form {
-        WeightForm::Packed => Heads::Packed(map.weights[0].iter().map(|head| packed(head)).collect()),
-        _ => Heads::Rows(map.weights[0].iter().map(|head| rows(head, keys)).collect()),
+        WeightForm::Packed => HeadWeights::Packed(map.weights[0].iter().map(|head| packed(head)).collect()),
+        _ => HeadWeights::Rows(map.weights[0].iter().map(|head| rows(head, keys)).collect()),
     };
     Some(ExplainedLayer { name: map.site.to_string(), layer: map.site.layer, kind, queries, keys, heads })
 }

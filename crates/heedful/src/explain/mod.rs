@@ -1,5 +1,5 @@
-//! What a model attended to, as numbers and as pictures: one sentence ([`Explanation`] and its views), a model's heads over
-//! a corpus ([`heads`]), and the page that shows both.
+//! What a model attends to, as numbers and as pictures: for one sentence ([`Explanation`] and its views), and for a
+//! model's heads over a corpus ([`heads`]), with the page that shows explanations.
 
 mod explanation;
 pub mod heads;
@@ -8,9 +8,9 @@ mod viewer;
 mod views;
 
 pub use explanation::{
-    ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, Heads,
-    WeightForm,
+    ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation,
+    HeadWeights, WeightForm,
 };
 pub use pictures::position_table_svg;
 pub use viewer::{FILES as VIEWER_FILES, page};
-pub use views::{HeadChoice, LayerChoice, Level, Matrix, ViewError, grid_svg, words_svg};
+pub use views::{AttentionMatrix, Granularity, HeadChoice, LayerChoice, ViewError, grid_svg, words_svg};

@@ -1,8 +1,8 @@
-//! The table of sinusoidal positions.
+//! A picture of the sinusoidal position encoding.
 
 use heedful_tensor::ops::sinusoid;
 
-use crate::plot::{HeatMapOptions, Hue, heat_map_svg};
+use crate::plot::{ColourScale, HeatMapOptions, heat_map_svg};
 
 /// `positions` rows of the sinusoidal table at width `d_model`, in [−1, 1].
 pub fn position_table_svg(positions: usize, d_model: usize) -> String {
@@ -15,7 +15,12 @@ pub fn position_table_svg(positions: usize, d_model: usize) -> String {
     let rows: Vec<String> = (0..positions).map(label(10)).collect();
     let columns: Vec<String> = (0..d_model).map(label(16)).collect();
     let title = format!("PE(pos, i): {positions} positions × {d_model} dimensions");
-    heat_map_svg(&table, &rows, &columns, &HeatMapOptions { title, full: 1.0, hue: Hue::Signed })
+    heat_map_svg(
+        &table,
+        &rows,
+        &columns,
+        &HeatMapOptions { title, full: 1.0, colours: ColourScale::Diverging },
+    )
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The plainest metric: is it the same?
+//! Exact match: the share of outputs that equal their targets.
 
-/// The share of `outputs` that equal their `targets`, from 0 to 1; of none at all, 0.
+/// The share of `outputs` that equal their `targets`, from 0 to 1; 0 if there are none.
 ///
 /// # Panics
 /// If there are not as many outputs as targets.
@@ -29,7 +29,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "1 outputs, 0 targets")]
-    fn lists_of_different_lengths_are_a_mistake_of_the_caller() {
+    fn lists_of_different_lengths_panic() {
         exact_match(&["a"], &[]);
     }
 }

@@ -9,32 +9,32 @@
 use std::fmt;
 
 use super::case::Case;
-use super::evaluation::{Evaluation, Metric, Score};
+use super::evaluation::{Evaluation, Metric, MetricScore};
 use super::ngrams::{Lexicon, NGrams};
 use super::references::References;
 use super::spaces::{trim_end, words};
-use super::tokenize::Tokenize;
+use super::tokenize::BleuTokenizer;
 
 /// How BLEU is computed. The default is sacreBLEU's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BleuOptions {
     /// How text becomes tokens.
-    pub tokenize: Tokenize,
+    pub tokenize: BleuTokenizer,
     /// What a precision is when no n-gram matches.
-    pub smoothing: Smoothing,
-    /// Whether capitals count.
+    pub smoothing: BleuSmoothing,
+    /// Whether case matters.
     pub case: Case,
-    /// Which orders are averaged.
+    /// Which n-gram orders are averaged.
     pub orders: Orders,
-    /// The longest n-gram, `N`. The signature does not show it: what is not 4 is nobody's BLEU.
+    /// The longest n-gram, `N`. The signature does not show it: standard BLEU always uses 4.
     pub max_order: usize,
 }
 
 impl Default for BleuOptions {
     fn default() -> BleuOptions {
         BleuOptions {
-            tokenize: Tokenize::V13a,
-            smoothing: Smoothing::Exponential,
+            tokenize: BleuTokenizer::V13a,
+            smoothing: BleuSmoothing::Exponential,
             case: Case::Mixed,
             orders: Orders::All,
             max_order: 4,
@@ -43,7 +43,7 @@ impl Default for BleuOptions {
 }
 
 impl BleuOptions {
-    /// The options for scores of single sentences: orders that a short sentence cannot have are left out.
+    /// The options for scores of single sentences: orders longer than the sentence are left out.
     pub fn for_sentences(self) -> BleuOptions {
         BleuOptions { orders: Orders::Effective, ..self }
     }
@@ -51,45 +51,45 @@ impl BleuOptions {
 
 /// What a precision is when no n-gram matches (Chen and Cherry 2014).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Smoothing {
+pub enum BleuSmoothing {
     /// 0, and so is BLEU.
     None,
-    /// This many matches, instead of none. The paper's value is [`Self::FLOOR`].
+    /// This many matches instead of 0. The paper's value is [`Self::FLOOR`].
     Floor(f64),
-    /// From n = 2 on, this many more matches and n-grams, always. The paper's value is [`Self::ADD_K`].
+    /// From n = 2 on, this number is always added to matches and n-grams. The paper's value is [`Self::ADD_K`].
     AddK(f64),
     /// 1/2 match, 1/4 match at the next such order, and so on: NIST's `mteval-v13a`.
     Exponential,
 }
 
-impl Smoothing {
+impl BleuSmoothing {
     /// The usual value of [`Self::Floor`].
     pub const FLOOR: f64 = 0.1;
     /// The usual value of [`Self::AddK`].
     pub const ADD_K: f64 = 1.0;
 }
 
-impl fmt::Display for Smoothing {
+impl fmt::Display for BleuSmoothing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Smoothing::None => write!(f, "none"),
-            Smoothing::Floor(value) => write!(f, "floor[{value:.2}]"),
-            Smoothing::AddK(value) => write!(f, "add-k[{value:.2}]"),
-            Smoothing::Exponential => write!(f, "exp"),
+            BleuSmoothing::None => write!(f, "none"),
+            BleuSmoothing::Floor(value) => write!(f, "floor[{value:.2}]"),
+            BleuSmoothing::AddK(value) => write!(f, "add-k[{value:.2}]"),
+            BleuSmoothing::Exponential => write!(f, "exp"),
         }
     }
 }
 
-/// Which orders are averaged.
+/// Which n-gram orders are averaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orders {
-    /// All up to the longest: for corpora.
+    /// All orders: for corpora.
     All,
-    /// Those for which the hypothesis has an n-gram: for sentences.
+    /// The orders for which the hypothesis has an n-gram: for sentences.
     Effective,
 }
 
-/// BLEU and what it is made of. Displayed, it is sacreBLEU's line.
+/// BLEU and its components. Its `Display` is sacreBLEU's output line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bleu {
     /// From 0 to 100.
@@ -98,9 +98,9 @@ pub struct Bleu {
     pub precisions: Vec<f64>,
     /// `BP`, from 0 to 1.
     pub brevity_penalty: f64,
-    /// Tokens of the hypotheses.
+    /// The number of tokens in the hypotheses.
     pub hypothesis_length: u64,
-    /// Tokens of the references; of several, of the one closest in length.
+    /// The number of tokens in the references; of several references, the closest in length counts.
     pub reference_length: u64,
     /// What the score depends on.
     pub signature: String,
@@ -132,7 +132,7 @@ impl Bleu {
 /// If there is no reference, or the numbers of sentences differ.
 pub fn corpus_bleu(hypotheses: &[String], references: &[Vec<String>], options: &BleuOptions) -> Bleu {
     let evaluation = Evaluation::new(options, hypotheses, &References::new(references));
-    let Score { signature, .. } = evaluation.score();
+    let MetricScore { signature, .. } = evaluation.score();
     Bleu { signature: signature.to_string(), ..options.bleu_of(&evaluation.sums()) }
 }
 
@@ -204,7 +204,7 @@ impl BleuOptions {
         let mut halving = 1.0;
         for (n, precision) in precisions.iter_mut().enumerate() {
             let added = match self.smoothing {
-                Smoothing::AddK(k) if n > 0 => k,
+                BleuSmoothing::AddK(k) if n > 0 => k,
                 _ => 0.0,
             };
             let (matches, total) = (matches[n] + added, totals[n] + added);
@@ -216,19 +216,19 @@ impl BleuOptions {
             }
             *precision = match self.smoothing {
                 _ if matches != 0.0 => 100.0 * matches / total,
-                Smoothing::Exponential => {
+                BleuSmoothing::Exponential => {
                     halving *= 2.0;
                     100.0 / (halving * total)
                 }
-                Smoothing::Floor(value) => 100.0 * value / total,
-                Smoothing::None | Smoothing::AddK(_) => 0.0,
+                BleuSmoothing::Floor(value) => 100.0 * value / total,
+                BleuSmoothing::None | BleuSmoothing::AddK(_) => 0.0,
             };
         }
         (precisions, orders)
     }
 }
 
-/// `exp(min(0, 1 − len_ref / len_hyp))`; of an empty hypothesis 0, unless nothing was to be said.
+/// `exp(min(0, 1 − len_ref / len_hyp))`; 0 for an empty hypothesis, unless the reference is empty too.
 pub(super) fn brevity_penalty(hypothesis: f64, reference: f64) -> f64 {
     if hypothesis >= reference {
         1.0
@@ -239,14 +239,14 @@ pub(super) fn brevity_penalty(hypothesis: f64, reference: f64) -> f64 {
     }
 }
 
-/// Low enough that one precision of 0 makes BLEU 0, as it should.
+/// A logarithm whose value at 0 is finite, but so low that one precision of 0 makes BLEU 0.
 fn floored_ln(x: f64) -> f64 {
     if x == 0.0 { -9_999_999_999.0 } else { x.ln() }
 }
 
-/// Writes the numbers that BLEU in all its forms is made of: see [`BleuOptions`]' implementation of [`Metric`].
+/// Writes the counts that every form of BLEU is computed from: see [`BleuOptions`]' implementation of [`Metric`].
 pub(super) fn count_matches(
-    tokenize: Tokenize,
+    tokenize: BleuTokenizer,
     case: Case,
     hypothesis: &str,
     references: &[&str],
@@ -272,7 +272,7 @@ pub(super) fn count_matches(
     }
 }
 
-/// The length closest to the hypothesis'; of two equally close, the shorter.
+/// The reference length closest to the hypothesis; of two equally close, the shorter.
 fn closest(hypothesis: usize, references: impl Iterator<Item = usize>) -> usize {
     references.min_by_key(|&length| (hypothesis.abs_diff(length), length)).unwrap_or(0)
 }
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_missing_order_makes_an_unsmoothed_score_zero() {
-        let options = BleuOptions { smoothing: Smoothing::None, ..BleuOptions::default() };
+        let options = BleuOptions { smoothing: BleuSmoothing::None, ..BleuOptions::default() };
         let bleu = corpus_bleu(&["a b c".to_owned()], &[vec!["a b c".to_owned()]], &options);
         assert_eq!(bleu.score, 0.0);
         let bleu = corpus_bleu(&["a b c".to_owned()], &[vec!["a b c".to_owned()]], &options.for_sentences());

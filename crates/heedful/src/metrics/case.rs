@@ -1,8 +1,8 @@
-//! Whether capitals count.
+//! Case sensitivity.
 
 use std::borrow::Cow;
 
-/// Whether capitals count.
+/// Whether case matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Case {
     /// `The` and `the` are different.
@@ -20,7 +20,7 @@ impl Case {
         }
     }
 
-    /// As it stands in a signature.
+    /// Its name in a signature.
     pub(super) fn name(self) -> &'static str {
         match self {
             Case::Mixed => "mixed",

@@ -5,7 +5,7 @@
 //! ```
 
 use super::case::Case;
-use super::evaluation::{Evaluation, Metric, Score};
+use super::evaluation::{Evaluation, Metric, MetricScore};
 use super::ngrams::{Lexicon, NGrams};
 use super::references::References;
 use super::spaces::{is_space, words};
@@ -19,7 +19,7 @@ pub struct ChrfOptions {
     pub word_order: usize,
     /// Recall weighs `β` times as much as precision.
     pub beta: u32,
-    /// Whether capitals count.
+    /// Whether case matters.
     pub case: Case,
     /// Whether white space counts as characters.
     pub whitespace: Whitespace,
@@ -41,7 +41,7 @@ impl Default for ChrfOptions {
 }
 
 impl ChrfOptions {
-    /// The same with single words and pairs of words.
+    /// The same with word unigrams and bigrams.
     pub fn plus_plus(self) -> ChrfOptions {
         ChrfOptions { word_order: 2, ..self }
     }
@@ -61,8 +61,8 @@ pub enum Whitespace {
 pub enum ChrfSmoothing {
     /// They are left out of the averages.
     EffectiveOrder,
-    /// Each order has an F-score of its own, a tiny one if there is nothing to count, and those are averaged:
-    /// as in `chrF++.py`, Moses and NLTK.
+    /// The F-scores of all orders are averaged, a tiny one for an order without n-grams: as in `chrF++.py`, Moses and
+    /// NLTK.
     Epsilon,
 }
 
@@ -70,7 +70,7 @@ pub enum ChrfSmoothing {
 ///
 /// # Panics
 /// If there is no reference, or the numbers of sentences differ.
-pub fn corpus_chrf(hypotheses: &[String], references: &[Vec<String>], options: &ChrfOptions) -> Score {
+pub fn corpus_chrf(hypotheses: &[String], references: &[Vec<String>], options: &ChrfOptions) -> MetricScore {
     Evaluation::new(options, hypotheses, &References::new(references)).score()
 }
 
@@ -167,7 +167,7 @@ impl ChrfOptions {
     }
 }
 
-/// The n-grams of the hypothesis (not counted if the reference has none), of a reference, and of both.
+/// The number of n-grams of the hypothesis (0 if the reference has none), of a reference, and of their matches.
 fn counts(ngrams: &NGrams<'_>, reference: usize) -> [f64; 3] {
     let theirs = ngrams.count(reference);
     let ours = if theirs == 0 { 0 } else { ngrams.count(0) };
@@ -175,7 +175,7 @@ fn counts(ngrams: &NGrams<'_>, reference: usize) -> [f64; 3] {
     [ours as f64, theirs as f64, matches as f64]
 }
 
-/// Words, with one ASCII punctuation mark set apart from each: the last character, or else the first.
+/// Words, with one ASCII punctuation mark separated from each: the last character, or else the first.
 fn words_and_punctuation(text: &str) -> impl Iterator<Item = &str> {
     words(text).flat_map(|word| {
         let punctuation = |c: char| c.is_ascii_punctuation();

@@ -1,94 +1,95 @@
-//! How good are the labels? Counts of what was meant and what was said.
+//! Metrics of classification, from a confusion matrix.
 //!
 //! ```text
-//! accuracy       texts with the right label / texts
-//! precision_l    right among those that were said to be l         recall_l   right among those that are l
+//! accuracy       correctly labelled texts / texts
+//! precision_l    correct among those predicted as l               recall_l   correct among those that are l
 //! F1_l           2 · precision_l · recall_l / (precision_l + recall_l)
-//! macro F1       mean of F1_l over the labels that were meant or said
+//! macro F1       mean of F1_l over the labels that occur, actual or predicted
 //! ```
 //!
-//! A ratio of nothing to nothing is 0, as in scikit-learn.
+//! 0 / 0 is 0, as in scikit-learn.
 
-/// How often each label was said for each label that was meant.
+/// How often each label was predicted for each actual label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Confusion {
+pub struct ConfusionMatrix {
     labels: usize,
-    /// `counts[meant · labels + said]`.
+    /// `counts[actual · labels + predicted]`.
     counts: Vec<u64>,
 }
 
-/// How well one label is told.
+/// Precision, recall and F1 of one label.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LabelScore {
-    /// Right among those that were said to have it.
+    /// The correct share of the texts that were predicted to have it.
     pub precision: f64,
-    /// Right among those that have it.
+    /// The correct share of the texts that have it.
     pub recall: f64,
     /// Their harmonic mean.
     pub f1: f64,
-    /// How many texts have it.
+    /// The number of texts that have it.
     pub texts: u64,
 }
 
-impl Confusion {
-    /// Nothing counted yet.
-    pub fn new(labels: usize) -> Confusion {
-        Confusion { labels, counts: vec![0; labels * labels] }
+impl ConfusionMatrix {
+    /// An empty matrix.
+    pub fn new(labels: usize) -> ConfusionMatrix {
+        ConfusionMatrix { labels, counts: vec![0; labels * labels] }
     }
 
-    /// Counts a text that has the label `meant` and was said to have the label `said`.
+    /// Counts a text with the label `actual` for which `predicted` was predicted.
     ///
     /// # Panics
     /// If there is no such label.
-    pub fn add(&mut self, meant: u32, said: u32) {
-        let (meant, said) = (meant as usize, said as usize);
+    pub fn add(&mut self, actual: u32, predicted: u32) {
+        let (actual, predicted) = (actual as usize, predicted as usize);
         assert!(
-            meant < self.labels && said < self.labels,
-            "confusion: {meant} and {said} of {} labels",
+            actual < self.labels && predicted < self.labels,
+            "confusion: {actual} and {predicted} of {} labels",
             self.labels
         );
-        self.counts[meant * self.labels + said] += 1;
+        self.counts[actual * self.labels + predicted] += 1;
     }
 
-    /// How many texts with the label `meant` were said to have the label `said`.
-    pub fn count(&self, meant: usize, said: usize) -> u64 {
-        self.counts[meant * self.labels + said]
+    /// How many texts with the label `actual` were predicted to have the label `predicted`.
+    pub fn count(&self, actual: usize, predicted: usize) -> u64 {
+        self.counts[actual * self.labels + predicted]
     }
 
-    /// How many labels there are.
+    /// The number of labels.
     pub fn labels(&self) -> usize {
         self.labels
     }
 
-    /// How many texts were counted.
+    /// The number of texts.
     pub fn texts(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The share of texts whose label was told.
+    /// The share of texts whose label was predicted correctly.
     pub fn accuracy(&self) -> f64 {
         ratio((0..self.labels).map(|label| self.count(label, label)).sum(), self.texts())
     }
 
-    /// How well one label is told.
+    /// Precision, recall and F1 of one label.
     pub fn score(&self, label: usize) -> LabelScore {
-        let right = self.count(label, label);
-        let texts = (0..self.labels).map(|said| self.count(label, said)).sum();
-        let said = (0..self.labels).map(|meant| self.count(meant, label)).sum();
+        let correct = self.count(label, label);
+        let texts = (0..self.labels).map(|predicted| self.count(label, predicted)).sum();
+        let predicted = (0..self.labels).map(|actual| self.count(actual, label)).sum();
         LabelScore {
-            precision: ratio(right, said),
-            recall: ratio(right, texts),
-            f1: ratio(2 * right, texts + said),
+            precision: ratio(correct, predicted),
+            recall: ratio(correct, texts),
+            f1: ratio(2 * correct, texts + predicted),
             texts,
         }
     }
 
-    /// The mean of F1 over the labels that were meant or said at least once: rare labels count as much as frequent ones.
+    /// The mean of F1 over the labels that occur at least once, actual or predicted: rare labels count as much as
+    /// frequent ones.
     pub fn macro_f1(&self) -> f64 {
-        let seen = |label: &usize| {
+        let occurs = |label: &usize| {
             (0..self.labels).any(|other| self.count(*label, other) + self.count(other, *label) > 0)
         };
-        let scores: Vec<f64> = (0..self.labels).filter(seen).map(|label| self.score(label).f1).collect();
+        let scores: Vec<f64> = (0..self.labels).filter(occurs).map(|label| self.score(label).f1).collect();
         if scores.is_empty() { 0.0 } else { scores.iter().sum::<f64>() / scores.len() as f64 }
     }
 }
@@ -104,9 +105,9 @@ mod tests {
     #[test]
     fn scores_are_those_of_scikit_learn() {
         // f1_score([0, 1, 2, 2, 0, 1], [0, 2, 1, 2, 0, 0], average="macro") = 0.43333…
-        let mut confusion = Confusion::new(4);
-        for (meant, said) in [(0, 0), (1, 2), (2, 1), (2, 2), (0, 0), (1, 0)] {
-            confusion.add(meant, said);
+        let mut confusion = ConfusionMatrix::new(4);
+        for (actual, predicted) in [(0, 0), (1, 2), (2, 1), (2, 2), (0, 0), (1, 0)] {
+            confusion.add(actual, predicted);
         }
         assert_eq!(confusion.texts(), 6);
         assert!((confusion.accuracy() - 0.5).abs() < 1e-12);
@@ -116,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_success() {
-        let confusion = Confusion::new(2);
+    fn an_empty_matrix_scores_zero() {
+        let confusion = ConfusionMatrix::new(2);
         assert_eq!((confusion.accuracy(), confusion.macro_f1()), (0.0, 0.0));
     }
 }

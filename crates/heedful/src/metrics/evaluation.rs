@@ -1,4 +1,4 @@
-//! What all metrics have in common: numbers for each sentence that can be summed, and a score from sums.
+//! What all metrics have in common: sufficient statistics of each sentence that can be summed, and a score from sums.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -9,15 +9,15 @@ use super::references::References;
 use super::signature::{ReferenceCount, SACREBLEU_VERSION, Signature};
 use super::significance::Confidence;
 
-/// A way to measure hypotheses against references.
+/// A metric: compares hypotheses with references.
 pub trait Metric: Sync {
-    /// As it stands before the score: `BLEU`, `chrF2++`, `TER`.
+    /// The name that precedes the score: `BLEU`, `chrF2++`, `TER`.
     fn name(&self) -> String;
 
-    /// What a score depends on, in the signature's order and words.
+    /// The settings that a score depends on, with the names and in the order of the signature.
     fn settings(&self) -> Vec<(&'static str, String)>;
 
-    /// Whose numbers these are: the signature's last field.
+    /// The version of the implementation: the signature's last field.
     fn version(&self) -> String {
         SACREBLEU_VERSION.to_owned()
     }
@@ -28,10 +28,10 @@ pub trait Metric: Sync {
     /// Writes the numbers of one sentence.
     fn measure(&self, hypothesis: &str, references: &[&str], numbers: &mut [f64]);
 
-    /// The score, from 0 to 100 (TER: and beyond), of sums of such numbers.
+    /// The score for sums of such numbers, from 0 to 100; TER may exceed 100.
     fn score(&self, sums: &[f64]) -> f64;
 
-    /// What is worth saying after the score.
+    /// Details to display after the score.
     fn detail(&self, _sums: &[f64]) -> Option<String> {
         None
     }
@@ -74,12 +74,12 @@ impl<'m> Evaluation<'m> {
     }
 
     /// The score of the whole corpus.
-    pub fn score(&self) -> Score {
+    pub fn score(&self) -> MetricScore {
         self.score_of(&self.sums(), self.count)
     }
 
     /// The score of each sentence alone.
-    pub fn sentences(&self) -> impl Iterator<Item = Score> {
+    pub fn sentences(&self) -> impl Iterator<Item = MetricScore> {
         self.rows().zip(&self.references).map(|(row, &count)| self.score_of(row, count))
     }
 
@@ -104,14 +104,14 @@ impl<'m> Evaluation<'m> {
         sums
     }
 
-    fn score_of(&self, sums: &[f64], references: ReferenceCount) -> Score {
+    fn score_of(&self, sums: &[f64], references: ReferenceCount) -> MetricScore {
         let signature = Signature {
             references,
             resampling: None,
             settings: self.metric.settings(),
             version: self.metric.version(),
         };
-        Score {
+        MetricScore {
             name: self.metric.name(),
             score: self.metric.score(sums),
             detail: self.metric.detail(sums),
@@ -127,22 +127,22 @@ pub(super) fn add(sums: &mut [f64], row: &[f64]) {
     }
 }
 
-/// A metric's verdict. Displayed with a precision (`{:.2}`), it is sacreBLEU's line.
+/// The score of a metric. Displayed with a precision (`{:.2}`), it is sacreBLEU's output line.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Score {
-    /// As it stands before the score: `BLEU`, `chrF2++`, `TER`.
+pub struct MetricScore {
+    /// The name that precedes the score: `BLEU`, `chrF2++`, `TER`.
     pub name: String,
-    /// From 0 to 100 (TER: and beyond).
+    /// From 0 to 100; TER may exceed 100.
     pub score: f64,
     /// BLEU's precisions and lengths.
     pub detail: Option<String>,
     /// What the score depends on.
     pub signature: Signature,
-    /// How sure the score is, where it was asked for.
+    /// The confidence interval, if it was requested.
     pub confidence: Option<Confidence>,
 }
 
-impl fmt::Display for Score {
+impl fmt::Display for MetricScore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(2);
         write!(f, "{}|{} = {:.digits$}", self.name, self.signature, self.score)?;

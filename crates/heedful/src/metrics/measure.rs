@@ -1,10 +1,10 @@
-//! The numbers that a run writes down, by name.
+//! The numbers that a training run records, by name.
 
 use std::fmt;
 
 macro_rules! measures {
     ($($(#[$doc:meta])* $Name:ident = $key:literal,)+) => {
-        /// A number that is measured while a model is trained.
+        /// A number that is recorded during training.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Measure {
             $($(#[$doc])* $Name,)+
@@ -28,19 +28,19 @@ macro_rules! measures {
 }
 
 measures! {
-    /// Training loss a prediction, without label smoothing.
+    /// Training loss per prediction, without label smoothing.
     Loss = "loss",
     /// Share of training predictions that were correct.
     Accuracy = "accuracy",
-    /// Of the last update.
+    /// Learning rate of the last update.
     LearningRate = "learning_rate",
-    /// Of the last update, before clipping.
+    /// Gradient norm of the last update, before clipping.
     GradientNorm = "gradient_norm",
-    /// Training speed.
+    /// Training speed in tokens per second.
     TokensPerSecond = "tokens_per_second",
     /// Loss on the validation set.
     ValidLoss = "valid_loss",
-    /// Its exponential.
+    /// Perplexity on the validation set: the exponential of its loss.
     ValidPerplexity = "valid_perplexity",
     /// Share of correct predictions on the validation set.
     ValidAccuracy = "valid_accuracy",
@@ -48,9 +48,9 @@ measures! {
     ValidBleu = "valid_bleu",
     /// Macro F1 of the validation set's labels.
     ValidMacroF1 = "valid_macro_f1",
-    /// Perplexity by word, which vocabularies do not change.
+    /// Perplexity per word, which is comparable between vocabularies.
     ValidWordPerplexity = "valid_word_perplexity",
-    /// Perplexity by byte.
+    /// Perplexity per byte.
     ValidBytePerplexity = "valid_byte_perplexity",
 }
 

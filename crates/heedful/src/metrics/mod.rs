@@ -1,12 +1,12 @@
-//! How good are the sentences? Strings in, numbers out.
+//! Metrics of translation and classification: strings or labels in, numbers out.
 //!
 //! [`BleuOptions`], [`ChrfOptions`] and [`TerOptions`] compute BLEU, chrF, chrF++ and TER as sacreBLEU does, to the last
-//! printed digit and with its signature, so that a score can be put beside published ones. [`TeachingOptions`] is the
+//! printed digit and with its signature, so that scores are comparable with published ones. [`TeachingOptions`] is the
 //! form of BLEU that textbooks introduce, under a name of its own.
 //!
-//! A metric is its options: it turns a sentence and its references into a few numbers that may be summed over a corpus,
-//! and sums into a score. An [`Evaluation`] keeps those numbers for every sentence, and so knows the score of the corpus,
-//! of each sentence, and of any resampling of it ([`Confidence`], [`Comparison`]).
+//! A metric is defined by its options: it turns a sentence and its references into a few numbers that may be summed
+//! over a corpus, and sums into a score. An [`Evaluation`] keeps those numbers for every sentence, and so gives the
+//! score of the corpus, of each sentence, and of any resampling of it ([`Confidence`], [`Comparison`]).
 //!
 //! ```
 //! use heedful::metrics::{BleuOptions, corpus_bleu};
@@ -37,14 +37,14 @@ mod tokenize;
 
 mod significance;
 
-pub use bleu::{Bleu, BleuOptions, Orders, Smoothing, corpus_bleu};
+pub use bleu::{Bleu, BleuOptions, BleuSmoothing, Orders, corpus_bleu};
 pub use case::Case;
 pub use chrf::{ChrfOptions, ChrfSmoothing, Whitespace, corpus_chrf};
-pub use evaluation::{Evaluation, Metric, Score};
+pub use evaluation::{Evaluation, Metric, MetricScore};
 pub use measure::Measure;
 pub use references::References;
 pub use signature::{Resampling, SACREBLEU_VERSION, Signature};
 pub use significance::{Comparison, Confidence, SACREBLEU_SEED};
 pub use teaching::{TeachingOptions, corpus_teaching_bleu};
-pub use ter::{AsianText, Normalization, Punctuation, TerOptions, corpus_ter};
-pub use tokenize::Tokenize;
+pub use ter::{AsianText, Punctuation, TerOptions, TercomNormalization, corpus_ter};
+pub use tokenize::BleuTokenizer;

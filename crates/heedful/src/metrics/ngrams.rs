@@ -1,11 +1,11 @@
 //! N-grams as integers.
 //!
-//! Equal n-grams get equal numbers: that of an n-gram is looked up by the number of its first n − 1 tokens and its last
-//! token. No text is copied, and the numbers of one order are dense, so that counting needs no hash table.
+//! Equal n-grams get equal ids: the id of an n-gram is looked up by the id of its first n − 1 tokens and its last
+//! token. No text is copied, and the ids of one order are dense, so that counting needs no hash table.
 
 use rustc_hash::FxHashMap;
 
-/// Numbers of words: equal words, equal numbers.
+/// Integer ids of words: equal words have equal ids.
 #[derive(Default)]
 pub(super) struct Lexicon<'a> {
     numbers: FxHashMap<&'a str, u32>,
@@ -21,26 +21,26 @@ impl<'a> Lexicon<'a> {
 /// The n-grams of several token sequences, one order after the other.
 pub(super) struct NGrams<'a> {
     sequences: Vec<&'a [u32]>,
-    /// For each sequence, the number of the n-gram that begins at each place.
+    /// For each sequence, the id of the n-gram that begins at each position.
     numbers: Vec<Vec<u32>>,
     order: usize,
     distinct: usize,
 }
 
 impl<'a> NGrams<'a> {
-    /// Order 0: an empty n-gram before, between and after all tokens. [`Self::lengthen`] leads to order 1.
+    /// Starts with order 0: an empty n-gram before, between and after all tokens. [`Self::lengthen`] leads to order 1.
     pub(super) fn new(sequences: Vec<&'a [u32]>) -> NGrams<'a> {
         let numbers = sequences.iter().map(|tokens| vec![0; tokens.len() + 1]).collect();
         NGrams { sequences, numbers, order: 0, distinct: 1 }
     }
 
-    /// Goes on to the next order.
+    /// Advances to the next order.
     pub(super) fn lengthen(&mut self) {
         self.order += 1;
         let most: usize = self.numbers.iter().map(|numbers| numbers.len().saturating_sub(1)).sum();
         let mut known = FxHashMap::with_capacity_and_hasher(most, Default::default());
         for (tokens, numbers) in self.sequences.iter().zip(&mut self.numbers) {
-            // One n-gram less than there were: the last one has nothing left to grow by.
+            // One n-gram less than at the previous order: the last one has no token to extend it.
             numbers.pop();
             for (place, number) in numbers.iter_mut().enumerate() {
                 let last = tokens[place + self.order - 1];
@@ -51,13 +51,13 @@ impl<'a> NGrams<'a> {
         self.distinct = known.len();
     }
 
-    /// How many n-grams of the present order a sequence has.
+    /// The number of n-grams of the current order in a sequence.
     pub(super) fn count(&self, sequence: usize) -> usize {
         self.numbers[sequence].len()
     }
 
-    /// How many n-grams of sequence `hypothesis` are also in one of `references`, each as often as in the reference that
-    /// has it most often.
+    /// The clipped matches: how many n-grams of sequence `hypothesis` are also in `references`, each counted at most as
+    /// often as in the reference that has it most often.
     pub(super) fn matches(&self, hypothesis: usize, references: std::ops::Range<usize>) -> usize {
         let mut allowed = vec![0_u32; self.distinct];
         let mut seen = vec![0_u32; self.distinct];

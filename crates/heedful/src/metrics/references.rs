@@ -1,4 +1,4 @@
-//! What a hypothesis is held against: one or several references for each sentence.
+//! The references of a corpus: one or several for each sentence.
 
 use super::signature::ReferenceCount;
 
@@ -9,7 +9,7 @@ pub struct References<'a> {
 }
 
 impl<'a> References<'a> {
-    /// `translations[r][sentence]`: `r` complete translations. An empty line is a reference that says nothing.
+    /// `translations[r][sentence]`: complete translations. An empty line is an empty reference.
     ///
     /// # Panics
     /// If there is no translation, or they differ in length.
@@ -40,12 +40,12 @@ impl<'a> References<'a> {
         References { sentences }
     }
 
-    /// How many sentences there are.
+    /// The number of sentences.
     pub fn len(&self) -> usize {
         self.sentences.len()
     }
 
-    /// Whether there is no sentence.
+    /// Whether there are no sentences.
     pub fn is_empty(&self) -> bool {
         self.sentences.is_empty()
     }
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "translations of 1 and of 2 sentences")]
-    fn translations_of_different_lengths_are_a_mistake_of_the_caller() {
+    fn translations_of_different_lengths_panic() {
         References::new(&[vec!["a".to_owned()], vec!["a".to_owned(), "b".to_owned()]]);
     }
 }

@@ -1,8 +1,8 @@
-//! sacreBLEU's signature: everything that a score depends on, in one line that can be compared.
+//! sacreBLEU's signature: everything that a score depends on, in one line.
 
 use std::fmt;
 
-/// The release of sacreBLEU whose scores and signatures these are; the goldens were made with it.
+/// The release of sacreBLEU whose scores and signatures are reproduced; the golden files were made with it.
 pub const SACREBLEU_VERSION: &str = "2.6.0";
 
 /// How many references a sentence has.
@@ -19,7 +19,7 @@ pub struct Resampling {
     pub bootstrap: Option<usize>,
     /// Trials of approximate randomisation.
     pub randomisation: Option<usize>,
-    /// Where the draws begin.
+    /// The seed of the draws.
     pub seed: u64,
 }
 
@@ -27,7 +27,7 @@ pub struct Resampling {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     pub(super) references: ReferenceCount,
-    /// Written after `nrefs` where a result rests on draws.
+    /// Follows `nrefs` if the result depends on resampling.
     pub resampling: Option<Resampling>,
     pub(super) settings: Vec<(&'static str, String)>,
     pub(super) version: String,

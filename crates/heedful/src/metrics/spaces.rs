@@ -1,4 +1,4 @@
-//! White space as Python's `str.split` sees it: Unicode's, and the four ASCII separators that Unicode leaves out.
+//! White space as Python's `str.split` defines it: Unicode's, and the four ASCII separators that Unicode leaves out.
 
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)

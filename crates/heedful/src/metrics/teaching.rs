@@ -1,24 +1,24 @@
-//! BLEU as textbooks introduce it. Not comparable with BLEU: it has a name of its own.
+//! BLEU as textbooks introduce it. It has a name of its own, because its scores are not comparable with BLEU.
 //!
 //! ```text
 //! exp(min(0, 1 − len_ref / len_hyp)) · Π_{n=1..k} p_n^(1 / 2^n)
 //! ```
 //!
-//! Longer n-grams weigh less and less, nothing is smoothed, and orders that the hypothesis is too short for are left
-//! out. Over a corpus, matches, n-grams and lengths are summed first, as in BLEU.
+//! Longer n-grams have smaller weights, there is no smoothing, and orders longer than the hypothesis are left out. Over
+//! a corpus, matches, n-grams and lengths are summed first, as in BLEU.
 
 use super::bleu::{brevity_penalty, count_matches};
 use super::case::Case;
-use super::evaluation::{Evaluation, Metric, Score};
+use super::evaluation::{Evaluation, Metric, MetricScore};
 use super::references::References;
-use super::tokenize::Tokenize;
+use super::tokenize::BleuTokenizer;
 
 /// How the teaching form of BLEU is computed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeachingOptions {
     /// How text becomes tokens.
-    pub tokenize: Tokenize,
-    /// Whether capitals count.
+    pub tokenize: BleuTokenizer,
+    /// Whether case matters.
     pub case: Case,
     /// The longest n-gram, `k`.
     pub max_order: usize,
@@ -26,7 +26,7 @@ pub struct TeachingOptions {
 
 impl Default for TeachingOptions {
     fn default() -> TeachingOptions {
-        TeachingOptions { tokenize: Tokenize::V13a, case: Case::Mixed, max_order: 4 }
+        TeachingOptions { tokenize: BleuTokenizer::V13a, case: Case::Mixed, max_order: 4 }
     }
 }
 
@@ -38,7 +38,7 @@ pub fn corpus_teaching_bleu(
     hypotheses: &[String],
     references: &[Vec<String>],
     options: &TeachingOptions,
-) -> Score {
+) -> MetricScore {
     Evaluation::new(options, hypotheses, &References::new(references)).score()
 }
 

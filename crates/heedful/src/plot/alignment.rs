@@ -1,4 +1,4 @@
-//! Two sentences above each other, joined by lines as strong as the attention between their tokens.
+//! A source above its target, joined by lines whose strength is the attention between their tokens.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ const FONT_SIZE: f64 = 15.0;
 const GAP: f64 = 18.0;
 const SOURCE_LINE: f64 = 22.0;
 const TARGET_LINE: f64 = 150.0;
-/// Weaker lines would only be grey noise.
+/// The least weight that is drawn: weaker lines would only be grey noise.
 const WEAKEST: f32 = 0.05;
 
 /// Draws the source above the target. `weights` is target × source, row after row.
@@ -28,7 +28,7 @@ pub fn alignment_svg(weights: &[f32], target: &[String], source: &[String]) -> S
     for (i, to) in target.iter().enumerate() {
         for (j, from) in source.iter().enumerate() {
             let weight = weights[i * source.len() + j];
-            // NaN is not at least anything.
+            // False for NaN.
             if weight >= WEAKEST {
                 let _ = write!(
                     svg,
@@ -56,7 +56,7 @@ pub fn alignment_svg(weights: &[f32], target: &[String], source: &[String]) -> S
     svg
 }
 
-/// Tokens beside each other.
+/// A row of tokens.
 struct Line {
     middles: Vec<f64>,
     width: f64,

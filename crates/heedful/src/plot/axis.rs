@@ -1,6 +1,6 @@
-//! From numbers to places on a picture, and the round numbers to write beside it.
+//! Axes: from numbers to coordinates, and the ticks beside them.
 
-/// How an axis goes.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// Equal steps.
@@ -20,8 +20,8 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis that holds all `values` (those that are finite and fit the scale) with about `count` ticks. None without
-    /// any.
+    /// An axis that covers all `values` (those that are finite and fit the scale) with about `count` ticks. `None`
+    /// if there are no such values.
     pub(super) fn around(values: impl Iterator<Item = f64>, scale: Scale, count: usize) -> Option<Axis> {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|&value| is_drawable(value, scale)) {
@@ -37,26 +37,26 @@ impl Axis {
         })
     }
 
-    /// The same axis without the round numbers at its ends: exactly from the least to the greatest value.
+    /// The same axis from exactly `low` to `high`, without the round numbers at its ends.
     pub(super) fn tight(self, low: f64, high: f64) -> Axis {
         let ticks = self.ticks.into_iter().filter(|&tick| (low..=high).contains(&tick)).collect();
         Axis { low, high, scale: self.scale, ticks }
     }
 
-    /// Where a value is: 0 at the low end, 1 at the high end.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    /// The position of a value: 0 at the low end, 1 at the high end.
+    pub(super) fn position(&self, value: f64) -> f64 {
         let along = |value: f64| if self.scale == Scale::Log { value.ln() } else { value };
         let (low, high) = (along(self.low), along(self.high));
         if high > low { (along(value) - low) / (high - low) } else { 0.5 }
     }
 
-    /// The numbers to write.
+    /// The numbers to label.
     pub(super) fn ticks(&self) -> &[f64] {
         &self.ticks
     }
 }
 
-/// Whether a value has a place on such an axis.
+/// Whether a value has a position on an axis of this scale.
 pub(super) fn is_drawable(value: f64, scale: Scale) -> bool {
     value.is_finite() && (scale == Scale::Linear || value > 0.0)
 }
@@ -86,7 +86,7 @@ pub(super) fn human(value: f64) -> String {
 }
 
 fn linear(low: f64, high: f64, count: usize) -> Axis {
-    // A flat line gets room around it.
+    // A flat line gets space around it.
     let (low, high) = if high > low {
         (low, high)
     } else {
@@ -98,7 +98,7 @@ fn linear(low: f64, high: f64, count: usize) -> Axis {
     Axis { low: first * step, high: last * step, scale: Scale::Linear, ticks }
 }
 
-/// Ends at 1, 2 or 5 times a power of ten; between them whole powers, or all three if there are few.
+/// An axis that ends at 1, 2 or 5 times a power of ten. Its ticks are whole powers, or all three if there are few.
 fn logarithmic(low: f64, high: f64) -> Axis {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let factors: &[f64] = if last - first <= 3 { &[1.0, 2.0, 5.0] } else { &[1.0] };

@@ -1,4 +1,4 @@
-//! A matrix as a picture: one cell for each number, its value in a tooltip.
+//! A heat map: one cell for each number of a matrix, with its value in a tooltip.
 
 use std::fmt::Write;
 
@@ -7,36 +7,36 @@ use super::markup::{FONT, escape, length, shortened, text_width};
 /// How a heat map is drawn.
 #[derive(Clone, Debug)]
 pub struct HeatMapOptions {
-    /// Above the picture; empty for none.
+    /// The title above the picture; empty for none.
     pub title: String,
-    /// The number that gets the full colour. Attention weights: 1.
+    /// The number that gets the full colour. For attention weights it is 1.
     pub full: f32,
-    /// What the colours mean.
-    pub hue: Hue,
+    /// How numbers become colours.
+    pub colours: ColourScale,
 }
 
-/// What the colours mean.
+/// How numbers become colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hue {
-    /// 0 is the background, more is more.
-    Amount,
-    /// 0 is the background, blue above it and orange below.
-    Signed,
+pub enum ColourScale {
+    /// One hue: 0 is the background, larger numbers are stronger.
+    Sequential,
+    /// Two hues: 0 is the background, positive numbers are blue, negative ones orange.
+    Diverging,
 }
 
 impl Default for HeatMapOptions {
     fn default() -> HeatMapOptions {
-        HeatMapOptions { title: String::new(), full: 1.0, hue: Hue::Amount }
+        HeatMapOptions { title: String::new(), full: 1.0, colours: ColourScale::Sequential }
     }
 }
 
-/// With more cells than this, those that would be invisible are left out: a picture of 150 tokens stays small.
+/// With more cells than this, invisible ones are left out: a picture of 150 tokens stays small.
 const DENSE: usize = 4096;
 /// Opacities below this cannot be seen.
 const VISIBLE: f64 = 0.01;
 const LABEL_LIMIT: f64 = 12.0;
 
-/// Draws `weights`, row after row, with a label for each row and column; an empty label writes nothing.
+/// Draws `weights`, row after row, with a label for each row and column; empty labels are not drawn.
 ///
 /// # Panics
 /// If there are not as many weights as rows × columns.
@@ -68,7 +68,7 @@ pub fn heat_map_svg(
             }
             let size = length(layout.cell - layout.gap);
             let (x, y) = (length(j as f64 * layout.cell), length(i as f64 * layout.cell));
-            let colour = colour(weight, options.hue);
+            let colour = colour(weight, options.colours);
             let _ = write!(
                 svg,
                 r#"<rect x="{x}" y="{y}" width="{size}" height="{size}" fill="{colour}" fill-opacity="{opacity:.2}">"#
@@ -80,27 +80,27 @@ pub fn heat_map_svg(
     svg
 }
 
-/// How much of the colour a weight gets; NaN none.
+/// The opacity of a weight's colour; 0 for NaN.
 fn opacity(weight: f32, full: f32) -> f64 {
     let share = f64::from(weight.abs()) / f64::from(full);
     if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) }
 }
 
-fn colour(weight: f32, hue: Hue) -> &'static str {
-    match hue {
-        Hue::Signed if weight < 0.0 => "var(--heat-below,#c2570c)",
+fn colour(weight: f32, colours: ColourScale) -> &'static str {
+    match colours {
+        ColourScale::Diverging if weight < 0.0 => "var(--heat-below,#c2570c)",
         _ => "var(--heat,#0b5c8a)",
     }
 }
 
-/// Where everything goes.
+/// Sizes and positions of the parts.
 struct Layout {
     cell: f64,
     gap: f64,
     font: f64,
     left: f64,
     top: f64,
-    turned: bool,
+    rotated: bool,
     width: f64,
     height: f64,
 }
@@ -120,13 +120,13 @@ impl Layout {
             widths.fold(0.0, f64::max) * font
         };
         let across = widest(columns);
-        // Labels wider than their room are turned by 60 degrees.
-        let turned = across > cell * spacing(columns) + 1.0;
-        let head = if turned { across * 0.87 + font * 0.8 } else { font + 3.0 };
+        // Labels wider than their space are rotated by 60 degrees.
+        let rotated = across > cell * spacing(columns) + 1.0;
+        let head = if rotated { across * 0.87 + font * 0.8 } else { font + 3.0 };
         let title = if options.title.is_empty() { 0.0 } else { 20.0 };
         let left = widest(rows) + 8.0;
         let top = title + head + 4.0;
-        let overhang = if turned { overhang(columns, cell, font) } else { 2.0 };
+        let overhang = if rotated { overhang(columns, cell, font) } else { 2.0 };
         let title_width = text_width(&options.title) * 13.0;
         let width = (left + columns.len() as f64 * cell + overhang).max(title_width);
         Layout {
@@ -135,7 +135,7 @@ impl Layout {
             font,
             left,
             top,
-            turned,
+            rotated,
             width,
             height: top + rows.len() as f64 * cell + 2.0,
         }
@@ -174,7 +174,7 @@ impl Layout {
         let y = length(self.top - 5.0);
         for (j, column) in columns.iter().enumerate().filter(|(_, column)| !column.is_empty()) {
             let middle = self.left + (j as f64 + 0.5) * self.cell - self.gap / 2.0;
-            let place = if self.turned {
+            let place = if self.rotated {
                 let x = length(middle + self.font * 0.3);
                 format!(r#"transform="translate({x} {y}) rotate(-60)""#)
             } else {
@@ -186,7 +186,7 @@ impl Layout {
     }
 }
 
-/// How far turned labels reach beyond the last cell.
+/// How far rotated labels reach beyond the last cell.
 fn overhang(columns: &[String], cell: f64, font: f64) -> f64 {
     let reach = |(j, label): (usize, &String)| {
         let right = (columns.len() - j) as f64 - 0.5;
@@ -195,7 +195,7 @@ fn overhang(columns: &[String], cell: f64, font: f64) -> f64 {
     columns.iter().enumerate().map(reach).fold(2.0, f64::max)
 }
 
-/// How many cells the closest labels are apart.
+/// The distance of the closest labels, in cells.
 fn spacing(labels: &[String]) -> f64 {
     let written: Vec<usize> = (0..labels.len()).filter(|&i| !labels[i].is_empty()).collect();
     written.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(1) as f64

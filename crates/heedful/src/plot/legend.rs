@@ -1,4 +1,4 @@
-//! Which line of a chart is which.
+//! The legend of a line chart.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ const COLOURS: [&str; 6] = [
     "var(--line-5,#8a6d00)",
     "var(--line-6,#5b6674)",
 ];
-/// More than six hues are told apart by nobody: from the seventh line on, the same ones come dashed.
+/// More than six hues are hard to distinguish: from the seventh line on, the same ones are dashed.
 const DASHES: [&str; 4] = ["", "5 3", "1.5 3", "8 3 1.5 3"];
 const ROW: f64 = 16.0;
 const SAMPLE: f64 = 14.0;
@@ -34,7 +34,7 @@ impl Stroke {
         }
     }
 
-    /// The attribute of an SVG path, with a space before it; nothing for a line that is whole.
+    /// The dash attribute of an SVG path, with a space before it; empty for a solid line.
     pub(super) fn dashes(self) -> String {
         if self.dashes.is_empty() {
             return String::new();
@@ -43,13 +43,13 @@ impl Stroke {
     }
 }
 
-/// Names beside samples of their lines, in as many rows as they need.
+/// The names of the lines, each beside a sample of its stroke, in as many rows as they need.
 pub(super) struct Legend<'a> {
     rows: Vec<Vec<(Stroke, &'a str, f64)>>,
 }
 
 impl<'a> Legend<'a> {
-    /// One line alone needs no legend.
+    /// `None` for a single line, which needs no legend.
     pub(super) fn new(series: &'a [Series]) -> Option<Legend<'a>> {
         if series.len() < 2 {
             return None;
@@ -68,7 +68,7 @@ impl<'a> Legend<'a> {
         Some(Legend { rows })
     }
 
-    /// Of all rows but the first, for which every picture of several lines has room.
+    /// The height of all rows but the first, which every chart of several lines has space for.
     pub(super) fn extra_height(&self) -> f64 {
         (self.rows.len() - 1) as f64 * ROW
     }

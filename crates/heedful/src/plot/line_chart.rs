@@ -1,4 +1,4 @@
-//! Numbers over steps as lines.
+//! Line charts: numbers over steps.
 
 use std::fmt::Write;
 
@@ -9,13 +9,13 @@ use super::markup::{FONT, escape, length, text_width};
 /// Lines over a common axis.
 #[derive(Clone, Debug, Default)]
 pub struct LineChart {
-    /// Above the picture.
+    /// The title above the chart.
     pub title: String,
-    /// Below the picture: what goes to the right.
+    /// The label of the horizontal axis.
     pub x_label: String,
-    /// How the horizontal axis goes.
+    /// The scale of the horizontal axis.
     pub x_scale: Scale,
-    /// How the vertical axis goes.
+    /// The scale of the vertical axis.
     pub scale: Scale,
     /// The lines: six colours, then the same ones dashed in three ways.
     pub series: Vec<Series>,
@@ -24,39 +24,39 @@ pub struct LineChart {
 /// One line.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// For the legend.
+    /// Its name in the legend.
     pub name: String,
-    /// From left to right. A number that has no place (NaN, or not positive on a logarithmic axis) leaves a gap.
+    /// From left to right. A number without a position (NaN, or not positive on a logarithmic axis) leaves a gap.
     pub points: Vec<(f64, f64)>,
-    /// Which point deserves a mark.
+    /// Which point is marked.
     pub mark: Mark,
 }
 
-/// Which point deserves a mark.
+/// Which point of a line is marked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mark {
-    /// None.
+    /// No point.
     #[default]
     Nothing,
-    /// The lowest, as of a loss.
+    /// The lowest is the best, as for a loss.
     Lowest,
-    /// The highest, as of an accuracy.
+    /// The highest is the best, as for an accuracy.
     Highest,
-    /// The highest, of a number that is not better when it is higher.
+    /// The highest, for a number that is not better when it is higher.
     Peak,
 }
 
 pub(super) const WIDTH: f64 = 380.0;
-/// With one row of a legend; every further row makes the picture higher, the area within the axes stays.
+/// With one row of legend; every further row makes the picture higher, the plot area stays.
 const HEIGHT: f64 = 236.0;
 const BOTTOM: f64 = 38.0;
 const RIGHT: f64 = 48.0;
 pub(super) const FONT_SIZE: f64 = 12.0;
 const LINE_HEIGHT: f64 = 13.0;
-/// More points than pixels show nothing more: of each bucket the lowest and the highest are drawn.
+/// More points than pixels show no more detail: of each bucket only the lowest and the highest are drawn.
 const BUCKETS: usize = 240;
 
-/// Draws the chart; without any number that has a place it says so.
+/// Draws the chart; without any number to draw, it shows "no numbers yet".
 pub fn line_chart_svg(chart: &LineChart) -> String {
     let legend = Legend::new(&chart.series);
     let height = HEIGHT + legend.as_ref().map_or(0.0, Legend::extra_height);
@@ -88,29 +88,29 @@ pub fn line_chart_svg(chart: &LineChart) -> String {
     svg
 }
 
-/// Whether a line has others beside it: then there is a legend, and labels keep out of the others' way.
+/// Whether there are several lines: then there is a legend, and labels avoid the other lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Company {
-    Alone,
+enum LineCount {
+    One,
     Several,
 }
 
-/// The area within the axes.
+/// The plot area.
 struct Frame {
     x: Axis,
     y: Axis,
     left: f64,
     top: f64,
-    /// Of the picture: its bottom is the area's.
+    /// The height of the picture, whose bottom is that of the plot area.
     height: f64,
     scales: [Scale; 2],
-    company: Company,
+    line_count: LineCount,
 }
 
 impl Frame {
     fn new(chart: &LineChart, height: f64) -> Option<Frame> {
         let scales = [chart.x_scale, chart.scale];
-        let drawable = |point: &&(f64, f64)| has_place(point, scales);
+        let drawable = |point: &&(f64, f64)| can_be_drawn(point, scales);
         let points = || chart.series.iter().flat_map(|series| &series.points).filter(drawable);
         let (low, high) = points().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), point| {
             (low.min(point.0), high.max(point.0))
@@ -118,25 +118,25 @@ impl Frame {
         let x = Axis::around(points().map(|point| point.0), chart.x_scale, 5)?;
         let x = if high > low { x.tight(low, high) } else { x };
         let y = Axis::around(points().map(|point| point.1), chart.scale, 4)?;
-        let company = if chart.series.len() > 1 { Company::Several } else { Company::Alone };
+        let line_count = if chart.series.len() > 1 { LineCount::Several } else { LineCount::One };
         let widest = y.ticks().iter().map(|&tick| text_width(&human(tick))).fold(0.0, f64::max);
         Some(Frame {
             x,
             y,
             left: widest * FONT_SIZE + 8.0,
-            top: if company == Company::Several { 52.0 + height - HEIGHT } else { 38.0 },
+            top: if line_count == LineCount::Several { 52.0 + height - HEIGHT } else { 38.0 },
             height,
             scales,
-            company,
+            line_count,
         })
     }
 
     fn x(&self, value: f64) -> f64 {
-        self.left + self.x.place(value) * (WIDTH - RIGHT - self.left)
+        self.left + self.x.position(value) * (WIDTH - RIGHT - self.left)
     }
 
     fn y(&self, value: f64) -> f64 {
-        self.height - BOTTOM - self.y.place(value) * (self.height - BOTTOM - self.top)
+        self.height - BOTTOM - self.y.position(value) * (self.height - BOTTOM - self.top)
     }
 
     fn write_axes(&self, svg: &mut String, chart: &LineChart) {
@@ -169,7 +169,7 @@ impl Frame {
         let mut path = String::new();
         let mut pen = 'M';
         for point in &points {
-            if !has_place(point, self.scales) {
+            if !can_be_drawn(point, self.scales) {
                 pen = 'M';
                 continue;
             }
@@ -183,8 +183,8 @@ impl Frame {
             dashes = stroke.dashes()
         );
         let drawable: Vec<(f64, f64)> =
-            series.points.iter().copied().filter(|point| has_place(point, self.scales)).collect();
-        // A line of one point has no length.
+            series.points.iter().copied().filter(|point| can_be_drawn(point, self.scales)).collect();
+        // A line of one point has no length, so it is drawn as a dot.
         if let [only] = drawable[..] {
             let _ = write!(
                 svg,
@@ -198,21 +198,21 @@ impl Frame {
         }
     }
 
-    /// The last value of each line at its end, moved apart where lines end close together. More lines than there is
-    /// room for have none.
+    /// The last value of each line at its end, moved apart where lines end close together. If there is no space for
+    /// all of them, none is written.
     fn write_last_values(&self, svg: &mut String, series: &[Series]) {
         if series.len() as f64 * LINE_HEIGHT > self.height - BOTTOM - self.top {
             return;
         }
         let mut labels = Vec::new();
         for (index, series) in series.iter().enumerate() {
-            let last = series.points.iter().rev().find(|point| has_place(point, self.scales));
+            let last = series.points.iter().rev().find(|point| can_be_drawn(point, self.scales));
             if let Some(&(x, y)) = last {
                 labels.push((self.y(y), self.x(x), y, Stroke::of(index).colour));
             }
         }
         labels.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // Half of what they lack goes up, the rest down.
+        // Half of the missing space is taken above, the rest below.
         let lacking: f64 =
             labels.windows(2).map(|pair| (LINE_HEIGHT - (pair[1].0 - pair[0].0)).max(0.0)).sum();
         let mut free = labels.first().map_or(0.0, |first| first.0 - lacking / 2.0);
@@ -240,10 +240,10 @@ impl Frame {
             human(y),
             human(x)
         );
-        // The label of the last point says it already.
+        // Near the right edge the label of the last point already shows it.
         if px < WIDTH - RIGHT - 30.0 {
-            let room = py < self.height - BOTTOM - 22.0;
-            let below = series.mark == Mark::Lowest && self.company == Company::Alone && room;
+            let fits = py < self.height - BOTTOM - 22.0;
+            let below = series.mark == Mark::Lowest && self.line_count == LineCount::One && fits;
             let label = format!("{word} {}", human(y));
             let half = text_width(&label) * FONT_SIZE / 2.0;
             let _ = write!(
@@ -256,8 +256,8 @@ impl Frame {
     }
 }
 
-/// Whether a point can be drawn on such axes.
-fn has_place(&(x, y): &(f64, f64), [x_scale, y_scale]: [Scale; 2]) -> bool {
+/// Whether a point can be drawn on axes of these scales.
+fn can_be_drawn(&(x, y): &(f64, f64), [x_scale, y_scale]: [Scale; 2]) -> bool {
     is_drawable(x, x_scale) && is_drawable(y, y_scale)
 }
 

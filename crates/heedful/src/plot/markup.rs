@@ -1,12 +1,11 @@
-//! Text inside of markup, and how wide it will be.
+//! Text inside markup, and its estimated width.
 
 use std::borrow::Cow;
 
-/// A font stack with Chinese in it.
+/// A font stack that covers Chinese.
 pub(crate) const FONT: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif";
 
-/// `text` such that no reader of HTML or XML takes any of it for markup. Control characters, which XML forbids, become
-/// visible signs.
+/// `text` escaped for HTML and XML. Control characters, which XML forbids, become U+FFFD.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     let special = |c: char| matches!(c, '&' | '<' | '>' | '"' | '\'') || is_forbidden(c);
     if !text.contains(special) {
@@ -31,7 +30,8 @@ fn is_forbidden(c: char) -> bool {
     matches!(c, '\u{0}'..='\u{8}' | '\u{B}' | '\u{C}' | '\u{E}'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{FFFE}' | '\u{FFFF}')
 }
 
-/// About how many times the font's size a text is wide; rather more than less, since nobody knows the font.
+/// The estimated width of a text in multiples of the font size; rather too wide than too narrow, since the font is
+/// unknown.
 pub(crate) fn text_width(text: &str) -> f64 {
     text.chars().map(character_width).sum()
 }
@@ -46,7 +46,7 @@ fn character_width(c: char) -> f64 {
     }
 }
 
-/// `text`, cut with an ellipsis where it would be wider than `limit` times the font's size.
+/// `text`, cut with an ellipsis where it would be wider than `limit` times the font size.
 pub(crate) fn shortened(text: &str, limit: f64) -> Cow<'_, str> {
     if text_width(text) <= limit {
         return Cow::Borrowed(text);
@@ -65,7 +65,7 @@ fn is_wide(c: char) -> bool {
         | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6 | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFD)
 }
 
-/// A length in a picture, without digits that nobody sees.
+/// A length in a picture, rounded to what can be seen.
 pub(crate) fn length(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map_or(text.clone(), str::to_owned)

@@ -1,8 +1,8 @@
-//! Numbers in, pictures out: SVG written by hand, PNG made of it, and `report.html`, one file that needs no network.
-//! Nothing here knows a model.
+//! Plots: SVG written by hand, PNG rendered from it, and `report.html`, one file that needs no network. Nothing here
+//! depends on models.
 //!
 //! Pictures take the colour of the text around them (`currentColor`) and a handful of CSS variables with fallbacks, so
-//! the same SVG is right on a light page, on a dark one and as a file of its own. Magnitude is always one hue over the
+//! the same SVG works on a light page, on a dark one and as a file of its own. Magnitude is always one hue over the
 //! background, never a rainbow: it reads the same with every kind of colour vision.
 
 pub(crate) mod markup;
@@ -21,7 +21,7 @@ mod report;
 
 pub use alignment::alignment_svg;
 pub use axis::Scale;
-pub use heat_map::{HeatMapOptions, Hue, heat_map_svg};
+pub use heat_map::{ColourScale, HeatMapOptions, heat_map_svg};
 pub use line_chart::{LineChart, Mark, Series, line_chart_svg};
 pub use numbers::thousands;
 pub use png::{Png, PngError, png};

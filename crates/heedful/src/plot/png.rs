@@ -1,7 +1,7 @@
 //! SVG to PNG, with the fonts of the system.
 //!
-//! Pictures name their colours as a page wants them: `currentColor`, and CSS variables with a fallback. A file of pixels
-//! has no page around it, so the fallbacks are put in and the ground is white.
+//! Pictures name their colours for a page: `currentColor`, and CSS variables with a fallback. A PNG has no page around
+//! it, so the fallbacks are substituted and the background is white.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use resvg::tiny_skia::{Color, Pixmap, Transform};
 use resvg::usvg::{FontResolver, Options, Tree, fontdb};
 
-/// What text is drawn in.
+/// The colour of text.
 const INK: &str = "#1c232c";
-/// Families that look like the pages, best first; the system's own choice is for serifs often.
+/// Sans-serif families, preferred first; a system's default is often a serif font.
 const FAMILIES: [&str; 8] = [
     "Noto Sans",
     "Segoe UI",
@@ -22,34 +22,34 @@ const FAMILIES: [&str; 8] = [
     "Arial",
     "Noto Sans CJK SC",
 ];
-/// White around the picture, in its units: text at an edge is hard to read.
+/// White border around the picture, in its units: text at an edge is hard to read.
 const MARGIN: f32 = 10.0;
-/// Pixels in all: a picture that needs more is none to look at.
+/// The most pixels that a picture may have.
 const MOST_PIXELS: f64 = 2.5e8;
 
-/// A picture as pixels.
+/// A picture as a PNG file.
 #[derive(Clone, Debug)]
 pub struct Png {
-    /// The file.
+    /// The contents of the file.
     pub bytes: Vec<u8>,
-    /// What could not be drawn as it should be; a sentence for each.
+    /// What could not be drawn correctly; a sentence for each.
     pub warnings: Vec<String>,
 }
 
-/// A picture that cannot be made.
+/// A PNG cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// No SVG, which is a bug where it comes from.
+    /// The input is not valid SVG, which is a bug in the code that drew it.
     #[error("cannot draw the picture: {0}")]
     Svg(String),
-    /// Too many pixels.
+    /// The picture has too many pixels.
     #[error(
         "a picture of {width:.0} × {height:.0} pixels is too large: ask for a smaller scale, a shorter text, or an .svg file"
     )]
     TooLarge {
-        /// Pixels across.
+        /// Width in pixels.
         width: f64,
-        /// Pixels down.
+        /// Height in pixels.
         height: f64,
     },
     /// The encoder failed.
@@ -57,7 +57,7 @@ pub enum PngError {
     Encoding(String),
 }
 
-/// Draws an SVG of this crate with `scale` pixels for each of its units, on white.
+/// Renders an SVG of this crate with `scale` pixels for each of its units, on white.
 pub fn png(svg: &str, scale: f32) -> Result<Png, PngError> {
     let mut fonts = fontdb::Database::new();
     fonts.load_system_fonts();
@@ -82,7 +82,7 @@ fn png_with_fonts(svg: &str, scale: f32, mut fonts: fontdb::Database) -> Result<
         fontdb: Arc::new(fonts),
         font_resolver: FontResolver {
             select_font: FontResolver::default_font_selector(),
-            select_fallback: noting(missing.clone()),
+            select_fallback: recording_fallback(missing.clone()),
         },
         ..Options::default()
     };
@@ -96,8 +96,8 @@ fn png_with_fonts(svg: &str, scale: f32, mut fonts: fontdb::Database) -> Result<
         .and_then(|_| Pixmap::new(width as u32, height as u32))
         .ok_or(PngError::TooLarge { width, height })?;
     pixmap.fill(Color::WHITE);
-    let place = Transform::from_scale(scale, scale).pre_translate(MARGIN, MARGIN);
-    resvg::render(&tree, place, &mut pixmap.as_mut());
+    let transform = Transform::from_scale(scale, scale).pre_translate(MARGIN, MARGIN);
+    resvg::render(&tree, transform, &mut pixmap.as_mut());
     let bytes = pixmap.encode_png().map_err(|error| PngError::Encoding(error.to_string()))?;
     let missing = missing.lock().expect("nobody panics with it").iter().collect::<String>();
     if !missing.is_empty() && warnings.is_empty() {
@@ -109,11 +109,11 @@ fn png_with_fonts(svg: &str, scale: f32, mut fonts: fontdb::Database) -> Result<
     Ok(Png { bytes, warnings })
 }
 
-/// The usual search for a font that has a character, which also writes down what no font has.
-fn noting(missing: Arc<Mutex<BTreeSet<char>>>) -> resvg::usvg::FallbackSelectionFn<'static> {
-    let usual = FontResolver::default_fallback_selector();
+/// The default search for a font that has a character, which also records the characters that no font has.
+fn recording_fallback(missing: Arc<Mutex<BTreeSet<char>>>) -> resvg::usvg::FallbackSelectionFn<'static> {
+    let default = FontResolver::default_fallback_selector();
     Box::new(move |character, tried, fonts| {
-        let found = usual(character, tried, fonts);
+        let found = default(character, tried, fonts);
         if found.is_none() {
             missing.lock().expect("nobody panics with it").insert(character);
         }
@@ -121,8 +121,8 @@ fn noting(missing: Arc<Mutex<BTreeSet<char>>>) -> resvg::usvg::FallbackSelection
     })
 }
 
-/// The picture with plain colours. Only whole attributes are touched: in text a quotation mark is written `&quot;`, so
-/// nobody's words look like one.
+/// The picture with plain colours. Only whole attributes are replaced: text escapes quotation marks as `&quot;`, so it
+/// cannot contain one.
 fn with_colours(svg: &str) -> String {
     const VARIABLE: &str = "=\"var(";
     let mut plain = String::with_capacity(svg.len());

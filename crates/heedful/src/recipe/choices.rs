@@ -10,7 +10,7 @@ use super::Literal;
 use super::setting::{Setting, choices};
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
-use crate::data::tokenizer::{Boundaries, Kind, Normalization, Sharing};
+use crate::data::tokenizer::{Boundaries, NormalizationForm, Sharing, VocabularyKind};
 use crate::layers::{AttentionScore, Norm, Tying};
 use crate::registry::{for_each_family, for_each_task};
 
@@ -152,13 +152,13 @@ choices!(AttentionKind {
     "straight-through" => AttentionKind::StraightThrough,
 });
 choices!(Cell { "simple" => Cell::Simple, "gru" => Cell::Gru, "lstm" => Cell::Lstm });
-choices!(Kind {
-    "bpe" => Kind::Bpe, "unigram" => Kind::Unigram, "word" => Kind::Word,
-    "character" => Kind::Character,
+choices!(VocabularyKind {
+    "bpe" => VocabularyKind::Bpe, "unigram" => VocabularyKind::Unigram, "word" => VocabularyKind::Word,
+    "character" => VocabularyKind::Character,
 });
 choices!(Sharing { "joint" => Sharing::Joint, "separate" => Sharing::Separate });
-choices!(Normalization {
-    "none" => Normalization::None, "nfc" => Normalization::Nfc, "nfkc" => Normalization::Nfkc,
+choices!(NormalizationForm {
+    "none" => NormalizationForm::None, "nfc" => NormalizationForm::Nfc, "nfkc" => NormalizationForm::Nfkc,
 });
 choices!(Boundaries { "words" => Boundaries::Words, "spaces" => Boundaries::Spaces });
 choices!(OverLong { "filter" => OverLong::Filter, "cut" => OverLong::Cut });

@@ -15,7 +15,7 @@ use super::setting::Setting;
 use super::table::recipe;
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
-use crate::data::tokenizer::{Boundaries, Kind, Normalization, Sharing};
+use crate::data::tokenizer::{Boundaries, NormalizationForm, Sharing, VocabularyKind};
 use crate::layers::{AttentionScore, Norm, Tying};
 
 recipe! {
@@ -58,13 +58,13 @@ recipe! {
     /// Tokenization
     [vocabulary: VocabularyKeys, "vocabulary-"] {
         /// Algorithm that learns the vocabulary: subwords (`bpe`, `unigram`), `word` or `character`
-        kind: Kind = Kind::Bpe, Any;
+        kind: VocabularyKind = VocabularyKind::Bpe, Any;
         /// Maximum number of tokens in the vocabulary
         size: usize = 8000, AtLeast(2.0);
         /// One vocabulary for both sides (`joint`) or one for each (`separate`, with model.tying `target-output` or `none`)
         sharing: Sharing = Sharing::Joint, Any;
         /// Unicode normalisation of all text: `none`, `nfc` or `nfkc`
-        normalization: Normalization = Normalization::None, Any;
+        normalization: NormalizationForm = NormalizationForm::None, Any;
         /// Boundaries that subwords never cross: spaces and punctuation (`words`) or `spaces` only
         boundaries: Boundaries = Boundaries::Words, Any;
         /// Existing vocabulary for both sides (`heedful vocab`), instead of learning one

@@ -1,23 +1,23 @@
-//! Files that are there whole or not at all.
+//! Atomic file writes: a file is replaced whole or not at all.
 //!
 //! ```text
 //! write NAME.tmp → sync it → rename it to NAME → sync the folder
 //! ```
 //!
-//! A kill between any two of these leaves the file that was there before, and at worst a `.tmp` beside it, which
-//! [`remove_leftovers`] takes away at the next start.
+//! A kill between any two of these steps leaves the previous file in place, and at worst a `.tmp` beside it, which
+//! [`remove_leftovers`] deletes at the next start.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// How an unfinished file ends.
+/// The extension of an unfinished file.
 const UNFINISHED: &str = "tmp";
 
-/// A file that could not be written; what was there before is still there.
+/// A file could not be written; the previous one is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// No room.
+    /// The disk is full.
     #[error(
         "cannot write {path}: the disk is full ({} needed, {} free): free some space or write to another disk",
         Bytes(*needed),
@@ -26,22 +26,22 @@ pub enum WriteError {
     Full {
         /// The file.
         path: PathBuf,
-        /// How many bytes it has.
+        /// The size of the file in bytes.
         needed: u64,
-        /// How many there were left, if the system tells.
+        /// The free space in bytes, if the system reports it.
         free: Option<u64>,
     },
-    /// Anything else.
+    /// Writing failed for any other reason.
     #[error("cannot write {path}: {cause}")]
     Failed {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         cause: io::Error,
     },
 }
 
-/// Puts a file in place of the one at `path`, whole. `bytes` is about how many `contents` will write.
+/// Replaces the file at `path` atomically. `bytes` estimates how much `contents` writes.
 pub fn write(
     path: &Path,
     bytes: u64,
@@ -58,13 +58,13 @@ pub fn write(
     })
 }
 
-/// As [`write()`] for contents at hand.
+/// As [`write()`], for contents that are in memory.
 pub fn write_bytes(path: &Path, contents: &[u8]) -> Result<(), WriteError> {
     write(path, contents.len() as u64, |out| out.write_all(contents))
 }
 
-/// As [`write()`] for contents that have errors of their own. When they or the disk fail, what was at `path` stays as it
-/// was and nothing is left beside it.
+/// As [`write()`], for contents with their own error type. When they or the disk fail, the file at `path` stays
+/// unchanged and nothing is left beside it.
 pub(crate) fn replace<T, E: From<io::Error>>(
     path: &Path,
     contents: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
@@ -76,13 +76,13 @@ pub(crate) fn replace<T, E: From<io::Error>>(
         Ok(value)
     });
     if outcome.is_err() {
-        // A file that was never made cannot be removed; the first error is the one to tell.
+        // Removing fails if the file was never created; the first error is the one to report.
         let _ = fs::remove_file(&unfinished);
     }
     outcome
 }
 
-/// Removes what a killed process left half-written in `folder`; only safe while nobody writes there.
+/// Removes the unfinished files that a killed process left in `folder`; only safe while nobody writes there.
 pub fn remove_leftovers(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -110,20 +110,20 @@ fn write_beside<T, E: From<io::Error>>(
     Ok(value)
 }
 
-/// Without this the new name may be lost with the power, though the file's bytes are safe.
+/// Without this a power failure may lose the new name, though the file's bytes are safe.
 #[cfg(unix)]
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-/// Elsewhere a folder cannot be opened; the rename itself is what the system offers.
+/// Other systems cannot open a folder; the rename itself is all they offer.
 #[cfg(not(unix))]
 fn sync_folder(_path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// An amount of memory for people: `760 MB`.
+/// A number of bytes, displayed for people: `760 MB`.
 pub struct Bytes(pub u64);
 
 impl std::fmt::Display for Bytes {

@@ -1,4 +1,4 @@
-//! Files: [`durable`] ones that are there whole or not at all, and [`weights`], numbers by name in safetensors.
+//! Files: [`durable`] writes them atomically; [`weights`] are matrices by name, as safetensors.
 
 pub mod durable;
 pub mod weights;

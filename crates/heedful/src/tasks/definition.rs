@@ -7,7 +7,7 @@ use super::validation::ValidationSet;
 use super::{ConfigError, ModelConfig, TaskError};
 use crate::data::CorpusError;
 use crate::data::corpus::CorpusFiles;
-use crate::data::encoded::Reading;
+use crate::data::encoded::ExampleKind;
 use crate::data::labels::{Labels, LabelsError};
 use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
@@ -72,7 +72,7 @@ pub(crate) trait TaskDefinition: Sync {
     }
 
     /// How lines of text become examples.
-    fn reading<'l>(&self, data: &DataKeys, labels: Option<&'l Labels>) -> Reading<'l>;
+    fn example_kind<'l>(&self, data: &DataKeys, labels: Option<&'l Labels>) -> ExampleKind<'l>;
 
     /// Sets the keys of a recipe that must agree with the pretrained model (`model.init_from`).
     fn adopt(&self, _recipe: &mut Recipe, _pretrained: &Path) -> Result<(), TaskError> {

@@ -1,6 +1,6 @@
 //! The complete state of a trainer: what a checkpoint must hold so that a resumed run continues bit for bit.
 
-use crate::store::weights::{Mismatch, Weights};
+use crate::store::weights::{Weights, WeightsMismatch};
 
 /// A copy of a trainer's state between two updates.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub struct TrainerState {
 pub enum StateError {
     /// The state belongs to another model.
     #[error("the state belongs to another model: {0}; resume with the recipe of the run")]
-    Model(Mismatch),
+    Model(WeightsMismatch),
     /// The trainer keeps a moving average, the state has none.
     #[error("the state has no moving average; resume with the recipe of the run")]
     MissingAverage,

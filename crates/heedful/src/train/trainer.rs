@@ -151,9 +151,9 @@ impl<M: Model> Trainer<M> {
         TrainerState {
             step: self.optimizer.steps(),
             parameters: Weights::of(params),
-            mean: Weights::laid_out_as(params, mean),
-            square: Weights::laid_out_as(params, square),
-            average: self.average.as_ref().map(|average| Weights::laid_out_as(params, average.to_vec())),
+            mean: Weights::from_flat(params, mean),
+            square: Weights::from_flat(params, square),
+            average: self.average.as_ref().map(|average| Weights::from_flat(params, average.to_vec())),
             norms: self.guard.norms(),
         }
     }

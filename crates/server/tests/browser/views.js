@@ -4,7 +4,7 @@ import { PATIENCE, choose, translated } from './browser.js';
 import { ask } from './server.js';
 import { LONG, SHORT } from './texts.js';
 
-// The tokens that a token of the output looked at, strongest first, from the server's own numbers.
+// The tokens that a token of the output attended to, strongest first, from the server's own numbers.
 async function looked(url, query, layer, head) {
   const { results: [{ sentences: [{ explanation }] }] } = await ask(url, { text: SHORT, beam: 4, attention: 'rows' });
   const { attention, tokens } = explanation.outputs[0];
@@ -16,7 +16,7 @@ async function looked(url, query, layer, head) {
 const shown = ({ piece }) => piece.replaceAll('▁', '·');
 
 export function views(at) {
-  test('a word that is hovered or focused shows what it looked at', async () => {
+  test('a word that is hovered or focused shows what it attended to', async () => {
     const first = await looked(at.url, 0, 0, 1);
     const second = await looked(at.url, 1, 0, 1);
     await translated(at.browser, at.url, SHORT, async (page) => {
@@ -33,7 +33,7 @@ export function views(at) {
       await page.keyboard.press('ArrowRight');
       assert.equal((await read()).piece, second.piece);
       assert.equal((await read()).names[0], second.links[0].piece);
-      assert.match(await page.$eval('#viewer [aria-live]', (live) => live.textContent), /looked at/);
+      assert.match(await page.$eval('#viewer [aria-live]', (live) => live.textContent), /attended to/);
     }, { choice: { level: 'token', layer: 0, head: 1 } });
   });
 
@@ -64,7 +64,7 @@ export function views(at) {
       await page.keyboard.press('ArrowDown');
       await page.keyboard.press('ArrowRight');
       const cell = await page.$eval('.cell', (cell) => cell.textContent);
-      assert.match(cell, /looked at .*%/);
+      assert.match(cell, /attended to .*%/);
       assert.equal(await page.$eval('#viewer [aria-live]', (live) => live.textContent), cell);
       await page.click('.table summary');
       await page.waitForSelector('.table table');
@@ -88,7 +88,7 @@ export function views(at) {
     }, { choice: { view: 'grid', kind: 'encoder' } });
   });
 
-  test('the alternatives are a tree, and one of them can be looked at', async () => {
+  test('the alternatives are a tree, and one of them can be shown', async () => {
     const { results: [{ sentences: [{ explanation: { outputs } }] }] } = await ask(at.url, { text: SHORT, beam: 4, n_best: 4 });
     await translated(at.browser, at.url, SHORT, async (page) => {
       await page.click('#viewer [data-value=tree]');

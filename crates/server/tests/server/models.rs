@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use heedful::data::tokenizer::{Kind, Tokenizer, VocabularyOptions, WordCounts};
+use heedful::data::tokenizer::{Tokenizer, VocabularyKind, VocabularyOptions, WordCounts};
 use heedful::decode::{MaxLength, SearchOptions};
 use heedful::layers::AttentionScore;
 use heedful::models::Model;
@@ -19,7 +19,8 @@ use heedful_server::{ModelSpec, Server, ServerOptions};
 use tempfile::TempDir;
 
 pub(crate) fn tokenizer() -> Tokenizer {
-    let options = VocabularyOptions { kind: Kind::Character, size: 700, ..VocabularyOptions::default() };
+    let options =
+        VocabularyOptions { kind: VocabularyKind::Character, size: 700, ..VocabularyOptions::default() };
     let mut counts = WordCounts::new(&options);
     for phrase in Grammar::new().split(1, 300, 40).train {
         counts.add(&phrase.chinese);

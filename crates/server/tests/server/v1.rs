@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use heedful::explain::{Explanation, Heads, WeightForm};
+use heedful::explain::{Explanation, HeadWeights, WeightForm};
 use heedful::tasks::translate::Translator;
 use heedful_server::{ModelSpec, Server};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn an_answer_explains_every_sentence_as_the_library_does() {
             serde_json::from_value(found["explanation"].clone()).expect("an explanation");
         assert_eq!(explained, expected.expect("a good sentence"));
         assert_eq!(explained.outputs.len(), 2);
-        assert!(matches!(explained.outputs[0].attention[0].heads, Heads::Rows(_)));
+        assert!(matches!(explained.outputs[0].attention[0].heads, HeadWeights::Rows(_)));
         texts.push(format!("{}{}", found["before"].as_str().expect("text"), explained.outputs[0].text));
     }
     assert_eq!(answer["results"][0]["text"], texts.concat());

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use heedful::compare::variations::{self, Entry, Group, Plan, Variation};
+use heedful::compare::variations::{self, Variation, VariationGroup, VariationPlan, VariationResult};
 use heedful::metrics::Measure;
 use heedful::train::run::{Event, Watcher};
 
@@ -17,7 +17,7 @@ use crate::progress::{Bar, Quiet, Verbosity};
 /// The arguments of `heedful compare variations`, built by hand as those of `heedful train` are.
 pub(crate) struct Arguments {
     recipe: RecipeArguments,
-    groups: Vec<Group>,
+    groups: Vec<VariationGroup>,
     quiet: Quiet,
     threads: Threads,
 }
@@ -58,11 +58,11 @@ impl Args for Arguments {
 
 impl FromArgMatches for Arguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
-        let named: Vec<Group> = matches.get_many("only").into_iter().flatten().copied().collect();
-        let is_selected = |group: &Group| named.is_empty() || named.contains(group);
+        let named: Vec<VariationGroup> = matches.get_many("only").into_iter().flatten().copied().collect();
+        let is_selected = |group: &VariationGroup| named.is_empty() || named.contains(group);
         Ok(Arguments {
             recipe: RecipeArguments::from_arg_matches(matches)?,
-            groups: Group::ALL.into_iter().filter(is_selected).collect(),
+            groups: VariationGroup::ALL.into_iter().filter(is_selected).collect(),
             quiet: Quiet::from_arg_matches(matches)?,
             threads: Threads::from_arg_matches(matches)?,
         })
@@ -74,10 +74,13 @@ impl FromArgMatches for Arguments {
     }
 }
 
-fn group_parser() -> impl TypedValueParser<Value = Group> {
-    let names = PossibleValuesParser::new(Group::ALL.map(Group::name));
+fn group_parser() -> impl TypedValueParser<Value = VariationGroup> {
+    let names = PossibleValuesParser::new(VariationGroup::ALL.map(VariationGroup::name));
     names.map(|name| {
-        Group::ALL.into_iter().find(|group| group.name() == name).expect("clap accepts only these names")
+        VariationGroup::ALL
+            .into_iter()
+            .find(|group| group.name() == name)
+            .expect("clap accepts only these names")
     })
 }
 
@@ -111,14 +114,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 
 /// Trains the variations that are not finished, one after the other; `show` gets all finished ones after each.
 fn compare(
-    plan: &Plan,
+    plan: &VariationPlan,
     progress: &mut ComparisonProgress,
-    show: impl Fn(&[Entry]) -> Result<()>,
-) -> Result<Vec<Entry>> {
+    show: impl Fn(&[VariationResult]) -> Result<()>,
+) -> Result<Vec<VariationResult>> {
     // All finished runs are read first, so that a continued comparison never shows fewer rows.
-    let mut found: Vec<Option<Entry>> =
+    let mut found: Vec<Option<VariationResult>> =
         plan.variations.iter().map(variations::finished).collect::<Result<_, _>>()?;
-    let finished = |found: &[Option<Entry>]| found.iter().flatten().cloned().collect::<Vec<Entry>>();
+    let finished =
+        |found: &[Option<VariationResult>]| found.iter().flatten().cloned().collect::<Vec<VariationResult>>();
     if found.iter().any(Option::is_some) {
         show(&finished(&found))?;
     }
@@ -146,7 +150,7 @@ struct ComparisonProgress {
 }
 
 impl ComparisonProgress {
-    fn train(&mut self, variation: &Variation) -> Result<Option<Entry>> {
+    fn train(&mut self, variation: &Variation) -> Result<Option<VariationResult>> {
         self.name.clone_from(&variation.name);
         self.bar.show(self.done, 0.0, || format!("{}: preparing", variation.name));
         let entry = variations::train(variation, self)?;
@@ -174,7 +178,7 @@ impl Watcher for ComparisonProgress {
 }
 
 /// The result of a run in one line.
-fn result(entry: &Entry) -> String {
+fn result(entry: &VariationResult) -> String {
     let mut text = String::new();
     for (name, label) in [(Measure::ValidPerplexity, "perplexity"), (Measure::ValidBleu, "BLEU")] {
         if let Some(value) = entry.value(name) {

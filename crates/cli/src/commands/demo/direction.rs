@@ -4,7 +4,7 @@ use std::fmt;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use heedful::metrics::Tokenize;
+use heedful::metrics::BleuTokenizer;
 use heedful_grammar::{EXAMPLE, Phrase};
 
 /// The direction of translation.
@@ -80,10 +80,10 @@ impl Direction {
     }
 
     /// The tokenizer of BLEU for the target language.
-    pub(in crate::commands) fn tokenize(self) -> Tokenize {
+    pub(in crate::commands) fn tokenize(self) -> BleuTokenizer {
         match self {
-            Direction::ChineseToEnglish => Tokenize::V13a,
-            Direction::EnglishToChinese => Tokenize::Chinese,
+            Direction::ChineseToEnglish => BleuTokenizer::V13a,
+            Direction::EnglishToChinese => BleuTokenizer::Chinese,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heedful::data::tokenizer::Kind;
+use heedful::data::tokenizer::VocabularyKind;
 use heedful::recipe::{Averaging, Preset, Recipe, ScheduleKind};
 use heedful::tensor::DType;
 use heedful::tensor::cpu::isa::{self, Isa};
@@ -79,7 +79,7 @@ impl Plan {
         [data.src, data.tgt] = text.train(direction).map(|file| vec![file]);
         [data.valid_src, data.valid_tgt] = text.validation(direction).map(|file| vec![file]);
         // English words and Chinese characters, so that attention is read word by word.
-        (vocabulary.kind, vocabulary.size) = (Kind::Word, VOCABULARY);
+        (vocabulary.kind, vocabulary.size) = (VocabularyKind::Word, VOCABULARY);
         (model.d_model, model.d_ff, model.heads) = (self.d_model, self.d_ff, self.heads);
         (model.encoder_layers, model.decoder_layers) = (self.encoder_layers, self.decoder_layers);
         // bf16 where the processor multiplies it in tiles, else f32.

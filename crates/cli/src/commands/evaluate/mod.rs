@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use heedful::metrics::{Evaluation, References, Resampling, Score};
+use heedful::metrics::{Evaluation, MetricScore, References, Resampling};
 
 use self::lines::read_lines;
 use self::report::{MetricResult, write_json, write_lines};
@@ -175,7 +175,7 @@ fn corpus_result(arguments: &Arguments, name: MetricName, corpus: &Corpus) -> Me
 
 fn write_sentences(arguments: &Arguments, metrics: &[MetricName], corpus: &Corpus) -> Result<()> {
     let references = References::new(&corpus.references);
-    let columns: Vec<Vec<Score>> = metrics
+    let columns: Vec<Vec<MetricScore>> = metrics
         .iter()
         .map(|&name| {
             let metric = arguments.settings.sentence_metric(name);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use heedful::metrics::{Comparison, Confidence, Score};
+use heedful::metrics::{Comparison, Confidence, MetricScore};
 use serde::Serialize;
 
 use super::settings::MetricName;
@@ -11,7 +11,7 @@ use super::settings::MetricName;
 /// The result of one metric.
 pub(super) struct MetricResult {
     pub(super) name: MetricName,
-    pub(super) score: Score,
+    pub(super) score: MetricScore,
     /// The comparison with another system, and its name.
     pub(super) comparison: Option<(Comparison, String)>,
     pub(super) digits: usize,

@@ -4,8 +4,8 @@ use anyhow::{Result, bail};
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use heedful::metrics::{
-    AsianText, BleuOptions, Case, ChrfOptions, ChrfSmoothing, Metric, Normalization, Orders, Punctuation,
-    Smoothing, TeachingOptions, TerOptions, Tokenize, Whitespace,
+    AsianText, BleuOptions, BleuSmoothing, BleuTokenizer, Case, ChrfOptions, ChrfSmoothing, Metric, Orders,
+    Punctuation, TeachingOptions, TerOptions, TercomNormalization, Whitespace,
 };
 
 /// Names of the metrics on the command line and in JSON, in the order of output.
@@ -40,8 +40,8 @@ impl MetricName {
 #[derive(clap::Args)]
 pub(super) struct Settings {
     /// Tokenizer; zh for Chinese
-    #[arg(long, value_name = "NAME", help_heading = "BLEU", default_value = Tokenize::V13a.name(), value_parser = tokenize_parser())]
-    tokenize: Tokenize,
+    #[arg(long, value_name = "NAME", help_heading = "BLEU", default_value = BleuTokenizer::V13a.name(), value_parser = tokenize_parser())]
+    tokenize: BleuTokenizer,
     /// Smoothing for orders without a matching n-gram
     #[arg(long, value_name = "FORM", help_heading = "BLEU", value_enum, default_value = "exp")]
     smooth: SmoothingForm,
@@ -93,9 +93,9 @@ enum SmoothingForm {
 }
 
 /// Parses the name of a tokenizer of BLEU.
-pub(in crate::commands) fn tokenize_parser() -> impl TypedValueParser<Value = Tokenize> {
-    let names = PossibleValuesParser::new(Tokenize::ALL.map(Tokenize::name));
-    names.map(|name| Tokenize::named(&name).expect("clap accepts only these names"))
+pub(in crate::commands) fn tokenize_parser() -> impl TypedValueParser<Value = BleuTokenizer> {
+    let names = PossibleValuesParser::new(BleuTokenizer::ALL.map(BleuTokenizer::name));
+    names.map(|name| BleuTokenizer::named(&name).expect("clap accepts only these names"))
 }
 
 impl Settings {
@@ -114,7 +114,7 @@ impl Settings {
 
     /// Whether BLEU tokenizes the text itself.
     pub(super) fn tokenizes(&self) -> bool {
-        self.tokenize != Tokenize::None
+        self.tokenize != BleuTokenizer::None
     }
 
     /// The metric for a corpus.
@@ -142,10 +142,10 @@ impl Settings {
 
     fn bleu(&self) -> BleuOptions {
         let smoothing = match self.smooth {
-            SmoothingForm::Exp => Smoothing::Exponential,
-            SmoothingForm::Floor => Smoothing::Floor(self.smooth_value.unwrap_or(Smoothing::FLOOR)),
-            SmoothingForm::AddK => Smoothing::AddK(self.smooth_value.unwrap_or(Smoothing::ADD_K)),
-            SmoothingForm::None => Smoothing::None,
+            SmoothingForm::Exp => BleuSmoothing::Exponential,
+            SmoothingForm::Floor => BleuSmoothing::Floor(self.smooth_value.unwrap_or(BleuSmoothing::FLOOR)),
+            SmoothingForm::AddK => BleuSmoothing::AddK(self.smooth_value.unwrap_or(BleuSmoothing::ADD_K)),
+            SmoothingForm::None => BleuSmoothing::None,
         };
         BleuOptions {
             tokenize: self.tokenize,
@@ -173,7 +173,11 @@ impl Settings {
 
     fn ter(&self) -> TerOptions {
         TerOptions {
-            normalization: if self.ter_normalized { Normalization::On } else { Normalization::Off },
+            normalization: if self.ter_normalized {
+                TercomNormalization::On
+            } else {
+                TercomNormalization::Off
+            },
             punctuation: if self.ter_no_punct { Punctuation::Removed } else { Punctuation::Kept },
             asian: if self.ter_asian_support { AsianText::Split } else { AsianText::Plain },
             case: if self.ter_case_sensitive { Case::Mixed } else { Case::Lower },

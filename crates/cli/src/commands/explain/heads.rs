@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
-use heedful::explain::heads::{HeadReport, HeadSurvey, Links};
+use heedful::explain::heads::{HeadReport, HeadSurvey, ReferenceAlignment};
 use heedful::plot::{Fact, Report, Status};
 use heedful::store::durable;
 use heedful::tasks::translate::Translator;
@@ -86,7 +86,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Arguments {
-    fn links(&self, sentences: usize) -> Result<Option<Vec<Links>>> {
+    fn links(&self, sentences: usize) -> Result<Option<Vec<ReferenceAlignment>>> {
         let Some(path) = &self.alignments else { return Ok(None) };
         let lines = lines(path)?;
         if lines.len() != sentences {
@@ -97,7 +97,8 @@ impl Arguments {
             );
         }
         let links = lines.iter().enumerate().map(|(number, line)| {
-            line.parse::<Links>().with_context(|| format!("{}, line {}", path.display(), number + 1))
+            line.parse::<ReferenceAlignment>()
+                .with_context(|| format!("{}, line {}", path.display(), number + 1))
         });
         links.collect::<Result<_>>().map(Some)
     }
@@ -107,7 +108,7 @@ impl Arguments {
         translator: &Translator,
         sources: &[String],
         targets: &[String],
-        links: Option<&[Links]>,
+        links: Option<&[ReferenceAlignment]>,
     ) -> Result<HeadReport> {
         let options = SearchOptions { compute: self.machine.compute(), ..SearchOptions::default() };
         let mut survey = HeadSurvey::new(translator, &options);

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use heedful::decode::{SearchOptions, pharaoh};
 use heedful::explain::{
-    ExplainedOutput, Explanation, HeadChoice, LayerChoice, Level, Matrix, WeightForm, grid_svg, page,
-    words_svg,
+    AttentionMatrix, ExplainedOutput, Explanation, Granularity, HeadChoice, LayerChoice, WeightForm,
+    grid_svg, page, words_svg,
 };
 use heedful::models::transformer::HeadName;
 use heedful::plot::{HeatMapOptions, alignment_svg, heat_map_svg};
@@ -193,13 +193,13 @@ impl SentenceArguments {
         Ok(())
     }
 
-    fn matrix(&self, explanation: &Explanation, output: &ExplainedOutput) -> Result<Matrix> {
+    fn matrix(&self, explanation: &Explanation, output: &ExplainedOutput) -> Result<AttentionMatrix> {
         let level = match (self.level, self.view) {
-            (Some(LevelName::Word), _) | (None, View::Lines | View::Words) => Level::Word,
-            _ => Level::Token,
+            (Some(LevelName::Word), _) | (None, View::Lines | View::Words) => Granularity::Word,
+            _ => Granularity::Token,
         };
         let layer = self.layer.unwrap_or(LayerChoice::CROSS);
-        Ok(Matrix::of(explanation, output, layer, self.head.unwrap_or_default(), level)?)
+        Ok(AttentionMatrix::of(explanation, output, layer, self.head.unwrap_or_default(), level)?)
     }
 
     /// The view as SVG.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use heedful::layers::AttentionMap;
 use heedful::store::durable;
-use heedful::store::weights::{Notes, header};
+use heedful::store::weights::{Metadata, header};
 use heedful::tasks::translate::{Translation, Translator};
 use safetensors::Dtype;
 use safetensors::tensor::TensorInfo;
@@ -27,7 +27,7 @@ pub(super) struct AttentionFile {
 
 enum Contents {
     Json(Vec<Value>),
-    Safetensors { tensors: Vec<(String, TensorInfo)>, numbers: Vec<u8>, notes: Notes },
+    Safetensors { tensors: Vec<(String, TensorInfo)>, numbers: Vec<u8>, metadata: Metadata },
 }
 
 impl AttentionFile {
@@ -36,7 +36,7 @@ impl AttentionFile {
         let contents = match path.extension().and_then(|extension| extension.to_str()) {
             Some("json") => Contents::Json(Vec::new()),
             Some("safetensors") => {
-                Contents::Safetensors { tensors: Vec::new(), numbers: Vec::new(), notes: Notes::new() }
+                Contents::Safetensors { tensors: Vec::new(), numbers: Vec::new(), metadata: Metadata::new() }
             }
             _ => bail!("{}: the file name must end in .json or .safetensors", path.display()),
         };
@@ -63,7 +63,7 @@ impl AttentionFile {
                     json!({ "line": number + 1, "source": source, "target": target, "attention": layers }),
                 );
             }
-            Contents::Safetensors { tensors, numbers, notes } => {
+            Contents::Safetensors { tensors, numbers, metadata } => {
                 for map in maps {
                     let shape = vec![map.heads(), map.queries.tokens(), map.keys.tokens()];
                     let start = numbers.len();
@@ -72,8 +72,8 @@ impl AttentionFile {
                     let info = TensorInfo { dtype: Dtype::F32, shape, data_offsets };
                     tensors.push((format!("{}.{}", number + 1, map.site), info));
                 }
-                notes.insert(format!("{}.source", number + 1), json!(source).to_string());
-                notes.insert(format!("{}.target", number + 1), json!(target).to_string());
+                metadata.insert(format!("{}.source", number + 1), json!(source).to_string());
+                metadata.insert(format!("{}.target", number + 1), json!(target).to_string());
             }
         }
     }
@@ -82,7 +82,9 @@ impl AttentionFile {
     pub(super) fn finish(self) -> Result<()> {
         let bytes = match self.contents {
             Contents::Json(lines) => serde_json::to_vec(&lines)?,
-            Contents::Safetensors { tensors, numbers, notes } => [header(&notes, &tensors), numbers].concat(),
+            Contents::Safetensors { tensors, numbers, metadata } => {
+                [header(&metadata, &tensors), numbers].concat()
+            }
         };
         Ok(durable::write_bytes(&self.path, &bytes)?)
     }

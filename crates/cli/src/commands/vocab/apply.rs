@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use heedful::data::corpus::Lines;
-use heedful::data::tokenizer::Encoder;
+use heedful::data::tokenizer::CachingTokenizer;
 use heedful::data::{Input, Tokenizer};
 
 /// How `--encode` prints tokens.
@@ -27,7 +27,7 @@ pub(super) fn show(path: &Path) -> Result<()> {
 /// One line of ids or pieces, separated by spaces, for each line of text.
 pub(super) fn encode(path: &Path, form: TokenForm) -> Result<()> {
     let tokenizer = load(path)?;
-    let mut encoder = Encoder::new(&tokenizer);
+    let mut encoder = CachingTokenizer::new(&tokenizer);
     for_each_line(|line, _| {
         let ids = encoder.encode(line);
         let tokens: Vec<String> = match form {

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use heedful::data::tokenizer::{Boundaries, Kind, Normalization};
+use heedful::data::tokenizer::{Boundaries, NormalizationForm, VocabularyKind};
 
 use self::apply::TokenForm;
 use crate::machine::Threads;
@@ -123,23 +123,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
-impl From<KindName> for Kind {
-    fn from(name: KindName) -> Kind {
+impl From<KindName> for VocabularyKind {
+    fn from(name: KindName) -> VocabularyKind {
         match name {
-            KindName::Bpe => Kind::Bpe,
-            KindName::Unigram => Kind::Unigram,
-            KindName::Word => Kind::Word,
-            KindName::Character => Kind::Character,
+            KindName::Bpe => VocabularyKind::Bpe,
+            KindName::Unigram => VocabularyKind::Unigram,
+            KindName::Word => VocabularyKind::Word,
+            KindName::Character => VocabularyKind::Character,
         }
     }
 }
 
-impl From<NormalizationName> for Normalization {
-    fn from(name: NormalizationName) -> Normalization {
+impl From<NormalizationName> for NormalizationForm {
+    fn from(name: NormalizationName) -> NormalizationForm {
         match name {
-            NormalizationName::None => Normalization::None,
-            NormalizationName::Nfc => Normalization::Nfc,
-            NormalizationName::Nfkc => Normalization::Nfkc,
+            NormalizationName::None => NormalizationForm::None,
+            NormalizationName::Nfc => NormalizationForm::Nfc,
+            NormalizationName::Nfkc => NormalizationForm::Nfkc,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The layers themselves, each with parameters of its own.
+//! The layers that are compared, each with its own parameters.
 
 use heedful_tensor::ops::{Cell, Direction, Mask, Reach};
 use heedful_tensor::{Init, Params, Ragged, Tensor};
@@ -52,7 +52,7 @@ impl Layer {
 
 fn attention(params: &Params, d: usize, window: Option<usize>) -> SelfAttention {
     let heads = (1..=(d / HEAD).max(1)).rev().find(|heads| d.is_multiple_of(*heads)).unwrap_or(1);
-    // Tiny has no dropout: it would be drawn in training and not counted by the formulas.
+    // Tiny has no dropout, which would take time that the paper's formulas do not count.
     let config = TransformerConfig { d_model: d, heads, window, ..TransformerConfig::tiny(2) };
     SelfAttention::new(
         params,

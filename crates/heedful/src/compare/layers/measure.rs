@@ -1,4 +1,4 @@
-//! How long a layer takes, and what memory.
+//! Measures the time and the memory of a layer.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use super::build::Layer;
 use super::{LayerError, LayerKind, LayerSettings};
 use crate::layers::Pass;
 
-/// The layers take turns: whatever else the machine is doing meets all of them alike.
-const SITTINGS: usize = 5;
+/// The layers take turns in several rounds, so that other load on the machine affects all of them alike.
+const ROUNDS: usize = 5;
 
-/// What one layer took at one size.
+/// The cost of one layer at one size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measurement {
     /// Which layer.
@@ -22,40 +22,40 @@ pub struct Measurement {
     pub n: usize,
     /// Width of their vectors.
     pub d: usize,
-    /// Median seconds of a forward pass that keeps nothing.
+    /// Median seconds of a forward pass without gradients.
     pub forward: f64,
-    /// Median seconds of a forward pass and the way back, with the gradients of parameters and input. It includes bringing
-    /// the weights into the kernels' order, as it is done once for each update: with few tokens that is most of it.
+    /// Median seconds of a forward and a backward pass, with the gradients of parameters and input. It includes packing
+    /// the weights for the kernels, once per update: with few tokens that is most of it.
     pub training: f64,
-    /// The most bytes of the pool that the forward pass and the way back had at a time, besides parameters and input.
+    /// The peak memory of the forward and the backward pass in bytes, besides parameters and input.
     pub peak: usize,
-    /// Bytes that wait for the way back after the forward pass, with the output.
+    /// Bytes that are kept for the backward pass after the forward pass, including the output.
     pub kept: usize,
-    /// How often the less frequent of the two was timed.
+    /// How often each pass was timed, at least.
     pub repetitions: usize,
 }
 
-/// Measures every layer at every size, and tells each measurement as soon as it is there.
+/// Measures every layer at every size; `on_measured` is called after each measurement.
 pub fn measure(
     settings: &LayerSettings,
-    seen: &mut dyn FnMut(&Measurement),
+    on_measured: &mut dyn FnMut(&Measurement),
 ) -> Result<Vec<Measurement>, LayerError> {
     settings.check()?;
     let mut measurements = Vec::with_capacity(settings.count());
     for &d in &settings.widths {
         for &n in &settings.lengths {
             let mut benches = LayerKind::ALL.map(|kind| Workbench::new(kind, n, d, settings));
-            for _ in 0..SITTINGS {
+            for _ in 0..ROUNDS {
                 benches.iter_mut().for_each(Workbench::time);
             }
             for bench in benches {
                 let measurement = bench.conclude();
-                seen(&measurement);
+                on_measured(&measurement);
                 measurements.push(measurement);
             }
         }
     }
-    // What was measured is over; its memory is of no use to others.
+    // The next sizes cannot reuse the memory of these.
     memory::trim();
     Ok(measurements)
 }
@@ -88,16 +88,16 @@ impl Workbench<'_> {
         }
     }
 
-    /// One sitting.
+    /// One round.
     fn time(&mut self) {
-        let seconds = self.settings.seconds / SITTINGS as f64;
+        let seconds = self.settings.seconds / ROUNDS as f64;
         let forwards = repeated(seconds, || self.forward());
         let trainings = repeated(seconds, || self.train());
         self.forwards.extend(forwards);
         self.trainings.extend(trainings);
     }
 
-    /// After the timing, when parameters, gradients and the input's narrow form exist, come the bytes.
+    /// Measures memory after the timing, when parameters, gradients and the input's bf16 form exist.
     fn conclude(mut self) -> Measurement {
         let [n, d] = self.x.shape();
         Measurement {
@@ -133,7 +133,7 @@ impl Workbench<'_> {
     }
 
     fn kept(&self) -> usize {
-        // The packed weights of a forward pass, kept from the second time on, are there before, not only after.
+        // From the second time on, the packed weights of the forward pass exist beforehand and do not count.
         drop(self.forward_to_train());
         drop(self.forward_to_train());
         let before = memory::bytes_held();
@@ -144,9 +144,9 @@ impl Workbench<'_> {
     }
 }
 
-/// The times of `work`, repeated for so many seconds.
+/// The times of `work`, repeated for this many seconds.
 fn repeated(seconds: f64, work: impl Fn()) -> Vec<f64> {
-    // The first time takes memory from the system and meets cold caches.
+    // The first run allocates memory from the system and has cold caches.
     work();
     let began = Instant::now();
     let mut times = Vec::new();

@@ -1,4 +1,4 @@
-//! Table 1 of the paper, measured: what a layer costs that maps n vectors to n vectors, each d wide.
+//! Table 1 of the paper, measured: the cost of a layer that maps n vectors to n vectors, each d wide.
 //!
 //! ```text
 //! layer                        complexity     sequential steps   longest path
@@ -8,7 +8,7 @@
 //! restricted self attention    O(r·n·d)       O(1)               O(n/r)
 //! ```
 //!
-//! Layers are measured as models use them, with the projections around them: that is another n·d² for attention, which
+//! Layers are measured as models use them, including their projections: for attention these cost another n·d², which
 //! the paper's formulas leave out.
 
 mod build;
@@ -22,16 +22,16 @@ use std::fmt;
 
 use heedful_tensor::DType;
 
-/// The layers that are put side by side.
+/// The layers that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LayerKind {
-    /// Every token looks at every token, in heads of width 64.
+    /// Every token attends to every token, in heads of width 64.
     SelfAttention,
-    /// Every token looks at tokens at distance r or nearer.
+    /// Every token attends to the tokens within distance r.
     Restricted,
     /// An LSTM, from the first token to the last.
     Recurrence,
-    /// Every token sees the k tokens around it.
+    /// Every output depends on the k tokens around it.
     Convolution,
 }
 
@@ -42,26 +42,26 @@ pub struct LayerSettings {
     pub lengths: Vec<usize>,
     /// Widths of its vectors: d.
     pub widths: Vec<usize>,
-    /// How far restricted self attention sees: r.
+    /// How far restricted self attention reaches: r.
     pub window: usize,
-    /// How many tokens a convolution sees: k.
+    /// The kernel width of the convolution: k.
     pub taps: usize,
-    /// How long each time is measured, in several sittings.
+    /// Seconds for each measurement, in several rounds.
     pub seconds: f64,
-    /// Type of the matrix products.
+    /// The compute type of matrix products.
     pub compute: DType,
 }
 
 /// Settings that cannot be measured.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LayerError {
-    /// A number that must be positive.
+    /// A number is 0 that must be positive.
     #[error("{what} must be at least 1")]
     Zero {
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
     },
-    /// A window without a middle, or of nothing but its middle.
+    /// The kernel width is even, or 1.
     #[error(
         "a convolution of {taps} taps cannot be measured: it needs an odd number of 3 or more, such as 3 or 5"
     )]
@@ -69,10 +69,10 @@ pub enum LayerError {
         /// Their number.
         taps: usize,
     },
-    /// No time at all, or no number.
+    /// The seconds are not a positive number.
     #[error("each measurement is repeated for some seconds: {seconds} is not above 0")]
     Seconds {
-        /// What was asked for.
+        /// The requested seconds.
         seconds: f64,
     },
 }
@@ -82,7 +82,7 @@ impl LayerKind {
     pub const ALL: [LayerKind; 4] =
         [LayerKind::SelfAttention, LayerKind::Restricted, LayerKind::Recurrence, LayerKind::Convolution];
 
-    /// The paper's estimate of the work.
+    /// The paper's complexity per layer.
     pub fn complexity(self) -> &'static str {
         match self {
             LayerKind::SelfAttention => "O(n²·d)",
@@ -92,12 +92,12 @@ impl LayerKind {
         }
     }
 
-    /// How many steps must wait for the one before.
+    /// The number of sequential steps.
     pub fn sequential_steps(self, n: usize) -> usize {
         if self == LayerKind::Recurrence { n } else { 1 }
     }
 
-    /// Through how many layers, or steps of one, the first token's vector goes before it reaches the last token's.
+    /// The maximum path length: how many layers, or recurrent steps, a signal passes from the first token to the last.
     pub fn longest_path(self, n: usize, settings: &LayerSettings) -> usize {
         let in_leaps_of = |reach: usize| n.saturating_sub(1).div_ceil(reach).max(1);
         match self {
@@ -121,12 +121,12 @@ impl fmt::Display for LayerKind {
 }
 
 impl LayerSettings {
-    /// How many measurements there will be.
+    /// The number of measurements.
     pub fn count(&self) -> usize {
         self.lengths.len() * self.widths.len() * LayerKind::ALL.len()
     }
 
-    /// Whether this can be measured.
+    /// Checks the settings.
     pub fn check(&self) -> Result<(), LayerError> {
         for (what, smallest) in [
             ("the number of lengths", self.lengths.len()),

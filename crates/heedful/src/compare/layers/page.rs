@@ -2,7 +2,7 @@
 
 use heedful_tensor::cpu::{isa, threads};
 
-use super::super::{Files, table, text};
+use super::super::{ComparisonFiles, table, text};
 use super::{LayerKind, LayerSettings, Measurement};
 use crate::plot::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
 
@@ -22,8 +22,8 @@ const COLUMNS: [&str; 11] = [
     "repetitions",
 ];
 
-/// The comparison as it is printed and kept.
-pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> Files {
+/// The comparison as files.
+pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> ComparisonFiles {
     let mut tables = vec![paper(settings)];
     tables.extend(settings.widths.iter().map(|&d| measured(settings, measurements, d)));
     let subtitle = format!(
@@ -37,7 +37,7 @@ pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> Files {
     );
     let markdown: Vec<String> = tables.iter().map(text::markdown).collect();
     let rows: Vec<Vec<String>> = measurements.iter().map(|measurement| row(settings, measurement)).collect();
-    Files {
+    ComparisonFiles {
         markdown: format!("# Why self attention: table 1, measured\n\n{subtitle}\n\n{}", markdown.join("\n")),
         csv: text::csv(&COLUMNS, &rows),
         report: Report {
@@ -73,13 +73,13 @@ fn paper(settings: &LayerSettings) -> Table {
         vec![kind.to_string(), kind.complexity().to_owned(), steps.to_owned(), path.to_owned()]
     };
     table(
-        &format!("What the paper says (here r is {}, k is {})", settings.window, settings.taps),
+        &format!("In the paper (here r is {}, k is {})", settings.window, settings.taps),
         &["layer", "complexity", "sequential steps", "longest path"],
         LayerKind::ALL.map(row).to_vec(),
     )
 }
 
-/// What was found at one width.
+/// The measurements at one width.
 fn measured(settings: &LayerSettings, measurements: &[Measurement], d: usize) -> Table {
     let row = |found: &Measurement| {
         let Measurement { kind, n, forward, training, peak, kept, .. } = *found;
@@ -143,7 +143,7 @@ fn results(settings: &LayerSettings, measurements: &[Measurement]) -> Vec<Fact> 
                 (time(LayerKind::SelfAttention, n, d), time(LayerKind::Recurrence, n, d));
             if let (Some(attention), Some(recurrence)) = (attention, recurrence) {
                 let name = format!("n = {n}, d = {d}");
-                let note = "a recurrence's time for one of self attention, both ways";
+                let note = "time of recurrence relative to self attention, forward and backward";
                 facts.push(Fact::new(&name, format!("{:.2} ×", recurrence / attention)).noted(note));
             }
         }

@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::recipe::{PositionKind, Recipe};
 
-/// Variations of one kind, that are read together.
+/// A group of variations of one hyperparameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
-    /// Number of heads; the width of all together stays.
+pub enum VariationGroup {
+    /// Number of heads, at a constant total width.
     Heads,
     /// Width of the keys.
     KeyWidth,
@@ -21,47 +21,47 @@ pub enum Group {
     Dropout,
     /// Label smoothing.
     LabelSmoothing,
-    /// How places are told.
+    /// Position encoding.
     Positions,
 }
 
 /// A change of the base recipe.
 pub(super) struct Change {
     pub(super) name: String,
-    /// As after `--set`.
+    /// Assignments as for `--set`.
     pub(super) sets: Vec<String>,
 }
 
-impl Group {
+impl VariationGroup {
     /// All of them, in the order of the paper.
-    pub const ALL: [Group; 8] = [
-        Group::Heads,
-        Group::KeyWidth,
-        Group::Layers,
-        Group::Width,
-        Group::FeedForward,
-        Group::Dropout,
-        Group::LabelSmoothing,
-        Group::Positions,
+    pub const ALL: [VariationGroup; 8] = [
+        VariationGroup::Heads,
+        VariationGroup::KeyWidth,
+        VariationGroup::Layers,
+        VariationGroup::Width,
+        VariationGroup::FeedForward,
+        VariationGroup::Dropout,
+        VariationGroup::LabelSmoothing,
+        VariationGroup::Positions,
     ];
 
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Group::Heads => "heads",
-            Group::KeyWidth => "key-width",
-            Group::Layers => "layers",
-            Group::Width => "width",
-            Group::FeedForward => "feed-forward",
-            Group::Dropout => "dropout",
-            Group::LabelSmoothing => "label-smoothing",
-            Group::Positions => "positions",
+            VariationGroup::Heads => "heads",
+            VariationGroup::KeyWidth => "key-width",
+            VariationGroup::Layers => "layers",
+            VariationGroup::Width => "width",
+            VariationGroup::FeedForward => "feed-forward",
+            VariationGroup::Dropout => "dropout",
+            VariationGroup::LabelSmoothing => "label-smoothing",
+            VariationGroup::Positions => "positions",
         }
     }
 
     /// The group of that name.
-    pub fn named(name: &str) -> Option<Group> {
-        Group::ALL.into_iter().find(|group| group.name() == name)
+    pub fn named(name: &str) -> Option<VariationGroup> {
+        VariationGroup::ALL.into_iter().find(|group| group.name() == name)
     }
 
     /// The changes that differ from the base.
@@ -69,21 +69,21 @@ impl Group {
         let model = &base.model;
         let keys = model.key_width.unwrap_or(model.d_model);
         match self {
-            Group::Heads => sizes("heads", "model.heads", &[1, 2, 4, 8, 16], model.heads),
-            Group::KeyWidth => sizes("key-width", "model.key_width", &[keys / 4, keys / 2], keys),
-            Group::Layers => layers(model.encoder_layers, model.decoder_layers),
-            Group::Width => around("d-model", "model.d_model", model.d_model),
-            Group::FeedForward => around("d-ff", "model.d_ff", model.d_ff),
-            Group::Dropout => rates("dropout", "training.dropout", base.training.dropout),
-            Group::LabelSmoothing => {
+            VariationGroup::Heads => sizes("heads", "model.heads", &[1, 2, 4, 8, 16], model.heads),
+            VariationGroup::KeyWidth => sizes("key-width", "model.key_width", &[keys / 4, keys / 2], keys),
+            VariationGroup::Layers => layers(model.encoder_layers, model.decoder_layers),
+            VariationGroup::Width => around("d-model", "model.d_model", model.d_model),
+            VariationGroup::FeedForward => around("d-ff", "model.d_ff", model.d_ff),
+            VariationGroup::Dropout => rates("dropout", "training.dropout", base.training.dropout),
+            VariationGroup::LabelSmoothing => {
                 rates("label-smoothing", "training.label_smoothing", base.training.label_smoothing)
             }
-            Group::Positions => positions(model.positions),
+            VariationGroup::Positions => positions(model.positions),
         }
     }
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for VariationGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -95,7 +95,7 @@ fn sizes(name: &str, key: &str, sizes: &[usize], base: usize) -> Vec<Change> {
     sizes.iter().filter(|&&size| size > 0 && size != base).map(change).collect()
 }
 
-/// Half and twice.
+/// Half and twice the base's size.
 fn around(name: &str, key: &str, base: usize) -> Vec<Change> {
     sizes(name, key, &[base / 2, base.saturating_mul(2)], base)
 }

@@ -1,20 +1,20 @@
-//! Table 3 of the paper as one command: a base recipe, and the same with one thing changed, each trained as
-//! `heedful train` would train it, in a folder of its own.
+//! Table 3 of the paper as one command: a base recipe and variations that differ from it in one hyperparameter, each
+//! trained as by `heedful train`, in a folder of its own.
 //!
 //! ```text
 //! FOLDER/base  FOLDER/heads-1  FOLDER/dropout-0.2 …     runs, each with an outcome.json once it is over
-//! FOLDER/compare.md  compare.csv  report.html           what was found so far
+//! FOLDER/compare.md  compare.csv  report.html           the results so far
 //! ```
 //!
-//! A run that is over is not trained again, one that was stopped goes on.
+//! A finished run is not repeated, an interrupted one is resumed.
 
 mod change;
 mod page;
 mod train;
 
-pub use change::Group;
+pub use change::VariationGroup;
 pub use page::files;
-pub use train::{Entry, finished, train};
+pub use train::{VariationResult, finished, train};
 
 use std::path::{Path, PathBuf};
 
@@ -23,20 +23,20 @@ use crate::tasks;
 use crate::tasks::ModelConfig;
 use crate::train::run::{RunError, with_absolute_paths};
 
-/// What will be trained.
+/// The variations to train.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct VariationPlan {
     /// The base first.
     pub variations: Vec<Variation>,
-    /// What cannot be built, or would be the base again.
-    pub left_out: Vec<LeftOut>,
+    /// Variations that cannot be built, or equal the base.
+    pub left_out: Vec<SkippedVariation>,
 }
 
 /// One training run of a comparison.
 #[derive(Clone, Debug)]
 pub struct Variation {
-    /// Of which group; none for the base.
-    pub group: Option<Group>,
+    /// Its group; `None` for the base.
+    pub group: Option<VariationGroup>,
     /// The name of its folder: `heads-2`.
     pub name: String,
     /// What differs from the base: `heads = 2`.
@@ -47,33 +47,33 @@ pub struct Variation {
 
 /// A variation that is not trained.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct SkippedVariation {
     /// Its name.
     pub name: String,
-    /// Why not.
+    /// Why it is skipped.
     pub reason: String,
 }
 
-/// Why variations cannot be compared.
+/// Variations cannot be planned or trained.
 #[derive(Debug, thiserror::Error)]
 pub enum VariationError {
-    /// Nothing to compare by.
+    /// The recipe has no validation set.
     #[error("variations are compared by their validation: name a validation set ({flags})")]
     NoValidation {
-        /// How.
+        /// The flags that name one.
         flags: &'static str,
     },
-    /// Standard input can be read once.
+    /// The corpus is standard input, which can be read only once.
     #[error(
-        "every variation reads the text again, which standard input does not allow: name files instead of -"
+        "every variation reads the text, but standard input can be read only once: name files instead of -"
     )]
     StandardInput,
-    /// The sizes are given.
+    /// The recipe starts from another model, which determines the sizes.
     #[error(
         "a classifier that starts from another model has that model's sizes: variations need a recipe without model.init_from"
     )]
     InitFrom,
-    /// The folder holds something else.
+    /// The folder has a run with other settings.
     #[error("{} was trained with other settings ({differences}): choose another --out, or remove that folder", folder.display())]
     OtherRecipe {
         /// The run's folder.
@@ -81,38 +81,38 @@ pub enum VariationError {
         /// What differs.
         differences: String,
     },
-    /// The outcome of a run cannot be read.
-    #[error("{} does not say how the run ended ({reason}): remove the file, and the run's end is made again", path.display())]
+    /// The outcome file of a run cannot be read.
+    #[error("{} does not describe how the run ended ({reason}): remove the file, and it is written anew", path.display())]
     Outcome {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
-    /// The base recipe is wrong.
+    /// The base recipe is invalid.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
     /// A variation cannot be trained.
     #[error("{name}: {source}")]
     Run {
-        /// Which one.
+        /// Its name.
         name: String,
-        /// Why.
+        /// The error of the run.
         source: Box<RunError>,
     },
-    /// No folder was named.
+    /// The recipe names no output folder.
     #[error(transparent)]
     Folder(Box<RunError>),
 }
 
 /// Plans the base and the variations of some groups, in folders below the base recipe's.
-pub fn plan(base: &Recipe, groups: &[Group]) -> Result<Plan, VariationError> {
+pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan, VariationError> {
     let folder = base.output.out.clone().ok_or(VariationError::Folder(Box::new(RunError::NoFolder)))?;
     check(base)?;
-    // Compared with the recipes in the runs' folders, which name files so.
+    // Absolute, as in the recipes in the runs' folders, with which it is compared.
     let base = with_absolute_paths(base);
     let folder = base.output.out.clone().unwrap_or(folder);
-    let mut plan = Plan { variations: Vec::new(), left_out: Vec::new() };
+    let mut plan = VariationPlan { variations: Vec::new(), left_out: Vec::new() };
     plan.variations.push(Variation {
         group: None,
         name: "base".to_owned(),
@@ -128,14 +128,14 @@ pub fn plan(base: &Recipe, groups: &[Group]) -> Result<Plan, VariationError> {
                     recipe: in_folder(&recipe, &folder, &change.name),
                     name: change.name,
                 }),
-                Err(reason) => plan.left_out.push(LeftOut { name: change.name, reason }),
+                Err(reason) => plan.left_out.push(SkippedVariation { name: change.name, reason }),
             }
         }
     }
     Ok(plan)
 }
 
-/// The base with some keys set, or why that makes no model of its own.
+/// The base with some keys set, or the reason why that is skipped.
 fn varied(base: &Recipe, sets: &[String]) -> Result<Recipe, String> {
     let attempt = || {
         let mut overrides = Overrides::new();
@@ -156,7 +156,7 @@ fn varied(base: &Recipe, sets: &[String]) -> Result<Recipe, String> {
     }
 }
 
-/// The model but for its vocabulary and labels, which are the same for all.
+/// The configuration of the model without vocabulary and labels, which are the same for all.
 fn built(recipe: &Recipe) -> Option<ModelConfig> {
     recipe.model_config([recipe.vocabulary.size; 2], 2).ok()
 }
@@ -167,7 +167,7 @@ fn in_folder(recipe: &Recipe, folder: &Path, name: &str) -> Recipe {
     recipe
 }
 
-/// `heads = 2, key_width = 64`: what `other` has where it differs in what decides its weights.
+/// `heads = 2, key_width = 64`: the keys of `other` that differ and that determine its weights.
 fn differences(base: &Recipe, other: &Recipe) -> String {
     let decides = |key: &Key| {
         ["data", "vocabulary", "model", "training"].contains(&key.section)

@@ -1,7 +1,7 @@
 //! The variations as tables and pictures.
 
-use super::super::{Files, table, text};
-use super::{Entry, Group, LeftOut, Plan};
+use super::super::{ComparisonFiles, table, text};
+use super::{SkippedVariation, VariationGroup, VariationPlan, VariationResult};
 use crate::metrics::Measure;
 use crate::plot::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
 use crate::train::run::{environment, settings};
@@ -26,8 +26,8 @@ const CSV: [&str; 10] = [
     "ending",
 ];
 
-/// The comparison as far as it has come, as it is printed and kept.
-pub fn files(plan: &Plan, entries: &[Entry]) -> Files {
+/// The comparison so far, as files.
+pub fn files(plan: &VariationPlan, entries: &[VariationResult]) -> ComparisonFiles {
     let mut tables = vec![variations(entries)];
     if !plan.left_out.is_empty() {
         tables.push(left_out(&plan.left_out));
@@ -42,7 +42,7 @@ pub fn files(plan: &Plan, entries: &[Entry]) -> Files {
     );
     let markdown: Vec<String> = tables.iter().map(text::markdown).collect();
     let base = plan.variations.first().map(|base| &base.recipe);
-    Files {
+    ComparisonFiles {
         markdown: format!(
             "# Variations of a model ({done} of {of} trained)\n\n{subtitle}\n\n{}",
             markdown.join("\n")
@@ -62,12 +62,12 @@ pub fn files(plan: &Plan, entries: &[Entry]) -> Files {
     }
 }
 
-fn variations(entries: &[Entry]) -> Table {
+fn variations(entries: &[VariationResult]) -> Table {
     let judged = columns(entries);
     let mut headings = vec!["variation", "what differs", "parameters, M"];
     headings.extend(judged.iter().map(|(_, heading, _)| *heading));
     headings.extend(["steps", "time, min", "ended because"]);
-    let line = |entry: &Entry| {
+    let line = |entry: &VariationResult| {
         let mut cells = vec![
             entry.name.clone(),
             if entry.group.is_none() { "the recipe as it is".to_owned() } else { entry.changes.clone() },
@@ -80,13 +80,13 @@ fn variations(entries: &[Entry]) -> Table {
     table("Variations", &headings, entries.iter().map(line).collect())
 }
 
-fn left_out(left_out: &[LeftOut]) -> Table {
-    let line = |left_out: &LeftOut| vec![left_out.name.clone(), left_out.reason.clone()];
+fn left_out(left_out: &[SkippedVariation]) -> Table {
+    let line = |left_out: &SkippedVariation| vec![left_out.name.clone(), left_out.reason.clone()];
     table("Left out", &["variation", "why"], left_out.iter().map(line).collect())
 }
 
 /// A line of the CSV file, in the order of [`CSV`].
-fn row(entry: &Entry) -> Vec<String> {
+fn row(entry: &VariationResult) -> Vec<String> {
     let plain = |measure: Measure| entry.value(measure).map_or_else(String::new, |value| value.to_string());
     vec![
         entry.name.clone(),
@@ -102,8 +102,8 @@ fn row(entry: &Entry) -> Vec<String> {
     ]
 }
 
-/// Perplexity, and what a task is judged by besides.
-fn columns(entries: &[Entry]) -> Vec<Column> {
+/// Perplexity, and the other metrics of the task.
+fn columns(entries: &[VariationResult]) -> Vec<Column> {
     let has = |(measure, ..): Column| entries.iter().any(|entry| !entry.curve(measure).is_empty());
     let mut columns = vec![PERPLEXITY];
     if has(BLEU) {
@@ -114,12 +114,12 @@ fn columns(entries: &[Entry]) -> Vec<Column> {
     columns
 }
 
-fn value(entry: &Entry, (measure, _, factor): Column) -> String {
+fn value(entry: &VariationResult, (measure, _, factor): Column) -> String {
     entry.value(measure).map_or_else(|| text::NOTHING.to_owned(), |value| format!("{:.2}", factor * value))
 }
 
-/// The base, and the best of all.
-fn results(entries: &[Entry]) -> Vec<Fact> {
+/// The results of the base, and the best ones.
+fn results(entries: &[VariationResult]) -> Vec<Fact> {
     let mut facts = Vec::new();
     for column in columns(entries) {
         let (measure, heading, _) = column;
@@ -135,13 +135,13 @@ fn results(entries: &[Entry]) -> Vec<Fact> {
     facts
 }
 
-/// All variations together, then each group beside the base.
-fn charts(entries: &[Entry]) -> Vec<LineChart> {
+/// All variations together, then each group with the base.
+fn charts(entries: &[VariationResult]) -> Vec<LineChart> {
     let mut charts = Vec::new();
     for column in columns(entries) {
         charts.push(chart("all variations", column, entries.iter()));
     }
-    for group in Group::ALL {
+    for group in VariationGroup::ALL {
         let members = || entries.iter().filter(|entry| entry.group.is_none_or(|of| of == group));
         if members().any(|entry| entry.group.is_some()) {
             charts.push(chart(group.name(), PERPLEXITY, members()));
@@ -153,9 +153,9 @@ fn charts(entries: &[Entry]) -> Vec<LineChart> {
 fn chart<'a>(
     what: &str,
     (measure, heading, factor): Column,
-    entries: impl Iterator<Item = &'a Entry>,
+    entries: impl Iterator<Item = &'a VariationResult>,
 ) -> LineChart {
-    let line = |entry: &Entry| Series {
+    let line = |entry: &VariationResult| Series {
         name: entry.name.clone(),
         points: entry.curve(measure).into_iter().map(|(step, value)| (step, factor * value)).collect(),
         mark: Mark::Nothing,

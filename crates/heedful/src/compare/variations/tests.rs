@@ -11,13 +11,13 @@ fn base(preset: Preset) -> Recipe {
     recipe
 }
 
-fn names(plan: &Plan) -> Vec<&str> {
+fn names(plan: &VariationPlan) -> Vec<&str> {
     plan.variations.iter().map(|variation| variation.name.as_str()).collect()
 }
 
 #[test]
 fn the_base_model_has_the_rows_of_the_paper() {
-    let plan = plan(&base(Preset::Base), &Group::ALL).expect("a plan");
+    let plan = plan(&base(Preset::Base), &VariationGroup::ALL).expect("a plan");
     let expected = [
         "base",
         "heads-1",
@@ -51,7 +51,7 @@ fn the_base_model_has_the_rows_of_the_paper() {
 
 #[test]
 fn a_variation_differs_in_nothing_but_its_keys_and_its_folder() {
-    let plan = plan(&base(Preset::Small), &[Group::Heads, Group::Dropout]).expect("a plan");
+    let plan = plan(&base(Preset::Small), &[VariationGroup::Heads, VariationGroup::Dropout]).expect("a plan");
     let whole = &plan.variations[0].recipe;
     for variation in &plan.variations[1..] {
         let differs: Vec<String> =
@@ -65,7 +65,7 @@ fn a_variation_differs_in_nothing_but_its_keys_and_its_folder() {
 fn what_cannot_be_built_or_changes_nothing_is_named() {
     let mut odd = base(Preset::Tiny);
     odd.model.d_model = 36;
-    let plan = plan(&odd, &[Group::Heads]).expect("a plan");
+    let plan = plan(&odd, &[VariationGroup::Heads]).expect("a plan");
     assert_eq!(names(&plan), ["base", "heads-1", "heads-4"]);
     let left_out: Vec<&str> = plan.left_out.iter().map(|left_out| left_out.name.as_str()).collect();
     assert_eq!(left_out, ["heads-8", "heads-16"]);
@@ -74,7 +74,7 @@ fn what_cannot_be_built_or_changes_nothing_is_named() {
     let mut recurrent = base(Preset::Tiny);
     recurrent.model.family = Family::Recurrent;
     recurrent.model.score = crate::layers::AttentionScore::Additive;
-    let plan = super::plan(&recurrent, &[Group::Heads, Group::Layers]).expect("a plan");
+    let plan = super::plan(&recurrent, &[VariationGroup::Heads, VariationGroup::Layers]).expect("a plan");
     assert_eq!(names(&plan), ["base", "layers-2"]);
     assert_eq!(plan.left_out[0].reason, "it changes nothing in a recurrent model");
 }
@@ -84,7 +84,7 @@ fn a_recipe_that_cannot_be_compared_is_refused() {
     let error = |change: fn(&mut Recipe)| {
         let mut recipe = base(Preset::Tiny);
         change(&mut recipe);
-        plan(&recipe, &Group::ALL).expect_err("no plan").to_string()
+        plan(&recipe, &VariationGroup::ALL).expect_err("no plan").to_string()
     };
     assert!(error(|recipe| recipe.output.out = None).contains("--out"));
     assert!(error(|recipe| recipe.data.valid_src.clear()).contains("--valid-src"));
@@ -94,8 +94,8 @@ fn a_recipe_that_cannot_be_compared_is_refused() {
 
 #[test]
 fn groups_are_found_by_their_names() {
-    for group in Group::ALL {
-        assert_eq!(Group::named(group.name()), Some(group));
+    for group in VariationGroup::ALL {
+        assert_eq!(VariationGroup::named(group.name()), Some(group));
     }
-    assert_eq!(Group::named("head"), None);
+    assert_eq!(VariationGroup::named("head"), None);
 }

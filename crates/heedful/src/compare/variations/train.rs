@@ -1,4 +1,4 @@
-//! One variation: trained, taken up again, or found finished.
+//! Trains one variation, resumes it, or reads its outcome.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Group, Variation, VariationError, differences};
+use super::{Variation, VariationError, VariationGroup, differences};
 use crate::metrics::Measure;
 use crate::recipe::{Key, Overrides, Recipe};
 use crate::store::durable;
@@ -14,20 +14,20 @@ use crate::tasks;
 use crate::train::log::{Record, read_metrics, series};
 use crate::train::run::{self, Ending, Event, RunError, Start, Watcher};
 
-/// A variation that was trained to its end.
+/// The result of a variation whose training has ended.
 #[derive(Clone, Debug)]
-pub struct Entry {
-    /// Of which group; none for the base.
-    pub group: Option<Group>,
+pub struct VariationResult {
+    /// Its group; `None` for the base.
+    pub group: Option<VariationGroup>,
     /// Its name.
     pub name: String,
     /// What differs from the base.
     pub changes: String,
-    /// Numbers in the model.
+    /// The number of parameters.
     pub parameters: usize,
-    /// Updates.
+    /// The number of updates.
     pub step: u64,
-    /// Seconds of training, over all sittings.
+    /// Seconds of training, over all sessions.
     pub seconds: f64,
     /// Why it ended.
     pub ending: String,
@@ -37,10 +37,10 @@ pub struct Entry {
     pub validations: Vec<Record>,
 }
 
-/// `outcome.json`: what the run's other files do not say.
+/// `outcome.json`: what the run's other files do not record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Outcome {
-    /// What would end the run; with another budget it goes on.
+    /// The limits of the run; with other limits it is resumed.
     budget: String,
     parameters: usize,
     step: u64,
@@ -49,8 +49,11 @@ struct Outcome {
     best_step: Option<u64>,
 }
 
-/// Trains a variation to its end; none if the watcher wanted an end before.
-pub fn train(variation: &Variation, watcher: &mut dyn Watcher) -> Result<Option<Entry>, VariationError> {
+/// Trains a variation to its end; `None` if the watcher stopped it earlier.
+pub fn train(
+    variation: &Variation,
+    watcher: &mut dyn Watcher,
+) -> Result<Option<VariationResult>, VariationError> {
     if let Some(entry) = finished(variation)? {
         return Ok(Some(entry));
     }
@@ -71,7 +74,7 @@ pub fn train(variation: &Variation, watcher: &mut dyn Watcher) -> Result<Option<
             ending: outcome.ending.to_string(),
             best_step: outcome.best.map(|(_, step)| step),
         },
-        // That is a result, too: the others are not to be kept waiting for it.
+        // Divergence is a result too: the other variations are still trained.
         Err(error @ RunError::Diverged { .. }) => {
             Outcome { budget, parameters, step, seconds, ending: error.to_string(), best_step: None }
         }
@@ -82,8 +85,8 @@ pub fn train(variation: &Variation, watcher: &mut dyn Watcher) -> Result<Option<
     entry(variation, outcome).map(Some)
 }
 
-/// What a variation that was trained to its end has left; none if it was not.
-pub fn finished(variation: &Variation) -> Result<Option<Entry>, VariationError> {
+/// The result of a variation that was trained to its end; `None` if it was not.
+pub fn finished(variation: &Variation) -> Result<Option<VariationResult>, VariationError> {
     check_recipe(variation)?;
     let path = path(variation);
     let unreadable = |reason: String| VariationError::Outcome { path: path.clone(), reason };
@@ -99,7 +102,7 @@ pub fn finished(variation: &Variation) -> Result<Option<Entry>, VariationError> 
     entry(variation, outcome).map(Some)
 }
 
-/// What is in the folder was trained with the same recipe.
+/// Checks that the run in the folder was trained with the same recipe.
 fn check_recipe(variation: &Variation) -> Result<(), VariationError> {
     let folder = folder(variation);
     if !run::is_run(&folder) {
@@ -114,14 +117,14 @@ fn check_recipe(variation: &Variation) -> Result<(), VariationError> {
     Err(VariationError::OtherRecipe { folder, differences: differences(&variation.recipe, &there) })
 }
 
-fn entry(variation: &Variation, outcome: Outcome) -> Result<Entry, VariationError> {
+fn entry(variation: &Variation, outcome: Outcome) -> Result<VariationResult, VariationError> {
     let failed =
         |error| VariationError::Run { name: variation.name.clone(), source: Box::new(RunError::Log(error)) };
     let records = read_metrics(&folder(variation).join("metrics.jsonl")).map_err(failed)?;
     let validations: Vec<Record> =
         records.into_iter().filter(|record| record.value(Measure::ValidLoss).is_some()).collect();
     let is_best = |record: &&Record| Some(record.step) == outcome.best_step;
-    Ok(Entry {
+    Ok(VariationResult {
         group: variation.group,
         name: variation.name.clone(),
         changes: variation.changes.clone(),
@@ -134,13 +137,13 @@ fn entry(variation: &Variation, outcome: Outcome) -> Result<Entry, VariationErro
     })
 }
 
-impl Entry {
+impl VariationResult {
     /// A number of the best validation.
     pub fn value(&self, measure: Measure) -> Option<f64> {
         self.best.as_ref()?.value(measure)
     }
 
-    /// The course of a number over the validations.
+    /// The values of a measure over the validations.
     pub fn curve(&self, measure: Measure) -> Vec<(f64, f64)> {
         series(&self.validations, measure)
     }
@@ -162,7 +165,7 @@ fn budget(recipe: &Recipe) -> String {
     limits.map(|key| format!("{} = {}", key.path(), key.value(recipe))).collect::<Vec<_>>().join(", ")
 }
 
-/// Hands on what it sees, and remembers what an outcome does not say.
+/// A watcher that forwards events, and records what an outcome does not contain.
 struct Counting<'a> {
     watcher: &'a mut dyn Watcher,
     parameters: usize,

@@ -1,13 +1,13 @@
-//! Batches of so many tokens, in an order that is a function of (seed, epoch).
+//! Batches with a limited number of tokens, in an order that is a function of (seed, epoch).
 //!
 //! ```text
 //! blocks of the file     0 1 2 3 4 5 6 7 …          1024 pairs each
 //! shuffled               5 1 7 0 3 6 2 4 …          by (seed, epoch)
-//! windows                5 1 7 0 | 3 6 2 4 | …      what is in memory at once
+//! windows                5 1 7 0 | 3 6 2 4 | …      in memory at once
 //! pairs of a window      shuffled, sorted by length, cut into batches, and the batches shuffled
 //! ```
 //!
-//! A position is (epoch, batch), nothing else: whoever keeps it can go on exactly there.
+//! A position is (epoch, batch) and nothing else: a resumed run continues exactly there.
 
 mod order;
 mod prefetch;
@@ -23,71 +23,71 @@ pub use self::prefetch::Prefetched;
 pub use self::validation::{ValidationBatch, validation_batches};
 
 use self::order::EpochOrder;
-use crate::data::batch::{Batch, Form};
+use crate::data::batch::{Batch, BatchLayout};
 use crate::data::encoded::{EncodedCorpus, EncodedError, EncodedPair};
 use crate::data::special::{BOS, EOS};
 
 /// How batches are formed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchOptions {
-    /// The most source tokens and the most target tokens of a batch, `<eos>` included: 25,000 in the paper. A pair with
-    /// more makes a batch of its own.
+    /// The most source tokens and the most target tokens of a batch, `<eos>` included: 25,000 in the paper. A longer
+    /// pair makes a batch of its own.
     pub batch_tokens: usize,
-    /// Decides the order.
+    /// The seed of the order.
     pub seed: u64,
-    /// How many blocks of 1024 pairs are shuffled together. More of them mix better and need more memory.
+    /// How many blocks of 1024 pairs are shuffled together. More blocks mix better and need more memory.
     pub window_blocks: usize,
-    /// What the pairs stand for.
-    pub form: Form,
+    /// The layout of the batches.
+    pub layout: BatchLayout,
 }
 
 impl Default for BatchOptions {
     fn default() -> BatchOptions {
-        BatchOptions { batch_tokens: 4096, seed: 1, window_blocks: 64, form: Form::Pairs }
+        BatchOptions { batch_tokens: 4096, seed: 1, window_blocks: 64, layout: BatchLayout::Pairs }
     }
 }
 
-/// A place in the endless stream of batches.
+/// A position in the endless stream of batches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Position {
-    /// How many times everything was seen before.
+pub struct BatchPosition {
+    /// The epoch, counted from 0.
     pub epoch: u64,
-    /// How many batches of this epoch come before.
+    /// The index of the batch in its epoch.
     pub batch: u64,
 }
 
-/// A batch and where it stands.
+/// A batch with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Placed {
+pub struct PositionedBatch {
     /// The pairs.
     pub batch: Batch,
     /// Its own position.
-    pub position: Position,
-    /// The position to go on from after this batch.
-    pub next: Position,
+    pub position: BatchPosition,
+    /// The position of the batch after it.
+    pub next: BatchPosition,
 }
 
-/// Batches without end, epoch after epoch.
+/// An endless stream of batches, epoch after epoch.
 pub struct Batches {
     corpus: Arc<EncodedCorpus>,
     options: BatchOptions,
     order: EpochOrder,
-    /// How many windows of this epoch were opened.
+    /// How many windows of this epoch were read.
     opened: usize,
-    /// What is left of the window opened last, a batch each.
+    /// The remaining batches of the current window.
     window: VecDeque<Vec<EncodedPair>>,
-    position: Position,
+    position: BatchPosition,
 }
 
 impl Batches {
-    /// Goes on at `position`. Windows of its epoch that lie before it are read and forgotten.
+    /// Continues at `position`. Earlier windows of its epoch are read and discarded.
     pub fn at(
         corpus: Arc<EncodedCorpus>,
         options: &BatchOptions,
-        position: Position,
+        position: BatchPosition,
     ) -> Result<Batches, EncodedError> {
         let order = EpochOrder::new(&corpus, options, position.epoch);
-        let start = Position { epoch: position.epoch, batch: 0 };
+        let start = BatchPosition { epoch: position.epoch, batch: 0 };
         let window = VecDeque::new();
         let mut batches =
             Batches { corpus, options: options.clone(), order, opened: 0, window, position: start };
@@ -105,28 +105,28 @@ impl Batches {
         Ok(batches)
     }
 
-    /// Where the next batch stands.
-    pub fn position(&self) -> Position {
+    /// The position of the next batch.
+    pub fn position(&self) -> BatchPosition {
         self.position
     }
 
-    /// How many pairs are in memory.
+    /// The number of pairs in memory.
     pub fn resident_pairs(&self) -> usize {
         self.window.iter().map(Vec::len).sum()
     }
 
-    fn produce(&mut self) -> Result<Placed, EncodedError> {
+    fn produce(&mut self) -> Result<PositionedBatch, EncodedError> {
         self.open_window()?;
         let pairs = self.window.pop_front().expect("a window has at least one batch");
-        let batch =
-            Batch::of(self.options.form, &pairs, [BOS, EOS]).expect("pairs with an empty side were filtered");
+        let batch = Batch::of(self.options.layout, &pairs, [BOS, EOS])
+            .expect("pairs with an empty side were filtered");
         let position = self.position;
         self.position.batch += 1;
         self.begin_next_epoch_if_over();
-        Ok(Placed { batch, position, next: self.position })
+        Ok(PositionedBatch { batch, position, next: self.position })
     }
 
-    /// Reads the next window if nothing is left of this one.
+    /// Reads the next window if the current one is used up.
     fn open_window(&mut self) -> Result<(), EncodedError> {
         if self.window.is_empty() {
             self.window = self.order.read_window(self.opened, &self.corpus, self.options.batch_tokens)?;
@@ -141,7 +141,7 @@ impl Batches {
 
     fn begin_next_epoch_if_over(&mut self) {
         if self.epoch_is_over() {
-            self.position = Position { epoch: self.position.epoch + 1, batch: 0 };
+            self.position = BatchPosition { epoch: self.position.epoch + 1, batch: 0 };
             self.order = EpochOrder::new(&self.corpus, &self.options, self.position.epoch);
             self.opened = 0;
         }
@@ -149,11 +149,11 @@ impl Batches {
 }
 
 impl Iterator for Batches {
-    type Item = Result<Placed, EncodedError>;
+    type Item = Result<PositionedBatch, EncodedError>;
 
-    /// Always something: after the last batch of an epoch comes the first one of the next. A file that cannot be read is
-    /// tried again by the next call.
-    fn next(&mut self) -> Option<Result<Placed, EncodedError>> {
+    /// Never `None`: the first batch of the next epoch follows the last one of this. After a read error the next call
+    /// retries.
+    fn next(&mut self) -> Option<Result<PositionedBatch, EncodedError>> {
         Some(self.produce())
     }
 }

@@ -6,7 +6,7 @@ use super::BatchOptions;
 use super::shuffle::shuffle;
 use crate::data::encoded::{EncodedCorpus, EncodedError, EncodedPair};
 
-/// Which blocks are read together, and the seed that mixes them.
+/// Which blocks form a window, and the seed of the shuffle.
 pub(super) struct EpochOrder {
     seed: u64,
     epoch: u64,
@@ -40,7 +40,7 @@ impl EpochOrder {
         }
         let use_in_epoch = 2 * window as u64;
         shuffle(&mut pairs, self.seed, self.epoch, use_in_epoch + 1);
-        // The sort is stable: pairs of one length stay shuffled, so batches have other neighbours in every epoch.
+        // The sort is stable: pairs of one length stay shuffled, so batches are composed differently in every epoch.
         pairs.sort_by_key(longer_side);
         let mut batches = cut(pairs, batch_tokens);
         shuffle(&mut batches, self.seed, self.epoch, use_in_epoch + 2);
@@ -48,12 +48,12 @@ impl EpochOrder {
     }
 }
 
-/// What similar lengths are measured by.
+/// The length that pairs are sorted by.
 pub(super) fn longer_side((source, target): &EncodedPair) -> usize {
     source.len().max(target.len() + 1)
 }
 
-/// Cuts a list of pairs so that neither side of a batch has more than `batch_tokens` tokens, if a pair allows it at all.
+/// Cuts a list of pairs into batches of at most `batch_tokens` tokens on each side; a longer pair is a batch alone.
 pub(super) fn cut(pairs: Vec<EncodedPair>, batch_tokens: usize) -> Vec<Vec<EncodedPair>> {
     let mut batches = Vec::new();
     let mut batch: Vec<EncodedPair> = Vec::new();

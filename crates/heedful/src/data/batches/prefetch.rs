@@ -1,18 +1,18 @@
-//! Batches made ahead by a thread of their own, so that training never waits for them.
+//! Batches prefetched by a thread of their own, so that training never waits for them.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use super::{Batches, Placed};
+use super::{Batches, PositionedBatch};
 use crate::data::encoded::EncodedError;
 
-/// Batches that wait to be used: enough to train on while the next window is opened.
+/// Batches to prefetch: enough to train on while the next window is read.
 const AHEAD: usize = 16;
 
-/// The same batches in the same order, made ahead.
+/// The same batches in the same order, prefetched.
 pub struct Prefetched {
-    /// Present until drop.
-    batches: Option<Receiver<Result<Placed, EncodedError>>>,
+    /// `None` only during drop.
+    batches: Option<Receiver<Result<PositionedBatch, EncodedError>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -23,7 +23,7 @@ impl Prefetched {
         let thread = thread::spawn(move || {
             for batch in batches {
                 let failed = batch.is_err();
-                // Nobody listens any more, or there is nothing more to say.
+                // The receiver is gone, or nothing follows an error.
                 if sender.send(batch).is_err() || failed {
                     break;
                 }
@@ -34,10 +34,10 @@ impl Prefetched {
 }
 
 impl Iterator for Prefetched {
-    type Item = Result<Placed, EncodedError>;
+    type Item = Result<PositionedBatch, EncodedError>;
 
     /// Ends only after an error.
-    fn next(&mut self) -> Option<Result<Placed, EncodedError>> {
+    fn next(&mut self) -> Option<Result<PositionedBatch, EncodedError>> {
         self.batches.as_ref()?.recv().ok()
     }
 }
@@ -47,7 +47,7 @@ impl Drop for Prefetched {
         // Closing the channel wakes the thread if it waits to send.
         self.batches = None;
         if let Some(thread) = self.thread.take() {
-            // Its panic was printed when it happened.
+            // A panic of the thread has already been printed.
             let _ = thread.join();
         }
     }

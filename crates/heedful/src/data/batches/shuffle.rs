@@ -1,14 +1,14 @@
-//! Shuffling by counter-based draws: the order is a function of the stream, on every machine.
+//! Shuffling with counter-based draws: the order is a function of the stream, on every machine.
 
 use heedful_tensor::random::Stream;
 
-/// Fisher and Yates. Dropout draws from streams of the same seed; the order of data shall not follow the same numbers.
+/// Fisher–Yates shuffle. Dropout draws from streams of the same seed; the order of data must not use the same numbers.
 pub(super) fn shuffle<T>(items: &mut [T], seed: u64, epoch: u64, use_in_epoch: u64) {
     const DATA: u64 = 0x6461_7461_2064_6174;
     let stream = Stream::new(seed ^ DATA, epoch, use_in_epoch);
     for last in (1..items.len()).rev() {
         let draw = u64::from(stream.bits(last as u32));
-        // The draw as a fraction of 2³², times the number of places.
+        // The draw as a fraction of 2³², times the number of items left.
         let other = (draw * (last as u64 + 1)) >> 32;
         items.swap(last, other as usize);
     }

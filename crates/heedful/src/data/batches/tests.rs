@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::*;
 use crate::data::corpus::{CorpusFiles, Filters};
-use crate::data::tokenizer::{Kind, Tokenizers, VocabularyOptions, WordCounts};
+use crate::data::tokenizer::{Tokenizers, VocabularyKind, VocabularyOptions, WordCounts};
 
 /// A corpus of `count` pairs, each with its number in it and with lengths of all sorts.
 fn corpus(folder: &Path, count: usize) -> Arc<EncodedCorpus> {
@@ -14,7 +14,7 @@ fn corpus(folder: &Path, count: usize) -> Arc<EncodedCorpus> {
     fs::write(&path, lines).expect("a written corpus");
     let files = CorpusFiles::new(&[], &[], &[crate::data::Input::new(path)]).expect("one file");
     let mut counts = WordCounts::new(&VocabularyOptions {
-        kind: Kind::Character,
+        kind: VocabularyKind::Character,
         size: 300,
         ..VocabularyOptions::default()
     });
@@ -30,7 +30,7 @@ fn options() -> BatchOptions {
 }
 
 /// The batches from `position` to the end of its epoch.
-fn rest_of_epoch(corpus: &Arc<EncodedCorpus>, position: Position) -> Vec<Placed> {
+fn rest_of_epoch(corpus: &Arc<EncodedCorpus>, position: BatchPosition) -> Vec<PositionedBatch> {
     let batches = Batches::at(Arc::clone(corpus), &options(), position).expect("a good position");
     batches
         .map(|batch| batch.expect("a good file"))
@@ -38,7 +38,7 @@ fn rest_of_epoch(corpus: &Arc<EncodedCorpus>, position: Position) -> Vec<Placed>
         .collect()
 }
 
-fn sources(placed: &[Placed]) -> Vec<Vec<u32>> {
+fn sources(placed: &[PositionedBatch]) -> Vec<Vec<u32>> {
     let batches = placed.iter().map(|placed| &placed.batch);
     let sources = batches.flat_map(|batch| {
         (0..batch.sentences()).map(|sentence| batch.source[batch.source_sequences.range(sentence)].to_vec())
@@ -51,8 +51,8 @@ fn an_epoch_has_every_pair_once_within_the_limits_and_in_an_order_of_its_own() {
     let folder = tempfile::tempdir().expect("a folder");
     let corpus = corpus(folder.path(), 5000);
     assert!(corpus.blocks() > 4);
-    let first = rest_of_epoch(&corpus, Position::default());
-    let second = rest_of_epoch(&corpus, Position { epoch: 1, batch: 0 });
+    let first = rest_of_epoch(&corpus, BatchPosition::default());
+    let second = rest_of_epoch(&corpus, BatchPosition { epoch: 1, batch: 0 });
     for placed in first.iter().chain(&second) {
         assert!(placed.batch.source.len() <= 700 && placed.batch.target_tokens() <= 700);
     }
@@ -64,16 +64,16 @@ fn an_epoch_has_every_pair_once_within_the_limits_and_in_an_order_of_its_own() {
     assert_eq!(a, b);
     a.dedup();
     assert_eq!(a.len(), 5000);
-    assert_eq!(first, rest_of_epoch(&corpus, Position::default()));
+    assert_eq!(first, rest_of_epoch(&corpus, BatchPosition::default()));
 }
 
 #[test]
 fn any_position_continues_exactly_there() {
     let folder = tempfile::tempdir().expect("a folder");
     let corpus = corpus(folder.path(), 3500);
-    let all = rest_of_epoch(&corpus, Position::default());
+    let all = rest_of_epoch(&corpus, BatchPosition::default());
     for (index, placed) in all.iter().enumerate() {
-        assert_eq!(placed.position, Position { epoch: 0, batch: index as u64 });
+        assert_eq!(placed.position, BatchPosition { epoch: 0, batch: index as u64 });
         let again = Batches::at(Arc::clone(&corpus), &options(), placed.position)
             .expect("a good position")
             .next()
@@ -82,24 +82,24 @@ fn any_position_continues_exactly_there() {
         assert_eq!(again, *placed);
     }
     let last = all.last().expect("some batches");
-    assert_eq!(last.next, Position { epoch: 1, batch: 0 });
-    let behind_the_end = Position { epoch: 0, batch: all.len() as u64 };
+    assert_eq!(last.next, BatchPosition { epoch: 1, batch: 0 });
+    let behind_the_end = BatchPosition { epoch: 0, batch: all.len() as u64 };
     let next =
         Batches::at(Arc::clone(&corpus), &options(), behind_the_end).expect("the end is the next beginning");
     assert_eq!(next.position(), last.next);
-    let beyond = Batches::at(corpus, &options(), Position { epoch: 0, batch: all.len() as u64 + 1 });
+    let beyond = Batches::at(corpus, &options(), BatchPosition { epoch: 0, batch: all.len() as u64 + 1 });
     assert!(matches!(beyond, Err(EncodedError::NoSuchBatch { .. })));
 }
 
 #[test]
-fn a_batch_made_ahead_is_the_same_batch() {
+fn a_prefetched_batch_is_the_same_batch() {
     let folder = tempfile::tempdir().expect("a folder");
     let corpus = corpus(folder.path(), 1500);
     let batches =
-        || Batches::at(Arc::clone(&corpus), &options(), Position::default()).expect("a good position");
-    let ahead: Vec<Placed> =
+        || Batches::at(Arc::clone(&corpus), &options(), BatchPosition::default()).expect("a good position");
+    let ahead: Vec<PositionedBatch> =
         Prefetched::new(batches()).take(300).map(|batch| batch.expect("a good file")).collect();
-    let plain: Vec<Placed> = batches().take(300).map(|batch| batch.expect("a good file")).collect();
+    let plain: Vec<PositionedBatch> = batches().take(300).map(|batch| batch.expect("a good file")).collect();
     assert_eq!(ahead, plain);
     assert!(ahead.last().expect("some batches").position.epoch > 0);
 }
@@ -121,7 +121,7 @@ fn a_pair_over_the_limit_makes_a_batch_of_its_own() {
 fn only_one_window_is_in_memory() {
     let folder = tempfile::tempdir().expect("a folder");
     let corpus = corpus(folder.path(), 9000);
-    let mut batches = Batches::at(corpus, &options(), Position::default()).expect("a good position");
+    let mut batches = Batches::at(corpus, &options(), BatchPosition::default()).expect("a good position");
     for _ in 0..100 {
         batches.next().expect("an endless stream").expect("a good file");
         assert!(batches.resident_pairs() <= 2 * 1024);

@@ -1,7 +1,7 @@
-//! Batches of a small set that is in memory, always in the same order.
+//! Batches of a validation set, which is in memory and always in the same order.
 
 use super::order::{cut, longer_side};
-use crate::data::batch::{Batch, Form};
+use crate::data::batch::{Batch, BatchLayout};
 use crate::data::encoded::EncodedPair;
 use crate::data::special::{BOS, EOS};
 
@@ -10,16 +10,20 @@ use crate::data::special::{BOS, EOS};
 pub struct ValidationBatch {
     /// The pairs, similar lengths together.
     pub batch: Batch,
-    /// Where each of its pairs stands in the set.
+    /// The index of each pair in the set.
     pub indices: Vec<usize>,
 }
 
-/// Sorts a set by length and cuts it into batches of at most `batch_tokens` tokens on each side. Pairs without the text
-/// that their form is about are left out, for a model has nothing to say about them: their indices are in no batch.
-pub fn validation_batches(form: Form, pairs: &[EncodedPair], batch_tokens: usize) -> Vec<ValidationBatch> {
-    let has_text = |pair: &EncodedPair| match form {
-        Form::Pairs | Form::Labels | Form::Texts => !pair.0.is_empty(),
-        Form::Lines | Form::Blocks => !pair.1.is_empty(),
+/// Sorts a set by length and cuts it into batches of at most `batch_tokens` tokens on each side. Pairs that lack the
+/// text that their layout reads are left out: their indices are in no batch.
+pub fn validation_batches(
+    layout: BatchLayout,
+    pairs: &[EncodedPair],
+    batch_tokens: usize,
+) -> Vec<ValidationBatch> {
+    let has_text = |pair: &EncodedPair| match layout {
+        BatchLayout::Pairs | BatchLayout::Labels | BatchLayout::Texts => !pair.0.is_empty(),
+        BatchLayout::Lines | BatchLayout::Blocks => !pair.1.is_empty(),
     };
     let mut indices: Vec<usize> = (0..pairs.len()).filter(|&index| has_text(&pairs[index])).collect();
     indices.sort_by_key(|&index| longer_side(&pairs[index]));
@@ -28,7 +32,7 @@ pub fn validation_batches(form: Form, pairs: &[EncodedPair], batch_tokens: usize
     let batches = cut(sorted, batch_tokens).into_iter().map(|batch| {
         let (here, later) = rest.split_at(batch.len());
         rest = later;
-        let batch = Batch::of(form, &batch, [BOS, EOS]).expect("no batch and no source is empty");
+        let batch = Batch::of(layout, &batch, [BOS, EOS]).expect("no batch and no source is empty");
         ValidationBatch { batch, indices: here.to_vec() }
     });
     batches.collect()
@@ -43,13 +47,13 @@ mod tests {
         let lengths = [5, 1, 9, 0, 3, 3];
         let pairs: Vec<EncodedPair> =
             lengths.iter().map(|&length| (vec![7; length], vec![8; length / 2])).collect();
-        let batches = validation_batches(Form::Pairs, &pairs, 8);
+        let batches = validation_batches(BatchLayout::Pairs, &pairs, 8);
         let places: Vec<&[usize]> = batches.iter().map(|batch| batch.indices.as_slice()).collect();
         assert_eq!(places, [&[1, 4, 5][..], &[0], &[2]]);
         for batch in &batches {
             let lengths: Vec<usize> = batch.batch.source_sequences.lengths().collect();
             assert_eq!(lengths, batch.indices.iter().map(|&index| pairs[index].0.len()).collect::<Vec<_>>());
         }
-        assert!(validation_batches(Form::Pairs, &[], 8).is_empty());
+        assert!(validation_batches(BatchLayout::Pairs, &[], 8).is_empty());
     }
 }

@@ -1,91 +1,91 @@
 use std::io;
 
-/// What can be wrong with files of text. Every message names the file.
+/// A corpus cannot be read or copied. Every message names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum CorpusError {
-    /// Nothing to read from.
+    /// No corpus files are given.
     #[error("no corpus: give a source and a target file (--src, --tgt), or a tab-separated file (--tsv)")]
     NoFiles,
-    /// Nothing to read a language from.
+    /// No plain text files are given.
     #[error("no text: name a file of plain text (--text)")]
     NoText,
-    /// Nothing to learn labels from.
+    /// No labelled text files are given.
     #[error("no labelled text: name a file whose lines are label, tab, text (--label-text)")]
     NoLabelledText,
-    /// A text that nobody labelled.
+    /// A line has a text but no label.
     #[error("{file}, line {line}: a text without a label; write label, tab, text")]
     NoLabel {
-        /// Its name.
+        /// The name of the file.
         file: String,
         /// Counted from 1.
         line: u64,
     },
-    /// A label of nothing.
+    /// A line has a label but no text.
     #[error("{file}, line {line}: the label `{label}` without a text behind it; write label, tab, text")]
     NoTextBehindLabel {
-        /// Its name.
+        /// The name of the file.
         file: String,
         /// Counted from 1.
         line: u64,
-        /// What stands there.
+        /// The label.
         label: String,
     },
-    /// A label that was never trained.
+    /// A label does not occur in the training text.
     #[error(
         "{place}: the label `{label}` is not among those of the training text ({known}); correct it or leave the line out"
     )]
     UnknownLabel {
         /// File and line.
         place: String,
-        /// What stands there.
+        /// The label.
         label: String,
-        /// The labels that there are.
+        /// The known labels.
         known: String,
     },
-    /// The sides do not pair up.
+    /// The numbers of source and target files differ.
     #[error(
         "{sources} source files but {targets} target files: give as many of one as of the other, in the same order"
     )]
     UnequalFiles {
-        /// How many source files.
+        /// The number of source files.
         sources: usize,
-        /// How many target files.
+        /// The number of target files.
         targets: usize,
     },
-    /// Standard input can be read only once.
+    /// Standard input, which can be read only once, is given more than once.
     #[error("standard input (-) is given more than once: only one file can come from there")]
     StandardInputTwice,
-    /// Missing, a folder, no permission, a broken disk.
+    /// The file is missing, is a folder, or cannot be read.
     #[error("cannot read {file}: {error}")]
     Read {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// The beginning is a compressed file, the rest is not.
+    /// A compressed file cannot be decompressed to its end.
     #[error("{file} is cut off or damaged ({format}): {error}. Copy or download it again")]
     Damaged {
-        /// Its name.
+        /// The name of the file.
         file: String,
         /// gzip, xz or zstd.
         format: &'static str,
-        /// What the decoder says.
+        /// The decoder's error.
         error: io::Error,
     },
-    /// Not text, or text in an old encoding.
+    /// A line is not UTF-8.
     #[error(
         "{file}, line {line}: byte {byte} of the line is not UTF-8. Convert the file, for example with iconv"
     )]
     NotUtf8 {
-        /// Its name.
+        /// The name of the file.
         file: String,
         /// Counted from 1.
         line: u64,
         /// Counted from 1.
         byte: usize,
     },
-    /// Two files that are no translation of each other, line by line.
+    /// Two parallel files differ in their number of lines.
     #[error(
         "{source_file} has {source_lines} lines but {target_file} has {target_lines}: \
          line n of one must be the translation of line n of the other"
@@ -100,20 +100,20 @@ pub enum CorpusError {
         /// Its lines.
         target_lines: u64,
     },
-    /// A line that is no pair.
+    /// A line of a tab-separated file has no tab.
     #[error("{file}, line {line}: no tab between source and target")]
     NoTab {
-        /// Its name.
+        /// The name of the file.
         file: String,
         /// Counted from 1.
         line: u64,
     },
-    /// The disk is full, or may not be written to.
+    /// A copy of the corpus cannot be written.
     #[error("cannot write {file}: {error}")]
     Write {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
 }

@@ -1,22 +1,22 @@
-//! Which pairs are left out of training, and the count of each reason.
+//! Filters that leave pairs out of training, with a count for each reason.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_128;
 
-use super::{CorpusReport, Pair, Unit};
+use super::{CorpusReport, CorpusUnit, Pair};
 
-/// Which pairs may stay.
+/// Which pairs are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Filters {
-    /// The most tokens a side may have, the marker of its end not counted.
+    /// The most tokens a side may have, not counting `<eos>`.
     pub max_tokens: Option<usize>,
-    /// What happens to pairs with more.
+    /// What happens to longer pairs.
     pub over_long: OverLong,
     /// The most tokens that the longer side may have for each token of the shorter one.
     pub max_ratio: Option<f64>,
-    /// What happens to pairs that were there before, both sides alike.
+    /// What happens to pairs that repeat an earlier pair on both sides.
     pub duplicates: Duplicates,
 }
 
@@ -42,62 +42,62 @@ pub enum OverLong {
     Cut,
 }
 
-/// What happens to a pair that was there before.
+/// What happens to a pair that repeats an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Duplicates {
-    /// It counts again.
+    /// It is kept.
     #[default]
     Keep,
-    /// It is left out. This remembers 16 bytes of hash for each distinct pair, about 40 MB of memory for a million.
+    /// It is left out. This stores a 16-byte hash of each distinct pair, about 40 MB of memory for a million.
     Drop,
 }
 
 /// Which sides of a pair are text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sides {
+pub enum TextSides {
     /// Source and target.
     Both,
-    /// The source alone: what stands in the target is no text, and is not judged.
+    /// The source alone: the target is not text, and no filter applies to it.
     Source,
 }
 
 /// Why a pair is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// Nothing but white space on one side or both.
+pub enum FilterReason {
+    /// One side or both have nothing but white space.
     Empty,
-    /// The same pair was there before.
+    /// The pair repeats an earlier one.
     Duplicate,
-    /// More tokens than allowed.
+    /// A side has more tokens than allowed.
     OverLong,
     /// One side is too many times as long as the other.
     Ratio,
 }
 
 /// Applies [`Filters`] pair by pair and counts.
-pub struct Sieve {
+pub struct CorpusFilter {
     filters: Filters,
-    sides: Sides,
+    sides: TextSides,
     seen: HashSet<u128>,
     /// Both sides end to end, for hashing.
     joined: Vec<u8>,
     report: CorpusReport,
 }
 
-impl Sieve {
-    /// Nothing read yet.
-    pub fn new(filters: &Filters) -> Sieve {
-        Sieve::judging(filters, Sides::Both, Unit::Pairs)
+impl CorpusFilter {
+    /// A filter for pairs of sentences, with all counts at 0.
+    pub fn new(filters: &Filters) -> CorpusFilter {
+        CorpusFilter::with_sides(filters, TextSides::Both, CorpusUnit::Pairs)
     }
 
-    /// As [`Sieve::new`] for pairs of which these sides are text, called so in the report.
-    pub fn judging(filters: &Filters, sides: Sides, unit: Unit) -> Sieve {
+    /// As [`CorpusFilter::new`], for pairs of which only `sides` are text; the report counts them as `unit`.
+    pub fn with_sides(filters: &Filters, sides: TextSides, unit: CorpusUnit) -> CorpusFilter {
         let report = CorpusReport { filters: filters.clone(), unit, ..CorpusReport::default() };
-        Sieve { filters: filters.clone(), sides, seen: HashSet::new(), joined: Vec::new(), report }
+        CorpusFilter { filters: filters.clone(), sides, seen: HashSet::new(), joined: Vec::new(), report }
     }
 
-    /// Counts a line of running text, which nothing is left out of.
+    /// Counts a line of running text, which is never filtered.
     pub fn count_line(&mut self) {
         self.report.read += 1;
     }
@@ -108,47 +108,52 @@ impl Sieve {
         self.report.source_tokens += tokens as u64;
     }
 
-    /// Judges a pair that was just read and its tokens; the tokens are cut where the filters ask for it.
-    pub fn judge(&mut self, pair: &Pair, source: &mut Vec<u32>, target: &mut Vec<u32>) -> Result<(), Reason> {
+    /// Applies the filters to a pair and its tokens, and counts it; the tokens are cut where the filters ask for it.
+    pub fn check(
+        &mut self,
+        pair: &Pair,
+        source: &mut Vec<u32>,
+        target: &mut Vec<u32>,
+    ) -> Result<(), FilterReason> {
         self.report.read += 1;
-        let verdict = self.judge_text(pair, source, target).and_then(|()| self.judge_lengths(source, target));
+        let verdict = self.check_text(pair, source, target).and_then(|()| self.check_lengths(source, target));
         match verdict {
             Ok(()) => {
                 self.report.kept += 1;
                 self.report.source_tokens += source.len() as u64;
-                if self.sides == Sides::Both {
+                if self.sides == TextSides::Both {
                     self.report.target_tokens += target.len() as u64;
                 }
             }
-            Err(Reason::Empty) => self.report.empty += 1,
-            Err(Reason::Duplicate) => self.report.duplicates += 1,
-            Err(Reason::OverLong) => self.report.over_long += 1,
-            Err(Reason::Ratio) => self.report.ratio += 1,
+            Err(FilterReason::Empty) => self.report.empty += 1,
+            Err(FilterReason::Duplicate) => self.report.duplicates += 1,
+            Err(FilterReason::OverLong) => self.report.over_long += 1,
+            Err(FilterReason::Ratio) => self.report.ratio += 1,
         }
         verdict
     }
 
-    /// What was read, kept and left out so far.
+    /// The counts so far.
     pub fn report(&self) -> &CorpusReport {
         &self.report
     }
 
-    fn judge_text(&mut self, pair: &Pair, source: &[u32], target: &[u32]) -> Result<(), Reason> {
+    fn check_text(&mut self, pair: &Pair, source: &[u32], target: &[u32]) -> Result<(), FilterReason> {
         let blank = |text: &str, tokens: &[u32]| tokens.is_empty() || text.trim().is_empty();
-        let both = self.sides == Sides::Both;
+        let both = self.sides == TextSides::Both;
         if blank(&pair.source, source) || (both && blank(&pair.target, target)) {
-            return Err(Reason::Empty);
+            return Err(FilterReason::Empty);
         }
         if self.filters.duplicates == Duplicates::Drop {
             let hash = self.hash(pair);
             if !self.seen.insert(hash) {
-                return Err(Reason::Duplicate);
+                return Err(FilterReason::Duplicate);
             }
         }
         Ok(())
     }
 
-    /// A length goes in first, so that ("ab", "c") and ("a", "bc") differ.
+    /// Hashes a length first, so that ("ab", "c") and ("a", "bc") differ.
     fn hash(&mut self, pair: &Pair) -> u128 {
         self.joined.clear();
         self.joined.extend_from_slice(&(pair.source.len() as u64).to_le_bytes());
@@ -157,20 +162,20 @@ impl Sieve {
         XxHash3_128::oneshot(&self.joined)
     }
 
-    fn judge_lengths(&mut self, source: &mut Vec<u32>, target: &mut Vec<u32>) -> Result<(), Reason> {
+    fn check_lengths(&mut self, source: &mut Vec<u32>, target: &mut Vec<u32>) -> Result<(), FilterReason> {
         let (shorter, longer) = match self.sides {
-            Sides::Both => (source.len().min(target.len()), source.len().max(target.len())),
-            Sides::Source => (source.len(), source.len()),
+            TextSides::Both => (source.len().min(target.len()), source.len().max(target.len())),
+            TextSides::Source => (source.len(), source.len()),
         };
         if self.filters.max_ratio.is_some_and(|most| longer as f64 > most * shorter as f64) {
-            return Err(Reason::Ratio);
+            return Err(FilterReason::Ratio);
         }
         if let Some(most) = self.filters.max_tokens.filter(|&most| longer > most) {
             match self.filters.over_long {
-                OverLong::Filter => return Err(Reason::OverLong),
+                OverLong::Filter => return Err(FilterReason::OverLong),
                 OverLong::Cut => {
                     source.truncate(most);
-                    if self.sides == Sides::Both {
+                    if self.sides == TextSides::Both {
                         target.truncate(most);
                     }
                     self.report.cut += 1;
@@ -185,11 +190,11 @@ impl Sieve {
 mod tests {
     use super::*;
 
-    fn judge(sieve: &mut Sieve, source: &str, target: &str) -> Result<(usize, usize), Reason> {
+    fn check(filter: &mut CorpusFilter, source: &str, target: &str) -> Result<(usize, usize), FilterReason> {
         let pair = Pair { source: source.to_owned(), target: target.to_owned() };
         let tokens = |text: &str| text.chars().map(u32::from).collect::<Vec<_>>();
         let (mut source, mut target) = (tokens(source), tokens(target));
-        sieve.judge(&pair, &mut source, &mut target).map(|()| (source.len(), target.len()))
+        filter.check(&pair, &mut source, &mut target).map(|()| (source.len(), target.len()))
     }
 
     #[test]
@@ -200,15 +205,15 @@ mod tests {
             duplicates: Duplicates::Drop,
             ..Filters::default()
         };
-        let mut sieve = Sieve::new(&filters);
-        assert_eq!(judge(&mut sieve, "ab", "c"), Ok((2, 1)));
-        assert_eq!(judge(&mut sieve, "a", "bc"), Ok((1, 2)));
-        assert_eq!(judge(&mut sieve, "ab", "c"), Err(Reason::Duplicate));
-        assert_eq!(judge(&mut sieve, "", "c"), Err(Reason::Empty));
-        assert_eq!(judge(&mut sieve, "a", " \u{3000}"), Err(Reason::Empty));
-        assert_eq!(judge(&mut sieve, "abcdef", "abcdef"), Err(Reason::OverLong));
-        assert_eq!(judge(&mut sieve, "abc", "a"), Err(Reason::Ratio));
-        let report = sieve.report();
+        let mut filter = CorpusFilter::new(&filters);
+        assert_eq!(check(&mut filter, "ab", "c"), Ok((2, 1)));
+        assert_eq!(check(&mut filter, "a", "bc"), Ok((1, 2)));
+        assert_eq!(check(&mut filter, "ab", "c"), Err(FilterReason::Duplicate));
+        assert_eq!(check(&mut filter, "", "c"), Err(FilterReason::Empty));
+        assert_eq!(check(&mut filter, "a", " \u{3000}"), Err(FilterReason::Empty));
+        assert_eq!(check(&mut filter, "abcdef", "abcdef"), Err(FilterReason::OverLong));
+        assert_eq!(check(&mut filter, "abc", "a"), Err(FilterReason::Ratio));
+        let report = filter.report();
         assert_eq!((report.read, report.kept, report.filtered()), (7, 2, 5));
         assert_eq!((report.empty, report.duplicates, report.over_long, report.ratio), (2, 1, 1, 1));
         assert_eq!((report.source_tokens, report.target_tokens), (3, 3));
@@ -217,8 +222,8 @@ mod tests {
     #[test]
     fn over_long_pairs_are_cut_when_asked() {
         let filters = Filters { max_tokens: Some(3), over_long: OverLong::Cut, ..Filters::default() };
-        let mut sieve = Sieve::new(&filters);
-        assert_eq!(judge(&mut sieve, "abcdef", "ab"), Ok((3, 2)));
-        assert_eq!((sieve.report().cut, sieve.report().kept), (1, 1));
+        let mut filter = CorpusFilter::new(&filters);
+        assert_eq!(check(&mut filter, "abcdef", "ab"), Ok((3, 2)));
+        assert_eq!((filter.report().cut, filter.report().kept), (1, 1));
     }
 }

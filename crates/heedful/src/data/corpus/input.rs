@@ -1,4 +1,4 @@
-//! Opening a file, whatever it is packed in.
+//! Opening text files, plain or compressed.
 
 use std::fmt;
 use std::fs::File;
@@ -32,12 +32,12 @@ impl Input {
         }
     }
 
-    /// Each of several names.
+    /// An input for each name.
     pub fn list(names: &[PathBuf]) -> Vec<Input> {
         names.iter().map(Input::new).collect()
     }
 
-    /// The bytes as they lie on disk.
+    /// The bytes as they are on disk.
     pub(crate) fn open_raw(&self) -> Result<Box<dyn BufRead + Send>, CorpusError> {
         match self {
             Input::File(path) => {
@@ -49,7 +49,7 @@ impl Input {
         }
     }
 
-    /// The text. Whether and how it is compressed is seen from its first bytes, not from its name.
+    /// The decompressed text. The compression is detected from the first bytes, not from the name.
     pub(super) fn open(&self) -> Result<(Box<dyn BufRead + Send>, Packing), CorpusError> {
         let raw = self.open_raw()?;
         let (raw, packing) = peek(raw).map_err(|error| self.unreadable(error))?;
@@ -76,7 +76,7 @@ impl fmt::Display for Input {
     }
 }
 
-/// Opening a folder works on Unix; only reading it fails, and then without its name.
+/// On Unix opening a folder succeeds; only reading it fails, and that error lacks its name.
 fn refuse_folder(file: File) -> io::Result<File> {
     if file.metadata()?.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder, not a file"));
@@ -84,8 +84,8 @@ fn refuse_folder(file: File) -> io::Result<File> {
     Ok(file)
 }
 
-/// The first bytes, and a reader that still has them. No more are read than the decision needs: who types a line at a
-/// terminal wants the answer to it, not to a second one.
+/// Detects the compression, and returns a reader that still has the first bytes. Reads no more than the decision
+/// needs: at a terminal every line must be processed before the next one is typed.
 fn peek(mut raw: Box<dyn BufRead + Send>) -> io::Result<(Box<dyn BufRead + Send>, Packing)> {
     let mut start = Vec::new();
     while Packing::may_begin_with(&start) {
@@ -108,7 +108,7 @@ pub(super) enum Packing {
     Zstd,
 }
 
-/// The first bytes of each kind. zstd has its frames, and 16 kinds of skippable frames that other tools put before them.
+/// The first bytes of each format. zstd has its frames, and 16 kinds of skippable frames that other tools put first.
 const MAGIC: [(Packing, &[RangeInclusive<u8>]); 4] = [
     (Packing::Gzip, &[0x1F..=0x1F, 0x8B..=0x8B]),
     (Packing::Xz, &[0xFD..=0xFD, 0x37..=0x37, 0x7A..=0x7A, 0x58..=0x58, 0x5A..=0x5A, 0..=0]),
@@ -117,7 +117,7 @@ const MAGIC: [(Packing, &[RangeInclusive<u8>]); 4] = [
 ];
 
 impl Packing {
-    /// Whether one more byte could show that it is a packed file.
+    /// Whether one more byte could show that the file is compressed.
     fn may_begin_with(start: &[u8]) -> bool {
         MAGIC.iter().any(|(_, magic)| start.len() < magic.len() && agree(start, magic))
     }

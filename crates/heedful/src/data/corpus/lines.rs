@@ -7,7 +7,7 @@ use super::input::{Input, Packing};
 
 const BYTE_ORDER_MARK: &[u8] = "\u{FEFF}".as_bytes();
 
-/// Lines of one input, one at a time, counted. One buffer serves all lines.
+/// Reads the lines of one input and counts them. All lines share one buffer.
 pub struct Lines {
     input: Input,
     packing: Packing,
@@ -23,7 +23,7 @@ impl Lines {
         Ok(Lines { input: input.clone(), packing, reader, buffer: Vec::new(), number: 0 })
     }
 
-    /// The next line without its end, or nothing at the end of the file.
+    /// The next line without its end; `None` at the end of the file.
     #[allow(clippy::should_implement_trait)] // It lends its buffer, which an iterator cannot.
     pub fn next(&mut self) -> Result<Option<&str>, CorpusError> {
         if !self.advance()? {
@@ -40,7 +40,7 @@ impl Lines {
         }
     }
 
-    /// How many lines were read; the number of the line read last.
+    /// The number of the line that was read last, counted from 1.
     pub fn number(&self) -> u64 {
         self.number
     }
@@ -50,7 +50,7 @@ impl Lines {
         &self.input
     }
 
-    /// Counts the lines that are left.
+    /// Reads to the end of the file and counts the remaining lines.
     pub(super) fn count_rest(&mut self) -> Result<u64, CorpusError> {
         while self.advance()? {}
         Ok(self.number)

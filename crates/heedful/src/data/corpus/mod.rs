@@ -1,7 +1,7 @@
 //! Line pairs from files: plain text, tab-separated, compressed, standard input.
 //!
-//! Only `\n` ends a line; a `\r` before it goes away, and so does a byte order mark at the start of a file. U+2028 and
-//! its like stay inside their line: other programs that split there are why parallel files get out of step.
+//! Only `\n` ends a line; a `\r` before it is removed, and so is a byte order mark at the start of a file. U+2028 and
+//! similar characters stay inside their line: programs that split there misalign parallel files.
 
 mod error;
 mod filter;
@@ -13,18 +13,18 @@ mod report;
 mod zstd;
 
 pub use self::error::CorpusError;
-pub use self::filter::{Duplicates, Filters, OverLong, Reason, Sides, Sieve};
+pub use self::filter::{CorpusFilter, Duplicates, FilterReason, Filters, OverLong, TextSides};
 pub use self::input::Input;
 pub use self::lines::Lines;
 pub use self::pairs::{CorpusFiles, Pairs};
-pub use self::report::{CorpusReport, Unit};
+pub use self::report::{CorpusReport, CorpusUnit};
 
 /// A sentence and its translation, or a text and its label.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pair {
-    /// What is translated or labelled.
+    /// The source sentence, or the text to classify.
     pub source: String,
-    /// What it is translated to, or its label; nothing where a corpus is text alone.
+    /// The translation, or the label; empty in a corpus of plain text.
     pub target: String,
 }
 

@@ -18,7 +18,7 @@ pub(super) enum LineKind {
     Text,
     /// Label, tab, text: the label is the pair's target. Further columns belong to the text.
     Labelled,
-    /// The same lines, their labels left out.
+    /// Label, tab, text, of which the label is ignored.
     LabelLeftOut,
 }
 
@@ -28,8 +28,8 @@ impl CorpusFiles {
         CorpusFiles::of_lines(files, LineKind::Text, CorpusError::NoText)
     }
 
-    /// Files of `label<TAB>text`; the text is the source of a pair, the label its target. A line without either is an
-    /// error, an empty line an empty pair.
+    /// Files of `label<TAB>text`; the text is the source of a pair, the label its target. A line that lacks one of them
+    /// is an error, an empty line is an empty pair.
     pub fn labelled(files: &[Input]) -> Result<CorpusFiles, CorpusError> {
         CorpusFiles::of_lines(files, LineKind::Labelled, CorpusError::NoLabelledText)
     }
@@ -61,7 +61,7 @@ impl CorpusFiles {
         })
     }
 
-    /// Copies all lines into one file, to be read again.
+    /// Copies all lines into one file, which can be read more than once.
     pub(super) fn keep_lines(&self, path: &Path) -> Result<(), CorpusError> {
         let write_error = |error| CorpusError::Write { file: path.display().to_string(), error };
         if let Some(folder) = path.parent() {

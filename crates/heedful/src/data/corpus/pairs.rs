@@ -18,7 +18,7 @@ pub struct CorpusFiles {
     pub(super) parts: Vec<Part>,
 }
 
-/// What is read together.
+/// Files that are read together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// Line n of one is the translation of line n of the other.
@@ -30,8 +30,8 @@ pub(super) enum Part {
 }
 
 impl CorpusFiles {
-    /// As many source as target files, and tab-separated files. At least one pair of files or one tab-separated file;
-    /// standard input at most once.
+    /// Source files with as many target files, and tab-separated files. At least one pair of files or one tab-separated
+    /// file; standard input at most once.
     pub fn new(
         sources: &[Input],
         targets: &[Input],
@@ -75,13 +75,13 @@ impl CorpusFiles {
         })
     }
 
-    /// Whether the pairs can be read only once: who reads twice (a vocabulary first, then the training text) keeps a
-    /// copy with [`CorpusFiles::keep_in`].
+    /// Whether the pairs can be read only once. A caller that reads them twice (for a vocabulary, then for training)
+    /// keeps a copy with [`CorpusFiles::keep_in`].
     pub fn reads_standard_input(&self) -> bool {
         self.inputs().any(|input| *input == Input::Standard)
     }
 
-    /// What [`CorpusFiles::keep_in`] returns for this folder.
+    /// The files that [`CorpusFiles::keep_in`] writes into this folder.
     pub fn kept_in(&self, folder: &Path) -> CorpusFiles {
         match self.line_kind() {
             Some(kind) => {
@@ -136,7 +136,7 @@ impl From<io::Error> for KeepError {
     }
 }
 
-/// What looks like a byte order mark at the start of the copy would be taken for one: a second one protects it.
+/// A first line that begins with U+FEFF would lose it as a byte order mark when it is read: a second one protects it.
 fn write_line(file: &mut BufWriter<fs::File>, index: usize, line: &str) -> io::Result<()> {
     if index == 0 && line.starts_with('\u{FEFF}') {
         file.write_all("\u{FEFF}".as_bytes())?;
@@ -145,7 +145,7 @@ fn write_line(file: &mut BufWriter<fs::File>, index: usize, line: &str) -> io::R
     file.write_all(b"\n")
 }
 
-/// All pairs of a corpus. After an error there is nothing more.
+/// Iterates over all pairs of a corpus. Ends after an error.
 pub struct Pairs {
     waiting: VecDeque<Part>,
     open: Option<OpenPart>,
@@ -171,7 +171,7 @@ impl Iterator for Pairs {
 }
 
 impl Pairs {
-    /// Where the pair that came last stands: the file and the line.
+    /// File and line of the pair that was read last.
     pub fn place(&self) -> String {
         match &self.open {
             Some(OpenPart::Parallel { source: lines, .. })
@@ -222,7 +222,7 @@ impl OpenPart {
             OpenPart::Lines(lines, kind) => one_file::read(lines, *kind),
             OpenPart::TabSeparated(lines) => {
                 let Some(line) = lines.next()? else { return Ok(None) };
-                // An empty line is no broken pair but an empty one, as in parallel files.
+                // An empty line is an empty pair, as in parallel files, and not an error.
                 if line.is_empty() {
                     return Ok(Some(Pair::default()));
                 }
@@ -238,7 +238,7 @@ impl OpenPart {
     }
 }
 
-/// The longer file is read to its end, so that the message can say how long it is.
+/// Reads the longer file to its end, so that the message can report its length.
 fn misaligned(source: &mut Lines, target: &mut Lines) -> CorpusError {
     match (source.count_rest(), target.count_rest()) {
         (Ok(source_lines), Ok(target_lines)) => CorpusError::Misaligned {

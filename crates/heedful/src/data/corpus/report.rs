@@ -1,4 +1,4 @@
-//! What was read, kept and left out, and why.
+//! How many pairs were read, kept and filtered, and why.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use crate::plot::thousands;
 pub struct CorpusReport {
     /// Pairs in the files.
     pub read: u64,
-    /// Pairs that stay.
+    /// Pairs that were kept.
     pub kept: u64,
-    /// Pairs with nothing on one side or both.
+    /// Pairs that are empty on one side or both.
     pub empty: u64,
-    /// Pairs that were there before.
+    /// Pairs that repeat an earlier one.
     pub duplicates: u64,
     /// Pairs with too many tokens.
     pub over_long: u64,
@@ -28,17 +28,17 @@ pub struct CorpusReport {
     pub source_tokens: u64,
     /// Tokens of the kept targets.
     pub target_tokens: u64,
-    /// The rules that were applied.
+    /// The filters that were applied.
     pub filters: Filters,
-    /// What was counted.
+    /// What the counts refer to.
     #[serde(default)]
-    pub unit: Unit,
+    pub unit: CorpusUnit,
 }
 
 /// What the examples of a corpus are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unit {
+pub enum CorpusUnit {
     /// Sentences with their translations.
     #[default]
     Pairs,
@@ -49,7 +49,7 @@ pub enum Unit {
 }
 
 impl CorpusReport {
-    /// Pairs left out for any reason.
+    /// Pairs that were filtered for any reason.
     pub fn filtered(&self) -> u64 {
         self.empty + self.duplicates + self.over_long + self.ratio
     }
@@ -60,18 +60,18 @@ impl CorpusReport {
     }
 }
 
-/// A table; rows of filters that are off are left out, a filter that found nothing says 0.
+/// A table. Filters that are off have no row; a filter that removed nothing shows 0.
 impl fmt::Display for CorpusReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let longest = self.filters.max_tokens.unwrap_or(usize::MAX);
         let (read, empty, kept) = match self.unit {
-            Unit::Pairs => ("pairs read", "  empty on a side", "pairs kept"),
-            Unit::Texts => ("texts read", "  empty", "texts kept"),
-            Unit::Blocks => return self.write_blocks(f),
+            CorpusUnit::Pairs => ("pairs read", "  empty on a side", "pairs kept"),
+            CorpusUnit::Texts => ("texts read", "  empty", "texts kept"),
+            CorpusUnit::Blocks => return self.write_blocks(f),
         };
         let mut rows = vec![(read.to_owned(), self.read), (empty.to_owned(), self.empty)];
         if self.filters.duplicates == super::Duplicates::Drop {
-            rows.push(("  there before".to_owned(), self.duplicates));
+            rows.push(("  duplicates".to_owned(), self.duplicates));
         }
         if let Some(ratio) = self.filters.max_ratio {
             rows.push((format!("  one side over {ratio} × the other"), self.ratio));
@@ -85,11 +85,11 @@ impl fmt::Display for CorpusReport {
             rows.push((format!("  cut to {longest} tokens"), self.cut));
         }
         match self.unit {
-            Unit::Pairs => {
+            CorpusUnit::Pairs => {
                 rows.push(("source tokens".to_owned(), self.source_tokens));
                 rows.push(("target tokens".to_owned(), self.target_tokens));
             }
-            Unit::Texts | Unit::Blocks => rows.push(("tokens".to_owned(), self.source_tokens)),
+            CorpusUnit::Texts | CorpusUnit::Blocks => rows.push(("tokens".to_owned(), self.source_tokens)),
         }
         write_table(rows, f)
     }

@@ -1,5 +1,5 @@
-//! All frames of a zstd file, one after the other. The decoder that we use knows single frames, and leaves their
-//! checksums to us.
+//! All frames of a zstd file, one after the other. The `ruzstd` decoder reads single frames and leaves their checksums
+//! to the caller.
 
 use std::io::{self, BufRead, Read};
 
@@ -51,7 +51,7 @@ impl<R: BufRead> ZstdFrames<R> {
     fn close_frame(&mut self) -> io::Result<()> {
         let stored = self.decoder.get_checksum_from_data();
         if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum of a frame does not fit"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum of a frame does not match"));
         }
         self.state = State::BetweenFrames;
         Ok(())

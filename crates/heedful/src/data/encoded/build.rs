@@ -1,4 +1,4 @@
-//! Making the file.
+//! Building the file of token ids.
 
 use std::fs;
 use std::io;
@@ -7,15 +7,15 @@ use std::path::Path;
 use heedful_tensor::cpu::threads;
 
 use super::format::Writer;
-use super::{EncodedCorpus, EncodedError, EncodedPair, Examples, Fingerprint, Reading};
+use super::{EncodedCorpus, EncodedError, EncodedPair, ExampleKind, Examples, Fingerprint};
 use crate::data::corpus::{CorpusError, CorpusFiles, Filters, Pair};
 use crate::data::parallel::{CHUNK, map_chunks};
-use crate::data::tokenizer::{Encoder, Tokenizers};
+use crate::data::tokenizer::{CachingTokenizer, Tokenizers};
 use crate::store::durable::replace;
 
 impl EncodedCorpus {
-    /// Encodes pairs into a file on all threads. `progress` hears how many pairs were read, now and then. Until all is
-    /// written, checked and synced, nothing is at `path` that was not there before.
+    /// Encodes pairs into a file on all threads. `progress` is called from time to time with the number of pairs read.
+    /// The file appears at `path` only when all is written, checked and synced.
     pub fn build(
         path: &Path,
         files: &CorpusFiles,
@@ -23,11 +23,11 @@ impl EncodedCorpus {
         filters: &Filters,
         progress: &mut dyn FnMut(u64),
     ) -> Result<EncodedCorpus, EncodedError> {
-        let examples = Examples { files, tokenizers, reading: Reading::Pairs };
+        let examples = Examples { files, tokenizers, kind: ExampleKind::Pairs };
         EncodedCorpus::build_from(path, &examples, filters, progress)
     }
 
-    /// As [`EncodedCorpus::build`] for examples of any kind.
+    /// As [`EncodedCorpus::build`], for examples of any kind.
     pub fn build_from(
         path: &Path,
         examples: &Examples<'_>,
@@ -38,8 +38,8 @@ impl EncodedCorpus {
         build(path, examples, filters, fingerprint, progress)
     }
 
-    /// Opens the file if it is there and was made from the same text, vocabularies and filters. Makes it if it is not
-    /// there; says so if it was made from something else.
+    /// Opens the file if it exists, and builds it otherwise. A file that was built from other text, vocabularies or
+    /// filters is an error.
     pub fn open_or_build(
         path: &Path,
         examples: &Examples<'_>,
@@ -70,20 +70,20 @@ fn build(
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(write_error)?;
     }
-    let mut sieve = examples.reading.sieve(filters);
+    let mut filter = examples.kind.filter(filters);
     let written = replace(path, |file| {
         let mut writer = Writer::new(file)?;
         let mut rest = Vec::new();
         encode_all(examples, progress, |pair, encoded| {
-            for example in examples.reading.keep(pair, encoded, &mut rest, &mut sieve) {
+            for example in examples.kind.keep(pair, encoded, &mut rest, &mut filter) {
                 writer.add(&example)?;
             }
             Ok(())
         })?;
-        if let Some(last) = examples.reading.last(rest, &mut sieve) {
+        if let Some(last) = examples.kind.last(rest, &mut filter) {
             writer.add(&last)?;
         }
-        let report = sieve.report();
+        let report = filter.report();
         if report.kept == 0 {
             let (read, empty) = (report.read, report.empty);
             let filtered = report.filtered() - empty;
@@ -121,8 +121,8 @@ fn encode_all(
     progress: &mut dyn FnMut(u64),
     mut take: impl FnMut(&Pair, EncodedPair) -> Result<(), BuildError>,
 ) -> Result<(), BuildError> {
-    let Examples { files, tokenizers, reading } = examples;
-    let encoders = || [Encoder::new(&tokenizers.source), Encoder::new(&tokenizers.target)];
+    let Examples { files, tokenizers, kind } = examples;
+    let encoders = || [CachingTokenizer::new(&tokenizers.source), CachingTokenizer::new(&tokenizers.target)];
     let mut encoders: Vec<_> = (0..threads::thread_count()).map(|_| encoders()).collect();
     let mut pairs = files.pairs();
     let mut read = 0;
@@ -134,7 +134,7 @@ fn encode_all(
                 && let Some(pair) = pairs.next()
             {
                 let pair = pair?;
-                reading.check(&pair, || pairs.place())?;
+                kind.check(&pair, || pairs.place())?;
                 chunk.push(pair);
             }
             read += chunk.len() as u64;
@@ -142,7 +142,7 @@ fn encode_all(
             Ok((!chunk.is_empty()).then_some(chunk))
         },
         |encoders, chunk| {
-            let encoded: Vec<EncodedPair> = chunk.iter().map(|pair| reading.encode(pair, encoders)).collect();
+            let encoded: Vec<EncodedPair> = chunk.iter().map(|pair| kind.encode(pair, encoders)).collect();
             (chunk, encoded)
         },
         |(chunk, encoded)| chunk.iter().zip(encoded).try_for_each(|(pair, encoded)| take(pair, encoded)),

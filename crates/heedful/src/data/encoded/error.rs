@@ -1,40 +1,40 @@
 use std::io;
 
 use super::Fingerprint;
-use crate::data::batches::Position;
+use crate::data::batches::BatchPosition;
 use crate::data::corpus::CorpusError;
 
-/// What can be wrong with a file of token ids.
+/// A file of token ids cannot be built or read.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodedError {
-    /// The text that it is made from is wrong.
+    /// The corpus cannot be read.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
-    /// Missing, no permission, a broken disk.
+    /// The file is missing or cannot be read.
     #[error("cannot read {file}: {error}")]
     Read {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// The disk is full, or may not be written to.
+    /// The file cannot be written.
     #[error("cannot write {file}: {error}")]
     Write {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// Cut off or overwritten.
-    #[error("{file} is damaged: {reason}. Delete it, and it is made again")]
+    /// The file is cut off or its bytes changed.
+    #[error("{file} is damaged: {reason}. Delete it, and it is built anew")]
     Damaged {
-        /// Its name.
+        /// The name of the file.
         file: String,
         /// What was found.
         reason: String,
     },
-    /// Nothing is left to train on.
+    /// The filters leave nothing to train on.
     #[error(
         "no pair is left to train on: {read} were read, {empty} are empty on a side, {filtered} were filtered"
     )]
@@ -46,28 +46,28 @@ pub enum EncodedError {
         /// Of these, filtered for another reason.
         filtered: u64,
     },
-    /// A resumed run would silently go on with another corpus.
+    /// The file was built from another corpus, with which a resumed run would silently continue.
     #[error(
-        "{file} was made from other text, another vocabulary or other filters (it is {found}, now it would be \
-         {expected}): give the files that the run began with, or begin a new run"
+        "{file} was built from other text, another vocabulary or other filters (its fingerprint is {found}, that of the \
+         given corpus is {expected}): give the files that the run began with, or begin a new run"
     )]
     Changed {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// What the file was made from.
+        /// The fingerprint of the file.
         found: Fingerprint,
-        /// What is given now.
+        /// The fingerprint of the given corpus.
         expected: Fingerprint,
     },
-    /// A position that comes from another corpus, or from other batch sizes.
+    /// A position does not exist: it comes from another corpus, or from other batch sizes.
     #[error(
         "there is no batch {} in epoch {}, which has {batches}: the run began with another corpus or other \
          batch sizes", position.batch, position.epoch
     )]
     NoSuchBatch {
-        /// What was asked for.
-        position: Position,
-        /// How many batches the epoch has.
+        /// The position that was requested.
+        position: BatchPosition,
+        /// The number of batches in the epoch.
         batches: u64,
     },
 }

@@ -1,131 +1,135 @@
-//! What the lines of a corpus are to a task, and what becomes of them.
+//! How the lines of a corpus become the examples of a task.
 //!
 //! ```text
 //! Pairs    (source ids, target ids)
 //! Labels   (text ids, [label])
 //! Lines    ([], line ids)              one line, one example
 //! Texts    (text ids, [])
-//! Blocks   ([], ids) or (ids, [])      all lines end to end with their ends, cut every so many tokens
+//! Blocks   ([], ids) or (ids, [])      all lines end to end, line ends included, cut into blocks of equal length
 //! ```
 
 use super::EncodedPair;
-use crate::data::batch::Form;
-use crate::data::corpus::{CorpusError, CorpusFiles, Filters, Pair, Sides, Sieve, Unit};
+use crate::data::batch::BatchLayout;
+use crate::data::corpus::{CorpusError, CorpusFiles, CorpusFilter, CorpusUnit, Filters, Pair, TextSides};
 use crate::data::labels::Labels;
-use crate::data::tokenizer::{Encoder, Tokenizers};
+use crate::data::tokenizer::{CachingTokenizer, Tokenizers};
 
-/// A corpus with all that makes token ids of it.
+/// A corpus with everything that determines its token ids.
 #[derive(Clone, Copy)]
 pub struct Examples<'a> {
     /// Its files.
     pub files: &'a CorpusFiles,
     /// Its vocabularies.
     pub tokenizers: &'a Tokenizers,
-    /// What its lines are.
-    pub reading: Reading<'a>,
+    /// What its lines stand for.
+    pub kind: ExampleKind<'a>,
 }
 
-/// What the lines of a corpus are.
+/// What the lines of a corpus stand for.
 #[derive(Clone, Copy)]
-pub enum Reading<'a> {
+pub enum ExampleKind<'a> {
     /// Sentences and their translations.
     Pairs,
     /// Texts and their labels.
     Labels(&'a Labels),
-    /// Texts of this form, one a line.
-    Lines(Form),
-    /// Lines of a running text, in blocks of so many tokens and of this form.
-    Blocks(Form, usize),
+    /// Texts, one per line, in batches of this layout.
+    Lines(BatchLayout),
+    /// Lines of a running text, cut into blocks of this many tokens, in batches of this layout.
+    Blocks(BatchLayout, usize),
 }
 
-impl Reading<'_> {
-    /// How batches are made of the examples.
-    pub fn form(&self) -> Form {
+impl ExampleKind<'_> {
+    /// The layout of batches of these examples.
+    pub fn layout(&self) -> BatchLayout {
         match self {
-            Reading::Pairs => Form::Pairs,
-            Reading::Labels(_) => Form::Labels,
-            Reading::Lines(form) | Reading::Blocks(form, _) => *form,
+            ExampleKind::Pairs => BatchLayout::Pairs,
+            ExampleKind::Labels(_) => BatchLayout::Labels,
+            ExampleKind::Lines(layout) | ExampleKind::Blocks(layout, _) => *layout,
         }
     }
 
-    /// Whether a pair that was read at `place` can be an example.
+    /// Checks that a pair that was read at `place` can be an example.
     pub fn check(&self, pair: &Pair, place: impl FnOnce() -> String) -> Result<(), CorpusError> {
         match self {
-            Reading::Labels(labels) if !pair.source.is_empty() => {
+            ExampleKind::Labels(labels) if !pair.source.is_empty() => {
                 labels.known(&pair.target, place).map(|_| ())
             }
             _ => Ok(()),
         }
     }
 
-    /// The ids of a pair; a text that has no other side is the first.
-    pub fn encode(&self, pair: &Pair, [source, target]: &mut [Encoder<'_>; 2]) -> EncodedPair {
+    /// The token ids of a pair; those of a text without a target come first.
+    pub fn encode(&self, pair: &Pair, [source, target]: &mut [CachingTokenizer<'_>; 2]) -> EncodedPair {
         match self {
-            Reading::Pairs => (source.encode(&pair.source), target.encode(&pair.target)),
-            Reading::Labels(labels) => {
-                (source.encode(&pair.source), labels.number(&pair.target).into_iter().collect())
+            ExampleKind::Pairs => (source.encode(&pair.source), target.encode(&pair.target)),
+            ExampleKind::Labels(labels) => {
+                (source.encode(&pair.source), labels.index(&pair.target).into_iter().collect())
             }
-            Reading::Lines(_) => (source.encode(&pair.source), Vec::new()),
-            Reading::Blocks(..) => (source.encode_line(&pair.source), Vec::new()),
+            ExampleKind::Lines(_) => (source.encode(&pair.source), Vec::new()),
+            ExampleKind::Blocks(..) => (source.encode_line(&pair.source), Vec::new()),
         }
     }
 
-    /// Counts and judges the examples.
-    pub fn sieve(&self, filters: &Filters) -> Sieve {
+    /// The filter that checks and counts the examples.
+    pub fn filter(&self, filters: &Filters) -> CorpusFilter {
         match self {
-            Reading::Pairs => Sieve::new(filters),
-            Reading::Labels(_) | Reading::Lines(_) => Sieve::judging(filters, Sides::Source, Unit::Texts),
-            Reading::Blocks(..) => Sieve::judging(filters, Sides::Source, Unit::Blocks),
+            ExampleKind::Pairs => CorpusFilter::new(filters),
+            ExampleKind::Labels(_) | ExampleKind::Lines(_) => {
+                CorpusFilter::with_sides(filters, TextSides::Source, CorpusUnit::Texts)
+            }
+            ExampleKind::Blocks(..) => {
+                CorpusFilter::with_sides(filters, TextSides::Source, CorpusUnit::Blocks)
+            }
         }
     }
 
-    /// The examples that come out with this pair; `rest` is what running text has left over.
+    /// The examples that are complete with this pair; `rest` holds the tokens of running text that fill no block yet.
     pub fn keep(
         &self,
         pair: &Pair,
         mut encoded: EncodedPair,
         rest: &mut Vec<u32>,
-        sieve: &mut Sieve,
+        filter: &mut CorpusFilter,
     ) -> Vec<EncodedPair> {
-        let Reading::Blocks(_, length) = *self else {
-            let verdict = sieve.judge(pair, &mut encoded.0, &mut encoded.1);
+        let ExampleKind::Blocks(_, length) = *self else {
+            let verdict = filter.check(pair, &mut encoded.0, &mut encoded.1);
             return verdict.map(|()| self.placed(encoded)).into_iter().collect();
         };
-        sieve.count_line();
+        filter.count_line();
         rest.append(&mut encoded.0);
         let mut blocks = Vec::new();
         while rest.len() >= length {
             let later = rest.split_off(length);
-            blocks.extend(self.last(std::mem::replace(rest, later), sieve));
+            blocks.extend(self.last(std::mem::replace(rest, later), filter));
         }
         blocks
     }
 
-    /// The block that is left when all was read.
-    pub fn last(&self, rest: Vec<u32>, sieve: &mut Sieve) -> Option<EncodedPair> {
+    /// The last, shorter block of running text, after all pairs were read.
+    pub fn last(&self, rest: Vec<u32>, filter: &mut CorpusFilter) -> Option<EncodedPair> {
         if rest.is_empty() {
             return None;
         }
-        sieve.count_block(rest.len());
+        filter.count_block(rest.len());
         Some(self.placed((rest, Vec::new())))
     }
 
-    /// What decides the examples besides text and vocabularies.
+    /// What determines the examples besides text and vocabularies.
     pub(super) fn description(&self) -> String {
         match self {
-            // Nothing, as ever: corpora of translation keep their fingerprints.
-            Reading::Pairs => String::new(),
-            Reading::Labels(labels) => format!("labels {:?}", labels.names()),
-            Reading::Lines(form) => format!("lines {form:?}"),
-            Reading::Blocks(form, length) => format!("blocks {form:?} {length}"),
+            // Text and vocabularies alone determine pairs.
+            ExampleKind::Pairs => String::new(),
+            ExampleKind::Labels(labels) => format!("labels {:?}", labels.names()),
+            ExampleKind::Lines(layout) => format!("lines {layout:?}"),
+            ExampleKind::Blocks(layout, length) => format!("blocks {layout:?} {length}"),
         }
     }
 
-    /// A text on the side where its form wants it.
+    /// Moves a text to the side where its layout expects it.
     fn placed(&self, (text, target): EncodedPair) -> EncodedPair {
-        match self.form() {
-            Form::Lines | Form::Blocks => (target, text),
-            Form::Pairs | Form::Labels | Form::Texts => (text, target),
+        match self.layout() {
+            BatchLayout::Lines | BatchLayout::Blocks => (target, text),
+            BatchLayout::Pairs | BatchLayout::Labels | BatchLayout::Texts => (text, target),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a file of token ids was made from, in 128 bits.
+//! A 128-bit fingerprint of what a file of token ids is built from.
 
 use std::fmt;
 use std::io::Read;
@@ -9,14 +9,14 @@ use twox_hash::XxHash3_128;
 use super::Examples;
 use crate::data::corpus::{CorpusError, Filters, Input};
 
-/// A hash over the bytes of every file, both vocabularies and the filters; names and dates of files do not count.
+/// A hash of the bytes of every file, both vocabularies and the filters; names and dates of files do not matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint(u128);
 
 impl Fingerprint {
-    /// Reads every file once, as it lies on disk. Standard input cannot be read a second time and counts as nothing.
+    /// Reads every file once, as it is on disk. Standard input cannot be read a second time and is left out.
     pub fn of(examples: &Examples<'_>, filters: &Filters) -> Result<Fingerprint, CorpusError> {
-        let Examples { files, tokenizers, reading } = examples;
+        let Examples { files, tokenizers, kind } = examples;
         let mut hasher = XxHash3_128::new();
         let mut buffer = vec![0; 1 << 16];
         for input in files.inputs() {
@@ -34,13 +34,13 @@ impl Fingerprint {
                     length += count as u64;
                 }
             }
-            // Lengths keep text from wandering from one file to the next unnoticed.
+            // Hashing lengths distinguishes corpora whose text is divided differently between files.
             hasher.write(&length.to_le_bytes());
         }
         hasher.write(tokenizers.source.to_json().as_bytes());
         hasher.write(tokenizers.target.to_json().as_bytes());
         hasher.write(serde_json::to_string(filters).expect("filters are numbers and names").as_bytes());
-        hasher.write(reading.description().as_bytes());
+        hasher.write(kind.description().as_bytes());
         Ok(Fingerprint(hasher.finish_128()))
     }
 }
@@ -51,7 +51,7 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// As text: JSON numbers have no 128 bits.
+/// As text, because JSON numbers cannot hold 128 bits.
 impl Serialize for Fingerprint {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)

@@ -1,4 +1,4 @@
-//! The bytes of the file: blocks and the footer.
+//! The binary format of the file: blocks and the footer.
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -13,12 +13,12 @@ const MAGIC: &[u8; 8] = b"HEEDIDS\x01";
 /// Footer length, footer checksum, magic.
 const TAIL: u64 = 24;
 
-/// A block is full at so many pairs. Small, because the order of blocks is shuffled but their insides are not.
+/// A block is full at this many pairs. Small, because the order of blocks is shuffled but not the pairs inside them.
 const BLOCK_PAIRS: u32 = 1024;
-/// Or at so many tokens, whichever is first: a block of very long lines is no larger than one of short lines.
+/// Or at this many tokens, whichever comes first: a block of very long lines is no larger than one of short lines.
 const BLOCK_TOKENS: u64 = 1 << 17;
 
-/// Where a block is and what it holds.
+/// Offset, size and checksum of a block.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct BlockEntry {
     pub(super) offset: u64,
@@ -27,7 +27,7 @@ pub(super) struct BlockEntry {
     pub(super) checksum: u64,
 }
 
-/// What is written behind the blocks.
+/// What follows the blocks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Footer {
     pub(super) fingerprint: Fingerprint,
@@ -36,7 +36,7 @@ pub(super) struct Footer {
 }
 
 impl Footer {
-    /// Reads the end of a file. The outer error is the system's, the inner one says what is damaged.
+    /// Reads the footer of a file. The outer error is the system's, the inner one describes the damage.
     pub(super) fn read(file: &mut (impl Read + Seek), length: u64) -> io::Result<Result<Footer, String>> {
         let magic = MAGIC.len() as u64;
         if length < magic + TAIL {
@@ -50,7 +50,7 @@ impl Footer {
         file.read_exact(&mut tail)?;
         let number = |at: usize| u64::from_le_bytes(tail[at..at + 8].try_into().expect("eight bytes"));
         if start != *MAGIC || tail[16..] != *MAGIC {
-            return Ok(Err("it is cut off, or no file of token ids".to_owned()));
+            return Ok(Err("it is cut off, or not a file of token ids".to_owned()));
         }
         let (json_length, checksum) = (number(0), number(8));
         let Some(json_start) = (length - TAIL).checked_sub(json_length).filter(|&start| start >= magic)
@@ -61,14 +61,14 @@ impl Footer {
         file.seek(SeekFrom::Start(json_start))?;
         file.read_exact(&mut json)?;
         if XxHash3_64::oneshot(&json) != checksum {
-            return Ok(Err("the checksum of its footer does not fit".to_owned()));
+            return Ok(Err("the checksum of its footer does not match".to_owned()));
         }
         let footer: Result<Footer, _> = serde_json::from_slice(&json);
         Ok(footer.map_err(|error| error.to_string()))
     }
 }
 
-/// Writes blocks and, at last, the footer.
+/// Writes blocks and finally the footer.
 pub(super) struct Writer<W> {
     file: W,
     offset: u64,
@@ -131,12 +131,12 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// The pairs of a block; none if its bytes do not hold them exactly.
+/// The pairs of a block; `None` if its bytes do not hold exactly that many.
 pub(super) fn decode_block(mut bytes: &[u8], pairs: u32) -> Option<Vec<EncodedPair>> {
     let mut decoded = Vec::with_capacity(pairs as usize);
     for _ in 0..pairs {
         let lengths = [varint::read(&mut bytes)? as usize, varint::read(&mut bytes)? as usize];
-        // A token has at least one byte: a damaged length never asks for more memory than the block has bytes.
+        // A token takes at least one byte, so a damaged length never allocates more than the block can hold.
         if lengths[0].checked_add(lengths[1])? > bytes.len() {
             return None;
         }

@@ -1,9 +1,9 @@
-//! A corpus as token ids in one file, made once and then read block by block: it need not fit into memory.
+//! A corpus as token ids in one file, written once and then read block by block: it need not fit into memory.
 //!
 //! ```text
 //! magic, version
 //! block …             pairs: source length, target length, source ids, target ids; all numbers as LEB128
-//! footer, as JSON     where each block is and what it holds, its checksum, the fingerprint, the report
+//! footer, as JSON     offset, size and checksum of each block, the fingerprint, the report
 //! footer length, footer checksum, magic
 //! ```
 
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 pub use self::error::EncodedError;
-pub use self::examples::{Examples, Reading};
+pub use self::examples::{ExampleKind, Examples};
 pub use self::fingerprint::Fingerprint;
 
 use self::format::{BlockEntry, Footer};
@@ -38,7 +38,7 @@ pub struct EncodedCorpus {
 }
 
 impl EncodedCorpus {
-    /// Opens a file that [`EncodedCorpus::build`] made. Damage is found here or when the block is read, never later.
+    /// Opens a file that [`EncodedCorpus::build`] wrote. Damage is detected here or when the damaged block is read.
     pub fn open(path: &Path) -> Result<EncodedCorpus, EncodedError> {
         let read_error = |error| EncodedError::Read { file: path.display().to_string(), error };
         let mut file = File::open(path).map_err(read_error)?;
@@ -49,22 +49,22 @@ impl EncodedCorpus {
         Ok(EncodedCorpus { path: path.to_owned(), file: Mutex::new(file), footer })
     }
 
-    /// What was read, kept and left out when the file was made.
+    /// How many pairs were read, kept and filtered when the file was built.
     pub fn report(&self) -> &CorpusReport {
         &self.footer.report
     }
 
-    /// What the file was made from.
+    /// The fingerprint of what the file was built from.
     pub fn fingerprint(&self) -> Fingerprint {
         self.footer.fingerprint
     }
 
-    /// How many pairs there are.
+    /// The number of pairs.
     pub fn pairs(&self) -> u64 {
         self.footer.report.kept
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     pub fn blocks(&self) -> usize {
         self.footer.blocks.len()
     }
@@ -78,7 +78,7 @@ impl EncodedCorpus {
         let bytes = self.read_bytes(entry)?;
         let damaged = |reason: &str| EncodedError::Damaged { file: self.name(), reason: reason.to_owned() };
         if twox_hash::XxHash3_64::oneshot(&bytes) != entry.checksum {
-            return Err(damaged("the checksum of a block does not fit"));
+            return Err(damaged("the checksum of a block does not match"));
         }
         format::decode_block(&bytes, entry.pairs).ok_or_else(|| damaged("a block ends too early"))
     }

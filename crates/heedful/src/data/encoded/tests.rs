@@ -3,10 +3,11 @@ use std::path::Path;
 
 use super::*;
 use crate::data::corpus::{CorpusFiles, Filters};
-use crate::data::tokenizer::{Kind, Tokenizers, VocabularyOptions, WordCounts};
+use crate::data::tokenizer::{Tokenizers, VocabularyKind, VocabularyOptions, WordCounts};
 
 fn tokenizers() -> Tokenizers {
-    let options = VocabularyOptions { kind: Kind::Character, size: 300, ..VocabularyOptions::default() };
+    let options =
+        VocabularyOptions { kind: VocabularyKind::Character, size: 300, ..VocabularyOptions::default() };
     let mut counts = WordCounts::new(&options);
     counts.add("abcdefghij");
     Tokenizers::joint(counts.train().expect("a vocabulary"))
@@ -22,7 +23,7 @@ fn files(folder: &Path, source: &str, target: &str) -> CorpusFiles {
 fn build(folder: &Path, files: &CorpusFiles) -> Result<EncodedCorpus, EncodedError> {
     let path = folder.join("run/corpus.bin");
     {
-        let examples = Examples { files, tokenizers: &tokenizers(), reading: Reading::Pairs };
+        let examples = Examples { files, tokenizers: &tokenizers(), kind: ExampleKind::Pairs };
         EncodedCorpus::open_or_build(&path, &examples, &Filters::default(), &mut |_| {})
     }
 }
@@ -96,7 +97,7 @@ fn a_bad_corpus_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_to_is_named() {
+fn a_path_that_cannot_be_written_to_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let corpus = files(folder.path(), "a\n", "b\n");
     let path = folder.path().join("source").join("corpus.bin");

@@ -8,7 +8,7 @@ pub(super) fn write(mut number: u32, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// Reads a number from the front of `bytes`; none if they end too early or hold more than 32 bits.
+/// Reads a number from the front of `bytes`; `None` if they end too early or encode more than 32 bits.
 pub(super) fn read(bytes: &mut &[u8]) -> Option<u32> {
     let mut number: u32 = 0;
     for shift in [0, 7, 14, 21, 28] {

@@ -1,4 +1,4 @@
-//! Counting the words of a corpus: all that learning a vocabulary needs to know of it.
+//! Word counts of a corpus: all that learning a vocabulary needs.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ const LONGEST_WORD: usize = 64;
 /// Distinct words kept at once: a few hundred megabytes at most, however large the corpus.
 const MOST_WORDS: usize = 4_000_000;
 
-/// How often each word comes.
+/// How often each word occurs.
 pub struct WordCounts {
     options: VocabularyOptions,
     rules: Rules,
@@ -20,7 +20,7 @@ pub struct WordCounts {
 }
 
 impl WordCounts {
-    /// Nothing counted yet.
+    /// No words are counted yet.
     pub fn new(options: &VocabularyOptions) -> WordCounts {
         let rules = Rules::new(options.normalization, options.cuts());
         WordCounts { options: options.clone(), rules, counts: HashMap::new(), most_words: MOST_WORDS }
@@ -39,32 +39,32 @@ impl WordCounts {
                 }
             }
         }
-        self.forget_rare_words();
+        self.drop_rare_words();
     }
 
-    /// Adds what was counted elsewhere.
+    /// Adds other counts.
     pub(super) fn merge(&mut self, other: WordCounts) {
         for (word, count) in other.counts {
             *self.counts.entry(word).or_default() += count;
         }
-        self.forget_rare_words();
+        self.drop_rare_words();
     }
 
     /// Learns a vocabulary. The same counts and options give the same vocabulary, bit for bit.
     pub fn train(self) -> Result<Tokenizer, TokenizerError> {
         let mut words: Vec<(Box<str>, u64)> = self.counts.into_iter().collect();
-        // Maps have no order of their own, and what learns may not invent one.
+        // A hash map has no fixed order, and training must not depend on one.
         words.sort_unstable();
         train::train(words, &self.options, self.rules)
     }
 
-    /// How many distinct words were counted.
+    /// The number of distinct words.
     pub fn distinct(&self) -> usize {
         self.counts.len()
     }
 
-    /// When there are too many words, the rarest go, until half of the room is free. They would not have become pieces.
-    fn forget_rare_words(&mut self) {
+    /// When there are too many words, drops the rarest until half of the limit is free. They would not become pieces.
+    fn drop_rare_words(&mut self) {
         let mut rare = 1;
         while self.counts.len() > self.most_words {
             while self.counts.len() > self.most_words / 2 {
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rare_words_are_forgotten_when_there_are_too_many() {
+    fn rare_words_are_dropped_when_there_are_too_many() {
         let mut counts = WordCounts::new(&VocabularyOptions::default());
         counts.most_words = 20;
         for index in 0..100 {

@@ -1,62 +1,62 @@
 use std::io;
 
-/// What can go wrong with a vocabulary.
+/// A vocabulary cannot be read, written or learned.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenizerError {
-    /// Missing, no permission.
+    /// The file is missing or cannot be read.
     #[error("cannot read {file}: {error}")]
     Read {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// The disk is full, or may not be written to.
+    /// The file cannot be written.
     #[error("cannot write {file}: {error}")]
     Write {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         error: io::Error,
     },
-    /// Damaged, or no such file at all.
+    /// The file is not in the tokenizer.json format.
     #[error("{file} is not a tokenizer.json: {reason}")]
     NotATokenizer {
-        /// Its name.
+        /// The name of the file.
         file: String,
-        /// What the parser says.
+        /// The parser's error.
         reason: String,
     },
-    /// A good file that means something else than ours.
+    /// The file is a valid tokenizer that heedful does not support.
     #[error("{file} was not made by `heedful vocab`: {difference}. Train a vocabulary with `heedful vocab`")]
     Foreign {
-        /// Its name.
+        /// The name of the file.
         file: String,
         /// What differs.
         difference: String,
     },
-    /// Nothing to learn from.
+    /// The text to learn from is empty.
     #[error("the text for the vocabulary is empty: there is nothing to learn from")]
     NoText,
-    /// Options that contradict the text.
+    /// The vocabulary size is too small for the characters of the text.
     #[error(
         "a vocabulary of {size} is too small: 4 special tokens, 256 bytes and {characters} characters need \
          {needed}. Ask for more tokens, or cover fewer characters (now {coverage} of the text)"
     )]
     TooSmall {
-        /// What was asked for.
+        /// The requested size.
         size: usize,
-        /// Characters that have to be in it.
+        /// The number of characters that must be in the vocabulary.
         characters: usize,
-        /// What is the least.
+        /// The smallest possible size.
         needed: usize,
         /// The share of the text that its characters cover.
         coverage: f64,
     },
-    /// Options that no text satisfies.
+    /// The character coverage is not between 0 and 1.
     #[error("a character coverage of {0} is not between 0 and 1")]
     Coverage(f64),
-    /// A bug, or a limit of the training algorithm.
+    /// The training algorithm failed.
     #[error("the vocabulary could not be learned: {0}")]
     Training(String),
 }

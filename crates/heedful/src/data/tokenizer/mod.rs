@@ -1,11 +1,11 @@
-//! Text to token ids and back, with nothing lost: `decode(encode(x)) == x` for every line, whatever its script.
+//! Text to token ids and back, losslessly: `decode(encode(x)) == x` for every line, whatever its script.
 //!
-//! A vocabulary is [`special`](super::special) tokens, the 256 bytes, and pieces learned from a corpus. What no piece
-//! covers is spelled in bytes. The `rules` say where text is cut into words; the `tokenizers` crate has the models that
-//! cut words into pieces, and its file format, so that tokenizer.json also works in Python.
+//! A vocabulary has [`special`](super::special) tokens, the 256 bytes, and pieces learned from a corpus. What no
+//! piece covers is encoded as bytes. The `rules` define where text is split into words; the `tokenizers` crate has the
+//! models that split words into pieces, and the file format, so that tokenizer.json also works in Python.
 
+mod caching;
 mod count;
-mod encoder;
 mod error;
 mod pieces;
 mod rules;
@@ -20,19 +20,19 @@ use std::path::Path;
 use tokenizers::models::ModelWrapper;
 use tokenizers::{Model, Tokenizer as Pipeline};
 
+pub use self::caching::CachingTokenizer;
 pub use self::count::WordCounts;
-pub use self::encoder::Encoder;
 pub use self::error::TokenizerError;
-pub use self::rules::{Boundaries, Normalization};
+pub use self::rules::{Boundaries, NormalizationForm};
 pub(crate) use self::sides::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
 pub use self::sides::{Sharing, Tokenizers, VocabularyError};
-pub use self::train::{Kind, VocabularyOptions};
+pub use self::train::{VocabularyKind, VocabularyOptions};
 
 use self::pieces::Pieces;
 use self::rules::Rules;
 use crate::store::durable::replace;
 
-/// One side's vocabulary, or that of both.
+/// The vocabulary of one side, or of both.
 pub struct Tokenizer {
     pipeline: Pipeline,
     rules: Rules,
@@ -64,7 +64,7 @@ impl Tokenizer {
         json
     }
 
-    /// The ids of a text, without `<bos>` and `<eos>`. For many texts, an [`Encoder`] remembers words and is faster.
+    /// The ids of a text, without `<bos>` and `<eos>`. For many texts, a [`CachingTokenizer`] is faster.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let mut ids = Vec::new();
         let prepared = self.rules.prepare(text);
@@ -74,8 +74,8 @@ impl Tokenizer {
         ids
     }
 
-    /// The text of ids; special tokens say nothing. Bytes that are no UTF-8, and ids that the vocabulary does not have,
-    /// show as U+FFFD: a model may say such things.
+    /// The text of ids; special tokens are skipped. Bytes that are not UTF-8, and ids that are not in the vocabulary,
+    /// become U+FFFD: a model may generate either.
     pub fn decode(&self, ids: &[u32]) -> String {
         let bytes: Vec<u8> = ids.iter().flat_map(|&id| self.pieces.bytes(id)).copied().collect();
         let text = match String::from_utf8(bytes) {
@@ -85,28 +85,28 @@ impl Tokenizer {
         self.rules.without_first_space(text)
     }
 
-    /// How many tokens there are, special tokens and bytes included.
+    /// The number of tokens, special tokens and bytes included.
     pub fn size(&self) -> usize {
         self.pieces.count()
     }
 
-    /// What a token shows as, for people: spaces as `▁`, bytes as `<0xE4>`.
+    /// A token in readable form: spaces as `▁`, bytes as `<0xE4>`.
     pub fn piece(&self, id: u32) -> String {
         self.pieces.shown(id)
     }
 
-    /// The word that each token belongs to, words being what white space separates in the decoded text, counted from 0.
+    /// The index of the word that each token belongs to; words are separated by white space in the decoded text.
     /// Special tokens and pure white space belong to none.
     pub fn words(&self, ids: &[u32]) -> Vec<Option<usize>> {
         word_index::of_tokens(ids.iter().map(|&id| self.pieces.bytes(id)))
     }
 
-    /// As [`Tokenizer::words`] for people to look at: in scripts without spaces every token counts as a word.
-    pub fn reading_words(&self, ids: &[u32]) -> Vec<Option<usize>> {
-        word_index::of_reading(ids.iter().map(|&id| self.pieces.bytes(id)))
+    /// As [`Tokenizer::words`], for display: in scripts without spaces every token counts as a word.
+    pub fn display_words(&self, ids: &[u32]) -> Vec<Option<usize>> {
+        word_index::for_display(ids.iter().map(|&id| self.pieces.bytes(id)))
     }
 
-    /// Puts rules and a trained model together.
+    /// Combines rules and a trained model.
     fn new(model: ModelWrapper, rules: Rules) -> Tokenizer {
         let mut pipeline = Pipeline::new(model);
         pipeline.with_normalizer(rules.normalizer()).expect("no added token needs normalising");
@@ -117,7 +117,7 @@ impl Tokenizer {
         Tokenizer { pipeline, rules, pieces }
     }
 
-    /// Accepts a pipeline if it is one that [`Tokenizer::new`] makes; else says what differs.
+    /// Accepts a pipeline if [`Tokenizer::new`] could have made it; otherwise returns what differs.
     fn from_pipeline(pipeline: Pipeline) -> Result<Tokenizer, String> {
         if pipeline.get_vocab_size(true) != pipeline.get_vocab_size(false)
             || !pipeline.get_added_vocabulary().is_empty()
@@ -133,7 +133,7 @@ impl Tokenizer {
         let model = match pipeline.get_model() {
             ModelWrapper::BPE(model) if model.byte_fallback => {
                 let mut model = model.clone();
-                // Encoders remember words; the crate's own cache would keep every word a second time.
+                // `CachingTokenizer` caches words; the crate's own cache would store every word a second time.
                 model.resize_cache(0);
                 ModelWrapper::BPE(model)
             }
@@ -142,7 +142,7 @@ impl Tokenizer {
                 model.resize_cache(0);
                 ModelWrapper::Unigram(model)
             }
-            _ => return Err("its model does not spell unknown characters in bytes".to_owned()),
+            _ => return Err("its model does not encode unknown characters as bytes".to_owned()),
         };
         Pieces::of(&model)?;
         let written = [
@@ -156,7 +156,7 @@ impl Tokenizer {
         });
         match rules {
             Some(rules) => Ok(Tokenizer::new(model, rules)),
-            None => Err("it prepares or cuts text by other rules".to_owned()),
+            None => Err("it normalizes or splits text by other rules".to_owned()),
         }
     }
 
@@ -167,7 +167,7 @@ impl Tokenizer {
     }
 }
 
-/// A part of a pipeline in a form that can be compared.
+/// A part of a pipeline as JSON, which can be compared.
 fn as_json(part: &impl serde::Serialize) -> serde_json::Value {
     serde_json::to_value(part).expect("rules are strings and numbers")
 }

@@ -1,4 +1,4 @@
-//! What each token of a vocabulary stands for.
+//! The pieces of a vocabulary: the bytes that each token stands for.
 
 use tokenizers::Model;
 use tokenizers::models::ModelWrapper;
@@ -15,7 +15,7 @@ pub(super) fn reserved() -> impl Iterator<Item = String> {
     special::NAMES.iter().map(|&name| name.to_owned()).chain((0..=u8::MAX).map(byte_name))
 }
 
-/// How many they are.
+/// The number of reserved names.
 pub(super) const RESERVED: usize = special::NAMES.len() + 256;
 
 const UNKNOWN: &[u8] = "\u{FFFD}".as_bytes();
@@ -26,7 +26,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Reads a model's vocabulary, or says what is missing in it.
+    /// Reads a model's vocabulary; an error describes what is wrong with it.
     pub(super) fn of(model: &ModelWrapper) -> Result<Pieces, String> {
         for (id, name) in reserved().enumerate() {
             if model.id_to_token(id as u32).as_deref() != Some(&name) {

@@ -1,18 +1,17 @@
-//! How text is prepared and where it may be cut, before a vocabulary is asked. The rules are written into
-//! tokenizer.json, so that other programs cut in the same places.
+//! Normalization and pre-tokenization: how text is prepared and split into words, before a vocabulary splits words into
+//! pieces. The rules are written into tokenizer.json, so that other programs split in the same places.
 //!
 //! ```text
 //! text              "Hallo Welt, 你好"
 //! a space before    " Hallo Welt, 你好"                the first word is the same piece as in the middle of a line
-//! cut into words    " Hallo" " Welt" "," " " "你好"    end to end they are the text again: nothing is replaced
+//! split into words  " Hallo" " Welt" "," " " "你好"    end to end they are the text: nothing is replaced
 //! pieces            " Hal" "lo" " Welt" "," " " "你好"
 //! ```
 //!
-//! The space belongs to the word behind it. No character stands for the space, so none needs an escape, and decoding is
-//! putting pieces end to end and taking the first space away. Chinese and Japanese text needs no space before it and
-//! gets none.
+//! The space belongs to the word after it. No character stands for the space, so none needs an escape, and decoding
+//! joins the pieces and removes the first space. Chinese and Japanese text needs no space before it and gets none.
 //!
-//! A `<` never shares a word with what follows: so neither `<eos>` nor the byte token `<0x0A>` can come out of a text.
+//! A `<` always ends a word: so no text is encoded as `<eos>` or as the byte token `<0x0A>`.
 
 use std::borrow::Cow;
 
@@ -30,33 +29,33 @@ use tokenizers::pre_tokenizers::split::{Split as SplitAt, SplitPattern};
 use tokenizers::tokenizer::SplitDelimiterBehavior;
 use unicode_normalization_alignments::UnicodeNormalization;
 
-/// Which Unicode normalisation comes first.
+/// The Unicode normalization that is applied first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Normalization {
-    /// None: decoding gives back every text exactly.
+pub enum NormalizationForm {
+    /// None: decoding restores every text exactly.
     #[default]
     None,
     /// Composed characters: é is one character, however it was typed.
     Nfc,
-    /// Composed characters, and look-alikes made equal: ﬁ becomes fi, full-width Ａ becomes A. Text does not come back
-    /// as it was.
+    /// Composed characters, and compatibility characters made equal: ﬁ becomes fi, full-width Ａ becomes A. Decoding
+    /// does not restore the original text.
     Nfkc,
 }
 
-/// Where words end, for pieces never cross the end of a word.
+/// Where words end; pieces never cross the end of a word.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Boundaries {
-    /// Before spaces, and between letters, digits and punctuation; each digit and each mark stands alone. `house` and
-    /// `house,` share their piece, which small corpora need.
+    /// Before spaces, and between letters, digits and punctuation; each digit and each punctuation mark is a word.
+    /// `house` and `house,` share a piece, which small corpora need.
     #[default]
     Words,
     /// Before spaces only.
     Spaces,
 }
 
-/// Where the rules cut.
+/// Where the rules split text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cuts {
     Words,
@@ -72,17 +71,17 @@ const UNSPACED: &str = r"\x{3005}-\x{3007}\x{3040}-\x{30FF}\x{31F0}-\x{31FF}\x{3
 /// Their punctuation and full-width forms, which need no space before them either.
 const UNSPACED_MARKS: &str = r"\x{3000}-\x{303F}\x{FF00}-\x{FFEF}";
 
-/// Preparation and cuts.
+/// Normalization and pre-tokenization.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
-    normalization: Normalization,
+    normalization: NormalizationForm,
     cuts: Cuts,
     word: Regex,
     first_needs_no_space: Regex,
 }
 
 impl Rules {
-    pub(super) fn new(normalization: Normalization, cuts: Cuts) -> Rules {
+    pub(super) fn new(normalization: NormalizationForm, cuts: Cuts) -> Rules {
         let compile = |pattern: &str| Regex::new(pattern).expect("the patterns are fixed and tested");
         Rules {
             normalization,
@@ -92,24 +91,24 @@ impl Rules {
         }
     }
 
-    /// Every combination there is.
-    pub(super) fn all() -> impl Iterator<Item = (Normalization, Cuts)> {
+    /// Every combination.
+    pub(super) fn all() -> impl Iterator<Item = (NormalizationForm, Cuts)> {
         let cuts = [Cuts::Words, Cuts::Spaces, Cuts::WholeWords, Cuts::Characters];
-        let normalizations = [Normalization::None, Normalization::Nfc, Normalization::Nfkc];
+        let normalizations = [NormalizationForm::None, NormalizationForm::Nfc, NormalizationForm::Nfkc];
         normalizations.into_iter().flat_map(move |normalization| cuts.map(|cuts| (normalization, cuts)))
     }
 
-    /// The text in its Unicode normal form.
+    /// The normalized text.
     pub(super) fn normalize<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.normalization {
-            Normalization::None => text.into(),
-            Normalization::Nfc | Normalization::Nfkc if text.is_ascii() => text.into(),
-            Normalization::Nfc => text.nfc().map(|(character, _)| character).collect::<String>().into(),
-            Normalization::Nfkc => text.nfkc().map(|(character, _)| character).collect::<String>().into(),
+            NormalizationForm::None => text.into(),
+            NormalizationForm::Nfc | NormalizationForm::Nfkc if text.is_ascii() => text.into(),
+            NormalizationForm::Nfc => text.nfc().map(|(character, _)| character).collect::<String>().into(),
+            NormalizationForm::Nfkc => text.nfkc().map(|(character, _)| character).collect::<String>().into(),
         }
     }
 
-    /// The text as it is cut into words: normalised, with a space before it.
+    /// The text as it is split into words: normalized, with a space before it.
     pub(super) fn prepare<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let text = self.normalize(text);
         match self.cuts {
@@ -129,7 +128,7 @@ impl Rules {
         self.word.find_iter(prepared).map(|word| word.as_str())
     }
 
-    /// What [`Rules::prepare`] put before the text.
+    /// Removes the space that [`Rules::prepare`] puts before the text.
     pub(super) fn without_first_space(&self, mut text: String) -> String {
         if self.cuts != Cuts::Characters && text.starts_with(SPACE) {
             text.remove(0);
@@ -139,9 +138,9 @@ impl Rules {
 
     pub(super) fn normalizer(&self) -> Option<NormalizerWrapper> {
         let mut steps: Vec<NormalizerWrapper> = match self.normalization {
-            Normalization::None => vec![],
-            Normalization::Nfc => vec![NFC.into()],
-            Normalization::Nfkc => vec![NFKC.into()],
+            NormalizationForm::None => vec![],
+            NormalizationForm::Nfc => vec![NFC.into()],
+            NormalizationForm::Nfkc => vec![NFKC.into()],
         };
         if self.cuts != Cuts::Characters {
             let unneeded = ReplacePattern::Regex(format!(r"\A (?=[{UNSPACED}{UNSPACED_MARKS}])"));
@@ -167,8 +166,8 @@ impl Rules {
 }
 
 impl Cuts {
-    /// Alternatives from left to right; together they match every character. Written so that Rust's engine and
-    /// Oniguruma, which the Python package uses, agree: no look-around, and no `\s`.
+    /// Alternatives that together match every character. Written so that Rust's engine and Oniguruma, which the Python
+    /// package uses, agree: no look-around, and no `\s`.
     fn pattern(self) -> String {
         let letters = format!(r"[\p{{L}}\p{{M}}&&[^{UNSPACED}]]+");
         let others = r"[^ \p{L}\p{M}\p{N}]";
@@ -186,7 +185,7 @@ mod tests {
     use super::*;
 
     fn words(cuts: Cuts, text: &str) -> Vec<String> {
-        let rules = Rules::new(Normalization::None, cuts);
+        let rules = Rules::new(NormalizationForm::None, cuts);
         let prepared = rules.prepare(text);
         rules.words(&prepared).map(str::to_owned).collect()
     }

@@ -1,4 +1,4 @@
-//! The vocabularies of both sides: one for both, or one each.
+//! The vocabularies of source and target: a joint one, or two separate ones.
 
 use std::fs;
 use std::path::Path;
@@ -17,33 +17,33 @@ pub(crate) const JOINT_FILE: &str = "tokenizer.json";
 pub(crate) const SOURCE_FILE: &str = "source.tokenizer.json";
 pub(crate) const TARGET_FILE: &str = "target.tokenizer.json";
 
-/// Whether both sides have one vocabulary.
+/// Whether source and target share a vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
-    /// One for both: names and numbers are the same pieces, and the embeddings can be tied.
+    /// One vocabulary for both: names and numbers are the same pieces, and the embeddings can be tied.
     #[default]
     Joint,
-    /// One each, of the same size: for scripts that have nothing in common.
+    /// One vocabulary for each, of the same size: for scripts that have nothing in common.
     Separate,
 }
 
-/// What encodes sources, and what encodes targets.
+/// The tokenizers of sources and targets.
 #[derive(Clone, Debug)]
 pub struct Tokenizers {
-    /// For sources.
+    /// The tokenizer of sources.
     pub source: Arc<Tokenizer>,
-    /// For targets; the same one if the vocabulary is joint.
+    /// The tokenizer of targets; the same one if the vocabulary is joint.
     pub target: Arc<Tokenizer>,
 }
 
-/// Why no vocabulary was learned.
+/// A vocabulary cannot be learned from a corpus.
 #[derive(Debug, thiserror::Error)]
 pub enum VocabularyError {
-    /// The files are wrong.
+    /// The corpus cannot be read.
     #[error(transparent)]
     Corpus(#[from] CorpusError),
-    /// The options are wrong.
+    /// The vocabulary cannot be learned.
     #[error(transparent)]
     Tokenizer(#[from] TokenizerError),
 }
@@ -65,7 +65,7 @@ impl Tokenizers {
         if Arc::ptr_eq(&self.source, &self.target) { Sharing::Joint } else { Sharing::Separate }
     }
 
-    /// Learns from a corpus. `progress` hears how many pairs were read, now and then.
+    /// Learns vocabularies from a corpus. `progress` is called from time to time with the number of pairs read.
     pub fn train(
         files: &CorpusFiles,
         options: &VocabularyOptions,
@@ -88,8 +88,8 @@ impl Tokenizers {
         Ok(Tokenizers::joint(Tokenizer::load(&folder.join(JOINT_FILE))?))
     }
 
-    /// Writes what [`Tokenizers::load`] reads, and removes files of the other form: two vocabularies that contradict
-    /// each other are worse than none.
+    /// Writes the files that [`Tokenizers::load`] reads, and removes those of the other kind of sharing, which would
+    /// contradict them.
     pub fn save(&self, folder: &Path) -> Result<(), TokenizerError> {
         let write_error =
             |path: &Path, error| TokenizerError::Write { file: path.display().to_string(), error };
@@ -112,8 +112,8 @@ impl Tokenizers {
     }
 }
 
-/// Counts the words of both sides, in the first count if the vocabulary is joint. Chunks are counted on all threads and
-/// added up in the order of the text, so the number of threads changes nothing.
+/// Counts the words of both sides; a joint vocabulary uses only the first count. Chunks are counted on all threads and
+/// added in the order of the text, so the result does not depend on the number of threads.
 fn count(
     files: &CorpusFiles,
     options: &VocabularyOptions,

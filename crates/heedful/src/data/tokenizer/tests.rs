@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::data::special::{BOS, EOS, PAD, UNK};
 
-const KINDS: [Kind; 4] = [Kind::Bpe, Kind::Unigram, Kind::Word, Kind::Character];
+const KINDS: [VocabularyKind; 4] =
+    [VocabularyKind::Bpe, VocabularyKind::Unigram, VocabularyKind::Word, VocabularyKind::Character];
 
 /// Text of our own, in several scripts.
 fn corpus() -> Vec<String> {
@@ -32,7 +33,7 @@ fn trained(options: &VocabularyOptions) -> Tokenizer {
     counts.train().expect("a vocabulary")
 }
 
-fn options(kind: Kind, boundaries: Boundaries) -> VocabularyOptions {
+fn options(kind: VocabularyKind, boundaries: Boundaries) -> VocabularyOptions {
     VocabularyOptions { kind, boundaries, size: 600, ..VocabularyOptions::default() }
 }
 
@@ -113,7 +114,7 @@ proptest! {
     #[test]
     fn an_encoder_that_remembers_gives_the_same_ids(texts in prop::collection::vec(hard_text(), 1..8)) {
         for tokenizer in EXACT.iter() {
-            let mut encoder = Encoder::new(tokenizer);
+            let mut encoder = CachingTokenizer::new(tokenizer);
             for text in texts.iter().chain(&texts) {
                 prop_assert_eq!(encoder.encode(text), tokenizer.encode(text));
             }
@@ -145,7 +146,7 @@ fn special_tokens_have_their_ids_and_frequent_words_are_pieces() {
         let pieces: Vec<String> =
             tokenizer.encode("the house").iter().map(|&id| tokenizer.piece(id)).collect();
         match kind {
-            Kind::Character => assert_eq!(pieces, ["t", "h", "e", "▁", "h", "o", "u", "s", "e"]),
+            VocabularyKind::Character => assert_eq!(pieces, ["t", "h", "e", "▁", "h", "o", "u", "s", "e"]),
             _ => assert_eq!(pieces, ["▁the", "▁house"], "{kind:?}"),
         }
     }
@@ -155,7 +156,7 @@ fn special_tokens_have_their_ids_and_frequent_words_are_pieces() {
 fn a_saved_vocabulary_is_the_same_vocabulary() {
     let folder = tempfile::tempdir().expect("a folder");
     for kind in KINDS {
-        for normalization in [Normalization::None, Normalization::Nfc, Normalization::Nfkc] {
+        for normalization in [NormalizationForm::None, NormalizationForm::Nfc, NormalizationForm::Nfkc] {
             let saved = trained(&VocabularyOptions { normalization, ..options(kind, Boundaries::Words) });
             let path = folder.path().join("tokenizer.json");
             saved.save(&path).expect("a written file");
@@ -171,9 +172,9 @@ fn a_saved_vocabulary_is_the_same_vocabulary() {
 #[test]
 fn normalisation_makes_look_alikes_equal() {
     let with = |normalization| {
-        trained(&VocabularyOptions { normalization, ..options(Kind::Bpe, Boundaries::Words) })
+        trained(&VocabularyOptions { normalization, ..options(VocabularyKind::Bpe, Boundaries::Words) })
     };
-    let (nfc, nfkc) = (with(Normalization::Nfc), with(Normalization::Nfkc));
+    let (nfc, nfkc) = (with(NormalizationForm::Nfc), with(NormalizationForm::Nfkc));
     assert_eq!(nfc.encode("cafe\u{301}"), nfc.encode("café"));
     assert_eq!(nfc.decode(&nfc.encode("cafe\u{301} ﬁ")), "café ﬁ");
     assert_eq!(nfkc.decode(&nfkc.encode("ﬁ Ａ")), "fi A");
@@ -187,7 +188,7 @@ fn normalisation_makes_look_alikes_equal() {
 
 #[test]
 fn strange_ids_decode_to_something_visible() {
-    let tokenizer = trained(&options(Kind::Bpe, Boundaries::Words));
+    let tokenizer = trained(&options(VocabularyKind::Bpe, Boundaries::Words));
     assert_eq!(tokenizer.decode(&[BOS, 4 + 0xE4, EOS]), "\u{FFFD}");
     assert_eq!(tokenizer.decode(&[u32::MAX]), "\u{FFFD}");
     assert_eq!(tokenizer.decode(&[BOS, EOS, PAD, UNK]), "");
@@ -196,7 +197,7 @@ fn strange_ids_decode_to_something_visible() {
 
 #[test]
 fn words_are_what_white_space_separates() {
-    let tokenizer = trained(&options(Kind::Bpe, Boundaries::Words));
+    let tokenizer = trained(&options(VocabularyKind::Bpe, Boundaries::Words));
     let mut ids = tokenizer.encode("the dog, 好 xyz");
     ids.push(EOS);
     let words = tokenizer.words(&ids);
@@ -229,13 +230,13 @@ fn files_of_others_and_damaged_files_are_refused() {
         fs::write(&path, content).expect("a written file");
         Tokenizer::load(&path).expect_err("a bad file").to_string()
     };
-    let good = trained(&options(Kind::Bpe, Boundaries::Words)).to_json();
+    let good = trained(&options(VocabularyKind::Bpe, Boundaries::Words)).to_json();
     assert!(message("{").contains("not a tokenizer.json"));
     assert!(message(&good[..good.len() / 2]).contains("not a tokenizer.json"));
     assert!(message(&good.replacen("<eos>", "</s>", 1)).contains("its token 2 is not <eos>"));
     assert!(
         message(&good.replacen(r#""byte_fallback":true"#, r#""byte_fallback":false"#, 1))
-            .contains("in bytes")
+            .contains("as bytes")
     );
     assert!(message(&good.replacen(r"\\p{N}", r"\\p{N}+", 1)).contains("other rules"));
     fs::remove_file(&path).expect("a removed file");

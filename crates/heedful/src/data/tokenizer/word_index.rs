@@ -1,16 +1,16 @@
-//! Which word a token belongs to.
+//! The word that each token belongs to.
 
-/// For each token, given as the bytes that it adds to the text, the number of the white-space separated word that its
+/// For each token, given as the bytes that it adds to the text, the index of the white-space separated word that its
 /// first visible character is part of.
 pub(super) fn of_tokens<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
     numbered(tokens, |_| false)
 }
 
-/// As [`of_tokens`], but a character of a script that puts no spaces between words begins a word of its own, so that
-/// each token of such a text is one.
-pub(super) fn of_reading<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
+/// As [`of_tokens`], but a character of a script without spaces between words begins a word of its own, so that each
+/// token of such a text is one.
+pub(super) fn for_display<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
     let mut words = numbered(tokens, is_written_without_spaces);
-    // A token of several such characters has used up several numbers.
+    // A token of several such characters has used several indices.
     let mut last = None;
     let mut next = 0;
     for word in words.iter_mut().flatten() {
@@ -51,7 +51,7 @@ fn numbered<'b>(
         .collect()
 }
 
-/// For each byte the number of its word, none for white space. A character may be spelled over several tokens, each of
+/// For each byte the index of its word, `None` for white space. A character may be split over several tokens, each of
 /// which has some of its bytes.
 fn of_bytes(text: &[u8], begins_a_word: fn(char) -> bool) -> Vec<Option<usize>> {
     let mut words = Vec::with_capacity(text.len());
@@ -67,7 +67,7 @@ fn of_bytes(text: &[u8], begins_a_word: fn(char) -> bool) -> Vec<Option<usize>> 
         for character in chunk.valid().chars() {
             step(!character.is_whitespace(), begins_a_word(character), character.len_utf8());
         }
-        // What is no character is visible: it shows as U+FFFD.
+        // Invalid bytes are visible: they are shown as U+FFFD.
         if !chunk.invalid().is_empty() {
             step(true, false, chunk.invalid().len());
         }
@@ -105,9 +105,9 @@ mod tests {
     #[test]
     fn every_token_of_a_text_without_spaces_is_a_word_to_read() {
         let tokens = ["一", "套", "自动驾驶", "解决方案", " ok", "ay"].map(str::as_bytes);
-        let found = of_reading(tokens.iter().copied());
+        let found = for_display(tokens.iter().copied());
         assert_eq!(found, [Some(0), Some(1), Some(2), Some(3), Some(4), Some(4)]);
         let spelled: [&[u8]; 4] = [b"\xE4", b"\xBD", b"\xA0", "好".as_bytes()];
-        assert_eq!(of_reading(spelled.iter().copied()), [Some(0), Some(0), Some(0), Some(1)]);
+        assert_eq!(for_display(spelled.iter().copied()), [Some(0), Some(0), Some(0), Some(1)]);
     }
 }

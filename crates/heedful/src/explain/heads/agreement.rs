@@ -1,21 +1,24 @@
+//! Agreement with a reference alignment.
+//!
 //! ```text
 //! precision = |A ∩ P| / |A|      recall = |A ∩ S| / |S|      AER = 1 − (|A ∩ S| + |A ∩ P|) / (|A| + |S|)
 //! ```
 //!
-//! A are the links that were found, S the sure and P the possible ones (S ⊆ P), over the whole corpus (Och and Ney, 2003).
+//! A are the predicted links, S the sure and P the possible reference links (S ⊆ P), over the whole corpus (Och and Ney
+//! 2003).
 
 use serde::Serialize;
 
-use super::links::Links;
+use super::links::ReferenceAlignment;
 
-/// How well links that were found agree with those that people made.
+/// How well predicted links agree with a reference alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Agreement {
-    /// How many of the found ones are possible.
+    /// The share of predicted links that are possible.
     pub precision: f64,
-    /// How many of the sure ones were found.
+    /// The share of sure links that were predicted.
     pub recall: f64,
-    /// The alignment error rate: 0 is perfect, 1 has nothing right.
+    /// The alignment error rate: 0 is perfect, 1 means that no link is correct.
     pub aer: f64,
 }
 
@@ -30,7 +33,7 @@ pub(super) struct Matches {
 
 impl Matches {
     /// Adds a pair of sentences.
-    pub(super) fn add(&mut self, found: &[(usize, usize)], links: &Links) {
+    pub(super) fn add(&mut self, found: &[(usize, usize)], links: &ReferenceAlignment) {
         let among = |list: &[(usize, usize)]| {
             found.iter().filter(|link| list.binary_search(link).is_ok()).count() as u64
         };
@@ -41,7 +44,7 @@ impl Matches {
     }
 
     pub(super) fn agreement(&self) -> Agreement {
-        // Nothing out of nothing is no mistake.
+        // 0 / 0 counts as 1: nothing was wrong.
         let share = |part: u64, whole: u64| if whole == 0 { 1.0 } else { part as f64 / whole as f64 };
         Agreement {
             precision: share(self.found_possible, self.found),
@@ -72,7 +75,7 @@ mod tests {
 
     #[test]
     fn perfect_is_zero_and_nothing_right_is_one() {
-        let links: Links = "0-0 1-1".parse().expect("links");
+        let links: ReferenceAlignment = "0-0 1-1".parse().expect("links");
         let rate = |found: &[(usize, usize)]| {
             let mut matches = Matches::default();
             matches.add(found, &links);

@@ -1,34 +1,34 @@
-//! Alignments that people made, in the format of the Pharaoh decoder: `0-0 1?2 1p3`, source before target, words counted
-//! from 0. A dash is a sure link, `?` or `p` a possible one.
+//! Reference alignments, in the format of the Pharaoh decoder: `0-0 1?2 1p3`, source before target, words counted from
+//! 0. A dash is a sure link, `?` or `p` a possible one.
 
 use std::str::FromStr;
 
-/// The links of one pair of sentences.
+/// The reference alignment of one sentence pair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Links {
-    /// Pairs of source word and target word that belong together; sorted.
+pub struct ReferenceAlignment {
+    /// Sure links, as sorted pairs of source word and target word.
     pub sure: Vec<(usize, usize)>,
-    /// Those that may belong together, the sure ones among them; sorted.
+    /// Possible links, the sure ones among them; sorted.
     pub possible: Vec<(usize, usize)>,
 }
 
-/// Text that is no alignment.
+/// A text is not an alignment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "“{text}” is no link: write SOURCE-TARGET for a sure one and SOURCE?TARGET for a possible one, words counted from 0"
+    "“{text}” is not a link: write SOURCE-TARGET for a sure one and SOURCE?TARGET for a possible one, words counted from 0"
 )]
-pub struct LinkError {
-    /// The link.
+pub struct ReferenceAlignmentError {
+    /// The text that is not a link.
     pub text: String,
 }
 
-impl FromStr for Links {
-    type Err = LinkError;
+impl FromStr for ReferenceAlignment {
+    type Err = ReferenceAlignmentError;
 
-    fn from_str(line: &str) -> Result<Links, LinkError> {
-        let mut links = Links::default();
+    fn from_str(line: &str) -> Result<ReferenceAlignment, ReferenceAlignmentError> {
+        let mut links = ReferenceAlignment::default();
         for text in line.split_whitespace() {
-            let bad = || LinkError { text: text.to_owned() };
+            let bad = || ReferenceAlignmentError { text: text.to_owned() };
             let place = text.find(['-', '?', 'p']).ok_or_else(bad)?;
             let (source, rest) = text.split_at(place);
             let pair = (source.parse().map_err(|_| bad())?, rest[1..].parse().map_err(|_| bad())?);
@@ -51,17 +51,18 @@ mod tests {
 
     #[test]
     fn sure_links_are_possible_too() {
-        let links: Links = "1-2 0?0 3p1 1-2".parse().expect("links");
+        let links: ReferenceAlignment = "1-2 0?0 3p1 1-2".parse().expect("links");
         assert_eq!(links.sure, [(1, 2)]);
         assert_eq!(links.possible, [(0, 0), (1, 2), (3, 1)]);
-        assert_eq!("".parse(), Ok(Links::default()));
+        assert_eq!("".parse(), Ok(ReferenceAlignment::default()));
     }
 
     #[test]
     fn what_is_no_link_is_named() {
         for bad in ["1", "a-0", "1-", "-1", "1-2-3", "1:2"] {
-            let complaint = format!("0-0 {bad}").parse::<Links>().expect_err("no link").to_string();
-            assert!(complaint.starts_with(&format!("“{bad}” is no link")), "{complaint}");
+            let complaint =
+                format!("0-0 {bad}").parse::<ReferenceAlignment>().expect_err("no link").to_string();
+            assert!(complaint.starts_with(&format!("“{bad}” is not a link")), "{complaint}");
         }
     }
 }

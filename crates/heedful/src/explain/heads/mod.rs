@@ -1,5 +1,5 @@
-//! What the heads of a model do, over a corpus: how sharply and how far they look, whether they look at neighbours or at
-//! separators, and how well their attention agrees with alignments that people made.
+//! What the heads of a model do, over a corpus: how concentrated their attention is and how far it reaches, whether
+//! they attend to adjacent tokens or to separators, and how well they agree with reference alignments.
 
 mod agreement;
 mod links;
@@ -10,8 +10,8 @@ mod statistics;
 mod survey;
 
 pub use agreement::Agreement;
-pub use links::{LinkError, Links};
-pub use pruning::{Corpus, Pruning};
+pub use links::{ReferenceAlignment, ReferenceAlignmentError};
+pub use pruning::{Pruning, PruningCorpus};
 pub use report::{HeadReport, HeadRow, LayerRow};
 pub use statistics::HeadStatistics;
 pub use survey::{HeadSurvey, SurveyError};

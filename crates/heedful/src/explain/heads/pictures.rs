@@ -1,13 +1,13 @@
-//! Layers × heads as small heat maps, one for each measure.
+//! Heat maps of layers × heads, one for each statistic.
 
 use super::report::{HeadReport, HeadRow};
 use crate::layers::AttentionRole;
 use crate::plot::{HeatMapOptions, PictureGroup, heat_map_svg};
 
-/// A name, and the number that a head has under it.
-type Measure = (&'static str, fn(&HeadRow) -> Option<f64>);
+/// The name of a statistic, and its value for a head.
+type Statistic = (&'static str, fn(&HeadRow) -> Option<f64>);
 
-const MEASURES: [Measure; 8] = [
+const STATISTICS: [Statistic; 8] = [
     ("entropy, bits", |row| Some(row.statistics.entropy)),
     ("confidence", |row| Some(row.statistics.confidence)),
     ("distance, tokens", |row| Some(row.statistics.distance)),
@@ -19,7 +19,7 @@ const MEASURES: [Measure; 8] = [
 ];
 
 impl HeadReport {
-    /// One group of pictures for each kind of attention that the model has.
+    /// One group of heat maps for each kind of attention in the model.
     pub fn pictures(&self) -> Vec<PictureGroup> {
         let kinds = [
             (AttentionRole::EncoderSelf, "Encoder: the source at itself"),
@@ -28,17 +28,17 @@ impl HeadReport {
         ];
         let group = |(kind, title): (AttentionRole, &str)| {
             let rows: Vec<&HeadRow> = self.of_kind(kind).collect();
-            let pictures = MEASURES.iter().filter_map(|measure| picture(&rows, measure));
+            let pictures = STATISTICS.iter().filter_map(|statistic| picture(&rows, statistic));
             PictureGroup { title: title.to_owned(), pictures: pictures.collect() }
         };
         kinds.into_iter().map(group).filter(|group| !group.pictures.is_empty()).collect()
     }
 }
 
-/// Nothing if no head has such a number.
-fn picture(rows: &[&HeadRow], (title, measure): &Measure) -> Option<String> {
+/// `None` if no head has this statistic.
+fn picture(rows: &[&HeadRow], (title, statistic): &Statistic) -> Option<String> {
     let values: Vec<f32> =
-        rows.iter().map(|row| measure(row).map_or(f32::NAN, |value| value as f32)).collect();
+        rows.iter().map(|row| statistic(row).map_or(f32::NAN, |value| value as f32)).collect();
     let largest = values.iter().copied().filter(|value| !value.is_nan()).reduce(f32::max)?;
     let last = |number: fn(&HeadRow) -> usize| rows.iter().map(|row| number(row) + 1).max().unwrap_or(0);
     let (layers, heads) = (last(|row| row.name.layer), last(|row| row.name.head));
@@ -47,7 +47,7 @@ fn picture(rows: &[&HeadRow], (title, measure): &Measure) -> Option<String> {
         weights[row.name.layer * heads + row.name.head] = value;
     }
     let labels = |name: &str, count: usize| (0..count).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
-    // Shares are shown as shares; what has no end is shown against the largest.
+    // The full colour is 1 for shares, and the largest value for unbounded statistics.
     let full = if largest > 1.0 { largest } else { 1.0 };
     let options = HeatMapOptions { title: (*title).to_owned(), full, ..HeatMapOptions::default() };
     Some(heat_map_svg(&weights, &labels("layer ", layers), &labels("", heads), &options))

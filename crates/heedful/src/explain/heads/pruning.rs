@@ -1,4 +1,4 @@
-//! What a head is worth: the BLEU of the model without it.
+//! Head pruning: the BLEU of the model without some of its heads.
 
 use std::hash::Hasher;
 use std::path::Path;
@@ -12,31 +12,31 @@ use crate::store::weights::Weights;
 use crate::tasks::OpenError;
 use crate::tasks::translate::{Config, Translator};
 
-/// A model that is asked again and again, each time with other heads silent.
+/// Evaluates a model with different heads silenced.
 pub struct Pruning {
     config: Config,
     translator: Translator,
     whole: Weights,
-    corpus: Corpus,
+    corpus: PruningCorpus,
     options: SearchOptions,
 }
 
-/// What is translated, and what the translations are held against.
+/// The sources to translate, with their references.
 #[derive(Clone, Debug)]
-pub struct Corpus {
-    /// One sentence each.
+pub struct PruningCorpus {
+    /// One sentence per line.
     pub sources: Vec<String>,
-    /// As many.
+    /// One reference for each source.
     pub references: Vec<String>,
-    /// How they are compared.
+    /// How translations are scored.
     pub bleu: BleuOptions,
 }
 
 impl Pruning {
     /// Opens the folder of a Transformer.
-    pub fn open(folder: &Path, corpus: Corpus, options: &SearchOptions) -> Result<Pruning, OpenError> {
+    pub fn open(folder: &Path, corpus: PruningCorpus, options: &SearchOptions) -> Result<Pruning, OpenError> {
         let (translator, config) = Translator::open_with_config(folder)?;
-        // Found out now, not after the whole model was measured.
+        // Checked here, not after the whole model was evaluated.
         if config.heads().is_empty() {
             return Err(HeadError::NoHeads.into());
         }
@@ -49,15 +49,15 @@ impl Pruning {
         self.config.heads()
     }
 
-    /// Whether the model has all of these heads.
+    /// Checks that the model has all of these heads.
     pub fn check(&self, heads: &[HeadName]) -> Result<(), HeadError> {
         self.config.check_heads(heads)
     }
 
-    /// The BLEU of the model without these heads; of the whole model without any.
+    /// The BLEU of the model with these heads silenced; of the whole model if there are none.
     ///
     /// # Panics
-    /// If the model has no such head, which [`Pruning::check`] tells.
+    /// If the model has no such head; [`Pruning::check`] finds out.
     pub fn bleu_without(&self, heads: &[HeadName]) -> Result<f64, DecodeError> {
         let params = self.translator.model().params();
         self.config.prune_heads(params, heads).expect("heads were checked");
@@ -68,7 +68,7 @@ impl Pruning {
         Ok(corpus_bleu(&outputs, std::slice::from_ref(&self.corpus.references), &self.corpus.bleu).score)
     }
 
-    /// A number that stands for all that decides the scores: weights, texts and options.
+    /// A hash of everything that determines the scores: weights, texts and options.
     pub fn fingerprint(&self) -> String {
         let mut hash = XxHash3_64::new();
         for (name, _, numbers) in self.whole.iter() {
@@ -79,7 +79,7 @@ impl Pruning {
             hash.write(text.as_bytes());
             hash.write(b"\n");
         }
-        // How many tokens are worked on side by side changes no translation.
+        // The number of tokens in a batch does not change translations.
         let options = SearchOptions { batch_tokens: 0, ..self.options.clone() };
         hash.write(format!("{options:?} {:?}", self.corpus.bleu).as_bytes());
         format!("{:016x}", hash.finish())

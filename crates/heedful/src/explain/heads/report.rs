@@ -1,4 +1,4 @@
-//! What a survey found, as a table for people, for spreadsheets and for programs.
+//! The result of a survey: as a table for people, as CSV and as JSON.
 
 use serde::{Serialize, Serializer};
 
@@ -8,14 +8,14 @@ use crate::layers::AttentionRole;
 use crate::models::transformer::HeadName;
 use crate::plot::Table;
 
-/// What the heads of a model do.
+/// Statistics of all heads of a model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HeadReport {
-    /// Pairs that were looked at.
+    /// The number of sentence pairs.
     pub sentences: u64,
-    /// Every head: the encoder's, the decoder's own, those that look at the source.
+    /// Every head: encoder self attention, decoder self attention, cross attention.
     pub heads: Vec<HeadRow>,
-    /// The layers that look at the source, if alignments were given.
+    /// The cross attention layers, if reference alignments were given.
     pub layers: Vec<LayerRow>,
 }
 
@@ -25,26 +25,26 @@ pub struct HeadRow {
     /// `enc.0.3`.
     #[serde(rename = "head", serialize_with = "as_text")]
     pub name: HeadName,
-    /// How it looks.
+    /// How it attends.
     #[serde(flatten)]
     pub statistics: HeadStatistics,
-    /// How well it agrees with given alignments, if it looks at the source.
+    /// How well it agrees with the reference alignments; only for cross attention.
     #[serde(flatten)]
     pub agreement: Option<Agreement>,
 }
 
-/// The mean over the heads of one layer that looks at the source.
+/// The mean over the heads of one cross attention layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LayerRow {
     /// Counted from 0.
     pub layer: usize,
-    /// How well it agrees with given alignments.
+    /// How well it agrees with the reference alignments.
     #[serde(flatten)]
     pub agreement: Agreement,
 }
 
 impl HeadReport {
-    /// Rows and columns of text.
+    /// The report as a table of text.
     pub fn table(&self) -> Table {
         let is_aligned = self.heads.iter().any(|row| row.agreement.is_some());
         let mut columns =
@@ -88,7 +88,7 @@ impl HeadReport {
         }
     }
 
-    /// Full numbers, comma separated, with a heading; what a head has not is empty.
+    /// The report as CSV, with full precision and a heading; statistics that a head lacks are empty.
     pub fn to_csv(&self) -> String {
         let mut csv =
             "head,queries,entropy,confidence,distance,previous,same,next,separator,precision,recall,aer\n"

@@ -1,43 +1,43 @@
 //! How a head spreads its attention, averaged over every query of a corpus.
 //!
 //! ```text
-//! entropy      −Σ_j w_j log₂ w_j          bits; 0 looks at one token, log₂ n at all n alike
+//! entropy      −Σ_j w_j log₂ w_j          bits; 0: attends to one token, log₂ n: to all n equally
 //! confidence   max_j w_j
 //! distance     Σ_j w_j |i − j|
 //! previous     w_{i−1}     same  w_i     next  w_{i+1}      over the queries that see such a key
 //! separator    Σ w_j over punctuation, <bos> and <eos>
 //! ```
 //!
-//! i counts the queries and j the keys from 0. In self attention both are places in one sequence: a decoder's query i
-//! has read its i-th input, `<bos>` being the first, and says the next token. In cross attention query i says target
-//! token i and key j is source token j, so `same` is the diagonal.
+//! i counts the queries and j the keys from 0. In self attention both are positions in one sequence: a decoder's query
+//! i reads its i-th input, of which `<bos>` is the first, and predicts the next token. In cross attention query i
+//! predicts target token i and key j is source token j, so `same` is the diagonal.
 
 use serde::Serialize;
 
 use crate::layers::AttentionRole;
 
-/// What one head does on average.
+/// How one head attends on average.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct HeadStatistics {
-    /// Rows of attention that this is an average over.
+    /// The number of queries in the average.
     pub queries: u64,
-    /// In bits.
+    /// The entropy of the weights, in bits.
     pub entropy: f64,
     /// The largest weight.
     pub confidence: f64,
-    /// In tokens.
+    /// The mean distance of the keys, in tokens.
     pub distance: f64,
-    /// At the token before; none if no query has one.
+    /// The weight of the previous token; `None` if no query has one.
     pub previous: Option<f64>,
-    /// At the token itself; none if no query has one.
+    /// The weight of the token itself; `None` if no query has one.
     pub same: Option<f64>,
-    /// At the token after; none if no query sees one, as in a decoder.
+    /// The weight of the next token; `None` if no query attends to one, as in a decoder.
     pub next: Option<f64>,
-    /// At punctuation and special tokens.
+    /// The weight of punctuation and special tokens.
     pub separator: f64,
 }
 
-/// Sums on the way to [`HeadStatistics`].
+/// Running sums for [`HeadStatistics`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tally {
     queries: u64,
@@ -50,7 +50,7 @@ pub(super) struct Tally {
     next: Share,
 }
 
-/// A sum over those queries that could look there.
+/// A sum over the queries that can attend to such a key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     sum: f64,
@@ -82,13 +82,13 @@ impl Tally {
                 largest = largest.max(weight);
             }
             self.confidence += largest;
-            let sees_the_future = kind != AttentionRole::DecoderSelf;
-            let places = [
+            let attends_to_future = kind != AttentionRole::DecoderSelf;
+            let keys_of_interest = [
                 (&mut self.previous, i.checked_sub(1)),
                 (&mut self.same, Some(i)),
-                (&mut self.next, Some(i + 1).filter(|_| sees_the_future)),
+                (&mut self.next, Some(i + 1).filter(|_| attends_to_future)),
             ];
-            for (share, key) in places {
+            for (share, key) in keys_of_interest {
                 if let Some(weight) = key.and_then(|key| row.get(key)) {
                     share.sum += f64::from(*weight);
                     share.count += 1;

@@ -1,9 +1,9 @@
-//! Going through a corpus, pair by pair, and watching every head.
+//! A survey of every head over a corpus, pair by pair.
 
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 use super::agreement::Matches;
-use super::links::Links;
+use super::links::ReferenceAlignment;
 use super::report::{HeadReport, HeadRow, LayerRow};
 use super::statistics::Tally;
 use crate::data::BOS;
@@ -14,24 +14,24 @@ use crate::layers::{AttentionMap, AttentionRole};
 use crate::models::transformer::HeadName;
 use crate::tasks::translate::Translator;
 
-/// What has been seen so far.
+/// The statistics of every head so far.
 pub struct HeadSurvey<'t> {
     translator: &'t Translator,
     options: SearchOptions,
     sentences: u64,
     heads: Vec<(HeadName, Tally, Matches)>,
-    /// Of the mean over the heads of each layer that looks at the source.
+    /// For the mean over the heads of each cross attention layer.
     layers: Vec<(usize, Matches)>,
     is_aligned: bool,
 }
 
-/// A pair that cannot be looked at.
+/// A sentence pair cannot be surveyed.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
     /// The model cannot read it.
     #[error(transparent)]
     Decode(#[from] DecodeError),
-    /// A link to a word that is not there.
+    /// A link refers to a word that does not exist.
     #[error(
         "link {source_word}-{target_word} is beyond the sentence: it has {source_words} source words and {target_words} target words. Words are what white space separates, counted from 0"
     )]
@@ -40,15 +40,15 @@ pub enum SurveyError {
         source_word: usize,
         /// The link's target word.
         target_word: usize,
-        /// How many the source has.
+        /// The number of source words.
         source_words: usize,
-        /// How many the target has.
+        /// The number of target words.
         target_words: usize,
     },
 }
 
 impl<'t> HeadSurvey<'t> {
-    /// Nothing seen yet. Of the options only `compute` matters.
+    /// An empty survey. Of the options only `compute` matters.
     pub fn new(translator: &'t Translator, options: &SearchOptions) -> HeadSurvey<'t> {
         HeadSurvey {
             translator,
@@ -60,31 +60,36 @@ impl<'t> HeadSurvey<'t> {
         }
     }
 
-    /// Looks at a pair that is not blank, and at the links that people gave it.
-    pub fn add(&mut self, source: &str, target: &str, links: Option<&Links>) -> Result<(), SurveyError> {
+    /// Adds a pair that is not blank, with its reference alignment if there is one.
+    pub fn add(
+        &mut self,
+        source: &str,
+        target: &str,
+        links: Option<&ReferenceAlignment>,
+    ) -> Result<(), SurveyError> {
         let tokenizers = self.translator.tokenizers();
-        let (read, said) = (self.translator.encode(source), tokenizers.target.encode(target));
-        let words = [tokenizers.source.words(&read), tokenizers.target.words(&said)];
+        let (source_ids, target_ids) = (self.translator.encode(source), tokenizers.target.encode(target));
+        let words = [tokenizers.source.words(&source_ids), tokenizers.target.words(&target_ids)];
         if let Some(links) = links {
             check(links, &words)?;
             self.is_aligned = true;
         }
-        let maps = self.translator.attend(&read, &said, &self.options)?;
-        let past: Vec<u32> = [BOS].into_iter().chain(said).collect();
-        let separators = [separators(&tokenizers.source, &read), separators(&tokenizers.target, &past)];
+        let maps = self.translator.attend(&source_ids, &target_ids, &self.options)?;
+        let past: Vec<u32> = [BOS].into_iter().chain(target_ids).collect();
+        let separators = [separators(&tokenizers.source, &source_ids), separators(&tokenizers.target, &past)];
         for map in maps.iter().filter(|map| map.site.role != AttentionRole::Pooling) {
-            self.watch(map, &separators, &words, links);
+            self.add_map(map, &separators, &words, links);
         }
         self.sentences += 1;
         Ok(())
     }
 
-    fn watch(
+    fn add_map(
         &mut self,
         map: &AttentionMap,
         [read, past]: &[Vec<bool>; 2],
         [source_words, target_words]: &[Vec<Option<usize>>; 2],
-        links: Option<&Links>,
+        links: Option<&ReferenceAlignment>,
     ) {
         let (kind, layer) = (map.site.role, map.site.layer);
         let is_separator = if kind == AttentionRole::DecoderSelf { past } else { read };
@@ -111,7 +116,7 @@ impl<'t> HeadSurvey<'t> {
         }
     }
 
-    /// What was seen.
+    /// The report on all pairs so far.
     pub fn report(&self) -> HeadReport {
         let row = |(name, tally, matches): &(HeadName, Tally, Matches)| HeadRow {
             name: *name,
@@ -127,7 +132,7 @@ impl<'t> HeadSurvey<'t> {
     }
 }
 
-fn check(links: &Links, [source, target]: &[Vec<Option<usize>>; 2]) -> Result<(), SurveyError> {
+fn check(links: &ReferenceAlignment, [source, target]: &[Vec<Option<usize>>; 2]) -> Result<(), SurveyError> {
     let count = |words: &[Option<usize>]| words.iter().flatten().max().map_or(0, |last| last + 1);
     let (source_words, target_words) = (count(source), count(target));
     let beyond = links.possible.iter().find(|link| link.0 >= source_words || link.1 >= target_words);

@@ -1,4 +1,4 @@
-// What is being looked at, and how it is written into an address.
+// The reader's choice of view, and how it is written into an address.
 
 import { kindsOf, layersOf, MEAN } from './weights.js';
 
@@ -26,13 +26,13 @@ export function possible(choice, explanations) {
   return fitted;
 }
 
-// Only what differs from the first choice is written.
+// Only what differs from the default is written.
 export function toParameters(choice) {
   const changed = Object.entries(choice).filter(([name, value]) => name in FIRST && value !== FIRST[name]);
   return changed.map(([name, value]) => [name, String(value)]);
 }
 
-// Reads what others wrote: anything unknown is left out.
+// Reads an address from elsewhere: anything unknown is ignored.
 export function fromParameters(parameters) {
   const choice = { ...FIRST };
   const known = { view: VIEWS, kind: ['encoder', 'decoder', 'cross', 'alignment'], level: ['token', 'word'] };

@@ -28,7 +28,7 @@ export function drawGrid(stage, { output, choice, change }) {
     });
     rows.append(make('section', { class: 'layer', 'aria-label': `Layer ${layer.layer + 1}` }, make('h3', {}, `Layer ${layer.layer + 1}`), maps));
   }
-  stage.append(rows, make('p', { class: 'hint' }, 'Rows look at columns. Every map has the full colour at its own greatest weight.'));
+  stage.append(rows, make('p', { class: 'hint' }, 'Rows attend to columns. Every map has the full colour at its own greatest weight.'));
   return { scene: () => scene(tiles, colours, shades) };
 }
 

@@ -10,7 +10,7 @@ import { share, strongest } from './weights.js';
 
 const ROW = 24;
 const ACROSS = 190;
-// Size of letters and room between words, for sentences above each other: the first that fits; and side by side.
+// Size of letters and space between words, for sentences above each other: the first that fits; and side by side.
 const ROOMY = [[21, 34], [18, 24], [16, 16]];
 const SIDEWAYS = 16;
 // Weaker lines would only be grey noise.
@@ -95,18 +95,18 @@ function curve(places, query, key) {
 }
 
 // Where every word stands and where its lines end.
-function layout({ keys, queries }, room) {
+function layout({ keys, queries }, space) {
   const widths = (size) => [keys, queries].map((units) => units.map((unit) => textWidth(unit.label, size)));
   for (const [size, gap] of ROOMY) {
     const total = (list) => list.reduce((sum, width) => sum + width + gap, gap);
-    if (Math.max(...widths(size).map(total)) <= room) return stacked(keys, queries, widths(size), { room, size, gap });
+    if (Math.max(...widths(size).map(total)) <= space) return stacked(keys, queries, widths(size), { space, size, gap });
   }
-  return sideBySide(keys, queries, widths(SIDEWAYS), room);
+  return sideBySide(keys, queries, widths(SIDEWAYS), space);
 }
 
-function stacked(keys, queries, [above, below], { room, size, gap }) {
+function stacked(keys, queries, [above, below], { space, size, gap }) {
   const row = (units, widths, y, end) => {
-    let left = (room - widths.reduce((sum, width) => sum + width + gap, -gap)) / 2;
+    let left = (space - widths.reduce((sum, width) => sum + width + gap, -gap)) / 2;
     return units.map((unit, i) => {
       const place = { label: unit.label, left, width: widths[i], x: left + widths[i] / 2, y, anchor: 'middle', end: [left + widths[i] / 2, end] };
       left += widths[i] + gap;
@@ -114,15 +114,15 @@ function stacked(keys, queries, [above, below], { room, size, gap }) {
     });
   };
   const height = ACROSS + 60;
-  return { stacked: true, size, width: room, height, key: row(keys, above, 28, 40), query: row(queries, below, height - 14, height - 40) };
+  return { stacked: true, size, width: space, height, key: row(keys, above, 28, 40), query: row(queries, below, height - 14, height - 40) };
 }
 
-function sideBySide(keys, queries, [left, right], room) {
-  const between = Math.max(80, Math.min(260, room * 0.3));
-  const limit = Math.max(60, (room - between) / 2 - 16);
+function sideBySide(keys, queries, [left, right], space) {
+  const between = Math.max(80, Math.min(260, space * 0.3));
+  const limit = Math.max(60, (space - between) / 2 - 16);
   const wide = (widths) => Math.min(limit, Math.max(...widths, 20));
   const [from, to] = [wide(left) + 10, wide(left) + 10 + between];
-  const shift = Math.max(0, (room - to - wide(right) - 10) / 2);
+  const shift = Math.max(0, (space - to - wide(right) - 10) / 2);
   const rows = Math.max(keys.length, queries.length);
   // The shorter sentence is spread, so that lines run across and not down the page.
   const pitch = (units) => ROW * Math.max(1, Math.min(3, rows / Math.max(1, units.length)));
@@ -134,16 +134,16 @@ function sideBySide(keys, queries, [left, right], room) {
   return {
     stacked: false,
     size: SIDEWAYS,
-    width: room,
+    width: space,
     height: rows * ROW + 8,
     key: column(keys, left, 'end', from + shift, from + shift + 9),
     query: column(queries, right, 'start', to + shift, to + shift - 9),
   };
 }
 
-export function linesScene(matrix, room) {
+export function linesScene(matrix, space) {
   const colours = theme();
-  const places = layout(matrix, room);
+  const places = layout(matrix, space);
   const picture = new Scene(places.width, places.height, colours.card);
   for (const { query, key, weight } of links(matrix)) {
     const strength = share(matrix, weight);

@@ -9,7 +9,7 @@ import { KINDS } from './sides.js';
 import { tableOf } from './table.js';
 import { share } from './weights.js';
 
-// Labels take no more than this, and no more than a quarter of the room.
+// Labels take no more than this, and no more than a quarter of the space.
 const LABEL = 130;
 const READABLE = 11;
 const LARGEST = 34;
@@ -32,7 +32,7 @@ export function drawMatrix(stage, { matrix, choice, say }) {
   const point = (cell) => {
     map.point(cell);
     const { queries, keys, weights } = matrix;
-    const text = cell ? `“${queries[cell.row].label}” looked at “${keys[cell.column].label}”: ${percent(weights[cell.row * keys.length + cell.column])}` : ' ';
+    const text = cell ? `“${queries[cell.row].label}” attended to “${keys[cell.column].label}”: ${percent(weights[cell.row * keys.length + cell.column])}` : ' ';
     readout.textContent = text;
     return text;
   };
@@ -82,18 +82,18 @@ class HeatMap {
     this.resize(factor === null ? this.fitting() : this.cell * factor);
   }
 
-  // After the room has changed.
+  // After the available space has changed.
   refit() {
     this.resize(this.zoomed ? this.cell : this.fitting());
   }
 
   resize(cell) {
     this.cell = Math.max(SMALLEST, Math.min(2 * LARGEST, cell));
-    // Labels wider than a cell are turned by 60 degrees.
-    this.turned = this.labels > this.cell - 2;
-    this.top = this.turned ? this.labels * 0.87 + 14 : 24;
+    // Labels wider than a cell are rotated by 60 degrees.
+    this.rotated = this.labels > this.cell - 2;
+    this.top = this.rotated ? this.labels * 0.87 + 14 : 24;
     const { queries, keys } = this.matrix;
-    this.width = this.left + keys.length * this.cell + (this.turned ? this.labels * 0.5 : 0) + 8;
+    this.width = this.left + keys.length * this.cell + (this.rotated ? this.labels * 0.5 : 0) + 8;
     this.height = this.top + queries.length * this.cell + 2;
     this.spacer.style.setProperty('width', `${this.width}px`);
     this.spacer.style.setProperty('height', `${this.height}px`);
@@ -179,8 +179,8 @@ class HeatMap {
       const label = shortened(matrix.keys[j].label, size, this.limit);
       context.save();
       context.translate(left + (j + 0.5) * cell - dx, top - 8);
-      context.textAlign = this.turned ? 'left' : 'center';
-      if (this.turned) context.rotate(-Math.PI / 3);
+      context.textAlign = this.rotated ? 'left' : 'center';
+      if (this.rotated) context.rotate(-Math.PI / 3);
       context.fillText(label, 0, 0);
       context.restore();
     }

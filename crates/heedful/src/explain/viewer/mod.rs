@@ -1,8 +1,8 @@
 //! The page that draws explanations, in the browser and without any server: [`page`] is one file that needs no network.
 //!
-//! The modules are written by hand and served as they are. For a file of its own they are put one after the other, each
-//! in a scope of its own, which works because they keep to a small part of the language: an import is one line, and an
-//! export stands before a `function`, `class` or `const` at the beginning of a line.
+//! The modules are written by hand and served as they are. For the offline page they are concatenated, each in a scope
+//! of its own, which works because they use a small part of the language: an import is one line, and an export precedes
+//! a `function`, `class` or `const` at the beginning of a line.
 
 use super::Explanation;
 use crate::plot::markup::escape;
@@ -11,7 +11,7 @@ macro_rules! files {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!($name))),*] };
 }
 
-/// Every file that a page in the browser loads: names and contents. A module stands behind those that it imports.
+/// Every file that a page in the browser loads: names and contents. A module comes after those that it imports.
 pub const FILES: &[(&str, &str)] = files![
     "viewer.css",
     "elements.js",
@@ -49,7 +49,7 @@ pub fn page(explanations: &[Explanation], title: &str) -> String {
     filled(FRAME, &slots)
 }
 
-/// The frame with its slots filled, in one pass: what fills a slot is never searched for another.
+/// The frame with its slots filled, in one pass: the contents of a slot are never searched for slots.
 fn filled(frame: &str, slots: &[(&str, &str)]) -> String {
     let mut page = String::new();
     let mut parts = frame.split("{{");
@@ -64,7 +64,7 @@ fn filled(frame: &str, slots: &[(&str, &str)]) -> String {
     page
 }
 
-/// JSON that cannot end the element it stands in, nor open a comment; as JSON it means the same.
+/// Equivalent JSON that can neither end the element that contains it nor open a comment.
 fn embedded(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for c in json.chars() {
@@ -84,7 +84,7 @@ fn bundle() -> String {
     script
 }
 
-/// A module as a constant of its name that holds what it exports.
+/// A module as a constant of the same name that holds its exports.
 fn scoped(name: &str, text: &str) -> String {
     let mut body = String::new();
     let mut exports = Vec::new();

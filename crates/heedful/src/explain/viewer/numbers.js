@@ -1,4 +1,4 @@
-// Numbers for people.
+// Numbers in readable form.
 
 export function percent(share) {
   const value = share * 100;

@@ -1,11 +1,11 @@
-// The matrix as a table, for those who hear the page or want to copy numbers. Made when it is opened.
+// The matrix as a table, for screen readers and for copying numbers. Built when it is opened.
 
 import { make } from './elements.js';
 import { percent } from './numbers.js';
 import { KINDS } from './sides.js';
 import { strongest } from './weights.js';
 
-// A table of more columns than this helps nobody: then every row has its strongest links only.
+// With more columns than this every row has its strongest links only.
 const WHOLE = 24;
 const STRONGEST = 5;
 
@@ -27,12 +27,12 @@ function whole(matrix, kind) {
 }
 
 function top(matrix, kind) {
-  const head = make('tr', {}, make('th', { scope: 'col' }, KINDS[kind].queries), make('th', { scope: 'col', colspan: STRONGEST }, `looked most at (${KINDS[kind].keys})`));
+  const head = make('tr', {}, make('th', { scope: 'col' }, KINDS[kind].queries), make('th', { scope: 'col', colspan: STRONGEST }, `attends most to (${KINDS[kind].keys})`));
   const rows = matrix.queries.map(({ label }, i) => make('tr', {}, make('th', { scope: 'row' }, label),
     strongest(matrix, 'query', i, STRONGEST).map(({ index, weight }) => make('td', {}, `${matrix.keys[index].label} ${percent(weight)}`))));
   return table(head, rows);
 }
 
 function table(head, rows) {
-  return make('table', {}, make('caption', {}, 'How much each row looked at each column'), make('thead', {}, head), make('tbody', {}, rows));
+  return make('table', {}, make('caption', {}, 'How much each row attends to each column'), make('thead', {}, head), make('tbody', {}, rows));
 }

@@ -1,4 +1,4 @@
-// What the beam kept, as a tree: outputs that begin alike share their beginning.
+// The hypotheses of the beam as a tree: outputs with a common prefix share it.
 
 import { theme } from './colour.js';
 import { make } from './elements.js';
@@ -21,7 +21,7 @@ export function drawTree(stage, { explanation, choice, change }) {
     return make('li', {}, row, node.children.length > 0 ? make('ul', {}, node.children.map(branch)) : null);
   };
   stage.append(make('ul', { class: 'tree', 'aria-label': 'Alternatives' }, root.children.map(branch)));
-  stage.append(make('p', { class: 'hint' }, 'Percentages: how probable a part was after all before it. Choose an alternative to see where the model looked while saying it.'));
+  stage.append(make('p', { class: 'hint' }, 'Percentages: how probable a part was after all before it. Choose an alternative to see what the model attended to while generating it.'));
   return { scene: () => scene(root, explanation) };
 }
 
@@ -47,7 +47,7 @@ function grown(outputs) {
   return root;
 }
 
-// A node with one child and no output of its own becomes one with it.
+// A node with one child and no output of its own is merged with the child.
 function joined(node) {
   node.children.forEach(joined);
   if (node.children.length === 1 && node.output === null && node.pieces.length > 0) {

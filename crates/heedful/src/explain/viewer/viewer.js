@@ -18,8 +18,8 @@ let viewers = 0;
 const NAMES = { words: 'Words', lines: 'Lines', matrix: 'Matrix', grid: 'Heads', tree: 'Alternatives' };
 
 export class Viewer {
-  // `changed(choice)` is told what the reader chose. `offline()` promises the empty offline page; without it the page is
-  // one already. `share()` copies an address. `views` are those that make sense.
+  // `changed(choice)` is called with the reader's choice. `offline()` promises the empty offline page; without it the
+  // page is one already. `share()` copies an address. `views` are those that make sense.
   constructor(root, { changed = () => {}, offline = null, share = null, views = VIEWS } = {}) {
     Object.assign(this, { root, changed, offline, share, views, choice: { ...FIRST }, explanations: [], drawn: {} });
     this.tabs = make('div', { class: 'tabs', role: 'tablist', 'aria-label': 'View' });
@@ -39,7 +39,7 @@ export class Viewer {
     }).observe(root);
   }
 
-  // Shows explanations; the choice stays as far as they have it.
+  // Shows explanations; the choice is kept as far as they support it.
   show(explanations, choice = this.choice) {
     this.explanations = explanations.filter(({ outputs }) => outputs.length > 0);
     this.root.hidden = this.explanations.length === 0;
@@ -108,7 +108,7 @@ export class Viewer {
       const heads = layers[0]?.heads.length ?? 0;
       const read = (value) => (value === MEAN ? MEAN : Number(value));
       const numbered = (values) => [{ value: MEAN, text: 'average' }, ...values.map((value) => ({ value, text: `${value + 1}` }))];
-      // A choice of one is none.
+      // A single option needs no control.
       if (layers.length > 1) parts.push(dropdown('Layer', numbered(layers.map(({ layer }) => layer)), choice.layer, (value) => this.change({ layer: read(value) })));
       if (heads > 1) parts.push(dropdown('Head', numbered(Array.from({ length: heads }, (_, head) => head)), choice.head, (value) => this.change({ head: read(value) })));
       if (hasWords(explanation)) parts.push(segmented('Level', [{ value: 'word', text: 'Words' }, { value: 'token', text: 'Tokens' }], choice.level, (level) => this.change({ level })));
@@ -170,7 +170,7 @@ function hasWords({ source }) {
   return source.tokens.some(({ word }) => word !== null);
 }
 
-// Finds a control again after it was made anew.
+// Identifies a control, so that its replacement can be found.
 function keyOf(element) {
   return `${element.closest('[aria-label]')?.getAttribute('aria-label') ?? element.closest('label')?.firstElementChild.textContent} ${element.dataset.value ?? ''}`;
 }

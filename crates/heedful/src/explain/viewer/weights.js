@@ -63,13 +63,13 @@ function alignmentOf(explanation, output) {
   return { queries, keys, weights, full: 1, scale: 'linear' };
 }
 
-// The tokens of rows and columns. A step of the decoder sees the start and what was said before it.
+// The tokens of rows and columns. A step of the decoder attends to `<bos>` and the tokens generated before it.
 function tokensOf(explanation, output, kind) {
   const source = explanation.source.tokens;
-  const said = output.tokens;
+  const generated = output.tokens;
   if (kind === 'encoder') return [source, source];
-  if (kind === 'cross') return [said, source];
-  return [said, [{ piece: '<bos>', word: null }, ...said.slice(0, -1)]];
+  if (kind === 'cross') return [generated, source];
+  return [generated, [{ piece: '<bos>', word: null }, ...generated.slice(0, -1)]];
 }
 
 // Tokens as they are, or gathered into words. What belongs to no word stays alone.
@@ -103,8 +103,8 @@ export function spelled(joined) {
   return joined.replace(/(?:<0x[0-9A-F]{2}>)+/g, (run) => new TextDecoder().decode(bytes(run))).replaceAll('▁', ' ').trim();
 }
 
-// How much a word looked at a word: the mean over its tokens of what each gave to all tokens of the other. So a row that
-// summed to 1 still does.
+// How much a word attends to a word: the mean over its tokens of the weight that each gives to all tokens of the other.
+// So rows still sum to 1.
 function byWord({ weights, keys }, rows, columns) {
   const merged = new Float32Array(rows.length * columns.length);
   rows.forEach((row, i) => {
@@ -124,7 +124,7 @@ export function mean(matrices) {
   return sum.map((weight) => weight / matrices.length);
 }
 
-// Among many keys most weights are far below the greatest and would all look alike: then colours follow the square root.
+// With many keys most weights are far below the greatest and would all look alike: then colours follow the square root.
 const MANY_KEYS = 40;
 
 export function scaleOf(weights, keys) {

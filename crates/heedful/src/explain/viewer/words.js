@@ -1,4 +1,4 @@
-// Both sentences as running text. A word that is hovered, tapped or focused shows what it looked at.
+// Both sentences as running text. A word that is hovered, tapped or focused shows what it attended to.
 
 import { make, roving } from './elements.js';
 import { percent } from './numbers.js';
@@ -42,7 +42,7 @@ export function drawWords(stage, { matrix, choice, say }) {
     });
     element.addEventListener('pointerleave', () => show(pinned));
   }
-  stage.append(make('p', { class: 'hint' }, 'Hover, tap or focus a word to see what it looked at, or who looked at it.'));
+  stage.append(make('p', { class: 'hint' }, 'Hover, tap or focus a word to see what it attended to, or what attended to it.'));
   if (matrix.queries.length > 0) show(pinned);
   return {};
 }
@@ -56,7 +56,7 @@ function paragraph(title, side, units) {
   }, unit.label));
   const text = make('p', { class: 'running' });
   buttons.forEach((button, index) => {
-    // Words of languages that write spaces are set apart, pieces of one word stay together.
+    // Words of languages with spaces are separated, pieces of one word stay together.
     if (index > 0 && (units[index].pieces[0].startsWith('▁') || units[index].special)) text.append(' ');
     text.append(button);
   });
@@ -72,8 +72,8 @@ function tint(button, share, chosen) {
 function described(matrix, side, index, links) {
   const own = side === 'query' ? matrix.queries[index] : matrix.keys[index];
   const others = side === 'query' ? matrix.keys : matrix.queries;
-  const said = side === 'query' && own.log_probability !== null ? ` (said with ${percent(Math.exp(own.log_probability))})` : '';
-  const title = make('h3', {}, make('strong', {}, own.label), said, side === 'query' ? ' looked at' : ' was looked at by');
+  const probability = side === 'query' && own.log_probability !== null ? ` (generated with ${percent(Math.exp(own.log_probability))})` : '';
+  const title = make('h3', {}, make('strong', {}, own.label), probability, side === 'query' ? ' attended to' : ' was attended to by');
   const list = make('ol', { class: 'bars' });
   for (const { index: other, weight } of links) {
     const bar = make('span', { class: 'bar', 'aria-hidden': 'true' });

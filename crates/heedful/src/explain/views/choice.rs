@@ -1,4 +1,4 @@
-//! Which layer and which head, as people write them.
+//! Choosing a layer and a head by name.
 
 use std::str::FromStr;
 
@@ -8,9 +8,9 @@ use super::super::explanation::{ExplainedKind, ExplainedLayer, ExplainedOutput};
 /// names of parameters, which are understood too: `decoder.1.cross_attention`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerChoice {
-    /// Who looks at whom.
+    /// The kind of attention.
     pub kind: ExplainedKind,
-    /// Which of them; without it any.
+    /// The index of the layer; without it any layer.
     pub layer: Option<usize>,
 }
 
@@ -20,56 +20,56 @@ pub enum HeadChoice {
     /// All heads of the layer, averaged.
     #[default]
     Mean,
-    /// This one, counted from 0.
+    /// One head, counted from 0.
     One(usize),
 }
 
-/// What cannot be shown.
+/// A view of an explanation cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
-    /// A layer that nobody can find.
+    /// The text does not name a layer.
     #[error(
         "“{text}” names no layer: write encoder, decoder or cross, or one layer of them counted from 0, such as decoder.1.cross"
     )]
     BadLayer {
-        /// What was written.
+        /// The text.
         text: String,
     },
-    /// A head that nobody can find.
+    /// The text does not name a head.
     #[error("“{text}” names no head: write a number counted from 0, or mean")]
     BadHead {
-        /// What was written.
+        /// The text.
         text: String,
     },
-    /// The model has none.
+    /// The model has no such layer.
     #[error("the model has no such attention layer: it has {known}")]
     NoLayer {
-        /// What it has.
+        /// The layers that it has.
         known: String,
     },
-    /// The layer has fewer.
+    /// The layer has no such head.
     #[error("{layer} has no head {head}: its heads are 0 to {last}")]
     NoHead {
         /// The layer.
         layer: String,
-        /// What was asked for.
+        /// The requested head.
         head: usize,
-        /// The last there is.
+        /// The index of the last head.
         last: usize,
     },
 }
 
 impl LayerChoice {
-    /// All layers that look at the source.
+    /// All cross attention layers.
     pub const CROSS: LayerChoice = LayerChoice { kind: ExplainedKind::Cross, layer: None };
 
-    /// Whether this layer is meant.
+    /// Whether the choice includes this layer.
     pub fn includes(self, layer: &ExplainedLayer) -> bool {
         layer.kind == self.kind && self.layer.is_none_or(|number| number == layer.layer)
     }
 
-    /// The layer that is meant; of several, the one whose weights are most concentrated, which is also the one that
-    /// alignments are read from.
+    /// The chosen layer; of several, the one whose weights are most concentrated, which is also the one that alignments
+    /// are read from.
     pub fn find(self, output: &ExplainedOutput) -> Result<&ExplainedLayer, ViewError> {
         let meant = output.attention.iter().filter(|layer| self.includes(layer));
         let sharpest = meant.min_by(|a, b| entropy(a).total_cmp(&entropy(b)));
@@ -123,7 +123,7 @@ impl FromStr for HeadChoice {
     }
 }
 
-/// Of the mean over heads, all rows together.
+/// The entropy of the mean over heads, summed over all rows.
 fn entropy(layer: &ExplainedLayer) -> f32 {
     let mean = layer.mean();
     mean.iter().filter(|&&weight| weight > 0.0).map(|weight| -weight * weight.ln()).sum()

@@ -1,4 +1,4 @@
-//! Every head of every layer, small, beside each other: where to look first.
+//! A grid of small maps, one for every head of every layer: an overview.
 
 use std::fmt::Write;
 
@@ -11,16 +11,16 @@ const SIDE: f64 = 112.0;
 const GAP: f64 = 14.0;
 const LEFT: f64 = 76.0;
 const TOP: f64 = 44.0;
-/// A cell smaller than this cannot be seen: long sentences are drawn with the strongest of several weights.
+/// The most cells on a side. In maps of long sentences each cell is the strongest of several weights.
 const MOST_CELLS: usize = 48;
 /// Steps of opacity: the cells of one step are one path, so that a picture of 150 tokens stays small.
 const STEPS: usize = 12;
 
-/// Draws the layers that `choice` means, all of them without one.
+/// Draws the layers that `choice` includes, or all layers without one.
 pub fn grid_svg(output: &ExplainedOutput, choice: Option<LayerChoice>, title: &str) -> String {
     let is_shown = |layer: &&ExplainedLayer| choice.is_none_or(|choice| choice.includes(layer));
     let mut layers: Vec<&ExplainedLayer> = output.attention.iter().filter(is_shown).collect();
-    // A model computes its decoder's two kinds in turns; people compare layers of one kind.
+    // A decoder's layers alternate between self and cross attention; readers compare layers of one kind.
     layers.sort_by_key(|layer| (layer.kind as u8, layer.layer));
     let heads = layers.iter().map(|layer| layer.head_count()).max().unwrap_or(0);
     let heights: Vec<f64> = layers.iter().map(|layer| size(layer).1).collect();
@@ -94,7 +94,7 @@ fn write_map(svg: &mut String, layer: &ExplainedLayer, head: usize, [x, y]: [f64
     svg.push_str("</g></g>");
 }
 
-/// Weights in few cells: each is the strongest of a square of weights.
+/// Max-pooled weights: each cell is the strongest of a square of weights.
 struct Pooled {
     cells: Vec<f32>,
     columns: usize,
@@ -117,7 +117,7 @@ impl Pooled {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::explanation::Heads;
+    use super::super::super::explanation::HeadWeights;
     use super::super::matrix::tests::example;
     use super::*;
 
@@ -144,7 +144,7 @@ mod tests {
                 kind: ExplainedKind::Cross,
                 queries: 150,
                 keys: 150,
-                heads: Heads::Rows(vec![head.clone(); 8]),
+                heads: HeadWeights::Rows(vec![head.clone(); 8]),
             })
             .collect();
         let svg = grid_svg(&output, None, "long");

@@ -1,54 +1,54 @@
-//! The weights of one layer with what their rows and columns stand for, token by token or word by word.
+//! The attention matrix of one layer, with labels for rows and columns, by token or by word.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::super::explanation::{
-    ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, Heads,
+    ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, HeadWeights,
 };
 use super::choice::{HeadChoice, LayerChoice, ViewError};
 
-/// What rows and columns are.
+/// Whether rows and columns are tokens or words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Level {
-    /// Tokens, as the model reads and says them.
+pub enum Granularity {
+    /// Tokens, as the model reads and generates them.
     #[default]
     Token,
-    /// Words; special tokens stay for themselves.
+    /// Words; special tokens are kept separate.
     Word,
 }
 
-/// Weights that can be drawn.
+/// Attention weights with labels.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Matrix {
-    /// Which layer and head: `decoder.1.cross_attention, head 3`.
+pub struct AttentionMatrix {
+    /// Layer and head: `decoder.1.cross_attention, head 3`.
     pub title: String,
-    /// What looked.
+    /// The labels of the queries.
     pub rows: Vec<String>,
-    /// What was looked at.
+    /// The labels of the keys.
     pub columns: Vec<String>,
     /// Rows × columns.
     pub weights: Vec<f32>,
-    /// How probable each row was when it was said; nothing for what was read.
+    /// The log-probability of each query's token; `None` for source tokens.
     pub log_probabilities: Vec<Option<f64>>,
 }
 
-/// Tokens that stand together.
+/// Tokens that form one row or column.
 struct Group {
     label: String,
     tokens: std::ops::Range<usize>,
     log_probability: Option<f64>,
 }
 
-impl Matrix {
+impl AttentionMatrix {
     /// The weights of a chosen layer and head.
     pub fn of(
         explanation: &Explanation,
         output: &ExplainedOutput,
         layer: LayerChoice,
         head: HeadChoice,
-        level: Level,
-    ) -> Result<Matrix, ViewError> {
+        level: Granularity,
+    ) -> Result<AttentionMatrix, ViewError> {
         let layer = layer.find(output)?;
         let (weights, name) = match head {
             HeadChoice::Mean if layer.head_count() == 1 => (layer.head(0), layer.name.clone()),
@@ -67,11 +67,11 @@ impl Matrix {
 }
 
 impl ExplainedLayer {
-    /// How many heads it has.
+    /// The number of heads.
     pub fn head_count(&self) -> usize {
         match &self.heads {
-            Heads::Rows(heads) => heads.len(),
-            Heads::Packed(heads) => heads.len(),
+            HeadWeights::Rows(heads) => heads.len(),
+            HeadWeights::Packed(heads) => heads.len(),
         }
     }
 
@@ -81,8 +81,8 @@ impl ExplainedLayer {
     /// If there is no such head.
     pub fn head(&self, head: usize) -> Vec<f32> {
         match &self.heads {
-            Heads::Rows(heads) => heads[head].concat(),
-            Heads::Packed(heads) => unpacked(&heads[head], self.queries * self.keys),
+            HeadWeights::Rows(heads) => heads[head].concat(),
+            HeadWeights::Packed(heads) => unpacked(&heads[head], self.queries * self.keys),
         }
     }
 
@@ -99,29 +99,29 @@ impl ExplainedLayer {
     }
 }
 
-/// What the rows and the columns of a layer are.
+/// The tokens of the rows and of the columns of a layer.
 pub(super) fn sides(
     source: &ExplainedSource,
     output: &ExplainedOutput,
     kind: ExplainedKind,
 ) -> [Vec<ExplainedToken>; 2] {
-    let (read, said) = (source.tokens.clone(), output.tokens.clone());
+    let (read, generated) = (source.tokens.clone(), output.tokens.clone());
     match kind {
         ExplainedKind::Encoder => [read.clone(), read],
-        ExplainedKind::Cross => [said, read],
+        ExplainedKind::Cross => [generated, read],
         ExplainedKind::Decoder => {
             let begin = ExplainedToken { piece: "<bos>".to_owned(), word: None, log_probability: None };
-            let past = said[..said.len().saturating_sub(1)].iter().cloned();
+            let past = generated[..generated.len().saturating_sub(1)].iter().cloned();
             let past = [begin].into_iter().chain(past).collect();
-            [said, past]
+            [generated, past]
         }
     }
 }
 
-fn groups(tokens: &[ExplainedToken], level: Level) -> Vec<Group> {
+fn groups(tokens: &[ExplainedToken], level: Granularity) -> Vec<Group> {
     let words = match level {
-        Level::Token => vec![None; tokens.len()],
-        Level::Word => words(tokens),
+        Granularity::Token => vec![None; tokens.len()],
+        Granularity::Word => words(tokens),
     };
     let mut groups: Vec<Group> = Vec::new();
     let mut last = None;
@@ -130,7 +130,7 @@ fn groups(tokens: &[ExplainedToken], level: Level) -> Vec<Group> {
             Some(group) if word.is_some() && word == last => {
                 group.label += &token.piece;
                 group.tokens.end = index + 1;
-                // The probability of a word is that of its tokens, one after the other.
+                // The probability of a word is the product of those of its tokens.
                 group.log_probability = group.log_probability.zip(token.log_probability).map(|(a, b)| a + b);
             }
             _ => groups.push(Group {
@@ -147,7 +147,7 @@ fn groups(tokens: &[ExplainedToken], level: Level) -> Vec<Group> {
     groups
 }
 
-/// The word of each token; white space that is a token of its own goes with the word after it.
+/// The word of each token; white space that is a token of its own belongs to the word after it.
 fn words(tokens: &[ExplainedToken]) -> Vec<Option<usize>> {
     let mut words: Vec<Option<usize>> = tokens.iter().map(|token| token.word).collect();
     for index in (1..tokens.len()).rev() {
@@ -159,7 +159,13 @@ fn words(tokens: &[ExplainedToken]) -> Vec<Option<usize>> {
     words
 }
 
-fn grouped(title: String, weights: &[f32], rows: &[Group], columns: &[Group], keys: usize) -> Matrix {
+fn grouped(
+    title: String,
+    weights: &[f32],
+    rows: &[Group],
+    columns: &[Group],
+    keys: usize,
+) -> AttentionMatrix {
     let mut sums = Vec::with_capacity(rows.len() * columns.len());
     for row in rows {
         for column in columns {
@@ -168,7 +174,7 @@ fn grouped(title: String, weights: &[f32], rows: &[Group], columns: &[Group], ke
         }
     }
     let labels = |groups: &[Group]| groups.iter().map(|group| group.label.clone()).collect();
-    Matrix {
+    AttentionMatrix {
         title,
         rows: labels(rows),
         columns: labels(columns),
@@ -177,7 +183,7 @@ fn grouped(title: String, weights: &[f32], rows: &[Group], columns: &[Group], ke
     }
 }
 
-/// Broken text is drawn as nothing: pages and servers may hand in what they were handed.
+/// Invalid text yields zeros: explanations may come from elsewhere.
 fn unpacked(text: &str, count: usize) -> Vec<f32> {
     let bytes = STANDARD.decode(text).unwrap_or_default();
     let numbers = bytes.as_chunks::<2>().0.iter().map(|&pair| f32::from(u16::from_le_bytes(pair)) / 65535.0);
@@ -196,10 +202,17 @@ pub(super) mod tests {
 
     fn layer(name: &str, kind: ExplainedKind, heads: Vec<Vec<Vec<f32>>>) -> ExplainedLayer {
         let (queries, keys) = (heads[0].len(), heads[0][0].len());
-        ExplainedLayer { name: name.to_owned(), layer: 0, kind, queries, keys, heads: Heads::Rows(heads) }
+        ExplainedLayer {
+            name: name.to_owned(),
+            layer: 0,
+            kind,
+            queries,
+            keys,
+            heads: HeadWeights::Rows(heads),
+        }
     }
 
-    /// `自动车` is said as `a ca|r <eos>`.
+    /// `自动车` is translated as `a ca|r <eos>`.
     pub(in super::super) fn example() -> Explanation {
         let cross = vec![
             vec![vec![1.0, 0.0], vec![0.2, 0.8], vec![0.4, 0.6], vec![0.0, 1.0]],
@@ -230,14 +243,15 @@ pub(super) mod tests {
         }
     }
 
-    fn matrix(head: HeadChoice, level: Level) -> Matrix {
+    fn matrix(head: HeadChoice, level: Granularity) -> AttentionMatrix {
         let example = example();
-        Matrix::of(&example, &example.outputs[0], LayerChoice::CROSS, head, level).expect("it is there")
+        AttentionMatrix::of(&example, &example.outputs[0], LayerChoice::CROSS, head, level)
+            .expect("it is there")
     }
 
     #[test]
     fn words_look_as_their_tokens_do_on_average() {
-        let words = matrix(HeadChoice::One(0), Level::Word);
+        let words = matrix(HeadChoice::One(0), Granularity::Word);
         assert_eq!(words.rows, ["a", "car", "<eos>"]);
         assert_eq!(words.columns, ["自动", "车"]);
         for (found, expected) in words.weights.iter().zip([1.0, 0.0, 0.3, 0.7, 0.0, 1.0]) {
@@ -245,7 +259,7 @@ pub(super) mod tests {
         }
         let probabilities: Vec<f64> = words.log_probabilities.iter().flatten().map(|log| log.exp()).collect();
         assert!((probabilities[1] - 0.125).abs() < 1e-12, "{probabilities:?}");
-        assert_eq!(matrix(HeadChoice::One(0), Level::Token).rows, ["▁a", "▁ca", "r", "<eos>"]);
+        assert_eq!(matrix(HeadChoice::One(0), Granularity::Token).rows, ["▁a", "▁ca", "r", "<eos>"]);
     }
 
     #[test]
@@ -254,7 +268,8 @@ pub(super) mod tests {
         let words = [Some(0), None, Some(1), Some(1), None, None];
         let tokens: Vec<ExplainedToken> =
             spelled.iter().zip(words).map(|(piece, word)| token(piece, word, Some(0.5))).collect();
-        let labels: Vec<String> = groups(&tokens, Level::Word).into_iter().map(|group| group.label).collect();
+        let labels: Vec<String> =
+            groups(&tokens, Granularity::Word).into_iter().map(|group| group.label).collect();
         assert_eq!(labels, ["a", "bc", "▁", "<eos>"]);
     }
 
@@ -262,13 +277,14 @@ pub(super) mod tests {
     fn a_decoder_looks_back_at_what_it_said() {
         let example = example();
         let choice = "decoder.0".parse().expect("a layer");
-        let own = Matrix::of(&example, &example.outputs[0], choice, HeadChoice::Mean, Level::Token);
+        let own =
+            AttentionMatrix::of(&example, &example.outputs[0], choice, HeadChoice::Mean, Granularity::Token);
         assert_eq!(own.expect("it is there").columns, ["<bos>", "▁a", "▁ca", "r"]);
     }
 
     #[test]
     fn the_mean_and_packed_weights_are_those_of_the_rows() {
-        assert_eq!(matrix(HeadChoice::Mean, Level::Token).weights[..2], [0.75, 0.25]);
+        assert_eq!(matrix(HeadChoice::Mean, Granularity::Token).weights[..2], [0.75, 0.25]);
         assert_eq!(unpacked(&STANDARD.encode([0, 0, 255, 255]), 3), [0.0, 1.0, 0.0]);
     }
 
@@ -278,7 +294,9 @@ pub(super) mod tests {
         let output = &example.outputs[0];
         let of = |layer: &str, head| {
             let layer = layer.parse().expect("a layer");
-            Matrix::of(&example, output, layer, head, Level::Token).expect_err("not there").to_string()
+            AttentionMatrix::of(&example, output, layer, head, Granularity::Token)
+                .expect_err("not there")
+                .to_string()
         };
         let complaint = of("encoder.3", HeadChoice::Mean);
         assert!(

@@ -1,14 +1,13 @@
-//! One sentence as pictures: what an [`Explanation`](super::Explanation) holds, drawn.
+//! Pictures of an [`Explanation`](super::Explanation).
 //!
 //! ```text
-//! matrix   one layer, one head or their mean: what was said × what was looked at
+//! matrix   one layer, one head or their mean: queries × keys
 //! lines    the same as lines between two rows of words
-//! words    the same as text: the sentence once for each word that was said, shaded by where that word looked
+//! words    the same as text: the source once for each word of the output, shaded by that word's attention
 //! grid     every layer × every head, small
 //! ```
 //!
-//! On the level of words, a word of several tokens looks as its tokens do on average and is looked at as much as its
-//! tokens together: rows still sum to 1.
+//! For words of several tokens, rows are averaged and columns are summed over the tokens: rows still sum to 1.
 
 mod choice;
 mod grid;
@@ -17,5 +16,5 @@ mod words;
 
 pub use choice::{HeadChoice, LayerChoice, ViewError};
 pub use grid::grid_svg;
-pub use matrix::{Level, Matrix};
+pub use matrix::{AttentionMatrix, Granularity};
 pub use words::words_svg;

@@ -1,19 +1,19 @@
-//! The sentence once for each word that was said, shaded by where that word looked.
+//! The source once for each word of the output, shaded by that word's attention.
 
 use std::fmt::Write;
 
-use super::matrix::Matrix;
+use super::matrix::AttentionMatrix;
 use crate::plot::markup::{FONT, escape, length, text_width};
 
 const FONT_SIZE: f64 = 14.0;
 const LINE: f64 = 26.0;
 const TOP: f64 = 30.0;
 const PADDING: f64 = 4.0;
-/// More would hide the text.
+/// The strongest shade: a stronger one would hide the text.
 const STRONGEST: f32 = 0.6;
 
 /// Draws each row of `matrix` as a line of text.
-pub fn words_svg(matrix: &Matrix) -> String {
+pub fn words_svg(matrix: &AttentionMatrix) -> String {
     let own_width = |label: &String| (text_width(label) * FONT_SIZE).max(8.0) + 2.0 * PADDING;
     let left = matrix.rows.iter().map(own_width).fold(0.0, f64::max) + 14.0;
     let widths: Vec<f64> = matrix.columns.iter().map(own_width).collect();
@@ -39,7 +39,7 @@ pub fn words_svg(matrix: &Matrix) -> String {
         let mut x = left;
         for (j, (column, width)) in matrix.columns.iter().zip(&widths).enumerate() {
             let weight = matrix.weights[i * matrix.columns.len() + j];
-            // NaN is drawn as nothing.
+            // NaN is not drawn.
             let opacity = if weight > 0.0 { weight.min(1.0) * STRONGEST } else { 0.0 };
             let _ = write!(
                 svg,
@@ -49,7 +49,7 @@ pub fn words_svg(matrix: &Matrix) -> String {
                 length(top),
                 length(width - 1.0),
                 length(x + width / 2.0),
-                // What nobody looked at steps back, but stays legible.
+                // Words without attention are faint, but legible.
                 0.6 + 0.4 * f64::from((weight * 4.0).clamp(0.0, 1.0)),
                 escape(column),
                 x = length(x),
@@ -71,15 +71,16 @@ pub fn words_svg(matrix: &Matrix) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::choice::{HeadChoice, LayerChoice};
-    use super::super::matrix::{Level, tests::example};
+    use super::super::matrix::{Granularity, tests::example};
     use super::*;
 
     #[test]
     fn every_word_has_the_whole_sentence_beside_it() {
         let example = example();
         let output = &example.outputs[0];
-        let matrix = Matrix::of(&example, output, LayerChoice::CROSS, HeadChoice::One(0), Level::Word)
-            .expect("it is there");
+        let matrix =
+            AttentionMatrix::of(&example, output, LayerChoice::CROSS, HeadChoice::One(0), Granularity::Word)
+                .expect("it is there");
         let svg = words_svg(&matrix);
         assert_eq!(svg.matches(">自动</text>").count(), 3, "{svg}");
         assert!(

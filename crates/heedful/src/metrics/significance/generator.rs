@@ -1,13 +1,13 @@
-//! NumPy's default generator, so that a seed means what it means to sacreBLEU: PCG64 (O'Neill 2014, XSL-RR output over a
-//! 128-bit state), its state made from the seed by `SeedSequence`.
+//! NumPy's default generator, so that a seed gives the same draws as in sacreBLEU: PCG64 (O'Neill 2014, XSL-RR output
+//! over a 128-bit state), whose state is derived from the seed by `SeedSequence`.
 
 const MULTIPLIER: u128 = 0x2360_ED05_1FC6_5DA4_4385_DF64_9FCC_F645;
 
-/// What `numpy.random.default_rng(seed)` is.
+/// The equivalent of `numpy.random.default_rng(seed)`.
 pub(super) struct Generator {
     state: u128,
     increment: u128,
-    /// The upper half of a draw whose lower half has been given out.
+    /// The upper half of a draw whose lower half has been returned.
     upper: Option<u32>,
 }
 
@@ -22,7 +22,7 @@ impl Generator {
         generator
     }
 
-    /// A number below `end`, every one as likely: `Generator.choice` and `Generator.integers` (Lemire 2019).
+    /// A uniform draw below `end`: `Generator.choice` and `Generator.integers` (Lemire 2019).
     pub(super) fn below(&mut self, end: usize) -> usize {
         let end = u32::try_from(end).expect("fewer than 2^32 sentences");
         if end == 1 {

@@ -1,19 +1,19 @@
-//! How sure is a score, and is one system better than another?
+//! Confidence intervals of scores, and significance of differences between systems.
 //!
 //! sacreBLEU's three procedures, with its draws: the generator is NumPy's, and the same seed draws the same sentences.
-//! sacreBLEU sums and scores resamples in f32 and we in f64, so that a last printed digit may differ.
+//! sacreBLEU sums and scores resamples in f32, heedful in f64, so the last printed digit may differ.
 
 mod generator;
 
-use super::evaluation::{Evaluation, Score, add};
+use super::evaluation::{Evaluation, MetricScore, add};
 use super::signature::Resampling;
 use generator::Generator;
 
-/// The seed that sacreBLEU uses unless told.
+/// The default seed of sacreBLEU.
 pub const SACREBLEU_SEED: u64 = 12345;
 
-/// What bootstrap resampling says about a score (Koehn 2004): corpora of the same size are drawn from this one, with
-/// replacement, and scored.
+/// The confidence interval of a score by bootstrap resampling (Koehn 2004): corpora of the same size are drawn from
+/// this one with replacement, and scored.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Confidence {
     /// The mean score of the resampled corpora.
@@ -24,25 +24,25 @@ pub struct Confidence {
     pub low: f64,
     /// The interval's upper end.
     pub high: f64,
-    /// How many corpora were drawn.
+    /// The number of resampled corpora.
     pub resamples: usize,
-    /// Where the draws began.
+    /// The seed of the draws.
     pub seed: u64,
 }
 
-/// Two systems on the same sentences.
+/// The comparison of two systems on the same sentences.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
     /// The first system's score.
     pub baseline: f64,
     /// The second system's score.
     pub other: f64,
-    /// How probable so large a difference is by chance, by paired bootstrap resampling: both systems are scored on the
-    /// same resampled corpora.
+    /// The p-value of the difference by paired bootstrap resampling: both systems are scored on the same resampled
+    /// corpora.
     pub bootstrap_p: f64,
-    /// The same by approximate randomisation: each sentence's outputs change places or not, at random.
+    /// The p-value by approximate randomisation: the outputs of each sentence are swapped at random.
     pub randomisation_p: f64,
-    /// How often.
+    /// The numbers of samples and trials, and the seed.
     pub resampling: Resampling,
 }
 
@@ -63,11 +63,11 @@ impl Evaluation<'_> {
         Confidence { mean, margin: 0.5 * (high - low), low, high, resamples, seed }
     }
 
-    /// The score of the corpus with a [`Confidence`], and a signature that says so.
+    /// The score of the corpus with a [`Confidence`], and a signature that includes it.
     ///
     /// # Panics
     /// As [`Self::confidence`].
-    pub fn score_with_confidence(&self, resamples: usize, seed: u64) -> Score {
+    pub fn score_with_confidence(&self, resamples: usize, seed: u64) -> MetricScore {
         let mut score = self.score();
         score.confidence = Some(self.confidence(resamples, seed));
         score.signature.resampling =
@@ -75,8 +75,8 @@ impl Evaluation<'_> {
         score
     }
 
-    /// Compares two systems, `self` being the baseline. `resampling` says how often; what is `None` is done not at all,
-    /// and has a p of 1.
+    /// Compares two systems; `self` is the baseline. A procedure that is `None` in `resampling` is skipped, and its
+    /// p-value is 1.
     ///
     /// # Panics
     /// If the two were not measured by the same metric on the same number of sentences, or there is no sentence.
@@ -87,7 +87,7 @@ impl Evaluation<'_> {
         let (baseline, score) = (self.score().score, other.score().score);
         let difference = (baseline - score).abs();
         let p = |trials: Option<usize>, test: &dyn Fn(usize) -> Vec<f64>| {
-            trials.map_or(1.0, |trials| chance(&test(trials), difference))
+            trials.map_or(1.0, |trials| p_value(&test(trials), difference))
         };
         Comparison {
             baseline,
@@ -110,7 +110,7 @@ impl Evaluation<'_> {
         self.metric().score(&sums)
     }
 
-    /// How far resampled differences are above their mean: what chance adds to a difference.
+    /// The absolute resampled differences minus their mean: the differences that occur by chance.
     fn bootstrapped_differences(&self, other: &Evaluation<'_>, resamples: usize, seed: u64) -> Vec<f64> {
         let mut differences = Vec::with_capacity(resamples);
         for_each_resample(self.rows().len(), resamples, seed, |sentences| {
@@ -120,14 +120,14 @@ impl Evaluation<'_> {
         differences.iter().map(|difference| difference - mean).collect()
     }
 
-    /// The differences when which output is whose is left to chance.
+    /// The differences after outputs were swapped between the systems at random.
     fn shuffled_differences(&self, other: &Evaluation<'_>, trials: usize, seed: u64) -> Vec<f64> {
         let mut generator = Generator::new(seed);
         let mut bits = generator.bits();
         let (ours, theirs) = (self.sums(), other.sums());
         let mut differences = Vec::with_capacity(trials);
         for _ in 0..trials {
-            // One pseudo system takes our row where the bit is set, the other one what is left.
+            // One pseudo system takes this system's row where the bit is set, the other takes the remaining one.
             let mut gain = vec![0.0; ours.len()];
             for (our_row, their_row) in self.rows().zip(other.rows()) {
                 let weight = f64::from(bits.next_bit());
@@ -160,8 +160,8 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The share of `differences` larger than the `real` one, counting the real one as one of them.
-fn chance(differences: &[f64], real: f64) -> f64 {
+/// The share of `differences` larger than the `real` one, which counts as one of them.
+fn p_value(differences: &[f64], real: f64) -> f64 {
     let larger = differences.iter().filter(|&&difference| difference > real).count();
     (larger + 1) as f64 / (differences.len() + 1) as f64
 }
@@ -211,7 +211,7 @@ mod tests {
         assert!(comparison.baseline < comparison.other);
         assert_eq!((comparison.bootstrap_p, comparison.randomisation_p), (1.0 / 301.0, 1.0 / 601.0));
         let same = good.compare(&good, RESAMPLING);
-        // Nothing is larger than a difference of 0, so not even chance explains it: sacreBLEU says the same.
+        // No difference is larger than 0, so the p-value is small: sacreBLEU reports the same.
         assert_eq!((same.bootstrap_p, same.randomisation_p), (1.0 / 301.0, 1.0 / 601.0));
     }
 

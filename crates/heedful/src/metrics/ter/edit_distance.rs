@@ -1,25 +1,26 @@
-//! Levenshtein's distance near the diagonal, row by row, from a hypothesis to one reference.
+//! Levenshtein distance from a hypothesis to one reference, row by row, within a beam around the diagonal.
 
-/// How far from the diagonal, in words of the reference, a row looks.
+/// The beam: how far from the diagonal, in words of the reference, a row is computed.
 const BEAM: usize = 25;
-/// Cells that no row has reached.
+/// The cost of cells outside the beam.
 const UNREACHED: u32 = u32::MAX / 2;
 
-/// What leads to a cell of the table. Of equal costs, the first counts.
+/// The edit that leads to a cell of the table. Of equal costs, the first is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Edit {
     Keep,
     Replace,
-    /// A word of the hypothesis is left out.
+    /// A word of the hypothesis is deleted.
     Delete,
-    /// A word of the reference is put in.
+    /// A word of the reference is inserted.
     Insert,
 }
 
-/// The table of distances: cell (i, j) is the cost from the first i words of a hypothesis to the first j of the reference.
+/// The table of distances: cell (i, j) is the cost from the first i words of a hypothesis to the first j words of the
+/// reference.
 ///
-/// All hypotheses have the same number of words, so rows look at the same cells, and a row depends on nothing but the
-/// words before it: for a hypothesis that begins like the last one, the rows of that beginning stay.
+/// All hypotheses have the same number of words, so their rows cover the same cells, and a row depends only on the
+/// words before it: a hypothesis that begins like the previous one reuses the rows of that beginning.
 pub(super) struct Table<'r> {
     reference: &'r [u32],
     rows: usize,
@@ -33,7 +34,7 @@ impl<'r> Table<'r> {
     /// For hypotheses of `length` words.
     pub(super) fn new(reference: &'r [u32], length: usize) -> Table<'r> {
         let slope = if length == 0 { 1.0 } else { reference.len() as f64 / length as f64 };
-        // A steep diagonal would leave a row of the usual width without a neighbour.
+        // With a steep diagonal, rows of the usual width would not overlap.
         let beam =
             if (BEAM as f64) < slope / 2.0 { (slope / 2.0 + BEAM as f64).ceil() as usize } else { BEAM };
         let columns = reference.len() + 1;
@@ -48,7 +49,7 @@ impl<'r> Table<'r> {
     pub(super) fn distance(&mut self, hypothesis: &[u32], same: usize) -> u32 {
         let columns = self.columns();
         for i in same + 1..self.rows {
-            let (first, end) = self.looked_at(i);
+            let (first, end) = self.beam_columns(i);
             let (before, rest) = self.costs.split_at_mut(i * columns);
             let (above, row) = (&before[(i - 1) * columns..], &mut rest[..columns]);
             let word = hypothesis[i - 1];
@@ -101,8 +102,8 @@ impl<'r> Table<'r> {
         self.reference.len() + 1
     }
 
-    /// The columns of row `i` within the beam. The last row goes to the end, where the distance is.
-    fn looked_at(&self, i: usize) -> (usize, usize) {
+    /// The columns of row `i` within the beam. The last row extends to the end, where the distance is.
+    fn beam_columns(&self, i: usize) -> (usize, usize) {
         let diagonal = (i as f64 * self.slope).floor() as usize;
         let end = if i == self.rows - 1 { self.columns() } else { self.columns().min(diagonal + self.beam) };
         (diagonal.saturating_sub(self.beam), end)

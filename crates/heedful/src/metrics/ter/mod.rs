@@ -4,37 +4,37 @@
 //! TER = 100 · edits / words of the reference
 //! ```
 //!
-//! An edit inserts, deletes or replaces a word, or moves a phrase. The best moves are searched greedily, within limits;
-//! scores depend on those, so they are the same here.
+//! An edit inserts, deletes or replaces a word, or shifts a phrase. The best shifts are searched greedily, within
+//! limits; scores depend on those limits, so they are the same here.
 
 mod edit_distance;
 mod shift;
 
 use super::case::Case;
-use super::evaluation::{Evaluation, Metric, Score};
+use super::evaluation::{Evaluation, Metric, MetricScore};
 use super::ngrams::Lexicon;
 use super::references::References;
 use super::spaces::{trim_end, words};
 use super::tokenize::tercom::Tercom;
-pub use super::tokenize::tercom::{AsianText, Normalization, Punctuation};
+pub use super::tokenize::tercom::{AsianText, Punctuation, TercomNormalization};
 
 /// How TER is computed. The default is sacreBLEU's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerOptions {
     /// Whether text is tokenized.
-    pub normalization: Normalization,
-    /// What becomes of punctuation.
+    pub normalization: TercomNormalization,
+    /// What happens to punctuation.
     pub punctuation: Punctuation,
     /// How East Asian characters are treated.
     pub asian: AsianText,
-    /// Whether capitals count: by default they do not.
+    /// Whether case matters: by default it does not.
     pub case: Case,
 }
 
 impl Default for TerOptions {
     fn default() -> TerOptions {
         TerOptions {
-            normalization: Normalization::Off,
+            normalization: TercomNormalization::Off,
             punctuation: Punctuation::Kept,
             asian: AsianText::Plain,
             case: Case::Lower,
@@ -46,7 +46,7 @@ impl Default for TerOptions {
 ///
 /// # Panics
 /// If there is no reference, or the numbers of sentences differ.
-pub fn corpus_ter(hypotheses: &[String], references: &[Vec<String>], options: &TerOptions) -> Score {
+pub fn corpus_ter(hypotheses: &[String], references: &[Vec<String>], options: &TerOptions) -> MetricScore {
     Evaluation::new(options, hypotheses, &References::new(references)).score()
 }
 
@@ -61,7 +61,7 @@ impl Metric for TerOptions {
         vec![
             ("case", self.case.name().to_owned()),
             ("tok", "tercom".to_owned()),
-            ("norm", yes(self.normalization == Normalization::On)),
+            ("norm", yes(self.normalization == TercomNormalization::On)),
             ("punct", yes(self.punctuation == Punctuation::Kept)),
             ("asian", yes(self.asian == AsianText::Split)),
         ]
@@ -79,7 +79,7 @@ impl Metric for TerOptions {
             case: self.case,
         };
         let hypothesis = tercom.apply(trim_end(hypothesis));
-        // sacreBLEU tokenizes references twice. A second time can set more apart (`a.,5`), and scores depend on it.
+        // sacreBLEU tokenizes references twice. The second time may split more (`a.,5`), and scores depend on it.
         let twice = |text: &&str| {
             let once = tercom.apply(trim_end(text));
             let once: Vec<&str> = words(&once).collect();
@@ -102,7 +102,7 @@ impl Metric for TerOptions {
     fn score(&self, sums: &[f64]) -> f64 {
         let (edits, length) = (sums[0], sums[1]);
         if length > 0.0 {
-            // In this order: sacreBLEU's last digits.
+            // This order of operations gives sacreBLEU's last digits.
             100.0 * (edits / length)
         } else if edits > 0.0 {
             100.0

@@ -1,16 +1,16 @@
-//! Tercom's search for phrases to move.
+//! Tercom's search for phrases to shift.
 //!
-//! Of all phrases of the hypothesis that the reference has elsewhere, the one whose move shortens the distance most is
-//! moved; then the same again, until no move helps.
+//! Of all phrases of the hypothesis that the reference has elsewhere, the one whose shift reduces the distance most is
+//! moved; this repeats until no shift helps.
 
 use super::edit_distance::{Edit, Table};
 
 const LONGEST_PHRASE: usize = 10;
 const FARTHEST_MOVE: usize = 50;
-/// Moves tried for one sentence. When they are spent, the best move of the unfinished round is not made.
+/// Shifts tried for one sentence. When they are used up, the best shift of the unfinished round is not made.
 const MOST_TRIALS: usize = 1000;
 
-/// The edits from a hypothesis to a reference, moves included.
+/// The number of edits from a hypothesis to a reference, shifts included.
 pub(super) fn edits(hypothesis: &[u32], reference: &[u32]) -> usize {
     if reference.is_empty() {
         return hypothesis.len();
@@ -46,7 +46,7 @@ struct Move {
 }
 
 impl Move {
-    /// What is better: the larger gain, the longer phrase, the earlier start, the earlier target.
+    /// The order of preference: the larger gain, the longer phrase, the earlier start, the earlier target.
     fn merit(&self) -> (i64, usize, isize, isize) {
         let early = |place: usize| -(place as isize);
         (self.gain, self.phrase.length, early(self.phrase.start), early(self.target))
@@ -86,7 +86,7 @@ fn best_move(
     best
 }
 
-/// Every phrase that both have: all its beginnings too, the shorter first.
+/// Every phrase that both have, and all its prefixes, shorter ones first.
 fn common_phrases(words: &[u32], reference: &[u32]) -> impl Iterator<Item = Phrase> {
     let pairs = (0..words.len()).flat_map(move |start| {
         let first = start.saturating_sub(FARTHEST_MOVE);
@@ -101,7 +101,7 @@ fn common_phrases(words: &[u32], reference: &[u32]) -> impl Iterator<Item = Phra
 }
 
 impl Phrase {
-    /// The words after the move. A target inside or right behind the phrase means: that many words farther.
+    /// The words after the shift. A target inside or right after the phrase means: that many words farther.
     fn moved_to(self, target: usize, words: &[u32]) -> Vec<u32> {
         let (start, end) = (self.start, self.start + self.length);
         let mut moved = words.to_vec();
@@ -115,16 +115,16 @@ impl Phrase {
     }
 }
 
-/// Which words of hypothesis and reference belong together.
+/// The word alignment between hypothesis and reference.
 struct Alignment {
-    /// For each word of the reference, how many words of the hypothesis lie before its end.
+    /// For each word of the reference, how many words of the hypothesis are aligned up to its end.
     ends: Vec<usize>,
     reference_errors: Vec<bool>,
     hypothesis_errors: Vec<bool>,
 }
 
 impl Alignment {
-    /// Along the edits from a hypothesis to its reference.
+    /// The alignment that follows from the edits.
     fn of(edits: impl Iterator<Item = Edit>) -> Alignment {
         let mut alignment =
             Alignment { ends: Vec::new(), reference_errors: Vec::new(), hypothesis_errors: Vec::new() };
@@ -141,8 +141,8 @@ impl Alignment {
         alignment
     }
 
-    /// Whether there is nothing to gain: the phrase is right where it stands, or the reference has its own there already,
-    /// or the phrase would move into itself.
+    /// Whether shifting has no benefit: the phrase is already correct, or its target is, or the phrase would move into
+    /// itself.
     fn is_settled(&self, phrase: Phrase) -> bool {
         let Phrase { start, length, in_reference } = phrase;
         let right = |errors: &[bool], first: usize| !errors[first..first + length].contains(&true);
@@ -151,8 +151,8 @@ impl Alignment {
             || (start + 1..=start + length).contains(&self.ends[in_reference])
     }
 
-    /// Where the phrase could go: before the word that belongs to its first place in the reference, or behind each of
-    /// those that belong to the rest.
+    /// The targets of a shift: before the word aligned to the phrase's first word in the reference, or after each word
+    /// aligned to the others.
     fn targets(&self, phrase: Phrase) -> Vec<usize> {
         let first = phrase.in_reference;
         let before = if first == 0 { 0 } else { self.ends[first - 1] };

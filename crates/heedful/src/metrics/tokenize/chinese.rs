@@ -8,17 +8,17 @@ pub(super) fn tokenize(line: &str) -> String {
     western::separate_numbers(western::separate_symbols(spaced))
 }
 
-/// The characters that sacreBLEU takes for Chinese, which is more than Unicode does.
+/// The characters that sacreBLEU treats as Chinese, which are more than Unicode's.
 ///
-/// Two of its ranges, meant for the planes beyond the first, are written with four digits too few. What they cover instead
-/// is U+2001 to U+2A6D: dashes, quotation marks, arrows, currency and mathematics. And no character beyond the first plane
-/// is covered at all. Scores depend on it, so it is the same here.
+/// Two of its ranges, meant for the supplementary planes, are written with too few digits. They cover U+2001 to U+2A6D
+/// instead: dashes, quotation marks, arrows, currency and mathematics. No character of a supplementary plane is covered
+/// at all. Scores depend on it, so it is the same here.
 fn is_chinese(c: char) -> bool {
     matches!(u32::from(c),
         0x2001..=0x2a6d
         | 0x2e80..=0x2eff    // radicals
         | 0x2f00..=0x2fdf
-        | 0x2ff0..=0x2fff    // how characters are put together
+        | 0x2ff0..=0x2fff    // ideographic description
         | 0x3000..=0x303f    // punctuation
         | 0x3100..=0x312f    // phonetic symbols
         | 0x31a0..=0x31bf

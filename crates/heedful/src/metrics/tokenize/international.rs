@@ -6,8 +6,8 @@ use super::around_each;
 
 /// Tokenizes a line.
 ///
-/// The first two rules go over the text once and use characters up in pairs. A point after a number at the very end of a
-/// line stays with the number: nothing follows it that could be no number.
+/// The first two rules go over the text once and consume characters in pairs. A point after a number at the very end of
+/// a line stays with the number: no character follows it that the rule could match.
 pub(super) fn tokenize(line: &str) -> String {
     let after_other = over_pairs(line, |one, other| {
         (class(one) != Class::Number && class(other) == Class::Punctuation).then_some([one, ' ', other, ' '])
@@ -18,7 +18,7 @@ pub(super) fn tokenize(line: &str) -> String {
     around_each(&before_other, |c| class(c) == Class::Symbol)
 }
 
-/// Replaces pairs of neighbours that the rule has something for, from left to right; none overlap.
+/// Replaces pairs of adjacent characters that the rule matches, from left to right, without overlap.
 fn over_pairs(text: &str, rule: impl Fn(char, char) -> Option<[char; 4]>) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     let mut characters = text.chars();

@@ -1,12 +1,12 @@
-//! Tercom's tokenizer, with which TER looks at text.
+//! Tercom's tokenizer, which TER uses.
 
 use super::super::case::Case;
 use super::{around_each, western};
 
-/// What the tokenizer does to text.
+/// The settings of the tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Tercom {
-    pub(in super::super) normalization: Normalization,
+    pub(in super::super) normalization: TercomNormalization,
     pub(in super::super) punctuation: Punctuation,
     pub(in super::super) asian: AsianText,
     pub(in super::super) case: Case,
@@ -14,17 +14,17 @@ pub(in super::super) struct Tercom {
 
 /// Whether text is tokenized.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Normalization {
-    /// Words are what stands between spaces.
+pub enum TercomNormalization {
+    /// Words are separated by spaces.
     Off,
-    /// Punctuation is set apart and entities become characters.
+    /// Punctuation is split off and entities become characters.
     On,
 }
 
-/// What becomes of punctuation.
+/// What happens to punctuation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Punctuation {
-    /// It counts like words.
+    /// It counts as words.
     Kept,
     /// It is removed.
     Removed,
@@ -33,7 +33,7 @@ pub enum Punctuation {
 /// Whether East Asian characters are treated specially, where text is normalized or punctuation removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsianText {
-    /// They are letters like others.
+    /// They are treated as letters.
     Plain,
     /// Each ideograph is a word, and full-width punctuation is punctuation.
     Split,
@@ -43,7 +43,7 @@ impl Tercom {
     /// `text` with white space between the words.
     pub(in super::super) fn apply(self, text: &str) -> String {
         let mut text = self.case.apply(text).into_owned();
-        if self.normalization == Normalization::On {
+        if self.normalization == TercomNormalization::On {
             text = normalize(&text);
             if self.asian == AsianText::Split {
                 text = around_each(&text, |c| is_ideograph(c) || is_asian_punctuation(c));
@@ -66,8 +66,8 @@ fn normalize(text: &str) -> String {
     western::separate_numbers(separated.replace("'s ", " 's "))
 }
 
-/// Kana is not among them: sacreBLEU's rules for it ask for a line that begins and ends with kana, after a space has
-/// been put at both ends.
+/// Kana is not among them: sacreBLEU's rules for kana never match, because they require a line that begins and ends
+/// with kana after a space was added at both ends.
 fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c),
         0x2e80..=0x2eff

@@ -3,11 +3,11 @@
 /// Tokenizes a line.
 pub(super) fn tokenize(line: &str) -> String {
     let joined = line.replace("<skipped>", "").replace("-\n", "").replace('\n', " ");
-    // The rules for points and commas look at neighbours: at both ends of the line, that is a space.
+    // The rules for points and commas examine adjacent characters: at both ends of the line, that is a space.
     separate_numbers(separate_symbols(format!(" {} ", unescape(joined))))
 }
 
-/// Characters for the four entities, one after the other: `&amp;lt;` ends as `<`.
+/// Replaces the four entities one after the other: `&amp;lt;` becomes `<`.
 pub(super) fn unescape(mut text: String) -> String {
     if text.contains('&') {
         for (entity, character) in [("&quot;", "\""), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">")] {
@@ -17,7 +17,7 @@ pub(super) fn unescape(mut text: String) -> String {
     text
 }
 
-/// Sets ASCII symbols and punctuation apart, except `'`, `,`, `-` and `.`.
+/// Splits off ASCII symbols and punctuation, except `'`, `,`, `-` and `.`.
 pub(super) fn separate_symbols(text: String) -> String {
     set_apart(text, |bytes, place, _| {
         let symbol = matches!(bytes[place], b'!'..=b'&' | b'('..=b'+' | b'/' | b':'..=b'@' | b'['..=b'`' | b'{'..=b'~');
@@ -25,10 +25,10 @@ pub(super) fn separate_symbols(text: String) -> String {
     })
 }
 
-/// Sets points and commas apart unless digits stand on both sides, and dashes after digits.
+/// Splits off points and commas unless digits are on both sides, and dashes after digits.
 ///
-/// Each rule goes over the text once and never looks at a character twice: of two points in a row the second is left to
-/// the next rule, and some are left to nobody (`,,5` becomes `, ,5`).
+/// Each rule goes over the text once and never examines a character twice: of two points in a row the second is left to
+/// the next rule, and some are never split off (`,,5` becomes `, ,5`).
 pub(super) fn separate_numbers(text: String) -> String {
     let is_mark = |byte: u8| matches!(byte, b'.' | b',');
     let text = set_apart(text, |bytes, place, free| {
@@ -45,8 +45,8 @@ pub(super) fn separate_numbers(text: String) -> String {
     })
 }
 
-/// Puts spaces around every byte that the `rule` chooses: it gets all bytes, a place, and the first place that it has not
-/// used up yet, and returns what is the first such place from now on. Rules choose ASCII only, so bytes will do.
+/// Puts spaces around every byte that the `rule` chooses. It gets all bytes, an index, and the first index that it has
+/// not consumed yet, and returns the next such index. Rules choose ASCII only, so bytes suffice.
 fn set_apart(text: String, rule: impl Fn(&[u8], usize, usize) -> Option<usize>) -> String {
     let bytes = text.as_bytes();
     let mut out = String::new();

@@ -1,81 +1,81 @@
 //! `report.html`: a training run, or a comparison, on one page, in one file, without scripts and without network.
 //!
-//! The training loop fills a [`Report`] with what it knows and writes [`Report::to_html`] beside its checkpoints; empty
-//! parts are left out. Every text is escaped: a corpus may contain markup, the page shows it as text.
+//! The training loop fills a [`Report`] and writes [`Report::to_html`] beside its checkpoints; empty parts are left
+//! out. Every text is escaped: a corpus may contain markup, the page shows it as text.
 
 mod page;
 mod sections;
 
 use super::line_chart::LineChart;
 
-/// Everything about a run that a person may want to see.
+/// Everything that is reported about a run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// What was trained: "Multi30k English → German".
     pub title: String,
     /// One line below the title: model, size, machine.
     pub subtitle: String,
-    /// How the run stands.
+    /// The state of the run.
     pub status: Status,
-    /// The numbers that matter most, first.
+    /// The most important numbers.
     pub results: Vec<Fact>,
-    /// Losses, metrics, rates over the steps.
+    /// Losses, metrics and learning rates over the steps.
     pub curves: Vec<LineChart>,
-    /// What became of a few sentences over time.
+    /// The outputs for a few sentences during training.
     pub samples: Vec<SampleHistory>,
-    /// Where the model looked in one sentence.
+    /// The attention weights for one sentence.
     pub attention: Vec<AttentionGrid>,
-    /// Pictures of any other kind.
+    /// Other pictures.
     pub pictures: Vec<PictureGroup>,
     /// Results that need rows and columns: exact match by length, corpus files read, kept and filtered.
     pub tables: Vec<Table>,
     /// The recipe.
     pub settings: Vec<SettingsGroup>,
-    /// Version, processor, threads, number type.
+    /// Version, processor, threads, compute type.
     pub environment: Vec<Fact>,
 }
 
-/// How a run stands.
+/// The state of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Status {
     /// Nothing has been trained yet.
     #[default]
     Waiting,
-    /// It goes on; the page reloads itself.
+    /// Training is in progress; the page reloads itself.
     Running {
         /// Updates so far.
         step: u64,
-        /// How far it is, in [0, 1], where that is known.
+        /// The completed share, in [0, 1], if it is known.
         progress: Option<f64>,
     },
-    /// All was done as planned, or no more was to be gained.
+    /// Training ended as planned, or stopped early because nothing improved.
     Finished {
         /// Updates in all.
         step: u64,
         /// Why it ended: "all steps done", "no better for 5 validations".
         reason: String,
     },
-    /// Somebody or something stopped it; it can be resumed.
+    /// Training was interrupted; it can be resumed.
     Stopped {
         /// Updates so far.
         step: u64,
         /// What stopped it.
         reason: String,
     },
-    /// The numbers ran away.
+    /// Training diverged.
     Diverged {
-        /// The step at which it was seen.
+        /// The step at which the divergence was detected.
         step: u64,
-        /// What was seen.
+        /// What was detected.
         reason: String,
     },
-    /// No run at all: nothing is said.
+    /// The report has no status: it is not about a run.
     Absent,
-    /// Not one run but several things side by side.
+    /// The report compares several runs or measurements.
     Compared {
         /// How many are done.
         done: usize,
-        /// Of how many.
+        /// How many there are in all.
         of: usize,
     },
 }
@@ -87,18 +87,18 @@ pub struct Fact {
     pub name: String,
     /// "38.02".
     pub value: String,
-    /// A few words more; may be empty.
+    /// A short remark; may be empty.
     pub note: String,
 }
 
-/// What became of one sentence over time.
+/// The outputs for one sentence during training.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SampleHistory {
     /// The input.
     pub source: String,
-    /// What a person made of it; may be empty.
+    /// The reference translation; may be empty.
     pub reference: String,
-    /// Steps and what the model said then, oldest first.
+    /// Steps and the model's output at each, oldest first.
     pub outputs: Vec<(u64, String)>,
 }
 
@@ -109,29 +109,29 @@ pub struct AttentionGrid {
     pub title: String,
     /// `heads[head]` is a matrix of rows × columns, row after row.
     pub heads: Vec<Vec<f32>>,
-    /// What looked: target tokens.
+    /// The queries: target tokens.
     pub rows: Vec<String>,
-    /// What was looked at: source tokens.
+    /// The keys: source tokens.
     pub columns: Vec<String>,
 }
 
 /// Pictures that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PictureGroup {
-    /// Above them.
+    /// The title above them.
     pub title: String,
-    /// SVG, as this crate draws it: it goes into the page as it is.
+    /// SVG drawn by this crate: it is inserted into the page unescaped.
     pub pictures: Vec<String>,
 }
 
 /// Rows and columns of text; all columns but the first are aligned to the right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
-    /// Above it.
+    /// The title above it.
     pub title: String,
     /// One heading for each column.
     pub columns: Vec<String>,
-    /// Rows of as many cells.
+    /// Rows with one cell for each column.
     pub rows: Vec<Vec<String>>,
 }
 
@@ -150,7 +150,7 @@ impl Fact {
         Fact { name: name.to_owned(), value: value.to_string(), note: String::new() }
     }
 
-    /// The same with a few words more.
+    /// The same fact with a note.
     pub fn noted(self, note: impl ToString) -> Fact {
         Fact { note: note.to_string(), ..self }
     }

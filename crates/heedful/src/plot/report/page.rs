@@ -6,7 +6,7 @@ use super::super::markup::escape;
 use super::{Report, Status, sections};
 
 const STYLE: &str = include_str!("report.css");
-/// Seconds until the page of a running training loads itself again.
+/// Seconds after which the page of a running training reloads itself.
 const RELOAD: u32 = 30;
 
 pub(super) fn page(report: &Report) -> String {
@@ -35,7 +35,7 @@ pub(super) fn page(report: &Report) -> String {
         "" => String::new(),
         subtitle => format!("<p class=\"subtitle\">{}</p>\n", escape(subtitle)),
     };
-    // The policy makes sure of it: whatever a text contains, nothing runs and nothing is fetched.
+    // The policy guarantees that nothing runs and nothing is fetched, whatever a text contains.
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

@@ -8,7 +8,7 @@ use super::super::markup::escape;
 use super::page::human_step;
 use super::{AttentionGrid, Fact, PictureGroup, Report, SampleHistory, Table};
 
-/// A table of more columns has a row of the page for itself.
+/// A table of more columns takes the full width of the page.
 const NARROW: usize = 5;
 
 pub(super) fn results(report: &Report) -> String {
@@ -43,15 +43,15 @@ fn sample(sample: &SampleHistory) -> String {
     for (step, output) in &sample.outputs {
         let right = !sample.reference.is_empty() && *output == sample.reference;
         let (class, mark) = if right { (r#" class="right""#, " ✓") } else { ("", "") };
-        let said = if output.is_empty() { "<i>nothing</i>".into() } else { escape(output) };
-        let _ = write!(card, "<li{class}><span>{}</span><q>{said}{mark}</q></li>", human_step(*step));
+        let text = if output.is_empty() { "<i>nothing</i>".into() } else { escape(output) };
+        let _ = write!(card, "<li{class}><span>{}</span><q>{text}{mark}</q></li>", human_step(*step));
     }
     card + "</ol></article>"
 }
 
 pub(super) fn attention(report: &Report) -> String {
     let grids = report.attention.iter().filter(|grid| !grid.heads.is_empty());
-    let legend = r#"<p class="legend">Each row is a token that was written, each column a token that was read; the stronger the colour, the more the row looked at the column. <span class="scale"><i></i> 0 to 1</span></p>"#;
+    let legend = r#"<p class="legend">Each row is a token that the model generates, each column a token that it reads; the stronger the colour, the more the row attends to the column. <span class="scale"><i></i> 0 to 1</span></p>"#;
     wrapped(legend, grids.map(grid), "")
 }
 
@@ -113,7 +113,7 @@ fn row(name: &str, value: &str, note: &str) -> String {
     format!("<tr><th>{}</th><td>{}{note}</td></tr>", escape(name), escape(value))
 }
 
-/// The parts between `open` and `close`, or nothing when there is no part.
+/// The parts between `open` and `close`; empty if there are no parts.
 fn wrapped(open: &str, parts: impl Iterator<Item = String>, close: &str) -> String {
     let parts: String = parts.collect();
     if parts.is_empty() { parts } else { format!("{open}{parts}{close}") }

@@ -168,7 +168,7 @@ fn empty_parts_are_left_out() {
 }
 
 #[test]
-fn the_status_is_said_and_only_a_running_page_reloads() {
+fn the_status_is_shown_and_only_a_running_page_reloads() {
     let with = |status| Report { status, ..Report::default() }.to_html();
     let running = with(Status::Running { step: 12_345, progress: Some(0.5) });
     assert!(running.contains("<b>running</b> at step 12\u{202F}345 · 50 %") && running.contains("refresh"));

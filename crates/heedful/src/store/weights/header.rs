@@ -1,20 +1,21 @@
-//! How a safetensors file begins.
+//! The header of a safetensors file.
 //!
-//! The `safetensors` crate keeps a file's notes in a hash map and writes them in whatever order that has, so two files
-//! of the same weights could differ. Here the same contents always give the same bytes.
+//! The `safetensors` crate keeps a file's metadata in a hash map and writes it in the map's order, so two files of the
+//! same weights could differ. Here the same contents always give the same bytes.
 
 use std::collections::BTreeMap;
 
 use safetensors::tensor::TensorInfo;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// What is noted beside the numbers of a file.
-pub type Notes = BTreeMap<String, String>;
+/// Keys and values that a file holds besides its numbers.
+pub type Metadata = BTreeMap<String, String>;
 
 /// The bytes before the numbers: the length of the header, and the header with the tensors in the order of the slice.
-pub fn header(notes: &Notes, tensors: &[(String, TensorInfo)]) -> Vec<u8> {
-    let json = serde_json::to_vec(&Header { notes, tensors }).expect("a header has only names and numbers");
-    // Padded, so that the numbers lie where a reader can map them.
+pub fn header(metadata: &Metadata, tensors: &[(String, TensorInfo)]) -> Vec<u8> {
+    let json =
+        serde_json::to_vec(&Header { metadata, tensors }).expect("a header has only names and numbers");
+    // Padded, so that the numbers are aligned for readers that map the file.
     let length = json.len().next_multiple_of(8);
     let mut bytes = (length as u64).to_le_bytes().to_vec();
     bytes.extend(json);
@@ -23,14 +24,14 @@ pub fn header(notes: &Notes, tensors: &[(String, TensorInfo)]) -> Vec<u8> {
 }
 
 struct Header<'a> {
-    notes: &'a Notes,
+    metadata: &'a Metadata,
     tensors: &'a [(String, TensorInfo)],
 }
 
 impl Serialize for Header<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(1 + self.tensors.len()))?;
-        map.serialize_entry("__metadata__", self.notes)?;
+        map.serialize_entry("__metadata__", self.metadata)?;
         for (name, info) in self.tensors {
             map.serialize_entry(name, info)?;
         }
@@ -46,20 +47,20 @@ mod tests {
 
     #[test]
     fn the_same_contents_give_the_same_bytes_and_other_readers_open_them() {
-        let notes = ["b", "a", "d", "c"].map(|key| (key.to_owned(), format!("\"{key}\"")));
-        let place =
+        let metadata = ["b", "a", "d", "c"].map(|key| (key.to_owned(), format!("\"{key}\"")));
+        let info =
             |start| TensorInfo { dtype: Dtype::F32, shape: vec![2, 1], data_offsets: (start, start + 8) };
-        let tensors = [("z".to_owned(), place(0)), ("y".to_owned(), place(8))];
-        let bytes = header(&notes.clone().into(), &tensors);
+        let tensors = [("z".to_owned(), info(0)), ("y".to_owned(), info(8))];
+        let bytes = header(&metadata.clone().into(), &tensors);
         for _ in 0..8 {
-            assert_eq!(header(&notes.clone().into_iter().rev().collect(), &tensors), bytes);
+            assert_eq!(header(&metadata.clone().into_iter().rev().collect(), &tensors), bytes);
         }
         assert_eq!(bytes.len() % 8, 0);
 
         let whole = [&bytes[..], &[0; 16]].concat();
-        let (_, metadata) = SafeTensors::read_metadata(&whole).expect("a header");
-        let read: Notes = metadata.metadata().clone().expect("notes").into_iter().collect();
-        assert_eq!(read, notes.into());
-        assert_eq!(metadata.offset_keys(), ["z", "y"]);
+        let (_, header) = SafeTensors::read_metadata(&whole).expect("a header");
+        let read: Metadata = header.metadata().clone().expect("metadata").into_iter().collect();
+        assert_eq!(read, metadata.into());
+        assert_eq!(header.offset_keys(), ["z", "y"]);
     }
 }

@@ -1,35 +1,35 @@
-//! Named matrices outside of a model: what checkpoints and model folders hold.
+//! Named matrices outside a model: what checkpoints and model folders hold.
 //!
-//! A model's parameters lie in one flat vector with gaps of alignment between them ([`Params`]). On disk a matrix is
-//! known by its name alone, so a file does not depend on the order in which a model announces its parameters.
+//! A model's parameters lie in one flat vector with alignment gaps between them ([`Params`]). On disk a matrix is
+//! identified by its name alone, so a file does not depend on the order in which a model registers its parameters.
 
 pub(crate) mod file;
 mod header;
 
 use std::sync::Arc;
 
-pub use file::Damage;
-pub use header::{Notes, header};
+pub use file::WeightsFileError;
+pub use header::{Metadata, header};
 use heedful_tensor::Params;
 
-/// Numbers for every parameter of a model, by name: its values, or one of Adam's moments.
+/// A matrix for every parameter of a model, by name: its values, or one of Adam's moments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Weights {
-    places: Arc<[Place]>,
+    entries: Arc<[Entry]>,
     values: Vec<f32>,
 }
 
-/// Where one matrix lies.
+/// Name, shape and offset of one matrix.
 #[derive(Clone, Debug, PartialEq)]
-struct Place {
+struct Entry {
     name: String,
     shape: [usize; 2],
     start: usize,
 }
 
-/// Weights that are not of this model.
+/// Weights do not match the parameters of a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Mismatch {
+pub enum WeightsMismatch {
     /// The model has a parameter that the weights lack.
     #[error("`{name}` is missing")]
     Missing {
@@ -42,7 +42,7 @@ pub enum Mismatch {
         /// The matrix.
         name: String,
     },
-    /// Another size.
+    /// A matrix has another shape than the parameter.
     #[error("`{name}` is {} × {}, but the model's is {} × {}", found[0], found[1], wanted[0], wanted[1])]
     Shape {
         /// The parameter.
@@ -57,77 +57,77 @@ pub enum Mismatch {
 impl Weights {
     /// A copy of a model's parameters.
     pub fn of(params: &Params) -> Weights {
-        Weights::laid_out_as(params, params.to_vec())
+        Weights::from_flat(params, params.to_vec())
     }
 
     /// The numbers of `flat`, which is laid out as the parameters are.
-    pub fn laid_out_as(params: &Params, flat: Vec<f32>) -> Weights {
-        let place = |param: heedful_tensor::Param| Place {
+    pub fn from_flat(params: &Params, flat: Vec<f32>) -> Weights {
+        let entry = |param: heedful_tensor::Param| Entry {
             name: param.name().to_owned(),
             shape: param.shape(),
             start: param.range().start,
         };
-        Weights { places: params.iter().map(place).collect(), values: flat }
+        Weights { entries: params.iter().map(entry).collect(), values: flat }
     }
 
-    /// Matrices that lie one after the other.
+    /// From matrices that are stored one after the other in `values`.
     pub(crate) fn from_matrices(
         matrices: impl Iterator<Item = (String, [usize; 2])>,
         values: Vec<f32>,
     ) -> Weights {
         let mut start = 0;
-        let place = |(name, shape): (String, [usize; 2])| {
-            let place = Place { name, shape, start };
+        let entry = |(name, shape): (String, [usize; 2])| {
+            let entry = Entry { name, shape, start };
             start += shape[0] * shape[1];
-            place
+            entry
         };
-        Weights { places: matrices.map(place).collect(), values }
+        Weights { entries: matrices.map(entry).collect(), values }
     }
 
     /// Name, `[rows, width]` and numbers of every matrix.
     pub fn iter(&self) -> impl Iterator<Item = (&str, [usize; 2], &[f32])> {
-        self.places.iter().map(|place| (place.name.as_str(), place.shape, self.numbers(place)))
+        self.entries.iter().map(|entry| (entry.name.as_str(), entry.shape, self.numbers(entry)))
     }
 
     /// The numbers of one matrix.
     pub fn get(&self, name: &str) -> Option<&[f32]> {
-        self.places.iter().find(|place| place.name == name).map(|place| self.numbers(place))
+        self.entries.iter().find(|entry| entry.name == name).map(|entry| self.numbers(entry))
     }
 
-    /// A matrix that holds a number that is none.
+    /// The first matrix with a number that is infinite or NaN.
     pub fn first_not_finite(&self) -> Option<&str> {
-        let bad = |place: &&Place| self.numbers(place).iter().any(|value| !value.is_finite());
-        self.places.iter().find(bad).map(|place| place.name.as_str())
+        let bad = |entry: &&Entry| self.numbers(entry).iter().any(|value| !value.is_finite());
+        self.entries.iter().find(bad).map(|entry| entry.name.as_str())
     }
 
-    /// Makes these the parameters of a model; on an error nothing has changed.
-    pub fn install(&self, params: &Params) -> Result<(), Mismatch> {
+    /// Sets the parameters of a model to these weights; on an error nothing changes.
+    pub fn install(&self, params: &Params) -> Result<(), WeightsMismatch> {
         let flat = self.flat(params)?;
         params.set(&flat);
         Ok(())
     }
 
     /// The numbers laid out as the parameters are.
-    pub(crate) fn flat(&self, params: &Params) -> Result<Vec<f32>, Mismatch> {
+    pub(crate) fn flat(&self, params: &Params) -> Result<Vec<f32>, WeightsMismatch> {
         let mut flat = vec![0.0; params.flat_len()];
         for param in params.iter() {
             let (name, wanted) = (param.name(), param.shape());
-            let place = self.places.iter().find(|place| place.name == name);
-            let Some(place) = place else { return Err(Mismatch::Missing { name: name.to_owned() }) };
-            if place.shape != wanted {
-                return Err(Mismatch::Shape { name: name.to_owned(), found: place.shape, wanted });
+            let entry = self.entries.iter().find(|entry| entry.name == name);
+            let Some(entry) = entry else { return Err(WeightsMismatch::Missing { name: name.to_owned() }) };
+            if entry.shape != wanted {
+                return Err(WeightsMismatch::Shape { name: name.to_owned(), found: entry.shape, wanted });
             }
-            flat[param.range()].copy_from_slice(self.numbers(place));
+            flat[param.range()].copy_from_slice(self.numbers(entry));
         }
-        let unknown = |place: &&Place| params.get(&place.name).is_none();
-        match self.places.iter().find(unknown) {
-            Some(place) => Err(Mismatch::Unknown { name: place.name.clone() }),
+        let unknown = |entry: &&Entry| params.get(&entry.name).is_none();
+        match self.entries.iter().find(unknown) {
+            Some(entry) => Err(WeightsMismatch::Unknown { name: entry.name.clone() }),
             None => Ok(flat),
         }
     }
 
-    fn numbers(&self, place: &Place) -> &[f32] {
-        &self.values[place.start..place.start + place.shape[0] * place.shape[1]]
+    fn numbers(&self, entry: &Entry) -> &[f32] {
+        &self.values[entry.start..entry.start + entry.shape[0] * entry.shape[1]]
     }
 }
 
@@ -168,9 +168,9 @@ mod tests {
         assert_eq!(other.to_vec(), before);
         let less = Params::new(0);
         less.add("a", 1, 3, Init::Constant(0.0));
-        assert_eq!(weights.install(&less), Err(Mismatch::Unknown { name: "b".to_owned() }));
+        assert_eq!(weights.install(&less), Err(WeightsMismatch::Unknown { name: "b".to_owned() }));
         let more = params(3);
         let fewer = Weights::of(&less);
-        assert_eq!(fewer.install(&more), Err(Mismatch::Missing { name: "b".to_owned() }));
+        assert_eq!(fewer.install(&more), Err(WeightsMismatch::Missing { name: "b".to_owned() }));
     }
 }

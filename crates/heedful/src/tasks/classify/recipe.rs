@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::validation::LabelSet;
 use super::{ClassifierConfig, EncoderClassifier, pretrained};
 use crate::data::corpus::CorpusFiles;
-use crate::data::encoded::Reading;
+use crate::data::encoded::ExampleKind;
 use crate::data::labels::{Labels, LabelsError};
 use crate::data::{CorpusError, Input};
 use crate::models::{EncoderConfig, Model};
@@ -109,8 +109,8 @@ impl TaskDefinition for Definition {
         Labels::collect(files).map(Some)
     }
 
-    fn reading<'l>(&self, _data: &DataKeys, labels: Option<&'l Labels>) -> Reading<'l> {
-        Reading::Labels(labels.expect("a classifier's labels are collected first"))
+    fn example_kind<'l>(&self, _data: &DataKeys, labels: Option<&'l Labels>) -> ExampleKind<'l> {
+        ExampleKind::Labels(labels.expect("a classifier's labels are collected first"))
     }
 
     fn adopt(&self, recipe: &mut Recipe, folder: &Path) -> Result<(), TaskError> {

@@ -3,7 +3,7 @@ use heedful_tensor::random::Dropout;
 use heedful_tensor::{DType, Init, tape};
 
 use super::*;
-use crate::data::batch::Form;
+use crate::data::batch::BatchLayout;
 use crate::layers::{AttentionRole, Positions};
 use crate::models::convolution::{ConvolutionalConfig, ConvolutionalTextEncoderConfig};
 use crate::models::recurrent::{RecurrentConfig, RecurrentEncoderConfig};
@@ -48,7 +48,7 @@ const SCORES: [AttentionScore; 4] =
 
 fn batch(examples: &[(&[u32], u32)]) -> Batch {
     let examples: Vec<_> = examples.iter().map(|(text, label)| (text.to_vec(), vec![*label])).collect();
-    Batch::of(Form::Labels, &examples, [1, 2]).expect("a good batch")
+    Batch::of(BatchLayout::Labels, &examples, [1, 2]).expect("a good batch")
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use heedful_tensor::Ragged;
 
 use super::EncoderClassifier;
-use crate::data::batch::Form;
+use crate::data::batch::BatchLayout;
 use crate::data::batches::{ValidationBatch, validation_batches};
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::EncodedPair;
@@ -13,7 +13,7 @@ use crate::data::labels::Labels;
 use crate::data::{Input, Tokenizer};
 use crate::layers::{AttentionMap, AttentionRole, Pass};
 use crate::metrics::Measure;
-use crate::metrics::classification::Confusion;
+use crate::metrics::classification::ConfusionMatrix;
 use crate::models::{Label, Model};
 use crate::plot::{AttentionGrid, Table};
 use crate::recipe::Recipe;
@@ -71,7 +71,7 @@ impl LabelSet {
         if texts.is_empty() {
             return Err(unusable.into());
         }
-        let batches = validation_batches(Form::Labels, &encoded, recipe.training.batch_tokens);
+        let batches = validation_batches(BatchLayout::Labels, &encoded, recipe.training.batch_tokens);
         let (labels, tokenizer) = (labels.clone(), tokenizers.source.clone());
         Ok(Some(LabelSet { model, texts, encoded, batches, labels, tokenizer }))
     }
@@ -84,7 +84,7 @@ impl ValidationSet for LabelSet {
 
     fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError> {
         let mut held_out = HeldOut::default();
-        let mut confusion = Confusion::new(self.labels.count());
+        let mut confusion = ConfusionMatrix::new(self.labels.count());
         let mut predicted = vec![(0, 0.0); self.texts.len()];
         for ValidationBatch { batch, indices } in &self.batches {
             self.model.check(batch)?;
@@ -141,7 +141,7 @@ fn predict(scores: &[f32], truth: u32) -> (u32, f64, f64) {
     (best as u32, (top - normalizer).exp(), f64::from(scores[truth as usize]) - normalizer)
 }
 
-fn tables(confusion: &Confusion, labels: &Labels) -> Vec<Table> {
+fn tables(confusion: &ConfusionMatrix, labels: &Labels) -> Vec<Table> {
     let scores = (0..labels.count()).map(|label| {
         let score = confusion.score(label);
         let share = |value: f64| format!("{:.1} %", 100.0 * value);

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::store::durable::WriteError;
-use crate::store::weights::{Damage, Mismatch};
+use crate::store::weights::{WeightsFileError, WeightsMismatch};
 use crate::tasks::ConfigError;
 
 /// Why a model's folder cannot be used.
@@ -75,7 +75,7 @@ pub enum FolderError {
         /// The file.
         path: PathBuf,
         /// The damage.
-        damage: Damage,
+        damage: WeightsFileError,
     },
     /// The file has no weights.
     #[error("{path} holds no weights: copy the file again")]
@@ -95,13 +95,13 @@ pub enum FolderError {
     },
     /// The weights do not fit the configuration.
     #[error("{path} does not fit {config}: {mismatch}; both files must belong to the same model")]
-    Mismatch {
+    WeightsMismatch {
         /// The weights.
         path: PathBuf,
         /// The configuration.
         config: PathBuf,
         /// The damage.
-        mismatch: Mismatch,
+        mismatch: WeightsMismatch,
     },
     /// A file cannot be read.
     #[error("cannot read {path}: {cause}")]

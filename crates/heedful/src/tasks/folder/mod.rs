@@ -25,7 +25,7 @@ use crate::data::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
 use crate::models::Model;
 use crate::store::durable;
 use crate::store::weights::file::{Checksum, Contents, Opened};
-use crate::store::weights::{Notes, Weights};
+use crate::store::weights::{Metadata, Weights};
 use crate::tasks::ModelConfig;
 
 /// The version of the format, in `config.json` and in `model.safetensors`.
@@ -96,11 +96,11 @@ impl ModelFolder {
 
     /// Replaces the folder's weights atomically: a kill at any moment leaves the old ones or the new ones.
     pub fn save(&self, weights: &Weights) -> Result<(), FolderError> {
-        let notes = Notes::from([
+        let metadata = Metadata::from([
             ("format".to_owned(), FORMAT.to_string()),
             ("task".to_owned(), self.config.task().to_string()),
         ]);
-        let contents = Contents { notes, sets: vec![("", weights)], checksum: Checksum::Absent };
+        let contents = Contents { metadata, sets: vec![("", weights)], checksum: Checksum::Absent };
         Ok(durable::write(&self.path.join(MODEL), contents.bytes(), |out| contents.write(out))?)
     }
 
@@ -114,7 +114,7 @@ impl ModelFolder {
 
     /// Reads the weights into a model that was built from the configuration.
     pub fn install(&self, params: &Params) -> Result<(), FolderError> {
-        self.weights()?.install(params).map_err(|mismatch| FolderError::Mismatch {
+        self.weights()?.install(params).map_err(|mismatch| FolderError::WeightsMismatch {
             path: self.path.join(MODEL),
             config: self.path.join(CONFIG),
             mismatch,
@@ -131,7 +131,7 @@ impl ModelFolder {
         let damaged = |damage| FolderError::Damaged { path: path.clone(), damage };
         let file = Opened::new(&bytes, Checksum::Absent).map_err(damaged)?;
         // Files of other programs have no such note; their names and shapes are checked instead.
-        if let Some(found) = file.note("format").filter(|found| *found != FORMAT.to_string()) {
+        if let Some(found) = file.metadata("format").filter(|found| *found != FORMAT.to_string()) {
             return Err(FolderError::Version { path, found: found.to_owned() });
         }
         let weights = file.weights("").map_err(damaged)?;

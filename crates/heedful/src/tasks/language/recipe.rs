@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::validation::LanguageSet;
 use super::{LanguageConfig, LanguageModel, TextShape};
-use crate::data::batch::Form;
+use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
-use crate::data::encoded::Reading;
+use crate::data::encoded::ExampleKind;
 use crate::data::labels::Labels;
 use crate::data::{CorpusError, Input};
 use crate::models::transformer::StackConfig;
@@ -96,15 +96,15 @@ impl TaskDefinition for Definition {
         CorpusFiles::plain(&Input::list(&data.text))
     }
 
-    fn reading<'l>(&self, data: &DataKeys, _labels: Option<&'l Labels>) -> Reading<'l> {
-        plain_text::reading(data, Form::Lines, Form::Blocks)
+    fn example_kind<'l>(&self, data: &DataKeys, _labels: Option<&'l Labels>) -> ExampleKind<'l> {
+        plain_text::example_kind(data, BatchLayout::Lines, BatchLayout::Blocks)
     }
 
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
         let (recipe, sizes) = (materials.recipe, materials.sizes());
         let config = LanguageConfig::try_from(self.config(recipe, sizes)).expect("it is this task's");
         let model = Arc::new(config.build(recipe.training.seed)?);
-        let reading = self.reading(&recipe.data, None);
+        let reading = self.example_kind(&recipe.data, None);
         let texts = plain_text::TextSet::read(recipe, reading, materials.tokenizers)?;
         let validated = model.clone();
         let set = |texts| Box::new(LanguageSet { texts, model: validated }) as Box<dyn ValidationSet>;

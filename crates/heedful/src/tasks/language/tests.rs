@@ -1,7 +1,7 @@
 use heedful_tensor::DType;
 
 use super::*;
-use crate::data::batch::Form;
+use crate::data::batch::BatchLayout;
 use crate::decode::{MaxLength, Sampling};
 use crate::decode::{SearchOptions, score, search};
 use crate::layers::Positions;
@@ -17,7 +17,7 @@ fn model(positions: Positions) -> LanguageModel {
 fn no_token_sees_a_later_one() {
     let model = model(Positions::Sinusoidal);
     let logits = |text: &[u32]| {
-        let batch = Batch::of(Form::Lines, &[(vec![], text.to_vec())], [1, 2]).expect("a good batch");
+        let batch = Batch::of(BatchLayout::Lines, &[(vec![], text.to_vec())], [1, 2]).expect("a good batch");
         model.logits(&batch, &mut Pass::inference(DType::F32)).to_vec()
     };
     let (one, other) = (logits(&[5, 6, 7, 8]), logits(&[5, 6, 9, 4]));
@@ -29,7 +29,7 @@ fn no_token_sees_a_later_one() {
 fn a_given_text_is_as_probable_as_the_loss_says() {
     let model = model(Positions::Learned { max_length: 12 });
     let text = vec![7, 9, 4, 20];
-    let batch = Batch::of(Form::Lines, &[(vec![], text.clone())], [1, 2]).expect("a good batch");
+    let batch = Batch::of(BatchLayout::Lines, &[(vec![], text.clone())], [1, 2]).expect("a good batch");
     let expected = model.loss(&batch, &mut Pass::inference(DType::F32)).negative_log_likelihood;
     let options = SearchOptions::default();
     let whole = score(&model, &[(vec![1], text.clone())], &options).expect("known tokens");

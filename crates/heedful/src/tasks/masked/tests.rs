@@ -1,7 +1,7 @@
 use heedful_tensor::{DType, tape};
 
 use super::*;
-use crate::data::batch::Form;
+use crate::data::batch::BatchLayout;
 use crate::data::special;
 use crate::models::transformer::TransformerConfig;
 
@@ -50,7 +50,7 @@ fn every_parameter_has_a_gradient_and_predictions_are_counted() {
     let model =
         MaskedModel::new(MaskedConfig { stack, label_smoothing: 0.0 }, 1).expect("a good configuration");
     let examples = [(texts(&[20]).0, vec![]), (texts(&[3]).0, vec![])];
-    let batch = Batch::of(Form::Texts, &examples, [1, 2]).expect("a good batch");
+    let batch = Batch::of(BatchLayout::Texts, &examples, [1, 2]).expect("a good batch");
     for compute in [DType::F32, DType::Bf16] {
         model.params().clear_gradients();
         let found = model.loss(&batch, &mut Pass::training(compute, 1, 1));

@@ -4,16 +4,16 @@ mod set;
 
 pub(super) use set::TextSet;
 
-use crate::data::batch::Form;
-use crate::data::encoded::Reading;
+use crate::data::batch::BatchLayout;
+use crate::data::encoded::ExampleKind;
 use crate::recipe::{DataKeys, Family, PositionKind, Recipe, RecipeError};
 
 /// The keys of the section `data` that name plain text.
 pub(super) const FILE_KEYS: &[&str] = &["text", "valid_text"];
 
 /// Lines in the form `lines`, or blocks in the form `blocks` if the recipe asks for blocks.
-pub(super) fn reading(data: &DataKeys, lines: Form, blocks: Form) -> Reading<'static> {
-    data.block.map_or(Reading::Lines(lines), |length| Reading::Blocks(blocks, length))
+pub(super) fn example_kind(data: &DataKeys, lines: BatchLayout, blocks: BatchLayout) -> ExampleKind<'static> {
+    data.block.map_or(ExampleKind::Lines(lines), |length| ExampleKind::Blocks(blocks, length))
 }
 
 /// Whether the recipe's model can read the recipe's text.

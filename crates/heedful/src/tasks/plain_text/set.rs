@@ -12,8 +12,8 @@ use std::sync::Arc;
 use crate::data::batch::{Batch, BatchError};
 use crate::data::batches::{ValidationBatch, validation_batches};
 use crate::data::corpus::{CorpusFiles, Filters};
-use crate::data::encoded::{EncodedPair, Reading};
-use crate::data::tokenizer::{Encoder, Tokenizers};
+use crate::data::encoded::{EncodedPair, ExampleKind};
+use crate::data::tokenizer::{CachingTokenizer, Tokenizers};
 use crate::data::{BOS, EOS};
 use crate::data::{Input, Tokenizer};
 use crate::layers::{AttentionMap, AttentionRole, Pass};
@@ -28,7 +28,7 @@ const MOST_TOKENS: usize = 24;
 
 /// Held-out text.
 pub(in crate::tasks) struct TextSet {
-    reading: Reading<'static>,
+    kind: ExampleKind<'static>,
     pub(in crate::tasks) examples: Vec<EncodedPair>,
     batches: Vec<ValidationBatch>,
     /// Words and bytes of all examples.
@@ -41,41 +41,42 @@ impl TextSet {
     /// Reads the set; none if the recipe names none.
     pub(in crate::tasks) fn read(
         recipe: &Recipe,
-        reading: Reading<'static>,
+        kind: ExampleKind<'static>,
         tokenizers: &Tokenizers,
     ) -> Result<Option<TextSet>, TaskError> {
         if recipe.data.valid_text.is_empty() {
             return Ok(None);
         }
-        let fits = match reading {
-            Reading::Blocks(..) => usize::MAX,
+        let fits = match kind {
+            ExampleKind::Blocks(..) => usize::MAX,
             _ => longest(recipe),
         };
         let filters = Filters { max_tokens: Some(fits), ..Filters::default() };
-        let mut sieve = reading.sieve(&filters);
-        let mut encoders = [Encoder::new(&tokenizers.source), Encoder::new(&tokenizers.target)];
+        let mut filter = kind.filter(&filters);
+        let mut encoders =
+            [CachingTokenizer::new(&tokenizers.source), CachingTokenizer::new(&tokenizers.target)];
         let (mut examples, mut rest) = (Vec::new(), Vec::new());
         let (mut words, mut bytes) = (0, 0);
         for pair in CorpusFiles::plain(&Input::list(&recipe.data.valid_text))?.pairs() {
             let pair = pair?;
-            let encoded = reading.encode(&pair, &mut encoders);
-            let kept_before = sieve.report().filtered();
-            examples.append(&mut reading.keep(&pair, encoded, &mut rest, &mut sieve));
-            if sieve.report().filtered() == kept_before {
+            let encoded = kind.encode(&pair, &mut encoders);
+            let kept_before = filter.report().filtered();
+            examples.append(&mut kind.keep(&pair, encoded, &mut rest, &mut filter));
+            if filter.report().filtered() == kept_before {
                 words += pair.source.split_whitespace().count() as u64;
                 bytes += pair.source.len() as u64 + 1;
             }
         }
-        examples.extend(reading.last(rest, &mut sieve));
+        examples.extend(kind.last(rest, &mut filter));
         if examples.is_empty() {
-            let report = sieve.report();
+            let report = filter.report();
             let [read, empty, too_long] =
                 [report.read, report.empty, report.over_long].map(|count| count as usize);
             return Err(Unusable { read, empty, too_long }.into());
         }
-        let batches = validation_batches(reading.form(), &examples, recipe.training.batch_tokens);
+        let batches = validation_batches(kind.layout(), &examples, recipe.training.batch_tokens);
         let tokenizer = tokenizers.source.clone();
-        Ok(Some(TextSet { reading, examples, batches, words, bytes, tokenizer }))
+        Ok(Some(TextSet { kind, examples, batches, words, bytes, tokenizer }))
     }
 
     /// How many examples there are.
@@ -101,7 +102,7 @@ impl TextSet {
         let (mut source, mut target) = self.examples[0].clone();
         source.truncate(MOST_TOKENS);
         target.truncate(MOST_TOKENS);
-        let batch = Batch::of(self.reading.form(), &[(source, target)], [BOS, EOS])?;
+        let batch = Batch::of(self.kind.layout(), &[(source, target)], [BOS, EOS])?;
         let mut pass = Pass::inference(recipe.training.compute).recording();
         model.loss(&batch, &mut pass);
         let tokens = if batch.source.is_empty() { &batch.target_in } else { &batch.source };

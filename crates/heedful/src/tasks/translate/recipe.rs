@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::validation::TranslationSet;
 use crate::data::corpus::CorpusFiles;
-use crate::data::encoded::Reading;
+use crate::data::encoded::ExampleKind;
 use crate::data::labels::Labels;
 use crate::data::{CorpusError, Input};
 use crate::models::{EncoderDecoderConfig, Generate, Model};
@@ -81,8 +81,8 @@ impl TaskDefinition for Definition {
         CorpusFiles::new(&Input::list(&data.src), &Input::list(&data.tgt), &Input::list(&data.tsv))
     }
 
-    fn reading<'l>(&self, _data: &DataKeys, _labels: Option<&'l Labels>) -> Reading<'l> {
-        Reading::Pairs
+    fn example_kind<'l>(&self, _data: &DataKeys, _labels: Option<&'l Labels>) -> ExampleKind<'l> {
+        ExampleKind::Pairs
     }
 
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {

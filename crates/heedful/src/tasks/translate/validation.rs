@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::data::batch::Form;
+use crate::data::batch::BatchLayout;
 use crate::data::batches::{ValidationBatch, validation_batches};
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::EncodedPair;
@@ -10,7 +10,7 @@ use crate::data::tokenizer::Tokenizers;
 use crate::data::{Input, Pair};
 use crate::decode::{Hypothesis, MaxLength, SearchOptions, attend, search};
 use crate::layers::{AttentionMap, AttentionRole};
-use crate::metrics::{BleuOptions, Measure, Tokenize, corpus_bleu};
+use crate::metrics::{BleuOptions, Measure, BleuTokenizer, corpus_bleu};
 use crate::models::Generate;
 use crate::plot::AttentionGrid;
 use crate::recipe::{DataKeys, Recipe, SearchKeys};
@@ -25,7 +25,7 @@ pub(super) struct TranslationSet {
     pairs: Vec<Pair>,
     encoded: Vec<EncodedPair>,
     batches: Vec<ValidationBatch>,
-    tokenize: Tokenize,
+    tokenize: BleuTokenizer,
     tokenizers: Tokenizers,
 }
 
@@ -56,8 +56,8 @@ impl TranslationSet {
         if pairs.is_empty() {
             return Err(unusable.into());
         }
-        let batches = validation_batches(Form::Pairs, &encoded, recipe.training.batch_tokens);
-        let tokenize = Tokenize::suited_to(pairs.iter().map(|pair| pair.target.as_str()));
+        let batches = validation_batches(BatchLayout::Pairs, &encoded, recipe.training.batch_tokens);
+        let tokenize = BleuTokenizer::suited_to(pairs.iter().map(|pair| pair.target.as_str()));
         let tokenizers = tokenizers.clone();
         Ok(Some(TranslationSet { model, pairs, encoded, batches, tokenize, tokenizers }))
     }

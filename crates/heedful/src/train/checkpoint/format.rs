@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! parameters/NAME · adam.mean/NAME · adam.square/NAME · average/NAME (if there is one) · checksum
-//! notes: format, state (JSON: step, norms, progress)
+//! metadata: format, state (JSON: step, norms, progress)
 //! ```
 
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Checkpoint, CheckpointError, Progress};
 use crate::store::durable;
-use crate::store::weights::Notes;
+use crate::store::weights::Metadata;
 use crate::store::weights::file::{Checksum, Contents, Opened};
 use crate::train::{TrainerState, ValidationScore};
 
@@ -40,10 +40,10 @@ pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), Checkpoi
         progress: checkpoint.progress.clone(),
     };
     let state = serde_json::to_string(&state).expect("a state has only names and numbers");
-    let notes = Notes::from([("format".to_owned(), VERSION.to_owned()), ("state".to_owned(), state)]);
+    let metadata = Metadata::from([("format".to_owned(), VERSION.to_owned()), ("state".to_owned(), state)]);
     let mut sets = vec![(PARAMETERS, parameters), (MEAN, mean), (SQUARE, square)];
     sets.extend(average.as_ref().map(|average| (AVERAGE, average)));
-    let contents = Contents { notes, sets, checksum: Checksum::Last };
+    let contents = Contents { metadata, sets, checksum: Checksum::Last };
     Ok(durable::write(path, contents.bytes(), |out| contents.write(out))?)
 }
 
@@ -53,14 +53,14 @@ pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
     let damaged = |damage| CheckpointError::Damaged { path: path.to_owned(), damage };
     let foreign = |why: &str| CheckpointError::Foreign { path: path.to_owned(), why: why.to_owned() };
     let file = Opened::new(&bytes, Checksum::Last).map_err(damaged)?;
-    match file.note("format") {
+    match file.metadata("format") {
         Some(VERSION) => {}
         Some(found) => {
             return Err(CheckpointError::Version { path: path.to_owned(), found: found.to_owned() });
         }
-        None => return Err(foreign("it has no note of its format")),
+        None => return Err(foreign("its metadata has no format")),
     }
-    let state = file.note("state").ok_or_else(|| foreign("it has no note of its state"))?;
+    let state = file.metadata("state").ok_or_else(|| foreign("its metadata has no state"))?;
     let state: State =
         serde_json::from_str(state).map_err(|error| foreign(&format!("its state is malformed: {error}")))?;
     let set = |prefix: &str| {
@@ -83,7 +83,7 @@ pub(super) fn read_score(path: &Path) -> io::Result<Option<ValidationScore>> {
     #[derive(Deserialize)]
     struct Header {
         #[serde(rename = "__metadata__")]
-        notes: Notes,
+        metadata: Metadata,
     }
     let mut file = File::open(path)?;
     let mut length = [0; 8];
@@ -91,6 +91,6 @@ pub(super) fn read_score(path: &Path) -> io::Result<Option<ValidationScore>> {
     let mut header = Vec::new();
     file.take(u64::from_le_bytes(length)).read_to_end(&mut header)?;
     let header: Header = serde_json::from_slice(&header)?;
-    let state = header.notes.get("state").ok_or(io::ErrorKind::InvalidData)?;
+    let state = header.metadata.get("state").ok_or(io::ErrorKind::InvalidData)?;
     Ok(serde_json::from_str::<State>(state)?.progress.score)
 }

@@ -20,7 +20,7 @@ pub use writer::Writer;
 
 use super::{Patience, TrainerState, ValidationScore};
 use crate::store::durable::{self, WriteError};
-use crate::store::weights::Damage;
+use crate::store::weights::WeightsFileError;
 
 /// The state that a run resumes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,7 +68,7 @@ pub enum CheckpointError {
         /// The file.
         path: PathBuf,
         /// The damage.
-        damage: Damage,
+        damage: WeightsFileError,
     },
     /// An intact safetensors file is not a checkpoint.
     #[error("{path} is not a checkpoint of a training run: {why}")]

@@ -159,9 +159,9 @@ fn other_versions_and_other_files_are_distinguished_from_damage() {
     let path = checkpoints.path(1);
     let weights = checkpoint(1, None).trainer.parameters;
     for (format, expected) in [(Some("2"), "has format 2"), (None, "is not a checkpoint")] {
-        let notes = format.map(|format| ("format".to_owned(), format.to_owned())).into_iter().collect();
+        let metadata = format.map(|format| ("format".to_owned(), format.to_owned())).into_iter().collect();
         let contents = crate::store::weights::file::Contents {
-            notes,
+            metadata,
             sets: vec![("", &weights)],
             checksum: crate::store::weights::file::Checksum::Last,
         };

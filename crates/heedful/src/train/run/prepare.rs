@@ -5,7 +5,7 @@ use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Event, RunError, Start, Watcher};
-use crate::data::batch::Form;
+use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::{EncodedCorpus, Examples};
 use crate::data::labels::Labels;
@@ -27,7 +27,7 @@ pub(super) struct Prepared {
     pub(super) checkpoints: Checkpoints,
     pub(super) tokenizers: Tokenizers,
     pub(super) corpus: Arc<EncodedCorpus>,
-    pub(super) form: Form,
+    pub(super) layout: BatchLayout,
     pub(super) validation: Option<Box<dyn ValidationSet>>,
     pub(super) model: Arc<dyn Model>,
 }
@@ -46,8 +46,8 @@ pub(super) fn prepare(
     durable::write_bytes(&path.join(RECIPE), with_absolute_paths(recipe).to_toml().as_bytes())?;
     let tokenizers = vocabularies(recipe, &files, &path, start, watcher)?;
     let labels = labels(recipe, &files, &path, start)?;
-    let reading = task.reading(&recipe.data, labels.as_ref());
-    let examples = Examples { files: &files, tokenizers: &tokenizers, reading };
+    let kind = task.example_kind(&recipe.data, labels.as_ref());
+    let examples = Examples { files: &files, tokenizers: &tokenizers, kind };
     let corpus = encode(recipe, &examples, &path, start, watcher)?;
     let materials = Materials { recipe, tokenizers: &tokenizers, labels: labels.as_ref() };
     let Assembled { config, model, validation } = task.assemble(materials)?;
@@ -57,8 +57,8 @@ pub(super) fn prepare(
         task.install_pretrained(&*model, pretrained)?;
     }
     let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?)?;
-    let form = reading.form();
-    Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), form, validation, model })
+    let layout = kind.layout();
+    Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), layout, validation, model })
 }
 
 /// Where text from standard input is kept, so that it can be read more than once.

@@ -9,8 +9,8 @@ use super::meter::Meter;
 use super::page::{Page, title};
 use super::prepare::{Prepared, prepare, with_absolute_paths};
 use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
-use crate::data::batch::{Batch, Form};
-use crate::data::batches::{BatchOptions, Batches, Position, Prefetched};
+use crate::data::batch::{Batch, BatchLayout};
+use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
 use crate::metrics::Measure;
 use crate::plot::Status;
 use crate::recipe::{BestBy, Recipe};
@@ -29,8 +29,8 @@ pub(super) struct Session<'a> {
     pub(super) folder: ModelFolder,
     pub(super) validation: Option<Box<dyn ValidationSet>>,
     batches: Prefetched,
-    form: Form,
-    position: Position,
+    layout: BatchLayout,
+    position: BatchPosition,
     pub(super) trainer: Trainer,
     pub(super) writer: Writer,
     journal: Journal,
@@ -51,12 +51,12 @@ impl<'a> Session<'a> {
         start: Start,
         watcher: &'a mut dyn Watcher,
     ) -> Result<Session<'a>, RunError> {
-        let Prepared { folder, checkpoints, tokenizers, corpus, form, validation, model } =
+        let Prepared { folder, checkpoints, tokenizers, corpus, layout, validation, model } =
             prepare(recipe, start, watcher)?;
         let mut trainer = Trainer::new(model, recipe.trainer_options());
         let progress = restore(recipe, &checkpoints, &mut trainer, watcher)?;
         let step = progress.as_ref().map_or(0, |(step, _)| *step);
-        let position = progress.as_ref().map_or(Ok(Position::default()), |(step, progress)| {
+        let position = progress.as_ref().map_or(Ok(BatchPosition::default()), |(step, progress)| {
             let no_position =
                 |error: serde_json::Error| RunError::NoPosition { step: *step, reason: error.to_string() };
             serde_json::from_value(progress.data.clone()).map_err(no_position)
@@ -84,7 +84,7 @@ impl<'a> Session<'a> {
         let options = BatchOptions {
             batch_tokens: recipe.training.batch_tokens,
             seed: recipe.training.seed,
-            form,
+            layout,
             ..BatchOptions::default()
         };
         let batches = Prefetched::new(Batches::at(corpus, &options, position)?);
@@ -95,7 +95,7 @@ impl<'a> Session<'a> {
             folder,
             validation,
             batches,
-            form,
+            layout,
             position,
             trainer,
             writer: Writer::new(checkpoints, recipe.keep()),
@@ -172,7 +172,7 @@ impl<'a> Session<'a> {
         let report = self.trainer.step_over(&batches).map_err(|error| self.diverged(error))?;
         self.position = position;
         self.step = report.update.step;
-        self.meter.add(report, batches.iter().map(|batch| self.form.tokens(batch)).sum());
+        self.meter.add(report, batches.iter().map(|batch| self.layout.tokens(batch)).sum());
         self.watcher.observe(&Event::Step(&self.meter.pace(&self.recipe.training)));
         Ok(())
     }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use heedful::decode::SearchOptions;
-use heedful::explain::heads::{Corpus, Pruning};
-use heedful::metrics::{BleuOptions, Tokenize};
+use heedful::explain::heads::{Pruning, PruningCorpus};
+use heedful::metrics::{BleuOptions, BleuTokenizer};
 use heedful::models::transformer::HeadName;
 use heedful::plot::{Fact, Report, Status, Table};
 use heedful::store::durable;
@@ -45,7 +45,7 @@ pub(super) struct Arguments {
     limit: Option<u32>,
     /// Tokenizer of BLEU [default: zh for Chinese and Japanese references, else 13a]
     #[arg(long, value_name = "NAME", value_parser = tokenize_parser())]
-    tokenize: Option<Tokenize>,
+    tokenize: Option<BleuTokenizer>,
     /// Beam size: hypotheses kept at every step; 1 is greedy, and fastest
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
     beam: usize,
@@ -112,14 +112,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 impl Arguments {
-    fn corpus(&self) -> Result<Corpus> {
+    fn corpus(&self) -> Result<PruningCorpus> {
         let (mut sources, mut references) = aligned_lines(&self.src, &self.reference)?;
         let count = self.limit.map_or(sources.len(), |limit| sources.len().min(limit as usize));
         sources.truncate(count);
         references.truncate(count);
         let tokenize =
-            self.tokenize.unwrap_or_else(|| Tokenize::suited_to(references.iter().map(String::as_str)));
-        Ok(Corpus { sources, references, bleu: BleuOptions { tokenize, ..BleuOptions::default() } })
+            self.tokenize.unwrap_or_else(|| BleuTokenizer::suited_to(references.iter().map(String::as_str)));
+        Ok(PruningCorpus { sources, references, bleu: BleuOptions { tokenize, ..BleuOptions::default() } })
     }
 
     fn measure(&self, pruning: &Pruning, heads: &[HeadName]) -> Result<HeadCosts> {

@@ -1,9 +1,9 @@
-//! Which characters become pieces of their own.
+//! The alphabet: the characters that become pieces.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 pub(super) struct Alphabet {
-    /// From the most frequent on; equally frequent ones in code point order.
+    /// Most frequent first; equally frequent ones in code point order.
     characters: Vec<char>,
     members: HashSet<char>,
 }
@@ -27,7 +27,7 @@ impl Alphabet {
             covered += count;
             missing
         });
-        // The unigram trainer separates words by NUL.
+        // NUL is left out: the unigram trainer separates words by it.
         let characters =
             wanted.map(|(character, _)| character).filter(|&character| character != '\0').collect();
         Alphabet::new(characters)
@@ -41,7 +41,7 @@ impl Alphabet {
         self.characters.len()
     }
 
-    /// Drops the rarest characters until `count` are left.
+    /// Drops all but the `count` most frequent characters.
     pub(super) fn keep_most_frequent(&mut self, count: usize) {
         let mut characters = std::mem::take(&mut self.characters);
         characters.truncate(count);
@@ -59,8 +59,8 @@ impl Alphabet {
         word.chars().all(|character| self.members.contains(&character))
     }
 
-    /// The words without rare characters: what is left and right of one never stood side by side, so it becomes words of
-    /// its own. In the order of the words.
+    /// The words without rare characters, sorted. A word is split at a rare character, because the parts on both sides
+    /// of it are not adjacent.
     pub(super) fn covered(&self, words: Vec<(Box<str>, u64)>) -> BTreeMap<Box<str>, u64> {
         let mut covered = BTreeMap::new();
         for (word, count) in words {

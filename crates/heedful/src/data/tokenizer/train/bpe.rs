@@ -21,7 +21,7 @@ pub(super) fn train(
     let characters: u64 = words.iter().map(|(word, count)| word.chars().count() as u64 * count).sum();
     let divisor = characters.div_ceil(MOST_PAIRS).max(1);
     let words = words.iter().map(|(word, count)| ((&**word).into(), count.div_ceil(divisor))).collect();
-    // Reserved names go first in the vocabulary; as they are not added to a tokenizer, no text is searched for them.
+    // Reserved names come first in the vocabulary. They are not added to a tokenizer, so no text is searched for them.
     let trainer = BpeTrainer::builder()
         .show_progress(false)
         .vocab_size(options.size)

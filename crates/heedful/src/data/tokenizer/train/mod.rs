@@ -10,47 +10,47 @@ use tokenizers::models::ModelWrapper;
 
 use self::alphabet::Alphabet;
 use super::pieces::RESERVED;
-use super::rules::{Boundaries, Cuts, Normalization, Rules};
+use super::rules::{Boundaries, Cuts, NormalizationForm, Rules};
 use super::{Tokenizer, TokenizerError};
 
-/// What the pieces of a vocabulary are.
+/// The kind of a vocabulary: what its pieces are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// Byte pair encoding (Sennrich et al. 2016): the most frequent pair of pieces becomes a piece, again and again.
+pub enum VocabularyKind {
+    /// Byte pair encoding (Sennrich et al. 2016): the most frequent pair of pieces is merged into a piece, repeatedly.
     #[default]
     Bpe,
-    /// A unigram language model over pieces (Kudo 2018): many pieces first, then the least useful ones go.
+    /// A unigram language model over pieces (Kudo 2018): many pieces at first, of which the least useful are pruned.
     Unigram,
-    /// Whole words; others are spelled in characters.
+    /// Whole words; unknown words are split into characters.
     Word,
     /// Single characters.
     Character,
 }
 
-/// How to learn a vocabulary.
+/// How a vocabulary is learned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct VocabularyOptions {
-    /// What its pieces are.
-    pub kind: Kind,
+    /// The kind of its pieces.
+    pub kind: VocabularyKind,
     /// The most tokens it may have, special tokens and bytes included.
     pub size: usize,
-    /// What is done to text first.
-    pub normalization: Normalization,
-    /// Where words end; only for subwords (`Kind::Bpe`, `Kind::Unigram`).
+    /// The Unicode normalization of the text.
+    pub normalization: NormalizationForm,
+    /// Where words end; only for subwords (`VocabularyKind::Bpe`, `VocabularyKind::Unigram`).
     pub boundaries: Boundaries,
-    /// How often a merged pair, or a word, must come to become a piece.
+    /// How often a merged pair, or a word, must occur to become a piece.
     pub min_frequency: u64,
-    /// The share of the text whose characters become pieces; rarer characters are spelled in bytes.
+    /// The share of the text whose characters become pieces; rarer characters are encoded as bytes.
     pub coverage: f64,
 }
 
 impl Default for VocabularyOptions {
     fn default() -> VocabularyOptions {
         VocabularyOptions {
-            kind: Kind::Bpe,
+            kind: VocabularyKind::Bpe,
             size: 8000,
-            normalization: Normalization::None,
+            normalization: NormalizationForm::None,
             boundaries: Boundaries::Words,
             min_frequency: 2,
             coverage: 0.9999,
@@ -61,10 +61,10 @@ impl Default for VocabularyOptions {
 impl VocabularyOptions {
     pub(super) fn cuts(&self) -> Cuts {
         match (self.kind, self.boundaries) {
-            (Kind::Word, _) => Cuts::WholeWords,
-            (Kind::Character, _) => Cuts::Characters,
-            (Kind::Bpe | Kind::Unigram, Boundaries::Words) => Cuts::Words,
-            (Kind::Bpe | Kind::Unigram, Boundaries::Spaces) => Cuts::Spaces,
+            (VocabularyKind::Word, _) => Cuts::WholeWords,
+            (VocabularyKind::Character, _) => Cuts::Characters,
+            (VocabularyKind::Bpe | VocabularyKind::Unigram, Boundaries::Words) => Cuts::Words,
+            (VocabularyKind::Bpe | VocabularyKind::Unigram, Boundaries::Spaces) => Cuts::Spaces,
         }
     }
 }
@@ -82,8 +82,8 @@ pub(super) fn train(
         return Err(TokenizerError::Coverage(options.coverage));
     }
     let mut alphabet = Alphabet::of(&words, options.coverage);
-    if options.kind == Kind::Character {
-        // Nothing else needs room: what does not fit is spelled in bytes.
+    if options.kind == VocabularyKind::Character {
+        // Characters that do not fit are encoded as bytes.
         alphabet.keep_most_frequent(options.size.saturating_sub(RESERVED));
     }
     let needed = RESERVED + alphabet.size();
@@ -96,10 +96,10 @@ pub(super) fn train(
         });
     }
     let model: ModelWrapper = match options.kind {
-        Kind::Bpe => bpe::train(&alphabet.covered(words), options)?.into(),
-        Kind::Unigram => unigram::train(&alphabet.covered(words), options)?.into(),
-        Kind::Word => whole::words(words, &alphabet, options)?.into(),
-        Kind::Character => whole::characters(&alphabet)?.into(),
+        VocabularyKind::Bpe => bpe::train(&alphabet.covered(words), options)?.into(),
+        VocabularyKind::Unigram => unigram::train(&alphabet.covered(words), options)?.into(),
+        VocabularyKind::Word => whole::words(words, &alphabet, options)?.into(),
+        VocabularyKind::Character => whole::characters(&alphabet)?.into(),
     };
     Ok(Tokenizer::new(model, rules))
 }

@@ -1,5 +1,5 @@
 //! Vocabularies of whole words and of characters. Both are byte pair encodings without merges: a word that is in the
-//! vocabulary is one piece, another one is spelled in characters, and those in bytes if need be.
+//! vocabulary is one piece; any other is split into characters, and unknown characters into bytes.
 
 use std::cmp::Reverse;
 
@@ -12,7 +12,7 @@ use crate::data::special;
 use crate::data::tokenizer::TokenizerError;
 use crate::data::tokenizer::pieces::reserved;
 
-/// The most frequent words, besides all characters.
+/// All characters and the most frequent words.
 pub(super) fn words(
     mut words: Vec<(Box<str>, u64)>,
     alphabet: &Alphabet,

@@ -1,4 +1,5 @@
-//! All ways to put words together from pieces, kept as flat lists: a round over the text is one walk through memory.
+//! Lattices: all segmentations of words into pieces, stored as flat lists, so that a pass over the text reads memory
+//! sequentially.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,23 +9,24 @@ use heedful_tensor::cpu::threads;
 use super::{Piece, Word};
 use crate::data::parallel::map_chunks;
 
-/// Words are summed in so many parts, each in order: the result does not depend on the number of threads.
+/// Words are summed in a fixed number of parts, each in order: the result does not depend on the number of threads.
 const PARTS: usize = 16;
 
 pub(super) struct Lattices {
     words: Vec<Span>,
-    /// Where the pieces that begin at each position of each word begin in `steps`; one more than there are positions.
+    /// For each position of each word, the index in `steps` of the first piece that begins there; one more than there
+    /// are positions.
     first_step: Vec<u32>,
     steps: Vec<Step>,
 }
 
-/// One word: its positions, and how often it comes.
+/// One word: its positions, and how often it occurs.
 struct Span {
     positions: Range<usize>,
     count: f64,
 }
 
-/// A piece that leads from one position to another one in its word.
+/// An edge of the lattice: a piece that leads from one position of a word to a later one.
 #[derive(Clone, Copy)]
 struct Step {
     piece: u32,
@@ -49,8 +51,8 @@ impl Lattices {
         lattices
     }
 
-    /// Removes the pieces that are not kept, and numbers the others anew.
-    pub(super) fn forget(&mut self, kept: &[bool]) {
+    /// Removes the pieces that are not kept, and renumbers the others.
+    pub(super) fn retain(&mut self, kept: &[bool]) {
         let mut next = 0;
         let numbers: Vec<u32> = kept
             .iter()
@@ -74,7 +76,7 @@ impl Lattices {
         self.steps.truncate(write);
     }
 
-    /// How often each piece is used, over all segmentations of all words by their probability.
+    /// The expected count of each piece, over all segmentations of all words, weighted by their probability.
     pub(super) fn expected_uses(&self, pieces: &[Piece]) -> Vec<f64> {
         self.sum_over_words(pieces.len(), |span, uses| self.add_expected(span, pieces, uses))
     }
@@ -142,7 +144,7 @@ impl Lattices {
         }
     }
 
-    /// Viterbi; visits the pieces of the best path from the last to the first.
+    /// Viterbi search; visits the pieces of the best path from the last to the first.
     fn best_path(&self, span: &Span, pieces: &[Piece], excluded: Option<u32>, mut visit: impl FnMut(u32)) {
         let length = span.positions.len();
         let mut best: Vec<(f64, Step)> = vec![(f64::NEG_INFINITY, Step { piece: 0, length: 0 }); length + 1];
@@ -165,7 +167,7 @@ impl Lattices {
     }
 }
 
-/// ln(eᵃ + eᵇ) without leaving the range of numbers.
+/// ln(eᵃ + eᵇ) without overflow.
 fn log_add(a: f64, b: f64) -> f64 {
     let (small, large) = if a < b { (a, b) } else { (b, a) };
     if small == f64::NEG_INFINITY { large } else { large + (small - large).exp().ln_1p() }
@@ -230,7 +232,7 @@ mod tests {
         }
         assert_eq!(lattices.best_uses(&pieces), [0.0, 0.0, 10.0]);
         assert_eq!(lattices.best_without(0, &pieces, 2), [1, 0]);
-        lattices.forget(&[true, true, false]);
+        lattices.retain(&[true, true, false]);
         pieces.pop();
         assert_eq!(lattices.expected_uses(&pieces), [10.0, 10.0]);
     }

@@ -7,7 +7,8 @@
 //!
 //! 1. Seeds: all characters, and the substrings that cover most of the text.
 //! 2. Expectation and maximisation: how often each piece is used, summed over all segmentations; then `p` from that.
-//! 3. The pieces that the text misses least go. Back to 2, until the vocabulary is small enough.
+//! 3. Pruning: the pieces whose loss lowers the likelihood least are removed. Back to 2, until the vocabulary is small
+//!    enough.
 
 mod lattice;
 mod prune;
@@ -27,13 +28,13 @@ use crate::data::tokenizer::pieces::{RESERVED, reserved};
 
 /// Rounds of expectation and maximisation before each pruning.
 const ROUNDS: usize = 2;
-/// A piece that is expected less often is forgotten.
+/// A piece with a lower expected count is removed.
 const LEAST_EXPECTED: f64 = 0.5;
 
-/// Characters of distinct words to learn from. Every piece at every place is kept in memory, so there is a limit.
+/// The most characters of distinct words to learn from. The lattices keep every piece at every position in memory.
 const MOST_CHARACTERS: usize = 8_000_000;
 
-/// A word and how often it comes.
+/// A word and how often it occurs.
 pub(super) type Word = (Vec<char>, f64);
 
 /// A piece and the logarithm of its probability.
@@ -62,22 +63,22 @@ pub(super) fn train(
         for _ in 0..ROUNDS {
             let expected = lattices.expected_uses(&pieces);
             let kept = maximise(&mut pieces, &expected);
-            lattices.forget(&kept);
+            lattices.retain(&kept);
         }
-        // A few more than wanted: the last cut goes by probability.
+        // A few more than wanted: the final selection is by probability.
         let enough = wanted + wanted / 10;
         if pieces.len() <= enough {
             break;
         }
         let kept = prune::choose(&pieces, &lattices, enough);
         retain(&mut pieces, &kept);
-        lattices.forget(&kept);
+        lattices.retain(&kept);
     }
     model(final_pieces(pieces, wanted))
 }
 
-/// The words to learn from, in a fixed order. All substrings of all of them are looked at, so their number is limited: to
-/// the most frequent ones if there are too many.
+/// The words to learn from, in a fixed order: the most frequent ones if there are too many, because all their
+/// substrings are examined.
 fn most_frequent(words: &BTreeMap<Box<str>, u64>) -> Vec<Word> {
     let mut words: Vec<(&str, u64)> = words.iter().map(|(word, &count)| (&**word, count)).collect();
     words.sort_by_key(|&(_, count)| Reverse(count));
@@ -92,7 +93,7 @@ fn most_frequent(words: &BTreeMap<Box<str>, u64>) -> Vec<Word> {
         .collect()
 }
 
-/// New scores from expected uses, and which pieces are still used at all.
+/// Sets new scores from expected counts, and returns which pieces are kept.
 fn maximise(pieces: &mut Vec<Piece>, expected: &[f64]) -> Vec<bool> {
     let kept: Vec<bool> = pieces
         .iter()
@@ -105,7 +106,7 @@ fn maximise(pieces: &mut Vec<Piece>, expected: &[f64]) -> Vec<bool> {
     }
     retain(pieces, &kept);
     pieces.iter().for_each(|piece| total += piece.score);
-    // The digamma function instead of the logarithm: rare pieces lose more than frequent ones, so fewer survive.
+    // The digamma function instead of the logarithm penalizes rare pieces more, so fewer of them survive.
     let total = digamma(total);
     pieces.iter_mut().for_each(|piece| piece.score = digamma(piece.score) - total);
     kept
@@ -119,7 +120,7 @@ fn retain(pieces: &mut Vec<Piece>, kept: &[bool]) {
 /// The logarithmic derivative of the gamma function, for positive numbers.
 fn digamma(mut x: f64) -> f64 {
     let mut below = 0.0;
-    // The asymptotic series is good from about 6 on; ψ(x) = ψ(x + 1) − 1/x leads there.
+    // The asymptotic series is accurate from about 6 on; ψ(x) = ψ(x + 1) − 1/x leads there.
     while x < 6.0 {
         below -= 1.0 / x;
         x += 1.0;
@@ -128,7 +129,7 @@ fn digamma(mut x: f64) -> f64 {
     below + x.ln() - 0.5 / x - square * (1.0 / 12.0 - square * (1.0 / 120.0 - square / 252.0))
 }
 
-/// All characters and the most probable other pieces, from the most probable on.
+/// All characters and the most probable other pieces, most probable first.
 fn final_pieces(pieces: Vec<Piece>, wanted: usize) -> Vec<(String, f64)> {
     let (characters, mut others): (Vec<Piece>, Vec<Piece>) =
         pieces.into_iter().partition(Piece::is_character);
@@ -137,7 +138,7 @@ fn final_pieces(pieces: Vec<Piece>, wanted: usize) -> Vec<(String, f64)> {
     let mut pieces = characters;
     pieces.append(&mut others);
     sort(&mut pieces);
-    // So many digits survive JSON in every parser.
+    // This many digits survive JSON in every parser.
     let rounded = |score: f64| (score * 1e6).round() / 1e6;
     pieces.into_iter().map(|piece| (piece.characters.iter().collect(), rounded(piece.score))).collect()
 }
@@ -147,7 +148,7 @@ fn sort(pieces: &mut [Piece]) {
 }
 
 fn model(pieces: Vec<(String, f64)>) -> Result<Unigram, TokenizerError> {
-    // Words never hold a reserved name, so that its score says nothing.
+    // Words never contain a reserved name, so its score has no effect.
     let vocabulary = reserved().map(|name| (name, 0.0)).chain(pieces).collect();
     let mut model = Unigram::from(vocabulary, Some(special::UNK as usize), true).map_err(training_error)?;
     model.resize_cache(0);

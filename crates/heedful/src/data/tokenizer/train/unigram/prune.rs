@@ -1,16 +1,16 @@
-//! Which pieces the text misses least.
+//! Pruning: which pieces are kept.
 
 use super::lattice::Lattices;
 use super::{Piece, Word};
 
-/// The share of pieces that stays in one round: taking all away at once would judge them by a vocabulary long gone.
+/// The share of pieces kept in one round: removing all at once would rate them by a vocabulary that has changed.
 const SHRINK: f64 = 0.75;
 
-/// Decides for each piece whether it stays; characters always do. At least `least` stay.
+/// Decides for each piece whether it is kept; characters always are. At least `least` are kept.
 pub(super) fn choose(pieces: &[Piece], lattices: &Lattices, least: usize) -> Vec<bool> {
     let uses = lattices.best_uses(pieces);
     let total: f64 = uses.iter().sum();
-    // The pieces as words: how would each be put together if it were gone?
+    // Treats the pieces as words, to find the best segmentation of each without itself.
     let as_words: Vec<Word> = pieces.iter().map(|piece| (piece.characters.clone(), 1.0)).collect();
     let inside = Lattices::of(&as_words, pieces);
     let mut kept: Vec<bool> = pieces.iter().map(Piece::is_character).collect();
@@ -30,7 +30,7 @@ pub(super) fn choose(pieces: &[Piece], lattices: &Lattices, least: usize) -> Vec
     kept
 }
 
-/// By how much the likelihood of the text falls when each use of a piece becomes uses of its parts.
+/// By how much the log-likelihood of the text falls when each use of a piece is replaced by its parts.
 fn loss(piece: usize, parts: &[u32], uses: &[f64], total: f64) -> f64 {
     let here = uses[piece];
     let now = here.ln() - total.ln();

@@ -1,4 +1,4 @@
-//! The pieces to begin with.
+//! Seeds: the pieces that training starts with.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,11 +7,11 @@ use super::{Piece, Word};
 
 /// The longest piece.
 const LONGEST: usize = 16;
-/// Seeds for each piece that is wanted, and at most: more of them change the result little and cost time.
+/// The number of seeds for each wanted piece, and the limit: more seeds change the result little and cost time.
 const SEEDS_PER_PIECE: usize = 20;
 const MOST_SEEDS: usize = 1_000_000;
 
-/// A substring: it ends in some word before `end`, and is so long. Its characters are read from there.
+/// A substring of `length` characters, given by one occurrence: it ends before `end` in `word`.
 struct Candidate {
     word: u32,
     end: u32,
@@ -42,11 +42,11 @@ pub(super) fn find(words: &[Word], wanted: usize, min_frequency: u64) -> Vec<Pie
     candidates.iter().map(piece).collect()
 }
 
-/// Every character, and every longer substring that comes at least `least` times. A substring is looked for only where
-/// the one without its last character is frequent, so rare ones never take memory.
+/// Every character, and every longer substring that occurs at least `least` times. A substring is counted only where
+/// the one without its last character is frequent, so rare ones take no memory.
 fn substrings(words: &[Word], least: f64) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
-    // Where a frequent substring of the length before begins, and which one that is.
+    // Where each frequent substring of the previous length begins, and its index.
     let mut open: Vec<(u32, u32, u32)> = Vec::new();
     for (word, (characters, _)) in words.iter().enumerate() {
         open.extend((0..characters.len()).map(|start| (word as u32, start as u32, 0)));
@@ -74,7 +74,7 @@ fn substrings(words: &[Word], least: f64) -> Vec<Candidate> {
     found
 }
 
-/// Removes the rare ones among the substrings from `first` on, and gives the others their new numbers.
+/// Removes the rare ones among the substrings from `first` on, and renumbers the others.
 fn keep_frequent(
     found: &mut Vec<Candidate>,
     first: usize,

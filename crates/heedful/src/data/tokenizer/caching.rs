@@ -1,0 +1,45 @@
+//! Encoding many texts: words recur, so their ids are cached.
+
+use std::collections::HashMap;
+
+use super::Tokenizer;
+
+/// The most words in a cache: frequent words occur early, so they are among them.
+const MOST_CACHED: usize = 1 << 17;
+const LONGEST_CACHED: usize = 64;
+
+/// A tokenizer with a cache of words, for one thread.
+pub struct CachingTokenizer<'t> {
+    tokenizer: &'t Tokenizer,
+    cache: HashMap<Box<str>, Box<[u32]>>,
+}
+
+impl<'t> CachingTokenizer<'t> {
+    /// Starts with an empty cache.
+    pub fn new(tokenizer: &'t Tokenizer) -> CachingTokenizer<'t> {
+        CachingTokenizer { tokenizer, cache: HashMap::new() }
+    }
+
+    pub(super) fn tokenizer(&self) -> &'t Tokenizer {
+        self.tokenizer
+    }
+
+    /// The same ids as [`Tokenizer::encode`].
+    pub fn encode(&mut self, text: &str) -> Vec<u32> {
+        let rules = &self.tokenizer.rules;
+        let prepared = rules.prepare(text);
+        let mut ids = Vec::with_capacity(prepared.len() / 4 + 1);
+        for word in rules.words(&prepared) {
+            if let Some(cached) = self.cache.get(word) {
+                ids.extend_from_slice(cached);
+                continue;
+            }
+            let start = ids.len();
+            self.tokenizer.encode_word(word, &mut ids);
+            if word.len() <= LONGEST_CACHED && self.cache.len() < MOST_CACHED {
+                self.cache.insert(word.into(), ids[start..].into());
+            }
+        }
+        ids
+    }
+}
