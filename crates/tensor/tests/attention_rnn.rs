@@ -1,8 +1,8 @@
 //! What the table of gradients cannot say of the recurrent decoder with attention.
 
 use heedful_tensor::ops::{
-    AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Cell, Estimator,
-    RecurrentState, AttentionScore, Selection, SourceRows, attend_rows, attention_rnn, project_wide,
+    AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, AttentionScore, Cell,
+    Estimator, RecurrentState, Selection, SourceRows, attend_rows, attention_rnn, project_wide,
 };
 use heedful_tensor::random::Stream;
 use heedful_tensor::tape::backward_from;

@@ -19,9 +19,12 @@ impl ScoreName {
         serializer.serialize_str(score.name())
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<AttentionScore, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<AttentionScore, D::Error> {
         let name = Cow::<str>::deserialize(deserializer)?;
-        AttentionScore::from_name(&name).ok_or_else(|| D::Error::custom(format!("there is no score `{name}`")))
+        AttentionScore::from_name(&name)
+            .ok_or_else(|| D::Error::custom(format!("there is no score `{name}`")))
     }
 }
 

@@ -51,6 +51,9 @@ pub(crate) trait TaskDefinition: Sync {
     /// Those of them that name the training text, for error messages.
     fn training_keys(&self) -> &'static str;
 
+    /// Whether a validation set is named.
+    fn has_validation(&self, data: &DataKeys) -> bool;
+
     /// The flags that name its validation set.
     fn validation_flags(&self) -> &'static str;
 

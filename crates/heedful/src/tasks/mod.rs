@@ -25,6 +25,7 @@ pub use recipe::resolve;
 
 pub use crate::models::ConfigError;
 use crate::models::Model;
+use crate::recipe::DataKeys;
 pub use crate::recipe::{Family, Task};
 use crate::registry::for_each_task;
 
@@ -116,6 +117,11 @@ impl Task {
     /// What its examples are called.
     pub fn examples(self) -> &'static str {
         self.definition().examples()
+    }
+
+    /// Whether a validation set is named.
+    pub fn has_validation(self, data: &DataKeys) -> bool {
+        self.definition().has_validation(data)
     }
 
     /// The flags that name its validation set.

@@ -15,9 +15,9 @@ pub enum Engine {
     /// From a sentence to its translation.
     Translator(Translator),
     /// From the beginning of a text to the rest.
-    Generator(Generator),
+    Generator(Box<Generator>),
     /// From a text to its label.
-    Classifier(Classifier),
+    Classifier(Box<Classifier>),
 }
 
 impl Engine {
@@ -26,8 +26,12 @@ impl Engine {
         let task = ModelFolder::open(folder).map_err(|error| error.to_string())?.config.task();
         match task {
             Task::Translate => Translator::open(folder).map(Engine::Translator).map_err(|e| e.to_string()),
-            Task::Language => Generator::open(folder).map(Engine::Generator).map_err(|e| e.to_string()),
-            Task::Classify => Classifier::open(folder).map(Engine::Classifier).map_err(|e| e.to_string()),
+            Task::Language => {
+                Generator::open(folder).map(Box::new).map(Engine::Generator).map_err(|e| e.to_string())
+            }
+            Task::Classify => {
+                Classifier::open(folder).map(Box::new).map(Engine::Classifier).map_err(|e| e.to_string())
+            }
             other => Err(format!(
                 "{} holds {}, which is not served: use heedful {} with it",
                 folder.display(),

@@ -1,7 +1,7 @@
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::{
-    AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Cell, Estimator, RecurrentState, AttentionScore,
-    Selection, attention_rnn, concat_columns,
+    AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, AttentionScore, Cell, Estimator,
+    RecurrentState, Selection, attention_rnn, concat_columns,
 };
 use heedful_tensor::random::Stream;
 
@@ -46,7 +46,9 @@ pub(crate) fn cases() -> Vec<Case> {
             cases.push(case(setting));
         }
     }
-    for (cell, score, seed) in [(Cell::Gru, AttentionScore::Additive, 5), (Cell::Lstm, AttentionScore::General, 11)] {
+    for (cell, score, seed) in
+        [(Cell::Gru, AttentionScore::Additive, 5), (Cell::Lstm, AttentionScore::General, 11)]
+    {
         cases.push(case(Setting {
             cell,
             score,

@@ -150,7 +150,7 @@ fn varied(base: &Recipe, sets: &[String]) -> Result<Recipe, String> {
     let (ours, theirs) = (built(&recipe), built(base));
     match (ours, theirs) {
         (Some(ours), Some(theirs)) if ours == theirs => {
-            Err(format!("it changes nothing in this model: {}", theirs.summary()))
+            Err(format!("it changes nothing in a {} model", theirs.family()))
         }
         _ => Ok(recipe),
     }
@@ -182,7 +182,7 @@ fn differences(base: &Recipe, other: &Recipe) -> String {
 }
 
 fn check(base: &Recipe) -> Result<(), VariationError> {
-    if !base.named_files().any(|(key, _)| key.name.starts_with("valid_")) {
+    if !base.data.task.has_validation(&base.data) {
         return Err(VariationError::NoValidation { flags: base.data.task.validation_flags() });
     }
     let standard_input = Literal::Text("-".to_owned());

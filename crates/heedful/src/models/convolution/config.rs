@@ -10,7 +10,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::encoder::ConvolutionalEncoderConfig;
-use crate::layers::{Positions, AttentionScore, ScoreName, Tying};
+use crate::layers::{AttentionScore, Positions, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 
 /// The shape and the choices of a convolutional model. Start from a preset and change what differs.

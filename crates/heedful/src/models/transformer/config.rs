@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
 use super::stack_config::StackConfig;
-use crate::layers::{Norm, Positions, AttentionScore, ScoreName, Tying};
+use crate::layers::{AttentionScore, Norm, Positions, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 use crate::models::family::EncoderDecoderFamily;
 use crate::recipe::{Preset, Recipe};

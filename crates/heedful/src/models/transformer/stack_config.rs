@@ -4,7 +4,7 @@ use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
-use crate::layers::{Norm, Positions, AttentionScore, ScoreName};
+use crate::layers::{AttentionScore, Norm, Positions, ScoreName};
 use crate::models::config::{ConfigError, check};
 
 /// The shape and the choices of a single stack with its vocabulary.

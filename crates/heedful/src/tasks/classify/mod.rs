@@ -29,7 +29,7 @@ pub use pooling::Pool;
 pub(crate) use recipe::Definition;
 
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::{Embedding, Pass, AttentionScore, ScoreName};
+use crate::layers::{AttentionScore, Embedding, Pass, ScoreName};
 use crate::models::config::{ConfigError, check};
 use crate::models::{Encode, EncoderConfig, Label, Model};
 pub use crate::recipe::Pooling;

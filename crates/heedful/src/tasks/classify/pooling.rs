@@ -53,7 +53,9 @@ impl Pool {
             query: params.add("pooling.query.weight", 1, width, Init::Normal((width as f32).powf(-0.5))),
             keys: match score.form() {
                 ScoreForm::Additive => Keys::Additive(Linear::new(params, "pooling.key", width, width)),
-                ScoreForm::Bilinear => Keys::General(params.add("pooling.key.weight", width, width, Init::Xavier)),
+                ScoreForm::Bilinear => {
+                    Keys::General(params.add("pooling.key.weight", width, width, Init::Xavier))
+                }
                 ScoreForm::Product => Keys::States,
             },
             scale: score.scale(width),

@@ -65,6 +65,10 @@ impl TaskDefinition for Definition {
         "data.label_text"
     }
 
+    fn has_validation(&self, data: &DataKeys) -> bool {
+        !data.valid_label_text.is_empty()
+    }
+
     fn validation_flags(&self) -> &'static str {
         "--valid-label-text"
     }

@@ -192,9 +192,12 @@ fn by_formula(score: AttentionScore, params: &Params, sequences: &Ragged) -> Vec
 }
 
 #[test]
-fn a_configuration_that_names_no_score_means_the_additive_one() {
+fn a_configuration_names_the_score_of_its_pooling() {
     let config = config(encoders()[1].clone(), Pooling::Attention, AttentionScore::Additive);
-    let mut old = serde_json::to_value(&config).expect("JSON");
-    old.as_object_mut().expect("an object").remove("pooling_score").expect("it is written");
-    assert_eq!(serde_json::from_value::<ClassifierConfig>(old).expect("an old file"), config);
+    let mut json = serde_json::to_value(&config).expect("JSON");
+    assert_eq!(json["pooling_score"], "additive");
+    assert_eq!(serde_json::from_value::<ClassifierConfig>(json.clone()).expect("as it was written"), config);
+    json.as_object_mut().expect("an object").remove("pooling_score").expect("it is written");
+    let error = serde_json::from_value::<ClassifierConfig>(json).expect_err("a field is missing");
+    assert!(error.to_string().contains("pooling_score"), "{error}");
 }

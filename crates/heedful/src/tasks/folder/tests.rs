@@ -114,8 +114,8 @@ fn other_versions_and_families_and_fields_are_named() {
     let (_parent, path, _) = saved();
     let text = fs::read_to_string(path.join(CONFIG)).expect("it is there");
     for (from, to, expected) in [
-        ("\"format\": 1", "\"format\": 2", "has format 2, this program reads format 1"),
-        ("\"format\": 1,", "", "has format null"),
+        ("\"format\": 2", "\"format\": 3", "has format 3, this program reads format 2"),
+        ("\"format\": 2,", "", "has format null"),
         ("\"transformer\"", "\"perceptron\"", "unknown variant `perceptron`"),
         ("\"d_ff\"", "\"d_fff\"", "unknown field `d_fff`"),
         ("\"heads\": 2", "\"heads\": 3", "3 heads do not divide d_model 64"),

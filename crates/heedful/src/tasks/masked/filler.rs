@@ -136,7 +136,11 @@ impl Filler {
             }
             let is_last = text.matches(GAP).count() == index;
             let part = if is_last { part } else { part.strip_suffix(' ').unwrap_or(part) };
-            tokens.extend(if index == 0 { tokenizer.encode(part) } else { tokenizer.encode_continuation(part) });
+            tokens.extend(if index == 0 {
+                tokenizer.encode(part)
+            } else {
+                tokenizer.encode_continuation(part)
+            });
         }
         tokens
     }

@@ -66,6 +66,10 @@ impl TaskDefinition for Definition {
         "data.text"
     }
 
+    fn has_validation(&self, data: &DataKeys) -> bool {
+        !data.valid_text.is_empty()
+    }
+
     fn validation_flags(&self) -> &'static str {
         "--valid-text"
     }

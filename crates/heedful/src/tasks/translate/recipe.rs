@@ -63,6 +63,10 @@ impl TaskDefinition for Definition {
         "data.src and data.tgt, or data.tsv"
     }
 
+    fn has_validation(&self, data: &DataKeys) -> bool {
+        !data.valid_src.is_empty() || !data.valid_tsv.is_empty()
+    }
+
     fn validation_flags(&self) -> &'static str {
         "--valid-src and --valid-tgt"
     }

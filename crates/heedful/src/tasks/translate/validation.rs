@@ -10,7 +10,7 @@ use crate::data::tokenizer::Tokenizers;
 use crate::data::{Input, Pair};
 use crate::decode::{Hypothesis, MaxLength, SearchOptions, attend, search};
 use crate::layers::{AttentionMap, AttentionRole};
-use crate::metrics::{BleuOptions, Measure, BleuTokenizer, corpus_bleu};
+use crate::metrics::{BleuOptions, BleuTokenizer, Measure, corpus_bleu};
 use crate::models::Generate;
 use crate::plot::AttentionGrid;
 use crate::recipe::{DataKeys, Recipe, SearchKeys};

@@ -181,7 +181,7 @@ mod tests {
             &Record::new(1, 0.0).with(Measure::Loss, f64::NAN).with(Measure::GradientNorm, f64::INFINITY),
         )
         .expect("written");
-        assert!(fs::read_to_string(&path).expect("text").contains("\"loss\":null,\"norm\":null"));
+        assert!(fs::read_to_string(&path).expect("text").contains("\"loss\":null,\"gradient_norm\":null"));
         let records = read_metrics(&path).expect("records");
         assert!(records[0].value(Measure::Loss).is_some_and(f64::is_nan));
     }

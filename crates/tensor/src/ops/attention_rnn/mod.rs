@@ -31,9 +31,9 @@ use std::sync::{Arc, Mutex};
 use self::gradient::{Backward, KeptWeights, Late};
 pub use self::rows::{SourceRows, attend_rows};
 pub use self::selection::{Estimator, Selection};
-use super::{AttentionScore, ScoreForm};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
+use super::{AttentionScore, ScoreForm};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
 /// What [`attention_rnn()`] reads.
