@@ -234,7 +234,7 @@ fn learned_positions_end_the_output_and_broken_parameters_are_an_error() {
 
     model.params().get("decoder.0.self_attention.qkv.bias").expect("a parameter").set(&[f32::NAN; 108]);
     let broken = search(&model, &[vec![5, 6]], &options).expect_err("not a number");
-    assert!(broken.to_string().contains("sentence 0 is not a number"), "{broken}");
+    assert!(broken.to_string().contains("sentence 0 are not finite"), "{broken}");
 }
 
 #[test]
