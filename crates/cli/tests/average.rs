@@ -75,7 +75,7 @@ fn what_cannot_be_averaged_is_an_error_that_says_why() {
     };
     assert!(complaint(&["--last", "2"]).contains("is not a folder"));
     trained(&run);
-    assert!(complaint(&["--last", "5"]).contains("has 4 checkpoints, not 5: ask for fewer"));
+    assert!(complaint(&["--last", "5"]).contains("has 4 checkpoints, not 5: request fewer"));
     assert!(complaint(&[]).contains("--last"));
     assert!(complaint(&["--last", "0"]).contains("0 is not in"));
     assert!(complaint(&["--last", "2", "--best", "2"]).contains("cannot be used with"));
