@@ -10,6 +10,16 @@ pub(crate) fn run() -> Result<()> {
     // The quickest first: a misplaced space should not cost a compilation.
     format::run(Mode::Check)?;
     tidy::run()?;
-    step::command(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
-    step::command(cargo(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    step::command(&mut cargo([
+        "clippy",
+        "--workspace",
+        "--all-features",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
+    step::command(
+        cargo(["doc", "--workspace", "--all-features", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
+    )
 }

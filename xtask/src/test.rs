@@ -7,12 +7,12 @@ use crate::{browser, check, python, step};
 
 pub(crate) fn run() -> Result<()> {
     check::run()?;
-    step::command(&mut cargo(["test", "--workspace", "--all-targets"]))?;
+    step::command(&mut cargo(["test", "--workspace", "--all-features", "--all-targets"]))?;
     // `--all-targets` leaves the documentation's examples out.
-    step::command(&mut cargo(["test", "--workspace", "--doc"]))?;
+    step::command(&mut cargo(["test", "--workspace", "--all-features", "--doc"]))?;
     // Ignored by default, because it needs Python: an unmodified LibreTranslate client against the server. For one package
     // alone cargo would rebuild the dependencies with fewer features.
-    let client = ["test", "--workspace", "--test", "server", "--", "--ignored"];
+    let client = ["test", "--workspace", "--all-features", "--test", "server", "--", "--ignored"];
     step::command(cargo(client).env("HEEDFUL_TEST_PYTHON", python::test_environment()?))?;
     demo_and_page()
 }

@@ -18,8 +18,8 @@ use clap::{Parser, Subcommand};
 
 /// Train, run, measure and explain attention models
 ///
-/// Two aligned text files in, a translator out. The same program scores it, serves it over HTTP and shows what
-/// every attention head attends to.
+/// Two aligned text files in, a translator out. The same program evaluates it, serves it over HTTP and shows
+/// what every attention head attends to.
 #[derive(Parser)]
 #[command(name = "heedful", version, arg_required_else_help = true, after_long_help = EXAMPLES)]
 struct Arguments {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::machine::Machine;
 
-/// Fill the gaps of a text with a masked language model
+/// Predict the masked tokens of a text with a masked language model
 ///
 /// Every <mask> stands for one token, and is predicted from the text on both sides of it.
 #[derive(clap::Args)]
@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// Text with <mask> where a token is missing; repeatable
     #[arg(required = true)]
     text: Vec<String>,
-    /// Number of predictions for each gap, most probable first
+    /// Number of predictions for each <mask>, most probable first
     #[arg(long, default_value_t = 5, value_name = "N")]
     top: usize,
     /// Print one JSON object per text

@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// Target text: line n translates line n of the source
     #[arg(long, value_name = "FILE")]
     tgt: PathBuf,
-    /// Silence an attention head, for example enc.0.3 (layer and head count from 0); repeatable
+    /// Prune an attention head, for example enc.0.3 (layer and head count from 0); repeatable
     #[arg(long, value_name = "HEAD")]
     without_head: Vec<HeadName>,
     /// Print one JSON object per line, with the log-probability of every token

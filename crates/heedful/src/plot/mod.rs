@@ -1,4 +1,4 @@
-//! Plots: SVG written by hand, PNG rendered from it, and `report.html`, one file that needs no network. Nothing here
+//! Plots: SVG written by hand, PNG rendered from it (feature `png`), and `report.html`, one file that needs no network. Nothing here
 //! depends on models.
 //!
 //! Pictures take the colour of the text around them (`currentColor`) and a handful of CSS variables with fallbacks, so
@@ -15,6 +15,7 @@ mod axis;
 mod legend;
 mod line_chart;
 
+#[cfg(feature = "png")]
 mod png;
 
 mod report;
@@ -24,5 +25,6 @@ pub use axis::Scale;
 pub use heat_map::{ColourScale, HeatMapOptions, heat_map_svg};
 pub use line_chart::{LineChart, Mark, Series, line_chart_svg};
 pub use numbers::thousands;
+#[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
 pub use report::{AttentionGrid, Fact, PictureGroup, Report, SampleHistory, SettingsGroup, Status, Table};

@@ -43,7 +43,7 @@ recipe! {
         text: Vec<PathBuf> = Vec::new(), Any;
         /// Plain text of the validation set
         valid_text: Vec<PathBuf> = Vec::new(), Any;
-        /// Plain text is running text, cut into blocks of this many tokens (256 for the task lm); `none`: each line is a text
+        /// Cut running text into blocks of this many tokens; `none`: each line is a text; 256 for the task lm
         block: Option<usize> = None, AtLeast(2.0);
         /// Maximum number of tokens on each side of a pair
         max_tokens: Option<usize> = Some(256), AtLeast(1.0);
@@ -79,7 +79,7 @@ recipe! {
     [model: ModelKeys, ""] {
         /// Preset with the defaults of all other keys: `tiny`, `small`, `iwslt`, `base`, `big`
         preset: Preset = Preset::Small, Any;
-        /// Model family: `transformer`, `recurrent` or `convolutional`
+        /// Model family: `transformer`, `recurrent` or `convolutional`; language models are always Transformers
         family: Family = Family::Transformer, Any;
         /// Width of the model: the dimensions of a token's vector
         d_model: usize = 256, AtLeast(1.0);
@@ -95,7 +95,7 @@ recipe! {
         key_width: Option<usize> = None, AtLeast(1.0);
         /// Width of the values, all heads together; `none` for d_model
         value_width: Option<usize> = None, AtLeast(1.0);
-        /// Layer norm after each sublayer as in the paper (`post`), or before it (`pre`)
+        /// Layer norm after each sublayer as in “Attention Is All You Need” (`post`), or before it (`pre`)
         norm: Norm = Norm::Post, Any;
         /// ε of the layer norm: added to the variance, against division by 0
         norm_epsilon: f64 = 1e-5, Above(0.0);

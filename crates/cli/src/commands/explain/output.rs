@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
-use heedful::plot::png;
+use anyhow::{Result, anyhow, bail};
 use heedful::store::durable;
 
 /// Format of an output file.
@@ -22,6 +21,7 @@ impl Format {
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_lowercase);
         let found = allowed.iter().find(|format| extension.as_deref() == Some(format.extension()));
         match found {
+            Some(Format::Png) if !cfg!(feature = "png") => Err(no_png(path)),
             Some(&format) => Ok(format),
             None => {
                 let extensions: Vec<String> =
@@ -47,11 +47,29 @@ pub(super) fn write_picture(path: &Path, svg: &str, scale: f32) -> Result<()> {
     if Format::of(path, &[Format::Svg, Format::Png])? == Format::Svg {
         return Ok(durable::write_bytes(path, svg.as_bytes())?);
     }
-    let picture = png(svg, scale)?;
+    write_png(path, svg, scale)
+}
+
+#[cfg(feature = "png")]
+fn write_png(path: &Path, svg: &str, scale: f32) -> Result<()> {
+    let picture = heedful::plot::png(svg, scale)?;
     for warning in &picture.warnings {
         eprintln!("heedful: {warning}");
     }
     Ok(durable::write_bytes(path, &picture.bytes)?)
+}
+
+#[cfg(not(feature = "png"))]
+fn write_png(path: &Path, _svg: &str, _scale: f32) -> Result<()> {
+    Err(no_png(path))
+}
+
+fn no_png(path: &Path) -> anyhow::Error {
+    anyhow!(
+        "{}: this heedful was built without PNG: write an .svg file, or build with `cargo install --path crates/cli \
+         --features png`",
+        path.display()
+    )
 }
 
 /// Parses `--scale`.

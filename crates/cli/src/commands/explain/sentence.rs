@@ -66,7 +66,7 @@ pub(super) struct SentenceArguments {
     /// Number of translations of each text, best first; pictures show the best
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
     n_best: usize,
-    /// Silence an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
+    /// Prune an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
     without_head: Vec<HeadName>,
     #[command(flatten)]

@@ -61,7 +61,7 @@ fn closing_message(recipe: &Recipe, outcome: &Outcome) -> String {
         FinalModel::Step(step) => format!("\nthe model of step {step} is in {folder}"),
         FinalModel::MeanOf(steps) => {
             let steps: Vec<String> = steps.iter().map(u64::to_string).collect();
-            format!("\nthe mean of the models of steps {} is in {folder}", steps.join(", "))
+            format!("\nthe average of the checkpoints of steps {} is in {folder}", steps.join(", "))
         }
     };
     text += &match ending {

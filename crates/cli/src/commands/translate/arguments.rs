@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     /// Number of translations for each line, best first; at most the beam size
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
     pub(crate) n_best: usize,
-    /// Silence an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
+    /// Prune an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
     pub(crate) without_head: Vec<HeadName>,
 
@@ -66,7 +66,7 @@ pub(crate) struct Arguments {
     /// Add the score of each translation: log-probability divided by the length penalty
     #[arg(long, help_heading = "Output")]
     pub(crate) scores: bool,
-    /// Add word alignments as source-target pairs that count from 0 (Pharaoh format)
+    /// Add word alignments as source-target pairs (Pharaoh format); words are separated by white space and count from 0
     #[arg(long, help_heading = "Output")]
     pub(crate) align: bool,
     /// Write the attention weights of every layer and head to this file: .json or .safetensors

@@ -12,7 +12,7 @@ use crate::store::weights::Weights;
 use crate::tasks::OpenError;
 use crate::tasks::translate::{Config, Translator};
 
-/// Evaluates a model with different heads silenced.
+/// Evaluates a model with different heads pruned.
 pub struct Pruning {
     config: Config,
     translator: Translator,
@@ -54,7 +54,7 @@ impl Pruning {
         self.config.check_heads(heads)
     }
 
-    /// The BLEU of the model with these heads silenced; of the whole model if there are none.
+    /// The BLEU of the model with these heads pruned; of the whole model if there are none.
     ///
     /// # Panics
     /// If the model has no such head; [`Pruning::check`] finds out.

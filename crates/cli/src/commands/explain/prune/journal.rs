@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// BLEU scores by the name of the silenced head; also on disk, if there is a file.
+/// BLEU scores by the name of the pruned head; also on disk, if there is a file.
 pub(super) struct Journal {
     scores: Vec<(String, f64)>,
     file: Option<(PathBuf, File)>,

@@ -22,7 +22,7 @@ use crate::interrupt::Interrupt;
 use crate::machine::Machine;
 use crate::progress::{Bar, Quiet};
 
-/// Silence each attention head in turn and measure the BLEU that it costs, most important head first
+/// Prune each attention head in turn and measure the BLEU that it costs, most important head first
 ///
 /// The corpus is translated once with the whole model and once without each head. With --journal, finished measurements
 /// are kept in a file: a stopped command continues where it was.
@@ -37,7 +37,7 @@ pub(super) struct Arguments {
     /// Reference translations: line n translates line n of the source
     #[arg(long = "ref", value_name = "FILE")]
     reference: PathBuf,
-    /// Heads to silence, one at a time: all, or names separated by commas: enc.0.3,cross.1.0 (layer and head count from 0)
+    /// Heads to prune, one at a time: all, or names separated by commas: enc.0.3,cross.1.0 (layer and head count from 0)
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = head_selection)]
     heads: HeadSelection,
     /// Use the first N sentences only
