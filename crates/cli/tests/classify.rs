@@ -102,7 +102,7 @@ fn every_line_gets_its_label_and_a_blank_one_stays_blank() {
 }
 
 #[test]
-fn json_has_the_probability_of_every_label_and_the_words_looked_at() {
+fn json_has_the_probability_of_every_label_and_the_words_attended_to() {
     let place = place();
     place.write("two.txt", b"this book was great for us\nour dinner was cold\n");
     let lines = place.good("classify run two.txt --json --words 2");

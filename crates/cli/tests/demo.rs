@@ -154,7 +154,7 @@ fn several_models_learn_and_are_compared_in_one_table() {
         folder.load().expect("weights");
         assert_eq!(folder.config.family().to_string(), family);
     }
-    // Without attention there is nothing to show where it looked.
+    // Without attention there are no weights to show.
     assert_eq!(stdout.matches("Cross attention: ").count(), 2, "{stdout}");
 
     let twice = demo(&out, &["--quick", "--model", "rnn,rnn"]);

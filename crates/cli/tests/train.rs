@@ -169,7 +169,7 @@ fn what_cannot_be_trained_is_refused_and_named() {
         ("train typo.toml --out run", "dropout"),
         ("train --src train.zh --tgt train.en --out run --heads 7", "heads"),
         ("train --src train.zh --tgt train.en --out run --set dropout=3", "dropout"),
-        ("train --resume nowhere", "nowhere"),
+        ("train --resume nowhere", "nowhere is not the folder of a run"),
         ("train --src train.zh --tgt train.en --out run --vocabulary-size 10", "10"),
     ];
     for (line, named) in cases {

@@ -1,4 +1,4 @@
-//! A tiny model learns to copy, decodes what it has learned, and shows where it looked.
+//! A tiny model learns to copy, decodes what it has learned, and shows what it attends to.
 
 use heedful::data::batch::Batch;
 use heedful::decode::{GreedyOptions, greedy};

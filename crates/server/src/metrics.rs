@@ -92,11 +92,12 @@ impl Metrics {
         models: impl Iterator<Item = (&'a str, &'a ModelMetrics, usize)> + Clone,
     ) -> String {
         let mut page = String::new();
-        head(&mut page, "heedful_answers_total", "counter", "Responses by route and status.");
+        head(&mut page, "heedful_responses_total", "counter", "Responses by route and status.");
         for ((route, status), count) in self.answers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            let _ = writeln!(page, "heedful_answers_total{{route=\"{route}\",status=\"{status}\"}} {count}");
+            let _ =
+                writeln!(page, "heedful_responses_total{{route=\"{route}\",status=\"{status}\"}} {count}");
         }
-        head(&mut page, "heedful_answer_seconds", "histogram", "Time from request to response.");
+        head(&mut page, "heedful_response_seconds", "histogram", "Time from request to response.");
         for (route, histogram) in self.latencies.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             histogram.write(route, &mut page);
         }
@@ -142,12 +143,12 @@ impl Histogram {
         for (bound, count) in BOUNDS.iter().zip(self.buckets) {
             below += count;
             let _ =
-                writeln!(page, "heedful_answer_seconds_bucket{{route=\"{route}\",le=\"{bound}\"}} {below}");
+                writeln!(page, "heedful_response_seconds_bucket{{route=\"{route}\",le=\"{bound}\"}} {below}");
         }
         let Histogram { count, seconds, .. } = self;
-        let _ = writeln!(page, "heedful_answer_seconds_bucket{{route=\"{route}\",le=\"+Inf\"}} {count}");
-        let _ = writeln!(page, "heedful_answer_seconds_sum{{route=\"{route}\"}} {seconds}");
-        let _ = writeln!(page, "heedful_answer_seconds_count{{route=\"{route}\"}} {count}");
+        let _ = writeln!(page, "heedful_response_seconds_bucket{{route=\"{route}\",le=\"+Inf\"}} {count}");
+        let _ = writeln!(page, "heedful_response_seconds_sum{{route=\"{route}\"}} {seconds}");
+        let _ = writeln!(page, "heedful_response_seconds_count{{route=\"{route}\"}} {count}");
     }
 }
 
@@ -173,10 +174,10 @@ mod tests {
         model.sentences.add(7);
         let page = metrics.render([("a\"b", &model, 5)].into_iter());
         for line in [
-            "heedful_answers_total{route=\"/translate\",status=\"200\"} 4",
-            "heedful_answer_seconds_bucket{route=\"/translate\",le=\"0.005\"} 1",
-            "heedful_answer_seconds_bucket{route=\"/translate\",le=\"30\"} 3",
-            "heedful_answer_seconds_bucket{route=\"/translate\",le=\"+Inf\"} 4",
+            "heedful_responses_total{route=\"/translate\",status=\"200\"} 4",
+            "heedful_response_seconds_bucket{route=\"/translate\",le=\"0.005\"} 1",
+            "heedful_response_seconds_bucket{route=\"/translate\",le=\"30\"} 3",
+            "heedful_response_seconds_bucket{route=\"/translate\",le=\"+Inf\"} 4",
             "heedful_sentences_total{model=\"a\\\"b\"} 7",
             "heedful_waiting{model=\"a\\\"b\"} 5",
         ] {

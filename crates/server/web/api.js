@@ -13,8 +13,8 @@ export function metrics(run, after) {
   return get(`v1/runs/${encodeURIComponent(run)}/metrics?after=${after}`);
 }
 
-// Where the model looked in one sentence, after a step.
-export function looks(run, after) {
+// What one sentence attends to, after a step.
+export function attentionHistory(run, after) {
   return get(`v1/runs/${encodeURIComponent(run)}/attention?after=${after}`);
 }
 
@@ -37,7 +37,7 @@ export async function translate(request, signal) {
   return (await answered(response)).json();
 }
 
-// A text that takes a while is told piece by piece: `partial({ result, sentence, text })` for what is known so far.
+// A text that takes a while arrives piece by piece: `partial({ result, sentence, text })` for what is known so far.
 export async function translateStreaming(request, partial, signal) {
   const response = await answered(await fetch('v1/translate', {
     method: 'POST',
@@ -77,6 +77,6 @@ async function get(path) {
 
 async function answered(response) {
   if (response.ok) return response;
-  const said = await response.json().catch(() => ({}));
-  throw new Error(said.error ?? `The server answered ${response.status}.`);
+  const body = await response.json().catch(() => ({}));
+  throw new Error(body.error ?? `The server responded with status ${response.status}.`);
 }

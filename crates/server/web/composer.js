@@ -5,13 +5,13 @@ import { translate, translateStreaming } from './api.js';
 import { isCopied } from './share.js';
 
 const REST_MS = 250;
-// Longer texts are told while they are translated.
+// Longer texts are shown while they are translated.
 const LONG = 160;
 const ALTERNATIVES = 4;
 
 export class Composer {
-  // `found(explanations)` is told every answer; `edited()` that text or model changed; `picked(i)` that a sentence was
-  // clicked on; `alternatives()` says whether more than the best output is wanted.
+  // `found(explanations)` is called with every response; `edited()` when text or model changed; `picked(i)` when a sentence
+  // was clicked on; `alternatives()` says whether more than the best output is wanted.
   constructor({ found, edited, picked, alternatives }) {
     Object.assign(this, { found, edited, picked, alternatives, model: null, timer: null, running: null, asked: '' });
     this.text = document.getElementById('text');

@@ -1,9 +1,9 @@
 // Training runs: curves, and what became of a few sentences over the steps. Follows a run while it trains.
 
-import { looks, metrics, reportAddress, runs } from './api.js';
+import { attentionHistory, metrics, reportAddress, runs } from './api.js';
 import { chart } from './chart.js';
 import { dropdown, make } from './elements.js';
-import { Looks } from './looks.js';
+import { AttentionHistory } from './attention-history.js';
 import { short } from './numbers.js';
 import { Samples } from './samples.js';
 
@@ -26,8 +26,8 @@ export class RunsPage {
     this.head = make('div', { class: 'run-head' });
     this.charts = make('section', { class: 'charts', 'aria-label': 'Curves' });
     this.samples = new Samples();
-    this.looks = new Looks();
-    root.append(this.head, this.charts, this.samples.element, this.looks.element);
+    this.history = new AttentionHistory();
+    root.append(this.head, this.charts, this.samples.element, this.history.element);
   }
 
   async open(name) {
@@ -57,7 +57,7 @@ export class RunsPage {
     let state = 'live';
     try {
       const after = (records) => records.at(-1)?.step ?? 0;
-      const [records, attention] = await Promise.all([metrics(this.name, after(this.records)), looks(this.name, after(this.attention))]);
+      const [records, attention] = await Promise.all([metrics(this.name, after(this.records)), attentionHistory(this.name, after(this.attention))]);
       if (visit !== this.visit) return;
       this.records.push(...records);
       this.attention.push(...attention);
@@ -92,7 +92,7 @@ export class RunsPage {
     );
     this.charts.replaceChildren(...pictures(this.records));
     this.samples.show(this.records);
-    this.looks.show(this.attention);
+    this.history.show(this.attention);
   }
 }
 

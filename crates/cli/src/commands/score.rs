@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use heedful::data::corpus::CorpusFiles;
 use heedful::decode::SearchOptions;
-use heedful::models::transformer::HeadName;
+use heedful::models::HeadName;
 use heedful::tasks::translate::Translator;
 use serde_json::json;
 

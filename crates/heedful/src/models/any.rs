@@ -4,7 +4,7 @@ use heedful_tensor::Params;
 use serde::{Deserialize, Serialize};
 
 use super::family::{EncoderDecoderFamily, EncoderFamily};
-use super::transformer::{HeadError, HeadName};
+use super::heads::{HeadError, HeadName};
 use super::{ConfigError, Encode, Generate};
 use crate::recipe::{Family, Recipe};
 use crate::registry::for_each_family;
@@ -73,7 +73,7 @@ macro_rules! families {
                 }
             }
 
-            /// Every head that can be left out; none where there are no heads.
+            /// Every head that can be pruned; none where there are no heads.
             pub fn heads(&self) -> Vec<HeadName> {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::heads(config),)+
@@ -87,7 +87,7 @@ macro_rules! families {
                 }
             }
 
-            /// Makes heads of a model silent that was built from this; on an error nothing has changed.
+            /// Prunes heads of a model that was built from this; on an error nothing has changed.
             pub fn prune_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => {

@@ -2,7 +2,7 @@
 
 use heedful_tensor::Params;
 
-use super::transformer::{HeadError, HeadName};
+use super::heads::{HeadError, HeadName};
 use super::{ConfigError, Encode, Generate};
 use crate::recipe::Recipe;
 

@@ -10,6 +10,7 @@ mod model;
 
 pub(crate) mod config;
 pub(crate) mod family;
+mod heads;
 pub(crate) mod sources;
 
 pub mod convolution;
@@ -20,4 +21,5 @@ mod any;
 
 pub use any::{EncoderConfig, EncoderDecoderConfig};
 pub use config::ConfigError;
+pub use heads::{HeadError, HeadName};
 pub use model::{BrokenModel, Decoding, Encode, Generate, Label, Model, Row};

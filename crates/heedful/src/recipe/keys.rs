@@ -63,7 +63,7 @@ recipe! {
         size: usize = 8000, AtLeast(2.0);
         /// One vocabulary for both sides (`joint`) or one for each (`separate`, with model.tying `target-output` or `none`)
         sharing: Sharing = Sharing::Joint, Any;
-        /// Unicode normalisation of all text: `none`, `nfc` or `nfkc`
+        /// Unicode normalization of all text: `none`, `nfc` or `nfkc`
         normalization: NormalizationForm = NormalizationForm::None, Any;
         /// Boundaries that subwords never cross: spaces and punctuation (`words`) or `spaces` only
         boundaries: Boundaries = Boundaries::Words, Any;

@@ -8,7 +8,7 @@ use crate::data::batch::BatchError;
 use crate::data::labels::LabelsError;
 use crate::data::{CorpusError, TokenizerError};
 use crate::decode::DecodeError;
-use crate::models::transformer::HeadError;
+use crate::models::HeadError;
 
 /// A model that was trained for another task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,7 +5,7 @@ import { ask } from './server.js';
 import { LONG, SHORT } from './texts.js';
 
 // The tokens that a token of the output attended to, strongest first, from the server's own numbers.
-async function looked(url, query, layer, head) {
+async function attended(url, query, layer, head) {
   const { results: [{ sentences: [{ explanation }] }] } = await ask(url, { text: SHORT, beam: 4, attention: 'rows' });
   const { attention, tokens } = explanation.outputs[0];
   const row = attention.filter(({ kind }) => kind === 'cross').find((known) => known.layer === layer).heads[head][query];
@@ -17,8 +17,8 @@ const shown = ({ piece }) => piece.replaceAll('▁', '·');
 
 export function views(at) {
   test('a word that is hovered or focused shows what it attended to', async () => {
-    const first = await looked(at.url, 0, 0, 1);
-    const second = await looked(at.url, 1, 0, 1);
+    const first = await attended(at.url, 0, 0, 1);
+    const second = await attended(at.url, 1, 0, 1);
     await translated(at.browser, at.url, SHORT, async (page) => {
       const read = () => page.evaluate(() => ({
         piece: document.querySelector('.readout strong').textContent,
@@ -38,7 +38,7 @@ export function views(at) {
   });
 
   test('another head shows other weights', async () => {
-    const [one, two] = [await looked(at.url, 0, 0, 0), await looked(at.url, 0, 0, 1)];
+    const [one, two] = [await attended(at.url, 0, 0, 0), await attended(at.url, 0, 0, 1)];
     await translated(at.browser, at.url, SHORT, async (page) => {
       for (const [head, { links }] of [['0', one], ['1', two]]) {
         await choose(page, 'Head', head);

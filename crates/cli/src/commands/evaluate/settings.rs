@@ -66,7 +66,7 @@ pub(super) struct Settings {
     /// Epsilon smoothing, as in chrF++.py, Moses and NLTK
     #[arg(long, help_heading = "chrF")]
     chrf_eps_smoothing: bool,
-    /// Normalise: separate punctuation, decode entities
+    /// Normalize: separate punctuation, decode entities
     #[arg(long, help_heading = "TER")]
     ter_normalized: bool,
     /// Remove punctuation

@@ -10,7 +10,7 @@ use heedful::explain::{
     AttentionMatrix, ExplainedOutput, Explanation, Granularity, HeadChoice, LayerChoice, WeightForm,
     grid_svg, page, words_svg,
 };
-use heedful::models::transformer::HeadName;
+use heedful::models::HeadName;
 use heedful::plot::{HeatMapOptions, alignment_svg, heat_map_svg};
 use heedful::store::durable;
 use heedful::tasks::translate::Translator;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use heedful::recipe::Recipe;
+use heedful::train::run::RunError;
 
 use super::recipe_arguments::{PRECEDENCE, RecipeArguments};
 use crate::machine::Threads;
@@ -44,6 +45,11 @@ impl Arguments {
     /// The recipe to train. A resumed run has its recipe in its folder, and stays in that folder.
     pub(crate) fn recipe(&self) -> Result<Recipe> {
         let of_run = self.resume.as_ref().map(|run| run.join("recipe.toml"));
+        if let (Some(folder), Some(file)) = (&self.resume, &of_run)
+            && !file.exists()
+        {
+            return Err(RunError::NotARun { folder: folder.clone() }.into());
+        }
         let mut recipe = self.recipe.recipe(of_run.as_deref())?;
         if self.resume.is_some() {
             recipe.output.out = self.resume.clone();

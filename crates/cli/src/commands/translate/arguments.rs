@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use heedful::decode::{MaxLength, Sampling, SearchOptions};
-use heedful::models::transformer::HeadName;
+use heedful::models::HeadName;
 
 use crate::machine::Machine;
 
@@ -92,7 +92,8 @@ Examples:
 Lines of output:
   translation                                  as it is
   translation ||| score ||| alignment          with --scores, --align
-  line ||| translation ||| score ||| …         with --n-best N; lines count from 0";
+  line ||| translation ||| score ||| …         with --n-best N; lines count from 0, as in Moses
+  {\"line\": 1, …}                               with --json; lines count from 1, as in error messages";
 
 impl Arguments {
     pub(crate) fn search_options(&self) -> SearchOptions {

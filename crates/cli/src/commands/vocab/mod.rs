@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     /// Learn one vocabulary for each side instead of a joint one
     #[arg(long, help_heading = "Learn")]
     separate: bool,
-    /// Unicode normalisation; only none is lossless
+    /// Unicode normalization; only none is lossless
     #[arg(long, help_heading = "Learn", value_enum, value_name = "FORM", default_value = "none")]
     normalize: NormalizationName,
     /// Boundaries that pieces never cross (bpe and unigram)

@@ -27,6 +27,20 @@ pub(super) struct BlockEntry {
     pub(super) checksum: u64,
 }
 
+/// Why a footer cannot be read.
+pub(super) enum FooterError {
+    /// The system's reason.
+    Read(io::Error),
+    /// What is wrong with the file.
+    Damaged(String),
+}
+
+impl From<io::Error> for FooterError {
+    fn from(error: io::Error) -> FooterError {
+        FooterError::Read(error)
+    }
+}
+
 /// What follows the blocks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Footer {
@@ -36,11 +50,12 @@ pub(super) struct Footer {
 }
 
 impl Footer {
-    /// Reads the footer of a file. The outer error is the system's, the inner one describes the damage.
-    pub(super) fn read(file: &mut (impl Read + Seek), length: u64) -> io::Result<Result<Footer, String>> {
+    /// Reads the footer of a file.
+    pub(super) fn read(file: &mut (impl Read + Seek), length: u64) -> Result<Footer, FooterError> {
+        let damaged = |reason: &str| Err(FooterError::Damaged(reason.to_owned()));
         let magic = MAGIC.len() as u64;
         if length < magic + TAIL {
-            return Ok(Err("it is too short".to_owned()));
+            return damaged("it is too short");
         }
         let mut start = [0; MAGIC.len()];
         file.seek(SeekFrom::Start(0))?;
@@ -50,21 +65,20 @@ impl Footer {
         file.read_exact(&mut tail)?;
         let number = |at: usize| u64::from_le_bytes(tail[at..at + 8].try_into().expect("eight bytes"));
         if start != *MAGIC || tail[16..] != *MAGIC {
-            return Ok(Err("it is cut off, or not a file of token ids".to_owned()));
+            return damaged("it is cut off, or not a file of token ids");
         }
         let (json_length, checksum) = (number(0), number(8));
         let Some(json_start) = (length - TAIL).checked_sub(json_length).filter(|&start| start >= magic)
         else {
-            return Ok(Err("its footer is longer than the file".to_owned()));
+            return damaged("its footer is longer than the file");
         };
         let mut json = vec![0; json_length as usize];
         file.seek(SeekFrom::Start(json_start))?;
         file.read_exact(&mut json)?;
         if XxHash3_64::oneshot(&json) != checksum {
-            return Ok(Err("the checksum of its footer does not match".to_owned()));
+            return damaged("the checksum of its footer does not match");
         }
-        let footer: Result<Footer, _> = serde_json::from_slice(&json);
-        Ok(footer.map_err(|error| error.to_string()))
+        serde_json::from_slice(&json).map_err(|error| FooterError::Damaged(error.to_string()))
     }
 }
 

@@ -23,7 +23,7 @@ pub use self::error::EncodedError;
 pub use self::examples::{ExampleKind, Examples};
 pub use self::fingerprint::Fingerprint;
 
-use self::format::{BlockEntry, Footer};
+use self::format::{BlockEntry, Footer, FooterError};
 use super::corpus::CorpusReport;
 
 /// The ids of a source and of a target.
@@ -43,9 +43,12 @@ impl EncodedCorpus {
         let read_error = |error| EncodedError::Read { file: path.display().to_string(), error };
         let mut file = File::open(path).map_err(read_error)?;
         let length = file.seek(SeekFrom::End(0)).map_err(read_error)?;
-        let damaged = |reason| EncodedError::Damaged { file: path.display().to_string(), reason };
-        let footer =
-            Footer::read(&mut BufReader::new(&mut file), length).map_err(read_error)?.map_err(damaged)?;
+        let footer = Footer::read(&mut BufReader::new(&mut file), length).map_err(|error| match error {
+            FooterError::Read(error) => read_error(error),
+            FooterError::Damaged(reason) => {
+                EncodedError::Damaged { file: path.display().to_string(), reason }
+            }
+        })?;
         Ok(EncodedCorpus { path: path.to_owned(), file: Mutex::new(file), footer })
     }
 

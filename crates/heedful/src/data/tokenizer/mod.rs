@@ -109,7 +109,7 @@ impl Tokenizer {
     /// Combines rules and a trained model.
     fn new(model: ModelWrapper, rules: Rules) -> Tokenizer {
         let mut pipeline = Pipeline::new(model);
-        pipeline.with_normalizer(rules.normalizer()).expect("no added token needs normalising");
+        pipeline.with_normalizer(rules.normalizer()).expect("no added token needs normalizing");
         pipeline.with_pre_tokenizer(Some(rules.pre_tokenizer()));
         pipeline.with_decoder(Some(rules.decoder()));
         let pieces =

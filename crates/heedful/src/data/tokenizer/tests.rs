@@ -170,7 +170,7 @@ fn a_saved_vocabulary_is_the_same_vocabulary() {
 }
 
 #[test]
-fn normalisation_makes_look_alikes_equal() {
+fn normalization_makes_look_alikes_equal() {
     let with = |normalization| {
         trained(&VocabularyOptions { normalization, ..options(VocabularyKind::Bpe, Boundaries::Words) })
     };

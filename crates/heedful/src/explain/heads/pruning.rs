@@ -7,7 +7,7 @@ use twox_hash::XxHash3_64;
 
 use crate::decode::{DecodeError, SearchOptions};
 use crate::metrics::{BleuOptions, corpus_bleu};
-use crate::models::transformer::{HeadError, HeadName};
+use crate::models::{HeadError, HeadName};
 use crate::store::weights::Weights;
 use crate::tasks::OpenError;
 use crate::tasks::translate::{Config, Translator};

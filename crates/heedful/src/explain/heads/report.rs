@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use super::agreement::Agreement;
 use super::statistics::HeadStatistics;
 use crate::layers::AttentionRole;
-use crate::models::transformer::HeadName;
+use crate::models::HeadName;
 use crate::plot::Table;
 
 /// Statistics of all heads of a model.

@@ -11,7 +11,7 @@ use crate::data::special;
 use crate::data::tokenizer::Tokenizer;
 use crate::decode::{DecodeError, SearchOptions, align_by};
 use crate::layers::{AttentionMap, AttentionRole};
-use crate::models::transformer::HeadName;
+use crate::models::HeadName;
 use crate::tasks::translate::Translator;
 
 /// The statistics of every head so far.

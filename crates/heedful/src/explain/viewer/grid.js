@@ -22,11 +22,11 @@ export function drawGrid(stage, { output, choice, change }) {
     headsOf(layer).forEach((weights, head) => {
       const canvas = smallMap(weights, layer, shades);
       const open = () => change({ view: 'matrix', layer: layer.layer, head });
-      maps.append(make('button', { type: 'button', class: 'tile', 'data-layer': layer.layer, 'data-head': head, 'aria-label': `Layer ${layer.layer + 1}, head ${head + 1}: open`, on: { click: open } },
-        canvas, make('span', { 'aria-hidden': 'true' }, `Head ${head + 1}`)));
+      maps.append(make('button', { type: 'button', class: 'tile', 'data-layer': layer.layer, 'data-head': head, 'aria-label': `Layer ${layer.layer}, head ${head}: open`, on: { click: open } },
+        canvas, make('span', { 'aria-hidden': 'true' }, `Head ${head}`)));
       tiles.push({ weights, layer, head });
     });
-    rows.append(make('section', { class: 'layer', 'aria-label': `Layer ${layer.layer + 1}` }, make('h3', {}, `Layer ${layer.layer + 1}`), maps));
+    rows.append(make('section', { class: 'layer', 'aria-label': `Layer ${layer.layer}` }, make('h3', {}, `Layer ${layer.layer}`), maps));
   }
   stage.append(rows, make('p', { class: 'hint' }, 'Rows attend to columns. Every map has the full colour at its own greatest weight.'));
   return { scene: () => scene(tiles, colours, shades) };
@@ -69,8 +69,8 @@ function scene(tiles, colours, shades) {
   const layers = [...new Set(tiles.map(({ layer }) => layer.layer))];
   const heads = Math.max(...tiles.map(({ head }) => head)) + 1;
   const picture = new Scene(70 + heads * (SIDE + 12), 24 + layers.length * (SIDE + 12), colours.card);
-  for (let head = 0; head < heads; head++) picture.text(70 + head * (SIDE + 12), 16, `Head ${head + 1}`, { size: 12, fill: colours.soft });
-  layers.forEach((layer, row) => picture.text(8, 24 + row * (SIDE + 12) + 14, `Layer ${layer + 1}`, { size: 12, fill: colours.soft }));
+  for (let head = 0; head < heads; head++) picture.text(70 + head * (SIDE + 12), 16, `Head ${head}`, { size: 12, fill: colours.soft });
+  layers.forEach((layer, row) => picture.text(8, 24 + row * (SIDE + 12) + 14, `Layer ${layer}`, { size: 12, fill: colours.soft }));
   for (const { weights, layer, head } of tiles) {
     const { rows, columns, cells, scale } = pool(weights, layer, SIDE);
     const [left, top] = [70 + head * (SIDE + 12), 24 + layers.indexOf(layer.layer) * (SIDE + 12)];

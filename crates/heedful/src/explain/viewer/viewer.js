@@ -107,7 +107,7 @@ export class Viewer {
       const layers = layersOf(output, choice.kind);
       const heads = layers[0]?.heads.length ?? 0;
       const read = (value) => (value === MEAN ? MEAN : Number(value));
-      const numbered = (values) => [{ value: MEAN, text: 'average' }, ...values.map((value) => ({ value, text: `${value + 1}` }))];
+      const numbered = (values) => [{ value: MEAN, text: 'average' }, ...values.map((value) => ({ value, text: `${value}` }))];
       // A single option needs no control.
       if (layers.length > 1) parts.push(dropdown('Layer', numbered(layers.map(({ layer }) => layer)), choice.layer, (value) => this.change({ layer: read(value) })));
       if (heads > 1) parts.push(dropdown('Head', numbered(Array.from({ length: heads }, (_, head) => head)), choice.head, (value) => this.change({ head: read(value) })));

@@ -97,8 +97,8 @@ impl FromStr for LayerChoice {
             [stack, number] => (*stack, Some(number.parse().map_err(|_| bad())?)),
             _ => return Err(bad()),
         };
-        let looks_at_the_source = sublayer.is_some_and(|sublayer| sublayer.starts_with("cross"));
-        let kind = match (stack, looks_at_the_source) {
+        let is_cross = sublayer.is_some_and(|sublayer| sublayer.starts_with("cross"));
+        let kind = match (stack, is_cross) {
             ("encoder" | "enc", false) => ExplainedKind::Encoder,
             ("decoder" | "dec", false) => ExplainedKind::Decoder,
             ("decoder" | "dec", true) => ExplainedKind::Cross,

@@ -274,7 +274,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_decoder_looks_back_at_what_it_said() {
+    fn a_decoder_attends_to_its_own_output() {
         let example = example();
         let choice = "decoder.0".parse().expect("a layer");
         let own =

@@ -139,7 +139,7 @@ impl AttentiveLayer {
         pass.stream().map_or(Selection::Best, |stream| Selection::Sampled { stream, soft_share, estimator })
     }
 
-    /// Where every token looked; hard attention looks at one position.
+    /// What every token attends to; hard attention attends to one position.
     fn map(&self, found: &AttentionRnn, targets: &Ragged, sources: &Ragged) -> AttentionMap {
         let of_sequence = |(sequence, tokens): (usize, std::ops::Range<usize>)| {
             let keys = sources.length(sequence);

@@ -66,8 +66,8 @@ impl Decoding for RecurrentDecoding<'_> {
                     (found.outputs, context.clone(), found.last)
                 }
                 Decoder::Attentive(decoder) => {
-                    let looked_at = |row: &Row| source(sources, row.sentence, pass.compute().dtype);
-                    let seen: Vec<SourceRows<'_>> = rows.iter().map(looked_at).collect();
+                    let source_rows = |row: &Row| source(sources, row.sentence, pass.compute().dtype);
+                    let seen: Vec<SourceRows<'_>> = rows.iter().map(source_rows).collect();
                     decoder.step(&embedded, &states, &seen, pass)
                 }
             };

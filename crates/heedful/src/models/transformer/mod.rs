@@ -18,7 +18,7 @@ mod cross_block;
 mod stack;
 mod text_stack;
 
-mod heads;
+mod pruning;
 
 pub(crate) mod decoding;
 pub(crate) mod slots;
@@ -33,7 +33,6 @@ pub use block::Block;
 pub use config::TransformerConfig;
 pub use cross_block::CrossBlock;
 pub use feed_forward::FeedForward;
-pub use heads::{HeadError, HeadName};
 pub use layer::{DropoutRates, LayerConfig};
 pub use stack::{Stack, StackMask};
 pub use stack_config::StackConfig;

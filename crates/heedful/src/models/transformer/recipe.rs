@@ -2,12 +2,9 @@
 
 use heedful_tensor::Params;
 
-use super::{
-    ConfigError, DropoutRates, HeadError, HeadName, StackConfig, StackMask, TextStack, Transformer,
-    TransformerConfig,
-};
+use super::{ConfigError, DropoutRates, StackConfig, StackMask, TextStack, Transformer, TransformerConfig};
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
-use crate::models::{Encode, Generate};
+use crate::models::{Encode, Generate, HeadError, HeadName};
 use crate::recipe::Recipe;
 
 impl EncoderDecoderFamily for TransformerConfig {

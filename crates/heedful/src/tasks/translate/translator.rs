@@ -21,7 +21,7 @@ use crate::decode::{
     AlignmentLayer, DecodeError, Hypothesis, Search, SearchOptions, TargetScore, align, attend, score, search,
 };
 use crate::layers::AttentionMap;
-use crate::models::transformer::HeadName;
+use crate::models::HeadName;
 use crate::models::{Generate, Model};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};

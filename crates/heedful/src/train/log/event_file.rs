@@ -20,6 +20,11 @@ pub struct EventFile {
 }
 
 impl EventFile {
+    /// A file for what comes after `step`, which is 0 for a new run.
+    pub fn open(folder: &Path, step: u64) -> Result<EventFile, LogError> {
+        if step == 0 { EventFile::create(folder) } else { EventFile::resume(folder, step) }
+    }
+
     /// The first file of a run.
     pub fn create(folder: &Path) -> Result<EventFile, LogError> {
         let mut file = open_new(folder)?;

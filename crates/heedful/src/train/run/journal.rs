@@ -23,20 +23,16 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens the files after `step`, which is 0 for a new run. Without a page no report is written.
+    /// Opens the files after `step`, which is 0 for a new run. Without `events` TensorBoard gets nothing, without a page no
+    /// report is written.
     pub(super) fn open(
         folder: &Path,
         step: u64,
-        tensorboard: bool,
+        events: Option<EventFile>,
         page: Option<Page>,
     ) -> Result<Journal, RunError> {
         let (metrics, records) = MetricsFile::resume(&folder.join(log::METRICS), step)?;
         let (attention, attention_records) = AttentionFile::resume(&folder.join(log::ATTENTION), step)?;
-        let events = match (tensorboard, step) {
-            (false, _) => None,
-            (true, 0) => Some(EventFile::create(folder)?),
-            (true, step) => Some(EventFile::resume(folder, step)?),
-        };
         let page = page.map(|page| (folder.join("report.html"), page));
         let past = Past { records, attention: attention_records };
         Ok(Journal { metrics, attention, events, past, page, page_written: None })

@@ -19,7 +19,7 @@ use crate::tasks::ModelConfig;
 use crate::tasks::folder::ModelFolder;
 use crate::tasks::validation::{ValidationResult, ValidationSet};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress, Writer};
-use crate::train::log::{AttentionRecord, Record};
+use crate::train::log::{AttentionRecord, EventFile, Record};
 use crate::train::{Patience, TrainError, Trainer, ValidationScore, Verdict};
 
 /// A run in progress.
@@ -80,7 +80,8 @@ impl<'a> Session<'a> {
             attention: Vec::new(),
             tables: Vec::new(),
         });
-        let journal = Journal::open(&folder.path, step, recipe.output.tensorboard, page)?;
+        let events = recipe.output.tensorboard.then(|| EventFile::open(&folder.path, step)).transpose()?;
+        let journal = Journal::open(&folder.path, step, events, page)?;
         let options = BatchOptions {
             batch_tokens: recipe.training.batch_tokens,
             seed: recipe.training.seed,

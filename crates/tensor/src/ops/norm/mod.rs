@@ -45,7 +45,7 @@ pub struct NormOptions {
 /// # Panics
 /// If γ or β is not one row as wide as x, or x is not f32.
 pub fn layer_norm(x: &Tensor, gamma: &Param, beta: &Param, options: NormOptions) -> Tensor {
-    normalised("layer_norm", x, None, gamma, beta, options)
+    normalized("layer_norm", x, None, gamma, beta, options)
 }
 
 /// `LayerNorm(x + dropout(sublayer))`: x f32, sublayer f32 or bf16, result f32.
@@ -60,7 +60,7 @@ pub fn residual_norm(
     dropout: Dropout,
     options: NormOptions,
 ) -> Tensor {
-    normalised("residual_norm", x, Some((sublayer, dropout)), gamma, beta, options)
+    normalized("residual_norm", x, Some((sublayer, dropout)), gamma, beta, options)
 }
 
 /// `x + dropout(sublayer)`: x f32, sublayer f32 or bf16, result f32.
@@ -86,7 +86,7 @@ pub fn residual(x: &Tensor, sublayer: &Tensor, dropout: Dropout) -> Tensor {
     })
 }
 
-fn normalised(
+fn normalized(
     op: &'static str,
     x: &Tensor,
     sublayer: Option<(&Tensor, Dropout)>,

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use heedful::decode::SearchOptions;
 use heedful::explain::heads::{Pruning, PruningCorpus};
 use heedful::metrics::{BleuOptions, BleuTokenizer};
-use heedful::models::transformer::HeadName;
+use heedful::models::HeadName;
 use heedful::plot::{Fact, Report, Status, Table};
 use heedful::store::durable;
 use serde_json::json;

@@ -1,4 +1,4 @@
-// How attention came about: where the model looked in one sentence, at every validation.
+// How attention came about: what one sentence attends to, at every validation.
 
 import { ramp, theme } from './colour.js';
 import { make, roving } from './elements.js';
@@ -8,7 +8,7 @@ import { Viewer } from './viewer.js';
 // As many small maps as can be told apart at a glance.
 const MOST = 12;
 
-export class Looks {
+export class AttentionHistory {
   constructor() {
     this.strip = make('div', { class: 'strip', role: 'group', 'aria-label': 'Steps' });
     this.note = make('p', { class: 'soft' });

@@ -1,4 +1,4 @@
-//! Heads by name, and pruning them.
+//! The heads of a Transformer, and pruning them.
 //!
 //! ```text
 //! Concat(head_1 … head_h) W_o = Σ_i head_i W_o[rows of i]
@@ -7,49 +7,11 @@
 //! A head contributes only through its rows of `W_o`. With those rows zero its part of the sum is exactly zero, whatever it
 //! attends to: in training, in search and in scoring alike, and no kernel has to know.
 
-use std::fmt;
-use std::str::FromStr;
-
 use heedful_tensor::Params;
 
 use super::{Transformer, TransformerConfig};
 use crate::layers::AttentionRole;
-
-/// One head of a model: `enc.0.3`, `dec.0.3` or `cross.0.3`. Layers and heads are counted from 0, as in the names of
-/// parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct HeadName {
-    /// Which attention of the model it belongs to.
-    pub role: AttentionRole,
-    /// Its layer, counted from 0 within its stack.
-    pub layer: usize,
-    /// Its number within the layer.
-    pub head: usize,
-}
-
-/// A head's name that is malformed, or a head that the model does not have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HeadError {
-    /// The text is not the name of a head.
-    #[error(
-        "“{text}” names no head: write enc.LAYER.HEAD, dec.LAYER.HEAD or cross.LAYER.HEAD, counted from 0, such as enc.0.3"
-    )]
-    Malformed {
-        /// The text.
-        text: String,
-    },
-    /// The model has no such head.
-    #[error("the model has no head {name}: it has {known}")]
-    Unknown {
-        /// The head.
-        name: HeadName,
-        /// The names of all its heads, abbreviated.
-        known: String,
-    },
-    /// The model's family has no attention heads.
-    #[error("only the heads of a Transformer can be pruned, and this model is none")]
-    NoHeads,
-}
+use crate::models::heads::{HeadError, HeadName};
 
 impl TransformerConfig {
     /// Every head, layer by layer: those of the encoder, of the decoder's self attention and of its cross attention.
@@ -104,49 +66,6 @@ impl Transformer {
     pub fn without_heads(self, heads: &[HeadName]) -> Result<Transformer, HeadError> {
         self.config.prune_heads(&self.params, heads)?;
         Ok(self)
-    }
-}
-
-impl HeadName {
-    /// The prefix of its layer's parameters.
-    pub fn prefix(&self) -> String {
-        let layer = self.layer;
-        match self.role {
-            AttentionRole::EncoderSelf => format!("encoder.{layer}.self_attention"),
-            AttentionRole::DecoderSelf => format!("decoder.{layer}.self_attention"),
-            AttentionRole::Cross => format!("decoder.{layer}.cross_attention"),
-            AttentionRole::Pooling => "pooling".to_owned(),
-        }
-    }
-}
-
-impl fmt::Display for HeadName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stack = match self.role {
-            AttentionRole::EncoderSelf => "enc",
-            AttentionRole::DecoderSelf => "dec",
-            AttentionRole::Cross => "cross",
-            AttentionRole::Pooling => "pool",
-        };
-        write!(f, "{stack}.{}.{}", self.layer, self.head)
-    }
-}
-
-impl FromStr for HeadName {
-    type Err = HeadError;
-
-    fn from_str(text: &str) -> Result<HeadName, HeadError> {
-        let malformed = || HeadError::Malformed { text: text.to_owned() };
-        let parts: Vec<&str> = text.trim().split('.').collect();
-        let &[stack, layer, head] = parts.as_slice() else { return Err(malformed()) };
-        let role = match stack {
-            "enc" | "encoder" => AttentionRole::EncoderSelf,
-            "dec" | "decoder" => AttentionRole::DecoderSelf,
-            "cross" => AttentionRole::Cross,
-            _ => return Err(malformed()),
-        };
-        let number = |digits: &str| digits.parse().map_err(|_| malformed());
-        Ok(HeadName { role, layer: number(layer)?, head: number(head)? })
     }
 }
 
