@@ -13,7 +13,15 @@ pub(crate) fn run() -> Result<()> {
     // Ignored by default, because it needs Python: an unmodified LibreTranslate client against the server. For one package
     // alone cargo would rebuild the dependencies with fewer features.
     let client = ["test", "--workspace", "--all-features", "--test", "server", "--", "--ignored"];
-    step::command(cargo(client).env("HEEDFUL_TEST_PYTHON", python::test_environment()?))?;
+    let environment = python::test_environment()?;
+    step::command(cargo(client).env("HEEDFUL_TEST_PYTHON", &environment))?;
+    // Every kernel for cards, by NVIDIA's compiler, which comes as a Python package.
+    if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
+        let kernels = ["test", "--workspace", "--all-features", "--test", "kernels"];
+        let mut kernels = cargo(kernels);
+        kernels.env("HEEDFUL_REQUIRE_NVRTC", "1").env("VIRTUAL_ENV", target().join("test-venv"));
+        step::command(&mut kernels)?;
+    }
     demo_and_page()
 }
 

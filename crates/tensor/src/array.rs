@@ -7,6 +7,7 @@ use half::bf16;
 
 use crate::cpu::convert;
 use crate::cpu::memory::Buffer;
+use crate::cuda;
 use crate::{DType, Device};
 
 /// A matrix of `rows × width` numbers, row after row, in memory that goes back to its pool on drop.
@@ -27,6 +28,8 @@ pub struct Array {
 enum Memory {
     /// The processor's.
     Host(Buffer),
+    /// The card's.
+    Cuda(cuda::Buffer),
 }
 
 impl Array {
@@ -35,6 +38,7 @@ impl Array {
         let bytes = rows * width * dtype.bytes();
         let memory = match device {
             Device::Cpu => Memory::Host(Buffer::new(bytes)),
+            Device::Cuda => Memory::Cuda(cuda::Buffer::new(bytes)),
         };
         Array { memory, dtype, rows, width }
     }
@@ -50,6 +54,7 @@ impl Array {
     pub(crate) fn lasting_zeros_on(device: Device, width: usize) -> Array {
         let memory = match device {
             Device::Cpu => Memory::Host(Buffer::lasting(width * 4)),
+            Device::Cuda => Memory::Cuda(cuda::Buffer::new(width * 4)),
         };
         let mut array = Array { memory, dtype: DType::F32, rows: 1, width };
         array.clear();
@@ -84,6 +89,7 @@ impl Array {
     pub fn device(&self) -> Device {
         match self.memory {
             Memory::Host(_) => Device::Cpu,
+            Memory::Cuda(_) => Device::Cuda,
         }
     }
 
@@ -154,16 +160,42 @@ impl Array {
         bytemuck::cast_slice_mut(&mut self.host_mut().bytes_mut()[..bytes])
     }
 
-    /// A copy of the numbers in the host's memory, widened.
+    /// Where the numbers are in the card's memory.
+    #[inline]
+    pub(crate) fn pointer(&self) -> cuda::Pointer {
+        match &self.memory {
+            Memory::Host(_) => panic!("{self:?} is in the host's memory, not on the card"),
+            Memory::Cuda(buffer) => buffer.pointer(),
+        }
+    }
+
+    /// This matrix as a factor of the card's products.
+    pub(crate) fn operand(&self) -> cuda::Operand {
+        let (rows, width) = (self.rows, self.width);
+        let (pointer, dtype) = (self.pointer(), self.dtype);
+        cuda::Operand { pointer, dtype, rows, width, stride: width, transposed: false }
+    }
+
+    /// A copy of the numbers in the host's memory, widened. On a card all queued work is waited for.
     pub fn to_vec(&self) -> Vec<f32> {
         self.part_to_vec(0..self.len())
     }
 
     /// As [`Array::to_vec`] for some of the numbers, counted row after row.
     pub fn part_to_vec(&self, range: Range<usize>) -> Vec<f32> {
-        match (self.device(), self.dtype) {
-            (Device::Cpu, DType::F32) => self.f32()[range].to_vec(),
-            (Device::Cpu, DType::Bf16) => self.bf16()[range].iter().map(|x| x.to_f32()).collect(),
+        match (&self.memory, self.dtype) {
+            (Memory::Host(_), DType::F32) => self.f32()[range].to_vec(),
+            (Memory::Host(_), DType::Bf16) => self.bf16()[range].iter().map(|x| x.to_f32()).collect(),
+            (Memory::Cuda(buffer), DType::F32) => {
+                let mut values = vec![0.0_f32; range.len()];
+                buffer.read(range.start * 4, bytemuck::cast_slice_mut(&mut values));
+                values
+            }
+            (Memory::Cuda(buffer), DType::Bf16) => {
+                let mut values = vec![bf16::ZERO; range.len()];
+                buffer.read(range.start * 2, bytemuck::cast_slice_mut(&mut values));
+                values.into_iter().map(bf16::to_f32).collect()
+            }
         }
     }
 
@@ -171,9 +203,25 @@ impl Array {
     pub fn copy_from(&mut self, values: &[f32]) {
         let len = self.len();
         assert_eq!(values.len(), len, "Array::copy_from: {} values for {self:?}", values.len());
-        match self.device() {
-            Device::Cpu => self.f32_mut().copy_from_slice(values),
+        self.copy_part_from(0, values);
+    }
+
+    /// As [`Array::copy_from`] for some of the numbers, from number `start` on.
+    pub(crate) fn copy_part_from(&mut self, start: usize, values: &[f32]) {
+        self.expect(DType::F32);
+        match &mut self.memory {
+            Memory::Host(_) => self.f32_mut()[start..start + values.len()].copy_from_slice(values),
+            Memory::Cuda(buffer) => buffer.write_at(start * 4, bytemuck::cast_slice(values)),
         }
+    }
+
+    /// A copy in the memory of `device`.
+    pub fn to_device(&self, device: Device) -> Array {
+        if device == self.device() {
+            return self.clone();
+        }
+        let wide = Array::from_f32_on(device, self.rows, self.width, &self.to_vec());
+        wide.into_dtype(self.dtype)
     }
 
     /// A copy in the given type (rounded to nearest even on the way to bf16).
@@ -181,6 +229,7 @@ impl Array {
         let mut out = Array::scratch_on(self.device(), dtype, self.rows, self.width);
         match self.device() {
             Device::Cpu => convert::convert(self, &mut out),
+            Device::Cuda => crate::ops::elementwise::cuda::convert(self, &mut out),
         }
         out
     }
@@ -193,6 +242,7 @@ impl Array {
     fn clear(&mut self) {
         match &mut self.memory {
             Memory::Host(buffer) => buffer.bytes_mut().fill(0),
+            Memory::Cuda(buffer) => buffer.clear(),
         }
     }
 
@@ -201,6 +251,7 @@ impl Array {
     fn host(&self) -> &Buffer {
         match &self.memory {
             Memory::Host(buffer) => buffer,
+            Memory::Cuda(_) => panic!("{self:?} is on the card: copy it with to_vec"),
         }
     }
 
@@ -208,6 +259,7 @@ impl Array {
     fn host_mut(&mut self) -> &mut Buffer {
         match &mut self.memory {
             Memory::Host(buffer) => buffer,
+            Memory::Cuda(_) => panic!("an array on the card was written as if it were in the host's memory"),
         }
     }
 

@@ -9,12 +9,18 @@ pub enum Device {
     /// The processor, with whatever instruction set [`crate::cpu::isa`] found on it.
     #[default]
     Cpu,
+    /// The NVIDIA card that [`crate::cuda::card`] found.
+    Cuda,
 }
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Device::Cpu => write!(f, "cpu ({})", crate::cpu::isa::current()),
+            Device::Cuda => match crate::cuda::card() {
+                Ok(card) => write!(f, "cuda ({})", card.name()),
+                Err(_) => f.write_str("cuda"),
+            },
         }
     }
 }

@@ -9,14 +9,20 @@
 //! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order.
 //! 6. [`Compute`] is how a pass computes: type and number of rows.
 //! 7. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
-//! 8. [`cpu`] is the machinery below: threads, instruction sets, matrix products.
+//! 8. [`cpu`] and [`cuda`] are the machinery below: threads, instruction sets, matrix products; a card's memory, kernels,
+//!    matrix products.
 //!
 //! This crate is the only place in the project where `unsafe` code is allowed.
 
 #[macro_use]
 pub mod cpu;
 
+#[macro_use]
+pub mod cuda;
+
 mod device;
+
+mod regions;
 
 mod array;
 

@@ -1,16 +1,50 @@
 //! Sequences of different lengths laid end to end: a batch without padding.
 
+use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use crate::cuda;
 
 /// Where each sequence of a batch begins and ends among the rows of a tensor.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Ragged {
-    /// `offsets[i]..offsets[i + 1]` are the rows of sequence `i`.
-    offsets: Arc<[usize]>,
+    offsets: Arc<Offsets>,
+}
+
+struct Offsets {
+    /// `rows[i]..rows[i + 1]` are the rows of sequence `i`.
+    rows: Box<[usize]>,
+    /// The same in the card's memory, once a kernel has asked for it.
+    on_card: OnceLock<cuda::Buffer>,
+}
+
+impl PartialEq for Ragged {
+    fn eq(&self, other: &Ragged) -> bool {
+        self.offsets.rows == other.offsets.rows
+    }
+}
+
+impl Eq for Ragged {}
+
+impl fmt::Debug for Offsets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.rows.fmt(f)
+    }
 }
 
 impl Ragged {
+    /// Whether both are the same sequences because one is a copy of the other; cheaper than comparing lengths.
+    pub(crate) fn is_same(&self, other: &Ragged) -> bool {
+        Arc::ptr_eq(&self.offsets, &other.offsets)
+    }
+
+    /// The offsets (u32) in the card's memory; copied there once.
+    pub(crate) fn on_card(&self) -> cuda::Pointer {
+        let rows = || self.offsets.rows.iter().map(|&row| row as u32).collect::<Vec<u32>>();
+        self.offsets.on_card.get_or_init(|| cuda::upload(&rows())).pointer()
+    }
+
     /// Sequences of these lengths, in this order.
     pub fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Ragged {
         let mut offsets = vec![0];
@@ -19,25 +53,25 @@ impl Ragged {
             end += length;
             offsets.push(end);
         }
-        Ragged { offsets: offsets.into() }
+        Ragged { offsets: Arc::new(Offsets { rows: offsets.into(), on_card: OnceLock::new() }) }
     }
 
     /// How many sequences there are.
     #[inline]
     pub fn sequences(&self) -> usize {
-        self.offsets.len() - 1
+        self.offsets.rows.len() - 1
     }
 
     /// How many rows they have together.
     #[inline]
     pub fn tokens(&self) -> usize {
-        self.offsets[self.sequences()]
+        self.offsets.rows[self.sequences()]
     }
 
     /// The rows of sequence `i`.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
-        self.offsets[i]..self.offsets[i + 1]
+        self.offsets.rows[i]..self.offsets.rows[i + 1]
     }
 
     /// Which sequence row `row` belongs to.
@@ -47,7 +81,7 @@ impl Ragged {
     #[inline]
     pub fn sequence_of(&self, row: usize) -> usize {
         assert!(row < self.tokens(), "sequence_of: row {row} of {} tokens", self.tokens());
-        self.offsets.partition_point(|&offset| offset <= row) - 1
+        self.offsets.rows.partition_point(|&offset| offset <= row) - 1
     }
 
     /// The length of sequence `i`.

@@ -197,7 +197,7 @@ impl Tensor {
         let range = row * self.width()..(row + 1) * self.width();
         match (self.device(), self.dtype()) {
             (Device::Cpu, DType::F32) => Cow::Borrowed(&self.array().f32()[range]),
-            (Device::Cpu, DType::Bf16) => Cow::Owned(self.array().part_to_vec(range)),
+            (Device::Cpu, DType::Bf16) | (Device::Cuda, _) => Cow::Owned(self.array().part_to_vec(range)),
         }
     }
 

@@ -35,6 +35,21 @@ pub mod pool;
 pub mod elementwise;
 pub mod softmax;
 
+/// All kernels for cards.
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 9] {
+    [
+        &elementwise::cuda::MODULE,
+        &linear::cuda::MODULE,
+        &norm::cuda::MODULE,
+        &embedding::cuda::MODULE,
+        &attention::cuda::GENERIC,
+        &attention::cuda::FAST,
+        &cross_entropy::cuda::MODULE,
+        &adam::cuda::MODULE,
+        &moving_average::cuda::MODULE,
+    ]
+}
+
 pub use adam::{Adam, AdamOptions, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
 pub use attention_rnn::{

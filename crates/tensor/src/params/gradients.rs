@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::sync::MutexGuard;
 
 use super::Entry;
-use crate::{Array, DType};
+use crate::cuda;
+use crate::{Array, DType, Device};
 
 /// Numbers of a segment at most, unless one parameter has more: 16 MiB, about a layer of the paper's base model. Small
 /// ones fit more often between activations, large ones are fewer borders for the optimizer to cross.
@@ -17,6 +18,8 @@ const SEGMENT: usize = 4 << 20;
 /// As long as the flat vector of values, though seldom all there.
 pub(crate) struct FlatGradients {
     segments: Vec<Segment>,
+    /// On the card they are all there, for good: a recorded step must find them where they were.
+    card: Option<Array>,
     /// Per parameter: false until backward has written it since the last update. The first writer overwrites, so
     /// nothing needs to be cleared.
     written: Vec<bool>,
@@ -45,7 +48,7 @@ impl FlatGradients {
                 }
             }
         }
-        FlatGradients { segments, written: vec![false; entries.len()] }
+        FlatGradients { segments, card: None, written: vec![false; entries.len()] }
     }
 
     /// Gives all memory back.
@@ -56,6 +59,20 @@ impl FlatGradients {
         }
     }
 
+    /// Forgets all gradients and prepares for those of a device.
+    pub(super) fn move_to(&mut self, device: Device) {
+        self.clear();
+        self.card = match device {
+            Device::Cpu => None,
+            Device::Cuda => Some(Array::lasting_zeros_on(device, self.len())),
+        };
+    }
+
+    /// The gradients on the card.
+    pub(crate) fn on_card(&self) -> &Array {
+        self.card.as_ref().expect("parameters on the card have their gradients there")
+    }
+
     /// Makes everything readable: what nobody has written since the last update is zero, and so is what lies between
     /// parameters.
     pub(super) fn complete(&mut self, entries: &[Entry]) {
@@ -64,6 +81,13 @@ impl FlatGradients {
             let was_written = std::mem::replace(&mut self.written[i], true);
             let start = if was_written { entry.range().end } else { entry.offset };
             let end = entries.get(i + 1).map_or(len, |next| next.offset);
+            if let Some(card) = &self.card {
+                // What lies between parameters is zero from the start.
+                if !was_written {
+                    cuda::clear(card.pointer().offset(start * 4), (end - start) * 4);
+                }
+                continue;
+            }
             let at = self.segment_of(entry.offset);
             self.segments[at].numbers_mut(start..end).fill(0.0);
         }
@@ -87,6 +111,9 @@ impl FlatGradients {
 
     /// Copies the numbers of `range`.
     pub(super) fn copy(&self, range: Range<usize>, mut to: &mut [f32]) {
+        if let Some(card) = &self.card {
+            return to.copy_from_slice(&card.part_to_vec(range));
+        }
         let mut start = range.start;
         while start < range.end {
             let segment = &self.segments[self.segment_of(start)];
@@ -132,13 +159,29 @@ pub(crate) struct GradientSlot<'a> {
 }
 
 impl GradientSlot<'_> {
-    /// True when nothing has been written since the last update: overwrite, do not add.
+    /// A copy of the numbers; zeros if nothing has been written since the last update.
+    pub(super) fn to_vec(&self) -> Vec<f32> {
+        let mut copy = vec![0.0; self.range.len()];
+        if self.guard.written[self.index] {
+            self.guard.copy(self.range.clone(), &mut copy);
+        }
+        copy
+    }
+
+    /// True when nothing has been written since the last update.
     pub(crate) fn is_first(&self) -> bool {
         !self.guard.written[self.index]
     }
 
+    /// Where the numbers are on the card, and how to write them. From here on they count as written.
+    pub(crate) fn on_card(&mut self) -> (cuda::Pointer, Write) {
+        let was_written = std::mem::replace(&mut self.guard.written[self.index], true);
+        let pointer = self.guard.on_card().pointer().offset(self.range.start * 4);
+        (pointer, if was_written { Write::Add } else { Write::Over })
+    }
+
     /// The numbers as they are: garbage if this is the first write.
-    pub(crate) fn slice(&mut self) -> &mut [f32] {
+    fn slice(&mut self) -> &mut [f32] {
         let at = self.guard.segment_of(self.range.start);
         self.guard.segments[at].numbers_mut(self.range.clone())
     }

@@ -22,6 +22,11 @@ impl PackedCopies {
     pub(super) fn new(parameters: usize) -> PackedCopies {
         PackedCopies((0..parameters).map(|_| Mutex::default()).collect())
     }
+
+    /// Forgets all of them.
+    pub(super) fn clear(&self) {
+        self.0.iter().for_each(|copy| *copy.lock().expect("params lock") = None);
+    }
 }
 
 impl Param {

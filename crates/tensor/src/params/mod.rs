@@ -3,6 +3,7 @@
 //! A [`Param`] is a named, shaped view into both. The optimizer is one pass, a checkpoint is one write. Parameters
 //! are announced with [`Params::add`] while a model is built; the vectors are laid out at first use.
 
+mod card;
 mod gradients;
 mod host;
 
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard}
 use crate::random::Stream;
 use crate::{Array, Device};
 
+use card::NarrowCopy;
 pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
 use host::PackedCopies;
 
@@ -58,6 +60,7 @@ struct Flat {
     /// Raised whenever values change: packed copies of an older version are stale.
     version: AtomicU64,
     packed: PackedCopies,
+    narrow: NarrowCopy,
 }
 
 /// A named, shaped view into the flat vectors. Cloning is cheap.
@@ -129,10 +132,22 @@ impl Params {
 
     /// Moves values to `device`; gradients that are not yet used up are forgotten on the way.
     pub fn move_to(&self, device: Device) {
-        match (self.device(), device) {
-            // They are there.
-            (Device::Cpu, Device::Cpu) => {}
+        if device == self.device() {
+            return;
         }
+        let flat = self.store.flat();
+        let mut values = self.values_mut();
+        *values = match device {
+            Device::Cpu => {
+                let mut there = Array::lasting_zeros_on(device, values.len());
+                there.copy_from(&values.to_vec());
+                there
+            }
+            Device::Cuda => values.to_device(device),
+        };
+        flat.packed.clear();
+        flat.narrow.clear();
+        flat.gradients.lock().expect("params lock").move_to(device);
     }
 
     /// Length of the flat vector. Between parameters there may be a few zeros of alignment.
@@ -239,16 +254,13 @@ impl Param {
         );
         let flat = self.store.flat();
         let mut all = flat.values.write().expect("params lock");
-        match all.device() {
-            Device::Cpu => all.f32_mut()[self.range()].copy_from_slice(values),
-        }
+        all.copy_part_from(self.offset, values);
         flat.version.fetch_add(1, Ordering::Release);
     }
 
     /// A copy of the gradient; zeros if no backward pass has written one.
     pub fn gradient(&self) -> Vec<f32> {
-        let mut gradient = self.gradient_slot();
-        if gradient.is_first() { vec![0.0; self.range().len()] } else { gradient.slice().to_vec() }
+        self.gradient_slot().to_vec()
     }
 
     /// The gradient, for a backward pass to write.
@@ -297,7 +309,9 @@ impl Store {
             }
             let gradients = FlatGradients::new(&entries);
             let packed = PackedCopies::new(entries.len());
+            let narrow = NarrowCopy::default();
             Flat {
+                narrow,
                 entries,
                 values: RwLock::new(values),
                 gradients: Mutex::new(gradients),

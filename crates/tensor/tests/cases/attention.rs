@@ -144,7 +144,18 @@ pub(crate) fn cases() -> Vec<Case> {
     let (queries, keys) = (vec![1, 3], vec![9, 40]);
     let setting = Setting { queries, keys, heads: 1, sees: Sees::Causal, dropout: dropouts()[0] };
     cases.push(cross_attention("causal attention to cached keys".to_owned(), setting, 16, 16));
-    cases
+    // Widths and lengths that a card has fast kernels for: within a warp, several warps, several blocks.
+    for (sees, dropout) in
+        [(Sees::All, dropouts()[1]), (Sees::Causal, dropouts()[1]), (Sees::CausalWindow(5), dropouts()[0])]
+    {
+        for head in [32, 64] {
+            let lengths = vec![1, 17, 33, 70, 131, 5];
+            let setting = Setting { queries: lengths.clone(), keys: lengths, heads: 2, sees, dropout };
+            let name = format!("attention of heads of {head} {sees:?} dropout {}", !dropout.is_none());
+            cases.push(self_attention(name, setting, 2 * head, 2 * head));
+        }
+    }
+    cases.into_iter().map(Case::on_card).collect()
 }
 
 /// Queries, keys and values are columns of one tensor.

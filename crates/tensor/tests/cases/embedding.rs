@@ -83,5 +83,5 @@ pub(crate) fn cases() -> Vec<Case> {
             }
         }
     }
-    cases
+    cases.into_iter().map(Case::on_card).collect()
 }

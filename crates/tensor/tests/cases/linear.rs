@@ -54,5 +54,5 @@ pub(crate) fn cases() -> Vec<Case> {
             Values::Within(1.0),
         ));
     }
-    cases
+    cases.into_iter().map(Case::on_card).collect()
 }

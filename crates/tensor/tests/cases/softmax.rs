@@ -25,11 +25,8 @@ pub(crate) fn cases() -> Vec<Case> {
                 move |run| cross_entropy(&run.x[0], &run.p[0], &labels, smoothing, run.compute).loss,
                 move |m| mean_loss(&m[0], &m[1], &same, f64::from(smoothing)),
             );
-            cases.push(case.wide_input(tokens, d, Values::Within(1.0)).param(
-                classes,
-                d,
-                Values::Within(1.0),
-            ));
+            let case = case.wide_input(tokens, d, Values::Within(1.0)).on_card();
+            cases.push(case.param(classes, d, Values::Within(1.0)));
         }
     }
     cases

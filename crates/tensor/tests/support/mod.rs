@@ -1,5 +1,6 @@
 //! The harness behind `gradients.rs`: a [`Case`] is an operation, its inputs and a naive f64 reference. It is run on
-//! every instruction set of this machine, in f32 and bf16, with one and two threads.
+//! every instruction set of this machine, in f32 and bf16, with one and two threads, and on the card if there is one
+//! (`HEEDFUL_REQUIRE_CUDA=1` makes it an error that there is none).
 //!
 //! - f32 results are held against the reference, f32 gradients against central differences *of the reference*: in
 //!   f64 these are good to nine digits, so the tolerance can be that of f32 itself.
@@ -8,13 +9,14 @@
 
 pub(crate) mod reference;
 
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use heedful_tensor::cpu::isa::{self, Isa};
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::random::Stream;
 use heedful_tensor::tape::backward_from;
-use heedful_tensor::{Array, Compute, DType, Init, Param, Params, Tensor};
+use heedful_tensor::{Array, Compute, DType, Device, Init, Param, Params, Tensor, cuda};
 
 use reference::M;
 
@@ -60,6 +62,8 @@ type Reference = Box<dyn Fn(&[M]) -> M>;
 
 pub(crate) struct Case {
     name: String,
+    /// Whether the operation has kernels for cards.
+    on_card: bool,
     inputs: Vec<Input>,
     params: Vec<Input>,
     forward: Forward,
@@ -75,6 +79,7 @@ impl Case {
     ) -> Case {
         Case {
             name: name.into(),
+            on_card: false,
             inputs: Vec::new(),
             params: Vec::new(),
             forward: Box::new(forward),
@@ -91,6 +96,12 @@ impl Case {
     /// A variable that is always f32.
     pub(crate) fn wide_input(mut self, rows: usize, width: usize, values: Values) -> Case {
         self.inputs.push(Input { shape: [rows, width], values, storage: Storage::Wide });
+        self
+    }
+
+    /// The operation has kernels for cards.
+    pub(crate) fn on_card(mut self) -> Case {
+        self.on_card = true;
         self
     }
 
@@ -118,23 +129,51 @@ pub(crate) fn check(cases: &[Case]) {
         for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
             isa::select(isa);
             let wide = run_with_threads(case, &expected, DType::F32, isa);
-            expected.check_f32(case, &wide, isa);
+            expected.check_f32(case, &wide, &isa);
             let narrow = run_with_threads(case, &expected, DType::Bf16, isa);
-            expected.check_bf16(case, &wide, &narrow, isa);
+            expected.check_bf16(case, &wide, &narrow, &isa);
+        }
+        if case.on_card && has_card() {
+            let wide = run_twice(case, &expected, DType::F32);
+            expected.check_f32(case, &wide, &"the card");
+            let narrow = run_twice(case, &expected, DType::Bf16);
+            expected.check_bf16(case, &wide, &narrow, &"the card");
         }
     }
 }
 
+/// Whether there is a card; says so once if there is none.
+fn has_card() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| match cuda::card() {
+        Ok(_) => true,
+        Err(reason) => {
+            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
+            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
+            eprintln!("not tested on a card: {reason}");
+            false
+        }
+    })
+}
+
+/// On the card; the same bits twice.
+fn run_twice(case: &Case, expected: &Expected, compute: DType) -> Outcome {
+    let once = run(case, expected, compute, Device::Cuda);
+    let again = run(case, expected, compute, Device::Cuda);
+    assert!(once == again, "{} on the card in {compute}: two runs differ", case.name);
+    once
+}
+
 fn run_with_threads(case: &Case, expected: &Expected, compute: DType, isa: Isa) -> Outcome {
     set_thread_count(1);
-    let one = run(case, expected, compute);
+    let one = run(case, expected, compute, Device::Cpu);
     set_thread_count(2);
-    let two = run(case, expected, compute);
+    let two = run(case, expected, compute, Device::Cpu);
     assert!(one == two, "{} on {isa} in {compute}: one and two threads differ", case.name);
     two
 }
 
-fn run(case: &Case, expected: &Expected, compute: DType) -> Outcome {
+fn run(case: &Case, expected: &Expected, compute: DType, device: Device) -> Outcome {
     let params = Params::new(1);
     let announce = |(i, input): (usize, &Input)| {
         params.add(&format!("p{i}"), input.shape[0], input.shape[1], Init::Constant(0.0))
@@ -144,16 +183,20 @@ fn run(case: &Case, expected: &Expected, compute: DType) -> Outcome {
     for (param, values) in p.iter().zip(values) {
         param.set(&values.to_f32());
     }
+    if !p.is_empty() {
+        params.move_to(device);
+    }
     let forward = || {
         let variable = |(input, values): (&Input, &M)| {
-            let array = Array::from_f32(input.shape[0], input.shape[1], &values.to_f32());
+            let array = Array::from_f32_on(device, input.shape[0], input.shape[1], &values.to_f32());
             Tensor::variable(if input.storage == Storage::Wide { array } else { array.to(compute) })
         };
         let x = case.inputs.iter().zip(inputs).map(variable).collect();
         let run = Run { x, p: p.clone(), compute: Compute::training(compute) };
         let y = (case.forward)(&run);
         assert_eq!(y.shape(), expected.y.shape(), "{}: shape of the result", case.name);
-        let weights = Array::from_f32(y.rows(), y.width(), &expected.weights.to_f32()).to(y.dtype());
+        let weights = &expected.weights.to_f32();
+        let weights = Array::from_f32_on(device, y.rows(), y.width(), weights).to(y.dtype());
         let gradients = backward_from(&y, weights);
         (run, y, gradients)
     };
@@ -163,7 +206,7 @@ fn run(case: &Case, expected: &Expected, compute: DType) -> Outcome {
         let gradient = found.of(x).unwrap_or_else(|| panic!("{}: no gradient for input {i}", case.name));
         assert_eq!([gradient.rows(), gradient.width()], input.shape, "{}: gradient of input {i}", case.name);
         assert_eq!(gradient.dtype(), x.dtype(), "{}: gradient of input {i}", case.name);
-        gradients.push(gradient.to(DType::F32).f32().to_vec());
+        gradients.push(gradient.to_vec());
     }
     let once: Vec<Vec<f32>> = p.iter().map(Param::gradient).collect();
     forward();
@@ -231,10 +274,10 @@ impl Expected {
         Expected { values, weights, y, slopes, directions }
     }
 
-    fn check_f32(&self, case: &Case, found: &Outcome, isa: Isa) {
+    fn check_f32(&self, case: &Case, found: &Outcome, place: &dyn fmt::Display) {
         let name = &case.name;
         let off = distance(&found.y, &self.y.to_f32());
-        assert!(off < 5e-6, "{name} on {isa}: the result is {off:e} from the reference");
+        assert!(off < 5e-6, "{name} on {place}: the result is {off:e} from the reference");
         for (i, gradient) in found.gradients.iter().enumerate() {
             let length = norm(gradient);
             let typical = length / (gradient.len() as f64).sqrt();
@@ -243,7 +286,7 @@ impl Expected {
                 let allowed = 2e-4 * slope.abs().max(typical) + 1e-6;
                 assert!(
                     error <= allowed,
-                    "{name} on {isa}: gradient {i} has {} at {element}, differences say {slope}",
+                    "{name} on {place}: gradient {i} has {} at {element}, differences say {slope}",
                     gradient[element]
                 );
             }
@@ -252,20 +295,20 @@ impl Expected {
             let allowed = 2e-4 * slope.abs().max(length) + 1e-6;
             assert!(
                 (along - slope).abs() <= allowed,
-                "{name} on {isa}: gradient {i} gives {along} along a direction, differences say {slope}"
+                "{name} on {place}: gradient {i} gives {along} along a direction, differences say {slope}"
             );
         }
     }
 
-    fn check_bf16(&self, case: &Case, wide: &Outcome, narrow: &Outcome, isa: Isa) {
+    fn check_bf16(&self, case: &Case, wide: &Outcome, narrow: &Outcome, place: &dyn fmt::Display) {
         let name = &case.name;
         let off = distance(&narrow.y, &self.y.to_f32());
-        assert!(off < BF16_TOLERANCE, "{name} on {isa} in bf16: the result is {off:e} from the reference");
+        assert!(off < BF16_TOLERANCE, "{name} on {place} in bf16: the result is {off:e} from the reference");
         for (i, (wide, narrow)) in wide.gradients.iter().zip(&narrow.gradients).enumerate() {
             let off = distance(narrow, wide);
             assert!(
                 off < BF16_TOLERANCE,
-                "{name} on {isa} in bf16: gradient {i} is {off:e} from that in f32"
+                "{name} on {place} in bf16: gradient {i} is {off:e} from that in f32"
             );
         }
     }

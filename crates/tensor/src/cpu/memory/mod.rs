@@ -3,22 +3,25 @@
 //! Large buffers lie side by side in `regions`. Small ones, and those of tasks, whose order is chance, are whole blocks
 //! that wait on `shelves` for a request of their size.
 
-mod regions;
 mod shelves;
 mod system;
 
+use std::convert::Infallible;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use crate::cpu::threads;
-use regions::{Place, Regions};
+use crate::regions::{Growth, Place, Regions};
 use shelves::{SMALLEST, Shelves};
-use system::Block;
 pub use system::bytes_from_system;
+use system::{Block, HUGE_PAGE};
 
 /// From here on a buffer is large.
 const LARGE: usize = 64 << 10;
+
+/// Regions of large buffers.
+const GROWTH: Growth = Growth { page: 4096, smallest: HUGE_PAGE, fair: 16 << 20 };
 
 /// A piece of pooled, 64-byte aligned memory. Fresh memory is zeroed, reused memory holds what it held: it is
 /// always initialised, so reading it is never undefined.
@@ -43,11 +46,13 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
         let mut pool = pool().lock().expect("pool lock");
-        Buffer::at(if bytes >= LARGE && !threads::is_inside_task() {
-            Home::Region(pool.regions.take(bytes))
-        } else {
-            Home::Shelf(pool.shelves.take(bytes))
-        })
+        if bytes < LARGE || threads::is_inside_task() {
+            return Buffer::on_shelf(pool.shelves.take(bytes));
+        }
+        let Ok(place) = pool.regions.take(bytes, |capacity| Ok::<_, Infallible>(Block::new(capacity)));
+        // SAFETY: a place lies inside its block.
+        let start = unsafe { pool.regions.block(&place).start.add(place.offset) };
+        Buffer::at(start, place.len, Home::Region(place))
     }
 
     /// For what is taken once and stays: nobody else will look for its size class, so nothing is added to it, and it does
@@ -55,14 +60,14 @@ impl Buffer {
     pub(crate) fn lasting(bytes: usize) -> Buffer {
         let capacity = bytes.next_multiple_of(SMALLEST).max(SMALLEST);
         let idle = pool().lock().expect("pool lock").shelves.take_idle(capacity);
-        Buffer::at(Home::Shelf(idle.unwrap_or_else(|| Block::new(capacity))))
+        Buffer::on_shelf(idle.unwrap_or_else(|| Block::new(capacity)))
     }
 
-    fn at(home: Home) -> Buffer {
-        let (start, capacity) = match &home {
-            Home::Shelf(block) => (block.start, block.capacity),
-            Home::Region(place) => (place.start, place.len),
-        };
+    fn on_shelf(block: Block) -> Buffer {
+        Buffer::at(block.start, block.capacity, Home::Shelf(block))
+    }
+
+    fn at(start: NonNull<u8>, capacity: usize, home: Home) -> Buffer {
         let held = HELD.fetch_add(capacity, Ordering::Relaxed) + capacity;
         MOST_HELD.fetch_max(held, Ordering::Relaxed);
         Buffer { start, capacity, home: Some(home) }
@@ -114,15 +119,14 @@ pub fn trim() {
     pool.regions.trim();
 }
 
-#[derive(Default)]
 struct Pool {
     shelves: Shelves,
-    regions: Regions,
+    regions: Regions<Block>,
 }
 
 fn pool() -> &'static Mutex<Pool> {
     static POOL: OnceLock<Mutex<Pool>> = OnceLock::new();
-    POOL.get_or_init(Mutex::default)
+    POOL.get_or_init(|| Mutex::new(Pool { shelves: Shelves::default(), regions: Regions::new(GROWTH) }))
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::regions;
+
 /// Cache line and AVX-512 / AMX row width: no vector ever straddles two lines.
 const ALIGNMENT: usize = 64;
 /// Larger blocks begin where a page of this size may begin.
@@ -37,6 +39,12 @@ impl Block {
         // SAFETY: the block has this size.
         unsafe { start.write_bytes(0, capacity) };
         Block { start, capacity }
+    }
+}
+
+impl regions::Block for Block {
+    fn capacity(&self) -> usize {
+        self.capacity
     }
 }
 

@@ -9,6 +9,7 @@
 //! wants to refuse a bad gradient asks for it before.
 
 mod cpu;
+pub(crate) mod cuda;
 
 use crate::{Array, Device, Params};
 
@@ -79,9 +80,11 @@ impl Adam {
     /// One update with the gradients at hand, which are forgotten afterwards. Returns their global norm, as it was
     /// before clipping.
     pub fn step(&mut self, params: &Params, learning_rate: f32) -> f32 {
-        let known = self.options.clip_norm.is_finite().then(|| gradient_norm(params));
+        // The processor's pass over everything finds the norm on the way; the card's does not.
+        let is_needed = self.options.clip_norm.is_finite() || params.device() != Device::Cpu;
+        let known = is_needed.then(|| gradient_norm(params));
         let updated = self.update(params, learning_rate, known.map_or(1.0, |norm| self.scale_at(norm)));
-        known.unwrap_or(updated)
+        known.or(updated).expect("a norm is asked for, or found")
     }
 
     /// As [`Adam::step`] when the norm is known already: whoever refuses bad gradients asks [`gradient_norm`] first.
@@ -94,7 +97,7 @@ impl Adam {
         if norm > self.options.clip_norm { self.options.clip_norm / norm } else { 1.0 }
     }
 
-    fn update(&mut self, params: &Params, learning_rate: f32, gradient_scale: f32) -> f32 {
+    fn update(&mut self, params: &Params, learning_rate: f32, gradient_scale: f32) -> Option<f32> {
         self.steps += 1;
         let AdamOptions { beta1, beta2, epsilon, weight_decay, .. } = self.options;
         let correction = |beta: f32| (1.0 - f64::from(beta).powf(self.steps as f64)) as f32;
@@ -110,7 +113,12 @@ impl Adam {
         let mut values = params.values_mut();
         let (mean, square) = (&mut self.mean, &mut self.square);
         let norm = params.with_gradients(|gradients| match values.device() {
-            Device::Cpu => cpu::apply(update, gradients, &mut values, mean, square),
+            Device::Cpu => Some(cpu::apply(update, gradients, &mut values, mean, square)),
+            Device::Cuda => {
+                let narrow = params.narrow_to_write(&values);
+                cuda::apply(update, gradients.on_card(), &mut values, mean, square, narrow);
+                None
+            }
         });
         params.clear_gradients();
         norm
@@ -123,6 +131,7 @@ pub fn gradient_norm(params: &Params) -> f32 {
     let device = params.device();
     params.with_gradients(|gradients| match device {
         Device::Cpu => cpu::norm_of(gradients),
+        Device::Cuda => cuda::norm_of(gradients.on_card()),
     })
 }
 

@@ -105,6 +105,28 @@ impl Mask {
         self.within.map_or(n_keys, |r| n_keys.min(n.saturating_add(r.saturating_mul(2))))
     }
 
+    /// Whether later positions are hidden.
+    pub(super) fn is_causal(&self) -> bool {
+        self.causal
+    }
+
+    /// The largest distance that is seen.
+    pub(super) fn window(&self) -> Option<usize> {
+        self.within
+    }
+
+    /// For every sequence queries × keys bytes, 1 where all boolean masks allow; and where each sequence begins.
+    pub(super) fn booleans(&self, queries: &Ragged, keys: &Ragged) -> (Vec<u8>, Vec<u64>) {
+        let (mut allowed, mut starts) = (Vec::new(), Vec::new());
+        for (sequence, (n_queries, n_keys)) in queries.lengths().zip(keys.lengths()).enumerate() {
+            starts.push(allowed.len() as u64);
+            for query in 0..n_queries {
+                allowed.extend((0..n_keys).map(|key| u8::from(self.allows(sequence, query, key))));
+            }
+        }
+        (allowed, starts)
+    }
+
     /// True when there is more than position to ask.
     pub(super) fn has_booleans(&self) -> bool {
         !self.allowed.is_empty()

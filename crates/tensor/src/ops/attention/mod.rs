@@ -33,6 +33,7 @@ use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Device, Ragged, Tensor};
 
 mod cpu;
+pub(crate) mod cuda;
 mod mask;
 
 pub use mask::{BoolMask, Mask, MaskError};
@@ -123,6 +124,7 @@ pub fn attention(
     };
     let Forward { context, peaks, weights } = match problem.inputs[0].0.device() {
         Device::Cpu => cpu::forward(&problem, options.weights),
+        Device::Cuda => cuda::forward(&problem, options.weights),
     };
     let weights = weights.map(|weights| {
         let mut weights = weights.into_iter();
@@ -216,6 +218,7 @@ fn backward(
     let targets = [target(0), target(1), target(2)];
     match gradient.device() {
         Device::Cpu => cpu::backward(problem, peaks, gradient, &mut sinks, targets),
+        Device::Cuda => cuda::backward(problem, peaks, gradient, &mut sinks, targets),
     }
     for sink in sinks {
         gradients.add(sink.edge, sink.array);

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::{AttentionRnnWeights, Decoder, DecoderGradients, Remembered, ResultGradients, Selection, cpu};
+use crate::cuda;
 use crate::ops::recurrent::schedule::Schedule;
 use crate::ops::recurrent::{Cell, state, states_before};
 use crate::ops::{AttentionScore, linear};
@@ -88,6 +89,7 @@ impl Backward {
             ResultGradients { states: d_states, contexts: contexts.as_ref(), choices: choices.as_ref() };
         let DecoderGradients { dx, da, dq, dk, dv, d_score_weight, dh, dc } = match d_states.device() {
             Device::Cpu => cpu::backward(&decoder, remembered, &given),
+            Device::Cuda => cuda::unsupported("attention_rnn"),
         };
         // hidden side = h_{t−1} W_h + b,   q = h_{t−1} W_q,   input side = x + context W_c
         let before = states_before(&self.schedule, &remembered.h, &remembered.states, self.dtype);

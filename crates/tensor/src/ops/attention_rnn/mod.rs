@@ -34,6 +34,7 @@ pub use self::selection::{Estimator, Selection};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
 use super::{AttentionScore, ScoreForm};
+use crate::cuda;
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
 /// What [`attention_rnn()`] reads.
@@ -143,6 +144,7 @@ pub fn attention_rnn(
     };
     let found = match x_gates.device() {
         Device::Cpu => cpu::forward(&decoder, x_gates, [h.clone(), c.clone()]),
+        Device::Cuda => cuda::unsupported("attention_rnn"),
     };
     let attention = Arc::new(found.weights);
     let taken: Arc<[Option<usize>]> = found.taken.into();

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{Selection, cpu};
+use crate::cuda;
 use crate::ops::AttentionScore;
 use crate::{Array, DType, Device, Param, Tensor};
 
@@ -59,5 +60,6 @@ pub fn attend_rows(
     super::check_score("attend_rows", score, score_weight, key_width);
     Tensor::new(match queries.device() {
         Device::Cpu => cpu::attend_rows(queries.array(), sources, score, score_weight, selection),
+        Device::Cuda => cuda::unsupported("attention_rnn"),
     })
 }

@@ -27,6 +27,7 @@ use std::ops::Range;
 pub use store::KeyValueStore;
 
 use super::Part;
+use crate::cuda;
 use crate::{Array, Device, Tensor};
 
 /// The choices of [`cached_attention`].
@@ -93,6 +94,7 @@ pub fn cached_attention(
     let value_width = check(queries, seen, options);
     Tensor::new(match queries.tensor.device() {
         Device::Cpu => cpu::attend(queries, seen, options, value_width),
+        Device::Cuda => cuda::unsupported("cached_attention"),
     })
 }
 

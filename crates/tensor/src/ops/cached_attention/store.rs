@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::cpu;
+use crate::cuda;
 use crate::{Array, DType, Device, Tensor};
 
 /// Keys and values in numbered rows. Which rows are in use is the caller's business.
@@ -23,6 +24,7 @@ impl KeyValueStore {
         }
         self.array = match self.array.device() {
             Device::Cpu => cpu::grown(&self.array, rows),
+            Device::Cuda => cuda::unsupported("cached_attention"),
         };
     }
 
@@ -39,6 +41,7 @@ impl KeyValueStore {
         );
         match self.array.device() {
             Device::Cpu => cpu::write_rows(from.array(), columns, &mut self.array, rows),
+            Device::Cuda => cuda::unsupported("cached_attention"),
         }
     }
 

@@ -28,6 +28,7 @@ mod slide;
 pub use slide::slide_windows;
 
 use super::linear::bias_gradient;
+use crate::cuda;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
@@ -80,6 +81,7 @@ pub fn convolution(
     let saved = x.array_as(compute.dtype).clone();
     let output = match x.device() {
         Device::Cpu => cpu::forward(&Windows { of: &saved, sequences, taps, before }, weight, bias, compute),
+        Device::Cuda => cuda::unsupported("convolution"),
     };
 
     let (edge, dtype, sequences) = (x.edge(), x.dtype(), sequences.clone());
@@ -95,6 +97,7 @@ pub fn convolution(
         let windows = Windows { of: &saved, sequences: &sequences, taps, before };
         match gradient.device() {
             Device::Cpu => cpu::weight_gradient(&windows, &gradient, &weight),
+            Device::Cuda => cuda::unsupported("convolution"),
         }
     })
 }
@@ -120,6 +123,7 @@ fn add_input_gradient(
     let arrived = if dtype == DType::F32 { gradients.take(edge) } else { None };
     let sum = match windows.of.device() {
         Device::Cpu => cpu::input_gradient(windows, weight, dtype, arrived),
+        Device::Cuda => cuda::unsupported("convolution"),
     };
     gradients.add(edge, sum);
 }

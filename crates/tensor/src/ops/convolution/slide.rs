@@ -1,6 +1,7 @@
 //! Causal windows token by token: each holds what its own step needs and what the next one keeps of it.
 
 use super::cpu;
+use crate::cuda;
 use crate::{Device, Tensor};
 
 /// The windows of `taps` tokens that end in the newest ones (rows × in): rows × taps·in, as a causal
@@ -30,6 +31,7 @@ pub fn slide_windows(
     }
     let windows = match newest.device() {
         Device::Cpu => cpu::slide(before.map(Tensor::array), parents, newest.array(), taps),
+        Device::Cuda => cuda::unsupported("convolution"),
     };
     Tensor::new(windows)
 }

@@ -16,6 +16,7 @@
 //! tape records); backward scales it. Kept: `dx`, `dW`.
 
 mod cpu;
+pub(crate) mod cuda;
 
 use crate::tape;
 use crate::{Array, Compute, Device, Param, Tensor};
@@ -67,6 +68,7 @@ pub fn cross_entropy(
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
     let Forward { by_token, totals, gradients } = match x.device() {
         Device::Cpu => cpu::forward(x, weight, labels, target, compute.dtype, keep),
+        Device::Cuda => cuda::forward(x, weight, labels, target, compute.dtype, keep),
     };
     let loss = Array::from_f32_on(x.device(), 1, 1, &[(totals[0] / tokens as f64) as f32]);
     let (edge, weight) = (x.edge(), weight.clone());
@@ -76,11 +78,13 @@ pub fn cross_entropy(
             if edge.is_wanted() {
                 match gradient.device() {
                     Device::Cpu => cpu::scale(&mut dx, &gradient),
+                    Device::Cuda => cuda::scale(&mut dx, &gradient),
                 }
                 gradients.add(&edge, dx);
             }
             match gradient.device() {
                 Device::Cpu => cpu::add_scaled(&weight, &dw, &gradient),
+                Device::Cuda => cuda::add_scaled(&weight, &dw, &gradient),
             }
         }),
     };

@@ -1,6 +1,7 @@
 //! What is done element by element: a step over one array, over two, or over one and a row.
 
 use super::cpu;
+use crate::cuda;
 use crate::random::Dropout;
 use crate::{Array, DType, Device};
 
@@ -35,6 +36,7 @@ pub(super) fn unary(step: Step, a: &Array, dtype: DType) -> Array {
 pub(super) fn binary(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
     match a.device() {
         Device::Cpu => cpu::binary(step, a, b, dtype),
+        Device::Cuda => cuda::unsupported("elementwise"),
     }
 }
 
@@ -42,5 +44,6 @@ pub(super) fn binary(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
 pub(super) fn with_row(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
     match a.device() {
         Device::Cpu => cpu::with_row(step, a, b, dtype),
+        Device::Cuda => cuda::unsupported("elementwise"),
     }
 }

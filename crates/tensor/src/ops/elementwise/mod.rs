@@ -8,6 +8,7 @@
 mod arithmetic;
 mod blocks;
 mod cpu;
+pub(crate) mod cuda;
 mod functions;
 mod product;
 mod reductions;
@@ -26,6 +27,7 @@ pub(crate) fn add_in_place(sum: &mut Array, other: &Array) {
     assert_eq!((sum.rows(), sum.width()), (other.rows(), other.width()), "add: {sum:?} and {other:?}");
     match sum.device() {
         Device::Cpu => cpu::add_in_place(sum, other),
+        Device::Cuda => cuda::add_in_place(sum, other),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sums over everything, over rows, over columns; all f32, all in one fixed order.
 
 use super::cpu;
+use crate::cuda;
 use crate::{Array, DType, Device, Tensor};
 
 /// The sum of all elements, `1 × 1`.
@@ -23,6 +24,7 @@ pub fn sum_rows(x: &Tensor) -> Tensor {
     Tensor::from_inputs(column_sums(x.array()), &[x], move |g, gradients| {
         let dx = match g.device() {
             Device::Cpu => cpu::repeated_row(&g, rows),
+            Device::Cuda => cuda::unsupported("elementwise"),
         };
         gradients.add(&edge, dx.into_dtype(dtype));
     })
@@ -37,11 +39,13 @@ pub fn repeat_column(x: &Tensor, width: usize) -> Tensor {
     assert!(fits, "repeat_column: {x:?} is no f32 column");
     let y = match x.device() {
         Device::Cpu => cpu::repeated_column(x.array(), width),
+        Device::Cuda => cuda::unsupported("elementwise"),
     };
     let edge = x.edge();
     Tensor::from_inputs(y, &[x], move |g, gradients| {
         let dx = match g.device() {
             Device::Cpu => cpu::row_sums(&g),
+            Device::Cuda => cuda::unsupported("elementwise"),
         };
         gradients.add(&edge, dx);
     })
@@ -51,11 +55,13 @@ pub fn repeat_column(x: &Tensor, width: usize) -> Tensor {
 pub fn row_sums(x: &Tensor) -> Tensor {
     let y = match x.device() {
         Device::Cpu => cpu::row_sums(x.array()),
+        Device::Cuda => cuda::unsupported("elementwise"),
     };
     let (edge, dtype, width) = (x.edge(), x.dtype(), x.width());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
         let dx = match g.device() {
             Device::Cpu => cpu::repeated_column(&g, width),
+            Device::Cuda => cuda::unsupported("elementwise"),
         };
         gradients.add(&edge, dx.into_dtype(dtype));
     })
@@ -64,11 +70,13 @@ pub fn row_sums(x: &Tensor) -> Tensor {
 fn scaled_sum(x: &Tensor, factor: f32) -> Tensor {
     let y = match x.device() {
         Device::Cpu => cpu::sum(x.array(), factor),
+        Device::Cuda => cuda::unsupported("elementwise"),
     };
     let (edge, dtype, shape) = (x.edge(), x.dtype(), x.shape());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
         let dx = match g.device() {
             Device::Cpu => cpu::filled(shape, &g, factor),
+            Device::Cuda => cuda::unsupported("elementwise"),
         };
         gradients.add(&edge, dx.into_dtype(dtype));
     })
@@ -78,6 +86,7 @@ fn scaled_sum(x: &Tensor, factor: f32) -> Tensor {
 pub(super) fn column_sums(x: &Array) -> Array {
     match x.device() {
         Device::Cpu => cpu::column_sums(x),
+        Device::Cuda => cuda::unsupported("elementwise"),
     }
 }
 

@@ -15,6 +15,7 @@
 //! table for all of them: no two tasks meet and the sums do not depend on the number of threads.
 
 mod cpu;
+pub(crate) mod cuda;
 mod sinusoid;
 
 pub use sinusoid::sinusoid;
@@ -81,6 +82,7 @@ fn embedded(ids: &[u32], positions: Vec<usize>, table: &Param, options: Embeddin
     check(ids, &positions, table, options);
     let (y, narrow) = match table.device() {
         Device::Cpu => cpu::forward(ids, &positions, table, options),
+        Device::Cuda => cuda::forward(ids, &positions, table, options),
     };
 
     let ids = ids.to_vec();
@@ -94,10 +96,12 @@ fn embedded(ids: &[u32], positions: Vec<usize>, table: &Param, options: Embeddin
         let rows: Vec<usize> = ids.iter().map(|&id| id as usize).collect();
         match g.device() {
             Device::Cpu => cpu::scatter(&g, &rows, scale, dropout, &table),
+            Device::Cuda => cuda::scatter(&g, &rows, scale, dropout, &table),
         }
         if let Some(learned) = learned {
             match g.device() {
                 Device::Cpu => cpu::scatter(&g, &positions, 1.0, dropout, &learned),
+                Device::Cuda => cuda::scatter(&g, &positions, 1.0, dropout, &learned),
             }
         }
     })

@@ -9,6 +9,7 @@
 
 mod cpu;
 
+use crate::cuda;
 use crate::{Device, Tensor};
 
 /// `a ∘ σ(b)` for `x = [a | b]`.
@@ -19,12 +20,14 @@ pub fn glu(x: &Tensor) -> Tensor {
     assert!(x.width().is_multiple_of(2), "glu: x is {:?}, which has no two halves", x.shape());
     let y = match x.device() {
         Device::Cpu => cpu::forward(x.array()),
+        Device::Cuda => cuda::unsupported("glu"),
     };
     let (edge, kept) = (x.edge(), x.detached());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
         // y = a ∘ σ(b)
         let dx = match g.device() {
             Device::Cpu => cpu::backward(kept.array(), &g),
+            Device::Cuda => cuda::unsupported("glu"),
         };
         gradients.add(&edge, dx);
     })

@@ -14,6 +14,7 @@
 //! ReLU, dropout and rounding happen inside the product, on sums that are still in the innermost cache.
 
 mod cpu;
+pub(crate) mod cuda;
 
 use std::sync::Arc;
 
@@ -57,6 +58,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
     }
     let Forward { output, passed } = match x.device() {
         Device::Cpu => cpu::forward(x, weight, bias, options),
+        Device::Cuda => cuda::forward(x, weight, bias, options),
     };
     let LinearOptions { activation, dropout, compute } = options;
     let saved = x.kept_as(compute.dtype);
@@ -65,6 +67,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         // y = dropout(f(z))
         match gradient.device() {
             Device::Cpu => cpu::activation_backward(&mut gradient, activation, passed.as_deref(), dropout),
+            Device::Cuda => cuda::activation_backward(&mut gradient, activation, passed.as_deref(), dropout),
         }
         // dx = dz Wᵀ
         add_input_gradient(&gradient, (&weight, Orientation::Transposed), (&edge, dtype), gradients);
@@ -85,6 +88,7 @@ pub fn project(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
     let output = match x.device() {
         Device::Cpu => cpu::project(x, weight, compute),
+        Device::Cuda => cuda::project(x, weight, compute),
     };
     let saved = x.kept_as(compute.dtype);
     let (edge, dtype, weight) = (x.edge(), x.dtype(), weight.clone());
@@ -112,6 +116,7 @@ pub fn times(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
 fn wide(x: &Tensor, weight: &Param, orientation: Orientation, dtype: DType) -> Tensor {
     Tensor::new(match x.device() {
         Device::Cpu => cpu::wide(x, weight, orientation, dtype),
+        Device::Cuda => cuda::wide(x, weight, orientation, dtype),
     })
 }
 
@@ -129,6 +134,7 @@ fn add_input_gradient(
     let arrived = if dtype == DType::F32 { gradients.take(edge) } else { None };
     let sum = match gradient.device() {
         Device::Cpu => cpu::input_gradient(gradient, weight, orientation, dtype, arrived),
+        Device::Cuda => cuda::input_gradient(gradient, weight, orientation, dtype, arrived),
     };
     gradients.add(edge, sum);
 }
@@ -137,6 +143,7 @@ fn add_input_gradient(
 pub(crate) fn weight_gradient(left: &Array, right: &Array, weight: &Param) {
     match left.device() {
         Device::Cpu => cpu::weight_gradient(left, right, weight),
+        Device::Cuda => cuda::weight_gradient(left, right, weight),
     }
 }
 
@@ -145,6 +152,7 @@ pub(crate) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: Op
     let Some(bias) = bias else { return weight_gradient(left, right, weight) };
     match left.device() {
         Device::Cpu => cpu::map_gradient(left, right, weight, bias),
+        Device::Cuda => cuda::map_gradient(left, right, weight, bias),
     }
 }
 
@@ -152,5 +160,6 @@ pub(crate) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: Op
 pub(crate) fn bias_gradient(gradient: &Array, bias: &Param) {
     match gradient.device() {
         Device::Cpu => cpu::bias_gradient(gradient, bias),
+        Device::Cuda => cuda::bias_gradient(gradient, bias),
     }
 }

@@ -7,6 +7,7 @@
 //! The smaller decay of the first updates lets the average forget the random values that it started from.
 
 mod cpu;
+pub(crate) mod cuda;
 
 use crate::{Array, Device, Params};
 
@@ -28,6 +29,7 @@ impl MovingAverage {
         let mut values = Array::lasting_zeros_on(params.device(), params.len());
         match params.device() {
             Device::Cpu => cpu::copy(&params, &mut values),
+            Device::Cuda => cuda::copy(&params, &mut values),
         }
         MovingAverage { decay, steps: 0, values }
     }
@@ -40,6 +42,7 @@ impl MovingAverage {
         let params = params.values();
         match params.device() {
             Device::Cpu => cpu::approach(&mut self.values, &params, gain),
+            Device::Cuda => cuda::approach(&mut self.values, &params, gain),
         }
     }
 
@@ -48,6 +51,7 @@ impl MovingAverage {
         let mut params = params.values_mut();
         match params.device() {
             Device::Cpu => cpu::swap(&mut self.values, &mut params),
+            Device::Cuda => cuda::swap(&mut self.values, &mut params),
         }
     }
 

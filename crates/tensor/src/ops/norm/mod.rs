@@ -24,6 +24,7 @@
 //! on the number of threads.
 
 mod cpu;
+pub(crate) mod cuda;
 
 use std::sync::Arc;
 
@@ -71,6 +72,7 @@ pub fn residual(x: &Tensor, sublayer: &Tensor, dropout: Dropout) -> Tensor {
     check_pair("residual", x, sublayer);
     let y = match x.device() {
         Device::Cpu => cpu::residual(x.array(), sublayer.array(), dropout),
+        Device::Cuda => cuda::residual(x.array(), sublayer.array(), dropout),
     };
 
     let (x_edge, sublayer_edge, dtype) = (x.edge(), sublayer.edge(), sublayer.dtype());
@@ -79,6 +81,7 @@ pub fn residual(x: &Tensor, sublayer: &Tensor, dropout: Dropout) -> Tensor {
         if sublayer_edge.is_wanted() {
             let d_sublayer = match g.device() {
                 Device::Cpu => cpu::dropped(&g, dropout, dtype),
+                Device::Cuda => cuda::dropped(&g, dropout, dtype),
             };
             gradients.add(&sublayer_edge, d_sublayer);
         }
@@ -109,6 +112,7 @@ fn normalized(
     let inputs = Inputs { x, sublayer, dropout, gamma, beta };
     let Forward { y, narrow, standard, inverse_deviation } = match x.device() {
         Device::Cpu => cpu::forward(&inputs, options, keep),
+        Device::Cuda => cuda::forward(&inputs, options, keep),
     };
 
     let Some(standard) = standard else { return Tensor::new(y).with_narrow(narrow) };
@@ -119,6 +123,7 @@ fn normalized(
         // y = γ x̂ + β
         move || match standard.device() {
             Device::Cpu => cpu::scaled(&standard, &gamma, &beta),
+            Device::Cuda => cuda::scaled(&standard, &gamma, &beta),
         }
     };
     let y = Tensor::from_parameters(y, move |g, gradients: &mut Gradients| {
@@ -126,6 +131,7 @@ fn normalized(
         let kept = Kept { standard, inverse_deviation, dropout };
         let (dx, d_sublayer) = match g.device() {
             Device::Cpu => cpu::backward(&kept, g, wanted, &gamma, &beta),
+            Device::Cuda => cuda::backward(&kept, g, wanted, &gamma, &beta),
         };
         if let (Some((edge, _)), Some(d_sublayer)) = (sublayer_edge, d_sublayer) {
             gradients.add(&edge, d_sublayer);

@@ -9,6 +9,7 @@
 
 use super::check;
 use super::cpu::attention as cpu;
+use crate::cuda;
 use crate::{Device, Ragged, Tensor};
 
 /// What [`attention_pool`] returns.
@@ -34,6 +35,7 @@ pub fn attention_pool(scores: &Tensor, values: &Tensor, sequences: &Ragged) -> P
     );
     let (weights, pooled) = match values.device() {
         Device::Cpu => cpu::forward(scores.array(), values.array(), sequences),
+        Device::Cuda => cuda::unsupported("pool"),
     };
     let weights = Tensor::new(weights);
 
@@ -44,12 +46,14 @@ pub fn attention_pool(scores: &Tensor, values: &Tensor, sequences: &Ragged) -> P
         if value_edge.is_wanted() {
             let dv = match g.device() {
                 Device::Cpu => cpu::value_gradient(alpha.array(), &g, &sequences),
+                Device::Cuda => cuda::unsupported("pool"),
             };
             gradients.add(&value_edge, dv);
         }
         if score_edge.is_wanted() {
             let ds = match g.device() {
                 Device::Cpu => cpu::score_gradient(alpha.array(), &g, kept.array(), &sequences),
+                Device::Cuda => cuda::unsupported("pool"),
             };
             gradients.add(&score_edge, ds.into_dtype(score_type));
         }

@@ -9,6 +9,7 @@
 
 use super::check;
 use super::cpu::plain as cpu;
+use crate::cuda;
 use crate::{Device, Ragged, Tensor};
 
 /// The mean of the vectors of each sequence.
@@ -19,12 +20,14 @@ pub fn mean_pool(values: &Tensor, sequences: &Ragged) -> Tensor {
     check("mean_pool", values, sequences);
     let pooled = match values.device() {
         Device::Cpu => cpu::mean(values.array(), sequences),
+        Device::Cuda => cuda::unsupported("pool"),
     };
     let (edge, sequences) = (values.edge(), sequences.clone());
     Tensor::from_inputs(pooled, &[values], move |g, gradients| {
         // y = Σ_t v_t / n
         let dv = match g.device() {
             Device::Cpu => cpu::mean_backward(&g, &sequences),
+            Device::Cuda => cuda::unsupported("pool"),
         };
         gradients.add(&edge, dv);
     })
@@ -38,12 +41,14 @@ pub fn max_pool(values: &Tensor, sequences: &Ragged) -> Tensor {
     check("max_pool", values, sequences);
     let pooled = match values.device() {
         Device::Cpu => cpu::max(values.array(), sequences),
+        Device::Cuda => cuda::unsupported("pool"),
     };
     let (edge, kept, sequences) = (values.edge(), values.detached(), sequences.clone());
     Tensor::from_inputs(pooled, &[values], move |g, gradients| {
         // y = max_t v_t
         let dv = match g.device() {
             Device::Cpu => cpu::max_backward(kept.array(), g, &sequences),
+            Device::Cuda => cuda::unsupported("pool"),
         };
         gradients.add(&edge, dv);
     })

@@ -31,6 +31,7 @@ pub(crate) mod cpu;
 use std::sync::{Arc, Mutex};
 
 use self::schedule::Schedule;
+use crate::cuda;
 use crate::ops::linear;
 use crate::tape::{self, Edge, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
@@ -82,6 +83,7 @@ pub fn recurrent(
     let keep = if tape::is_recording() { Keep::Gates } else { Keep::Nothing };
     let found = match x_gates.device() {
         Device::Cpu => cpu::forward(&layer, x_gates, states.clone(), keep),
+        Device::Cuda => cuda::unsupported("recurrent"),
     };
     let last_h = state::scatter(&found.h, schedule.order());
     let last_c = cell.has_memory().then(|| state::scatter(&found.c, schedule.order()));
@@ -140,6 +142,7 @@ pub fn recurrent_step(
     let mut c = state::gather_or_zeros(c, &rows, 0, x_gates.device());
     match x_gates.device() {
         Device::Cpu => cpu::step(cell, compute.dtype, x_gates, (weight, bias), [&mut h, &mut c]),
+        Device::Cuda => cuda::unsupported("recurrent"),
     }
     RecurrentState { h: Tensor::new(h), c: cell.has_memory().then(|| Tensor::new(c)) }
 }
@@ -148,6 +151,7 @@ pub fn recurrent_step(
 pub(crate) fn states_before(schedule: &Schedule, initial: &Array, outputs: &Array, dtype: DType) -> Array {
     match outputs.device() {
         Device::Cpu => cpu::states_before(schedule, initial, outputs, dtype),
+        Device::Cuda => cuda::unsupported("recurrent"),
     }
 }
 
@@ -273,6 +277,7 @@ impl Backward {
         let layer = Layer { cell: *cell, schedule, weight, bias: self.bias.as_ref(), dtype: *dtype };
         let LayerGradients { dx, da, dh, dc } = match device {
             Device::Cpu => cpu::backward(&layer, remembered, d_outputs, d_last),
+            Device::Cuda => cuda::unsupported("recurrent"),
         };
         // a_t = h_{t−1} W + b
         let before = states_before(schedule, &remembered.h, &remembered.outputs, *dtype);

@@ -1,6 +1,7 @@
 //! The states of a batch, and their way into the order of a schedule and back.
 
 use super::{Cell, cpu};
+use crate::cuda;
 use crate::tape::Edge;
 use crate::{Array, DType, Device, Tensor};
 
@@ -50,6 +51,7 @@ impl RecurrentState {
 pub(crate) fn gather(state: &Array, order: &[usize]) -> Array {
     match state.device() {
         Device::Cpu => cpu::gather(state, order),
+        Device::Cuda => cuda::unsupported("recurrent"),
     }
 }
 
@@ -65,5 +67,6 @@ pub(crate) fn gather_or_zeros(state: Option<&Array>, order: &[usize], width: usi
 pub(crate) fn scatter(sorted: &Array, order: &[usize]) -> Array {
     match sorted.device() {
         Device::Cpu => cpu::scatter(sorted, order),
+        Device::Cuda => cuda::unsupported("recurrent"),
     }
 }

@@ -19,6 +19,7 @@
 
 mod cpu;
 
+use crate::cuda;
 use crate::{Array, Device, Tensor};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -49,6 +50,7 @@ fn operation(x: &Tensor, form: Form) -> Tensor {
         let p = forward(kept.array(), Form::Plain);
         match g.device() {
             Device::Cpu => cpu::backward(&p, form, &mut g),
+            Device::Cuda => cuda::unsupported("softmax"),
         }
         gradients.add(&edge, g.into_dtype(kept.dtype()));
     })
@@ -57,6 +59,7 @@ fn operation(x: &Tensor, form: Form) -> Tensor {
 fn forward(x: &Array, form: Form) -> Array {
     match x.device() {
         Device::Cpu => cpu::forward(x, form),
+        Device::Cuda => cuda::unsupported("softmax"),
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod cpu;
 
+use crate::cuda;
 use crate::{Device, Tensor};
 
 /// A column of a row and its score.
@@ -40,6 +41,7 @@ impl TopK {
         self.best.resize(rows * self.count, NOTHING);
         match scores.device() {
             Device::Cpu => cpu::find(scores.array(), &mut self.normalizers, &mut self.best),
+            Device::Cuda => cuda::unsupported("top_k"),
         }
     }
 

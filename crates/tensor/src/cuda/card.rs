@@ -1,0 +1,180 @@
+//! The one card that a process uses: its context, its stream of work, and what it is.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::ptr;
+use std::sync::OnceLock;
+
+use cudarc::cublaslt::sys as blas;
+use cudarc::driver::sys::{
+    self as driver, CUcontext, CUdevice, CUdevice_attribute, CUdevice_attribute_enum as Attribute, CUresult,
+    CUstream,
+};
+
+use super::library::{self, COMPILER, DRIVER, PRODUCTS, Unavailable};
+use super::product::Plans;
+
+/// A card with its context. All work goes into one stream, in the order of the calls, whatever thread they come from; so
+/// memory that one operation gives back can be another's at once.
+pub struct Card {
+    context: CUcontext,
+    pub(super) stream: CUstream,
+    pub(super) plans: Plans,
+    name: String,
+    capability: (i32, i32),
+    processors: i32,
+    memory: usize,
+    driver: (i32, i32),
+}
+
+// SAFETY: contexts and streams may be used by any thread; the driver has its own locks.
+unsafe impl Send for Card {}
+// SAFETY: as above.
+unsafe impl Sync for Card {}
+
+/// The card, if there is one with all that is needed. It is made ready at the first call, and current for every thread that
+/// asks.
+pub fn card() -> Result<&'static Card, Unavailable> {
+    static CARD: OnceLock<Result<Card, Unavailable>> = OnceLock::new();
+    thread_local! {
+        static IS_CURRENT: Cell<bool> = const { Cell::new(false) };
+    }
+    let card = CARD.get_or_init(Card::open).as_ref().map_err(Clone::clone)?;
+    if !IS_CURRENT.get() {
+        // SAFETY: the context lives as long as the process.
+        check("cuCtxSetCurrent", unsafe { driver::cuCtxSetCurrent(card.context) })?;
+        IS_CURRENT.set(true);
+    }
+    Ok(card)
+}
+
+impl Card {
+    fn open() -> Result<Card, Unavailable> {
+        library::load(DRIVER).ok_or(Unavailable::Driver { name: DRIVER[0] })?;
+        for needed in [COMPILER, PRODUCTS] {
+            library::load(needed).ok_or(Unavailable::Library { name: needed[0] })?;
+        }
+        // SAFETY: the driver is loaded; every pointer is to a local of the right type.
+        unsafe {
+            check("cuInit", driver::cuInit(0))?;
+            let mut device: CUdevice = 0;
+            check("cuDeviceGet", driver::cuDeviceGet(&mut device, 0))?;
+            let name = name_of(device)?;
+            let capability = (
+                attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+                attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+            );
+            if capability.0 < 8 {
+                return Err(Unavailable::TooOld { name, major: capability.0, minor: capability.1 });
+            }
+            let mut context: CUcontext = ptr::null_mut();
+            check("cuDevicePrimaryCtxRetain", driver::cuDevicePrimaryCtxRetain(&mut context, device))?;
+            check("cuCtxSetCurrent", driver::cuCtxSetCurrent(context))?;
+            let mut stream: CUstream = ptr::null_mut();
+            let flags = driver::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+            check("cuStreamCreate", driver::cuStreamCreate(&mut stream, flags))?;
+            let mut memory = 0;
+            check("cuDeviceTotalMem", driver::cuDeviceTotalMem_v2(&mut memory, device))?;
+            let mut version = 0;
+            check("cuDriverGetVersion", driver::cuDriverGetVersion(&mut version))?;
+            let mut handle: blas::cublasLtHandle_t = ptr::null_mut();
+            let status = blas::cublasLtCreate(&mut handle);
+            if status != blas::cublasStatus_t::CUBLAS_STATUS_SUCCESS {
+                return Err(Unavailable::Failed { call: "cublasLtCreate", error: format!("{status:?}") });
+            }
+            Ok(Card {
+                context,
+                stream,
+                plans: Plans::new(handle),
+                name,
+                capability,
+                processors: attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+                memory,
+                driver: (version / 1000, version % 1000 / 10),
+            })
+        }
+    }
+
+    /// What the maker calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its compute capability, such as (9, 0).
+    pub fn capability(&self) -> (i32, i32) {
+        self.capability
+    }
+
+    /// What kernels are compiled for, such as `sm_90a`: Hopper has instructions of its own.
+    pub fn architecture(&self) -> String {
+        let (major, minor) = self.capability;
+        let own = if major >= 9 { "a" } else { "" };
+        format!("sm_{major}{minor}{own}")
+    }
+
+    /// Number of its streaming multiprocessors.
+    pub fn processors(&self) -> usize {
+        self.processors as usize
+    }
+
+    /// Bytes of its memory.
+    pub fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// The CUDA version of the driver.
+    pub fn driver(&self) -> (i32, i32) {
+        self.driver
+    }
+
+    /// The version of cuBLASLt.
+    pub fn products_version(&self) -> usize {
+        // SAFETY: the library is loaded.
+        unsafe { blas::cublasLtGetVersion() }
+    }
+
+    /// Waits until all work is done.
+    pub fn wait(&self) {
+        // SAFETY: the stream lives as long as the card.
+        expect("cuStreamSynchronize", unsafe { driver::cuStreamSynchronize(self.stream) });
+    }
+}
+
+/// The card that arrays on it were made with.
+pub(super) fn present() -> &'static Card {
+    card().expect("arrays on the card exist only where there is one")
+}
+
+/// An error of the driver at start.
+fn check(call: &'static str, result: CUresult) -> Result<(), Unavailable> {
+    if result == CUresult::CUDA_SUCCESS {
+        Ok(())
+    } else {
+        Err(Unavailable::Failed { call, error: format!("{result:?}") })
+    }
+}
+
+/// An error of the driver later on, which is a bug or a broken card: nothing on the card can be used any more.
+pub(super) fn expect(call: &str, result: CUresult) {
+    assert!(result == CUresult::CUDA_SUCCESS, "{call}: the card reports {result:?}");
+}
+
+/// # Safety
+/// The driver is initialised.
+unsafe fn attribute(device: CUdevice, attribute: CUdevice_attribute) -> Result<i32, Unavailable> {
+    let mut value = 0;
+    // SAFETY: as promised.
+    check("cuDeviceGetAttribute", unsafe { driver::cuDeviceGetAttribute(&mut value, attribute, device) })?;
+    Ok(value)
+}
+
+/// # Safety
+/// The driver is initialised.
+unsafe fn name_of(device: CUdevice) -> Result<String, Unavailable> {
+    let mut name = [0; 128];
+    // SAFETY: as promised, and the driver ends the name within the length that it is given.
+    unsafe {
+        check("cuDeviceGetName", driver::cuDeviceGetName(name.as_mut_ptr(), name.len() as i32, device))?;
+        Ok(CStr::from_ptr(name.as_ptr()).to_string_lossy().into_owned())
+    }
+}

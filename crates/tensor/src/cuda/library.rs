@@ -1,0 +1,106 @@
+//! NVIDIA's libraries, looked for at run time: the driver, the compiler of kernels (NVRTC) and the matrix products (cuBLASLt).
+
+use std::path::{Path, PathBuf};
+
+use libloading::Library;
+
+/// Why there is no card to use.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unavailable {
+    /// No driver.
+    #[error("there is no NVIDIA driver ({name} was not found)")]
+    Driver {
+        /// The file that was looked for.
+        name: &'static str,
+    },
+    /// A library beside the driver is missing.
+    #[error(
+        "{name} was not found: install CUDA's libraries (the Python packages nvidia-cuda-nvrtc and nvidia-cublas have them \
+         too), and set HEEDFUL_CUDA_PATH to their folders if they are in an unusual place"
+    )]
+    Library {
+        /// The file that was looked for.
+        name: &'static str,
+    },
+    /// The driver reports an error.
+    #[error("the NVIDIA driver reports {error} ({call})")]
+    Failed {
+        /// What was asked.
+        call: &'static str,
+        /// The answer.
+        error: String,
+    },
+    /// The card is too old.
+    #[error("{name} has compute capability {major}.{minor}; 8.0 or newer is needed")]
+    TooOld {
+        /// The card's name.
+        name: String,
+        /// First number of its compute capability.
+        major: i32,
+        /// Second number.
+        minor: i32,
+    },
+}
+
+/// The libraries that must be there, by the names that the system's loader knows.
+pub(super) const DRIVER: &[&str] = &["libcuda.so.1", "libcuda.so", "nvcuda.dll"];
+pub(super) const COMPILER: &[&str] =
+    &["libnvrtc.so.13", "libnvrtc.so.12", "nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];
+pub(super) const PRODUCTS: &[&str] =
+    &["libcublasLt.so.13", "libcublasLt.so.12", "cublasLt64_13.dll", "cublasLt64_12.dll"];
+
+/// Loads the first of some libraries that is found, for good. Whoever loads it later by its plain name gets the same one,
+/// wherever it was found.
+pub(super) fn load(names: &[&'static str]) -> Option<PathBuf> {
+    let places = folders().into_iter().flat_map(|folder| names.iter().map(move |name| folder.join(name)));
+    let candidates = names.iter().map(PathBuf::from).chain(places);
+    candidates.into_iter().find(|path| {
+        if path.is_absolute() && !path.exists() {
+            return false;
+        }
+        // SAFETY: NVIDIA's libraries have no initialisers that do harm.
+        let library = unsafe { Library::new(path) };
+        library.map(std::mem::forget).is_ok()
+    })
+}
+
+/// Where the libraries may be, if not where the loader looks by itself.
+fn folders() -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> =
+        std::env::var_os("HEEDFUL_CUDA_PATH").iter().flat_map(std::env::split_paths).collect();
+    for root in ["/usr/local/cuda", "/usr/local/cuda-13", "/usr/local/cuda-12", "/opt/cuda"] {
+        folders.push(Path::new(root).join("lib64"));
+    }
+    folders.extend(python_packages());
+    folders
+}
+
+/// The folders of NVIDIA's Python packages, if there is an active environment or a Python of the system.
+fn python_packages() -> Vec<PathBuf> {
+    let environments =
+        ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let roots = environments.chain(["/usr/local", "/usr", "/opt/venv", "/opt/conda"].map(PathBuf::from));
+    let mut found = Vec::new();
+    for root in roots {
+        for python in children(&root.join("lib")).into_iter().filter(|path| name_begins(path, "python3")) {
+            for packages in ["site-packages", "dist-packages"] {
+                let packages = children(&python.join(packages).join("nvidia"));
+                found.extend(
+                    packages.into_iter().map(|package| package.join("lib")).filter(|lib| lib.is_dir()),
+                );
+            }
+        }
+    }
+    found
+}
+
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut children: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    children.sort();
+    children
+}
+
+fn name_begins(path: &Path, with: &str) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(with))
+}

@@ -1,0 +1,168 @@
+//! The card's memory: regions of the driver's, in which buffers lie side by side as they do on the host (`crate::regions`).
+//! A step that asks for the same sizes gets the same places, which is what replaying recorded work needs.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use cudarc::driver::sys::{self as driver, CUresult};
+
+use super::card::{expect, present};
+use crate::regions::{self, Growth, Place, Regions};
+
+/// Regions grow in large pieces: asking the driver waits for all work.
+const GROWTH: Growth = Growth { page: 512, smallest: 64 << 20, fair: 2 << 30 };
+
+/// An address in the card's memory, as kernels take it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Pointer(pub(crate) u64);
+
+impl Pointer {
+    /// No address: something that a kernel can do without.
+    pub(crate) const NULL: Pointer = Pointer(0);
+
+    /// The address some bytes further on.
+    pub(crate) fn offset(self, bytes: usize) -> Pointer {
+        Pointer(self.0 + bytes as u64)
+    }
+}
+
+/// A piece of the card's memory. What it holds at first is unspecified.
+pub(crate) struct Buffer {
+    pointer: Pointer,
+    bytes: usize,
+    place: Place,
+}
+
+impl Buffer {
+    /// # Panics
+    /// If the card has no memory left.
+    pub(crate) fn new(bytes: usize) -> Buffer {
+        present();
+        let mut memory = memory().lock().expect("card memory lock");
+        let place = memory.take(bytes.max(1), Region::new).unwrap_or_else(|wanted| {
+            panic!("the card has no room for {wanted} more bytes: choose a smaller --batch-tokens")
+        });
+        let pointer = memory.block(&place).start.offset(place.offset);
+        let held = HELD.fetch_add(place.len, Ordering::Relaxed) + place.len;
+        MOST_HELD.fetch_max(held, Ordering::Relaxed);
+        Buffer { pointer, bytes, place }
+    }
+
+    pub(crate) fn pointer(&self) -> Pointer {
+        self.pointer
+    }
+
+    /// Fills it with zeros.
+    pub(crate) fn clear(&mut self) {
+        clear(self.pointer, self.bytes);
+    }
+
+    /// Copies bytes of the host to its beginning.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.write_at(0, bytes);
+    }
+
+    /// Copies bytes of the host to an offset.
+    pub(crate) fn write_at(&mut self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
+        if bytes.is_empty() {
+            return;
+        }
+        let (stream, to) = (present().stream, self.pointer.offset(offset));
+        // SAFETY: both sides have these bytes; memory that is not pinned has been read when the call returns.
+        let result =
+            unsafe { driver::cuMemcpyHtoDAsync_v2(to.0, bytes.as_ptr().cast(), bytes.len(), stream) };
+        expect("cuMemcpyHtoDAsync", result);
+    }
+
+    /// Waits for all work, then copies bytes from an offset on to the host.
+    pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
+        assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
+        if bytes.is_empty() {
+            return;
+        }
+        let (card, from) = (present(), self.pointer.offset(offset));
+        // SAFETY: both sides have these bytes, and the copy is waited for.
+        unsafe {
+            let result =
+                driver::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), from.0, bytes.len(), card.stream);
+            expect("cuMemcpyDtoHAsync", result);
+        }
+        card.wait();
+    }
+}
+
+impl Drop for Buffer {
+    fn drop(&mut self) {
+        HELD.fetch_sub(self.place.len, Ordering::Relaxed);
+        // What still runs was asked for before whatever gets this place next: one stream keeps the order.
+        memory().lock().expect("card memory lock").give_back(&self.place);
+    }
+}
+
+/// Fills some bytes with zeros.
+pub(crate) fn clear(start: Pointer, bytes: usize) {
+    let stream = present().stream;
+    // SAFETY: whoever has the address owns these bytes.
+    expect("cuMemsetD8Async", unsafe { driver::cuMemsetD8Async(start.0, 0, bytes, stream) });
+}
+
+/// A copy of some numbers in the card's memory.
+pub(crate) fn upload<T: bytemuck::NoUninit>(values: &[T]) -> Buffer {
+    let bytes: &[u8] = bytemuck::cast_slice(values);
+    let mut buffer = Buffer::new(bytes.len());
+    buffer.write(bytes);
+    buffer
+}
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST_HELD: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that were taken from the driver.
+pub fn bytes_reserved() -> usize {
+    memory().lock().expect("card memory lock").capacity()
+}
+
+/// The most bytes of buffers that were in use at a time.
+pub fn most_bytes_held() -> usize {
+    MOST_HELD.load(Ordering::Relaxed)
+}
+
+/// Memory of the driver's.
+struct Region {
+    start: Pointer,
+    capacity: usize,
+}
+
+impl Region {
+    /// The error is what was asked for in vain.
+    fn new(capacity: usize) -> Result<Region, usize> {
+        let mut start = 0;
+        // SAFETY: the pointer is to a local.
+        let result = unsafe { driver::cuMemAlloc_v2(&mut start, capacity) };
+        match result {
+            CUresult::CUDA_SUCCESS => Ok(Region { start: Pointer(start), capacity }),
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(capacity),
+            other => panic!("cuMemAlloc: the card reports {other:?}"),
+        }
+    }
+}
+
+impl regions::Block for Region {
+    fn capacity(&self) -> usize {
+        self.capacity
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: it came from cuMemAlloc, and nobody has a place in it any more.
+        expect("cuMemFree", unsafe { driver::cuMemFree_v2(self.start.0) });
+    }
+}
+
+fn memory() -> &'static Mutex<Regions<Region>> {
+    static MEMORY: OnceLock<Mutex<Regions<Region>>> = OnceLock::new();
+    MEMORY.get_or_init(|| Mutex::new(Regions::new(GROWTH)))
+}

@@ -1,0 +1,34 @@
+//! The machinery for NVIDIA cards: the card itself, its memory, kernels, products.
+//!
+//! Everything is loaded at run time. A machine without a card has none of the libraries, finds out in a few microseconds
+//! when it asks for [`card`], and uses the processor.
+
+#[macro_use]
+mod launch;
+
+mod library;
+
+mod card;
+
+mod memory;
+
+mod module;
+
+mod product;
+
+mod profile;
+
+pub use card::{Card, card};
+pub(crate) use launch::{Blocks, DropoutArgument, launch};
+pub use library::Unavailable;
+pub(crate) use memory::{Buffer, Pointer, clear, upload};
+pub use memory::{bytes_reserved, most_bytes_held};
+pub(crate) use module::Module;
+pub use module::{KernelReport, compile_for};
+pub(crate) use product::{Epilogue, Operand, Product, multiply, try_multiply};
+pub use profile::take_profile;
+
+/// Refuses an operation that has no kernel for cards. Programs ask whether a model runs there before they move it there.
+pub(crate) fn unsupported(operation: &str) -> ! {
+    panic!("{operation} does not run on a card: use the processor (--device cpu)")
+}

@@ -1,0 +1,215 @@
+//! Kernels: compiled by NVRTC for the card at first use, and kept on disk.
+//!
+//! The name of a kept file is a hash of the source, the options, the card's architecture and the versions of compiler and
+//! driver: a change of any of them compiles anew.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
+use std::ptr;
+use std::sync::{Mutex, OnceLock};
+
+use cudarc::driver::sys::{self as driver, CUfunction, CUmodule};
+use cudarc::nvrtc::sys as compiler;
+use cudarc::nvrtc::sys::nvrtcResult::NVRTC_SUCCESS;
+
+use super::card::{expect, present};
+use super::library::{self, COMPILER, Unavailable};
+
+/// What every source begins with.
+const PRELUDE: &str = include_str!("prelude.cu");
+
+/// A kernel that is ready to be launched.
+#[derive(Clone, Copy)]
+pub(crate) struct Function {
+    pub(super) handle: CUfunction,
+    pub(super) name: &'static str,
+}
+
+/// The kernels of one operation.
+pub(crate) struct Module {
+    name: &'static str,
+    source: &'static str,
+    loaded: OnceLock<Loaded>,
+}
+
+struct Loaded {
+    module: CUmodule,
+    functions: Mutex<HashMap<&'static str, CUfunction>>,
+}
+
+// SAFETY: modules and functions may be used by any thread.
+unsafe impl Send for Loaded {}
+// SAFETY: as above.
+unsafe impl Sync for Loaded {}
+
+impl Module {
+    pub(crate) const fn new(name: &'static str, source: &'static str) -> Module {
+        Module { name, source, loaded: OnceLock::new() }
+    }
+
+    /// A kernel by its name in the source.
+    pub(crate) fn function(&self, name: &'static str) -> Function {
+        let loaded = self.loaded.get_or_init(|| self.load());
+        let mut functions = loaded.functions.lock().expect("module lock");
+        let handle = *functions.entry(name).or_insert_with(|| {
+            let symbol = CString::new(name).expect("a plain name");
+            let mut function: CUfunction = ptr::null_mut();
+            // SAFETY: the module is loaded for good.
+            let result =
+                unsafe { driver::cuModuleGetFunction(&mut function, loaded.module, symbol.as_ptr()) };
+            expect(name, result);
+            function
+        });
+        Function { handle, name }
+    }
+
+    /// As [`Module::function`] for a kernel that needs this many bytes of shared memory, which may be more than 48 KiB.
+    pub(crate) fn function_with_shared(&self, name: &'static str, shared: usize) -> Function {
+        let function = self.function(name);
+        if shared > 48 << 10 {
+            let attribute =
+                driver::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function is of a loaded module.
+            expect(name, unsafe { driver::cuFuncSetAttribute(function.handle, attribute, shared as i32) });
+            // Shared memory before cache, so that as many blocks fit as their registers allow.
+            let preference =
+                driver::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+            // SAFETY: as above.
+            expect(name, unsafe { driver::cuFuncSetAttribute(function.handle, preference, 100) });
+        }
+        function
+    }
+
+    fn load(&self) -> Loaded {
+        let card = present();
+        let architecture = card.architecture();
+        let file = self.kept(&architecture, card.driver());
+        let kept = file.as_ref().and_then(|file| std::fs::read(file).ok());
+        let binary = kept.unwrap_or_else(|| {
+            let compiled =
+                compile(self.name, self.source, &architecture).unwrap_or_else(|log| panic!("{log}"));
+            if let Some(file) = &file {
+                keep(file, &compiled.binary);
+            }
+            compiled.binary
+        });
+        let mut module: CUmodule = ptr::null_mut();
+        // SAFETY: the binary is one of NVRTC's.
+        let result = unsafe { driver::cuModuleLoadData(&mut module, binary.as_ptr().cast()) };
+        expect(self.name, result);
+        Loaded { module, functions: Mutex::default() }
+    }
+
+    /// Where the compiled module is kept, if there is a place for it.
+    fn kept(&self, architecture: &str, driver: (i32, i32)) -> Option<PathBuf> {
+        let mut hasher = DefaultHasher::new();
+        (PRELUDE, self.source, architecture, driver, compiler_version(), OPTIONS).hash(&mut hasher);
+        Some(cache_folder()?.join(format!("{}-{architecture}-{:016x}.cubin", self.name, hasher.finish())))
+    }
+}
+
+/// The user's folder for what can be made again.
+fn cache_folder() -> Option<PathBuf> {
+    let base = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| {
+        let home = std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "HOME" })?;
+        Some(if cfg!(windows) { PathBuf::from(home) } else { PathBuf::from(home).join(".cache") })
+    })?;
+    Some(base.join("heedful").join("kernels"))
+}
+
+/// Two processes may do this at once: each writes its own file, and both files are the same. A disk that cannot be written
+/// costs a compilation at the next start and nothing else.
+fn keep(file: &PathBuf, binary: &[u8]) {
+    let own = file.with_extension(format!("{}.tmp", std::process::id()));
+    let written =
+        file.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| std::fs::write(&own, binary));
+    if written.and_then(|()| std::fs::rename(&own, file)).is_err() {
+        let _ = std::fs::remove_file(&own);
+    }
+}
+
+/// A compiled module.
+struct Compiled {
+    binary: Vec<u8>,
+    /// What the assembler says about registers and spills.
+    log: String,
+}
+
+/// No contraction across statements of one element would change bits between versions of the compiler only: it stays on.
+const OPTIONS: [&str; 4] = ["--std=c++17", "-default-device", "--ptxas-options=-v", "-lineinfo"];
+
+/// Compiles one source for an architecture, without a card. The error is the compiler's log.
+fn compile(name: &str, source: &str, architecture: &str) -> Result<Compiled, String> {
+    let text = CString::new(format!("{PRELUDE}\n{source}")).expect("no zero bytes in a source");
+    let file = CString::new(format!("{name}.cu")).expect("a plain name");
+    let architecture = format!("--gpu-architecture={architecture}");
+    let options: Vec<CString> = OPTIONS
+        .iter()
+        .copied()
+        .chain([architecture.as_str()])
+        .map(|option| CString::new(option).expect("a plain option"))
+        .collect();
+    let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
+    // SAFETY: every pointer is to a local that outlives the calls; lengths are asked for first.
+    unsafe {
+        let mut program = ptr::null_mut();
+        let created = compiler::nvrtcCreateProgram(
+            &mut program,
+            text.as_ptr(),
+            file.as_ptr(),
+            0,
+            ptr::null(),
+            ptr::null(),
+        );
+        if created != NVRTC_SUCCESS {
+            return Err(format!("{name}: NVRTC reports {created:?}"));
+        }
+        let compiled = compiler::nvrtcCompileProgram(program, options.len() as i32, options.as_ptr());
+        let mut length = 0;
+        compiler::nvrtcGetProgramLogSize(program, &mut length);
+        let mut log = vec![0_u8; length.max(1)];
+        compiler::nvrtcGetProgramLog(program, log.as_mut_ptr().cast());
+        let log = CStr::from_bytes_until_nul(&log)
+            .map(|log| log.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let mut binary = Vec::new();
+        if compiled == NVRTC_SUCCESS {
+            compiler::nvrtcGetCUBINSize(program, &mut length);
+            binary.resize(length, 0);
+            compiler::nvrtcGetCUBIN(program, binary.as_mut_ptr().cast());
+        }
+        compiler::nvrtcDestroyProgram(&mut program);
+        if compiled == NVRTC_SUCCESS { Ok(Compiled { binary, log }) } else { Err(format!("{name}: {log}")) }
+    }
+}
+
+fn compiler_version() -> (i32, i32) {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: both are locals.
+    unsafe { compiler::nvrtcVersion(&mut major, &mut minor) };
+    (major, minor)
+}
+
+/// What the compiler says about the kernels of one operation.
+pub struct KernelReport {
+    /// The operation.
+    pub name: &'static str,
+    /// The assembler's log, or the compiler's errors.
+    pub log: Result<String, String>,
+}
+
+/// Compiles the kernels of every operation for an architecture such as `sm_90a`, without a card.
+///
+/// # Errors
+/// If NVRTC is not there.
+pub fn compile_for(architecture: &str) -> Result<Vec<KernelReport>, Unavailable> {
+    library::load(COMPILER).ok_or(Unavailable::Library { name: COMPILER[0] })?;
+    let modules = crate::ops::cuda_modules();
+    let report = |module: &Module| KernelReport {
+        name: module.name,
+        log: compile(module.name, module.source, architecture).map(|compiled| compiled.log),
+    };
+    Ok(modules.into_iter().map(report).collect())
+}

@@ -1,0 +1,359 @@
+// Backward: queries go through keys for dQ, keys through queries for dK and dV.
+
+namespace fast {
+
+// 16 queries on their way through the keys, for their gradient.
+template <int D> struct QueryGradient {
+    u32 queries, gradient;      // where the tiles of Q and dO are
+    float deltas[2];
+
+    __device__ __forceinline__ void begin(u32 q, u32 d_o, int row) {
+        queries = tile<D>(q, row);
+        gradient = tile<D>(d_o, row);
+        deltas[0] = deltas[1] = 0.0f;
+    }
+
+    // P and dP of 32 keys from `key` on: 0 where nothing is seen.
+    __device__ __forceinline__ void find(const Room<D>& room, u32 k, u32 v, int row, int key_row, int key, int end,
+                                         float scale, float kept_scale, float (&weights)[4][4], float (&slopes)[4][4]) {
+        u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
+        dots32<D>(queries, k, key_row + key, key_row + end, weights);
+        dots32<D>(gradient, v, key_row + key, key_row + end, slopes);
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            Row own = room.rows[row + g + 8 * i];
+            u32 keep = room.keep[(row + g + 8 * i) * 4 + key / 32] >> 2 * t;
+#pragma unroll
+            for (int block = 0; block < 4; block++)
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    float& weight = weights[block][2 * i + j];
+                    float& slope = slopes[block][2 * i + j];
+                    bool real = key + 8 * block + 2 * t + j - own.start < own.count;
+                    real = real && (block < 2 || key + 16 < end);
+                    weight = real ? exp2_fast((finite(weight * scale) - own.top) * LOG2_E) * own.share : 0.0f;
+                    slope = real && (keep >> 8 * block & 1 << j) ? slope * kept_scale : 0.0f;
+                }
+        }
+    }
+
+    __device__ __forceinline__ void add_deltas(const float (&weights)[4][4], const float (&slopes)[4][4]) {
+#pragma unroll
+        for (int block = 0; block < 4; block++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) deltas[e / 2] = fmaf(weights[block][e], slopes[block][e], deltas[e / 2]);
+    }
+    // Every lane has the whole sums from here on.
+    __device__ __forceinline__ void finish_deltas() {
+        deltas[0] = row_sum(deltas[0]);
+        deltas[1] = row_sum(deltas[1]);
+    }
+
+    // dS of one half of 32 keys as a left factor.
+    __device__ __forceinline__ void pack_slopes(const float (&weights)[4][4], const float (&slopes)[4][4], int half,
+                                                u32 (&to)[4]) const {
+#pragma unroll
+        for (int part = 0; part < 4; part++) {
+            int block = 2 * half + part / 2, e = part % 2 * 2;
+            float delta = deltas[part % 2];
+            to[part] = pack_bf16(weights[block][e] * (slopes[block][e] - delta),
+                                 weights[block][e + 1] * (slopes[block][e + 1] - delta));
+        }
+    }
+
+    // W of one half of 32 keys as a left factor, but for dropout's scale. `row` is this lane's upper one.
+    __device__ __forceinline__ void pack_weights(const Room<D>& room, int row, const float (&weights)[4][4], int half,
+                                                 u32 (&to)[4]) const {
+        u32 t = threadIdx.x & 3;
+#pragma unroll
+        for (int part = 0; part < 4; part++) {
+            int block = 2 * half + part / 2, e = part % 2 * 2;
+            u32 keep = room.keep[(row + 8 * (part % 2)) * 4] >> 2 * t + 8 * block;
+            to[part] = pack_bf16(keep & 1 ? weights[block][e] : 0.0f, keep & 2 ? weights[block][e + 1] : 0.0f);
+        }
+    }
+
+    // dQ += dS K.
+    __device__ __forceinline__ void add_gradient(Sums<D>& sums, u32 k, int key_row, int key, int end,
+                                                 const float (&weights)[4][4], const float (&slopes)[4][4]) const {
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            if (half == 1 && key + 16 >= end) continue;
+            u32 left[4];
+            pack_slopes(weights, slopes, half, left);
+            sums.add(left, tile<D>(k, key_row + key + 16 * half));
+        }
+    }
+};
+
+// 16 keys on their way through the queries, for the gradients of keys and values. All is turned: rows are keys.
+template <int D> struct KeyGradient {
+    u32 keys, values;               // where the tiles of K and V are
+    Sums<D> key_sums, value_sums;
+
+    __device__ __forceinline__ void begin(u32 k, u32 v, int row) {
+        keys = tile<D>(k, row);
+        values = tile<D>(v, row);
+        key_sums.clear();
+        value_sums.clear();
+    }
+
+    // Goes through queries in shared memory, whose first is at `query_row` there; `key` is the tile's first.
+    __device__ __forceinline__ void gather(const Room<D>& room, u32 q, u32 d_o, int query_row, int key, Limits queries,
+                                           float scale, float kept_scale) {
+        u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
+#pragma unroll 1
+        for (int query = queries.start; query < queries.end; query += 16) {
+            int at = query_row + query;
+            float weights[2][4], slopes[2][4];
+            dots<D>(keys, tile<D>(q, at), weights[0], weights[1]);
+            dots<D>(values, tile<D>(d_o, at), slopes[0], slopes[1]);
+#pragma unroll
+            for (int block = 0; block < 2; block++)
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    int row = at + 8 * block + 2 * t + j;
+                    Row own = room.rows[row];
+                    float delta = room.deltas[row];
+                    u32 keep = ((const u16*)room.keep)[row * 8 + key / 16] >> g;
+#pragma unroll
+                    for (int i = 0; i < 2; i++) {
+                        float& weight = weights[block][2 * i + j];
+                        float& slope = slopes[block][2 * i + j];
+                        bool real = key + g + 8 * i - own.start < own.count;
+                        bool kept = real && (keep >> 8 * i & 1);
+                        float before = exp2_fast((finite(weight * scale) - own.top) * LOG2_E) * own.share;
+                        slope = real ? before * ((kept ? slope * kept_scale : 0.0f) - delta) : 0.0f;
+                        weight = kept ? before : 0.0f;
+                    }
+                }
+            u32 left[4];
+            pack(weights, left);
+            value_sums.add(left, tile<D>(d_o, at));
+            pack(slopes, left);
+            key_sums.add(left, tile<D>(q, at));
+        }
+    }
+    static __device__ __forceinline__ void pack(const float (&from)[2][4], u32 (&to)[4]) {
+#pragma unroll
+        for (int part = 0; part < 4; part++)
+            to[part] = pack_bf16(from[part / 2][part % 2 * 2], from[part / 2][part % 2 * 2 + 1]);
+    }
+
+    __device__ __forceinline__ void finish(const Attention& a, const Pair& pair, int key, int count, float kept_scale) {
+        int row = pair.k_row + key;
+        key_sums.scale_rows(a.scale, a.scale);
+        value_sums.scale_rows(kept_scale, kept_scale);
+        if (a.dk) key_sums.write(to<D>(a.dk, a.dk_stride, row, pair.head), a.dk_stride, count);
+        if (a.dv) value_sums.write(to<D>(a.dv, a.dv_stride, row, pair.head), a.dv_stride, count);
+    }
+};
+
+// What part of the queries in shared memory sees a tile of keys, from a multiple of 16 on.
+__device__ __forceinline__ Limits queries_of(const Attention& a, const Pair& pair, int key, int count, int query,
+                                             int queries) {
+    Limits limits = seen_by(a, key, key + count - 1, pair.m, pair.n);
+    limits.start = clamp(limits.start - query, 0, queries) & ~15;
+    limits.end = clamp(limits.end - query, 0, queries);
+    return limits;
+}
+
+// Brings all of a head into shared memory.
+template <int D>
+__device__ __forceinline__ void fetch(const Attention& a, const Pair& pair, Group group, const Room<D>& room) {
+    u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), d_o = room.tensor(3), head = pair.head;
+    copy_rows<D>(group, q, from<D>(a.q, a.q_stride, pair.q_row, head), a.q_stride, pair.m);
+    copy_rows<D>(group, k, from<D>(a.k, a.k_stride, pair.k_row, head), a.k_stride, pair.n);
+    copy_rows<D>(group, v, from<D>(a.v, a.v_stride, pair.k_row, head), a.v_stride, pair.n);
+    copy_rows<D>(group, d_o, from<D>(a.d_o, a.o_stride, pair.q_row, head), a.o_stride, pair.m);
+    know_rows(a, pair, group, room, 0, pair.m, 0, pair.n, true);
+    wait_for_copies();
+    group.meet();
+}
+
+// Up to 32 queries and keys: W and dS stay in one warp's registers, so nothing is computed twice.
+template <int D>
+__device__ __forceinline__ void backward_small(const Attention& a, const Pair& pair, Group group) {
+    Room<D> room(4);
+    u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), d_o = room.tensor(3);
+    fetch(a, pair, group, room);
+    u32 g = (threadIdx.x & 31) / 4;
+    float kept_scale = a.dropout->scale;
+    u32 lefts[2][2][2][4];      // of 16 queries, of 16 keys: W and dS
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        int query = 16 * i, row = group.row() + query, count = min(16, pair.m - query);
+        if (count <= 0) continue;
+        QueryGradient<D> tile;
+        tile.begin(q, d_o, row);
+        float weights[4][4], slopes[4][4];
+        tile.find(room, k, v, row, group.row(), 0, pair.n, a.scale, kept_scale, weights, slopes);
+        tile.add_deltas(weights, slopes);
+        tile.finish_deltas();
+        Sums<D> sums;
+        sums.clear();
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            tile.pack_weights(room, row + g, weights, half, lefts[i][half][0]);
+            tile.pack_slopes(weights, slopes, half, lefts[i][half][1]);
+            if (half == 0 || pair.n > 16) sums.add(lefts[i][half][1], fast::tile<D>(k, group.row() + 16 * half));
+        }
+        sums.scale_rows(a.scale, a.scale);
+        if (a.dq) sums.write(to<D>(a.dq, a.dq_stride, pair.q_row + query, pair.head), a.dq_stride, count);
+    }
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        int key = 16 * half, count = min(16, pair.n - key);
+        if (count <= 0) continue;
+        KeyGradient<D> tile;
+        tile.key_sums.clear();
+        tile.value_sums.clear();
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            if (16 * i >= pair.m) continue;
+            u32 left[4];
+            turn(lefts[i][half][0], left);
+            tile.value_sums.add(left, fast::tile<D>(d_o, group.row() + 16 * i));
+            turn(lefts[i][half][1], left);
+            tile.key_sums.add(left, fast::tile<D>(q, group.row() + 16 * i));
+        }
+        tile.finish(a, pair, key, count, kept_scale);
+    }
+}
+
+template <int D>
+__device__ __forceinline__ void backward_short(const Attention& a, const Pair& pair, Group group) {
+    Room<D> room(4);
+    u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), d_o = room.tensor(3), head = pair.head;
+    fetch(a, pair, group, room);
+    u32 lane = threadIdx.x & 31;
+    float kept_scale = a.dropout->scale;
+#pragma unroll 1
+    for (int query = 16 * group.warp(); query < pair.m; query += 16 * group.warps()) {
+        int count = min(16, pair.m - query), row = group.row() + query;
+        Limits keys = keys_of(a, pair, query, count, 0, pair.n);
+        bool once = keys.end - keys.start <= 32;
+        QueryGradient<D> tile;
+        tile.begin(q, d_o, row);
+        float weights[4][4], slopes[4][4];
+#pragma unroll 1
+        for (int key = keys.start; key < keys.end; key += 32) {
+            tile.find(room, k, v, row, group.row(), key, keys.end, a.scale, kept_scale, weights, slopes);
+            tile.add_deltas(weights, slopes);
+        }
+        tile.finish_deltas();
+        if (lane % 4 == 0) {
+            room.deltas[row + lane / 4] = tile.deltas[0];
+            room.deltas[row + lane / 4 + 8] = tile.deltas[1];
+        }
+        if (!a.dq) continue;
+        Sums<D> sums;
+        sums.clear();
+#pragma unroll 1
+        for (int key = keys.start; key < keys.end; key += 32) {
+            if (!once) tile.find(room, k, v, row, group.row(), key, keys.end, a.scale, kept_scale, weights, slopes);
+            tile.add_gradient(sums, k, group.row(), key, keys.end, weights, slopes);
+        }
+        sums.scale_rows(a.scale, a.scale);
+        sums.write(to<D>(a.dq, a.dq_stride, pair.q_row + query, head), a.dq_stride, count);
+    }
+    group.meet();
+#pragma unroll 1
+    for (int key = 16 * group.warp(); key < pair.n; key += 16 * group.warps()) {
+        int count = min(16, pair.n - key);
+        KeyGradient<D> tile;
+        tile.begin(k, v, group.row() + key);
+        Limits queries = queries_of(a, pair, key, count, 0, pair.m);
+        tile.gather(room, q, d_o, group.row(), key, queries, a.scale, kept_scale);
+        tile.finish(a, pair, key, count, kept_scale);
+    }
+}
+
+// dQ and the deltas of 64 queries of a long sequence.
+template <int D>
+__device__ __forceinline__ void backward_queries(const Attention& a, const Pair& pair, int first) {
+    Room<D> room(4);
+    Group group = { 2 };
+    u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), d_o = room.tensor(3), head = pair.head;
+    u32 lane = threadIdx.x & 31;
+    int all = min(LONG, pair.m - first), own = 16 * group.warp(), count = min(16, all - own);
+    copy_rows<D>(group, q, from<D>(a.q, a.q_stride, pair.q_row + first, head), a.q_stride, all);
+    copy_rows<D>(group, d_o, from<D>(a.d_o, a.o_stride, pair.q_row + first, head), a.o_stride, all);
+    wait_for_copies();
+    __syncthreads();
+    QueryGradient<D> tile;
+    if (count > 0) tile.begin(q, d_o, own);
+    Sums<D> sums;
+    sums.clear();
+    float kept_scale = a.dropout->scale;
+    Limits blocks = key_blocks(a, pair, first, all);
+    // First the deltas, then the gradient.
+#pragma unroll 1
+    for (int pass = 0; pass < 2; pass++) {
+#pragma unroll 1
+        for (int key = blocks.start; key < blocks.end; key += ROWS) {
+            int keys = min(ROWS, pair.n - key);
+            copy_rows<D>(group, k, from<D>(a.k, a.k_stride, pair.k_row + key, head), a.k_stride, keys);
+            copy_rows<D>(group, v, from<D>(a.v, a.v_stride, pair.k_row + key, head), a.v_stride, keys);
+            know_rows(a, pair, group, room, first, all, key, keys, true);
+            wait_for_copies();
+            __syncthreads();
+            Limits part = { 0, 0 };
+            if (count > 0) part = keys_of(a, pair, first + own, count, key, keys);
+#pragma unroll 1
+            for (int at = part.start; at < part.end; at += 32) {
+                float weights[4][4], slopes[4][4];
+                tile.find(room, k, v, own, 0, at, part.end, a.scale, kept_scale, weights, slopes);
+                if (pass == 0) tile.add_deltas(weights, slopes);
+                else tile.add_gradient(sums, k, 0, at, part.end, weights, slopes);
+            }
+            __syncthreads();
+        }
+        if (pass == 0) tile.finish_deltas();
+    }
+    if (count <= 0) return;
+    if (lane % 4 == 0) {
+        float *deltas = a.delta + (u64)head * a.peak_rows + pair.q_row + first + own;
+        int row = lane / 4;
+        if (row < count) deltas[row] = tile.deltas[0];
+        if (row + 8 < count) deltas[row + 8] = tile.deltas[1];
+    }
+    if (!a.dq) return;
+    sums.scale_rows(a.scale, a.scale);
+    sums.write(to<D>(a.dq, a.dq_stride, pair.q_row + first + own, head), a.dq_stride, count);
+}
+
+// dK and dV of 64 keys of a long sequence.
+template <int D>
+__device__ __forceinline__ void backward_keys(const Attention& a, const Pair& pair, int first) {
+    Room<D> room(4);
+    Group group = { 2 };
+    u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), d_o = room.tensor(3), head = pair.head;
+    int all = min(LONG, pair.n - first), own = 16 * group.warp(), count = min(16, all - own);
+    copy_rows<D>(group, k, from<D>(a.k, a.k_stride, pair.k_row + first, head), a.k_stride, all);
+    copy_rows<D>(group, v, from<D>(a.v, a.v_stride, pair.k_row + first, head), a.v_stride, all);
+    wait_for_copies();
+    __syncthreads();
+    KeyGradient<D> tile;
+    if (count > 0) tile.begin(k, v, own);
+    float kept_scale = a.dropout->scale;
+    Limits range = seen_by(a, first, first + all - 1, pair.m, pair.n);
+#pragma unroll 1
+    for (int query = range.start / ROWS * ROWS; query < range.end; query += ROWS) {
+        int queries = min(ROWS, pair.m - query);
+        copy_rows<D>(group, q, from<D>(a.q, a.q_stride, pair.q_row + query, head), a.q_stride, queries);
+        copy_rows<D>(group, d_o, from<D>(a.d_o, a.o_stride, pair.q_row + query, head), a.o_stride, queries);
+        know_rows(a, pair, group, room, query, queries, first, all, true);
+        const float *deltas = a.delta + (u64)head * a.peak_rows + pair.q_row + query;
+        for (int i = group.thread(); i < up16(queries); i += group.threads()) room.deltas[i] = i < queries ? deltas[i] : 0.0f;
+        wait_for_copies();
+        __syncthreads();
+        if (count > 0)
+            tile.gather(room, q, d_o, 0, own, queries_of(a, pair, first + own, count, query, queries), a.scale,
+                        kept_scale);
+        __syncthreads();
+    }
+    if (count > 0) tile.finish(a, pair, first + own, count, kept_scale);
+}
+
+}  // namespace fast

@@ -1,0 +1,63 @@
+// Wrappers of the instructions that the compiler has no names for: copies into shared memory that nobody waits for,
+// tiles of 16 x 16 from there to registers, and products of such tiles.
+//
+// A tile is spread over a warp as the tensor cores want it. Lane = 4 g + t has of a 16 x 8 block of sums
+//   [0], [1]: row g, columns 2 t and 2 t + 1      [2], [3]: row g + 8, the same columns.
+
+__device__ __forceinline__ u32 shared_address(const void *at) { return (u32)__cvta_generic_to_shared(at); }
+
+// Copies 16 bytes, or writes 16 zeros. The memory that is not read need not be there.
+__device__ __forceinline__ void copy16(u32 to, const void *from, bool real) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
+}
+// Waits for the thread's own copies: a barrier must follow.
+__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// A barrier of some warps of a block. (Number 0 is __syncthreads.)
+__device__ __forceinline__ void barrier(u32 number, u32 threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(number), "r"(threads) : "memory");
+}
+
+// Four 8 x 8 blocks: lanes 8 i .. 8 i + 7 give the addresses of the rows of block i.
+__device__ __forceinline__ void load_blocks(u32 (&to)[4], u32 address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+}
+__device__ __forceinline__ void load_turned_blocks(u32 (&to)[4], u32 address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(address)
+                 : "memory");
+}
+
+// The transpose of an 8 x 8 block of which lane 4 g + t has row g, columns 2 t and 2 t + 1.
+__device__ __forceinline__ u32 turned(u32 block) {
+    u32 other;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(other) : "r"(block));
+    return other;
+}
+
+// sums (16 x 8) += left (16 x 16) right (16 x 8).
+__device__ __forceinline__ void multiply(float (&sums)[4], const u32 (&left)[4], u32 right_low, u32 right_high) {
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "r"(right_low), "r"(right_high));
+}
+
+// 2^x, to about two units in the last place.
+__device__ __forceinline__ float exp2_fast(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+// Infinities become the largest numbers; what is no number stays so.
+__device__ __forceinline__ float finite(float x) {
+    float y;
+    asm("min.NaN.f32 %0, %1, 0f7F7FFFFF;" : "=f"(y) : "f"(x));
+    asm("max.NaN.f32 %0, %0, 0fFF7FFFFF;" : "+f"(y));
+    return y;
+}

@@ -1,0 +1,331 @@
+//! Attention on the card. Fast kernels for bf16 heads of 32, 64 or 128 numbers keep a head's weights in registers and shared
+//! memory and use the tensor cores; generic ones do everything else, in f32, and are what the fast ones are tested against.
+//! Both compute the weights anew in the backward pass, and no sum depends on the order of blocks.
+
+mod work;
+
+use std::sync::Arc;
+
+use super::{Forward, Problem, Sink, Target, Weights};
+use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, upload};
+use crate::{Array, DType, Device};
+use work::{List, Work};
+
+pub(crate) static GENERIC: Module = Module::new(
+    "attention_generic",
+    concat!(
+        include_str!("layout.cu"),
+        include_str!("generic/forward.cu"),
+        include_str!("generic/backward.cu")
+    ),
+);
+
+pub(crate) static FAST: Module = Module::new(
+    "attention_fast",
+    concat!(
+        include_str!("mma.cu"),
+        include_str!("layout.cu"),
+        include_str!("fast/tiles.cu"),
+        include_str!("fast/forward.cu"),
+        include_str!("fast/backward.cu"),
+        include_str!("fast/kernels.cu"),
+    ),
+);
+
+/// As in `layout.cu`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Argument {
+    q: Pointer,
+    k: Pointer,
+    v: Pointer,
+    o: Pointer,
+    d_o: Pointer,
+    dq: Pointer,
+    dk: Pointer,
+    dv: Pointer,
+    peaks: Pointer,
+    delta: Pointer,
+    q_offsets: Pointer,
+    k_offsets: Pointer,
+    dropout: Pointer,
+    sizes: Pointer,
+    mask: Pointer,
+    mask_offsets: Pointer,
+    weights: Pointer,
+    weight_offsets: Pointer,
+    work: Pointer,
+    work_count: Pointer,
+    q_stride: u32,
+    k_stride: u32,
+    v_stride: u32,
+    o_stride: u32,
+    dq_stride: u32,
+    dk_stride: u32,
+    dv_stride: u32,
+    heads: u32,
+    d_k: u32,
+    d_v: u32,
+    peak_rows: u32,
+    causal: u32,
+    window: u32,
+    scale: f32,
+}
+
+/// One call, ready to be launched: the argument, and what it points to.
+struct Call<'a> {
+    problem: &'a Problem,
+    argument: Argument,
+    work: Arc<Work>,
+    /// The width of the heads for the fast kernels, if they can do it.
+    fast: Option<usize>,
+    _dropout: Buffer,
+    _mask: Option<[Buffer; 2]>,
+}
+
+pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
+    let Problem { query_sequences, heads, d_v, .. } = problem;
+    let rows = query_sequences.tokens();
+    let context = Array::scratch_on(Device::Cuda, problem.inputs[0].0.dtype(), rows, heads * d_v);
+    let peaks = Array::scratch_on(Device::Cuda, DType::F32, heads * rows, 2);
+    let mut call = Call::new(problem, weights);
+    call.argument.o = context.pointer();
+    call.argument.peaks = peaks.pointer();
+    let kept = (weights == Weights::Keep).then(|| KeptWeights::new(problem));
+    if let Some(kept) = &kept {
+        call.argument.weights = kept.numbers.pointer();
+        call.argument.weight_offsets = kept.offsets.pointer();
+    }
+    match call.fast {
+        Some(width) => {
+            let long = heads * call.work.fast.kinds[0];
+            call.launch_fast(FORWARD, width, long + call.short_blocks(), 3);
+        }
+        None => call.launch_generic(["attention_forward_f32", "attention_forward_bf16"], Side::Queries, 1),
+    }
+    Forward { context, peaks, weights: kept.map(|kept| kept.to_vecs()) }
+}
+
+/// Writes the gradients of queries, keys and values where they are wanted.
+pub(super) fn backward(
+    problem: &Problem,
+    peaks: &Array,
+    gradient: &Array,
+    sinks: &mut [Sink<'_>],
+    targets: [Option<Target>; 3],
+) {
+    let rows = problem.query_sequences.tokens();
+    let delta = Array::scratch_on(Device::Cuda, DType::F32, problem.heads, rows);
+    let mut call = Call::new(problem, Weights::Discard);
+    let argument = &mut call.argument;
+    argument.d_o = gradient.pointer();
+    argument.peaks = peaks.pointer();
+    argument.delta = delta.pointer();
+    let place = |target: Option<Target>| match target {
+        None => (Pointer::NULL, 0),
+        Some(Target { sink, column }) => {
+            let array = &sinks[sink].array;
+            (array.pointer().offset(column * array.dtype().bytes()), array.width() as u32)
+        }
+    };
+    let [queries, keys, values] = targets.map(place);
+    (argument.dq, argument.dq_stride) = queries;
+    (argument.dk, argument.dk_stride) = keys;
+    (argument.dv, argument.dv_stride) = values;
+    // The fast kernels read and write eight numbers at a time.
+    let is_even = |(pointer, stride): (Pointer, u32)| pointer.0 % 16 == 0 && stride % 8 == 0;
+    match call.fast.filter(|_| [queries, keys, values].into_iter().all(is_even)) {
+        Some(width) => {
+            let (long, short) = (problem.heads * call.work.fast.kinds[0], call.short_blocks());
+            call.launch_fast(BACKWARD, width, short, 4);
+            call.launch_fast(BACKWARD_QUERIES, width, long, 4);
+            let work = call.work.clone();
+            call.use_list(&work.fast_keys);
+            call.launch_fast(BACKWARD_KEYS, width, problem.heads * work.fast_keys.kinds[0], 4);
+        }
+        None => {
+            let queries = ["attention_backward_queries_f32", "attention_backward_queries_bf16"];
+            call.launch_generic(queries, Side::Queries, 2);
+            let keys = ["attention_backward_keys_f32", "attention_backward_keys_bf16"];
+            call.launch_generic(keys, Side::Keys, 2);
+        }
+    }
+}
+
+const FORWARD: [&str; 3] =
+    ["attention_fast_forward_32", "attention_fast_forward_64", "attention_fast_forward_128"];
+const BACKWARD: [&str; 3] =
+    ["attention_fast_backward_32", "attention_fast_backward_64", "attention_fast_backward_128"];
+const BACKWARD_QUERIES: [&str; 3] = [
+    "attention_fast_backward_queries_32",
+    "attention_fast_backward_queries_64",
+    "attention_fast_backward_queries_128",
+];
+const BACKWARD_KEYS: [&str; 3] = [
+    "attention_fast_backward_keys_32",
+    "attention_fast_backward_keys_64",
+    "attention_fast_backward_keys_128",
+];
+const WIDTHS: [usize; 3] = [32, 64, 128];
+
+/// Whose rows a generic kernel's blocks have.
+#[derive(Clone, Copy)]
+enum Side {
+    Queries,
+    Keys,
+}
+
+impl<'a> Call<'a> {
+    fn new(problem: &'a Problem, weights: Weights) -> Call<'a> {
+        let Problem { inputs, query_sequences, key_sequences, heads, d_k, d_v, scale, mask, dropout } =
+            problem;
+        let work = Work::of(query_sequences, key_sequences);
+        let parts = inputs.each_ref().map(|(tensor, column)| {
+            let array = tensor.array();
+            (array.pointer().offset(column * array.dtype().bytes()), array.width())
+        });
+        let [q, k, v] = parts;
+        let is_even = |&(pointer, stride): &(Pointer, usize)| pointer.0 % 16 == 0 && stride % 8 == 0;
+        let fits = inputs[0].0.dtype() == DType::Bf16
+            && d_k == d_v
+            && WIDTHS.contains(d_k)
+            && weights == Weights::Discard
+            && !mask.has_booleans()
+            && parts.iter().all(is_even);
+        let booleans = mask.has_booleans().then(|| {
+            let (allowed, offsets) = mask.booleans(query_sequences, key_sequences);
+            [upload(&allowed), upload(&offsets)]
+        });
+        let drawn = upload(&DropoutArgument::of(*dropout).words());
+        let argument = Argument {
+            q: q.0,
+            k: k.0,
+            v: v.0,
+            o: Pointer::NULL,
+            d_o: Pointer::NULL,
+            dq: Pointer::NULL,
+            dk: Pointer::NULL,
+            dv: Pointer::NULL,
+            peaks: Pointer::NULL,
+            delta: Pointer::NULL,
+            q_offsets: query_sequences.on_card(),
+            k_offsets: key_sequences.on_card(),
+            dropout: drawn.pointer(),
+            sizes: work.sizes.pointer(),
+            mask: booleans.as_ref().map_or(Pointer::NULL, |[allowed, _]| allowed.pointer()),
+            mask_offsets: booleans.as_ref().map_or(Pointer::NULL, |[_, offsets]| offsets.pointer()),
+            weights: Pointer::NULL,
+            weight_offsets: Pointer::NULL,
+            work: work.fast.items(),
+            work_count: work.fast.counts(),
+            q_stride: q.1 as u32,
+            k_stride: k.1 as u32,
+            v_stride: v.1 as u32,
+            o_stride: (heads * d_v) as u32,
+            dq_stride: 0,
+            dk_stride: 0,
+            dv_stride: 0,
+            heads: *heads as u32,
+            d_k: *d_k as u32,
+            d_v: *d_v as u32,
+            peak_rows: query_sequences.tokens() as u32,
+            causal: u32::from(mask.is_causal()),
+            window: mask.window().map_or(u32::MAX, |distance| distance.min(u32::MAX as usize) as u32),
+            scale: *scale,
+        };
+        let fast = fits.then_some(*d_k);
+        Call { problem, argument, work, fast, _dropout: drawn, _mask: booleans }
+    }
+
+    fn use_list(&mut self, list: &List) {
+        self.argument.work = list.items();
+        self.argument.work_count = list.counts();
+    }
+
+    /// Blocks for sequences that are not long: a warp or more for each head.
+    fn short_blocks(&self) -> usize {
+        let heads = self.problem.heads;
+        let kinds = &self.work.fast.kinds;
+        heads * kinds[1] + (heads * kinds[2]).div_ceil(2) + (heads * kinds[3]).div_ceil(4)
+    }
+
+    /// `tensors` is the number of matrices that a block has in shared memory.
+    fn launch_fast(&self, names: [&'static str; 3], width: usize, blocks: usize, tensors: usize) {
+        if blocks == 0 {
+            return;
+        }
+        let shared = 128 * (tensors * 2 * width + 36);
+        let name =
+            names[WIDTHS.iter().position(|&known| known == width).expect("a width of the fast kernels")];
+        let blocks = Blocks { grid: [blocks, 1, 1], threads: 128, shared };
+        launch!(FAST.function_with_shared(name, shared), blocks, self.argument);
+    }
+
+    /// `factors` is 1 forward and 2 backward: how many matrices of each width a block has in shared memory, less one half.
+    fn launch_generic(&mut self, [f32, bf16]: [&'static str; 2], side: Side, factors: usize) {
+        let Problem { heads, d_k, d_v, .. } = *self.problem;
+        let work = self.work.clone();
+        let list = match side {
+            Side::Queries => &work.generic_queries,
+            Side::Keys => &work.generic_keys,
+        };
+        self.use_list(list);
+        let name = match self.problem.inputs[0].0.dtype() {
+            DType::F32 => f32,
+            DType::Bf16 => bf16,
+        };
+        let name = if d_k.max(d_v) <= 64 { narrow(name) } else { name };
+        assert!(
+            d_k.max(d_v) <= 256,
+            "attention: heads of {} numbers are wider than 256: use --device cpu",
+            d_k.max(d_v)
+        );
+        let stride = |d: usize| d.next_multiple_of(8) + 4;
+        let shared = match factors {
+            1 => 4 * (64 * stride(d_k) + 32 * stride(d_v) + 32 * 36),
+            _ => 4 * (64 * stride(d_k) + 64 * stride(d_v) + 64 * 36),
+        };
+        let blocks = Blocks { grid: [list.kinds[0], heads, 1], threads: 256, shared };
+        launch!(GENERIC.function_with_shared(name, shared), blocks, self.argument);
+    }
+}
+
+/// The variant for heads of at most 64 numbers.
+fn narrow(name: &'static str) -> &'static str {
+    match name {
+        "attention_forward_f32" => "attention_forward_f32_64",
+        "attention_forward_bf16" => "attention_forward_bf16_64",
+        "attention_backward_queries_f32" => "attention_backward_queries_f32_64",
+        "attention_backward_queries_bf16" => "attention_backward_queries_bf16_64",
+        "attention_backward_keys_f32" => "attention_backward_keys_f32_64",
+        "attention_backward_keys_bf16" => "attention_backward_keys_bf16_64",
+        other => other,
+    }
+}
+
+/// The weights of every sequence and head, on their way to the host.
+struct KeptWeights {
+    numbers: Array,
+    offsets: Buffer,
+    ends: Vec<u64>,
+}
+
+impl KeptWeights {
+    fn new(problem: &Problem) -> KeptWeights {
+        let Problem { query_sequences, key_sequences, heads, .. } = problem;
+        let sizes = query_sequences.lengths().zip(key_sequences.lengths()).map(|(m, n)| (m * n) as u64);
+        let mut ends = vec![0];
+        for size in sizes.flat_map(|size| std::iter::repeat_n(size, *heads)) {
+            ends.push(ends[ends.len() - 1] + size);
+        }
+        let total = ends[ends.len() - 1] as usize;
+        // What is hidden is not written.
+        let numbers = Array::zeros_on(Device::Cuda, DType::F32, 1, total);
+        KeptWeights { numbers, offsets: upload(&ends), ends }
+    }
+
+    fn to_vecs(&self) -> Vec<Vec<f32>> {
+        let numbers = self.numbers.to_vec();
+        self.ends.windows(2).map(|pair| numbers[pair[0] as usize..pair[1] as usize].to_vec()).collect()
+    }
+}

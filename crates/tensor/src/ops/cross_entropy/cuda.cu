@@ -1,0 +1,124 @@
+// A block for each token: its logits are read once for the sums and once more to become slopes, from a near cache.
+
+struct Losses {
+    void* logits;               // become slopes where gradients are wanted
+    const u32* labels;
+    float* by_token;            // three rows of `tokens`: loss, -log p(label), 1 where the label is right
+    u32 first, rows, classes, tokens;
+    float on, off, share;       // q of the label, q elsewhere, 1 / tokens
+    u32 keep;
+};
+
+struct Sums { float top, exponentials, sum; };
+
+// Sums over a block of 256 threads, in one order.
+__device__ __forceinline__ Sums block_sums(Sums mine) {
+    for (int step = 16; step > 0; step >>= 1) {
+        float top = __shfl_xor_sync(0xffffffffu, mine.top, step);
+        float exponentials = __shfl_xor_sync(0xffffffffu, mine.exponentials, step);
+        float sum = __shfl_xor_sync(0xffffffffu, mine.sum, step);
+        float higher = fmaxf(mine.top, top);
+        // The same sum in both lanes: a + b and b + a have the same bits.
+        mine.exponentials = mine.exponentials * expf(mine.top - higher) + exponentials * expf(top - higher);
+        mine.top = higher;
+        mine.sum += sum;
+    }
+    __shared__ Sums warps[8];
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = mine;
+    __syncthreads();
+    Sums all = warps[0];
+    for (int i = 1; i < 8; i++) {
+        float higher = fmaxf(all.top, warps[i].top);
+        all.exponentials = all.exponentials * expf(all.top - higher) + warps[i].exponentials * expf(warps[i].top - higher);
+        all.top = higher;
+        all.sum += warps[i].sum;
+    }
+    return all;
+}
+
+__device__ __forceinline__ void take(Sums& mine, float x) {
+    if (x > mine.top) {
+        mine.exponentials = mine.exponentials * __expf(mine.top - x) + 1.0f;
+        mine.top = x;
+    } else {
+        mine.exponentials += __expf(x - mine.top);
+    }
+    mine.sum += x;
+}
+
+template <class T> __device__ __forceinline__ void losses(const Losses& a) {
+    u32 row = blockIdx.x;
+    T* z = (T*)a.logits + (u64)row * a.classes;
+    u32 label = a.labels[a.first + row];
+    float label_logit = widen(z[label]);
+    Sums mine = {-3.402823466e38f, 0.0f, 0.0f};
+    // Rows begin at multiples of four numbers only if there are so many classes.
+    u32 whole = a.classes % 4 == 0 ? a.classes : 0;
+#pragma unroll 4
+    for (u32 i = 4 * threadIdx.x; i < whole; i += 1024) {
+        float x[4];
+        load4(z + i, x);
+        float top = fmaxf(fmaxf(x[0], x[1]), fmaxf(x[2], x[3]));
+        if (top > mine.top) {
+            mine.exponentials *= __expf(mine.top - top);
+            mine.top = top;
+        }
+        for (int j = 0; j < 4; j++) mine.exponentials += __expf(x[j] - mine.top), mine.sum += x[j];
+    }
+    for (u32 i = whole + threadIdx.x; i < a.classes; i += 256) take(mine, widen(z[i]));
+    Sums all = block_sums(mine);
+    float log_sum = all.top + logf(all.exponentials);
+    if (threadIdx.x == 0) {
+        u32 token = a.first + row;
+        float others = a.off == 0.0f ? 0.0f : a.off * (all.sum - label_logit);
+        a.by_token[token] = log_sum - a.on * label_logit - others;
+        a.by_token[a.tokens + token] = log_sum - label_logit;
+        a.by_token[2 * a.tokens + token] = label_logit >= all.top ? 1.0f : 0.0f;
+    }
+    if (!a.keep) return;
+    float scale = a.share / all.exponentials, off = a.off * a.share;
+#pragma unroll 4
+    for (u32 i = 4 * threadIdx.x; i < whole; i += 1024) {
+        float x[4];
+        load4(z + i, x);
+        for (u32 j = 0; j < 4; j++) x[j] = __expf(x[j] - all.top) * scale - (i + j == label ? a.on * a.share : off);
+        store4(z + i, x);
+    }
+    for (u32 i = whole + threadIdx.x; i < a.classes; i += 256)
+        z[i] = narrow<T>(__expf(widen(z[i]) - all.top) * scale - (i == label ? a.on * a.share : off));
+}
+
+extern "C" __global__ void __launch_bounds__(256) losses_f32(Losses a) { losses<float>(a); }
+extern "C" __global__ void __launch_bounds__(256) losses_bf16(Losses a) { losses<bf16>(a); }
+
+// One block: the three totals, in double precision and in one order; then the mean loss in single precision.
+extern "C" __global__ void totals(const float* by_token, double* totals, float* loss, u32 tokens) {
+    __shared__ double sums[256];
+    for (u32 kind = 0; kind < 3; kind++) {
+        double sum = 0.0;
+        for (u32 i = threadIdx.x; i < tokens; i += 256) sum += (double)by_token[(u64)kind * tokens + i];
+        sums[threadIdx.x] = sum;
+        __syncthreads();
+        for (u32 half = 128; half > 0; half >>= 1) {
+            if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) {
+            totals[kind] = sums[0];
+            if (kind == 0) loss[0] = (float)(sums[0] / tokens);
+        }
+        __syncthreads();
+    }
+}
+
+template <class T> __device__ __forceinline__ void scale(T* x, const float* by, u64 n) {
+    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && by[0] != 1.0f) x[i] = narrow<T>(widen(x[i]) * by[0]);
+}
+extern "C" __global__ void scale_f32(float* x, const float* by, u64 n) { scale(x, by, n); }
+extern "C" __global__ void scale_bf16(bf16* x, const float* by, u64 n) { scale(x, by, n); }
+
+extern "C" __global__ void add_scaled(float* out, const float* from, const float* by, u32 add, u64 n) {
+    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = (add ? out[i] : 0.0f) + by[0] * from[i];
+}

@@ -1,0 +1,111 @@
+//! Chunks of rows: logits, losses and slopes in one buffer, and their products.
+
+use super::{Forward, Keep, MeanGradients, Target};
+use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply, upload};
+use crate::params::Write;
+use crate::{Array, DType, Device, Param, Tensor};
+
+pub(crate) static MODULE: Module = Module::new("cross_entropy", include_str!("cuda.cu"));
+
+/// Rows of logits at a time: enough to fill the card.
+const ROWS: usize = 4096;
+
+/// As in the kernels' source.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Losses {
+    logits: Pointer,
+    labels: Pointer,
+    by_token: Pointer,
+    first: u32,
+    rows: u32,
+    classes: u32,
+    tokens: u32,
+    on: f32,
+    off: f32,
+    share: f32,
+    keep: u32,
+}
+
+/// Losses of all tokens and, if they are to be kept, the gradients of their mean.
+pub(super) fn forward(
+    x: &Tensor,
+    weight: &Param,
+    labels: &[u32],
+    target: Target,
+    dtype: DType,
+    keep: Keep,
+) -> Forward {
+    let Target { classes, tokens, smoothing } = target;
+    let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
+    let gradients = (keep == Keep::Gradients).then(|| MeanGradients {
+        dx: scratch(x.dtype(), x.rows(), x.width()),
+        dw: scratch(DType::F32, classes, x.width()),
+    });
+    let (labels, weight, x) = (upload(labels), weight.operand(dtype), x.array_as(dtype).operand());
+    let by_token = scratch(DType::F32, 3, tokens);
+    let logits = scratch(dtype, ROWS.min(tokens), classes);
+    for first in (0..tokens).step_by(ROWS) {
+        let rows = ROWS.min(tokens - first);
+        let (x, slopes) = (rows_of(x, first, rows), rows_of(logits.operand(), 0, rows));
+        let plain = |left, right, out, add| Product { left, right, out, add, epilogue: Epilogue::None };
+        multiply(&plain(x, weight.transposed(), slopes, false));
+        let job = Losses {
+            logits: logits.pointer(),
+            labels: labels.pointer(),
+            by_token: by_token.pointer(),
+            first: first as u32,
+            rows: rows as u32,
+            classes: classes as u32,
+            tokens: tokens as u32,
+            on: 1.0 - smoothing,
+            off: if smoothing == 0.0 { 0.0 } else { smoothing / (classes - 1) as f32 },
+            share: 1.0 / tokens as f32,
+            keep: u32::from(keep == Keep::Gradients),
+        };
+        let function = match dtype {
+            DType::F32 => "losses_f32",
+            DType::Bf16 => "losses_bf16",
+        };
+        launch!(MODULE.function(function), Blocks::of(rows, 256), job);
+        if let Some(MeanGradients { dx, dw }) = &gradients {
+            // dx = dz W,   dW = dzᵀ x
+            multiply(&plain(slopes, weight, rows_of(dx.operand(), first, rows), false));
+            multiply(&plain(slopes.transposed(), x, dw.operand(), first > 0));
+        }
+    }
+    // Three f64 totals.
+    let totals = scratch(DType::F32, 3, 2);
+    let loss = scratch(DType::F32, 1, 1);
+    let blocks = Blocks::of(1, 256);
+    let function = MODULE.function("totals");
+    launch!(function, blocks, by_token.pointer(), totals.pointer(), loss.pointer(), tokens as u32);
+    let halves: Vec<u32> = totals.to_vec().into_iter().map(f32::to_bits).collect();
+    let total = |i: usize| f64::from_bits(u64::from(halves[2 * i]) | u64::from(halves[2 * i + 1]) << 32);
+    Forward { by_token, totals: [total(0), total(1), total(2)], gradients }
+}
+
+/// Some rows of a matrix.
+fn rows_of(matrix: Operand, first: usize, rows: usize) -> Operand {
+    let pointer = matrix.pointer.offset(first * matrix.stride * matrix.dtype.bytes());
+    Operand { pointer, rows, ..matrix }
+}
+
+/// `array *= factor`.
+pub(super) fn scale(array: &mut Array, factor: &Array) {
+    let function = match array.dtype() {
+        DType::F32 => "scale_f32",
+        DType::Bf16 => "scale_bf16",
+    };
+    let (function, blocks, n) = (MODULE.function(function), Blocks::for_each(array.len()), array.len());
+    launch!(function, blocks, array.pointer(), factor.pointer(), n as u64);
+}
+
+/// `factor · from` into the gradient of `weight`.
+pub(super) fn add_scaled(weight: &Param, from: &Array, factor: &Array) {
+    let mut slot = weight.gradient_slot();
+    let (out, write) = slot.on_card();
+    let add = u32::from(write == Write::Add);
+    let (function, blocks, n) = (MODULE.function("add_scaled"), Blocks::for_each(from.len()), from.len());
+    launch!(function, blocks, out, from.pointer(), factor.pointer(), add, n as u64);
+}

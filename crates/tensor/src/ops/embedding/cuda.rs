@@ -1,0 +1,195 @@
+//! Rows gathered from a table on the card, and gradients summed back into it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use super::{EmbeddingOptions, Positions, sinusoid};
+use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, upload};
+use crate::params::Write;
+use crate::random::Dropout;
+use crate::{Array, DType, Device, Param};
+
+pub(crate) static MODULE: Module = Module::new("embedding", include_str!("cuda.cu"));
+
+/// Tokens that are summed one after the other: a frequent token has many groups of so many.
+const GROUP: usize = 32;
+
+/// As in the kernels' source.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Gather {
+    ids: Pointer,
+    positions: Pointer,
+    table: Pointer,
+    added: Pointer,
+    y: Pointer,
+    narrow: Pointer,
+    dropout: DropoutArgument,
+    tokens: u32,
+    width: u32,
+    scale: f32,
+}
+
+/// As in the kernels' source.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Scatter {
+    g: Pointer,
+    tokens: Pointer,
+    groups: Pointer,
+    out: Pointer,
+    partial: Pointer,
+    dropout: DropoutArgument,
+    count: u32,
+    width: u32,
+    scale: f32,
+}
+
+/// The vectors of all tokens, and their rounded form if products want it.
+pub(super) fn forward(
+    ids: &[u32],
+    positions: &[usize],
+    table: &Param,
+    options: EmbeddingOptions<'_>,
+) -> (Array, Option<Array>) {
+    let (tokens, width) = (ids.len(), table.shape()[1]);
+    let y = Array::scratch_on(Device::Cuda, DType::F32, tokens, width);
+    let bf16 = options.compute.dtype == DType::Bf16;
+    let narrow = bf16.then(|| Array::scratch_on(Device::Cuda, DType::Bf16, tokens, width));
+    let end = positions.iter().max().map_or(0, |last| last + 1);
+    let waves = matches!(options.positions, Positions::Sinusoidal).then(|| waves(width, end));
+    let added = match options.positions {
+        Positions::Learned(param) => param.operand(DType::F32).pointer,
+        _ => waves.as_ref().map_or(Pointer::NULL, |waves| waves.pointer()),
+    };
+    let positions: Vec<u32> = positions.iter().map(|&position| position as u32).collect();
+    let (ids, positions) = (upload(ids), upload(&positions));
+    let job = Gather {
+        ids: ids.pointer(),
+        positions: positions.pointer(),
+        table: table.operand(DType::F32).pointer,
+        added,
+        y: y.pointer(),
+        narrow: narrow.as_ref().map_or(Pointer::NULL, Array::pointer),
+        dropout: DropoutArgument::of(options.dropout),
+        tokens: tokens as u32,
+        width: width as u32,
+        scale: options.scale,
+    };
+    launch!(MODULE.function("gather"), Blocks::of(tokens.div_ceil(4), 128), job);
+    (y, narrow)
+}
+
+/// The sinusoidal encodings of the first positions, on the card. They are kept: every step asks for them.
+fn waves(width: usize, positions: usize) -> Arc<Buffer> {
+    /// By width: how many positions there are, and their encodings.
+    type Kept = HashMap<usize, (usize, Arc<Buffer>)>;
+    static WAVES: Mutex<Option<Kept>> = Mutex::new(None);
+    let mut kept = WAVES.lock().expect("waves lock");
+    let by_width = kept.get_or_insert_default();
+    match by_width.get(&width) {
+        Some((longest, waves)) if *longest >= positions => waves.clone(),
+        _ => {
+            let longest = positions.next_power_of_two().max(256);
+            let waves = Arc::new(upload(&sinusoid::table(width, longest)));
+            by_width.insert(width, (longest, waves.clone()));
+            waves
+        }
+    }
+}
+
+/// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient.
+pub(super) fn scatter(g: &Array, rows: &[usize], scale: f32, dropout: Dropout, param: &Param) {
+    let [height, width] = param.shape();
+    let mut slot = param.gradient_slot();
+    let (out, write) = slot.on_card();
+    if write == Write::Over {
+        crate::cuda::clear(out, height * width * 4);
+    }
+    let order = Order::of(rows, height);
+    let partial = Array::scratch_on(Device::Cuda, DType::F32, order.partials, width);
+    let (tokens, groups, long) = (upload(&order.tokens), upload(&order.groups), upload(&order.long));
+    let job = Scatter {
+        g: g.pointer(),
+        tokens: tokens.pointer(),
+        groups: groups.pointer(),
+        out,
+        partial: partial.pointer(),
+        dropout: DropoutArgument::of(dropout),
+        count: order.groups.len() as u32,
+        width: width as u32,
+        scale,
+    };
+    let threads = width.next_multiple_of(32).min(128);
+    let blocks = |count: usize| Blocks { grid: [count, width.div_ceil(threads), 1], threads, shared: 0 };
+    launch!(MODULE.function("scatter"), blocks(order.groups.len()), job);
+    let (function, count) = (MODULE.function("collect"), order.long.len());
+    launch!(function, blocks(count), partial.pointer(), long.pointer(), out, count as u32, width as u32);
+}
+
+/// Tokens sorted by the row that they belong to.
+struct Order {
+    tokens: Vec<u32>,
+    /// Begin and end among the tokens, row, place of the partial sum counted from 1 or 0 for none.
+    groups: Vec<[u32; 4]>,
+    /// Rows with several groups: begin and end of their partial sums, row.
+    long: Vec<[u32; 3]>,
+    partials: usize,
+}
+
+impl Order {
+    /// By counting: tokens of one row keep their order.
+    fn of(rows: &[usize], height: usize) -> Order {
+        let mut starts = vec![0_u32; height + 1];
+        for &row in rows {
+            starts[row + 1] += 1;
+        }
+        for row in 0..height {
+            starts[row + 1] += starts[row];
+        }
+        let mut next = starts.clone();
+        let mut tokens = vec![0; rows.len()];
+        for (token, &row) in rows.iter().enumerate() {
+            tokens[next[row] as usize] = token as u32;
+            next[row] += 1;
+        }
+        let (mut groups, mut long, mut partials) = (Vec::new(), Vec::new(), 0);
+        for row in 0..height {
+            let (start, end) = (starts[row], starts[row + 1]);
+            let is_long = (end - start) as usize > GROUP;
+            let first_partial = partials;
+            for start in (start..end).step_by(GROUP) {
+                partials += u32::from(is_long);
+                let place = if is_long { partials } else { 0 };
+                groups.push([start, (start + GROUP as u32).min(end), row as u32, place]);
+            }
+            if is_long {
+                long.push([first_partial, partials, row as u32]);
+            }
+        }
+        Order { tokens, groups, long, partials: partials as usize }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_token_is_in_one_group_of_its_row() {
+        let rows: Vec<usize> = (0..200).map(|i| if i % 3 == 0 { 4 } else { i * 7 % 11 }).collect();
+        let order = Order::of(&rows, 12);
+        let mut seen = vec![0; rows.len()];
+        for &[start, end, row, place] in &order.groups {
+            let tokens = &order.tokens[start as usize..end as usize];
+            assert!(tokens.len() <= GROUP && tokens.is_sorted());
+            tokens.iter().for_each(|&token| {
+                seen[token as usize] += 1;
+                assert_eq!(rows[token as usize], row as usize);
+            });
+            assert_eq!(place > 0, order.long.iter().any(|long| long[2] == row));
+        }
+        assert!(seen.iter().all(|&times| times == 1));
+        assert_eq!(order.long, [[0, order.partials as u32, 4]]);
+    }
+}

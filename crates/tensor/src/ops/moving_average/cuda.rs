@@ -1,0 +1,22 @@
+//! The average over the flat vector, on the card.
+
+use crate::Array;
+use crate::cuda::{Blocks, Module};
+use crate::ops::elementwise::cuda::convert;
+
+pub(crate) static MODULE: Module = Module::new("moving_average", include_str!("cuda.cu"));
+
+/// `values += gain (params − values)`.
+pub(super) fn approach(values: &mut Array, params: &Array, gain: f32) {
+    let (function, n) = (MODULE.function("approach"), params.len());
+    launch!(function, Blocks::for_each(n), values.pointer(), params.pointer(), gain, n as u64);
+}
+
+pub(super) fn copy(from: &Array, to: &mut Array) {
+    convert(from, to);
+}
+
+pub(super) fn swap(a: &mut Array, b: &mut Array) {
+    let (function, n) = (MODULE.function("swap"), a.len());
+    launch!(function, Blocks::for_each(n), a.pointer(), b.pointer(), n as u64);
+}

@@ -1,0 +1,196 @@
+//! A warp for each row, which stays in registers while its sums are made.
+
+use super::{Forward, Inputs, Keep, Kept, NormOptions};
+use crate::cuda::{Blocks, Card, DropoutArgument, Module, Pointer, card};
+use crate::ops::elementwise::cuda::join;
+use crate::random::Dropout;
+use crate::{Array, DType, Device, Param, Tensor};
+
+pub(crate) static MODULE: Module = Module::new("norm", include_str!("cuda.cu"));
+
+/// Rows of one partial sum of dγ and dβ: as many as leave every multiprocessor two blocks, in steps of a warp's share.
+fn rows_of_a_part(rows: usize) -> usize {
+    let blocks = 2 * card().map_or(1, Card::processors);
+    rows.div_ceil(blocks).next_multiple_of(8).clamp(8, 64)
+}
+
+/// As in the kernels' source.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct NormForward {
+    x: Pointer,
+    sublayer: Pointer,
+    gamma: Pointer,
+    beta: Pointer,
+    y: Pointer,
+    narrow: Pointer,
+    standard: Pointer,
+    inverse_deviation: Pointer,
+    dropout: DropoutArgument,
+    rows: u32,
+    width: u32,
+    epsilon: f32,
+}
+
+/// As in the kernels' source.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct NormBackward {
+    standard: Pointer,
+    inverse_deviation: Pointer,
+    gamma: Pointer,
+    gradient: Pointer,
+    d_sublayer: Pointer,
+    partial: Pointer,
+    dropout: DropoutArgument,
+    rows: u32,
+    width: u32,
+    part: u32,
+}
+
+/// `x + dropout(sublayer)`.
+pub(super) fn residual(x: &Array, sublayer: &Array, dropout: Dropout) -> Array {
+    let y = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), x.width());
+    let function = match sublayer.dtype() {
+        DType::F32 => "residual_f32",
+        DType::Bf16 => "residual_bf16",
+    };
+    let (function, blocks, n) = (MODULE.function(function), Blocks::for_each(x.len()), x.len() as u64);
+    launch!(function, blocks, x.pointer(), sublayer.pointer(), y.pointer(), DropoutArgument::of(dropout), n);
+    y
+}
+
+/// `g · dropout factor` in `dtype`.
+pub(super) fn dropped(g: &Array, dropout: Dropout, dtype: DType) -> Array {
+    let out = Array::scratch_on(Device::Cuda, dtype, g.rows(), g.width());
+    let function = match dtype {
+        DType::F32 => "dropped_f32",
+        DType::Bf16 => "dropped_bf16",
+    };
+    let (function, blocks, n) = (MODULE.function(function), Blocks::for_each(g.len()), g.len() as u64);
+    launch!(function, blocks, g.pointer(), out.pointer(), DropoutArgument::of(dropout), n);
+    out
+}
+
+/// `y = γ x̂ + β` for `z = x + dropout(sublayer)`.
+pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> Forward {
+    let &Inputs { x, sublayer, dropout, gamma, beta } = inputs;
+    let (dtype, [rows, width]) = (options.compute.dtype, x.shape());
+    let scratch = |dtype, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
+    let y = scratch(DType::F32, width);
+    let narrow = (dtype == DType::Bf16).then(|| scratch(DType::Bf16, width));
+    let standard = (keep == Keep::Standard).then(|| scratch(dtype, width));
+    let inverse_deviation = scratch(DType::F32, 1);
+    let pointer = |array: Option<&Array>| array.map_or(Pointer::NULL, Array::pointer);
+    let job = NormForward {
+        x: x.array().pointer(),
+        sublayer: pointer(sublayer.map(Tensor::array)),
+        gamma: gamma.operand(DType::F32).pointer,
+        beta: beta.operand(DType::F32).pointer,
+        y: y.pointer(),
+        narrow: pointer(narrow.as_ref()),
+        standard: pointer(standard.as_ref()),
+        inverse_deviation: inverse_deviation.pointer(),
+        dropout: DropoutArgument::of(dropout),
+        rows: rows as u32,
+        width: width as u32,
+        epsilon: options.epsilon,
+    };
+    let types = (sublayer.map_or(dtype, Tensor::dtype), dtype);
+    launch!(MODULE.function(kernel(FORWARD, types, width)), Blocks::of(rows.div_ceil(4), 128), job);
+    Forward { y, narrow, standard, inverse_deviation }
+}
+
+/// `y = γ x̂ + β` with the bits of the forward pass.
+pub(super) fn scaled(standard: &Array, gamma: &Param, beta: &Param) -> Array {
+    let (rows, width, n) = (standard.rows(), standard.width(), standard.len());
+    let y = Array::scratch_on(Device::Cuda, DType::F32, rows, width);
+    let [gamma, beta] = [gamma, beta].map(|param| param.operand(DType::F32).pointer);
+    let function = MODULE.function("scaled");
+    let blocks = Blocks::for_each(n);
+    launch!(function, blocks, standard.pointer(), gamma, beta, y.pointer(), width as u32, n as u64);
+    y
+}
+
+/// Writes the gradients of γ and β; returns that of x, in the memory of `g`, and that of the sublayer, if it is wanted,
+/// in its type.
+pub(super) fn backward(
+    kept: &Kept,
+    g: Array,
+    sublayer: Option<DType>,
+    gamma: &Param,
+    beta: &Param,
+) -> (Array, Option<Array>) {
+    let (rows, width) = (g.rows(), g.width());
+    let d_sublayer = sublayer.map(|dtype| Array::scratch_on(Device::Cuda, dtype, rows, width));
+    let part = rows_of_a_part(rows);
+    let parts = rows.div_ceil(part);
+    let partial = Array::scratch_on(Device::Cuda, DType::F32, parts, 2 * width);
+    let job = NormBackward {
+        standard: kept.standard.pointer(),
+        inverse_deviation: kept.inverse_deviation.pointer(),
+        gamma: gamma.operand(DType::F32).pointer,
+        gradient: g.pointer(),
+        d_sublayer: d_sublayer.as_ref().map_or(Pointer::NULL, Array::pointer),
+        partial: partial.pointer(),
+        dropout: DropoutArgument::of(kept.dropout),
+        rows: rows as u32,
+        width: width as u32,
+        part: part as u32,
+    };
+    let dtype = kept.standard.dtype();
+    let blocks = Blocks { grid: [parts, 1, 1], threads: 256, shared: 8 * width };
+    launch!(MODULE.function(kernel(BACKWARD, (sublayer.unwrap_or(dtype), dtype), width)), blocks, job);
+    // y = γ x̂ + β
+    if gamma.range().end == beta.range().start {
+        // Side by side, and always written together: one sum.
+        let write = gamma.gradient_slot().on_card().1;
+        assert!(write == beta.gradient_slot().on_card().1, "layer_norm: γ and β are not one norm's");
+        let (out, _) = gamma.gradient_slot().on_card();
+        join(&partial, 0, 2 * width, out, write);
+        return (g, d_sublayer);
+    }
+    for (param, column) in [(gamma, 0), (beta, width)] {
+        let mut slot = param.gradient_slot();
+        let (out, write) = slot.on_card();
+        join(&partial, column, width, out, write);
+    }
+    (g, d_sublayer)
+}
+
+/// By the sublayer's type, the compute type, and how many times 128 columns a warp can hold (1, 2, 4, 8).
+type Kernels = [[[&'static str; 4]; 2]; 2];
+
+const FORWARD: Kernels = [
+    [
+        ["forward_f32_f32_1", "forward_f32_f32_2", "forward_f32_f32_4", "forward_f32_f32_8"],
+        ["forward_f32_bf16_1", "forward_f32_bf16_2", "forward_f32_bf16_4", "forward_f32_bf16_8"],
+    ],
+    [
+        ["forward_bf16_f32_1", "forward_bf16_f32_2", "forward_bf16_f32_4", "forward_bf16_f32_8"],
+        ["forward_bf16_bf16_1", "forward_bf16_bf16_2", "forward_bf16_bf16_4", "forward_bf16_bf16_8"],
+    ],
+];
+
+const BACKWARD: Kernels = [
+    [
+        ["backward_f32_f32_1", "backward_f32_f32_2", "backward_f32_f32_4", "backward_f32_f32_8"],
+        ["backward_f32_bf16_1", "backward_f32_bf16_2", "backward_f32_bf16_4", "backward_f32_bf16_8"],
+    ],
+    [
+        ["backward_bf16_f32_1", "backward_bf16_f32_2", "backward_bf16_f32_4", "backward_bf16_f32_8"],
+        ["backward_bf16_bf16_1", "backward_bf16_bf16_2", "backward_bf16_bf16_4", "backward_bf16_bf16_8"],
+    ],
+];
+
+/// # Panics
+/// If a row has more than 1024 columns.
+fn kernel(kernels: Kernels, (sublayer, compute): (DType, DType), width: usize) -> &'static str {
+    let of = |dtype| usize::from(dtype == DType::Bf16);
+    let size = [128, 256, 512, 1024].iter().position(|&most| width <= most);
+    kernels[of(sublayer)][of(compute)][size.unwrap_or_else(|| {
+        panic!(
+            "layer_norm: rows of {width} columns are wider than the card's kernel (1024): use --device cpu"
+        )
+    })]
+}

@@ -1,0 +1,63 @@
+//! What the card keeps beside parameters: all of them rounded to bf16, for products.
+
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use super::{Param, Params};
+use crate::cuda::{Operand, Pointer};
+use crate::{Array, DType};
+
+/// The flat vector in bf16, and the version of the values that it was made from.
+#[derive(Default)]
+pub(super) struct NarrowCopy(Mutex<Option<(u64, Array)>>);
+
+impl NarrowCopy {
+    pub(super) fn clear(&self) {
+        *self.0.lock().expect("params lock") = None;
+    }
+}
+
+impl Params {
+    /// Where an update writes the values rounded to bf16, which are then those of the newest version.
+    pub(crate) fn narrow_to_write(&self, values: &Array) -> Pointer {
+        let flat = self.store.flat();
+        let mut narrow = flat.narrow.0.lock().expect("params lock");
+        let version = flat.version.load(Ordering::Acquire);
+        let fresh = || (version, Array::scratch_on(values.device(), DType::Bf16, 1, values.len()));
+        let (of, array) = narrow.get_or_insert_with(fresh);
+        *of = version;
+        array.pointer()
+    }
+}
+
+impl Param {
+    /// This matrix on the card as a factor of products in `dtype`.
+    pub(crate) fn operand(&self, dtype: DType) -> Operand {
+        let flat = self.store.flat();
+        let values = flat.values.read().expect("params lock");
+        let start = match dtype {
+            DType::F32 => values.pointer(),
+            DType::Bf16 => {
+                let version = flat.version.load(Ordering::Acquire);
+                let mut narrow = flat.narrow.0.lock().expect("params lock");
+                match &mut *narrow {
+                    Some((of, array)) if *of == version => array.pointer(),
+                    stale => {
+                        let array = values.to(DType::Bf16);
+                        let pointer = array.pointer();
+                        *stale = Some((version, array));
+                        pointer
+                    }
+                }
+            }
+        };
+        Operand {
+            pointer: start.offset(self.offset * dtype.bytes()),
+            dtype,
+            rows: self.rows,
+            width: self.width,
+            stride: self.width,
+            transposed: false,
+        }
+    }
+}

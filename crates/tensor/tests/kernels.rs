@@ -1,0 +1,31 @@
+//! Every kernel for cards compiles and none spills registers, for the oldest architecture and for the newest. Needs NVRTC, a
+//! library of CUDA, and no card.
+
+use heedful_tensor::cuda;
+
+#[test]
+fn every_kernel_compiles_without_spills() {
+    for architecture in ["sm_80", "sm_90a"] {
+        let modules = match cuda::compile_for(architecture) {
+            Ok(modules) => modules,
+            Err(reason) => {
+                let is_required = std::env::var_os("HEEDFUL_REQUIRE_NVRTC").is_some_and(|value| value == "1");
+                assert!(!is_required, "HEEDFUL_REQUIRE_NVRTC is set, but {reason}");
+                eprintln!("kernels are not compiled: {reason}");
+                return;
+            }
+        };
+        for cuda::KernelReport { name, log } in modules {
+            let log = log.unwrap_or_else(|log| panic!("{architecture}: {log}"));
+            let spills = log.lines().filter(|line| {
+                line.contains("spill") && !line.contains("0 bytes spill stores, 0 bytes spill loads")
+            });
+            let spills: Vec<&str> = spills.collect();
+            assert!(spills.is_empty(), "{name} for {architecture} spills:\n{log}");
+            assert!(
+                log.contains("registers"),
+                "{name} for {architecture} has no report of its registers:\n{log}"
+            );
+        }
+    }
+}
