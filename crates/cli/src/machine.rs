@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! Machine   --compute TYPE  --threads N     commands that open a model
+//! DeviceName                --device NAME   train
 //! Threads                   --threads N     train and compare variations, whose --compute is a key of the recipe;
 //!                                           demo, which chooses the type itself; evaluate and vocab, which have no model
 //! ```
 
 use clap::ValueEnum;
-use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
+use heedful::tensor::{DType, Device, cuda};
 
 const HEADING: &str = "Machine";
 
@@ -36,6 +37,41 @@ enum Compute {
     Bf16,
     /// Operands and sums in f32
     F32,
+}
+
+/// What a model is trained on.
+#[derive(clap::Args)]
+pub(crate) struct DeviceName {
+    /// What to train on; Transformers that translate train on NVIDIA cards
+    #[arg(long, value_enum, default_value = "cpu", value_name = "NAME", help_heading = HEADING)]
+    device: Name,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Name {
+    /// The processor
+    Cpu,
+    /// The NVIDIA card
+    Cuda,
+    /// The card if there is one, else the processor
+    Auto,
+}
+
+impl DeviceName {
+    /// The device. Where there is no card, `auto` says so in one line.
+    pub(crate) fn device(&self) -> Device {
+        match self.device {
+            Name::Cpu => Device::Cpu,
+            Name::Cuda => Device::Cuda,
+            Name::Auto => match cuda::card() {
+                Ok(_) => Device::Cuda,
+                Err(reason) => {
+                    eprintln!("heedful: uses the processor: {reason}");
+                    Device::Cpu
+                }
+            },
+        }
+    }
 }
 
 impl Machine {

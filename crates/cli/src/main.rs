@@ -54,6 +54,7 @@ enum Command {
     Serve(Box<commands::serve::Arguments>),
     Average(commands::average::Arguments),
     Vocab(commands::vocab::Arguments),
+    Doctor(commands::doctor::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Average(arguments) => commands::average::run(&arguments),
         Command::Vocab(arguments) => commands::vocab::run(&arguments),
+        Command::Doctor(arguments) => commands::doctor::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,7 @@
 //! One module for each command, in groups: learn, use, measure, explain, serve.
 
 pub(crate) mod demo;
+pub(crate) mod doctor;
 
 pub(crate) mod train;
 pub(crate) mod vocab;

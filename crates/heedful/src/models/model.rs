@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use heedful_tensor::ops::CrossEntropy;
-use heedful_tensor::{DType, Params, Ragged, Tensor};
+use heedful_tensor::{DType, Device, Params, Ragged, Tensor};
 
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
@@ -34,6 +34,11 @@ pub trait Model: Send + Sync {
     /// The number of predictions that [`Model::loss`] averages over.
     fn predictions(&self, batch: &Batch) -> usize {
         batch.target_tokens()
+    }
+
+    /// Whether it can be trained on a device: whether all its operations have kernels there.
+    fn trains_on(&self, device: Device) -> bool {
+        device == Device::Cpu
     }
 }
 
@@ -127,6 +132,10 @@ macro_rules! forward_to_inner {
 
             fn predictions(&self, batch: &Batch) -> usize {
                 (**self).predictions(batch)
+            }
+
+            fn trains_on(&self, device: Device) -> bool {
+                (**self).trains_on(device)
             }
         }
 

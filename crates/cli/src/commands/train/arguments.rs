@@ -11,7 +11,7 @@ use heedful::recipe::Recipe;
 use heedful::train::run::RunError;
 
 use super::recipe_arguments::{PRECEDENCE, RecipeArguments};
-use crate::machine::Threads;
+use crate::machine::{DeviceName, Threads};
 use crate::progress::Quiet;
 
 /// The arguments of `heedful train`.
@@ -24,6 +24,7 @@ pub(crate) struct Arguments {
     pub(crate) dashboard: Option<u16>,
     pub(crate) json: bool,
     pub(crate) quiet: Quiet,
+    pub(crate) device: DeviceName,
     pub(crate) threads: Threads,
 }
 
@@ -88,7 +89,7 @@ impl Args for Arguments {
                     .action(ArgAction::SetTrue)
                     .help_heading("Output"),
             ]);
-        let command = Threads::augment_args(Quiet::augment_args(command));
+        let command = Threads::augment_args(DeviceName::augment_args(Quiet::augment_args(command)));
         let about =
             "Train a model from text files: a translator, or with --task a classifier or a language model";
         // Last, because each of the parts above sets the description of the command to its own documentation.
@@ -117,6 +118,7 @@ impl FromArgMatches for Arguments {
             dashboard: matches.get_one("dashboard").copied(),
             json: matches.get_flag("json"),
             quiet: Quiet::from_arg_matches(matches)?,
+            device: DeviceName::from_arg_matches(matches)?,
             threads: Threads::from_arg_matches(matches)?,
         })
     }

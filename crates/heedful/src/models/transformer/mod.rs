@@ -26,7 +26,7 @@ pub(crate) mod slots;
 mod recipe;
 
 use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{DType, Param, Params, Ragged, Tensor};
+use heedful_tensor::{DType, Device, Param, Params, Ragged, Tensor};
 
 pub use attention::{CrossAttention, Memory, MultiHeadAttention, SelfAttention};
 pub use block::Block;
@@ -135,6 +135,17 @@ impl Model for Transformer {
         self.check_source(&batch.source, &batch.source_sequences)?;
         self.check_side(Side::Target, &batch.target_in, &batch.target_sequences)?;
         self.check_side(Side::Target, &batch.target_out, &batch.target_sequences)
+    }
+
+    fn trains_on(&self, device: Device) -> bool {
+        let layer = self.config.layer();
+        let head = layer.key_width().max(layer.value_width()) / self.config.heads;
+        match device {
+            Device::Cpu => true,
+            // As wide as the kernels of norms and of attention go.
+            Device::Cuda => self.config.d_model <= 1024 && head <= 256,
+            _ => false,
+        }
     }
 
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use heedful_tensor::cuda;
+
 use crate::data::batch::BatchError;
 use crate::data::encoded::EncodedError;
 use crate::data::labels::LabelsError;
@@ -30,6 +32,14 @@ pub enum RunError {
         /// The number of its steps.
         step: u64,
     },
+    /// There is no card to train on.
+    #[error("cannot train on a card: {0}; --device cpu trains on the processor")]
+    NoCard(#[from] cuda::Unavailable),
+    /// The model has operations without kernels for cards.
+    #[error(
+        "only Transformers that translate, up to a width of 1024, train on a card so far: use --device cpu for this model"
+    )]
+    NotOnCard,
     /// The folder holds no run to resume.
     #[error("{} is not the folder of a run, for it has no recipe.toml: start one with heedful train … --out {}", folder.display(), folder.display())]
     NotARun {

@@ -34,6 +34,8 @@ pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
+use heedful_tensor::{Device, cuda};
+
 use crate::recipe::Recipe;
 
 /// Whether a run is new or resumed.
@@ -47,6 +49,19 @@ pub enum Start {
 
 /// Trains by the recipe, in the folder that it names, until its limits are reached or the watcher stops it.
 pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
+    train_on(Device::Cpu, recipe, start, watcher)
+}
+
+/// As [`train`] on a device. Checkpoints move freely between devices. Validation runs on the processor.
+pub fn train_on(
+    device: Device,
+    recipe: &Recipe,
+    start: Start,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, RunError> {
+    if device == Device::Cuda {
+        cuda::card()?;
+    }
     let mut recipe = recipe.clone();
     // The recipe of a resumed run already has the pretrained model's sizes.
     if start == Start::Fresh
@@ -54,5 +69,5 @@ pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result
     {
         recipe.data.task.definition().adopt(&mut recipe, &pretrained)?;
     }
-    session::Session::begin(&recipe, start, watcher)?.run()
+    session::Session::begin(device, &recipe, start, watcher)?.run()
 }

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use heedful_tensor::{Device, Params};
 use serde_json::{Value, json};
 
 use super::journal::Journal;
@@ -47,12 +48,17 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     /// Prepares the run, and restores its latest checkpoint.
     pub(super) fn begin(
+        device: Device,
         recipe: &'a Recipe,
         start: Start,
         watcher: &'a mut dyn Watcher,
     ) -> Result<Session<'a>, RunError> {
         let Prepared { folder, checkpoints, tokenizers, corpus, layout, validation, model } =
             prepare(recipe, start, watcher)?;
+        if !model.trains_on(device) {
+            return Err(RunError::NotOnCard);
+        }
+        model.params().move_to(device);
         let mut trainer = Trainer::new(model, recipe.trainer_options());
         let progress = restore(recipe, &checkpoints, &mut trainer, watcher)?;
         let step = progress.as_ref().map_or(0, |(step, _)| *step);
@@ -219,9 +225,11 @@ impl<'a> Session<'a> {
         let (recipe, trainer) = (self.recipe, &mut self.trainer);
         let (result, weights, attention) = self.meter.pause(|| {
             trainer.with_average(|model| {
-                let result = set.validate(recipe)?;
-                let attention = set.attention(recipe)?;
-                Ok::<_, RunError>((result, Weights::of(model.params()), attention))
+                on_processor(model.params(), || {
+                    let result = set.validate(recipe)?;
+                    let attention = set.attention(recipe)?;
+                    Ok::<_, RunError>((result, Weights::of(model.params()), attention))
+                })
             })
         })?;
         if let Some(record) = attention.last().and_then(|grid| AttentionRecord::of(self.step, grid)) {
@@ -287,6 +295,15 @@ fn restore(
 /// The fingerprint of the recipe, with absolute paths: the same wherever a run is resumed.
 fn fingerprint(recipe: &Recipe) -> String {
     with_absolute_paths(recipe).fingerprint()
+}
+
+/// Runs `work` with the parameters on the processor, wherever they are: the search has no kernels for cards yet.
+pub(super) fn on_processor<R>(params: &Params, work: impl FnOnce() -> R) -> R {
+    let device = params.device();
+    params.move_to(Device::Cpu);
+    let result = work();
+    params.move_to(device);
+    result
 }
 
 /// The score of a validation. Without BLEU, its loss is used instead.

@@ -1,0 +1,50 @@
+//! `heedful doctor`: what this machine has, and what would be used.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use heedful::tensor::cpu::{isa, threads};
+use heedful::tensor::cuda;
+
+/// Show what this machine can compute with: instruction sets, threads, memory, NVIDIA card
+#[derive(clap::Args)]
+#[command(after_long_help = "Example:\n  heedful doctor")]
+pub(crate) struct Arguments {}
+
+pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
+    let available: Vec<String> =
+        isa::ALL.into_iter().filter(|isa| isa.is_available()).map(|isa| isa.to_string()).collect();
+    let mut text = format!("heedful           {}\n", env!("CARGO_PKG_VERSION"));
+    text += &format!("instruction sets  {}; {} is used\n", available.join(", "), isa::current());
+    text += &format!("threads           {}\n", threads::thread_count());
+    if let Some(bytes) = memory() {
+        text += &format!("memory            {} GiB\n", bytes >> 30);
+    }
+    match cuda::card() {
+        Ok(card) => {
+            let (major, minor) = card.driver();
+            text += &format!(
+                "card              {}, {}, {} GiB\n",
+                card.name(),
+                card.architecture(),
+                card.memory() >> 30
+            );
+            text += &format!("driver            CUDA {major}.{minor}\n");
+            text += &format!("cuBLASLt          {}\n", card.products_version());
+            text += "training          --device cuda for Transformers that translate; --device cpu for everything\n";
+        }
+        Err(reason) => {
+            text += &format!("card              none: {reason}\n");
+            text += "training          on the processor\n";
+        }
+    }
+    text += "inference         on the processor\n";
+    Ok(io::stdout().lock().write_all(text.as_bytes())?)
+}
+
+/// Bytes of the machine's memory, where the system tells.
+fn memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let kibibytes: u64 = text.lines().next()?.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kibibytes << 10)
+}

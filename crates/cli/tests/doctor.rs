@@ -1,0 +1,41 @@
+//! `heedful doctor`, and what `--device cuda` does on a machine without a card.
+
+use std::process::{Command, Output};
+
+fn heedful(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_heedful")).args(arguments).output().expect("the program starts")
+}
+
+#[test]
+fn the_machine_is_described_and_a_missing_card_is_an_error_that_leaves_nothing() {
+    let doctor = heedful(&["doctor"]);
+    let text = String::from_utf8(doctor.stdout).expect("UTF-8");
+    assert!(doctor.status.success());
+    for part in ["instruction sets", "threads", "card", "training", "inference"] {
+        assert!(text.contains(part), "{part} is missing in:\n{text}");
+    }
+    if !text.contains("none: ") {
+        eprintln!("not tested without a card: there is one");
+        return;
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let run = place.path().join("run");
+    let run_name = run.to_str().expect("a plain name");
+    let files: Vec<String> = ["a.en", "a.de"]
+        .iter()
+        .map(|name| {
+            let file = place.path().join(name);
+            std::fs::write(&file, "a b c\n").expect("a file");
+            file.to_str().expect("a plain name").to_owned()
+        })
+        .collect();
+    let failed =
+        heedful(&["train", "--device", "cuda", "--src", &files[0], "--tgt", &files[1], "--out", run_name]);
+    let complaint = String::from_utf8(failed.stderr).expect("UTF-8");
+    assert!(!failed.status.success());
+    assert!(
+        complaint.contains("cannot train on a card") && complaint.contains("--device cpu"),
+        "{complaint}"
+    );
+    assert!(!run.exists());
+}

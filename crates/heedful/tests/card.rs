@@ -1,0 +1,102 @@
+//! A whole Transformer on a card beside the same one on the processor. Without a card nothing is tested and a line says why;
+//! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
+
+use heedful::data::batch::Batch;
+use heedful::layers::Pass;
+use heedful::models::Model;
+use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
+use heedful::tensor::{DType, Device, cuda, tape};
+use heedful::train::{Schedule, Trainer, TrainerOptions};
+
+fn has_card() -> bool {
+    match cuda::card() {
+        Ok(_) => true,
+        Err(reason) => {
+            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
+            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
+            eprintln!("not tested on a card: {reason}");
+            false
+        }
+    }
+}
+
+fn config() -> TransformerConfig {
+    TransformerConfig {
+        d_model: 128,
+        heads: 2,
+        d_ff: 256,
+        encoder_layers: 2,
+        decoder_layers: 2,
+        dropout: DropoutRates { residual: 0.1, attention: 0.1, feed_forward: 0.1 },
+        ..TransformerConfig::tiny(500)
+    }
+}
+
+fn model() -> Transformer {
+    Transformer::new(config(), 7).expect("a good configuration")
+}
+
+fn batch(seed: u32) -> Batch {
+    let sentence = |i: u32, salt: u32| -> Vec<u32> {
+        let length = 1 + (i * 37 + salt * 11 + seed * 5) % 40;
+        (0..length).map(|t| 4 + (t * 131 + i * 17 + salt * 29 + seed * 7) % 490).collect()
+    };
+    let pairs: Vec<_> = (0..24).map(|i| (sentence(i, 1), sentence(i, 2))).collect();
+    Batch::new(&pairs, 1, 2).expect("a good batch")
+}
+
+fn gradients(device: Device, compute: DType) -> (f32, Vec<f32>) {
+    let model = model();
+    model.params().move_to(device);
+    let found = model.loss(&batch(1), &mut Pass::training(compute, 3, 1));
+    let loss = found.loss.item();
+    tape::backward(&found.loss);
+    (loss, model.params().gradients())
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    let apart: f64 = a.iter().zip(b).map(|(&a, &b)| f64::from(a - b).powi(2)).sum();
+    let length: f64 = b.iter().map(|&b| f64::from(b).powi(2)).sum();
+    (apart / length).sqrt()
+}
+
+#[test]
+fn gradients_are_those_of_the_processor() {
+    if !has_card() {
+        return;
+    }
+    let (loss, expected) = gradients(Device::Cpu, DType::F32);
+    let (found_loss, found) = gradients(Device::Cuda, DType::F32);
+    let off = distance(&found, &expected);
+    eprintln!("f32: loss {found_loss} beside {loss}, gradients apart {off:e}");
+    assert!((loss - found_loss).abs() < 1e-5 * loss && off < 1e-4, "{loss} {found_loss} {off:e}");
+    let (_, narrow) = gradients(Device::Cpu, DType::Bf16);
+    let (_, card_narrow) = gradients(Device::Cuda, DType::Bf16);
+    let (ours, cards) = (distance(&narrow, &expected), distance(&card_narrow, &expected));
+    eprintln!("bf16: {ours:e} from f32 on the processor, {cards:e} on the card");
+    assert!(cards < 1.2 * ours, "{cards:e} {ours:e}");
+    let (_, again) = gradients(Device::Cuda, DType::Bf16);
+    assert!(again == card_narrow, "two runs differ");
+}
+
+#[test]
+fn twenty_steps_are_those_of_the_processor() {
+    if !has_card() {
+        return;
+    }
+    let losses = |device: Device| -> Vec<f32> {
+        let model = model();
+        model.params().move_to(device);
+        let options = TrainerOptions {
+            average_decay: Some(0.9),
+            ..TrainerOptions::new(DType::F32, 5, Schedule::noam(128, 10))
+        };
+        let mut trainer = Trainer::new(model, options);
+        (0..20).map(|step| trainer.step(&batch(step)).expect("a good step").loss).collect()
+    };
+    let (expected, found) = (losses(Device::Cpu), losses(Device::Cuda));
+    for (step, (a, b)) in expected.iter().zip(&found).enumerate() {
+        assert!((a - b).abs() < 1e-4 * a.abs(), "step {step}: {a} and {b}");
+    }
+    eprintln!("losses {:?} and {:?}", &expected[18..], &found[18..]);
+}
