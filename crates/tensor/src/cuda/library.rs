@@ -58,10 +58,24 @@ pub(super) fn load(names: &[&'static str]) -> Option<PathBuf> {
         if path.is_absolute() && !path.exists() {
             return false;
         }
-        // SAFETY: NVIDIA's libraries have no initialisers that do harm.
-        let library = unsafe { Library::new(path) };
-        library.map(std::mem::forget).is_ok()
+        load_companions(path);
+        open_for_good(path)
     })
+}
+
+/// NVRTC asks the loader for its built-in functions by their plain name: from an unusual place they must be there first.
+fn load_companions(path: &Path) {
+    let folder = path.parent().filter(|_| path.is_absolute() && name_begins(path, "libnvrtc."));
+    let siblings = folder.map(children).unwrap_or_default();
+    for builtins in siblings.iter().filter(|path| name_begins(path, "libnvrtc-builtins.so")) {
+        open_for_good(builtins);
+    }
+}
+
+fn open_for_good(path: &Path) -> bool {
+    // SAFETY: NVIDIA's libraries have no initialisers that do harm.
+    let library = unsafe { Library::new(path) };
+    library.map(std::mem::forget).is_ok()
 }
 
 /// Where the libraries may be, if not where the loader looks by itself.
