@@ -9,7 +9,8 @@
 
 use clap::ValueEnum;
 use heedful::tensor::cpu::threads;
-use heedful::tensor::{DType, Device, cuda};
+use heedful::tensor::{DType, cuda};
+use heedful::train::run::DeviceChoice;
 
 const HEADING: &str = "Machine";
 
@@ -53,23 +54,22 @@ enum Name {
     Cpu,
     /// The NVIDIA card
     Cuda,
-    /// The card if there is one, else the processor
+    /// The card if there is one and the model trains there, else the processor
     Auto,
 }
 
 impl DeviceName {
-    /// The device. Where there is no card, `auto` says so in one line.
-    pub(crate) fn device(&self) -> Device {
+    /// The choice. Where there is no card, `auto` says so in one line.
+    pub(crate) fn choice(&self) -> DeviceChoice {
         match self.device {
-            Name::Cpu => Device::Cpu,
-            Name::Cuda => Device::Cuda,
-            Name::Auto => match cuda::card() {
-                Ok(_) => Device::Cuda,
-                Err(reason) => {
+            Name::Cpu => DeviceChoice::Cpu,
+            Name::Cuda => DeviceChoice::Cuda,
+            Name::Auto => {
+                if let Err(reason) = cuda::card() {
                     eprintln!("heedful: uses the processor: {reason}");
-                    Device::Cpu
                 }
-            },
+                DeviceChoice::Auto
+            }
         }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // Lives as long as the run: dropping the server stops it.
     let _dashboard = arguments.dashboard.map(|port| dashboard::open(&recipe, port)).transpose()?;
     let mut progress = TrainingProgress::new(verbosity, Interrupt::listen()?);
-    let outcome = run::train_on(arguments.device.device(), &recipe, start, &mut progress);
+    let outcome = run::train_on(arguments.device.choice(), &recipe, start, &mut progress);
     progress.finish();
     let outcome = outcome?;
     if verbosity == Verbosity::Normal {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use heedful::metrics::Measure;
 use heedful::plot::thousands;
+use heedful::tensor::Device;
 use heedful::train::log::Record;
 use heedful::train::run::{Event, Pace, Ready, Watcher};
 
@@ -84,8 +85,16 @@ impl Watcher for TrainingProgress {
 }
 
 fn start_message(ready: &Ready) -> String {
-    let Ready { task, parameters, vocabularies: [source, target], pairs, validation_pairs, step, steps } =
-        ready;
+    let Ready {
+        task,
+        device,
+        parameters,
+        vocabularies: [source, target],
+        pairs,
+        validation_pairs,
+        step,
+        steps,
+    } = ready;
     let unit = ready.unit();
     let flags = task.validation_flags();
     let vocabulary =
@@ -96,9 +105,13 @@ fn start_message(ready: &Ready) -> String {
     };
     let resumed =
         if *step > 0 { format!(", resumed after step {}", thousands(*step)) } else { String::new() };
+    let on = match device {
+        Device::Cuda => format!(" on {device}"),
+        _ => String::new(),
+    };
     let until = steps.map_or(String::new(), |steps| format!(" to step {}", thousands(steps)));
     format!(
-        "{} parameters, {vocabulary} tokens in the vocabulary, {} training {unit}, {validation}\ntraining{until}{resumed}",
+        "{} parameters, {vocabulary} tokens in the vocabulary, {} training {unit}, {validation}\ntraining{on}{until}{resumed}",
         thousands(*parameters as u64),
         thousands(*pairs),
     )

@@ -34,7 +34,7 @@ pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
-use heedful_tensor::{Device, cuda};
+use heedful_tensor::cuda;
 
 use crate::recipe::Recipe;
 
@@ -47,19 +47,31 @@ pub enum Start {
     Resume,
 }
 
-/// Trains by the recipe, in the folder that it names, until its limits are reached or the watcher stops it.
-pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
-    train_on(Device::Cpu, recipe, start, watcher)
+/// What a run is to train on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The processor.
+    Cpu,
+    /// The NVIDIA card; an error where there is none, or the model does not run there.
+    Cuda,
+    /// The card if there is one and the model runs there, else the processor.
+    Auto,
 }
 
-/// As [`train`] on a device. Checkpoints move freely between devices. Validation runs on the processor.
+/// Trains by the recipe, in the folder that it names, until its limits are reached or the watcher stops it.
+pub fn train(recipe: &Recipe, start: Start, watcher: &mut dyn Watcher) -> Result<Outcome, RunError> {
+    train_on(DeviceChoice::Cpu, recipe, start, watcher)
+}
+
+/// As [`train`] on another device. Checkpoints move freely between devices. Validation runs on the processor.
 pub fn train_on(
-    device: Device,
+    device: DeviceChoice,
     recipe: &Recipe,
     start: Start,
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, RunError> {
-    if device == Device::Cuda {
+    // Known before anything is prepared.
+    if device == DeviceChoice::Cuda {
         cuda::card()?;
     }
     let mut recipe = recipe.clone();

@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use heedful_tensor::{Device, Params};
+use heedful_tensor::{Device, Params, cuda};
 use serde_json::{Value, json};
 
 use super::journal::Journal;
 use super::meter::Meter;
 use super::page::{Page, title};
 use super::prepare::{Prepared, prepare, with_absolute_paths};
-use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
+use super::{DeviceChoice, Ending, Event, Outcome, Ready, RunError, Start, Watcher};
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
 use crate::metrics::Measure;
@@ -48,16 +48,20 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     /// Prepares the run, and restores its latest checkpoint.
     pub(super) fn begin(
-        device: Device,
+        device: DeviceChoice,
         recipe: &'a Recipe,
         start: Start,
         watcher: &'a mut dyn Watcher,
     ) -> Result<Session<'a>, RunError> {
         let Prepared { folder, checkpoints, tokenizers, corpus, layout, validation, model } =
             prepare(recipe, start, watcher)?;
-        if !model.trains_on(device) {
-            return Err(RunError::NotOnCard);
-        }
+        let device = match device {
+            DeviceChoice::Cpu => Device::Cpu,
+            DeviceChoice::Cuda if model.trains_on(Device::Cuda) => Device::Cuda,
+            DeviceChoice::Cuda => return Err(RunError::NotOnCard),
+            DeviceChoice::Auto if cuda::card().is_ok() && model.trains_on(Device::Cuda) => Device::Cuda,
+            DeviceChoice::Auto => Device::Cpu,
+        };
         model.params().move_to(device);
         let mut trainer = Trainer::new(model, recipe.trainer_options());
         let progress = restore(recipe, &checkpoints, &mut trainer, watcher)?;
@@ -69,6 +73,7 @@ impl<'a> Session<'a> {
         })?;
         let progress = progress.map(|(_, progress)| progress).unwrap_or_default();
         let ready = Ready {
+            device,
             parameters: trainer.model().params().count(),
             vocabularies: [tokenizers.source.size(), tokenizers.target.size()],
             task: recipe.data.task,

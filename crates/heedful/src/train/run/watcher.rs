@@ -1,5 +1,7 @@
 //! The events of a run, for progress bars and logs.
 
+use heedful_tensor::Device;
+
 use crate::data::CorpusReport;
 use crate::tasks::Task;
 use crate::train::ValidationScore;
@@ -58,6 +60,8 @@ pub enum Event<'a> {
 pub struct Ready {
     /// The task.
     pub task: Task,
+    /// What it trains on.
+    pub device: Device,
     /// Number of parameters.
     pub parameters: usize,
     /// Sizes of the source and of the target vocabulary.
