@@ -50,7 +50,9 @@ pub fn card() -> Result<&'static Card, Unavailable> {
 
 impl Card {
     fn open() -> Result<Card, Unavailable> {
-        library::load(DRIVER).ok_or(Unavailable::Driver { name: DRIVER[0] })?;
+        if !library::load_driver() {
+            return Err(Unavailable::Driver { name: DRIVER[0] });
+        }
         for needed in [COMPILER, PRODUCTS] {
             library::load(needed).ok_or(Unavailable::Library { name: needed[0] })?;
         }

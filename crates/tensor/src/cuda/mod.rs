@@ -25,7 +25,7 @@ pub(crate) use memory::{Buffer, Pointer, clear, upload};
 pub use memory::{bytes_reserved, most_bytes_held};
 pub(crate) use module::Module;
 pub use module::{KernelReport, compile_for};
-pub(crate) use product::{Epilogue, Operand, Product, multiply, try_multiply};
+pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;
 
 /// Refuses an operation that has no kernel for cards. Programs ask whether a model runs there before they move it there.

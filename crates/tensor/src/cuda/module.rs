@@ -37,6 +37,8 @@ pub(crate) struct Module {
 struct Loaded {
     module: CUmodule,
     functions: Mutex<HashMap<&'static str, CUfunction>>,
+    /// Bytes of shared memory that kernels were given leave to use.
+    shared: Mutex<HashMap<&'static str, usize>>,
 }
 
 // SAFETY: modules and functions may be used by any thread.
@@ -68,7 +70,11 @@ impl Module {
     /// As [`Module::function`] for a kernel that needs this many bytes of shared memory, which may be more than 48 KiB.
     pub(crate) fn function_with_shared(&self, name: &'static str, shared: usize) -> Function {
         let function = self.function(name);
-        if shared > 48 << 10 {
+        let loaded = self.loaded.get().expect("its function was just found");
+        let mut allowed = loaded.shared.lock().expect("module lock");
+        let allowed = allowed.entry(name).or_insert(48 << 10);
+        if shared > *allowed {
+            *allowed = shared;
             let attribute =
                 driver::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             // SAFETY: the function is of a loaded module.
@@ -99,7 +105,7 @@ impl Module {
         // SAFETY: the binary is one of NVRTC's.
         let result = unsafe { driver::cuModuleLoadData(&mut module, binary.as_ptr().cast()) };
         expect(self.name, result);
-        Loaded { module, functions: Mutex::default() }
+        Loaded { module, functions: Mutex::default(), shared: Mutex::default() }
     }
 
     /// Where the compiled module is kept, if there is a place for it.

@@ -67,15 +67,13 @@ pub(crate) enum Epilogue {
     Relu,
     /// A row is added, and what is negative becomes 0.
     BiasRelu(Pointer),
-    /// The sums over the rows of the right factor are stored as well, in f32.
-    ColumnSums(Pointer),
 }
 
 impl Epilogue {
     /// The row that it reads or writes.
     fn row(self) -> Option<Pointer> {
         match self {
-            Epilogue::Bias(row) | Epilogue::BiasRelu(row) | Epilogue::ColumnSums(row) => Some(row),
+            Epilogue::Bias(row) | Epilogue::BiasRelu(row) => Some(row),
             Epilogue::None | Epilogue::Relu => None,
         }
     }
@@ -128,15 +126,7 @@ impl Plans {
 /// # Panics
 /// If the shapes do not fit, or cuBLASLt cannot do it.
 pub(crate) fn multiply(product: &Product) {
-    assert!(try_multiply(product), "cuBLASLt has no way to compute {product:?}");
-}
-
-/// Queues a product if cuBLASLt can do it in one go; an unusual epilogue is not always to be had.
-///
-/// # Panics
-/// If the shapes do not fit.
-pub(crate) fn try_multiply(product: &Product) -> bool {
-    let Product { left, right, out, epilogue, .. } = *product;
+    let Product { left, right, out, .. } = *product;
     let ([m, k], [k_too, n]) = (left.shape(), right.shape());
     assert!(
         k == k_too && out.shape() == [m, n] && !out.transposed,
@@ -146,18 +136,18 @@ pub(crate) fn try_multiply(product: &Product) -> bool {
         out.shape()
     );
     if m * n == 0 {
-        return true;
+        return;
     }
     // Batches differ in their number of tokens: one plan serves all that differ by less than this.
     let shape = product.rounded();
-    let is_queued = queue(product, &shape, epilogue);
-    // A way for the rounded shape that does not suit this one.
-    is_queued || (Key::of(&shape) != Key::of(product) && queue(product, product, epilogue))
+    // The way for the rounded shape may not suit this one.
+    let is_queued = queue(product, &shape) || queue(product, product);
+    assert!(is_queued, "cuBLASLt has no way to compute {product:?}");
 }
 
 /// Queues a product by the plan for a shape like its own; false if there is none, or it does not suit the product.
-fn queue(product: &Product, shape: &Product, epilogue: Epilogue) -> bool {
-    let Product { left, right, out, add, .. } = *product;
+fn queue(product: &Product, shape: &Product) -> bool {
+    let Product { left, right, out, add, epilogue } = *product;
     let card = present();
     let plans = &card.plans;
     let workspace = plans.workspace.get_or_init(|| Buffer::new(WORKSPACE)).pointer();
@@ -170,11 +160,7 @@ fn queue(product: &Product, shape: &Product, epilogue: Epilogue) -> bool {
     let mut status = cublasStatus_t::CUBLAS_STATUS_SUCCESS;
     let name = || {
         let [m, k] = left.shape();
-        let kind = match (add, epilogue) {
-            (true, _) => ", added",
-            (false, Epilogue::ColumnSums(_)) => ", with sums",
-            _ => "",
-        };
+        let kind = if add { ", added" } else { "" };
         format!("product {m}x{k}x{} {} to {}{kind}", out.width, left.dtype, out.dtype)
     };
     // SAFETY: the plan is for such operands, which lie where they say; layouts and factors are locals.
@@ -237,7 +223,6 @@ impl Key {
                 Epilogue::Bias(_) => 1,
                 Epilogue::BiasRelu(_) => 2,
                 Epilogue::Relu => 3,
-                Epilogue::ColumnSums(_) => 4,
             },
         }
     }
@@ -282,14 +267,10 @@ impl Plan {
                 Epilogue::Bias(_) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS,
                 Epilogue::BiasRelu(_) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU_BIAS,
                 Epilogue::Relu => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU,
-                Epilogue::ColumnSums(_) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BGRADA,
             };
             set(operation, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &kind);
             if let Some(bias) = epilogue.row() {
                 set(operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
-            }
-            if let Epilogue::ColumnSums(_) = epilogue {
-                set(operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &number(DType::F32));
             }
             let algorithm = algorithm(handle, operation, product, key)?;
             Some(Plan { operation, algorithm })

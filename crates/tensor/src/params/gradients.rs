@@ -168,11 +168,6 @@ impl GradientSlot<'_> {
         copy
     }
 
-    /// True when nothing has been written since the last update.
-    pub(crate) fn is_first(&self) -> bool {
-        !self.guard.written[self.index]
-    }
-
     /// Where the numbers are on the card, and how to write them. From here on they count as written.
     pub(crate) fn on_card(&mut self) -> (cuda::Pointer, Write) {
         let was_written = std::mem::replace(&mut self.guard.written[self.index], true);

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use super::{Activation, Forward, LinearOptions};
-use crate::cuda::{
-    Blocks, DropoutArgument, Epilogue, Module, Operand, Pointer, Product, multiply, try_multiply,
-};
+use crate::cuda::{Blocks, DropoutArgument, Epilogue, Module, Operand, Product, multiply};
 use crate::ops::elementwise::cuda::column_sums;
 use crate::params::{Orientation, Write};
 use crate::random::Dropout;
@@ -119,33 +117,14 @@ pub(super) fn input_gradient(
 pub(super) fn weight_gradient(left: &Array, right: &Array, weight: &Param) {
     let mut slot = weight.gradient_slot();
     let (out, write) = slot.on_card();
-    multiply(&gradient_product(left, right, weight, out, write == Write::Add));
-}
-
-/// `leftᵀ · right` into an f32 matrix of the weight's shape.
-fn gradient_product(left: &Array, right: &Array, weight: &Param, out: Pointer, add: bool) -> Product {
     let (left, right) = (left.operand().transposed(), right.operand());
     let [rows, width] = weight.shape();
     let out = Operand { pointer: out, dtype: DType::F32, rows, width, stride: width, transposed: false };
-    Product { left, right, out, add, epilogue: Epilogue::None }
+    multiply(&Product { left, right, out, add: write == Write::Add, epilogue: Epilogue::None });
 }
 
 /// [`weight_gradient`] and [`bias_gradient`].
 pub(super) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: &Param) {
-    let is_first = weight.gradient_slot().is_first() && bias.gradient_slot().is_first();
-    if is_first {
-        let (sums, _) = bias.gradient_slot().on_card();
-        let (out, _) = weight.gradient_slot().on_card();
-        let product = Product {
-            epilogue: Epilogue::ColumnSums(sums),
-            ..gradient_product(left, right, weight, out, false)
-        };
-        if try_multiply(&product) {
-            return;
-        }
-        multiply(&Product { epilogue: Epilogue::None, ..product });
-        return column_sums(right, sums, Write::Over);
-    }
     weight_gradient(left, right, weight);
     bias_gradient(right, bias);
 }
