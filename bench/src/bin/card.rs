@@ -41,7 +41,8 @@ fn main() -> Result<()> {
             let mut trainer = Trainer::new(model, options);
             let batches: Vec<Batch> = (0..4).map(|i| batch(i, spread, tokens, vocabulary as u32)).collect();
             let mut steps = 0;
-            for batch in batches.iter().chain(&batches) {
+            // Seen, recorded, replayed.
+            for batch in batches.iter().chain(&batches).chain(&batches) {
                 trainer.step(batch)?;
             }
             card.wait();
@@ -50,11 +51,13 @@ fn main() -> Result<()> {
             let mut loss = 0.0;
             while start.elapsed().as_secs_f64() < seconds {
                 let batch = &batches[steps % batches.len()];
-                loss = trainer.step(batch)?.loss;
+                for report in trainer.submit(std::slice::from_ref(batch))? {
+                    loss = report.loss;
+                }
                 done += batch.target_in.len();
                 steps += 1;
             }
-            card.wait();
+            trainer.drain()?;
             let took = start.elapsed().as_secs_f64();
             println!(
                 "{name} {spread}: {:.0} target tokens/s, {:.2} ms a step, loss {loss:.3}, memory {} MiB of {} MiB",

@@ -85,7 +85,7 @@ fn main() {
         tape::backward(&found.loss);
         optimizer.step(&model.params);
         if step == 1 || step % 50 == 0 {
-            let accuracy = 100.0 * found.correct as f64 / found.tokens as f64;
+            let accuracy = 100.0 * found.correct() as f64 / found.tokens as f64;
             println!("step {step:3}   loss {:.4}   {accuracy:.0} % right", found.loss.item());
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use half::bf16;
 
@@ -22,6 +23,8 @@ pub struct Array {
     dtype: DType,
     rows: usize,
     width: usize,
+    /// What a card's kernel summed while it wrote the numbers.
+    sums: Option<KnownSums>,
 }
 
 /// The memory of one device.
@@ -32,6 +35,9 @@ enum Memory {
     Cuda(cuda::Buffer),
 }
 
+/// Partial sums over an array's rows: some columns of another array's, from this one on.
+type KnownSums = (Arc<Array>, usize);
+
 impl Array {
     /// An array whose contents are unspecified (but initialised) numbers, for kernels that write every element.
     pub fn scratch_on(device: Device, dtype: DType, rows: usize, width: usize) -> Array {
@@ -40,7 +46,7 @@ impl Array {
             Device::Cpu => Memory::Host(Buffer::new(bytes)),
             Device::Cuda => Memory::Cuda(cuda::Buffer::new(bytes)),
         };
-        Array { memory, dtype, rows, width }
+        Array { memory, dtype, rows, width, sums: None }
     }
 
     /// An array of zeros.
@@ -56,7 +62,7 @@ impl Array {
             Device::Cpu => Memory::Host(Buffer::lasting(width * 4)),
             Device::Cuda => Memory::Cuda(cuda::Buffer::new(width * 4)),
         };
-        let mut array = Array { memory, dtype: DType::F32, rows: 1, width };
+        let mut array = Array { memory, dtype: DType::F32, rows: 1, width, sums: None };
         array.clear();
         array
     }
@@ -167,6 +173,21 @@ impl Array {
             Memory::Host(_) => panic!("{self:?} is in the host's memory, not on the card"),
             Memory::Cuda(buffer) => buffer.pointer(),
         }
+    }
+
+    /// Partial sums over the rows, if whoever wrote the numbers on the card made them.
+    pub(crate) fn known_sums(&self) -> Option<KnownSums> {
+        self.sums.clone()
+    }
+
+    /// `partial` has them, from column `column` on.
+    pub(crate) fn know_sums(&mut self, partial: Arc<Array>, column: usize) {
+        self.sums = Some((partial, column));
+    }
+
+    /// The numbers are about to change.
+    pub(crate) fn forget_sums(&mut self) {
+        self.sums = None;
     }
 
     /// This matrix as a factor of the card's products.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::cuda;
 
@@ -15,8 +15,8 @@ pub struct Ragged {
 struct Offsets {
     /// `rows[i]..rows[i + 1]` are the rows of sequence `i`.
     rows: Box<[usize]>,
-    /// The same in the card's memory, once a kernel has asked for it.
-    on_card: OnceLock<cuda::Buffer>,
+    /// How many sequences there are before those that only fill a batch up.
+    real: usize,
 }
 
 impl PartialEq for Ragged {
@@ -39,10 +39,10 @@ impl Ragged {
         Arc::ptr_eq(&self.offsets, &other.offsets)
     }
 
-    /// The offsets (u32) in the card's memory; copied there once.
-    pub(crate) fn on_card(&self) -> cuda::Pointer {
-        let rows = || self.offsets.rows.iter().map(|&row| row as u32).collect::<Vec<u32>>();
-        self.offsets.on_card.get_or_init(|| cuda::upload(&rows())).pointer()
+    /// A copy of the offsets (u32) in the card's memory.
+    pub(crate) fn on_card(&self) -> cuda::Buffer {
+        let rows: Vec<u32> = self.offsets.rows.iter().map(|&row| row as u32).collect();
+        cuda::upload_list(&rows)
     }
 
     /// Sequences of these lengths, in this order.
@@ -53,7 +53,21 @@ impl Ragged {
             end += length;
             offsets.push(end);
         }
-        Ragged { offsets: Arc::new(Offsets { rows: offsets.into(), on_card: OnceLock::new() }) }
+        let real = offsets.len() - 1;
+        Ragged { offsets: Arc::new(Offsets { rows: offsets.into(), real }) }
+    }
+
+    /// The same with more sequences at the end, as many and as long as given, which are there only to fill a batch up: what
+    /// is drawn for the others does not depend on them.
+    pub fn padded(&self, lengths: impl IntoIterator<Item = usize>) -> Ragged {
+        let all = Ragged::from_lengths(self.lengths().chain(lengths));
+        Ragged { offsets: Arc::new(Offsets { rows: all.offsets.rows.clone(), real: self.offsets.real }) }
+    }
+
+    /// The sequences without those that only fill a batch up: how many rows they have, and their longest length.
+    pub(crate) fn real_sizes(&self) -> [usize; 2] {
+        let Offsets { rows, real } = &*self.offsets;
+        [rows[*real], self.lengths().take(*real).max().unwrap_or(0)]
     }
 
     /// How many sequences there are.

@@ -13,6 +13,7 @@
 use std::fmt;
 
 use heedful_tensor::Ragged;
+use heedful_tensor::ops::IGNORED;
 use serde::{Deserialize, Serialize};
 
 /// Sentence pairs as a model reads them in training.
@@ -191,6 +192,27 @@ impl Batch {
         Ok(Batch { source, source_sequences, target_in, target_out, target_sequences })
     }
 
+    /// The same with tokens at the end that do not count, so that batches of almost the same size have the same size: a
+    /// card replays what it has seen. About one token in a hundred is added on each side.
+    pub fn filled_up(&self) -> Batch {
+        let Some((parts, missing)) = filling([&self.source_sequences, &self.target_sequences]) else {
+            return self.clone();
+        };
+        let lengths = |missing: usize| {
+            (0..parts).map(move |part| (part + 1) * missing / parts - part * missing / parts)
+        };
+        let fill = |ids: &[u32], missing: usize, with: u32| -> Vec<u32> {
+            ids.iter().copied().chain(std::iter::repeat_n(with, missing)).collect()
+        };
+        Batch {
+            source: fill(&self.source, missing[0], 0),
+            source_sequences: self.source_sequences.padded(lengths(missing[0])),
+            target_in: fill(&self.target_in, missing[1], 0),
+            target_out: fill(&self.target_out, missing[1], IGNORED),
+            target_sequences: self.target_sequences.padded(lengths(missing[1])),
+        }
+    }
+
     /// The number of sentence pairs or texts.
     pub fn sentences(&self) -> usize {
         self.source_sequences.sequences().max(self.target_sequences.sequences())
@@ -200,6 +222,31 @@ impl Batch {
     pub fn target_tokens(&self) -> usize {
         self.target_sequences.tokens()
     }
+}
+
+/// How many pairs fill a batch up, and how many tokens they have on each side: none, or at least one for each pair.
+fn filling(sides: [&Ragged; 2]) -> Option<(usize, [usize; 2])> {
+    // 64 sizes from a power of two to the next.
+    let sizes = sides.map(|side| (side.tokens().next_power_of_two() / 128).max(8));
+    let mut missing = [0, 1].map(|i| sides[i].tokens().next_multiple_of(sizes[i]) - sides[i].tokens());
+    // Short ones, and no longer than the others are: a model may know no more positions.
+    let longest = sides.map(|side| side.longest().min(32));
+    if longest.contains(&0) {
+        return None;
+    }
+    // A side that has too few gets more of them, and then there may be more pairs: seldom twice.
+    for _ in 0..4 {
+        let parts = missing[0].div_ceil(longest[0]).max(missing[1].div_ceil(longest[1]));
+        let is_short = missing.map(|missing| missing < parts);
+        if parts == 0 {
+            return None;
+        }
+        if is_short == [false, false] {
+            return Some((parts, missing));
+        }
+        (0..2).filter(|&i| is_short[i]).for_each(|i| missing[i] += sizes[i]);
+    }
+    None
 }
 
 /// The decoder's input: the targets shifted by one, with `bos` first.

@@ -4,7 +4,6 @@ pub mod log;
 mod schedule;
 mod settings;
 
-mod guard;
 mod optimizer;
 mod state;
 mod trainer;
@@ -17,7 +16,7 @@ pub mod checkpoint;
 pub mod run;
 
 pub use average::{Averaged, average};
-pub use guard::Divergence;
+pub use heedful_tensor::ops::Divergence;
 pub use optimizer::{Optimizer, Update};
 pub use patience::{Patience, ValidationScore, Verdict};
 pub use schedule::Schedule;

@@ -5,7 +5,7 @@
 //! Adam with the learning rate of a [`Schedule`].
 
 use heedful_tensor::Params;
-use heedful_tensor::ops::{Adam, AdamOptions, gradient_norm};
+use heedful_tensor::ops::{Adam, AdamOptions, CrossEntropy, Guard, MovingAverage, PendingStep};
 
 use super::Schedule;
 
@@ -50,22 +50,24 @@ impl Optimizer {
         Update { step: self.step, learning_rate, gradient_norm }
     }
 
-    /// As [`Optimizer::step`], unless `refuse` rejects the gradient's norm: then no parameter changes. The gradients are
-    /// cleared in both cases.
-    pub fn step_unless<E>(
+    /// As [`Optimizer::step`], unless the guard rejects the gradients or a loss: then no parameter changes. Returns the
+    /// update's learning rate, and what it came to, which a card tells later.
+    pub(super) fn submit(
         &mut self,
         params: &Params,
-        refuse: impl FnOnce(f32) -> Result<(), E>,
-    ) -> Result<Update, E> {
-        let gradient_norm = gradient_norm(params);
-        if let Err(reason) = refuse(gradient_norm) {
-            params.clear_gradients();
-            return Err(reason);
-        }
+        guard: &mut Guard,
+        losses: &[(&CrossEntropy, f32)],
+        average: Option<&mut MovingAverage>,
+    ) -> (f32, PendingStep) {
         self.step += 1;
         let learning_rate = self.schedule.rate(self.step);
-        self.adam.step_at_norm(params, learning_rate, gradient_norm);
-        Ok(Update { step: self.step, learning_rate, gradient_norm })
+        (learning_rate, self.adam.submit(params, learning_rate, guard, losses, average))
+    }
+
+    /// Goes back to an earlier update: the later ones were rejected.
+    pub(super) fn rewind(&mut self, step: u64) {
+        self.step = step;
+        self.adam.rewind(step);
     }
 
     /// Copies of Adam's running means of gradients and of their squares.

@@ -7,14 +7,14 @@
 //! g = Σ_b (T_b / T) ∇ loss_b
 //! ```
 
+use std::collections::VecDeque;
 use std::slice;
 use std::sync::Arc;
 
-use heedful_tensor::ops::{AdamOptions, MovingAverage};
-use heedful_tensor::{Array, DType, tape};
+use heedful_tensor::ops::{AdamOptions, Divergence, Guard, MovingAverage, PendingStep, StepResult};
+use heedful_tensor::{Array, DType, Device, cuda, tape};
 
-use super::guard::Guard;
-use super::{Divergence, Optimizer, Schedule, StateError, TrainerState, Update};
+use super::{Optimizer, Schedule, StateError, TrainerState, Update};
 use crate::data::batch::{Batch, BatchError};
 use crate::layers::Pass;
 use crate::models::Model;
@@ -28,6 +28,27 @@ pub struct Trainer<M = Arc<dyn Model>> {
     guard: Guard,
     compute: DType,
     seed: u64,
+    /// Steps whose reports have not arrived, the oldest first.
+    pending: VecDeque<Pending>,
+}
+
+/// A step that was given to a card, or one that is done.
+struct Pending {
+    ticket: Option<cuda::Ticket>,
+    step: u64,
+    tokens: usize,
+    learning_rate: f32,
+    result: PendingStep,
+}
+
+impl Pending {
+    fn is_done(&self) -> bool {
+        self.ticket.as_ref().is_none_or(cuda::Ticket::is_done)
+    }
+
+    fn wait(&self) {
+        self.ticket.iter().for_each(cuda::Ticket::wait);
+    }
 }
 
 /// The options of a trainer.
@@ -96,7 +117,8 @@ impl<M: Model> Trainer<M> {
         let optimizer = Optimizer::new(model.params(), options.adam, options.schedule);
         let average = options.average_decay.map(|decay| MovingAverage::new(model.params(), decay));
         let guard = Guard::new(options.explosion_factor);
-        Trainer { model, optimizer, average, guard, compute: options.compute, seed: options.seed }
+        let (compute, seed) = (options.compute, options.seed);
+        Trainer { model, optimizer, average, guard, compute, seed, pending: VecDeque::new() }
     }
 
     /// One update from one batch. On an error the model is unchanged.
@@ -115,37 +137,89 @@ impl<M: Model> Trainer<M> {
         self.learn(slice::from_ref(batch), pass)
     }
 
+    /// As [`Trainer::step_over`] without waiting: a card goes on with the steps that it was given, and its reports arrive
+    /// some steps later. Returns those that have arrived. After an error, which may be an earlier step's, the model is as it
+    /// was before the step that was rejected.
+    pub fn submit(&mut self, batches: &[Batch]) -> Result<Vec<StepReport>, TrainError> {
+        self.send(batches, &mut self.pass())?;
+        self.arrived(|pending| pending.is_done())
+    }
+
+    /// Waits for all reports that have not arrived yet.
+    pub fn drain(&mut self) -> Result<Vec<StepReport>, TrainError> {
+        self.arrived(|pending| {
+            pending.wait();
+            true
+        })
+    }
+
     fn learn(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<StepReport, TrainError> {
+        self.send(batches, pass)?;
+        Ok(*self.drain()?.last().expect("the report of the step that was just sent"))
+    }
+
+    /// Computes the step, or gives it to the card.
+    fn send(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<(), TrainError> {
         batches.iter().try_for_each(|batch| self.model.check(batch))?;
         let tokens: usize = batches.iter().map(|batch| self.model.predictions(batch)).sum();
         if tokens == 0 {
             return Err(BatchError::Empty.into());
         }
-        let step = self.optimizer.steps() + 1;
-        let diverged = |why| TrainError::Diverged { step, why };
-        let (mut loss, mut negative_log_likelihood, mut correct) = (0.0, 0.0, 0);
+        let (ticket, (learning_rate, result)) = match self.model.params().device() {
+            Device::Cuda => {
+                let batches: Vec<Batch> = batches.iter().map(Batch::filled_up).collect();
+                let (submitted, ticket) = cuda::step(|| self.compute_step(&batches, tokens, pass));
+                (Some(ticket), submitted)
+            }
+            _ => (None, self.compute_step(batches, tokens, pass)),
+        };
+        let step = self.optimizer.steps();
+        self.pending.push_back(Pending { ticket, step, tokens, learning_rate, result });
+        Ok(())
+    }
+
+    fn compute_step(&mut self, batches: &[Batch], tokens: usize, pass: &mut Pass) -> (f32, PendingStep) {
+        let mut losses = Vec::with_capacity(batches.len());
         for batch in batches {
             let found = self.model.loss(batch, pass);
-            if let Err(why) = Guard::check_loss(found.loss.item()) {
-                self.model.params().clear_gradients();
-                return Err(diverged(why));
-            }
             let share = found.tokens as f32 / tokens as f32;
             tape::backward_from(&found.loss, Array::from_f32_on(found.loss.device(), 1, 1, &[share]));
-            loss += share * found.loss.item();
-            negative_log_likelihood += found.negative_log_likelihood;
-            correct += found.correct;
+            losses.push((found, share));
         }
-        let (params, guard) = (self.model.params(), &mut self.guard);
-        let update = self.optimizer.step_unless(params, |norm| guard.admit(norm)).map_err(diverged)?;
-        if let Some(average) = &mut self.average {
-            average.update(params);
+        let losses: Vec<_> = losses.iter().map(|(found, share)| (found, *share)).collect();
+        let (params, average) = (self.model.params(), self.average.as_mut());
+        self.optimizer.submit(params, &mut self.guard, &losses, average)
+    }
+
+    /// The reports of the oldest pending steps, as long as they are done.
+    fn arrived(&mut self, is_done: impl Fn(&Pending) -> bool) -> Result<Vec<StepReport>, TrainError> {
+        let mut reports = Vec::new();
+        while let Some(pending) = self.pending.pop_front_if(|pending| is_done(pending)) {
+            let Pending { step, tokens, learning_rate, result, .. } = pending;
+            let result = result.read(&mut self.guard).expect("only steps after a rejected one are not made");
+            let StepResult { norm, loss, negative_log_likelihood, correct } =
+                result.map_err(|why| self.rewind(step, why))?;
+            let update = Update { step, learning_rate, gradient_norm: norm };
+            reports.push(StepReport { loss, negative_log_likelihood, correct, tokens, update });
         }
-        Ok(StepReport { loss, negative_log_likelihood, correct, tokens, update })
+        Ok(reports)
+    }
+
+    /// Goes back to before a step that was rejected. The card has not made those after it either.
+    fn rewind(&mut self, step: u64, why: Divergence) -> TrainError {
+        self.pending.drain(..).for_each(|pending| pending.wait());
+        self.optimizer.rewind(step - 1);
+        self.average.iter_mut().for_each(|average| average.rewind(step - 1));
+        self.guard.restore(&self.guard.norms());
+        TrainError::Diverged { step, why }
     }
 
     /// A copy of the complete state.
+    ///
+    /// # Panics
+    /// If reports of submitted steps have not arrived: see [`Trainer::drain`].
     pub fn state(&self) -> TrainerState {
+        assert!(self.pending.is_empty(), "Trainer::state: steps are on their way; drain them first");
         let params = self.model.params();
         let (mean, square) = self.optimizer.moments_to_vec();
         TrainerState {
@@ -176,6 +250,7 @@ impl<M: Model> Trainer<M> {
                 return Err(StateError::UnexpectedAverage);
             }
         }
+        self.pending.drain(..).for_each(|pending| pending.wait());
         params.set(&parameters);
         params.clear_gradients();
         self.optimizer.restore(state.step, &mean, &square);

@@ -218,7 +218,7 @@ fn the_score_of_an_output_is_the_score_that_was_reported() {
         }
         // And it is what the loss says, but for rounding.
         let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
-        let loss = model.loss(&batch, &mut Pass::inference(compute)).negative_log_likelihood;
+        let loss = model.loss(&batch, &mut Pass::inference(compute)).negative_log_likelihood();
         let total: f64 = scored.iter().map(|scored| scored.log_probability).sum();
         assert!((total + loss).abs() < 1e-2 * loss, "{compute}: {total} and {loss}");
     }

@@ -13,6 +13,7 @@ use cudarc::driver::sys::{
 
 use super::library::{self, COMPILER, DRIVER, PRODUCTS, Unavailable};
 use super::product::Plans;
+use super::step;
 
 /// A card with its context. All work goes into one stream, in the order of the calls, whatever thread they come from; so
 /// memory that one operation gives back can be another's at once.
@@ -137,6 +138,7 @@ impl Card {
 
     /// Waits until all work is done.
     pub fn wait(&self) {
+        step::flush();
         // SAFETY: the stream lives as long as the card.
         expect("cuStreamSynchronize", unsafe { driver::cuStreamSynchronize(self.stream) });
     }

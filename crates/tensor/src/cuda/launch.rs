@@ -1,16 +1,13 @@
 //! Launching kernels.
 
-use std::ffi::c_void;
-
-use cudarc::driver::sys as driver;
-
-use super::card::{expect, present};
+use super::command;
+use super::memory::{Buffer, Pointer, upload};
 use super::module::Function;
-use super::profile;
+use super::step;
 use crate::random::Dropout;
 
 /// How many blocks a kernel runs with, and how large they are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Blocks {
     pub(crate) grid: [usize; 3],
     pub(crate) threads: usize,
@@ -29,61 +26,51 @@ impl Blocks {
     }
 }
 
-/// Dropout as kernels take it.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub(crate) struct DropoutArgument {
-    key: [u32; 2],
-    threshold: u32,
-    scale: f32,
-}
+/// Dropout as kernels take it: in the card's memory, because the key is another one at every step.
+pub(crate) struct DropoutArgument(Option<Buffer>);
 
 impl DropoutArgument {
     pub(crate) fn of(dropout: Dropout) -> DropoutArgument {
-        DropoutArgument { key: dropout.key(), threshold: dropout.threshold(), scale: dropout.scale() }
+        DropoutArgument((!dropout.is_none()).then(|| upload(&words(dropout))))
     }
 
-    /// The same as numbers, for kernels that read it from the card's memory.
-    pub(crate) fn words(self) -> [u32; 4] {
-        [self.key[0], self.key[1], self.threshold, self.scale.to_bits()]
+    /// As [`DropoutArgument::of`] for kernels that always read it.
+    pub(crate) fn always(dropout: Dropout) -> DropoutArgument {
+        DropoutArgument(Some(upload(&words(dropout))))
     }
+
+    /// No address where nothing is dropped.
+    pub(crate) fn pointer(&self) -> Pointer {
+        self.0.as_ref().map_or(Pointer::NULL, Buffer::pointer)
+    }
+}
+
+/// As in `prelude.cu`.
+fn words(dropout: Dropout) -> [u32; 4] {
+    let [low, high] = dropout.key();
+    [low, high, dropout.threshold(), dropout.scale().to_bits()]
+}
+
+/// A number of blocks or bytes that many steps have room in: rounded up by an eighth at most. Steps of almost the same
+/// size are then replays of one; a kernel reads in the card's memory how many of its blocks have something to do.
+pub(crate) fn roomy(n: usize) -> usize {
+    let step = (n.next_power_of_two() / 16).max(8);
+    n.next_multiple_of(step)
 }
 
 /// Launches a kernel in the card's stream: `launch!(MODULE.function("name"), blocks, argument, …)`. The arguments must be
 /// what the kernel declares, in its order, each as large as there.
 macro_rules! launch {
     ($function:expr, $blocks:expr, $($argument:expr),+ $(,)?) => {
-        $crate::cuda::launch($function, $blocks, &mut [$(std::ptr::from_ref(&$argument).cast_mut().cast()),+])
+        $crate::cuda::launch($function, $blocks, &[$(bytemuck::bytes_of(&$argument)),+])
     };
 }
 
 /// See the macro. Nothing is launched for an empty grid.
-pub(crate) fn launch(function: Function, blocks: Blocks, arguments: &mut [*mut c_void]) {
-    let Blocks { grid: [x, y, z], threads, shared } = blocks;
-    if x * y * z == 0 {
+pub(crate) fn launch(function: Function, blocks: Blocks, arguments: &[&[u8]]) {
+    if blocks.grid.contains(&0) || step::record_launch(function, blocks, arguments) {
         return;
     }
-    let Function { handle, name } = function;
-    profile::around(
-        || name.to_owned(),
-        || {
-            // SAFETY: kernels and their launches are written side by side; the harness runs every pair of them.
-            let result = unsafe {
-                driver::cuLaunchKernel(
-                    handle,
-                    x as u32,
-                    y as u32,
-                    z as u32,
-                    threads as u32,
-                    1,
-                    1,
-                    shared as u32,
-                    present().stream,
-                    arguments.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
-            };
-            expect(name, result);
-        },
-    );
+    let mut pointers: Vec<_> = arguments.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
+    command::launch_now(function, blocks, &mut pointers);
 }

@@ -4,16 +4,20 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use bytemuck::NoUninit;
 use cudarc::driver::sys::{self as driver, CUresult};
 
 use super::card::{expect, present};
+use super::command::{self, Command};
+use super::launch::roomy;
+use super::step;
 use crate::regions::{self, Growth, Place, Regions};
 
 /// Regions grow in large pieces: asking the driver waits for all work.
 const GROWTH: Growth = Growth { page: 512, smallest: 64 << 20, fair: 2 << 30 };
 
 /// An address in the card's memory, as kernels take it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit)]
 #[repr(transparent)]
 pub(crate) struct Pointer(pub(crate) u64);
 
@@ -31,7 +35,8 @@ impl Pointer {
 pub(crate) struct Buffer {
     pointer: Pointer,
     bytes: usize,
-    place: Place,
+    /// `None` for what belongs to a step and is gone at its end.
+    place: Option<Place>,
 }
 
 impl Buffer {
@@ -39,18 +44,25 @@ impl Buffer {
     /// If the card has no memory left.
     pub(crate) fn new(bytes: usize) -> Buffer {
         present();
-        let mut memory = memory().lock().expect("card memory lock");
-        let place = memory.take(bytes.max(1), Region::new).unwrap_or_else(|wanted| {
-            panic!("the card has no room for {wanted} more bytes: choose a smaller --batch-tokens")
+        let (place, pointer) = step::outside_of_others(|| {
+            let mut memory = memory().lock().expect("card memory lock");
+            let place = memory.take(bytes.max(1), Region::new).unwrap_or_else(|wanted| {
+                panic!("the card has no room for {wanted} more bytes: choose a smaller --batch-tokens")
+            });
+            let pointer = memory.block(&place).start.offset(place.offset);
+            (place, pointer)
         });
-        let pointer = memory.block(&place).start.offset(place.offset);
         let held = HELD.fetch_add(place.len, Ordering::Relaxed) + place.len;
         MOST_HELD.fetch_max(held, Ordering::Relaxed);
-        Buffer { pointer, bytes, place }
+        Buffer { pointer, bytes, place: Some(place) }
     }
 
     pub(crate) fn pointer(&self) -> Pointer {
         self.pointer
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Fills it with zeros.
@@ -70,6 +82,10 @@ impl Buffer {
             return;
         }
         let (stream, to) = (present().stream, self.pointer.offset(offset));
+        if let Some(from) = step::feed(bytes, bytes.len()) {
+            step::record(Command::Copy { from, to, bytes: bytes.len() });
+            return;
+        }
         // SAFETY: both sides have these bytes; memory that is not pinned has been read when the call returns.
         let result =
             unsafe { driver::cuMemcpyHtoDAsync_v2(to.0, bytes.as_ptr().cast(), bytes.len(), stream) };
@@ -82,6 +98,7 @@ impl Buffer {
         if bytes.is_empty() {
             return;
         }
+        step::flush();
         let (card, from) = (present(), self.pointer.offset(offset));
         // SAFETY: both sides have these bytes, and the copy is waited for.
         unsafe {
@@ -95,22 +112,34 @@ impl Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        HELD.fetch_sub(self.place.len, Ordering::Relaxed);
+        let Some(place) = &self.place else { return };
+        HELD.fetch_sub(place.len, Ordering::Relaxed);
         // What still runs was asked for before whatever gets this place next: one stream keeps the order.
-        memory().lock().expect("card memory lock").give_back(&self.place);
+        memory().lock().expect("card memory lock").give_back(place);
     }
 }
 
 /// Fills some bytes with zeros.
 pub(crate) fn clear(start: Pointer, bytes: usize) {
-    let stream = present().stream;
-    // SAFETY: whoever has the address owns these bytes.
-    expect("cuMemsetD8Async", unsafe { driver::cuMemsetD8Async(start.0, 0, bytes, stream) });
+    if !step::record(Command::Clear { start, bytes }) {
+        command::clear_now(start, bytes);
+    }
 }
 
-/// A copy of some numbers in the card's memory.
-pub(crate) fn upload<T: bytemuck::NoUninit>(values: &[T]) -> Buffer {
-    let bytes: &[u8] = bytemuck::cast_slice(values);
+/// A copy of some numbers in the card's memory. Within a step it is there until the step's end, and only kernels may use it.
+pub(crate) fn upload<T: NoUninit>(values: &[T]) -> Buffer {
+    upload_with_room(bytemuck::cast_slice(values), size_of_val(values))
+}
+
+/// As [`upload`] for a list whose length varies from step to step: lists of almost the same length take the same room.
+pub(crate) fn upload_list<T: NoUninit>(values: &[T]) -> Buffer {
+    upload_with_room(bytemuck::cast_slice(values), roomy(values.len()) * size_of::<T>())
+}
+
+fn upload_with_room(bytes: &[u8], room: usize) -> Buffer {
+    if let Some(pointer) = step::feed(bytes, room) {
+        return Buffer { pointer, bytes: bytes.len(), place: None };
+    }
     let mut buffer = Buffer::new(bytes.len());
     buffer.write(bytes);
     buffer

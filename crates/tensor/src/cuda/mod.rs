@@ -8,6 +8,16 @@ mod launch;
 
 mod library;
 
+mod command;
+
+mod pinned;
+
+mod feed;
+
+mod graph;
+
+mod step;
+
 mod card;
 
 mod memory;
@@ -19,14 +29,17 @@ mod product;
 mod profile;
 
 pub use card::{Card, card};
-pub(crate) use launch::{Blocks, DropoutArgument, launch};
+pub(crate) use launch::{Blocks, DropoutArgument, launch, roomy};
 pub use library::Unavailable;
-pub(crate) use memory::{Buffer, Pointer, clear, upload};
+pub(crate) use memory::{Buffer, Pointer, clear, upload, upload_list};
 pub use memory::{bytes_reserved, most_bytes_held};
 pub(crate) use module::Module;
 pub use module::{KernelReport, compile_for};
 pub(crate) use product::{Epilogue, Operand, Product, multiply};
+pub(crate) use pinned::Pinned;
 pub use profile::take_profile;
+pub(crate) use step::current as current_step;
+pub use step::{Ticket, step};
 
 /// Refuses an operation that has no kernel for cards. Programs ask whether a model runs there before they move it there.
 pub(crate) fn unsupported(operation: &str) -> ! {

@@ -21,11 +21,14 @@ use super::library::{self, COMPILER, Unavailable};
 const PRELUDE: &str = include_str!("prelude.cu");
 
 /// A kernel that is ready to be launched.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Function {
     pub(super) handle: CUfunction,
     pub(super) name: &'static str,
 }
+
+// SAFETY: functions may be used by any thread.
+unsafe impl Send for Function {}
 
 /// The kernels of one operation.
 pub(crate) struct Module {

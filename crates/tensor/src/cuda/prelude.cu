@@ -37,6 +37,13 @@ struct Dropout {
     float scale;
 };
 
+// What a kernel was given; nothing for none.
+__device__ __forceinline__ Dropout dropout_of(const Dropout* given) {
+    if (given) return *given;
+    Dropout none = {0, 0, 0, 1.0f};
+    return none;
+}
+
 __device__ __forceinline__ u32 draw(u32 low, u32 high, u32 index) {
     u32 x = index * 0x9E3779B1u ^ low;
     x ^= x >> 16;

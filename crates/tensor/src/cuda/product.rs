@@ -16,8 +16,10 @@ use cudarc::cublaslt::sys::{
 };
 
 use super::card::present;
+use super::command::Command;
 use super::memory::{Buffer, Pointer};
 use super::profile;
+use super::step;
 use crate::DType;
 
 /// Bytes that cuBLASLt may use to split a product; 32 MiB is what its makers advise for Hopper.
@@ -27,7 +29,7 @@ const WORKSPACE: usize = 64 << 20;
 const TOKENS: usize = 256;
 
 /// A matrix in the card's memory, row after row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Operand {
     pub(crate) pointer: Pointer,
     pub(crate) dtype: DType,
@@ -57,7 +59,7 @@ impl Operand {
 }
 
 /// What is done to sums before they are stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Epilogue {
     /// Nothing.
     None,
@@ -80,7 +82,7 @@ impl Epilogue {
 }
 
 /// `out = left · right`, or `out += left · right`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Product {
     pub(crate) left: Operand,
     pub(crate) right: Operand,
@@ -119,9 +121,15 @@ impl Plans {
     pub(super) fn new(handle: cublasLtHandle_t) -> Plans {
         Plans { handle, workspace: OnceLock::new(), by_shape: Mutex::default() }
     }
+
+    /// Memory for products that are split. To be asked for before the first step is recorded: what a step has given back
+    /// looks free while its commands are not sent.
+    pub(super) fn workspace(&self) -> Pointer {
+        self.workspace.get_or_init(|| Buffer::new(WORKSPACE)).pointer()
+    }
 }
 
-/// Queues a product.
+/// Computes a product.
 ///
 /// # Panics
 /// If the shapes do not fit, or cuBLASLt cannot do it.
@@ -135,9 +143,13 @@ pub(crate) fn multiply(product: &Product) {
         right.shape(),
         out.shape()
     );
-    if m * n == 0 {
-        return;
+    if m * n > 0 && !step::record(Command::Product(*product)) {
+        multiply_now(product);
     }
+}
+
+/// Sends a product to the card's stream.
+pub(super) fn multiply_now(product: &Product) {
     // Batches differ in their number of tokens: one plan serves all that differ by less than this.
     let shape = product.rounded();
     // The way for the rounded shape may not suit this one.
@@ -150,7 +162,7 @@ fn queue(product: &Product, shape: &Product) -> bool {
     let Product { left, right, out, add, epilogue } = *product;
     let card = present();
     let plans = &card.plans;
-    let workspace = plans.workspace.get_or_init(|| Buffer::new(WORKSPACE)).pointer();
+    let workspace = plans.workspace();
     let mut by_shape = plans.by_shape.lock().expect("plans lock");
     let plan = by_shape.entry(Key::of(shape)).or_insert_with_key(|key| Plan::new(plans.handle, shape, key));
     let Some(plan) = plan else { return false };

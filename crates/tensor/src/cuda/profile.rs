@@ -22,6 +22,11 @@ static IS_ON: LazyLock<bool> =
     LazyLock::new(|| std::env::var_os("HEEDFUL_CUDA_PROFILE").is_some_and(|value| value == "1"));
 static TIMED: Mutex<Vec<Timed>> = Mutex::new(Vec::new());
 
+/// Whether a profile is wanted.
+pub(super) fn is_on() -> bool {
+    *IS_ON
+}
+
 /// Does `work`, which queues something, and times it if a profile is wanted.
 pub(super) fn around(name: impl FnOnce() -> String, work: impl FnOnce()) {
     if !*IS_ON {

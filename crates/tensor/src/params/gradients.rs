@@ -5,10 +5,11 @@
 //! back a layer's segment takes the place of what the layers after it had kept.
 
 use std::ops::Range;
-use std::sync::MutexGuard;
+use std::sync::{Arc, MutexGuard};
 
 use super::Entry;
 use crate::cuda;
+use crate::ops::elementwise::{self, cuda::Sums};
 use crate::{Array, DType, Device};
 
 /// Numbers of a segment at most, unless one parameter has more: 16 MiB, about a layer of the paper's base model. Small
@@ -20,6 +21,8 @@ pub(crate) struct FlatGradients {
     segments: Vec<Segment>,
     /// On the card they are all there, for good: a recorded step must find them where they were.
     card: Option<Array>,
+    /// Sums over rows that the card has not joined yet, and the parameters that they belong to.
+    sums: Vec<(usize, Sums)>,
     /// Per parameter: false until backward has written it since the last update. The first writer overwrites, so
     /// nothing needs to be cleared.
     written: Vec<bool>,
@@ -48,12 +51,13 @@ impl FlatGradients {
                 }
             }
         }
-        FlatGradients { segments, card: None, written: vec![false; entries.len()] }
+        FlatGradients { segments, card: None, sums: Vec::new(), written: vec![false; entries.len()] }
     }
 
     /// Gives all memory back.
     pub(super) fn clear(&mut self) {
         self.written.fill(false);
+        self.sums.clear();
         for segment in &mut self.segments {
             segment.array = None;
         }
@@ -76,6 +80,7 @@ impl FlatGradients {
     /// Makes everything readable: what nobody has written since the last update is zero, and so is what lies between
     /// parameters.
     pub(super) fn complete(&mut self, entries: &[Entry]) {
+        self.join_sums();
         let len = self.segments.last().map_or(0, |last| last.range.end);
         for (i, entry) in entries.iter().enumerate() {
             let was_written = std::mem::replace(&mut self.written[i], true);
@@ -90,6 +95,14 @@ impl FlatGradients {
             }
             let at = self.segment_of(entry.offset);
             self.segments[at].numbers_mut(start..end).fill(0.0);
+        }
+    }
+
+    /// Joins the sums that wait, all at once.
+    fn join_sums(&mut self) {
+        if !self.sums.is_empty() {
+            let sums: Vec<Sums> = self.sums.drain(..).map(|(_, sums)| sums).collect();
+            elementwise::cuda::join(&sums);
         }
     }
 
@@ -160,7 +173,8 @@ pub(crate) struct GradientSlot<'a> {
 
 impl GradientSlot<'_> {
     /// A copy of the numbers; zeros if nothing has been written since the last update.
-    pub(super) fn to_vec(&self) -> Vec<f32> {
+    pub(super) fn to_vec(&mut self) -> Vec<f32> {
+        self.guard.join_sums();
         let mut copy = vec![0.0; self.range.len()];
         if self.guard.written[self.index] {
             self.guard.copy(self.range.clone(), &mut copy);
@@ -170,9 +184,19 @@ impl GradientSlot<'_> {
 
     /// Where the numbers are on the card, and how to write them. From here on they count as written.
     pub(crate) fn on_card(&mut self) -> (cuda::Pointer, Write) {
+        if self.guard.sums.iter().any(|(index, _)| *index == self.index) {
+            self.guard.join_sums();
+        }
         let was_written = std::mem::replace(&mut self.guard.written[self.index], true);
         let pointer = self.guard.on_card().pointer().offset(self.range.start * 4);
         (pointer, if was_written { Write::Add } else { Write::Over })
+    }
+
+    /// Writes sums over rows, a row of numbers: the partial ones are given, from column `column` on. They are joined with
+    /// those of other parameters, before anybody reads them.
+    pub(crate) fn sum_later(&mut self, partial: Arc<Array>, column: usize) {
+        let (out, write) = self.on_card();
+        self.guard.sums.push((self.index, Sums { partial, column, width: self.range.len(), out, write }));
     }
 
     /// The numbers as they are: garbage if this is the first write.

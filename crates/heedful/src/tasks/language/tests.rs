@@ -30,7 +30,7 @@ fn a_given_text_is_as_probable_as_the_loss_says() {
     let model = model(Positions::Learned { max_length: 12 });
     let text = vec![7, 9, 4, 20];
     let batch = Batch::of(BatchLayout::Lines, &[(vec![], text.clone())], [1, 2]).expect("a good batch");
-    let expected = model.loss(&batch, &mut Pass::inference(DType::F32)).negative_log_likelihood;
+    let expected = model.loss(&batch, &mut Pass::inference(DType::F32)).negative_log_likelihood();
     let options = SearchOptions::default();
     let whole = score(&model, &[(vec![1], text.clone())], &options).expect("known tokens");
     assert!(

@@ -46,8 +46,8 @@ pub fn held_out<'a>(
     for batch in batches {
         model.check(batch)?;
         let found = model.loss(batch, &mut Pass::inference(compute));
-        sum.negative_log_likelihood += found.negative_log_likelihood;
-        sum.correct += found.correct;
+        sum.negative_log_likelihood += found.negative_log_likelihood();
+        sum.correct += found.correct();
         sum.tokens += found.tokens;
     }
     if sum.tokens == 0 { Err(BatchError::Empty) } else { Ok(sum) }

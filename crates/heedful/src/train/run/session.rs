@@ -1,5 +1,6 @@
 //! The training loop: step, log, validate, save, until a limit is reached.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use heedful_tensor::{Device, Params, cuda};
@@ -21,7 +22,7 @@ use crate::tasks::folder::ModelFolder;
 use crate::tasks::validation::{ValidationResult, ValidationSet};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress, Writer};
 use crate::train::log::{AttentionRecord, EventFile, Record};
-use crate::train::{Patience, TrainError, Trainer, ValidationScore, Verdict};
+use crate::train::{Patience, StepReport, TrainError, Trainer, ValidationScore, Verdict};
 
 /// A run in progress.
 pub(super) struct Session<'a> {
@@ -39,6 +40,8 @@ pub(super) struct Session<'a> {
     pub(super) patience: Patience,
     /// The latest step.
     pub(super) step: u64,
+    /// Tokens of the steps whose reports have not arrived, the oldest first.
+    on_their_way: VecDeque<usize>,
     saved_step: Option<u64>,
     saved_at: Instant,
     validated_step: Option<u64>,
@@ -116,6 +119,7 @@ impl<'a> Session<'a> {
             validated_step: progress.score.is_some().then_some(step),
             patience: progress.patience,
             step,
+            on_their_way: VecDeque::new(),
             saved_step: (step > 0).then_some(step),
             saved_at: now,
             validated_at: now,
@@ -181,26 +185,43 @@ impl<'a> Session<'a> {
             batches.push(placed.batch);
             position = placed.next;
         }
-        let report = self.trainer.step_over(&batches).map_err(|error| self.diverged(error))?;
+        let reports = self.trainer.submit(&batches).map_err(|error| self.diverged(error))?;
         self.position = position;
-        self.step = report.update.step;
-        self.meter.add(report, batches.iter().map(|batch| self.layout.tokens(batch)).sum());
-        self.watcher.observe(&Event::Step(&self.meter.pace(&self.recipe.training)));
+        self.step += 1;
+        self.on_their_way.push_back(batches.iter().map(|batch| self.layout.tokens(batch)).sum());
+        self.take_in(&reports);
         Ok(())
+    }
+
+    /// Waits for the reports of all steps: a card's arrive late.
+    fn settle(&mut self) -> Result<(), RunError> {
+        let reports = self.trainer.drain().map_err(|error| self.diverged(error))?;
+        self.take_in(&reports);
+        Ok(())
+    }
+
+    fn take_in(&mut self, reports: &[StepReport]) {
+        for &report in reports {
+            let tokens = self.on_their_way.pop_front().expect("a report for each step");
+            self.meter.add(report, tokens);
+            self.watcher.observe(&Event::Step(&self.meter.pace(&self.recipe.training)));
+        }
     }
 
     /// The error of a run that diverged. It takes precedence over failures to write checkpoint or report.
     fn diverged(&mut self, error: TrainError) -> RunError {
-        if let TrainError::Batch(error) = error {
-            return error.into();
-        }
+        let step = match error {
+            TrainError::Batch(error) => return error.into(),
+            TrainError::Diverged { step, .. } => step,
+        };
         let kept = self.writer.finish().ok().and(self.saved_step);
-        let status = Status::Diverged { step: self.step + 1, reason: error.to_string() };
+        let status = Status::Diverged { step, reason: error.to_string() };
         let _ = self.journal.publish(status);
         RunError::Diverged { error, kept }
     }
 
     fn log(&mut self) -> Result<(), RunError> {
+        self.settle()?;
         let Some(record) = self.meter.take() else { return Ok(()) };
         self.watcher.observe(&Event::Logged(&record));
         self.journal.write(record)?;
@@ -226,6 +247,7 @@ impl<'a> Session<'a> {
 
     /// Validates the model, saves it if it is the best, and saves a checkpoint with its score.
     fn validate(&mut self) -> Result<Option<Verdict>, RunError> {
+        self.settle()?;
         let Some(set) = &self.validation else { return Ok(None) };
         let (recipe, trainer) = (self.recipe, &mut self.trainer);
         let (result, weights, attention) = self.meter.pause(|| {
@@ -259,6 +281,7 @@ impl<'a> Session<'a> {
     }
 
     fn save(&mut self, score: Option<ValidationScore>) -> Result<(), RunError> {
+        self.settle()?;
         let progress = Progress {
             data: json!(self.position),
             score,

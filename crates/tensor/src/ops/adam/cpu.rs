@@ -14,6 +14,7 @@ const CHUNK: usize = 16 * 1024;
 /// Updates everything and returns the norm of the gradients.
 pub(super) fn apply(
     update: Update,
+    gradient_scale: f32,
     gradients: &FlatGradients,
     values: &mut Array,
     mean: &mut Array,
@@ -25,7 +26,9 @@ pub(super) fn apply(
         // SAFETY: chunks are disjoint.
         let (values, mean, square) =
             unsafe { (values.slice(range.clone()), mean.slice(range.clone()), square.slice(range.clone())) };
-        gradients.with_range(range, |gradients| update_chunk(update, gradients, values, mean, square))
+        gradients.with_range(range, |gradients| {
+            update_chunk(update, gradient_scale, gradients, values, mean, square)
+        })
     })
 }
 
@@ -54,8 +57,8 @@ kernel! {
 }
 
 kernel! {
-    fn update_chunk(update: Update, gradients: &[f32], values: &mut [f32], mean: &mut [f32], square: &mut [f32]) -> f32 {
-        let Update { beta1, beta2, epsilon, decay, rate, root_correction, gradient_scale } = update;
+    fn update_chunk(update: Update, gradient_scale: f32, gradients: &[f32], values: &mut [f32], mean: &mut [f32], square: &mut [f32]) -> f32 {
+        let Update { beta1, beta2, epsilon, decay, rate, root_correction, .. } = update;
         let n = gradients.len();
         let (values, mean, square) = (&mut values[..n], &mut mean[..n], &mut square[..n]);
         for i in 0..n {

@@ -1,45 +1,183 @@
-//! The update on the card: one pass over everything, which also writes the bf16 copy that the next products read.
+//! The update on the card: one pass over everything, which also writes the bf16 copy that the next products read and the
+//! moving average. Whether the gradients are good is decided there, and told to the host later.
 
-use super::Update;
-use crate::cuda::{Blocks, Module, Pointer};
+use std::sync::Arc;
+
+use bytemuck::{NoUninit, Pod, Zeroable};
+
+use super::guard::{Divergence, Guard, WINDOW};
+use super::{StepResult, Update};
+use crate::cuda::{Blocks, Module, Pinned, Pointer, upload};
+use crate::ops::cross_entropy::{CrossEntropy, Totals};
 use crate::{Array, DType, Device};
 
 pub(crate) static MODULE: Module = Module::new("adam", include_str!("cuda.cu"));
 
 /// Elements of one partial sum of the norm.
 const CHUNK: usize = 16 * 1024;
+/// Steps whose reports may wait to be read. More than may be on their way.
+const REPORTS: u64 = 16;
 
-/// Updates everything.
-pub(super) fn apply(
-    update: Update,
-    gradients: &Array,
-    values: &mut Array,
-    mean: &mut Array,
-    square: &mut Array,
-    narrow: Pointer,
-) {
+/// What an update changes.
+pub(super) struct Arrays<'a> {
+    pub(super) gradients: &'a Array,
+    pub(super) values: &'a mut Array,
+    pub(super) mean: &'a mut Array,
+    pub(super) square: &'a mut Array,
+    pub(super) narrow: Pointer,
+    pub(super) average: Pointer,
+}
+
+/// As in the kernels' source.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
+struct Loss {
+    totals: Pointer,
+    share: f32,
+    tokens: u32,
+}
+
+/// As in the kernels' source.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
+struct Judged {
+    sums: Pointer,
+    guard: Pointer,
+    decision: Pointer,
+    losses: Pointer,
+    reports: Pointer,
+    slot: Pointer,
+    parts: u32,
+    batches: u32,
+    factor: f32,
+    clip_norm: f32,
+}
+
+/// As in the kernels' source.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Report {
+    verdict: u32,
+    norm: f32,
+    usual: f32,
+    loss: f32,
+    negative_log_likelihood: f64,
+    correct: f64,
+}
+
+/// The guard on the card.
+pub(super) struct CardGuard {
+    /// A flag, the number of norms, the place of the next one, a word that is not used; the norms; the latest decision.
+    state: Array,
+    reports: Arc<Pinned>,
+    next: u64,
+}
+
+/// Where the report of a step will be once the step is done.
+pub(super) struct PendingReport {
+    reports: Arc<Pinned>,
+    slot: u64,
+}
+
+/// Updates everything with gradients multiplied by `scale`.
+pub(super) fn apply(update: Update, scale: f32, arrays: Arrays<'_>) {
+    let decision = upload(&[scale.to_bits(), 0]);
+    apply_decided(update, decision.pointer(), arrays);
+}
+
+fn apply_decided(update: Update, decision: Pointer, arrays: Arrays<'_>) {
+    let Arrays { gradients, values, mean, square, narrow, average } = arrays;
     let [values, mean, square] = [values, mean, square].map(|array| array.pointer());
     let (function, n) = (MODULE.function("update"), gradients.len());
+    let (blocks, numbers, gradients) =
+        (Blocks::for_each(n.div_ceil(4)), upload(&[update]), gradients.pointer());
+    let numbers = numbers.pointer();
     launch!(
-        function,
-        Blocks::for_each(n.div_ceil(4)),
-        update,
-        gradients.pointer(),
-        values,
-        mean,
-        square,
-        narrow,
-        n as u64
+        function, blocks, numbers, decision, gradients, values, mean, square, narrow, average, n as u64
     );
+}
+
+/// Updates everything unless the guard rejects the gradients or a loss.
+pub(super) fn apply_guarded(
+    update: Update,
+    clip_norm: f32,
+    guard: &mut Guard,
+    losses: &[(&CrossEntropy, f32)],
+    arrays: Arrays<'_>,
+) -> PendingReport {
+    let (factor, norms) = (guard.factor.unwrap_or(0.0), guard.norms());
+    let card = guard.card.get_or_insert_with(|| CardGuard::new(&norms));
+    let slot = card.next;
+    card.next += 1;
+    let of_batch = |&(found, share): &(&CrossEntropy, f32)| match found.totals() {
+        Totals::OnCard(totals) => Loss { totals: totals.pointer(), share, tokens: found.tokens as u32 },
+        Totals::Known(_) => unreachable!("losses of parameters on the card are there"),
+    };
+    let losses = upload(&losses.iter().map(of_batch).collect::<Vec<_>>());
+    let (sums, slot_word) = (squares(arrays.gradients), upload(&[(slot % REPORTS) as u32]));
+    let decision = card.state.pointer().offset(4 * (4 + WINDOW));
+    let job = Judged {
+        sums: sums.pointer(),
+        guard: card.state.pointer(),
+        decision,
+        losses: losses.pointer(),
+        reports: card.reports.pointer(),
+        slot: slot_word.pointer(),
+        parts: sums.rows() as u32,
+        batches: losses.bytes() as u32 / size_of::<Loss>() as u32,
+        factor,
+        clip_norm,
+    };
+    launch!(MODULE.function("judge"), Blocks::of(1, 256), job);
+    apply_decided(update, decision, arrays);
+    PendingReport { reports: card.reports.clone(), slot: slot % REPORTS }
+}
+
+impl CardGuard {
+    fn new(norms: &[f32]) -> CardGuard {
+        let mut state = vec![0.0; 4 + WINDOW + 2];
+        state[1] = f32::from_bits(norms.len() as u32);
+        state[2] = f32::from_bits((norms.len() % WINDOW) as u32);
+        state[4..4 + norms.len()].copy_from_slice(norms);
+        let bytes = REPORTS as usize * size_of::<Report>();
+        CardGuard {
+            state: Array::from_f32_on(Device::Cuda, 1, state.len(), &state),
+            reports: Arc::new(Pinned::new(bytes)),
+            next: 0,
+        }
+    }
+}
+
+impl PendingReport {
+    /// The report of a step that is done; `None` if it was not made because one before it was rejected.
+    pub(super) fn read(&self) -> Option<Result<StepResult, Divergence>> {
+        let mut report = Report::zeroed();
+        self.reports.read(self.slot as usize * size_of::<Report>(), bytemuck::bytes_of_mut(&mut report));
+        let Report { verdict, norm, usual, loss, negative_log_likelihood, correct } = report;
+        Some(match verdict {
+            0 => Ok(StepResult { norm, loss, negative_log_likelihood, correct: correct as usize }),
+            1 => Err(Divergence::Loss(loss)),
+            2 => Err(Divergence::Gradient(norm)),
+            3 => Err(Divergence::Explosion { norm, usual }),
+            _ => return None,
+        })
+    }
 }
 
 /// `√Σ g²`. Waits for it.
 pub(super) fn norm_of(gradients: &Array) -> f32 {
+    let sums = squares(gradients);
+    let norm = Array::scratch_on(Device::Cuda, DType::F32, 1, 1);
+    let parts = sums.rows() as u32;
+    launch!(MODULE.function("root"), Blocks::of(1, 256), sums.pointer(), norm.pointer(), parts);
+    norm.to_vec()[0]
+}
+
+/// The sums of squares of chunks (f64).
+fn squares(gradients: &Array) -> Array {
     let (n, parts) = (gradients.len(), gradients.len().div_ceil(CHUNK));
     let sums = Array::scratch_on(Device::Cuda, DType::F32, parts, 2);
-    let norm = Array::scratch_on(Device::Cuda, DType::F32, 1, 1);
-    let (gradients, sums, out) = (gradients.pointer(), sums.pointer(), norm.pointer());
-    launch!(MODULE.function("squares"), Blocks::of(parts, 256), gradients, sums, n as u64);
-    launch!(MODULE.function("root"), Blocks::of(1, 256), sums, out, parts as u32);
-    norm.to_vec()[0]
+    let function = MODULE.function("squares");
+    launch!(function, Blocks::of(parts, 256), gradients.pointer(), sums.pointer(), n as u64);
+    sums
 }

@@ -10,8 +10,16 @@
 
 mod cpu;
 pub(crate) mod cuda;
+mod guard;
+mod guarded;
 
+use bytemuck::NoUninit;
+
+use crate::cuda::Pointer;
 use crate::{Array, Device, Params};
+
+pub use guard::{Divergence, Guard};
+pub use guarded::{PendingStep, StepResult};
 
 /// Adam's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,30 +106,38 @@ impl Adam {
     }
 
     fn update(&mut self, params: &Params, learning_rate: f32, gradient_scale: f32) -> Option<f32> {
+        let update = self.next_update(learning_rate);
+        let mut values = params.values_mut();
+        let (mean, square) = (&mut self.mean, &mut self.square);
+        let norm = params.with_gradients(|gradients| match values.device() {
+            Device::Cpu => Some(cpu::apply(update, gradient_scale, gradients, &mut values, mean, square)),
+            Device::Cuda => {
+                let (narrow, average) = (params.narrow_to_write(&values), Pointer::NULL);
+                let values = &mut values;
+                let gradients = gradients.on_card();
+                let arrays = cuda::Arrays { gradients, values, mean, square, narrow, average };
+                cuda::apply(update, gradient_scale, arrays);
+                None
+            }
+        });
+        params.clear_gradients();
+        norm
+    }
+
+    fn next_update(&mut self, learning_rate: f32) -> Update {
         self.steps += 1;
         let AdamOptions { beta1, beta2, epsilon, weight_decay, .. } = self.options;
         let correction = |beta: f32| (1.0 - f64::from(beta).powf(self.steps as f64)) as f32;
-        let update = Update {
+        Update {
             beta1,
             beta2,
             epsilon,
             decay: 1.0 - learning_rate * weight_decay,
             rate: learning_rate / correction(beta1),
             root_correction: 1.0 / correction(beta2).sqrt(),
-            gradient_scale,
-        };
-        let mut values = params.values_mut();
-        let (mean, square) = (&mut self.mean, &mut self.square);
-        let norm = params.with_gradients(|gradients| match values.device() {
-            Device::Cpu => Some(cpu::apply(update, gradients, &mut values, mean, square)),
-            Device::Cuda => {
-                let narrow = params.narrow_to_write(&values);
-                cuda::apply(update, gradients.on_card(), &mut values, mean, square, narrow);
-                None
-            }
-        });
-        params.clear_gradients();
-        norm
+            average_gain: 0.0,
+            unused: 0,
+        }
     }
 }
 
@@ -135,8 +151,9 @@ pub fn gradient_norm(params: &Params) -> f32 {
     })
 }
 
-/// The numbers of one update that are the same for every element.
-#[derive(Clone, Copy)]
+/// The numbers of one update that are the same for every element, as in the card's kernels.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
 struct Update {
     beta1: f32,
     beta2: f32,
@@ -144,7 +161,9 @@ struct Update {
     decay: f32,
     rate: f32,
     root_correction: f32,
-    gradient_scale: f32,
+    /// Of the moving average, where the update makes it along the way.
+    average_gain: f32,
+    unused: u32,
 }
 
 #[cfg(test)]

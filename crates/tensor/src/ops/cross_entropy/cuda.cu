@@ -4,10 +4,13 @@ struct Losses {
     void* logits;               // become slopes where gradients are wanted
     const u32* labels;
     float* by_token;            // three rows of `tokens`: loss, -log p(label), 1 where the label is right
+    const u32* counted;         // how many labels are not IGNORED
     u32 first, rows, classes, tokens;
-    float on, off, share;       // q of the label, q elsewhere, 1 / tokens
-    u32 keep;
+    float on, off;              // q of the label, q elsewhere
+    u32 keep, unused;
 };
+
+const u32 IGNORED = 0xffffffffu;
 
 struct Sums { float top, exponentials, sum; };
 
@@ -49,7 +52,13 @@ __device__ __forceinline__ void take(Sums& mine, float x) {
 template <class T> __device__ __forceinline__ void losses(const Losses& a) {
     u32 row = blockIdx.x;
     T* z = (T*)a.logits + (u64)row * a.classes;
-    u32 label = a.labels[a.first + row];
+    u32 label = a.labels[a.first + row], token = a.first + row;
+    if (label == IGNORED) {
+        if (threadIdx.x < 3) a.by_token[threadIdx.x * a.tokens + token] = 0.0f;
+        if (a.keep)
+            for (u32 i = threadIdx.x; i < a.classes; i += 256) z[i] = narrow<T>(0.0f);
+        return;
+    }
     float label_logit = widen(z[label]);
     Sums mine = {-3.402823466e38f, 0.0f, 0.0f};
     // Rows begin at multiples of four numbers only if there are so many classes.
@@ -69,30 +78,29 @@ template <class T> __device__ __forceinline__ void losses(const Losses& a) {
     Sums all = block_sums(mine);
     float log_sum = all.top + logf(all.exponentials);
     if (threadIdx.x == 0) {
-        u32 token = a.first + row;
         float others = a.off == 0.0f ? 0.0f : a.off * (all.sum - label_logit);
         a.by_token[token] = log_sum - a.on * label_logit - others;
         a.by_token[a.tokens + token] = log_sum - label_logit;
         a.by_token[2 * a.tokens + token] = label_logit >= all.top ? 1.0f : 0.0f;
     }
     if (!a.keep) return;
-    float scale = a.share / all.exponentials, off = a.off * a.share;
+    float share = 1.0f / (float)*a.counted, on = a.on * share, off = a.off * share, scale = share / all.exponentials;
 #pragma unroll 4
     for (u32 i = 4 * threadIdx.x; i < whole; i += 1024) {
         float x[4];
         load4(z + i, x);
-        for (u32 j = 0; j < 4; j++) x[j] = __expf(x[j] - all.top) * scale - (i + j == label ? a.on * a.share : off);
+        for (u32 j = 0; j < 4; j++) x[j] = __expf(x[j] - all.top) * scale - (i + j == label ? on : off);
         store4(z + i, x);
     }
     for (u32 i = whole + threadIdx.x; i < a.classes; i += 256)
-        z[i] = narrow<T>(__expf(widen(z[i]) - all.top) * scale - (i == label ? a.on * a.share : off));
+        z[i] = narrow<T>(__expf(widen(z[i]) - all.top) * scale - (i == label ? on : off));
 }
 
 extern "C" __global__ void __launch_bounds__(256) losses_f32(Losses a) { losses<float>(a); }
 extern "C" __global__ void __launch_bounds__(256) losses_bf16(Losses a) { losses<bf16>(a); }
 
 // One block: the three totals, in double precision and in one order; then the mean loss in single precision.
-extern "C" __global__ void totals(const float* by_token, double* totals, float* loss, u32 tokens) {
+extern "C" __global__ void totals(const float* by_token, double* totals, float* loss, const u32* counted, u32 tokens) {
     __shared__ double sums[256];
     for (u32 kind = 0; kind < 3; kind++) {
         double sum = 0.0;
@@ -105,20 +113,31 @@ extern "C" __global__ void totals(const float* by_token, double* totals, float* 
         }
         if (threadIdx.x == 0) {
             totals[kind] = sums[0];
-            if (kind == 0) loss[0] = (float)(sums[0] / tokens);
+            if (kind == 0) loss[0] = (float)(sums[0] / *counted);
         }
         __syncthreads();
     }
 }
 
+// A factor is nearly always 1: few blocks look, and go.
 template <class T> __device__ __forceinline__ void scale(T* x, const float* by, u64 n) {
-    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n && by[0] != 1.0f) x[i] = narrow<T>(widen(x[i]) * by[0]);
+    float factor = by[0];
+    if (factor == 1.0f) return;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (u64)gridDim.x * blockDim.x)
+        x[i] = narrow<T>(widen(x[i]) * factor);
 }
 extern "C" __global__ void scale_f32(float* x, const float* by, u64 n) { scale(x, by, n); }
 extern "C" __global__ void scale_bf16(bf16* x, const float* by, u64 n) { scale(x, by, n); }
 
 extern "C" __global__ void add_scaled(float* out, const float* from, const float* by, u32 add, u64 n) {
-    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = (add ? out[i] : 0.0f) + by[0] * from[i];
+    u64 i = 4 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
+    if (i + 4 <= n) {
+        float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f}, more[4];
+        if (add) load4(out + i, sum);
+        load4(from + i, more);
+        for (int j = 0; j < 4; j++) sum[j] += by[0] * more[j];
+        store4(out + i, sum);
+    } else {
+        for (; i < n; i++) out[i] = (add ? out[i] : 0.0f) + by[0] * from[i];
+    }
 }

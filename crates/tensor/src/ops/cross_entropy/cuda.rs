@@ -1,6 +1,8 @@
 //! Chunks of rows: logits, losses and slopes in one buffer, and their products.
 
-use super::{Forward, Keep, MeanGradients, Target};
+use bytemuck::NoUninit;
+
+use super::{Forward, Keep, MeanGradients, Target, Totals};
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply, upload};
 use crate::params::Write;
 use crate::{Array, DType, Device, Param, Tensor};
@@ -11,20 +13,21 @@ pub(crate) static MODULE: Module = Module::new("cross_entropy", include_str!("cu
 const ROWS: usize = 4096;
 
 /// As in the kernels' source.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct Losses {
     logits: Pointer,
     labels: Pointer,
     by_token: Pointer,
+    counted: Pointer,
     first: u32,
     rows: u32,
     classes: u32,
     tokens: u32,
     on: f32,
     off: f32,
-    share: f32,
     keep: u32,
+    unused: u32,
 }
 
 /// Losses of all tokens and, if they are to be kept, the gradients of their mean.
@@ -36,7 +39,8 @@ pub(super) fn forward(
     dtype: DType,
     keep: Keep,
 ) -> Forward {
-    let Target { classes, tokens, smoothing } = target;
+    let Target { classes, tokens, counted, smoothing } = target;
+    let counted = upload(&[counted as u32]);
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let gradients = (keep == Keep::Gradients).then(|| MeanGradients {
         dx: scratch(x.dtype(), x.rows(), x.width()),
@@ -54,14 +58,15 @@ pub(super) fn forward(
             logits: logits.pointer(),
             labels: labels.pointer(),
             by_token: by_token.pointer(),
+            counted: counted.pointer(),
             first: first as u32,
             rows: rows as u32,
             classes: classes as u32,
             tokens: tokens as u32,
             on: 1.0 - smoothing,
             off: if smoothing == 0.0 { 0.0 } else { smoothing / (classes - 1) as f32 },
-            share: 1.0 / tokens as f32,
             keep: u32::from(keep == Keep::Gradients),
+            unused: 0,
         };
         let function = match dtype {
             DType::F32 => "losses_f32",
@@ -77,12 +82,16 @@ pub(super) fn forward(
     // Three f64 totals.
     let totals = scratch(DType::F32, 3, 2);
     let loss = scratch(DType::F32, 1, 1);
-    let blocks = Blocks::of(1, 256);
-    let function = MODULE.function("totals");
-    launch!(function, blocks, by_token.pointer(), totals.pointer(), loss.pointer(), tokens as u32);
+    let (function, blocks, n) = (MODULE.function("totals"), Blocks::of(1, 256), tokens as u32);
+    let (sums, mean) = (totals.pointer(), loss.pointer());
+    launch!(function, blocks, by_token.pointer(), sums, mean, counted.pointer(), n);
+    Forward { by_token, loss, totals: Totals::OnCard(totals), gradients }
+}
+
+/// Waits for the totals.
+pub(super) fn read_totals(totals: &Array) -> [f64; 3] {
     let halves: Vec<u32> = totals.to_vec().into_iter().map(f32::to_bits).collect();
-    let total = |i: usize| f64::from_bits(u64::from(halves[2 * i]) | u64::from(halves[2 * i + 1]) << 32);
-    Forward { by_token, totals: [total(0), total(1), total(2)], gradients }
+    [0, 1, 2].map(|i| f64::from_bits(u64::from(halves[2 * i]) | u64::from(halves[2 * i + 1]) << 32))
 }
 
 /// Some rows of a matrix.
@@ -97,7 +106,8 @@ pub(super) fn scale(array: &mut Array, factor: &Array) {
         DType::F32 => "scale_f32",
         DType::Bf16 => "scale_bf16",
     };
-    let (function, blocks, n) = (MODULE.function(function), Blocks::for_each(array.len()), array.len());
+    let (blocks, n) = (array.len().div_ceil(256).min(1024), array.len());
+    let (function, blocks) = (MODULE.function(function), Blocks::of(blocks, 256));
     launch!(function, blocks, array.pointer(), factor.pointer(), n as u64);
 }
 
@@ -106,6 +116,7 @@ pub(super) fn add_scaled(weight: &Param, from: &Array, factor: &Array) {
     let mut slot = weight.gradient_slot();
     let (out, write) = slot.on_card();
     let add = u32::from(write == Write::Add);
-    let (function, blocks, n) = (MODULE.function("add_scaled"), Blocks::for_each(from.len()), from.len());
+    let (function, n) = (MODULE.function("add_scaled"), from.len());
+    let blocks = Blocks::for_each(n.div_ceil(4));
     launch!(function, blocks, out, from.pointer(), factor.pointer(), add, n as u64);
 }

@@ -25,20 +25,37 @@ use crate::{Array, Compute, Device, Param, Tensor};
 pub struct CrossEntropy {
     /// Mean smoothed loss over the tokens: one number, with gradient.
     pub loss: Tensor,
-    /// Sum over the tokens of −log p(label), without smoothing.
-    pub negative_log_likelihood: f64,
-    /// Tokens whose label no other class beats.
-    pub correct: usize,
-    /// Number of tokens.
+    /// Number of tokens that count: whose label is not [`IGNORED`].
     pub tokens: usize,
     /// Three rows: loss, −log p(label), and 1 where the label is right, of every token.
     by_token: Array,
+    /// The sums of its rows.
+    totals: Totals,
 }
+
+/// The label of a token that does not count: its loss and its gradient are 0.
+pub const IGNORED: u32 = u32::MAX;
 
 impl CrossEntropy {
     /// A copy of −log p(label) of every token, without smoothing.
     pub fn token_losses(&self) -> Vec<f32> {
-        self.by_token.part_to_vec(self.tokens..2 * self.tokens)
+        let tokens = self.by_token.width();
+        self.by_token.part_to_vec(tokens..2 * tokens)
+    }
+
+    /// Sum over the tokens of −log p(label), without smoothing. On a card all queued work is waited for.
+    pub fn negative_log_likelihood(&self) -> f64 {
+        self.totals.read()[1]
+    }
+
+    /// Tokens whose label no other class beats. On a card all queued work is waited for.
+    pub fn correct(&self) -> usize {
+        self.totals.read()[2] as usize
+    }
+
+    /// The sums over all tokens of the smoothed loss, of −log p(label), and of the tokens whose label no other class beats.
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.totals
     }
 }
 
@@ -46,7 +63,7 @@ impl CrossEntropy {
 /// of the mass is spread over the other classes.
 ///
 /// # Panics
-/// If shapes do not fit, a label is no class, there is no token, or the smoothing is not in `[0, 1)`.
+/// If shapes do not fit, a label is neither a class nor [`IGNORED`], no token counts, or the smoothing is not in `[0, 1)`.
 pub fn cross_entropy(
     x: &Tensor,
     weight: &Param,
@@ -57,20 +74,21 @@ pub fn cross_entropy(
     let ([tokens, d], [classes, width]) = (x.shape(), weight.shape());
     assert_eq!(d, width, "cross_entropy: x is {:?}, W is {:?}", x.shape(), weight.shape());
     assert_eq!(labels.len(), tokens, "cross_entropy: {} labels for x of {:?}", labels.len(), x.shape());
-    assert!(tokens > 0, "cross_entropy: no tokens to average over");
+    let counted = labels.iter().filter(|&&label| label != IGNORED).count();
+    assert!(counted > 0, "cross_entropy: no tokens to average over");
     assert!((0.0..1.0).contains(&smoothing), "cross_entropy: a smoothing of {smoothing} is not in [0, 1)");
     assert!(classes > 1 || smoothing == 0.0, "cross_entropy: one class leaves nothing to smooth over");
-    if let Some(label) = labels.iter().find(|&&label| label as usize >= classes) {
+    let is_wrong = |label: u32| label as usize >= classes && label != IGNORED;
+    if let Some(label) = labels.iter().find(|&&label| is_wrong(label)) {
         panic!("cross_entropy: label {label} with W of {:?}", weight.shape());
     }
 
-    let target = Target { smoothing, classes, tokens };
+    let target = Target { smoothing, classes, tokens, counted };
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
-    let Forward { by_token, totals, gradients } = match x.device() {
+    let Forward { by_token, loss, totals, gradients } = match x.device() {
         Device::Cpu => cpu::forward(x, weight, labels, target, compute.dtype, keep),
         Device::Cuda => cuda::forward(x, weight, labels, target, compute.dtype, keep),
     };
-    let loss = Array::from_f32_on(x.device(), 1, 1, &[(totals[0] / tokens as f64) as f32]);
     let (edge, weight) = (x.edge(), weight.clone());
     let loss = match gradients {
         None => Tensor::new(loss),
@@ -88,7 +106,7 @@ pub fn cross_entropy(
             }
         }),
     };
-    CrossEntropy { loss, negative_log_likelihood: totals[1], correct: totals[2] as usize, tokens, by_token }
+    CrossEntropy { loss, tokens: counted, by_token, totals }
 }
 
 /// What the probabilities are held against.
@@ -96,7 +114,9 @@ pub fn cross_entropy(
 struct Target {
     smoothing: f32,
     classes: usize,
+    /// Rows, and those of them that count.
     tokens: usize,
+    counted: usize,
 }
 
 /// Whether a backward pass will follow.
@@ -110,9 +130,27 @@ enum Keep {
 struct Forward {
     /// See [`CrossEntropy`].
     by_token: Array,
-    /// The sums of its rows.
-    totals: [f64; 3],
+    /// The mean over the tokens that count.
+    loss: Array,
+    totals: Totals,
     gradients: Option<MeanGradients>,
+}
+
+/// The sums over all tokens of the smoothed loss, of −log p(label), and of the tokens whose label no other class beats.
+pub(crate) enum Totals {
+    Known([f64; 3]),
+    /// Three f64 numbers.
+    OnCard(Array),
+}
+
+impl Totals {
+    /// Waits for them if they are on the card.
+    fn read(&self) -> [f64; 3] {
+        match self {
+            Totals::Known(totals) => *totals,
+            Totals::OnCard(totals) => cuda::read_totals(totals),
+        }
+    }
 }
 
 /// The gradients of the mean loss.

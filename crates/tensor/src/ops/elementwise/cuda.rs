@@ -1,6 +1,10 @@
 //! Changes of type, sums of arrays and sums over rows on the card.
 
-use crate::cuda::{Blocks, Card, Module, Pointer, card};
+use std::sync::Arc;
+
+use bytemuck::NoUninit;
+
+use crate::cuda::{Blocks, Module, Pointer, upload};
 use crate::params::Write;
 use crate::{Array, DType};
 
@@ -24,6 +28,7 @@ pub(crate) fn convert_at(from: Pointer, from_type: DType, to: Pointer, to_type: 
 
 /// `sum += other`, in `sum`'s type.
 pub(super) fn add_in_place(sum: &mut Array, other: &Array) {
+    sum.forget_sums();
     let name = match (other.dtype(), sum.dtype()) {
         (DType::F32, DType::F32) => "add_f32_to_f32",
         (DType::Bf16, DType::F32) => "add_bf16_to_f32",
@@ -34,33 +39,43 @@ pub(super) fn add_in_place(sum: &mut Array, other: &Array) {
     launch!(MODULE.function(name), blocks, sum.pointer(), other.pointer(), n);
 }
 
-/// Rows of one partial sum: as many as leave every multiprocessor two blocks.
-fn rows_of_a_part(rows: usize, width: usize) -> usize {
-    let blocks = (2 * card().map_or(1, Card::processors)).div_ceil(width.div_ceil(128));
-    rows.div_ceil(blocks).next_multiple_of(8).clamp(32, 512)
+/// Partial sums over rows that are to be joined into one row.
+pub(crate) struct Sums {
+    pub(crate) partial: Arc<Array>,
+    /// Their first column.
+    pub(crate) column: usize,
+    pub(crate) width: usize,
+    pub(crate) out: Pointer,
+    pub(crate) write: Write,
 }
 
-/// `Σ x` over rows into `out`, one number for each column.
-pub(crate) fn column_sums(x: &Array, out: Pointer, write: Write) {
-    let (rows, width) = (x.rows(), x.width());
-    let part = rows_of_a_part(rows, width);
-    let parts = rows.div_ceil(part);
-    let partial = Array::scratch_on(x.device(), DType::F32, parts, width);
-    let name = match x.dtype() {
-        DType::F32 => "column_sums_f32",
-        DType::Bf16 => "column_sums_bf16",
+/// As in the kernels' source.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
+struct Join {
+    partial: Pointer,
+    out: Pointer,
+    parts: u32,
+    stride: u32,
+    width: u32,
+    is_added: u32,
+}
+
+/// Joins the partial sums, in the order of their rows; no two have the same `out`.
+pub(crate) fn join(sums: &[Sums]) {
+    let job = |sums: &Sums| Join {
+        partial: sums.partial.pointer().offset(4 * sums.column),
+        out: sums.out,
+        parts: sums.partial.rows() as u32,
+        stride: sums.partial.width() as u32,
+        width: sums.width as u32,
+        is_added: u32::from(sums.write == Write::Add),
     };
-    let blocks = Blocks { grid: [width.div_ceil(128), parts, 1], threads: 256, shared: 0 };
-    let (rows, columns) = (rows as u32, width as u32);
-    launch!(MODULE.function(name), blocks, x.pointer(), partial.pointer(), rows, columns, part as u32);
-    join(&partial, 0, width, out, write);
-}
-
-/// Joins rows of partial sums in order: `width` columns from `column` on, into `out`.
-pub(crate) fn join(partial: &Array, column: usize, width: usize, out: Pointer, write: Write) {
-    let blocks = Blocks::of(width.div_ceil(32), 256);
-    let from = partial.pointer().offset(column * 4);
-    let (parts, stride, add) =
-        (partial.rows() as u32, partial.width() as u32, u32::from(write == Write::Add));
-    launch!(MODULE.function("join"), blocks, from, out, parts, stride, width as u32, add);
+    let blocks_of = |(number, sums): (usize, &Sums)| {
+        (0..sums.width).step_by(32).map(move |column| [number as u32, column as u32]).collect::<Vec<_>>()
+    };
+    let blocks: Vec<[u32; 2]> = sums.iter().enumerate().flat_map(blocks_of).collect();
+    let (jobs, numbers) = (upload(&sums.iter().map(job).collect::<Vec<_>>()), upload(&blocks));
+    let function = MODULE.function("join");
+    launch!(function, Blocks::of(blocks.len(), 256), jobs.pointer(), numbers.pointer());
 }

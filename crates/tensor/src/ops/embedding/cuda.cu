@@ -7,9 +7,10 @@ struct Gather {
     const float* added;         // one row for each position; null for none
     float* y;
     bf16* narrow;               // null in f32
-    Dropout dropout;
+    const Dropout* dropout;
     u32 tokens, width;
     float scale;
+    u32 unused;
 };
 
 // A warp for each token.
@@ -19,10 +20,11 @@ extern "C" __global__ void gather(Gather a) {
     const float* row = a.table + (u64)a.ids[token] * a.width;
     const float* added = a.added ? a.added + (u64)a.positions[token] * a.width : 0;
     u64 start = (u64)token * a.width;
+    Dropout dropout = dropout_of(a.dropout);
     for (u32 column = lane; column < a.width; column += 32) {
         float value = a.scale * row[column];
         if (added) value += added[column];
-        if (a.dropout.threshold) value *= factor(a.dropout, start + column);
+        if (dropout.threshold) value *= factor(dropout, start + column);
         a.y[start + column] = value;
         if (a.narrow) a.narrow[start + column] = to_bf16(value);
     }
@@ -36,20 +38,22 @@ struct Scatter {
     const u32* groups;          // per group: first, end in `tokens`, row of the table, row of `partial` + 1 or 0
     float* out;
     float* partial;
-    Dropout dropout;
-    u32 count, width;
+    const Dropout* dropout;
+    const u32* counts;          // how many groups there are, and how many rows with several of them
+    u32 width;
     float scale;
 };
 
 extern "C" __global__ void scatter(Scatter a) {
     u32 group = blockIdx.x, column = blockIdx.y * blockDim.x + threadIdx.x;
-    if (group >= a.count || column >= a.width) return;
+    if (group >= a.counts[0] || column >= a.width) return;
     const u32* g = a.groups + 4 * group;
+    Dropout dropout = dropout_of(a.dropout);
     float sum = 0.0f;
     for (u32 i = g[0]; i < g[1]; i++) {
         u64 at = (u64)a.tokens[i] * a.width + column;
         float value = a.g[at];
-        if (a.dropout.threshold) value *= factor(a.dropout, at);
+        if (dropout.threshold) value *= factor(dropout, at);
         sum += a.scale * value;
     }
     if (g[3]) a.partial[(u64)(g[3] - 1) * a.width + column] = sum;
@@ -57,9 +61,9 @@ extern "C" __global__ void scatter(Scatter a) {
 }
 
 // Rows with several groups: their sums in order.
-extern "C" __global__ void collect(const float* partial, const u32* rows, float* out, u32 count, u32 width) {
+extern "C" __global__ void collect(const float* partial, const u32* rows, float* out, const u32* counts, u32 width) {
     u32 row = blockIdx.x, column = blockIdx.y * blockDim.x + threadIdx.x;
-    if (row >= count || column >= width) return;
+    if (row >= counts[1] || column >= width) return;
     const u32* r = rows + 3 * row;          // first, end in `partial`, row of the table
     float sum = 0.0f;
     for (u32 i = r[0]; i < r[1]; i++) sum += partial[(u64)i * width + column];

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use bytemuck::NoUninit;
+
 use super::{EmbeddingOptions, Positions, sinusoid};
-use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, upload};
+use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, upload, upload_list};
 use crate::params::Write;
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param};
@@ -15,7 +17,7 @@ pub(crate) static MODULE: Module = Module::new("embedding", include_str!("cuda.c
 const GROUP: usize = 32;
 
 /// As in the kernels' source.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct Gather {
     ids: Pointer,
@@ -24,14 +26,15 @@ struct Gather {
     added: Pointer,
     y: Pointer,
     narrow: Pointer,
-    dropout: DropoutArgument,
+    dropout: Pointer,
     tokens: u32,
     width: u32,
     scale: f32,
+    unused: u32,
 }
 
 /// As in the kernels' source.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct Scatter {
     g: Pointer,
@@ -39,8 +42,8 @@ struct Scatter {
     groups: Pointer,
     out: Pointer,
     partial: Pointer,
-    dropout: DropoutArgument,
-    count: u32,
+    dropout: Pointer,
+    counts: Pointer,
     width: u32,
     scale: f32,
 }
@@ -64,6 +67,7 @@ pub(super) fn forward(
     };
     let positions: Vec<u32> = positions.iter().map(|&position| position as u32).collect();
     let (ids, positions) = (upload(ids), upload(&positions));
+    let dropout = DropoutArgument::of(options.dropout);
     let job = Gather {
         ids: ids.pointer(),
         positions: positions.pointer(),
@@ -71,10 +75,11 @@ pub(super) fn forward(
         added,
         y: y.pointer(),
         narrow: narrow.as_ref().map_or(Pointer::NULL, Array::pointer),
-        dropout: DropoutArgument::of(options.dropout),
+        dropout: dropout.pointer(),
         tokens: tokens as u32,
         width: width as u32,
         scale: options.scale,
+        unused: 0,
     };
     launch!(MODULE.function("gather"), Blocks::of(tokens.div_ceil(4), 128), job);
     (y, narrow)
@@ -91,7 +96,10 @@ fn waves(width: usize, positions: usize) -> Arc<Buffer> {
         Some((longest, waves)) if *longest >= positions => waves.clone(),
         _ => {
             let longest = positions.next_power_of_two().max(256);
-            let waves = Arc::new(upload(&sinusoid::table(width, longest)));
+            let table = sinusoid::table(width, longest);
+            let mut waves = Buffer::new(4 * table.len());
+            waves.write(bytemuck::cast_slice(&table));
+            let waves = Arc::new(waves);
             by_width.insert(width, (longest, waves.clone()));
             waves
         }
@@ -107,24 +115,26 @@ pub(super) fn scatter(g: &Array, rows: &[usize], scale: f32, dropout: Dropout, p
         crate::cuda::clear(out, height * width * 4);
     }
     let order = Order::of(rows, height);
-    let partial = Array::scratch_on(Device::Cuda, DType::F32, order.partials, width);
-    let (tokens, groups, long) = (upload(&order.tokens), upload(&order.groups), upload(&order.long));
+    let partial = Array::scratch_on(Device::Cuda, DType::F32, roomy(order.partials), width);
+    let (tokens, groups, long) = (upload(&order.tokens), upload_list(&order.groups), upload_list(&order.long));
+    let counts = upload(&[order.groups.len() as u32, order.long.len() as u32]);
+    let dropout = DropoutArgument::of(dropout);
     let job = Scatter {
         g: g.pointer(),
         tokens: tokens.pointer(),
         groups: groups.pointer(),
         out,
         partial: partial.pointer(),
-        dropout: DropoutArgument::of(dropout),
-        count: order.groups.len() as u32,
+        dropout: dropout.pointer(),
+        counts: counts.pointer(),
         width: width as u32,
         scale,
     };
     let threads = width.next_multiple_of(32).min(128);
     let blocks = |count: usize| Blocks { grid: [count, width.div_ceil(threads), 1], threads, shared: 0 };
-    launch!(MODULE.function("scatter"), blocks(order.groups.len()), job);
-    let (function, count) = (MODULE.function("collect"), order.long.len());
-    launch!(function, blocks(count), partial.pointer(), long.pointer(), out, count as u32, width as u32);
+    launch!(MODULE.function("scatter"), blocks(roomy(order.groups.len())), job);
+    let (function, blocks) = (MODULE.function("collect"), blocks(roomy(order.long.len())));
+    launch!(function, blocks, partial.pointer(), long.pointer(), out, counts.pointer(), width as u32);
 }
 
 /// Tokens sorted by the row that they belong to.

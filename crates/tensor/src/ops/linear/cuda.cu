@@ -28,31 +28,15 @@ template <class T> __device__ __forceinline__ void drop(T* x, Dropout dropout, u
     }
 }
 
-// dz = dy · scale where y > 0: what was dropped is 0 in y as well.
-template <class T> __device__ __forceinline__ void relu_backward(T* gradient, const T* y, float scale, u64 n) {
-    u64 i = 4 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
-    if (i + 4 <= n) {
-        float g[4], passed[4];
-        load4(gradient + i, g);
-        load4(y + i, passed);
-        for (int j = 0; j < 4; j++) g[j] = passed[j] > 0.0f ? g[j] * scale : 0.0f;
-        store4(gradient + i, g);
-    } else {
-        for (; i < n; i++) gradient[i] = narrow<T>(widen(y[i]) > 0.0f ? widen(gradient[i]) * scale : 0.0f);
-    }
-}
-
 // dz = dy · factor · gelu'(z)
 template <class T> __device__ __forceinline__ void gelu_backward(T* gradient, const T* z, Dropout dropout, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) gradient[i] = narrow<T>(widen(gradient[i]) * factor(dropout, i) * gelu_slope(widen(z[i])));
 }
 
-extern "C" __global__ void gelu_f32(const float* z, float* y, Dropout d, u64 n) { gelu(z, y, d, n); }
-extern "C" __global__ void gelu_bf16(const bf16* z, bf16* y, Dropout d, u64 n) { gelu(z, y, d, n); }
-extern "C" __global__ void drop_f32(float* x, Dropout d, u64 n) { drop(x, d, n); }
-extern "C" __global__ void drop_bf16(bf16* x, Dropout d, u64 n) { drop(x, d, n); }
-extern "C" __global__ void relu_backward_f32(float* g, const float* y, float scale, u64 n) { relu_backward(g, y, scale, n); }
-extern "C" __global__ void relu_backward_bf16(bf16* g, const bf16* y, float scale, u64 n) { relu_backward(g, y, scale, n); }
-extern "C" __global__ void gelu_backward_f32(float* g, const float* z, Dropout d, u64 n) { gelu_backward(g, z, d, n); }
-extern "C" __global__ void gelu_backward_bf16(bf16* g, const bf16* z, Dropout d, u64 n) { gelu_backward(g, z, d, n); }
+extern "C" __global__ void gelu_f32(const float* z, float* y, const Dropout* d, u64 n) { gelu(z, y, dropout_of(d), n); }
+extern "C" __global__ void gelu_bf16(const bf16* z, bf16* y, const Dropout* d, u64 n) { gelu(z, y, dropout_of(d), n); }
+extern "C" __global__ void drop_f32(float* x, const Dropout* d, u64 n) { drop(x, dropout_of(d), n); }
+extern "C" __global__ void drop_bf16(bf16* x, const Dropout* d, u64 n) { drop(x, dropout_of(d), n); }
+extern "C" __global__ void gelu_backward_f32(float* g, const float* z, const Dropout* d, u64 n) { gelu_backward(g, z, dropout_of(d), n); }
+extern "C" __global__ void gelu_backward_bf16(bf16* g, const bf16* z, const Dropout* d, u64 n) { gelu_backward(g, z, dropout_of(d), n); }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::{Activation, Forward, LinearOptions};
-use crate::cuda::{Blocks, DropoutArgument, Epilogue, Module, Operand, Product, multiply};
-use crate::ops::elementwise::cuda::column_sums;
+use crate::cuda::{Blocks, Card, DropoutArgument, Epilogue, Module, Operand, Product, card, multiply};
 use crate::params::{Orientation, Write};
 use crate::random::Dropout;
 use crate::{Array, Compute, DType, Param, Tensor};
 
-pub(crate) static MODULE: Module = Module::new("linear", include_str!("cuda.cu"));
+pub(crate) static MODULE: Module =
+    Module::new("linear", concat!(include_str!("cuda.cu"), include_str!("sums.cu")));
 
 /// `dropout(f(x W + b))`.
 pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearOptions) -> Forward {
@@ -50,12 +50,16 @@ pub(super) fn activation_backward(
     match (activation, passed) {
         (Activation::Relu, Some(y)) => {
             let function = MODULE.function(of_type(gradient, "relu_backward_f32", "relu_backward_bf16"));
-            let blocks = Blocks::for_each(gradient.len().div_ceil(4));
-            launch!(function, blocks, gradient.pointer(), y.pointer(), dropout.scale(), n);
+            let Parts { partial, blocks, sizes: [rows, width, part] } = Parts::of(gradient);
+            let (g, sums, scale) = (gradient.pointer(), partial.pointer(), dropout.scale());
+            launch!(function, blocks, g, y.pointer(), sums, rows, width, part, scale);
+            gradient.know_sums(Arc::new(partial), 0);
         }
         (Activation::Gelu, Some(z)) => {
             let function = MODULE.function(of_type(gradient, "gelu_backward_f32", "gelu_backward_bf16"));
-            launch!(function, blocks, gradient.pointer(), z.pointer(), DropoutArgument::of(dropout), n);
+            let dropout = DropoutArgument::of(dropout);
+            launch!(function, blocks, gradient.pointer(), z.pointer(), dropout.pointer(), n);
+            gradient.forget_sums();
         }
         _ => drop_in_place(gradient, dropout),
     }
@@ -106,8 +110,9 @@ pub(super) fn input_gradient(
 ) -> Array {
     let right = oriented(weight, orientation, gradient.dtype());
     let add = arrived.is_some();
-    let sum = arrived
+    let mut sum = arrived
         .unwrap_or_else(|| Array::scratch_on(gradient.device(), dtype, gradient.rows(), right.columns()));
+    sum.forget_sums();
     let left = gradient.operand();
     multiply(&Product { left, right, out: sum.operand(), add, epilogue: Epilogue::None });
     sum
@@ -131,9 +136,39 @@ pub(super) fn map_gradient(left: &Array, right: &Array, weight: &Param, bias: &P
 
 /// `Σ gradient` over rows into the gradient of `bias`.
 pub(super) fn bias_gradient(gradient: &Array, bias: &Param) {
-    let mut slot = bias.gradient_slot();
-    let (out, write) = slot.on_card();
-    column_sums(gradient, out, write);
+    // Whoever made the gradient may have summed it along the way.
+    let (partial, column) = gradient.known_sums().unwrap_or_else(|| (Arc::new(column_sums(gradient)), 0));
+    bias.gradient_slot().sum_later(partial, column);
+}
+
+/// The partial sums of something over its rows, and the launch that makes them.
+struct Parts {
+    partial: Array,
+    blocks: Blocks,
+    /// Rows, width, rows of one partial sum: as many as leave every multiprocessor two blocks.
+    sizes: [u32; 3],
+}
+
+impl Parts {
+    fn of(x: &Array) -> Parts {
+        let (rows, width) = (x.rows(), x.width());
+        let beside = width.div_ceil(256);
+        let blocks = (2 * card().map_or(1, Card::processors)).div_ceil(beside);
+        let part = rows.div_ceil(blocks).next_multiple_of(8).clamp(16, 512);
+        let parts = rows.div_ceil(part);
+        Parts {
+            partial: Array::scratch_on(x.device(), DType::F32, parts, width),
+            blocks: Blocks { grid: [beside, parts, 1], threads: 256, shared: 0 },
+            sizes: [rows, width, part].map(|size| size as u32),
+        }
+    }
+}
+
+fn column_sums(x: &Array) -> Array {
+    let function = MODULE.function(of_type(x, "column_sums_f32", "column_sums_bf16"));
+    let Parts { partial, blocks, sizes: [rows, width, part] } = Parts::of(x);
+    launch!(function, blocks, x.pointer(), partial.pointer(), rows, width, part);
+    partial
 }
 
 /// `dropout(gelu(z))` in z's type.
@@ -141,7 +176,8 @@ fn gelu(z: &Array, dropout: Dropout) -> Array {
     let y = Array::scratch_on(z.device(), z.dtype(), z.rows(), z.width());
     let function = MODULE.function(of_type(z, "gelu_f32", "gelu_bf16"));
     let blocks = Blocks::for_each(z.len());
-    launch!(function, blocks, z.pointer(), y.pointer(), DropoutArgument::of(dropout), z.len() as u64);
+    let dropout = DropoutArgument::of(dropout);
+    launch!(function, blocks, z.pointer(), y.pointer(), dropout.pointer(), z.len() as u64);
     y
 }
 
@@ -151,7 +187,9 @@ fn drop_in_place(x: &mut Array, dropout: Dropout) {
     }
     let function = MODULE.function(of_type(x, "drop_f32", "drop_bf16"));
     let blocks = Blocks::for_each(x.len().div_ceil(4));
-    launch!(function, blocks, x.pointer(), DropoutArgument::of(dropout), x.len() as u64);
+    let dropout = DropoutArgument::of(dropout);
+    launch!(function, blocks, x.pointer(), dropout.pointer(), x.len() as u64);
+    x.forget_sums();
 }
 
 fn of_type(array: &Array, f32: &'static str, bf16: &'static str) -> &'static str {

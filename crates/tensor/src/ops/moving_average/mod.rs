@@ -36,14 +36,29 @@ impl MovingAverage {
 
     /// Takes in the parameters after an update.
     pub fn update(&mut self, params: &Params) {
-        self.steps += 1;
-        let steps = self.steps as f64;
-        let gain = 1.0 - f64::from(self.decay).min((1.0 + steps) / (10.0 + steps)) as f32;
+        let gain = self.next_gain();
         let params = params.values();
         match params.device() {
             Device::Cpu => cpu::approach(&mut self.values, &params, gain),
             Device::Cuda => cuda::approach(&mut self.values, &params, gain),
         }
+    }
+
+    /// The gain of the next update, which counts as made.
+    pub(crate) fn next_gain(&mut self) -> f32 {
+        self.steps += 1;
+        let steps = self.steps as f64;
+        1.0 - f64::from(self.decay).min((1.0 + steps) / (10.0 + steps)) as f32
+    }
+
+    /// The numbers themselves.
+    pub(crate) fn values(&self) -> &Array {
+        &self.values
+    }
+
+    /// Goes back to an earlier number of updates: the later ones were not made.
+    pub fn rewind(&mut self, steps: u64) {
+        self.steps = steps;
     }
 
     /// Exchanges the average and the parameters; a second call brings both back, bit for bit.

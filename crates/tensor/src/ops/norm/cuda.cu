@@ -39,9 +39,10 @@ struct NormForward {
     bf16* narrow;               // null in f32
     void* standard;             // null where nothing is kept
     float* inverse_deviation;
-    Dropout dropout;
+    const Dropout* dropout;
     u32 rows, width;
     float epsilon;
+    u32 unused;
 };
 
 // S is the sublayer's type, T that of what is kept.
@@ -49,6 +50,7 @@ template <class S, class T, int QUADS> __device__ __forceinline__ void forward(c
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= a.rows) return;
     u64 start = (u64)row * a.width;
+    Dropout dropout = dropout_of(a.dropout);
     Row<QUADS> z;
     float sum = 0.0f;
 #pragma unroll
@@ -58,7 +60,7 @@ template <class S, class T, int QUADS> __device__ __forceinline__ void forward(c
         if (a.sublayer) {
             float added[4];
             read((const S*)a.sublayer + start, column, a.width, added);
-            drop(a.dropout, start + column, added);
+            drop(dropout, start + column, added);
             for (int j = 0; j < 4; j++) z.at[i][j] += added[j];
         }
         for (int j = 0; j < 4; j++) sum += z.at[i][j];
@@ -96,100 +98,189 @@ struct NormBackward {
     const float* gamma;
     float* gradient;            // dy, then dx
     void* d_sublayer;           // null where it is not wanted
-    float* partial;             // for every `part` rows: dγ, then dβ
-    Dropout dropout;
-    u32 rows, width, part;
+    float* partial;             // for every `part` rows: dγ, dβ, the sum of d_sublayer
+    const Dropout* dropout;
+    u32 rows, width, part, unused;
 };
 
-// A block has `part` rows, a warp every eighth of them; sums over rows are added warp by warp.
-template <class S, class T, int QUADS> __device__ __forceinline__ void backward(const NormBackward& a) {
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    u32 first = blockIdx.x * a.part;
-    Row<QUADS> d_gamma, d_beta, gamma;
+// Four neighbouring numbers as they lie in memory: a row that is read ahead takes no more registers than bytes.
+template <class T> struct Four;
+template <> struct Four<float> { float4 raw; };
+template <> struct Four<bf16> { uint2 raw; };
+
+__device__ __forceinline__ void widen4(const Four<float>& v, float* x) { x[0] = v.raw.x, x[1] = v.raw.y, x[2] = v.raw.z, x[3] = v.raw.w; }
+__device__ __forceinline__ void widen4(const Four<bf16>& v, float* x) {
+    x[0] = low_of(v.raw.x), x[1] = high_of(v.raw.x), x[2] = low_of(v.raw.y), x[3] = high_of(v.raw.y);
+}
+__device__ __forceinline__ void pack4(const float* x, Four<float>& v) { v.raw = make_float4(x[0], x[1], x[2], x[3]); }
+__device__ __forceinline__ void pack4(const float* x, Four<bf16>& v) { v.raw = make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3])); }
+
+template <class T> __device__ __forceinline__ void read_ahead(const T* from, u32 column, u32 width, Four<T>& v) {
+    if (width % 4 == 0 && column < width) {
+        v = *(const Four<T>*)(from + column);
+    } else {
+        float x[4];
+        read(from, column, width, x);
+        pack4(x, v);
+    }
+}
+
+// Warps that have a row together. There are eight in a block.
+template <int WARPS> struct Team {
+    u32 number, warp, lane;     // among the teams, within the team, within the warp
+    static const u32 COUNT = 8 / WARPS;
+
+    __device__ __forceinline__ Team() {
+        lane = threadIdx.x % 32;
+        warp = threadIdx.x / 32 % WARPS;
+        number = threadIdx.x / (32 * WARPS);
+    }
+    // A thread's columns: four of every 128 of its warp's share.
+    template <int QUADS> __device__ __forceinline__ u32 column(int i) const { return 128 * (QUADS * warp + i) + 4 * lane; }
+
+    // Adds two numbers over the team, in one order. `turn` is another one at every call.
+    __device__ __forceinline__ void add(float& x, float& y, u32 turn) const {
+        x = warp_sum(x);
+        y = warp_sum(y);
+        if (WARPS == 1) return;
+        __shared__ float2 sums[2][COUNT][WARPS];
+        if (lane == 0) sums[turn % 2][number][warp] = make_float2(x, y);
+        asm volatile("bar.sync %0, %1;" :: "r"(1 + number), "r"(32 * WARPS) : "memory");
+        x = y = 0.0f;
+        for (u32 i = 0; i < WARPS; i++) {
+            float2 part = sums[turn % 2][number][i];
+            x += part.x;
+            y += part.y;
+        }
+    }
+};
+
+// The sums of a block's teams, halved until one is left.
+template <int QUADS, int WARPS>
+__device__ __forceinline__ void add_teams(Team<WARPS> team, Row<QUADS> (&sums)[3], u32 width, float* partial) {
+    extern __shared__ float memory[];       // three rows for every second team
+#pragma unroll
+    for (u32 half = team.COUNT / 2; half > 0; half /= 2) {
+        float* left = memory + (team.number % half) * 3 * width;
+        if (team.number >= half && team.number < 2 * half)
+#pragma unroll
+            for (int kind = 0; kind < 3; kind++)
+#pragma unroll
+                for (int i = 0; i < QUADS; i++) write(left + kind * width, team.template column<QUADS>(i), width, sums[kind].at[i]);
+        __syncthreads();
+        if (team.number < half)
+#pragma unroll
+            for (int kind = 0; kind < 3; kind++)
+#pragma unroll
+                for (int i = 0; i < QUADS; i++) {
+                    float other[4];
+                    read(left + kind * width, team.template column<QUADS>(i), width, other);
+                    for (int j = 0; j < 4; j++) sums[kind].at[i][j] += other[j];
+                }
+        __syncthreads();
+    }
+    if (team.number == 0)
+#pragma unroll
+        for (int kind = 0; kind < 3; kind++)
+#pragma unroll
+            for (int i = 0; i < QUADS; i++) write(partial + kind * width, team.template column<QUADS>(i), width, sums[kind].at[i]);
+}
+
+// A block has `part` rows, a team every so many of them; the next row is on its way while one is computed.
+template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ void backward(const NormBackward& a) {
+    Team<WARPS> team;
+    u32 first = blockIdx.x * a.part, end = min(first + a.part, a.rows);
+    Dropout dropout = dropout_of(a.dropout);
+    Row<QUADS> sums[3];         // of dγ, dβ and d_sublayer
+    Four<float> next_g[QUADS];
+    Four<T> next_s[QUADS];
 #pragma unroll
     for (int i = 0; i < QUADS; i++) {
-        read(a.gamma, 128 * i + 4 * lane, a.width, gamma.at[i]);
-        for (int j = 0; j < 4; j++) d_gamma.at[i][j] = d_beta.at[i][j] = 0.0f;
+        for (int j = 0; j < 4; j++) sums[0].at[i][j] = sums[1].at[i][j] = sums[2].at[i][j] = 0.0f;
+        u64 start = (u64)min(first + team.number, a.rows - 1) * a.width;
+        u32 column = team.template column<QUADS>(i);
+        read_ahead((const float*)a.gradient + start, column, a.width, next_g[i]);
+        read_ahead((const T*)a.standard + start, column, a.width, next_s[i]);
     }
-    for (u32 row = first + warp; row < min(first + a.part, a.rows); row += 8) {
-        u64 start = (u64)row * a.width;
+    u32 turn = 0;
+    for (u32 row = first + team.number; row < end; row += team.COUNT, turn++) {
+        u64 start = (u64)row * a.width, later = start + team.COUNT * (u64)a.width;
         Row<QUADS> h, standard;
         float sum = 0.0f, product = 0.0f;
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {
-            read(a.gradient + start, 128 * i + 4 * lane, a.width, h.at[i]);
-            read((const T*)a.standard + start, 128 * i + 4 * lane, a.width, standard.at[i]);
+            u32 column = team.template column<QUADS>(i);
+            widen4(next_g[i], h.at[i]);
+            widen4(next_s[i], standard.at[i]);
+            if (row + team.COUNT < end) {
+                read_ahead((const float*)a.gradient + later, column, a.width, next_g[i]);
+                read_ahead((const T*)a.standard + later, column, a.width, next_s[i]);
+            }
         }
 #pragma unroll
-        for (int i = 0; i < QUADS; i++)
+        for (int i = 0; i < QUADS; i++) {
+            float gamma[4];
+            read(a.gamma, team.template column<QUADS>(i), a.width, gamma);
             for (int j = 0; j < 4; j++) {
                 float g = h.at[i][j], s = standard.at[i][j];
-                d_gamma.at[i][j] += g * s;
-                d_beta.at[i][j] += g;
-                g *= gamma.at[i][j];
+                sums[0].at[i][j] += g * s;
+                sums[1].at[i][j] += g;
+                g *= gamma[j];
                 h.at[i][j] = g;
                 sum += g;
                 product += g * s;
             }
-        sum = warp_sum(sum) / a.width;
-        product = warp_sum(product) / a.width;
+        }
+        team.add(sum, product, turn);
+        sum /= a.width;
+        product /= a.width;
         float inverse = a.inverse_deviation[row];
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {
-            u32 column = 128 * i + 4 * lane;
+            u32 column = team.template column<QUADS>(i);
             for (int j = 0; j < 4; j++) h.at[i][j] = (h.at[i][j] - sum - standard.at[i][j] * product) * inverse;
             write(a.gradient + start, column, a.width, h.at[i]);
             if (a.d_sublayer) {
-                drop(a.dropout, start + column, h.at[i]);
+                drop(dropout, start + column, h.at[i]);
                 write((S*)a.d_sublayer + start, column, a.width, h.at[i]);
+                for (int j = 0; j < 4; j++)
+                    if (column + j < a.width) sums[2].at[i][j] += h.at[i][j];
             }
         }
     }
-    extern __shared__ float sums[];     // 2 · width
-    for (u32 turn = 0; turn < 8; turn++) {
-        if (warp == turn)
-#pragma unroll
-            for (int i = 0; i < QUADS; i++)
-                for (int j = 0; j < 4; j++) {
-                    u32 column = 128 * i + 4 * lane + j;
-                    if (column >= a.width) continue;
-                    sums[column] = (turn ? sums[column] : 0.0f) + d_gamma.at[i][j];
-                    sums[a.width + column] = (turn ? sums[a.width + column] : 0.0f) + d_beta.at[i][j];
-                }
-        __syncthreads();
-    }
-    for (u32 i = threadIdx.x; i < 2 * a.width; i += blockDim.x) a.partial[(u64)blockIdx.x * 2 * a.width + i] = sums[i];
+    add_teams(team, sums, a.width, a.partial + (u64)blockIdx.x * 3 * a.width);
 }
 
-#define KERNELS(QUADS) \
+// QUADS times 128 columns for a warp, and how they are divided in the backward pass.
+#define KERNELS(QUADS, SHARE, WARPS) \
     extern "C" __global__ void forward_f32_f32_##QUADS(NormForward a) { forward<float, float, QUADS>(a); } \
     extern "C" __global__ void forward_bf16_f32_##QUADS(NormForward a) { forward<bf16, float, QUADS>(a); } \
     extern "C" __global__ void forward_f32_bf16_##QUADS(NormForward a) { forward<float, bf16, QUADS>(a); } \
     extern "C" __global__ void forward_bf16_bf16_##QUADS(NormForward a) { forward<bf16, bf16, QUADS>(a); } \
-    extern "C" __global__ void __launch_bounds__(256) backward_f32_f32_##QUADS(NormBackward a) { backward<float, float, QUADS>(a); } \
-    extern "C" __global__ void __launch_bounds__(256) backward_bf16_f32_##QUADS(NormBackward a) { backward<bf16, float, QUADS>(a); } \
-    extern "C" __global__ void __launch_bounds__(256) backward_f32_bf16_##QUADS(NormBackward a) { backward<float, bf16, QUADS>(a); } \
-    extern "C" __global__ void __launch_bounds__(256) backward_bf16_bf16_##QUADS(NormBackward a) { backward<bf16, bf16, QUADS>(a); }
-KERNELS(1)
-KERNELS(2)
-KERNELS(4)
-KERNELS(8)
+    extern "C" __global__ void __launch_bounds__(256, 2) backward_f32_f32_##QUADS(NormBackward a) { backward<float, float, SHARE, WARPS>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, 2) backward_bf16_f32_##QUADS(NormBackward a) { backward<bf16, float, SHARE, WARPS>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, 3) backward_f32_bf16_##QUADS(NormBackward a) { backward<float, bf16, SHARE, WARPS>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, 3) backward_bf16_bf16_##QUADS(NormBackward a) { backward<bf16, bf16, SHARE, WARPS>(a); }
+KERNELS(1, 1, 1)
+KERNELS(2, 2, 1)
+KERNELS(4, 2, 2)
+KERNELS(8, 2, 4)
 
 // y = x + dropout(sublayer)
 template <class S> __device__ __forceinline__ void residual(const float* x, const S* sublayer, float* y, Dropout d, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i] + widen(sublayer[i]) * factor(d, i);
 }
-extern "C" __global__ void residual_f32(const float* x, const float* s, float* y, Dropout d, u64 n) { residual(x, s, y, d, n); }
-extern "C" __global__ void residual_bf16(const float* x, const bf16* s, float* y, Dropout d, u64 n) { residual(x, s, y, d, n); }
+extern "C" __global__ void residual_f32(const float* x, const float* s, float* y, const Dropout* d, u64 n) { residual(x, s, y, dropout_of(d), n); }
+extern "C" __global__ void residual_bf16(const float* x, const bf16* s, float* y, const Dropout* d, u64 n) { residual(x, s, y, dropout_of(d), n); }
 
 // g · dropout factor
 template <class S> __device__ __forceinline__ void dropped(const float* g, S* out, Dropout d, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = narrow<S>(g[i] * factor(d, i));
 }
-extern "C" __global__ void dropped_f32(const float* g, float* out, Dropout d, u64 n) { dropped(g, out, d, n); }
-extern "C" __global__ void dropped_bf16(const float* g, bf16* out, Dropout d, u64 n) { dropped(g, out, d, n); }
+extern "C" __global__ void dropped_f32(const float* g, float* out, const Dropout* d, u64 n) { dropped(g, out, dropout_of(d), n); }
+extern "C" __global__ void dropped_bf16(const float* g, bf16* out, const Dropout* d, u64 n) { dropped(g, out, dropout_of(d), n); }
 
 // y = γ x̂ + β with the bits of the forward pass
 extern "C" __global__ void scaled(const float* standard, const float* gamma, const float* beta, float* y, u32 width, u64 n) {

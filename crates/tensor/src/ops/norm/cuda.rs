@@ -1,21 +1,24 @@
 //! A warp for each row, which stays in registers while its sums are made.
 
+use std::sync::Arc;
+
+use bytemuck::NoUninit;
+
 use super::{Forward, Inputs, Keep, Kept, NormOptions};
 use crate::cuda::{Blocks, Card, DropoutArgument, Module, Pointer, card};
-use crate::ops::elementwise::cuda::join;
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param, Tensor};
 
 pub(crate) static MODULE: Module = Module::new("norm", include_str!("cuda.cu"));
 
-/// Rows of one partial sum of dγ and dβ: as many as leave every multiprocessor two blocks, in steps of a warp's share.
+/// Rows of one partial sum of dγ and dβ: as many as leave every multiprocessor three blocks, in steps of a team's share.
 fn rows_of_a_part(rows: usize) -> usize {
-    let blocks = 2 * card().map_or(1, Card::processors);
+    let blocks = 3 * card().map_or(1, Card::processors);
     rows.div_ceil(blocks).next_multiple_of(8).clamp(8, 64)
 }
 
 /// As in the kernels' source.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct NormForward {
     x: Pointer,
@@ -26,14 +29,15 @@ struct NormForward {
     narrow: Pointer,
     standard: Pointer,
     inverse_deviation: Pointer,
-    dropout: DropoutArgument,
+    dropout: Pointer,
     rows: u32,
     width: u32,
     epsilon: f32,
+    unused: u32,
 }
 
 /// As in the kernels' source.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct NormBackward {
     standard: Pointer,
@@ -42,10 +46,11 @@ struct NormBackward {
     gradient: Pointer,
     d_sublayer: Pointer,
     partial: Pointer,
-    dropout: DropoutArgument,
+    dropout: Pointer,
     rows: u32,
     width: u32,
     part: u32,
+    unused: u32,
 }
 
 /// `x + dropout(sublayer)`.
@@ -56,7 +61,8 @@ pub(super) fn residual(x: &Array, sublayer: &Array, dropout: Dropout) -> Array {
         DType::Bf16 => "residual_bf16",
     };
     let (function, blocks, n) = (MODULE.function(function), Blocks::for_each(x.len()), x.len() as u64);
-    launch!(function, blocks, x.pointer(), sublayer.pointer(), y.pointer(), DropoutArgument::of(dropout), n);
+    let dropout = DropoutArgument::of(dropout);
+    launch!(function, blocks, x.pointer(), sublayer.pointer(), y.pointer(), dropout.pointer(), n);
     y
 }
 
@@ -68,7 +74,8 @@ pub(super) fn dropped(g: &Array, dropout: Dropout, dtype: DType) -> Array {
         DType::Bf16 => "dropped_bf16",
     };
     let (function, blocks, n) = (MODULE.function(function), Blocks::for_each(g.len()), g.len() as u64);
-    launch!(function, blocks, g.pointer(), out.pointer(), DropoutArgument::of(dropout), n);
+    let dropout = DropoutArgument::of(dropout);
+    launch!(function, blocks, g.pointer(), out.pointer(), dropout.pointer(), n);
     out
 }
 
@@ -82,6 +89,7 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
     let standard = (keep == Keep::Standard).then(|| scratch(dtype, width));
     let inverse_deviation = scratch(DType::F32, 1);
     let pointer = |array: Option<&Array>| array.map_or(Pointer::NULL, Array::pointer);
+    let dropout = DropoutArgument::of(dropout);
     let job = NormForward {
         x: x.array().pointer(),
         sublayer: pointer(sublayer.map(Tensor::array)),
@@ -91,10 +99,11 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
         narrow: pointer(narrow.as_ref()),
         standard: pointer(standard.as_ref()),
         inverse_deviation: inverse_deviation.pointer(),
-        dropout: DropoutArgument::of(dropout),
+        dropout: dropout.pointer(),
         rows: rows as u32,
         width: width as u32,
         epsilon: options.epsilon,
+        unused: 0,
     };
     let types = (sublayer.map_or(dtype, Tensor::dtype), dtype);
     launch!(MODULE.function(kernel(FORWARD, types, width)), Blocks::of(rows.div_ceil(4), 128), job);
@@ -125,7 +134,8 @@ pub(super) fn backward(
     let d_sublayer = sublayer.map(|dtype| Array::scratch_on(Device::Cuda, dtype, rows, width));
     let part = rows_of_a_part(rows);
     let parts = rows.div_ceil(part);
-    let partial = Array::scratch_on(Device::Cuda, DType::F32, parts, 2 * width);
+    let partial = Array::scratch_on(Device::Cuda, DType::F32, parts, 3 * width);
+    let dropout = DropoutArgument::of(kept.dropout);
     let job = NormBackward {
         standard: kept.standard.pointer(),
         inverse_deviation: kept.inverse_deviation.pointer(),
@@ -133,28 +143,25 @@ pub(super) fn backward(
         gradient: g.pointer(),
         d_sublayer: d_sublayer.as_ref().map_or(Pointer::NULL, Array::pointer),
         partial: partial.pointer(),
-        dropout: DropoutArgument::of(kept.dropout),
+        dropout: dropout.pointer(),
         rows: rows as u32,
         width: width as u32,
         part: part as u32,
+        unused: 0,
     };
     let dtype = kept.standard.dtype();
-    let blocks = Blocks { grid: [parts, 1, 1], threads: 256, shared: 8 * width };
+    // A team of warps for each row, of 256 columns each; every second team leaves three rows of sums.
+    let teams = if width <= 256 { 8 } else if width <= 512 { 4 } else { 2 };
+    let blocks = Blocks { grid: [parts, 1, 1], threads: 256, shared: teams / 2 * 3 * 4 * width };
     launch!(MODULE.function(kernel(BACKWARD, (sublayer.unwrap_or(dtype), dtype), width)), blocks, job);
     // y = γ x̂ + β
-    if gamma.range().end == beta.range().start {
-        // Side by side, and always written together: one sum.
-        let write = gamma.gradient_slot().on_card().1;
-        assert!(write == beta.gradient_slot().on_card().1, "layer_norm: γ and β are not one norm's");
-        let (out, _) = gamma.gradient_slot().on_card();
-        join(&partial, 0, 2 * width, out, write);
-        return (g, d_sublayer);
-    }
-    for (param, column) in [(gamma, 0), (beta, width)] {
-        let mut slot = param.gradient_slot();
-        let (out, write) = slot.on_card();
-        join(&partial, column, width, out, write);
-    }
+    let partial = Arc::new(partial);
+    gamma.gradient_slot().sum_later(partial.clone(), 0);
+    beta.gradient_slot().sum_later(partial.clone(), width);
+    let d_sublayer = d_sublayer.map(|mut d_sublayer| {
+        d_sublayer.know_sums(partial, 2 * width);
+        d_sublayer
+    });
     (g, d_sublayer)
 }
 

@@ -6,8 +6,10 @@ mod work;
 
 use std::sync::Arc;
 
+use bytemuck::NoUninit;
+
 use super::{Forward, Problem, Sink, Target, Weights};
-use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, upload};
+use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, upload};
 use crate::{Array, DType, Device};
 use work::{List, Work};
 
@@ -33,7 +35,7 @@ pub(crate) static FAST: Module = Module::new(
 );
 
 /// As in `layout.cu`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct Argument {
     q: Pointer,
@@ -79,7 +81,7 @@ struct Call<'a> {
     work: Arc<Work>,
     /// The width of the heads for the fast kernels, if they can do it.
     fast: Option<usize>,
-    _dropout: Buffer,
+    _dropout: DropoutArgument,
     _mask: Option<[Buffer; 2]>,
 }
 
@@ -196,7 +198,7 @@ impl<'a> Call<'a> {
             let (allowed, offsets) = mask.booleans(query_sequences, key_sequences);
             [upload(&allowed), upload(&offsets)]
         });
-        let drawn = upload(&DropoutArgument::of(*dropout).words());
+        let drawn = DropoutArgument::always(*dropout);
         let argument = Argument {
             q: q.0,
             k: k.0,
@@ -208,8 +210,8 @@ impl<'a> Call<'a> {
             dv: Pointer::NULL,
             peaks: Pointer::NULL,
             delta: Pointer::NULL,
-            q_offsets: query_sequences.on_card(),
-            k_offsets: key_sequences.on_card(),
+            q_offsets: work.query_offsets.pointer(),
+            k_offsets: work.key_offsets.pointer(),
             dropout: drawn.pointer(),
             sizes: work.sizes.pointer(),
             mask: booleans.as_ref().map_or(Pointer::NULL, |[allowed, _]| allowed.pointer()),
@@ -257,7 +259,7 @@ impl<'a> Call<'a> {
         let shared = 128 * (tensors * 2 * width + 36);
         let name =
             names[WIDTHS.iter().position(|&known| known == width).expect("a width of the fast kernels")];
-        let blocks = Blocks { grid: [blocks, 1, 1], threads: 128, shared };
+        let blocks = Blocks { grid: [roomy(blocks), 1, 1], threads: 128, shared };
         launch!(FAST.function_with_shared(name, shared), blocks, self.argument);
     }
 
@@ -285,7 +287,7 @@ impl<'a> Call<'a> {
             1 => 4 * (64 * stride(d_k) + 32 * stride(d_v) + 32 * 36),
             _ => 4 * (64 * stride(d_k) + 64 * stride(d_v) + 64 * 36),
         };
-        let blocks = Blocks { grid: [list.kinds[0], heads, 1], threads: 256, shared };
+        let blocks = Blocks { grid: [roomy(list.kinds[0]), heads, 1], threads: 256, shared };
         launch!(GENERIC.function_with_shared(name, shared), blocks, self.argument);
     }
 }

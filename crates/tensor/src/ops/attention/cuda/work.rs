@@ -1,10 +1,10 @@
 //! What the blocks of a launch do: lists of (sequence, first row), in the card's memory.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex};
+use std::cell::RefCell;
+use std::sync::Arc;
 
 use crate::Ragged;
-use crate::cuda::{Buffer, Pointer, upload};
+use crate::cuda::{Buffer, Pointer, current_step, upload, upload_list};
 
 /// Rows of one item of the generic kernels.
 const GENERIC_ROWS: usize = 32;
@@ -25,7 +25,7 @@ impl List {
     fn new(kinds: &[Vec<[u32; 2]>]) -> List {
         let sizes: Vec<u32> = kinds.iter().map(|kind| kind.len() as u32).collect();
         List {
-            items: upload(&kinds.concat()),
+            items: upload_list(&kinds.concat()),
             counts: upload(&sizes),
             kinds: kinds.iter().map(Vec::len).collect(),
         }
@@ -42,8 +42,12 @@ impl List {
 
 /// The lists for queries and keys of these sequences.
 pub(super) struct Work {
+    /// The step that it belongs to, if any.
+    step: Option<u64>,
     queries: Ragged,
     keys: Ragged,
+    pub(super) query_offsets: Buffer,
+    pub(super) key_offsets: Buffer,
     pub(super) generic_queries: List,
     pub(super) generic_keys: List,
     /// Long sequences by their queries; whole ones of up to 128, 64 and 32 tokens.
@@ -55,22 +59,25 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// The lists of a batch. The layers of a model ask for the same ones: the latest few are kept.
+    /// The lists of a batch. The layers of a model ask for the same ones: those of a step are kept until the next one.
     pub(super) fn of(queries: &Ragged, keys: &Ragged) -> Arc<Work> {
-        const KEPT: usize = 8;
-        static LATEST: Mutex<VecDeque<Arc<Work>>> = Mutex::new(VecDeque::new());
-        let mut latest = LATEST.lock().expect("work lock");
-        let found = latest.iter().find(|work| work.queries.is_same(queries) && work.keys.is_same(keys));
-        if let Some(work) = found {
-            return work.clone();
+        thread_local! {
+            static LATEST: RefCell<Vec<Arc<Work>>> = const { RefCell::new(Vec::new()) };
         }
-        let work = Arc::new(Work::new(queries, keys));
-        latest.truncate(KEPT - 1);
-        latest.push_front(work.clone());
-        work
+        let step = current_step();
+        LATEST.with_borrow_mut(|latest| {
+            latest.retain(|work| step.is_some() && work.step == step);
+            let is_it = |work: &&Arc<Work>| work.queries.is_same(queries) && work.keys.is_same(keys);
+            if let Some(work) = latest.iter().find(is_it) {
+                return work.clone();
+            }
+            let work = Arc::new(Work::new(queries, keys, step));
+            latest.push(work.clone());
+            work
+        })
     }
 
-    fn new(queries: &Ragged, keys: &Ragged) -> Work {
+    fn new(queries: &Ragged, keys: &Ragged, step: Option<u64>) -> Work {
         let rows_of = |sequences: &Ragged| -> Vec<[u32; 2]> {
             let lengths = sequences.lengths().enumerate();
             lengths.flat_map(|(sequence, length)| parts(sequence, length, GENERIC_ROWS)).collect()
@@ -86,11 +93,14 @@ impl Work {
             whole.map(|(sequence, _)| [sequence as u32, 0]).collect()
         };
         Work {
+            step,
+            query_offsets: queries.on_card(),
+            key_offsets: keys.on_card(),
             generic_queries: List::new(&[rows_of(queries)]),
             generic_keys: List::new(&[rows_of(keys)]),
             fast: List::new(&[long(0), whole(65, LONG), whole(33, 64), whole(1, 32)]),
             fast_keys: List::new(&[long(1)]),
-            sizes: upload(&[queries.tokens() as u32, keys.longest() as u32]),
+            sizes: upload(&[queries.real_sizes()[0] as u32, keys.real_sizes()[1] as u32]),
             queries: queries.clone(),
             keys: keys.clone(),
         }

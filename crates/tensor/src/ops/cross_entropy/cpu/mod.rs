@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use half::bf16;
 
-use super::{Forward, Keep, MeanGradients, Target};
+use super::{Forward, Keep, MeanGradients, Target, Totals};
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces};
 use crate::cpu::number::{NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
@@ -28,7 +28,7 @@ pub(super) fn forward(
     dtype: DType,
     keep: Keep,
 ) -> Forward {
-    let Target { classes, tokens, .. } = target;
+    let Target { classes, tokens, counted, .. } = target;
     let mut gradients = (keep == Keep::Gradients).then(|| MeanGradients {
         dx: Array::scratch(x.dtype(), x.rows(), x.width()),
         dw: Array::scratch(DType::F32, classes, x.width()),
@@ -61,7 +61,8 @@ pub(super) fn forward(
     for (total, row) in totals.iter_mut().zip(by_token.f32().chunks_exact(tokens)) {
         *total = row.iter().map(|&x| f64::from(x)).sum();
     }
-    Forward { by_token, totals, gradients }
+    let loss = Array::from_f32(1, 1, &[(totals[0] / counted as f64) as f32]);
+    Forward { by_token, loss, totals: Totals::Known(totals), gradients }
 }
 
 /// What the tokens of a batch are scored with.

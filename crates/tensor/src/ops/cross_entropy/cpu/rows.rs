@@ -9,7 +9,7 @@ use crate::cpu::math::exp;
 use crate::cpu::number::{self, Number, NumbersMut, SharedNumbers};
 use crate::cpu::simd::{LANES, Lanes, fold};
 use crate::cpu::threads::parallel;
-use crate::ops::cross_entropy::Target;
+use crate::ops::cross_entropy::{IGNORED, Target};
 use crate::{Array, DType};
 
 /// Rows of one task.
@@ -28,9 +28,18 @@ pub(super) fn losses_and_slopes(
     parallel(rows.div_ceil(ROWS), |task| {
         let mut scratch = Array::scratch(DType::F32, 1, classes);
         for (row, &label) in labels.iter().enumerate().skip(task * ROWS).take(ROWS) {
-            let (range, label) = (row * classes..(row + 1) * classes, label as usize);
+            let (range, is_ignored) = (row * classes..(row + 1) * classes, label == IGNORED);
+            let label = label as usize;
             // SAFETY: every row belongs to one task.
             let results = match unsafe { logits.slice(range) } {
+                NumbersMut::F32(z) if is_ignored => {
+                    z.fill(0.0);
+                    [0.0; 3]
+                }
+                NumbersMut::Bf16(z) if is_ignored => {
+                    z.fill(bf16::ZERO);
+                    [0.0; 3]
+                }
                 NumbersMut::F32(z) => row_f32(z, label, target, scratch.f32_mut()),
                 #[cfg(target_arch = "x86_64")]
                 // SAFETY: this machine has AVX-512 with bf16.
@@ -111,7 +120,7 @@ pub(super) struct Slope {
 
 impl Found {
     pub(super) fn slope(self, target: Target) -> Slope {
-        let per_token = 1.0 / target.tokens as f32;
+        let per_token = 1.0 / target.counted as f32;
         Slope {
             scale: per_token / self.total,
             others: target.others() * per_token,

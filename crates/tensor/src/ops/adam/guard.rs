@@ -6,8 +6,10 @@
 
 use std::collections::VecDeque;
 
+use super::cuda::CardGuard;
+
 /// Number of gradient norms that the median is taken over.
-const WINDOW: usize = 128;
+pub(super) const WINDOW: usize = 128;
 /// Minimum number of norms for a median: the first gradients are often the largest.
 const ENOUGH: usize = 32;
 
@@ -31,19 +33,22 @@ pub enum Divergence {
 }
 
 /// The recent gradient norms, and the limit relative to their median.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Guard {
+pub struct Guard {
     /// The maximum ratio of a norm to the median; `None` for no limit.
-    factor: Option<f32>,
+    pub(super) factor: Option<f32>,
     norms: VecDeque<f32>,
+    /// The same on the card, which decides by itself and tells later.
+    pub(super) card: Option<CardGuard>,
 }
 
 impl Guard {
-    pub(super) fn new(factor: Option<f32>) -> Guard {
-        Guard { factor, norms: VecDeque::with_capacity(WINDOW) }
+    /// Without norms yet.
+    pub fn new(factor: Option<f32>) -> Guard {
+        Guard { factor, norms: VecDeque::with_capacity(WINDOW), card: None }
     }
 
-    pub(super) fn check_loss(loss: f32) -> Result<(), Divergence> {
+    /// Rejects a loss that is not finite.
+    pub fn check_loss(loss: f32) -> Result<(), Divergence> {
         if loss.is_finite() { Ok(()) } else { Err(Divergence::Loss(loss)) }
     }
 
@@ -57,20 +62,27 @@ impl Guard {
         {
             return Err(Divergence::Explosion { norm, usual });
         }
+        self.record(norm);
+        Ok(())
+    }
+
+    /// Records a norm that has been admitted.
+    pub(super) fn record(&mut self, norm: f32) {
         if self.norms.len() == WINDOW {
             self.norms.pop_front();
         }
         self.norms.push_back(norm);
-        Ok(())
     }
 
     /// The recorded norms, the oldest first.
-    pub(super) fn norms(&self) -> Vec<f32> {
+    pub fn norms(&self) -> Vec<f32> {
         self.norms.iter().copied().collect()
     }
 
-    pub(super) fn restore(&mut self, norms: &[f32]) {
+    /// Goes on from these norms; a refusal is forgotten.
+    pub fn restore(&mut self, norms: &[f32]) {
         self.norms = norms.iter().copied().collect();
+        self.card = None;
     }
 
     fn usual(&self) -> Option<f32> {

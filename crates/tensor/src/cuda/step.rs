@@ -1,0 +1,222 @@
+//! A step: work that is collected while the host goes through it, sent to the card at its end, and not waited for.
+//!
+//! Outside a step everything is sent at once. Within one the host only writes down what is to be done, while the card still
+//! works on the step before; a list that has been seen before is replayed as a graph.
+
+use std::cell::{Cell, RefCell};
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+use cudarc::driver::sys::{self as driver, CUevent, CUresult};
+
+use super::card::{expect, present};
+use super::command::{Command, List};
+use super::feed::Feed;
+use super::graph::Graphs;
+use super::launch::Blocks;
+use super::memory::{Buffer, Pointer};
+use super::module::Function;
+use super::profile;
+
+/// Steps that may be on their way at a time. The host waits before it begins one more.
+const WAYS: usize = 4;
+
+thread_local! {
+    /// The step that this thread is in.
+    static CURRENT: RefCell<Option<Recording>> = const { RefCell::new(None) };
+    /// Whether it is in one, also while that one is being sent.
+    static IS_IN_STEP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A step in the making.
+struct Recording {
+    steps: MutexGuard<'static, Option<Steps>>,
+    number: u64,
+    list: List,
+    /// Whether part of it has been sent, because somebody wanted to see a result.
+    is_torn: bool,
+}
+
+/// What steps share. One thread has it at a time.
+struct Steps {
+    next: u64,
+    feed: Feed,
+    graphs: Graphs,
+    /// The list of the latest step, for its memory.
+    list: List,
+    ends: [CUevent; WAYS],
+}
+
+// SAFETY: events may be used by any thread.
+unsafe impl Send for Steps {}
+
+static STEPS: Mutex<Option<Steps>> = Mutex::new(None);
+
+/// All steps before this number are known to be done; their events may have become those of later ones.
+static DONE: AtomicU64 = AtomicU64::new(0);
+
+/// A step that has been sent.
+#[derive(Debug)]
+pub struct Ticket {
+    number: u64,
+    end: CUevent,
+}
+
+// SAFETY: as above.
+unsafe impl Send for Ticket {}
+
+impl Steps {
+    fn new() -> Steps {
+        let end = || {
+            let mut event = ptr::null_mut();
+            let flags = driver::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+            // SAFETY: the pointer is to a local.
+            expect("cuEventCreate", unsafe { driver::cuEventCreate(&mut event, flags) });
+            event
+        };
+        Steps {
+            next: 0,
+            feed: Feed::new(WAYS),
+            graphs: Graphs::default(),
+            list: List::default(),
+            ends: std::array::from_fn(|_| end()),
+        }
+    }
+}
+
+/// Does `work` as a step.
+///
+/// # Panics
+/// If this thread is in a step already.
+pub fn step<R>(work: impl FnOnce() -> R) -> (R, Ticket) {
+    begin();
+    let unfinished = Unfinished;
+    let result = work();
+    std::mem::forget(unfinished);
+    (result, end())
+}
+
+/// Forgets the step if the work panics.
+struct Unfinished;
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        CURRENT.take();
+        IS_IN_STEP.set(false);
+    }
+}
+
+fn begin() {
+    assert!(!is_in_step(), "a step within a step");
+    present().plans.workspace();
+    let mut guard = STEPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let steps = guard.get_or_insert_with(Steps::new);
+    let number = steps.next;
+    steps.next += 1;
+    wait_for(steps.ends[number as usize % WAYS]);
+    DONE.fetch_max((number + 1).saturating_sub(WAYS as u64), Ordering::AcqRel);
+    steps.feed.rewind();
+    let mut list = std::mem::take(&mut steps.list);
+    list.clear();
+    CURRENT.set(Some(Recording { steps: guard, number, list, is_torn: false }));
+    IS_IN_STEP.set(true);
+}
+
+fn end() -> Ticket {
+    let mut recording = CURRENT.take().expect("a step has begun");
+    let number = recording.number;
+    let steps = recording.steps.as_mut().expect("made at the beginning");
+    steps.feed.send(number as usize % WAYS);
+    if recording.is_torn || profile::is_on() {
+        recording.list.run();
+    } else {
+        steps.graphs.run(&recording.list);
+    }
+    steps.list = recording.list;
+    let end = steps.ends[number as usize % WAYS];
+    // SAFETY: events and stream live as long as the card.
+    expect("cuEventRecord", unsafe { driver::cuEventRecord(end, present().stream) });
+    drop(recording.steps);
+    IS_IN_STEP.set(false);
+    Ticket { number, end }
+}
+
+impl Ticket {
+    /// Whether the card is through with the step.
+    pub fn is_done(&self) -> bool {
+        if self.number < DONE.load(Ordering::Acquire) {
+            return true;
+        }
+        // SAFETY: the event lives as long as the card.
+        match unsafe { driver::cuEventQuery(self.end) } {
+            CUresult::CUDA_SUCCESS => true,
+            CUresult::CUDA_ERROR_NOT_READY => false,
+            other => panic!("step {}: the card reports {other:?}", self.number),
+        }
+    }
+
+    /// Waits until it is.
+    pub fn wait(&self) {
+        if self.number >= DONE.load(Ordering::Acquire) {
+            wait_for(self.end);
+        }
+    }
+}
+
+fn wait_for(event: CUevent) {
+    // SAFETY: the event lives as long as the card; one that was never recorded is done.
+    expect("cuEventSynchronize", unsafe { driver::cuEventSynchronize(event) });
+}
+
+/// Whether this thread is in a step.
+pub(super) fn is_in_step() -> bool {
+    IS_IN_STEP.get()
+}
+
+/// The number of this thread's step, if it is in one. What was copied to the card for a step is gone after it.
+pub(crate) fn current() -> Option<u64> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|recording| recording.number))
+}
+
+/// Writes a command down; false outside a step.
+pub(super) fn record(command: Command) -> bool {
+    with(|recording| recording.list.push(command)).is_some()
+}
+
+/// Writes a kernel down; false outside a step.
+pub(super) fn record_launch(function: Function, blocks: Blocks, arguments: &[&[u8]]) -> bool {
+    with(|recording| recording.list.push_launch(function, blocks, arguments)).is_some()
+}
+
+/// Gives bytes to the step, with so much room on the card; `None` outside a step.
+pub(super) fn feed(bytes: &[u8], room: usize) -> Option<Pointer> {
+    with(|recording| {
+        let steps = recording.steps.as_mut().expect("made at the beginning");
+        steps.feed.take(recording.number as usize % WAYS, bytes, room, Buffer::new)
+    })
+}
+
+/// Sends what this thread's step has so far: somebody wants to see a result.
+pub(super) fn flush() {
+    with(|recording| {
+        let steps = recording.steps.as_mut().expect("made at the beginning");
+        steps.feed.send(recording.number as usize % WAYS);
+        if !recording.list.is_empty() {
+            recording.is_torn = true;
+            recording.list.run();
+            recording.list.clear();
+        }
+    });
+}
+
+/// Whoever is not in a step waits for the end of one that another thread is in before they take memory: what that step has
+/// given back meanwhile is still in use by what it has not sent.
+pub(super) fn outside_of_others<R>(work: impl FnOnce() -> R) -> R {
+    let _others = (!is_in_step()).then(|| STEPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
+    work()
+}
+
+fn with<R>(work: impl FnOnce(&mut Recording) -> R) -> Option<R> {
+    CURRENT.with_borrow_mut(|current| current.as_mut().map(work))
+}

@@ -1,0 +1,123 @@
+//! An update that is made only if loss and gradients are good. Whoever has the parameters decides: a card does so by itself,
+//! and the host learns of it when the step is done.
+
+use super::cuda::{Arrays, PendingReport, apply_guarded};
+use super::{Adam, Divergence, Guard, gradient_norm};
+use crate::cuda::Pointer;
+use crate::ops::{CrossEntropy, MovingAverage};
+use crate::{Device, Params};
+
+/// What a step came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepResult {
+    /// Norm of the whole gradient before clipping.
+    pub norm: f32,
+    /// Mean loss over all batches, each with its share.
+    pub loss: f32,
+    /// Sum over the tokens of −log p(label), without smoothing.
+    pub negative_log_likelihood: f64,
+    /// Tokens whose label no other class beats.
+    pub correct: usize,
+}
+
+/// A step whose result may not be known yet.
+pub struct PendingStep(Kind);
+
+enum Kind {
+    Done(Result<StepResult, Divergence>),
+    OnCard(PendingReport),
+}
+
+impl Adam {
+    /// One update with the gradients at hand, which are forgotten afterwards, unless the guard rejects them or a loss: then
+    /// no parameter changes. After it the average, if there is one, takes in the parameters. The losses are those that the
+    /// gradients came from, with their shares.
+    pub fn submit(
+        &mut self,
+        params: &Params,
+        learning_rate: f32,
+        guard: &mut Guard,
+        losses: &[(&CrossEntropy, f32)],
+        average: Option<&mut MovingAverage>,
+    ) -> PendingStep {
+        PendingStep(match params.device() {
+            Device::Cpu => {
+                let result = self.update_guarded(params, learning_rate, guard, losses);
+                if let (Ok(_), Some(average)) = (result, average) {
+                    average.update(params);
+                }
+                params.clear_gradients();
+                Kind::Done(result)
+            }
+            Device::Cuda => Kind::OnCard(self.submit_to_card(params, learning_rate, guard, losses, average)),
+        })
+    }
+
+    fn update_guarded(
+        &mut self,
+        params: &Params,
+        learning_rate: f32,
+        guard: &mut Guard,
+        losses: &[(&CrossEntropy, f32)],
+    ) -> Result<StepResult, Divergence> {
+        let mut result = StepResult { norm: 0.0, loss: 0.0, negative_log_likelihood: 0.0, correct: 0 };
+        for (found, share) in losses {
+            let loss = found.loss.item();
+            Guard::check_loss(loss)?;
+            result.loss += share * loss;
+            result.negative_log_likelihood += found.negative_log_likelihood();
+            result.correct += found.correct();
+        }
+        result.norm = gradient_norm(params);
+        guard.admit(result.norm)?;
+        self.update(params, learning_rate, self.scale_at(result.norm));
+        Ok(result)
+    }
+
+    fn submit_to_card(
+        &mut self,
+        params: &Params,
+        learning_rate: f32,
+        guard: &mut Guard,
+        losses: &[(&CrossEntropy, f32)],
+        average: Option<&mut MovingAverage>,
+    ) -> PendingReport {
+        let mut update = self.next_update(learning_rate);
+        let average = average.map_or(Pointer::NULL, |average| {
+            update.average_gain = average.next_gain();
+            average.values().pointer()
+        });
+        let mut values = params.values_mut();
+        let (mean, square, clip_norm) = (&mut self.mean, &mut self.square, self.options.clip_norm);
+        let pending = params.with_gradients(|gradients| {
+            let narrow = params.narrow_to_write(&values);
+            let (gradients, values) = (gradients.on_card(), &mut *values);
+            let arrays = Arrays { gradients, values, mean, square, narrow, average };
+            apply_guarded(update, clip_norm, guard, losses, arrays)
+        });
+        params.clear_gradients();
+        pending
+    }
+
+    /// Goes back to an earlier number of updates: the later ones were rejected.
+    pub fn rewind(&mut self, steps: u64) {
+        self.steps = steps;
+    }
+}
+
+impl PendingStep {
+    /// The result of a step that is done (see [`crate::cuda::Ticket`]); `None` if it was not made because one before it
+    /// was rejected. To be called once for each step, in order.
+    pub fn read(self, guard: &mut Guard) -> Option<Result<StepResult, Divergence>> {
+        match self.0 {
+            Kind::Done(result) => Some(result),
+            Kind::OnCard(report) => {
+                let result = report.read()?;
+                if let Ok(StepResult { norm, .. }) = result {
+                    guard.record(norm);
+                }
+                Some(result)
+            }
+        }
+    }
+}
