@@ -22,7 +22,7 @@ struct Attention {
     const u64 *mask_offsets;            // per sequence, in bytes
     float *weights;                     // P before dropout, m x n per sequence and head; null: not wanted (generic only)
     const u64 *weight_offsets;          // [sequence * heads + head], in floats
-    const u32 *work;                    // pairs of (sequence, first row)
+    const u32 *work;                    // items: pairs of (sequence, first row) (generic kernels), see tiles.cu (fast ones)
     const u32 *work_count;              // how many of them: see each kernel
     u32 q_stride, k_stride, v_stride;
     u32 o_stride;                       // of the context and of its gradient

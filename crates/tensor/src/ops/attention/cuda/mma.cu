@@ -10,8 +10,18 @@ __device__ __forceinline__ u32 shared_address(const void *at) { return (u32)__cv
 __device__ __forceinline__ void copy16(u32 to, const void *from, bool real) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0) : "memory");
 }
-// Waits for the thread's own copies: a barrier must follow.
+// Ends a batch of copies, so that it can be waited for while those of the next one are under way.
+__device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits for the thread's own copies, all but the last batch that was ended: a barrier must follow.
+__device__ __forceinline__ void wait_for_earlier_copies() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+// Waits for all of the thread's own copies: a barrier must follow.
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+// One instruction for sure: the compiler makes four of a plain assignment when that suits its choice of registers.
+__device__ __forceinline__ void store16(void *to, const u32 (&words)[4]) {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
+}
 
 // A barrier of some warps of a block. (Number 0 is __syncthreads.)
 __device__ __forceinline__ void barrier(u32 number, u32 threads) {
@@ -30,13 +40,6 @@ __device__ __forceinline__ void load_turned_blocks(u32 (&to)[4], u32 address) {
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(address)
                  : "memory");
-}
-
-// The transpose of an 8 x 8 block of which lane 4 g + t has row g, columns 2 t and 2 t + 1.
-__device__ __forceinline__ u32 turned(u32 block) {
-    u32 other;
-    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(other) : "r"(block));
-    return other;
 }
 
 // sums (16 x 8) += left (16 x 16) right (16 x 8).

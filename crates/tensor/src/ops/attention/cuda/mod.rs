@@ -30,6 +30,7 @@ pub(crate) static FAST: Module = Module::new(
         include_str!("fast/tiles.cu"),
         include_str!("fast/forward.cu"),
         include_str!("fast/backward.cu"),
+        include_str!("fast/small.cu"),
         include_str!("fast/kernels.cu"),
     ),
 );
@@ -100,8 +101,13 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
     }
     match call.fast {
         Some(width) => {
-            let long = heads * call.work.fast.kinds[0];
-            call.launch_fast(FORWARD, width, long + call.short_blocks(), 3);
+            let kinds = &call.work.fast.kinds;
+            let blocks = Blocks {
+                grid: [heads * (kinds[0] + 2 * kinds[1]) + call.short_blocks(), 1, 1],
+                threads: if width == 128 { 256 } else { 128 },
+                shared: 64 * (6 * width + 36),
+            };
+            call.launch_fast(FORWARD, width, blocks);
         }
         None => call.launch_generic(["attention_forward_f32", "attention_forward_bf16"], Side::Queries, 1),
     }
@@ -138,12 +144,22 @@ pub(super) fn backward(
     let is_even = |(pointer, stride): (Pointer, u32)| pointer.0 % 16 == 0 && stride % 8 == 0;
     match call.fast.filter(|_| [queries, keys, values].into_iter().all(is_even)) {
         Some(width) => {
-            let (long, short) = (problem.heads * call.work.fast.kinds[0], call.short_blocks());
-            call.launch_fast(BACKWARD, width, short, 4);
-            call.launch_fast(BACKWARD_QUERIES, width, long, 4);
-            let work = call.work.clone();
+            let (heads, work) = (problem.heads, call.work.clone());
+            let small = |blocks: usize, rows: usize| Blocks {
+                grid: [blocks, 1, 1],
+                threads: 4 * rows,
+                shared: rows * (6 * width + 4 * rows + 8),
+            };
+            call.launch_fast(BACKWARD, width, small(call.short_blocks(), 64));
+            call.launch_fast(BACKWARD_WHOLE, width, small(heads * work.fast.kinds[1], 128));
+            let long = |items: usize| Blocks {
+                grid: [heads * items, 1, 1],
+                threads: 128,
+                shared: 128 * (8 * width + 36),
+            };
+            call.launch_fast(BACKWARD_QUERIES, width, long(work.fast.kinds[0]));
             call.use_list(&work.fast_keys);
-            call.launch_fast(BACKWARD_KEYS, width, problem.heads * work.fast_keys.kinds[0], 4);
+            call.launch_fast(BACKWARD_KEYS, width, long(work.fast_keys.kinds[0]));
         }
         None => {
             let queries = ["attention_backward_queries_f32", "attention_backward_queries_bf16"];
@@ -158,6 +174,11 @@ const FORWARD: [&str; 3] =
     ["attention_fast_forward_32", "attention_fast_forward_64", "attention_fast_forward_128"];
 const BACKWARD: [&str; 3] =
     ["attention_fast_backward_32", "attention_fast_backward_64", "attention_fast_backward_128"];
+const BACKWARD_WHOLE: [&str; 3] = [
+    "attention_fast_backward_whole_32",
+    "attention_fast_backward_whole_64",
+    "attention_fast_backward_whole_128",
+];
 const BACKWARD_QUERIES: [&str; 3] = [
     "attention_fast_backward_queries_32",
     "attention_fast_backward_queries_64",
@@ -244,23 +265,21 @@ impl<'a> Call<'a> {
         self.argument.work_count = list.counts();
     }
 
-    /// Blocks for sequences that are not long: a warp or more for each head.
+    /// Blocks for sequences of up to 64 tokens: one for each head, or half of one up to 32 tokens.
     fn short_blocks(&self) -> usize {
         let heads = self.problem.heads;
         let kinds = &self.work.fast.kinds;
-        heads * kinds[1] + (heads * kinds[2]).div_ceil(2) + (heads * kinds[3]).div_ceil(4)
+        heads * kinds[2] + (heads * kinds[3]).div_ceil(2)
     }
 
-    /// `tensors` is the number of matrices that a block has in shared memory.
-    fn launch_fast(&self, names: [&'static str; 3], width: usize, blocks: usize, tensors: usize) {
-        if blocks == 0 {
+    fn launch_fast(&self, names: [&'static str; 3], width: usize, blocks: Blocks) {
+        if blocks.grid[0] == 0 {
             return;
         }
-        let shared = 128 * (tensors * 2 * width + 36);
         let name =
             names[WIDTHS.iter().position(|&known| known == width).expect("a width of the fast kernels")];
-        let blocks = Blocks { grid: [roomy(blocks), 1, 1], threads: 128, shared };
-        launch!(FAST.function_with_shared(name, shared), blocks, self.argument);
+        let blocks = Blocks { grid: [roomy(blocks.grid[0]), 1, 1], ..blocks };
+        launch!(FAST.function_with_shared(name, blocks.shared), blocks, self.argument);
     }
 
     /// `factors` is 1 forward and 2 backward: how many matrices of each width a block has in shared memory, less one half.

@@ -1,4 +1,5 @@
-//! What the blocks of a launch do: lists of (sequence, first row), in the card's memory.
+//! What the blocks of a launch do: lists of items in the card's memory. For the generic kernels an item is (sequence, first
+//! row); for the fast ones all there is to know of it, so that no block has to look it up in yet another list.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -22,7 +23,10 @@ pub(super) struct List {
 }
 
 impl List {
-    fn new(kinds: &[Vec<[u32; 2]>]) -> List {
+    fn new<const N: usize>(kinds: &[Vec<[u32; N]>]) -> List
+    where
+        [u32; N]: bytemuck::NoUninit,
+    {
         let sizes: Vec<u32> = kinds.iter().map(|kind| kind.len() as u32).collect();
         List {
             items: upload_list(&kinds.concat()),
@@ -83,14 +87,28 @@ impl Work {
             lengths.flat_map(|(sequence, length)| parts(sequence, length, GENERIC_ROWS)).collect()
         };
         let sizes: Vec<[usize; 2]> = queries.lengths().zip(keys.lengths()).map(|(m, n)| [m, n]).collect();
-        let long = |side: usize| -> Vec<[u32; 2]> {
-            let long = sizes.iter().enumerate().filter(|(_, size)| size.iter().max() > Some(&LONG));
-            long.flat_map(|(sequence, size)| parts(sequence, size[side], FAST_ROWS)).collect()
+        let mut places = Vec::with_capacity(sizes.len());
+        let mut next = [0, 0];
+        for size in &sizes {
+            places.push(next);
+            next = [next[0] + size[0], next[1] + size[1]];
+        }
+        // As in fast/tiles.cu.
+        let item = |sequence: usize, first: u32| -> [u32; 8] {
+            let ([m, n], [query, key]) = (sizes[sequence], places[sequence]);
+            [query as u32, m as u32, key as u32, n as u32, first, 0, 0, 0]
         };
-        let whole = |least: usize, most: usize| -> Vec<[u32; 2]> {
-            let inside = |size: &[usize; 2]| (least..=most).contains(&size[0].max(size[1]));
-            let whole = sizes.iter().enumerate().filter(|(_, size)| inside(size));
-            whole.map(|(sequence, _)| [sequence as u32, 0]).collect()
+        let within = |least: usize, most: usize| {
+            let inside = move |size: &[usize; 2]| (least..=most).contains(&size[0].max(size[1]));
+            sizes.iter().enumerate().filter(move |(_, size)| inside(size))
+        };
+        let long = |side: usize| -> Vec<[u32; 8]> {
+            let parts = within(LONG + 1, usize::MAX)
+                .flat_map(|(sequence, size)| parts(sequence, size[side], FAST_ROWS));
+            parts.map(|[sequence, first]| item(sequence as usize, first)).collect()
+        };
+        let whole = |least: usize, most: usize| -> Vec<[u32; 8]> {
+            within(least, most).map(|(sequence, _)| item(sequence, 0)).collect()
         };
         Work {
             step,

@@ -1,4 +1,4 @@
-// Backward: queries go through keys for dQ, keys through queries for dK and dV.
+// Backward of more than 128 tokens: queries go through keys for dQ, keys through queries for dK and dV.
 
 namespace fast {
 
@@ -14,7 +14,7 @@ template <int D> struct QueryGradient {
     }
 
     // P and dP of 32 keys from `key` on: 0 where nothing is seen.
-    __device__ __forceinline__ void find(const Room<D>& room, u32 k, u32 v, int row, int key_row, int key, int end,
+    __device__ __forceinline__ void find(const Room& room, u32 k, u32 v, int row, int key_row, int key, int end,
                                          float scale, float kept_scale, float (&weights)[4][4], float (&slopes)[4][4]) {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
         dots32<D>(queries, k, key_row + key, key_row + end, weights);
@@ -61,18 +61,6 @@ template <int D> struct QueryGradient {
         }
     }
 
-    // W of one half of 32 keys as a left factor, but for dropout's scale. `row` is this lane's upper one.
-    __device__ __forceinline__ void pack_weights(const Room<D>& room, int row, const float (&weights)[4][4], int half,
-                                                 u32 (&to)[4]) const {
-        u32 t = threadIdx.x & 3;
-#pragma unroll
-        for (int part = 0; part < 4; part++) {
-            int block = 2 * half + part / 2, e = part % 2 * 2;
-            u32 keep = room.keep[(row + 8 * (part % 2)) * 4] >> 2 * t + 8 * block;
-            to[part] = pack_bf16(keep & 1 ? weights[block][e] : 0.0f, keep & 2 ? weights[block][e + 1] : 0.0f);
-        }
-    }
-
     // dQ += dS K.
     __device__ __forceinline__ void add_gradient(Sums<D>& sums, u32 k, int key_row, int key, int end,
                                                  const float (&weights)[4][4], const float (&slopes)[4][4]) const {
@@ -99,7 +87,7 @@ template <int D> struct KeyGradient {
     }
 
     // Goes through queries in shared memory, whose first is at `query_row` there; `key` is the tile's first.
-    __device__ __forceinline__ void gather(const Room<D>& room, u32 q, u32 d_o, int query_row, int key, Limits queries,
+    __device__ __forceinline__ void gather(const Room& room, u32 q, u32 d_o, int query_row, int key, Limits queries,
                                            float scale, float kept_scale) {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
 #pragma unroll 1
@@ -142,10 +130,14 @@ template <int D> struct KeyGradient {
 
     __device__ __forceinline__ void finish(const Attention& a, const Pair& pair, int key, int count, float kept_scale) {
         int row = pair.k_row + key;
-        key_sums.scale_rows(a.scale, a.scale);
-        value_sums.scale_rows(kept_scale, kept_scale);
-        if (a.dk) key_sums.write(to<D>(a.dk, a.dk_stride, row, pair.head), a.dk_stride, count);
-        if (a.dv) value_sums.write(to<D>(a.dv, a.dv_stride, row, pair.head), a.dv_stride, count);
+        if (a.dk) {
+            key_sums.scale_rows(a.scale, a.scale);
+            key_sums.write(to<D>(a.dk, a.dk_stride, row, pair.head), a.dk_stride, count);
+        }
+        if (a.dv) {
+            value_sums.scale_rows(kept_scale, kept_scale);
+            value_sums.write(to<D>(a.dv, a.dv_stride, row, pair.head), a.dv_stride, count);
+        }
     }
 };
 
@@ -158,125 +150,14 @@ __device__ __forceinline__ Limits queries_of(const Attention& a, const Pair& pai
     return limits;
 }
 
-// Brings all of a head into shared memory.
-template <int D>
-__device__ __forceinline__ void fetch(const Attention& a, const Pair& pair, Group group, const Room<D>& room) {
-    u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), d_o = room.tensor(3), head = pair.head;
-    copy_rows<D>(group, q, from<D>(a.q, a.q_stride, pair.q_row, head), a.q_stride, pair.m);
-    copy_rows<D>(group, k, from<D>(a.k, a.k_stride, pair.k_row, head), a.k_stride, pair.n);
-    copy_rows<D>(group, v, from<D>(a.v, a.v_stride, pair.k_row, head), a.v_stride, pair.n);
-    copy_rows<D>(group, d_o, from<D>(a.d_o, a.o_stride, pair.q_row, head), a.o_stride, pair.m);
-    know_rows(a, pair, group, room, 0, pair.m, 0, pair.n, true);
-    wait_for_copies();
-    group.meet();
-}
-
-// Up to 32 queries and keys: W and dS stay in one warp's registers, so nothing is computed twice.
-template <int D>
-__device__ __forceinline__ void backward_small(const Attention& a, const Pair& pair, Group group) {
-    Room<D> room(4);
-    u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), d_o = room.tensor(3);
-    fetch(a, pair, group, room);
-    u32 g = (threadIdx.x & 31) / 4;
-    float kept_scale = a.dropout->scale;
-    u32 lefts[2][2][2][4];      // of 16 queries, of 16 keys: W and dS
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        int query = 16 * i, row = group.row() + query, count = min(16, pair.m - query);
-        if (count <= 0) continue;
-        QueryGradient<D> tile;
-        tile.begin(q, d_o, row);
-        float weights[4][4], slopes[4][4];
-        tile.find(room, k, v, row, group.row(), 0, pair.n, a.scale, kept_scale, weights, slopes);
-        tile.add_deltas(weights, slopes);
-        tile.finish_deltas();
-        Sums<D> sums;
-        sums.clear();
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            tile.pack_weights(room, row + g, weights, half, lefts[i][half][0]);
-            tile.pack_slopes(weights, slopes, half, lefts[i][half][1]);
-            if (half == 0 || pair.n > 16) sums.add(lefts[i][half][1], fast::tile<D>(k, group.row() + 16 * half));
-        }
-        sums.scale_rows(a.scale, a.scale);
-        if (a.dq) sums.write(to<D>(a.dq, a.dq_stride, pair.q_row + query, pair.head), a.dq_stride, count);
-    }
-#pragma unroll
-    for (int half = 0; half < 2; half++) {
-        int key = 16 * half, count = min(16, pair.n - key);
-        if (count <= 0) continue;
-        KeyGradient<D> tile;
-        tile.key_sums.clear();
-        tile.value_sums.clear();
-#pragma unroll
-        for (int i = 0; i < 2; i++) {
-            if (16 * i >= pair.m) continue;
-            u32 left[4];
-            turn(lefts[i][half][0], left);
-            tile.value_sums.add(left, fast::tile<D>(d_o, group.row() + 16 * i));
-            turn(lefts[i][half][1], left);
-            tile.key_sums.add(left, fast::tile<D>(q, group.row() + 16 * i));
-        }
-        tile.finish(a, pair, key, count, kept_scale);
-    }
-}
-
-template <int D>
-__device__ __forceinline__ void backward_short(const Attention& a, const Pair& pair, Group group) {
-    Room<D> room(4);
-    u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), d_o = room.tensor(3), head = pair.head;
-    fetch(a, pair, group, room);
-    u32 lane = threadIdx.x & 31;
-    float kept_scale = a.dropout->scale;
-#pragma unroll 1
-    for (int query = 16 * group.warp(); query < pair.m; query += 16 * group.warps()) {
-        int count = min(16, pair.m - query), row = group.row() + query;
-        Limits keys = keys_of(a, pair, query, count, 0, pair.n);
-        bool once = keys.end - keys.start <= 32;
-        QueryGradient<D> tile;
-        tile.begin(q, d_o, row);
-        float weights[4][4], slopes[4][4];
-#pragma unroll 1
-        for (int key = keys.start; key < keys.end; key += 32) {
-            tile.find(room, k, v, row, group.row(), key, keys.end, a.scale, kept_scale, weights, slopes);
-            tile.add_deltas(weights, slopes);
-        }
-        tile.finish_deltas();
-        if (lane % 4 == 0) {
-            room.deltas[row + lane / 4] = tile.deltas[0];
-            room.deltas[row + lane / 4 + 8] = tile.deltas[1];
-        }
-        if (!a.dq) continue;
-        Sums<D> sums;
-        sums.clear();
-#pragma unroll 1
-        for (int key = keys.start; key < keys.end; key += 32) {
-            if (!once) tile.find(room, k, v, row, group.row(), key, keys.end, a.scale, kept_scale, weights, slopes);
-            tile.add_gradient(sums, k, group.row(), key, keys.end, weights, slopes);
-        }
-        sums.scale_rows(a.scale, a.scale);
-        sums.write(to<D>(a.dq, a.dq_stride, pair.q_row + query, head), a.dq_stride, count);
-    }
-    group.meet();
-#pragma unroll 1
-    for (int key = 16 * group.warp(); key < pair.n; key += 16 * group.warps()) {
-        int count = min(16, pair.n - key);
-        KeyGradient<D> tile;
-        tile.begin(k, v, group.row() + key);
-        Limits queries = queries_of(a, pair, key, count, 0, pair.m);
-        tile.gather(room, q, d_o, group.row(), key, queries, a.scale, kept_scale);
-        tile.finish(a, pair, key, count, kept_scale);
-    }
-}
-
 // dQ and the deltas of 64 queries of a long sequence.
 template <int D>
-__device__ __forceinline__ void backward_queries(const Attention& a, const Pair& pair, int first) {
-    Room<D> room(4);
-    Group group = { 2 };
+__device__ __forceinline__ void backward_queries(const Attention& a, const Pair& pair) {
+    Room room(4, ROWS, D);
+    Group group = { 128, 0 };
     u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), d_o = room.tensor(3), head = pair.head;
     u32 lane = threadIdx.x & 31;
-    int all = min(LONG, pair.m - first), own = 16 * group.warp(), count = min(16, all - own);
+    int first = pair.first, all = min(LONG, pair.m - first), own = 16 * group.warp(), count = min(16, all - own);
     copy_rows<D>(group, q, from<D>(a.q, a.q_stride, pair.q_row + first, head), a.q_stride, all);
     copy_rows<D>(group, d_o, from<D>(a.d_o, a.o_stride, pair.q_row + first, head), a.o_stride, all);
     wait_for_copies();
@@ -286,7 +167,7 @@ __device__ __forceinline__ void backward_queries(const Attention& a, const Pair&
     Sums<D> sums;
     sums.clear();
     float kept_scale = a.dropout->scale;
-    Limits blocks = key_blocks(a, pair, first, all);
+    Limits blocks = key_blocks(a, pair, first, all, ROWS);
     // First the deltas, then the gradient.
 #pragma unroll 1
     for (int pass = 0; pass < 2; pass++) {
@@ -325,11 +206,11 @@ __device__ __forceinline__ void backward_queries(const Attention& a, const Pair&
 
 // dK and dV of 64 keys of a long sequence.
 template <int D>
-__device__ __forceinline__ void backward_keys(const Attention& a, const Pair& pair, int first) {
-    Room<D> room(4);
-    Group group = { 2 };
+__device__ __forceinline__ void backward_keys(const Attention& a, const Pair& pair) {
+    Room room(4, ROWS, D);
+    Group group = { 128, 0 };
     u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), d_o = room.tensor(3), head = pair.head;
-    int all = min(LONG, pair.n - first), own = 16 * group.warp(), count = min(16, all - own);
+    int first = pair.first, all = min(LONG, pair.n - first), own = 16 * group.warp(), count = min(16, all - own);
     copy_rows<D>(group, k, from<D>(a.k, a.k_stride, pair.k_row + first, head), a.k_stride, all);
     copy_rows<D>(group, v, from<D>(a.v, a.v_stride, pair.k_row + first, head), a.v_stride, all);
     wait_for_copies();

@@ -2,69 +2,98 @@
 
 namespace fast {
 
+// Columns of the context that a warp owns. All warps with the same queries find the same weights.
+template <int D> struct Columns {
+    static const int OWN = D < 64 ? D : 64, PARTS = D / OWN;
+    static __device__ __forceinline__ u32 part() { return threadIdx.x / 32 % PARTS; }
+};
+
 // 16 queries on their way through the keys: the sums belong to the largest score so far.
 template <int D> struct Attending {
-    u32 queries;                // where the tile of Q is
-    Sums<D> context;
+    Sums<Columns<D>::OWN> context;
     float tops[2], sums[2];
 
-    __device__ __forceinline__ void begin(u32 q, int row) {
-        queries = tile<D>(q, row);
+    __device__ __forceinline__ void begin() {
         context.clear();
         tops[0] = tops[1] = minus_infinity();
         sums[0] = sums[1] = 0.0f;
     }
 
-    // Goes through keys in shared memory, whose first is at `key_row` there; `row` is the tile's.
-    __device__ __forceinline__ void attend(const Room<D>& room, u32 k, u32 v, int row, int key_row, Limits keys,
-                                           float scale) {
+    // The scores of BLOCKS times 8 keys in shared memory, from `key` on. The first key of all is at `key_row` there; `row`
+    // is the tile's.
+    template <int BLOCKS>
+    __device__ __forceinline__ void score(const Room& room, u32 q, u32 k, int row, int key_row, int key, float scale,
+                                          float (&scores)[BLOCKS][4]) const {
         u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
-        Row rows[2] = { room.rows[row + g], room.rows[row + g + 8] };
-#pragma unroll 1
-        for (int key = keys.start; key < keys.end; key += 32) {
-            // Two halves of 16 keys, two blocks of 8 in each.
-            float scores[4][4];
-            dots32<D>(queries, k, key_row + key, key_row + keys.end, scores);
-            float highest[2] = { tops[0], tops[1] };
+        products<D>(tile<D>(q, row), k, key_row + key, scores);
 #pragma unroll
-            for (int block = 0; block < 4; block++)
+        for (int i = 0; i < 2; i++) {
+            u32 start = room.rows[row + g + 8 * i].start, count = room.rows[row + g + 8 * i].count;
 #pragma unroll
-                for (int e = 0; e < 4; e++) {
-                    const Row& own = rows[e / 2];
-                    bool real = key + 8 * block + 2 * t + (e & 1) - own.start < own.count;
-                    real = real && (block < 2 || key + 16 < keys.end);
-                    float score = real ? finite(scores[block][e] * scale) : minus_infinity();
-                    scores[block][e] = score;
-                    highest[e / 2] = fmaxf(highest[e / 2], score);
+            for (int block = 0; block < BLOCKS; block++)
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    float& score = scores[block][2 * i + j];
+                    bool real = key + 8 * block + 2 * t + j - start < count;
+                    score = real ? finite(score * scale) : minus_infinity();
                 }
+        }
+    }
+
+    // Adds the values of these keys, by their scores. Those from `end` on are not there. If they are the first there is
+    // nothing to shrink (which would be 32 numbers to keep meanwhile).
+    template <bool FIRST, int BLOCKS>
+    __device__ __forceinline__ void add(const Room& room, u32 v, int row, int key_row, int key, int end,
+                                        const float (&scores)[BLOCKS][4]) {
+        u32 lane = threadIdx.x & 31, g = lane / 4, t = lane & 3;
+        u32 left[BLOCKS / 2][4];
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+            float highest = tops[i];
+#pragma unroll
+            for (int block = 0; block < BLOCKS; block++)
+                highest = fmaxf(highest, fmaxf(scores[block][2 * i], scores[block][2 * i + 1]));
+            highest = row_max(highest);
             // Before the first key that is seen there is nothing to subtract.
-            float base[2], shrink[2];
-            u32 keep[2];
-#pragma unroll
-            for (int i = 0; i < 2; i++) {
-                highest[i] = row_max(highest[i]);
-                base[i] = highest[i] == minus_infinity() ? 0.0f : highest[i];
-                shrink[i] = exp2_fast((tops[i] - base[i]) * LOG2_E);
-                tops[i] = highest[i];
-                sums[i] *= shrink[i];
-                keep[i] = room.keep[(row + g + 8 * i) * 4 + key / 32] >> 2 * t;
+            float base = highest == minus_infinity() ? 0.0f : highest;
+            if (!FIRST) {
+                float shrink = exp2_fast((tops[i] - base) * LOG2_E);
+                sums[i] *= shrink;
+                context.scale_rows(i == 0 ? shrink : 1.0f, i == 1 ? shrink : 1.0f);
             }
-            context.scale_rows(shrink[0], shrink[1]);
-            u32 left[2][4];
+            tops[i] = highest;
+            const u32 *words = room.keep + (row + g + 8 * i) * 4;
 #pragma unroll
-            for (int block = 0; block < 4; block++)
+            for (int block = 0; block < BLOCKS; block++) {
+                u32 keep = words[(key + 8 * block) / 32] >> 2 * t + (key + 8 * block) % 32;
+                float x = exp2_fast((scores[block][2 * i] - base) * LOG2_E);
+                float y = exp2_fast((scores[block][2 * i + 1] - base) * LOG2_E);
+                sums[i] += x + y;
+                left[block / 2][block % 2 * 2 + i] = pack_bf16(keep & 1 ? x : 0.0f, keep & 2 ? y : 0.0f);
+            }
+        }
+        if (FIRST) context.clear();
+        u32 address = tile<D>(v, key_row + key) ^ Columns<D>::OWN * 2 * Columns<D>::part();
 #pragma unroll
-                for (int i = 0; i < 2; i++) {
-                    float x = exp2_fast((scores[block][2 * i] - base[i]) * LOG2_E);
-                    float y = exp2_fast((scores[block][2 * i + 1] - base[i]) * LOG2_E);
-                    sums[i] += x + y;
-                    x = keep[i] >> 8 * block & 1 ? x : 0.0f;
-                    y = keep[i] >> 8 * block & 2 ? y : 0.0f;
-                    left[block / 2][block % 2 * 2 + i] = pack_bf16(x, y);
+        for (int part = 0; part < BLOCKS / 2; part++)
+            if (key + 16 * part < end) {
+#pragma unroll
+                for (int i = 0; i < Columns<D>::OWN / 16; i++) {
+                    u32 right[4];
+                    load_turned_blocks(right, (address ^ 32 * i) + part * 32 * D);
+                    multiply(context.part[2 * i], left[part], right[0], right[1]);
+                    multiply(context.part[2 * i + 1], left[part], right[2], right[3]);
                 }
-#pragma unroll
-            for (int half = 0; half < 2; half++)
-                if (half == 0 || key + 16 < keys.end) context.add(left[half], tile<D>(v, key_row + key + 16 * half));
+            }
+    }
+
+    // Goes through keys, which are in shared memory from row 0 on. (16 at a time: more would not fit into registers.)
+    __device__ __forceinline__ void go_on(const Room& room, u32 q, u32 k, u32 v, int row, Limits keys, float scale) {
+#pragma unroll 1
+        for (int key = keys.start; key < keys.end; key += 16) {
+            float scores[2][4];
+            score(room, q, k, row, 0, key, scale, scores);
+            add<false>(room, v, row, 0, key, keys.end, scores);
         }
     }
 
@@ -76,66 +105,76 @@ template <int D> struct Attending {
         for (int i = 0; i < 2; i++) {
             shares[i] = 1.0f / row_sum(sums[i]);
             int row = g + 8 * i;
-            if (t == 0 && row < count)
+            if (t == 0 && Columns<D>::part() == 0 && row < count)
                 ((float2*)a.peaks)[(u64)pair.head * a.peak_rows + pair.q_row + query + row] =
                     make_float2(tops[i], shares[i]);
         }
         context.scale_rows(shares[0] * kept_scale, shares[1] * kept_scale);
-        context.write(to<D>(a.o, a.o_stride, pair.q_row + query, pair.head), a.o_stride, count);
+        bf16 *o = to<D>(a.o, a.o_stride, pair.q_row + query, pair.head) + Columns<D>::OWN * Columns<D>::part();
+        context.write(o, a.o_stride, count);
     }
 };
 
-template <int D>
-__device__ __forceinline__ void forward_short(const Attention& a, const Pair& pair, Group group) {
-    Room<D> room(3);
+// N is 32 (half a block) or 64 (all of it).
+template <int D, int N>
+__device__ __forceinline__ void forward_short(const Attention& a, const Pair& pair) {
+    const Group group = { Columns<D>::PARTS * 128, N == 32 };
+    const int KNOWN = N == 32 ? N : 0;
+    Room room(3, SHORT, D);
     u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), head = pair.head;
-    copy_rows<D>(group, q, from<D>(a.q, a.q_stride, pair.q_row, head), a.q_stride, pair.m);
-    copy_rows<D>(group, k, from<D>(a.k, a.k_stride, pair.k_row, head), a.k_stride, pair.n);
-    copy_rows<D>(group, v, from<D>(a.v, a.v_stride, pair.k_row, head), a.v_stride, pair.n);
+    copy_rows<D, KNOWN>(group, q, from<D>(a.q, a.q_stride, pair.q_row, head), a.q_stride, pair.m);
+    copy_rows<D, KNOWN>(group, k, from<D>(a.k, a.k_stride, pair.k_row, head), a.k_stride, pair.n);
+    end_copies();
+    copy_rows<D, KNOWN>(group, v, from<D>(a.v, a.v_stride, pair.k_row, head), a.v_stride, pair.n);
+    end_copies();
     know_rows(a, pair, group, room, 0, pair.m, 0, pair.n, false);
+    wait_for_earlier_copies();
+    group.meet();
+    int query = group.warp() / Columns<D>::PARTS * 16, row = group.row() + query;
+    Attending<D> attending;
+    attending.begin();
+    // Scores need no values, which may still be on their way.
+    float scores[4][4];
+    if (query < pair.m) attending.score(room, q, k, row, group.row(), 0, a.scale, scores);
     wait_for_copies();
     group.meet();
-#pragma unroll 1
-    for (int query = 16 * group.warp(); query < pair.m; query += 16 * group.warps()) {
-        int count = min(16, pair.m - query);
-        Attending<D> attending;
-        attending.begin(q, group.row() + query);
-        Limits keys = keys_of(a, pair, query, count, 0, pair.n);
-        attending.attend(room, k, v, group.row() + query, group.row(), keys, a.scale);
-        attending.finish(a, pair, query, count, a.dropout->scale);
-    }
+    if (query >= pair.m) return;
+    attending.template add<true>(room, v, row, group.row(), 0, pair.n, scores);
+    if (N > 32) attending.go_on(room, q, k, v, row, { 32, pair.n }, a.scale);
+    attending.finish(a, pair, query, min(16, pair.m - query), a.dropout->scale);
 }
 
-// The blocks of ROWS keys that some queries see any of.
-__device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pair, int query, int count) {
+// The blocks of `step` keys that some queries see any of.
+__device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pair, int query, int count, int step) {
     Limits limits;
-    limits.start = seen(a, query, pair.m, pair.n).start / ROWS * ROWS;
+    limits.start = seen(a, query, pair.m, pair.n).start / step * step;
     limits.end = seen(a, query + count - 1, pair.m, pair.n).end;
     return limits;
 }
 
+// 64 queries of a sequence of more than 64 tokens.
 template <int D>
 __device__ __forceinline__ void forward_long(const Attention& a, const Pair& pair, int first) {
-    Room<D> room(3);
-    Group group = { 2 };
+    const Group group = { Columns<D>::PARTS * 128, 0 };
+    Room room(3, SHORT, D);
     u32 q = room.tensor(0), k = room.tensor(1), v = room.tensor(2), head = pair.head;
-    int all = min(LONG, pair.m - first), own = 16 * group.warp(), count = min(16, all - own);
+    int all = min(LONG, pair.m - first), own = group.warp() / Columns<D>::PARTS * 16, count = min(16, all - own);
+    if (all <= 0) return;
     copy_rows<D>(group, q, from<D>(a.q, a.q_stride, pair.q_row + first, head), a.q_stride, all);
-    wait_for_copies();
-    __syncthreads();
     Attending<D> attending;
-    if (count > 0) attending.begin(q, own);
-    Limits blocks = key_blocks(a, pair, first, all);
+    attending.begin();
+    Limits blocks = key_blocks(a, pair, first, all, SHORT);
 #pragma unroll 1
-    for (int key = blocks.start; key < blocks.end; key += ROWS) {
-        int keys = min(ROWS, pair.n - key);
-        copy_rows<D>(group, k, from<D>(a.k, a.k_stride, pair.k_row + key, head), a.k_stride, keys);
-        copy_rows<D>(group, v, from<D>(a.v, a.v_stride, pair.k_row + key, head), a.v_stride, keys);
-        know_rows(a, pair, group, room, first, all, key, keys, false);
+    for (int block = blocks.start; block < blocks.end; block += SHORT) {
+        int keys = min(SHORT, pair.n - block);
+        copy_rows<D>(group, k, from<D>(a.k, a.k_stride, pair.k_row + block, head), a.k_stride, keys);
+        copy_rows<D>(group, v, from<D>(a.v, a.v_stride, pair.k_row + block, head), a.v_stride, keys);
+        know_rows(a, pair, group, room, first, all, block, keys, false);
         wait_for_copies();
         __syncthreads();
-        if (count > 0)
-            attending.attend(room, k, v, own, 0, keys_of(a, pair, first + own, count, key, keys), a.scale);
+        Limits part = { 0, 0 };
+        if (count > 0) part = keys_of(a, pair, first + own, count, block, keys);
+        attending.go_on(room, q, k, v, own, part, a.scale);
         __syncthreads();
     }
     if (count > 0) attending.finish(a, pair, first + own, count, a.dropout->scale);

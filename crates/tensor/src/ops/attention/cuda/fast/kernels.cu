@@ -2,81 +2,99 @@
 
 namespace fast {
 
-// Blocks for the short sequences of a kind: 4, 2 or 1 warps for a head, so 1, 2 or 4 heads in a block.
-__device__ __forceinline__ u32 shared_jobs(const Attention& a, u32 kind) {
-    return (a.heads * a.work_count[1 + kind] + (1u << kind) - 1) >> kind;
-}
+// One after another, blocks take the jobs of one kind of item after another. (A loop over several jobs in a block would
+// cost registers: all that is the same for each of them would be kept.)
+struct Job {
+    u32 rest;           // less the jobs of the kinds before
+    const u32 *items;   // of this kind
 
-// Takes the block's job off the work list. `task` has functions for long sequences and for short ones. (A loop over
-// several jobs would cost registers: all that is the same for each of them would be kept.)
-template <class Task>
-__device__ __forceinline__ void work(const Attention& a, Task task, bool takes_long, bool takes_short) {
-    u32 job = blockIdx.x, heads = a.heads, items = a.work_count[0], long_jobs = takes_long ? items * heads : 0;
-    if (job < long_jobs) {
-        const u32 *item = a.work + 2 * (job / heads);
-        task.run_long(a, Pair(a, item[0], job % heads), item[1]);
+    __device__ __forceinline__ Job(const Attention& a) : rest(blockIdx.x), items(a.work) {}
+
+    // Is it one of the next kind?
+    __device__ __forceinline__ bool is_of(u32 jobs) const { return rest < jobs; }
+    __device__ __forceinline__ void skip(u32 jobs) { rest -= jobs; }
+    __device__ __forceinline__ void skip_items(u32 count) { items += 8 * count; }
+    __device__ __forceinline__ Pair pair(u32 heads, u32 unit) const { return Pair(items + 8 * (unit / heads), unit % heads); }
+};
+
+template <int D> __device__ __forceinline__ void forward(const Attention& a) {
+    u32 heads = a.heads, many = a.work_count[0], c128 = a.work_count[1], c64 = a.work_count[2], c32 = a.work_count[3];
+    Job job(a);
+    if (job.is_of(heads * (many + 2 * c128))) {
+        // An item with 65 to 128 tokens stands for two parts of a sequence.
+        u32 unit = job.rest, further = 0;
+        if (!job.is_of(heads * many)) {
+            unit = (job.rest - heads * many) / 2;
+            further = (job.rest - heads * many) % 2 * LONG;
+            job.skip_items(many);
+        }
+        Pair pair = job.pair(heads, unit);
+        forward_long<D>(a, pair, pair.first + further);
         return;
     }
-    if (!takes_short) return;
-    u32 rest = job - long_jobs, kind = 0, skipped = items;
-    while (kind < 3 && rest >= shared_jobs(a, kind)) {
-        rest -= shared_jobs(a, kind);
-        skipped += a.work_count[1 + kind];
-        kind++;
+    job.skip(heads * (many + 2 * c128));
+    job.skip_items(many + c128);
+    if (job.is_of(heads * c64)) {
+        forward_short<D, 64>(a, job.pair(heads, job.rest));
+        return;
     }
-    if (kind == 3) return;
-    Group group = { 2 - kind };
-    u32 unit = (rest << kind) + group.number();
-    if (unit < heads * a.work_count[1 + kind])
-        task.run_short(a, Pair(a, a.work[2 * (skipped + unit / heads)], unit % heads), group);
+    job.skip(heads * c64);
+    job.skip_items(c64);
+    Group group = { Columns<D>::PARTS * 128, 1 };
+    u32 unit = 2 * job.rest + group.number();
+    if (unit < heads * c32) forward_short<D, 32>(a, job.pair(heads, unit));
 }
 
-template <int D> struct Forward {
-    __device__ __forceinline__ void run_long(const Attention& a, const Pair& pair, int first) const {
-        forward_long<D>(a, pair, first);
+template <int D> __device__ __forceinline__ void backward(const Attention& a) {
+    u32 heads = a.heads, longer = a.work_count[0] + a.work_count[1], c64 = a.work_count[2], c32 = a.work_count[3];
+    Job job(a);
+    job.skip_items(longer);
+    if (job.is_of(heads * c64)) {
+        backward_small<D, 64>(a, job.pair(heads, job.rest));
+        return;
     }
-    __device__ __forceinline__ void run_short(const Attention& a, const Pair& pair, Group group) const {
-        forward_short<D>(a, pair, group);
-    }
-};
-template <int D> struct Backward {
-    __device__ __forceinline__ void run_long(const Attention&, const Pair&, int) const {}
-    __device__ __forceinline__ void run_short(const Attention& a, const Pair& pair, Group group) const {
-        if (group.shift == 0) backward_small<D>(a, pair, group);
-        else backward_short<D>(a, pair, group);
-    }
-};
-template <int D> struct BackwardQueries {
-    __device__ __forceinline__ void run_long(const Attention& a, const Pair& pair, int first) const {
-        backward_queries<D>(a, pair, first);
-    }
-    __device__ __forceinline__ void run_short(const Attention&, const Pair&, Group) const {}
-};
-template <int D> struct BackwardKeys {
-    __device__ __forceinline__ void run_long(const Attention& a, const Pair& pair, int first) const {
-        backward_keys<D>(a, pair, first);
-    }
-    __device__ __forceinline__ void run_short(const Attention&, const Pair&, Group) const {}
-};
+    job.skip(heads * c64);
+    job.skip_items(c64);
+    Group group = { 256, 1 };
+    u32 unit = 2 * job.rest + group.number();
+    if (unit < heads * c32) backward_small<D, 32>(a, job.pair(heads, unit));
+}
+
+template <int D> __device__ __forceinline__ void backward_whole(const Attention& a) {
+    u32 heads = a.heads, many = a.work_count[0], c128 = a.work_count[1];
+    Job job(a);
+    job.skip_items(many);
+    if (job.is_of(heads * c128)) backward_small<D, 128>(a, job.pair(heads, job.rest));
+}
 
 }  // namespace fast
 
-// Blocks per multiprocessor: as many as shared memory has room for.
-#define FAST(D, forward_blocks, backward_blocks)                                                                       \
-    extern "C" __global__ void __launch_bounds__(128, forward_blocks) attention_fast_forward_##D(Attention a) {        \
-        fast::work(a, fast::Forward<D>(), true, true);                                                                 \
+// Blocks per multiprocessor: as many as there are registers for, or room in shared memory, which has less on older cards.
+#define FAST(D, forward_threads, forward_blocks, small_blocks, long_blocks)                                            \
+    extern "C" __global__ void __launch_bounds__(forward_threads, forward_blocks)                                      \
+        attention_fast_forward_##D(Attention a) {                                                                      \
+        fast::forward<D>(a);                                                                                           \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(128, backward_blocks) attention_fast_backward_##D(Attention a) {      \
-        fast::work(a, fast::Backward<D>(), false, true);                                                               \
+    extern "C" __global__ void __launch_bounds__(256, small_blocks) attention_fast_backward_##D(Attention a) {         \
+        fast::backward<D>(a);                                                                                          \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(128, backward_blocks)                                                 \
-        attention_fast_backward_queries_##D(Attention a) {                                                             \
-        fast::work(a, fast::BackwardQueries<D>(), true, false);                                                        \
+    extern "C" __global__ void __launch_bounds__(512, 1) attention_fast_backward_whole_##D(Attention a) {              \
+        fast::backward_whole<D>(a);                                                                                    \
     }                                                                                                                  \
-    extern "C" __global__ void __launch_bounds__(128, backward_blocks) attention_fast_backward_keys_##D(Attention a) { \
-        fast::work(a, fast::BackwardKeys<D>(), true, false);                                                           \
+    extern "C" __global__ void __launch_bounds__(128, long_blocks) attention_fast_backward_queries_##D(Attention a) {  \
+        fast::Job job(a);                                                                                              \
+        if (job.is_of(a.heads * a.work_count[0])) fast::backward_queries<D>(a, job.pair(a.heads, job.rest));           \
+    }                                                                                                                  \
+    extern "C" __global__ void __launch_bounds__(128, long_blocks) attention_fast_backward_keys_##D(Attention a) {     \
+        fast::Job job(a);                                                                                              \
+        if (job.is_of(a.heads * a.work_count[0])) fast::backward_keys<D>(a, job.pair(a.heads, job.rest));              \
     }
 
-FAST(32, 5, 4)
-FAST(64, 4, 3)
-FAST(128, 2, 1)
+#if __CUDA_ARCH__ >= 900
+FAST(32, 128, 7, 4, 4)
+FAST(64, 128, 5, 4, 3)
+#else
+FAST(32, 128, 7, 3, 4)
+FAST(64, 128, 5, 3, 3)
+#endif
+FAST(128, 256, 2, 3, 1)

@@ -1,32 +1,41 @@
 // Attention in bf16 on tensor cores for d_k = d_v = 32, 64 or 128 and masks by position. W and dS are rounded to bf16
 // as factors of products, all sums are f32.
 //
-// Most sequences are short, so what counts is that memory never waits. A block has four warps and room for 128 rows of
-// queries, keys, values (and gradients). Sequences share it: up to 32 tokens a warp owns one head of a sequence, up to
-// 64 two warps, up to 128 four. All of a head is in shared memory at once, so backward writes dQ, dK and dV in one
-// go: first dQ by tiles of 16 queries, then dK and dV by tiles of 16 keys. Up to 32 tokens W and dS stay in registers;
-// above, they are computed twice.
-// Longer sequences take a block for 64 queries (or keys), which goes through the other side 128 rows at a time.
+// Most sequences are short, so what counts is that memory never waits: many small blocks on a multiprocessor, several
+// warps for one head of a sequence, and copies that arrive while something else is computed.
+//   forward: a block has room for 64 queries and 64 keys; every 16 queries belong to D / 64 warps (at least one), which
+//     compute the same weights and 64 columns of the context each. Up to 32 tokens half a block owns one head of a
+//     sequence, up to 64 a block; longer sequences take a block for every 64 queries, which goes through 64 keys at a time.
+//   backward: the same room, up to 32 tokens for half a block, up to 64 for a block: see small.cu.
+//   backward_whole: the same for 65 to 128 tokens. (Its blocks are large, and would leave no room for small ones.)
+//   backward_queries: dQ of 64 queries of a longer sequence, which go through the keys 128 at a time.
+//   backward_keys: dK and dV of 64 keys of a long sequence, which go through the queries 128 at a time.
 //
-// Work lists: pairs (sequence, first row), by the longer of a sequence's queries and keys:
-//   first all (sequence, first query) of the long ones (> 128), first = 0, 64, 128.. below the number of queries,
-//   then (sequence, 0) of those with 65..128, then of those with 33..64, then of those with up to 32
+// Work lists: items of 8 numbers (first query row, queries, first key row, keys, first of the item's own rows, 0, 0, 0),
+// by the longer of a sequence's queries and keys:
+//   first all of the long ones (> 128), own rows from 0, 64, 128.. on, below the number of queries,
+//   then those with 65..128, then those with 33..64, then those with up to 32 (own rows from 0 on)
 //   work_count[0..4]: how many of each of the four kinds
-// backward_keys has its own list: (sequence, first key), first = 0, 64.. of the long ones; work_count[0] says how many.
+// backward_keys has its own list: own rows count keys of the long ones; work_count[0] says how many.
 //
-// Launch: 128 threads; grid: at least the number of jobs (blocks without one return at once), which is
-//   forward: heads * (long + c128) + ceil(heads * c64 / 2) + ceil(heads * c32 / 4)
-//   backward: the same without the long ones
+// Launch: threads: forward 256 for D = 128, else 128; backward 256; backward_whole 512; the other two 128.
+// Grid: at least the number of jobs (blocks without one return at once), which is
+//   forward: heads * (long + 2 * c128 + c64) + ceil(heads * c32 / 2)
+//   backward: heads * c64 + ceil(heads * c32 / 2)
+//   backward_whole: heads * c128
 //   backward_queries, then backward_keys: heads * long
 // With T the sum over sequences of the longer of queries and keys, and S sequences, no batch has more than
-//   heads * (3 T / 129 + S / 4) + 2 jobs (forward, backward), heads * 3 T / 129 (backward_queries, backward_keys).
-// Dynamic shared memory: 128 * (tensors * 2 * d + 36) bytes; tensors: 3 forward, 4 backward (all three kernels).
+//   heads * (2 T / 65 + S / 2) + 1 jobs (forward, backward), heads * T / 65 (backward_whole), heads * 3 T / 129 (others).
+// Dynamic shared memory in bytes:
+//   forward: 64 * (6 d + 36)     backward: 64 * (6 d + 264)     backward_whole: 128 * (6 d + 520)
+//   backward_queries, backward_keys: 128 * (8 d + 36)
 // Pointers to bf16 are multiples of 16 bytes, row strides of bf16 multiples of 8 elements.
 
 namespace fast {
 
-const int ROWS = 128;           // of each tensor in shared memory
-const int LONG = 64;            // rows of a long sequence that a block owns: a tile for every warp
+const int SHORT = 64;           // rows of each tensor in shared memory: forward and backward
+const int ROWS = 128;           // the same: backward_queries and backward_keys
+const int LONG = 64;            // rows of a long sequence that a block owns: four tiles
 const float LOG2_E = 1.44269504f;
 
 extern __shared__ __align__(1024) u8 memory[];
@@ -39,19 +48,20 @@ struct __align__(16) Row {
 };
 
 // Where things lie in shared memory: tensors first, then what is known of rows.
-template <int D> struct Room {
-    u32 tensors;            // address of the first
-    Row *rows;              // [ROWS]
-    u32 *keep;              // [ROWS][4]: a bit for every key, 1 = not dropped
-    float *deltas;          // [ROWS]
+struct Room {
+    u32 tensors, bytes;     // address of the first, size of each
+    Row *rows;              // one for every row
+    u32 *keep;              // four for every row: a bit for every key, 1 = not dropped
+    float *deltas;          // one for every row
 
-    __device__ __forceinline__ Room(int count) {
+    __device__ __forceinline__ Room(int count, int height, int width) {
+        bytes = height * width * 2;
         tensors = shared_address(memory);
-        rows = (Row*)(memory + count * ROWS * D * 2);
-        keep = (u32*)(rows + ROWS);
-        deltas = (float*)(keep + ROWS * 4);
+        rows = (Row*)(memory + count * bytes);
+        keep = (u32*)(rows + height);
+        deltas = (float*)(keep + height * 4);
     }
-    __device__ __forceinline__ u32 tensor(int i) const { return tensors + i * ROWS * D * 2; }
+    __device__ __forceinline__ u32 tensor(int i) const { return tensors + i * bytes; }
 };
 
 // Rows are 2 D bytes. Their 16-byte pieces are exchanged so that eight rows' pieces of one column lie in different
@@ -68,24 +78,23 @@ template <int D> __device__ __forceinline__ u32 tile(u32 tensor, int row) {
     return tensor + place<D>(row + (lane & 15), lane >> 4);
 }
 
-// A group of warps that works on one head of a sequence, and its part of the room. (All but its size is found again
-// where it is needed, which spares registers.)
+// The warps that work on one head of a sequence, and their rows in shared memory: a block, or (up to 32 tokens) half of it.
 struct Group {
-    u32 shift;      // 1 << shift warps: 1, 2 or 4
+    u32 block;      // the block's threads
+    u32 split;      // 0: all of the block, 1: a half
 
-    __device__ __forceinline__ u32 warps() const { return 1 << shift; }
-    __device__ __forceinline__ u32 threads() const { return 32 << shift; }
+    __device__ __forceinline__ u32 threads() const { return block >> split; }
     // Among the block's groups.
-    __device__ __forceinline__ u32 number() const { return threadIdx.x >> 5 + shift; }
+    __device__ __forceinline__ u32 number() const { return threadIdx.x / threads(); }
     // Within the group.
-    __device__ __forceinline__ u32 warp() const { return threadIdx.x / 32 & warps() - 1; }
     __device__ __forceinline__ u32 thread() const { return threadIdx.x & threads() - 1; }
+    __device__ __forceinline__ u32 warp() const { return thread() / 32; }
     // Its first row in shared memory.
-    __device__ __forceinline__ int row() const { return threadIdx.x & ~(threads() - 1); }
+    __device__ __forceinline__ int row() const { return split ? number() * 32 : 0; }
     // Waits for the group's other threads.
     __device__ __forceinline__ void meet() const {
-        __syncwarp();
-        if (shift != 0) barrier(1 + number(), threads());
+        if (split) barrier(1 + number(), threads());
+        else __syncthreads();
     }
 };
 
@@ -93,12 +102,14 @@ struct Group {
 struct Pair {
     u32 head;
     int q_row, m, k_row, n;
+    int first;      // of the item's own rows
 
-    __device__ __forceinline__ Pair(const Attention& a, u32 sequence, u32 head) : head(head) {
-        q_row = a.q_offsets[sequence];
-        m = a.q_offsets[sequence + 1] - q_row;
-        k_row = a.k_offsets[sequence];
-        n = a.k_offsets[sequence + 1] - k_row;
+    __device__ __forceinline__ Pair(const u32 *item, u32 head) : head(head) {
+        q_row = item[0];
+        m = item[1];
+        k_row = item[2];
+        n = item[3];
+        first = item[4];
     }
 };
 
@@ -113,16 +124,27 @@ __device__ __forceinline__ bf16 *to(void *part, u32 stride, int row, u32 head) {
     return (bf16*)part + (u64)row * stride + head * D;
 }
 
-// Begins to copy rows into a tensor; up to a multiple of 16 they become 0, because 0 times what lies there must be 0.
-template <int D>
+// Begins to copy rows into a tensor, MOST if that is known (not 0); up to a multiple of 16 they become 0, because 0 times what
+// lies there must be 0. All threads have one piece of a row at a time. (They have a multiple of 8 rows, so its place in a
+// row stays the same.)
+template <int D, int MOST = 0>
 __device__ __forceinline__ void copy_rows(const Group& group, u32 tensor, const bf16 *from, u32 stride, int count) {
     const u32 pieces = D / 8;
+    const int step = group.threads() / pieces;
+    u32 piece = group.thread() % pieces;
+    int first = group.thread() / pieces;
+    u32 place = tensor + fast::place<D>(group.row() + first, piece);
+    const bf16 *source = from + (u64)first * stride + piece * 8;
+#pragma unroll
+    for (int i = 0; i < MOST; i += step) {
+        int row = first + i;
+        if (row < up16(count)) copy16(place + i * 2 * D, row < count ? source + (u64)i * stride : from, row < count);
+    }
 #pragma unroll 4
-    for (u32 i = group.thread(); i < up16(count) * pieces; i += group.threads()) {
-        u32 row = i / pieces, piece = i % pieces;
-        bool real = (int)row < count;
-        const bf16 *source = real ? from + (u64)row * stride + piece * 8 : from;
-        copy16(tensor + place<D>(group.row() + row, piece), source, real);
+    for (int row = first; MOST == 0 && row < up16(count); row += step) {
+        copy16(place, row < count ? source : from, row < count);
+        place += step * 2 * D;
+        source += (u64)step * stride;
     }
 }
 
@@ -145,8 +167,7 @@ __device__ __forceinline__ u32 keep16(const Dropout& dropout, u64 index) {
 }
 
 // Finds what is to be known of `count` queries from `query` on, with `keys` keys from `key` on in shared memory.
-template <int D>
-__device__ __forceinline__ void know_rows(const Attention& a, const Pair& pair, const Group& group, const Room<D>& room,
+__device__ __forceinline__ void know_rows(const Attention& a, const Pair& pair, const Group& group, const Room& room,
                                           int query, int count, int key, int keys, bool peaks) {
 #pragma unroll 1
     for (int i = group.thread(); i < up16(count); i += group.threads()) {
@@ -227,12 +248,26 @@ __device__ __forceinline__ void dots(u32 left_address, u32 address, float (&low)
     }
 }
 
-// The transpose of a left tile.
-__device__ __forceinline__ void turn(const u32 (&from)[4], u32 (&to)[4]) {
-    to[0] = turned(from[0]);
-    to[1] = turned(from[2]);
-    to[2] = turned(from[1]);
-    to[3] = turned(from[3]);
+// Products of the 16 rows at `left_address` and 16 or 32 rows of a tensor from `row` on, be they real or not.
+template <int D, int BLOCKS>
+__device__ __forceinline__ void products(u32 left_address, u32 tensor, int row, float (&sums)[BLOCKS][4]) {
+    u32 address = tile<D>(tensor, row);
+#pragma unroll
+    for (int block = 0; block < BLOCKS; block++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) sums[block][e] = 0.0f;
+#pragma unroll
+    for (int i = 0; i < D / 16; i++) {
+        u32 left[4];
+        load_blocks(left, left_address ^ 32 * i);
+#pragma unroll
+        for (int block = 0; block < BLOCKS; block += 2) {
+            u32 right[4];
+            load_blocks(right, (address ^ 32 * i) + block * 16 * D);     // the offset is part of the instruction
+            multiply(sums[block], left, right[0], right[2]);
+            multiply(sums[block + 1], left, right[1], right[3]);
+        }
+    }
 }
 
 // Sums of 16 rows.
@@ -280,8 +315,7 @@ template <int D> struct Sums {
                 exchange(words[0], words[2], t & 2, 2);
                 exchange(words[1], words[3], t & 2, 2);
                 int row = lane / 4 + 8 * half;
-                if (row < count)
-                    *(uint4*)(to + (u64)row * stride + (4 * i + t) * 8) = make_uint4(words[0], words[1], words[2], words[3]);
+                if (row < count) store16(to + (u64)row * stride + (4 * i + t) * 8, words);
             }
     }
     // Of two lanes `step` apart, the upper one's first word changes place with the lower one's second.
