@@ -15,11 +15,16 @@ use super::library::{self, COMPILER, DRIVER, PRODUCTS, Unavailable};
 use super::product::Plans;
 use super::step;
 
+/// How much of a step can be under way side by side.
+pub(super) const LANES: usize = 4;
+
 /// A card with its context. All work goes into one stream, in the order of the calls, whatever thread they come from; so
 /// memory that one operation gives back can be another's at once.
 pub struct Card {
     context: CUcontext,
     pub(super) stream: CUstream,
+    /// Where the lanes of a step go: the stream itself, then one for what nobody waits for at once, then the others.
+    pub(super) lanes: [CUstream; LANES],
     pub(super) plans: Plans,
     name: String,
     capability: (i32, i32),
@@ -73,9 +78,15 @@ impl Card {
             let mut context: CUcontext = ptr::null_mut();
             check("cuDevicePrimaryCtxRetain", driver::cuDevicePrimaryCtxRetain(&mut context, device))?;
             check("cuCtxSetCurrent", driver::cuCtxSetCurrent(context))?;
-            let mut stream: CUstream = ptr::null_mut();
-            let flags = driver::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-            check("cuStreamCreate", driver::cuStreamCreate(&mut stream, flags))?;
+            let (mut least, mut greatest) = (0, 0);
+            let range = driver::cuCtxGetStreamPriorityRange(&mut least, &mut greatest);
+            check("cuCtxGetStreamPriorityRange", range)?;
+            let mut lanes: [CUstream; LANES] = [ptr::null_mut(); LANES];
+            for (number, lane) in lanes.iter_mut().enumerate() {
+                let flags = driver::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+                let priority = if number == 1 { least } else { greatest };
+                check("cuStreamCreate", driver::cuStreamCreateWithPriority(lane, flags, priority))?;
+            }
             let mut memory = 0;
             check("cuDeviceTotalMem", driver::cuDeviceTotalMem_v2(&mut memory, device))?;
             let mut version = 0;
@@ -87,7 +98,8 @@ impl Card {
             }
             Ok(Card {
                 context,
-                stream,
+                stream: lanes[0],
+                lanes,
                 plans: Plans::new(handle),
                 name,
                 capability,

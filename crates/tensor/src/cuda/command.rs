@@ -2,8 +2,9 @@
 
 use std::ffi::c_void;
 use std::ops::Range;
+use std::sync::OnceLock;
 
-use cudarc::driver::sys as driver;
+use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
 use super::card::{expect, present};
 use super::launch::Blocks;
@@ -22,7 +23,16 @@ pub(super) enum Command {
     Clear { start: Pointer, bytes: usize },
     /// A copy within the card's memory.
     Copy { from: Pointer, to: Pointer, bytes: usize },
+    /// What follows is done in this lane.
+    Switch { lane: usize },
+    /// The lane is so far.
+    Reach { mark: usize },
+    /// The lane goes on when another one has reached the mark.
+    Await { mark: usize },
 }
+
+/// Marks that a list may use at a time.
+pub(super) const MARKS: usize = 64;
 
 /// Pieces of work in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -62,25 +72,59 @@ impl List {
         self.commands.is_empty()
     }
 
-    /// Sends everything to the card's stream.
+    /// Sends everything to the card. A profile has it one after the other, to tell what takes which time.
     pub(super) fn run(&self) {
+        let (card, mut lane) = (present(), 0);
         for command in &self.commands {
+            let stream = card.lanes[lane];
             match command {
+                Command::Switch { .. } | Command::Reach { .. } | Command::Await { .. } if profile::is_on() => {}
+                Command::Switch { lane: next } => lane = *next,
+                // SAFETY: marks and streams live as long as the card.
+                Command::Reach { mark } => unsafe {
+                    expect("cuEventRecord", driver::cuEventRecord(marks()[*mark].0, stream));
+                },
+                // SAFETY: as above.
+                Command::Await { mark } => unsafe {
+                    expect("cuStreamWaitEvent", driver::cuStreamWaitEvent(stream, marks()[*mark].0, 0));
+                },
                 Command::Launch { function, blocks, arguments } => {
                     let starts = &self.arguments[arguments.clone()];
                     let at = |&start: &usize| std::ptr::from_ref(&self.bytes[start]).cast_mut().cast();
-                    launch_now(*function, *blocks, &mut starts.iter().map(at).collect::<Vec<_>>());
+                    launch_now(stream, *function, *blocks, &mut starts.iter().map(at).collect::<Vec<_>>());
                 }
-                Command::Product(product) => product::multiply_now(product),
-                Command::Clear { start, bytes } => clear_now(*start, *bytes),
-                Command::Copy { from, to, bytes } => copy_now(*from, *to, *bytes),
+                Command::Product(product) => product::multiply_now(lane, product),
+                Command::Clear { start, bytes } => clear_now(stream, *start, *bytes),
+                Command::Copy { from, to, bytes } => copy_now(stream, *from, *to, *bytes),
             }
         }
     }
 }
 
-/// Sends a kernel to the card's stream.
-pub(super) fn launch_now(function: Function, blocks: Blocks, arguments: &mut [*mut c_void]) {
+/// An event that lanes tell each other with.
+struct Mark(CUevent);
+
+// SAFETY: events may be used by any thread.
+unsafe impl Send for Mark {}
+// SAFETY: as above.
+unsafe impl Sync for Mark {}
+
+fn marks() -> &'static [Mark; MARKS] {
+    static EVENTS: OnceLock<[Mark; MARKS]> = OnceLock::new();
+    EVENTS.get_or_init(|| std::array::from_fn(|_| Mark(new_event())))
+}
+
+/// An event that tells no time.
+pub(super) fn new_event() -> CUevent {
+    let mut event = std::ptr::null_mut();
+    let flags = driver::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
+    // SAFETY: the pointer is to a local.
+    expect("cuEventCreate", unsafe { driver::cuEventCreate(&mut event, flags) });
+    event
+}
+
+/// Sends a kernel to a stream.
+pub(super) fn launch_now(stream: CUstream, function: Function, blocks: Blocks, arguments: &mut [*mut c_void]) {
     let Blocks { grid: [x, y, z], threads, shared } = blocks;
     let Function { handle, name } = function;
     profile::around(
@@ -97,7 +141,7 @@ pub(super) fn launch_now(function: Function, blocks: Blocks, arguments: &mut [*m
                     1,
                     1,
                     shared as u32,
-                    present().stream,
+                    stream,
                     arguments.as_mut_ptr(),
                     std::ptr::null_mut(),
                 )
@@ -107,14 +151,12 @@ pub(super) fn launch_now(function: Function, blocks: Blocks, arguments: &mut [*m
     );
 }
 
-pub(super) fn clear_now(start: Pointer, bytes: usize) {
-    let stream = present().stream;
+pub(super) fn clear_now(stream: CUstream, start: Pointer, bytes: usize) {
     // SAFETY: whoever has the address owns these bytes.
     expect("cuMemsetD8Async", unsafe { driver::cuMemsetD8Async(start.0, 0, bytes, stream) });
 }
 
-pub(super) fn copy_now(from: Pointer, to: Pointer, bytes: usize) {
-    let stream = present().stream;
+fn copy_now(stream: CUstream, from: Pointer, to: Pointer, bytes: usize) {
     // SAFETY: whoever has the addresses owns these bytes.
     expect("cuMemcpyDtoDAsync", unsafe { driver::cuMemcpyDtoDAsync_v2(to.0, from.0, bytes, stream) });
 }

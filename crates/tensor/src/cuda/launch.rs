@@ -1,5 +1,6 @@
 //! Launching kernels.
 
+use super::card::present;
 use super::command;
 use super::memory::{Buffer, Pointer, upload};
 use super::module::Function;
@@ -72,5 +73,5 @@ pub(crate) fn launch(function: Function, blocks: Blocks, arguments: &[&[u8]]) {
         return;
     }
     let mut pointers: Vec<_> = arguments.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
-    command::launch_now(function, blocks, &mut pointers);
+    command::launch_now(present().stream, function, blocks, &mut pointers);
 }

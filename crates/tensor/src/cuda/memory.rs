@@ -122,7 +122,7 @@ impl Drop for Buffer {
 /// Fills some bytes with zeros.
 pub(crate) fn clear(start: Pointer, bytes: usize) {
     if !step::record(Command::Clear { start, bytes }) {
-        command::clear_now(start, bytes);
+        command::clear_now(present().stream, start, bytes);
     }
 }
 

@@ -38,7 +38,7 @@ pub use module::{KernelReport, compile_for};
 pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub(crate) use pinned::Pinned;
 pub use profile::take_profile;
-pub(crate) use step::current as current_step;
+pub(crate) use step::{aside, await_aside, current as current_step, side_by_side};
 pub use step::{Ticket, step};
 
 /// Refuses an operation that has no kernel for cards. Programs ask whether a model runs there before they move it there.

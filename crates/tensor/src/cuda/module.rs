@@ -75,18 +75,18 @@ impl Module {
         let function = self.function(name);
         let loaded = self.loaded.get().expect("its function was just found");
         let mut allowed = loaded.shared.lock().expect("module lock");
-        let allowed = allowed.entry(name).or_insert(48 << 10);
+        let allowed = allowed.entry(name).or_insert(0);
         if shared > *allowed {
             *allowed = shared;
-            let attribute =
-                driver::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // SAFETY: the function is of a loaded module.
-            expect(name, unsafe { driver::cuFuncSetAttribute(function.handle, attribute, shared as i32) });
-            // Shared memory before cache, so that as many blocks fit as their registers allow.
-            let preference =
-                driver::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
-            // SAFETY: as above.
-            expect(name, unsafe { driver::cuFuncSetAttribute(function.handle, preference, 100) });
+            use driver::CUfunction_attribute_enum as Attribute;
+            for (attribute, value) in [
+                (Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared as i32),
+                // Shared memory before cache, so that as many blocks fit as their registers allow.
+                (Attribute::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100),
+            ] {
+                // SAFETY: the function is of a loaded module.
+                expect(name, unsafe { driver::cuFuncSetAttribute(function.handle, attribute, value) });
+            }
         }
         function
     }

@@ -23,7 +23,7 @@ use super::step;
 use crate::DType;
 
 /// Bytes that cuBLASLt may use to split a product; 32 MiB is what its makers advise for Hopper.
-const WORKSPACE: usize = 64 << 20;
+const WORKSPACE: usize = 32 << 20;
 
 /// Numbers of tokens up to a multiple of this have one plan.
 const TOKENS: usize = 256;
@@ -112,20 +112,21 @@ struct Key {
 /// All plans of a card.
 pub(super) struct Plans {
     handle: cublasLtHandle_t,
-    workspace: OnceLock<Buffer>,
+    /// One for each lane that has products.
+    workspaces: OnceLock<[Buffer; 2]>,
     /// None where there is no way.
     by_shape: Mutex<HashMap<Key, Option<Plan>>>,
 }
 
 impl Plans {
     pub(super) fn new(handle: cublasLtHandle_t) -> Plans {
-        Plans { handle, workspace: OnceLock::new(), by_shape: Mutex::default() }
+        Plans { handle, workspaces: OnceLock::new(), by_shape: Mutex::default() }
     }
 
     /// Memory for products that are split. To be asked for before the first step is recorded: what a step has given back
     /// looks free while its commands are not sent.
-    pub(super) fn workspace(&self) -> Pointer {
-        self.workspace.get_or_init(|| Buffer::new(WORKSPACE)).pointer()
+    pub(super) fn workspace(&self, lane: usize) -> Pointer {
+        self.workspaces.get_or_init(|| [Buffer::new(WORKSPACE), Buffer::new(WORKSPACE)])[lane].pointer()
     }
 }
 
@@ -144,25 +145,25 @@ pub(crate) fn multiply(product: &Product) {
         out.shape()
     );
     if m * n > 0 && !step::record(Command::Product(*product)) {
-        multiply_now(product);
+        multiply_now(0, product);
     }
 }
 
-/// Sends a product to the card's stream.
-pub(super) fn multiply_now(product: &Product) {
+/// Sends a product to a lane.
+pub(super) fn multiply_now(lane: usize, product: &Product) {
     // Batches differ in their number of tokens: one plan serves all that differ by less than this.
     let shape = product.rounded();
     // The way for the rounded shape may not suit this one.
-    let is_queued = queue(product, &shape) || queue(product, product);
+    let is_queued = queue(lane, product, &shape) || queue(lane, product, product);
     assert!(is_queued, "cuBLASLt has no way to compute {product:?}");
 }
 
 /// Queues a product by the plan for a shape like its own; false if there is none, or it does not suit the product.
-fn queue(product: &Product, shape: &Product) -> bool {
+fn queue(lane: usize, product: &Product, shape: &Product) -> bool {
     let Product { left, right, out, add, epilogue } = *product;
     let card = present();
     let plans = &card.plans;
-    let workspace = plans.workspace();
+    let workspace = plans.workspace(lane);
     let mut by_shape = plans.by_shape.lock().expect("plans lock");
     let plan = by_shape.entry(Key::of(shape)).or_insert_with_key(|key| Plan::new(plans.handle, shape, key));
     let Some(plan) = plan else { return false };
@@ -196,7 +197,7 @@ fn queue(product: &Product, shape: &Product) -> bool {
             &plan.algorithm,
             workspace.0 as *mut c_void,
             WORKSPACE,
-            card.stream.cast(),
+            card.lanes[lane].cast(),
         );
     });
     match status {

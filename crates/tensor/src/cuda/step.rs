@@ -3,15 +3,16 @@
 //! Outside a step everything is sent at once. Within one the host only writes down what is to be done, while the card still
 //! works on the step before; a list that has been seen before is replayed as a graph.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::ptr;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use cudarc::driver::sys::{self as driver, CUevent, CUresult};
 
 use super::card::{expect, present};
-use super::command::{Command, List};
+use super::command::{Command, List, MARKS, new_event};
 use super::feed::Feed;
 use super::graph::Graphs;
 use super::launch::Blocks;
@@ -36,7 +37,16 @@ struct Recording {
     list: List,
     /// Whether part of it has been sent, because somebody wanted to see a result.
     is_torn: bool,
+    next_mark: usize,
+    is_aside: bool,
+    /// What is done aside and has not been waited for, the oldest first: the mark that its end has, and what it uses.
+    aside: VecDeque<(usize, Box<dyn Any>)>,
 }
+
+/// The lane for what nobody waits for at once.
+const ASIDE: usize = 1;
+/// Pieces of work that may be aside at a time; what they use is kept as long.
+const MOST_ASIDE: usize = 6;
 
 /// What steps share. One thread has it at a time.
 struct Steps {
@@ -68,19 +78,12 @@ unsafe impl Send for Ticket {}
 
 impl Steps {
     fn new() -> Steps {
-        let end = || {
-            let mut event = ptr::null_mut();
-            let flags = driver::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
-            // SAFETY: the pointer is to a local.
-            expect("cuEventCreate", unsafe { driver::cuEventCreate(&mut event, flags) });
-            event
-        };
         Steps {
             next: 0,
             feed: Feed::new(WAYS),
             graphs: Graphs::default(),
             list: List::default(),
-            ends: std::array::from_fn(|_| end()),
+            ends: std::array::from_fn(|_| new_event()),
         }
     }
 }
@@ -109,7 +112,7 @@ impl Drop for Unfinished {
 
 fn begin() {
     assert!(!is_in_step(), "a step within a step");
-    present().plans.workspace();
+    present().plans.workspace(0);
     let mut guard = STEPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let steps = guard.get_or_insert_with(Steps::new);
     let number = steps.next;
@@ -119,12 +122,13 @@ fn begin() {
     steps.feed.rewind();
     let mut list = std::mem::take(&mut steps.list);
     list.clear();
-    CURRENT.set(Some(Recording { steps: guard, number, list, is_torn: false }));
+    CURRENT.set(Some(Recording { steps: guard, number, list, is_torn: false, next_mark: 0, is_aside: false, aside: VecDeque::new() }));
     IS_IN_STEP.set(true);
 }
 
 fn end() -> Ticket {
     let mut recording = CURRENT.take().expect("a step has begun");
+    recording.await_aside(0);
     let number = recording.number;
     let steps = recording.steps.as_mut().expect("made at the beginning");
     steps.feed.send(number as usize % WAYS);
@@ -202,6 +206,7 @@ pub(super) fn flush() {
     with(|recording| {
         let steps = recording.steps.as_mut().expect("made at the beginning");
         steps.feed.send(recording.number as usize % WAYS);
+        recording.await_aside(0);
         if !recording.list.is_empty() {
             recording.is_torn = true;
             recording.list.run();
@@ -215,6 +220,82 @@ pub(super) fn flush() {
 pub(super) fn outside_of_others<R>(work: impl FnOnce() -> R) -> R {
     let _others = (!is_in_step()).then(|| STEPS.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
     work()
+}
+
+impl Recording {
+    fn mark(&mut self) -> usize {
+        self.next_mark += 1;
+        (self.next_mark - 1) % MARKS
+    }
+
+    /// Waits for what is aside until no more than so many pieces are.
+    fn await_aside(&mut self, most: usize) {
+        while self.aside.len() > most {
+            let (mark, _) = self.aside.pop_front().expect("more than none");
+            self.list.push(Command::Await { mark });
+        }
+    }
+
+    /// Goes on in another lane, which waits for a mark.
+    fn switch(&mut self, lane: usize, mark: usize) {
+        self.list.push(Command::Switch { lane });
+        self.list.push(Command::Await { mark });
+    }
+
+    /// Sets a mark at the end of a lane and goes back to the first one.
+    fn back(&mut self) -> usize {
+        let mark = self.mark();
+        self.list.push(Command::Reach { mark });
+        self.list.push(Command::Switch { lane: 0 });
+        mark
+    }
+}
+
+/// Does work whose results are wanted at the end of the step only, beside what follows it. It reads what it is given, which
+/// is kept until it is done; what it writes must be somewhere that lasts.
+pub(crate) fn aside<T: 'static>(given: T, work: impl FnOnce(&T)) {
+    let is_recorded = with(|recording| {
+        let mark = recording.mark();
+        recording.list.push(Command::Reach { mark });
+        recording.switch(ASIDE, mark);
+        recording.is_aside = true;
+    });
+    work(&given);
+    if is_recorded.is_some() {
+        with(|recording| {
+            let mark = recording.back();
+            recording.is_aside = false;
+            recording.aside.push_back((mark, Box::new(given)));
+            recording.await_aside(MOST_ASIDE);
+        });
+    }
+}
+
+/// Waits for all that is aside: it may have written what is wanted now. No need to where only what is aside goes on.
+pub(crate) fn await_aside() {
+    with(|recording| {
+        if !recording.is_aside {
+            recording.await_aside(0);
+        }
+    });
+}
+
+/// Does pieces of work that do not depend on each other, side by side. They take no memory and give none back.
+pub(crate) fn side_by_side(works: &mut [&mut dyn FnMut()]) {
+    let Some((first, others)) = works.split_first_mut() else { return };
+    let fork = with(|recording| {
+        let mark = recording.mark();
+        recording.list.push(Command::Reach { mark });
+        mark
+    });
+    let mut ends = Vec::with_capacity(others.len());
+    for (lane, work) in (ASIDE + 1..).zip(others) {
+        fork.and_then(|mark| with(|recording| recording.switch(lane, mark)));
+        work();
+        ends.extend(fork.and_then(|_| with(Recording::back)));
+    }
+    first();
+    with(|recording| ends.drain(..).for_each(|mark| recording.list.push(Command::Await { mark })));
 }
 
 fn with<R>(work: impl FnOnce(&mut Recording) -> R) -> Option<R> {

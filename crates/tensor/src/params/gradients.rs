@@ -100,6 +100,9 @@ impl FlatGradients {
 
     /// Joins the sums that wait, all at once.
     fn join_sums(&mut self) {
+        if self.card.is_some() {
+            cuda::await_aside();
+        }
         if !self.sums.is_empty() {
             let sums: Vec<Sums> = self.sums.drain(..).map(|(_, sums)| sums).collect();
             elementwise::cuda::join(&sums);
@@ -188,6 +191,9 @@ impl GradientSlot<'_> {
             self.guard.join_sums();
         }
         let was_written = std::mem::replace(&mut self.guard.written[self.index], true);
+        if was_written {
+            cuda::await_aside();
+        }
         let pointer = self.guard.on_card().pointer().offset(self.range.start * 4);
         (pointer, if was_written { Write::Add } else { Write::Over })
     }

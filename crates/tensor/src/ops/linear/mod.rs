@@ -72,7 +72,14 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         // dx = dz Wᵀ
         add_input_gradient(&gradient, (&weight, Orientation::Transposed), (&edge, dtype), gradients);
         // dW = xᵀ dz,   db = Σ dz
-        map_gradient(&saved.into_array(), &gradient, &weight, bias.as_ref());
+        let saved = saved.into_array();
+        match gradient.device() {
+            Device::Cpu => map_gradient(&saved, &gradient, &weight, bias.as_ref()),
+            // Nobody reads it before the end of the step.
+            Device::Cuda => crate::cuda::aside((saved, gradient), |(saved, gradient)| {
+                map_gradient(saved, gradient, &weight, bias.as_ref());
+            }),
+        }
     })
 }
 

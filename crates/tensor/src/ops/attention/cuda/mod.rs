@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytemuck::NoUninit;
 
 use super::{Forward, Problem, Sink, Target, Weights};
-use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, upload};
+use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, upload};
 use crate::{Array, DType, Device};
 use work::{List, Work};
 
@@ -150,16 +150,25 @@ pub(super) fn backward(
                 threads: 4 * rows,
                 shared: rows * (6 * width + 4 * rows + 8),
             };
-            call.launch_fast(BACKWARD, width, small(call.short_blocks(), 64));
-            call.launch_fast(BACKWARD_WHOLE, width, small(heads * work.fast.kinds[1], 128));
             let long = |items: usize| Blocks {
                 grid: [heads * items, 1, 1],
                 threads: 128,
                 shared: 128 * (8 * width + 36),
             };
-            call.launch_fast(BACKWARD_QUERIES, width, long(work.fast.kinds[0]));
-            call.use_list(&work.fast_keys);
-            call.launch_fast(BACKWARD_KEYS, width, long(work.fast_keys.kinds[0]));
+            // Every sequence is done by one of them.
+            let mut short = || call.launch_fast(BACKWARD, width, small(call.short_blocks(), 64));
+            let mut whole =
+                || call.launch_fast(BACKWARD_WHOLE, width, small(heads * work.fast.kinds[1], 128));
+            let mut longer = || {
+                call.launch_fast(BACKWARD_QUERIES, width, long(work.fast.kinds[0]));
+                let keys = call.with_list(&work.fast_keys);
+                launch_fast(&keys, BACKWARD_KEYS, width, long(work.fast_keys.kinds[0]));
+            };
+            match work.fast.kinds[..2] {
+                [0, 0] => short(),
+                [0, _] => side_by_side(&mut [&mut short, &mut whole]),
+                _ => side_by_side(&mut [&mut short, &mut whole, &mut longer]),
+            }
         }
         None => {
             let queries = ["attention_backward_queries_f32", "attention_backward_queries_bf16"];
@@ -260,11 +269,6 @@ impl<'a> Call<'a> {
         Call { problem, argument, work, fast, _dropout: drawn, _mask: booleans }
     }
 
-    fn use_list(&mut self, list: &List) {
-        self.argument.work = list.items();
-        self.argument.work_count = list.counts();
-    }
-
     /// Blocks for sequences of up to 64 tokens: one for each head, or half of one up to 32 tokens.
     fn short_blocks(&self) -> usize {
         let heads = self.problem.heads;
@@ -273,13 +277,12 @@ impl<'a> Call<'a> {
     }
 
     fn launch_fast(&self, names: [&'static str; 3], width: usize, blocks: Blocks) {
-        if blocks.grid[0] == 0 {
-            return;
-        }
-        let name =
-            names[WIDTHS.iter().position(|&known| known == width).expect("a width of the fast kernels")];
-        let blocks = Blocks { grid: [roomy(blocks.grid[0]), 1, 1], ..blocks };
-        launch!(FAST.function_with_shared(name, blocks.shared), blocks, self.argument);
+        launch_fast(&self.argument, names, width, blocks);
+    }
+
+    /// The same argument with another list of work.
+    fn with_list(&self, list: &List) -> Argument {
+        Argument { work: list.items(), work_count: list.counts(), ..self.argument }
     }
 
     /// `factors` is 1 forward and 2 backward: how many matrices of each width a block has in shared memory, less one half.
@@ -287,10 +290,10 @@ impl<'a> Call<'a> {
         let Problem { heads, d_k, d_v, .. } = *self.problem;
         let work = self.work.clone();
         let list = match side {
-            Side::Queries => &work.generic_queries,
-            Side::Keys => &work.generic_keys,
+            Side::Queries => work.generic(0),
+            Side::Keys => work.generic(1),
         };
-        self.use_list(list);
+        self.argument = self.with_list(list);
         let name = match self.problem.inputs[0].0.dtype() {
             DType::F32 => f32,
             DType::Bf16 => bf16,
@@ -309,6 +312,12 @@ impl<'a> Call<'a> {
         let blocks = Blocks { grid: [roomy(list.kinds[0]), heads, 1], threads: 256, shared };
         launch!(GENERIC.function_with_shared(name, shared), blocks, self.argument);
     }
+}
+
+fn launch_fast(argument: &Argument, names: [&'static str; 3], width: usize, blocks: Blocks) {
+    let name = names[WIDTHS.iter().position(|&known| known == width).expect("a width of the fast kernels")];
+    let blocks = Blocks { grid: [roomy(blocks.grid[0]), 1, 1], ..blocks };
+    launch!(FAST.function_with_shared(name, blocks.shared), blocks, *argument);
 }
 
 /// The variant for heads of at most 64 numbers.

@@ -1,7 +1,7 @@
 //! What the blocks of a launch do: lists of items in the card's memory. For the generic kernels an item is (sequence, first
 //! row); for the fast ones all there is to know of it, so that no block has to look it up in yet another list.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::sync::Arc;
 
 use crate::Ragged;
@@ -52,8 +52,7 @@ pub(super) struct Work {
     keys: Ragged,
     pub(super) query_offsets: Buffer,
     pub(super) key_offsets: Buffer,
-    pub(super) generic_queries: List,
-    pub(super) generic_keys: List,
+    generic: [OnceCell<List>; 2],
     /// Long sequences by their queries; whole ones of up to 128, 64 and 32 tokens.
     pub(super) fast: List,
     /// Long sequences by their keys.
@@ -81,11 +80,16 @@ impl Work {
         })
     }
 
+    /// The generic kernels' list by rows of the queries (0) or of the keys (1).
+    pub(super) fn generic(&self, side: usize) -> &List {
+        self.generic[side].get_or_init(|| {
+            let lengths = [&self.queries, &self.keys][side].lengths().enumerate();
+            let rows = lengths.flat_map(|(sequence, length)| parts(sequence, length, GENERIC_ROWS));
+            List::new(&[rows.collect()])
+        })
+    }
+
     fn new(queries: &Ragged, keys: &Ragged, step: Option<u64>) -> Work {
-        let rows_of = |sequences: &Ragged| -> Vec<[u32; 2]> {
-            let lengths = sequences.lengths().enumerate();
-            lengths.flat_map(|(sequence, length)| parts(sequence, length, GENERIC_ROWS)).collect()
-        };
         let sizes: Vec<[usize; 2]> = queries.lengths().zip(keys.lengths()).map(|(m, n)| [m, n]).collect();
         let mut places = Vec::with_capacity(sizes.len());
         let mut next = [0, 0];
@@ -114,8 +118,7 @@ impl Work {
             step,
             query_offsets: queries.on_card(),
             key_offsets: keys.on_card(),
-            generic_queries: List::new(&[rows_of(queries)]),
-            generic_keys: List::new(&[rows_of(keys)]),
+            generic: [const { OnceCell::new() }; 2],
             fast: List::new(&[long(0), whole(65, LONG), whole(33, 64), whole(1, 32)]),
             fast_keys: List::new(&[long(1)]),
             sizes: upload(&[queries.real_sizes()[0] as u32, keys.real_sizes()[1] as u32]),
