@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
-    Activation, Adam, AdamOptions, AttentionOptions, ConvolutionOptions, EmbeddingOptions, LinearOptions,
+    Activation, Adam, AdamOptions, AttentionOptions, ConvolutionOptions, CrossEntropyOptions, EmbeddingOptions, LinearOptions,
     Mask, NormOptions, Part, Positions, Reach, Weights, add, attention, attention_pool, columns, convolution,
     cross_entropy, embedding, gather_rows, glu, linear, max_pool, mean_pool, residual_norm,
 };
@@ -108,7 +108,8 @@ impl Model {
         let pooled = add(&pooled, &max_pool(&y, &sequences));
         let owners: Vec<usize> = (0..sequences.tokens()).map(|row| sequences.sequence_of(row)).collect();
         let y = add(&y, &gather_rows(&pooled, &owners));
-        let loss = cross_entropy(&y, &self.table, &ids, 0.1, compute).loss;
+        let loss = CrossEntropyOptions { smoothing: 0.1, r_drop: None, compute };
+        let loss = cross_entropy(&y, &self.table, &ids, loss).loss;
         tape::backward(&loss);
         adam.step(&self.params, 1e-3);
     }

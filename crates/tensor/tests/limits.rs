@@ -60,6 +60,8 @@ fn convolution_options(taps: usize) -> ConvolutionOptions {
 }
 
 const NORM: NormOptions = NormOptions { epsilon: 1e-5, compute: Compute::training(DType::F32) };
+const LOSS: CrossEntropyOptions =
+    CrossEntropyOptions { smoothing: 0.0, r_drop: None, compute: Compute::training(DType::F32) };
 
 type Refused = (&'static [&'static str], fn());
 
@@ -111,13 +113,25 @@ fn shapes_that_do_not_fit_are_named() {
         }),
         (&["residual", "[2, 3]", "[2, 4]"], || drop(residual(&tensor(2, 3), &tensor(2, 4), Dropout::NONE))),
         (&["cross_entropy", "[2, 3]", "[5, 4]"], || {
-            cross_entropy(&tensor(2, 3), &param(5, 4), &[0, 1], 0.0, Compute::training(DType::F32));
+            cross_entropy(&tensor(2, 3), &param(5, 4), &[0, 1], LOSS);
         }),
         (&["cross_entropy", "3 labels", "[2, 4]"], || {
-            cross_entropy(&tensor(2, 4), &param(5, 4), &[0, 1, 2], 0.0, Compute::training(DType::F32));
+            cross_entropy(&tensor(2, 4), &param(5, 4), &[0, 1, 2], LOSS);
         }),
         (&["cross_entropy", "label 5", "[5, 4]"], || {
-            cross_entropy(&tensor(2, 4), &param(5, 4), &[0, 5], 0.0, Compute::training(DType::F32));
+            cross_entropy(&tensor(2, 4), &param(5, 4), &[0, 5], LOSS);
+        }),
+        (&["cross_entropy", "3 labels", "two passes"], || {
+            let options = CrossEntropyOptions { r_drop: Some(1.0), ..LOSS };
+            cross_entropy(&tensor(3, 4), &param(5, 4), &[2, 2, 2], options);
+        }),
+        (&["cross_entropy", "4 labels", "two passes"], || {
+            let options = CrossEntropyOptions { r_drop: Some(1.0), ..LOSS };
+            cross_entropy(&tensor(4, 4), &param(5, 4), &[2, 3, 3, 2], options);
+        }),
+        (&["cross_entropy", "-1", "R-Drop"], || {
+            let options = CrossEntropyOptions { r_drop: Some(-1.0), ..LOSS };
+            cross_entropy(&tensor(2, 4), &param(5, 4), &[2, 2], options);
         }),
         (&["add", "[2, 3]", "[3, 2]"], || drop(add(&tensor(2, 3), &tensor(3, 2)))),
         (&["subtract", "[2, 3]", "[2, 2]"], || drop(subtract(&tensor(2, 3), &tensor(2, 2)))),
@@ -217,7 +231,7 @@ fn huge_scores_stay_finite() {
 
     let (x, weight) = (variable(), param(4, 2));
     weight.set(&[2e4, -1e4, 3e4, 1e4, -1e4, -1e4, 0.0, 5.0]);
-    let found = cross_entropy(&x, &weight, &[0, 1, 2], 0.1, Compute::training(DType::F32));
+    let found = cross_entropy(&x, &weight, &[0, 1, 2], CrossEntropyOptions { smoothing: 0.1, ..LOSS });
     let gradients = backward_from(&found.loss, Array::from_f32(1, 1, &[1.0]));
     assert!(found.loss.item().is_finite() && found.negative_log_likelihood().is_finite());
     assert!(finite(gradients.of(&x).expect("gradient").f32()) && finite(&weight.gradient()));

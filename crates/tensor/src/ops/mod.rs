@@ -58,7 +58,7 @@ pub use attention_rnn::{
 };
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};
-pub use cross_entropy::{CrossEntropy, IGNORED, cross_entropy};
+pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};
 pub use elementwise::{
     add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, log, matmul,
     mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,

@@ -1,4 +1,4 @@
-use heedful_tensor::ops::{cross_entropy, log_softmax, softmax};
+use heedful_tensor::ops::{CrossEntropyOptions, cross_entropy, log_softmax, softmax};
 
 use super::SHAPES;
 use crate::support::reference::M;
@@ -22,14 +22,52 @@ pub(crate) fn cases() -> Vec<Case> {
             let same = labels.clone();
             let case = Case::new(
                 format!("cross_entropy {tokens}×{d}, {classes} classes, smoothing {smoothing}"),
-                move |run| cross_entropy(&run.x[0], &run.p[0], &labels, smoothing, run.compute).loss,
+                move |run| {
+                    let options = CrossEntropyOptions { smoothing, r_drop: None, compute: run.compute };
+                    cross_entropy(&run.x[0], &run.p[0], &labels, options).loss
+                },
                 move |m| mean_loss(&m[0], &m[1], &same, f64::from(smoothing)),
             );
             let case = case.wide_input(tokens, d, Values::Within(1.0)).on_card();
             cases.push(case.param(classes, d, Values::Within(1.0)));
         }
     }
+    for ([pairs, d, classes], smoothing, weight) in [
+        ([1, 7, 33], 0.0_f32, 1.0_f32),
+        ([27, 33, 100], 0.1, 2.5),
+        ([3, 100, 7], 0.1, 0.5),
+        // More than one chunk of a task's rows.
+        ([150, 16, 64], 0.1, 2.5),
+    ] {
+        let label = |row: usize| (row % pairs * 7 % classes) as u32;
+        let labels: Vec<u32> = (0..2 * pairs).map(label).collect();
+        let same = labels.clone();
+        let case = Case::new(
+            format!("cross_entropy 2·{pairs}×{d}, {classes} classes, smoothing {smoothing}, R-Drop {weight}"),
+            move |run| {
+                let options = CrossEntropyOptions { smoothing, r_drop: Some(weight), compute: run.compute };
+                cross_entropy(&run.x[0], &run.p[0], &labels, options).loss
+            },
+            move |m| {
+                let divergence = mean_divergence(&m[0], &m[1]);
+                mean_loss(&m[0], &m[1], &same, f64::from(smoothing)).plus(&divergence, f64::from(weight))
+            },
+        );
+        let case = case.wide_input(2 * pairs, d, Values::Within(1.0)).on_card();
+        cases.push(case.param(classes, d, Values::Within(1.0)));
+    }
     cases
+}
+
+/// ½ (KL(p‖p') + KL(p'‖p)), averaged over the tokens, which are all in the first half of the rows and in the second.
+fn mean_divergence(x: &M, weight: &M) -> M {
+    let p = x.times(&weight.transposed()).softmax();
+    let tokens = x.rows / 2;
+    let divergence = |a: usize, b: usize| -> f64 {
+        (0..p.width).map(|c| p.at(a, c) * (p.at(a, c).ln() - p.at(b, c).ln())).sum()
+    };
+    let both = |t: usize| 0.5 * (divergence(t, t + tokens) + divergence(t + tokens, t));
+    M::build(1, 1, |_, _| (0..tokens).map(both).sum::<f64>() / tokens as f64)
 }
 
 fn mean_loss(x: &M, weight: &M, labels: &[u32], smoothing: f64) -> M {

@@ -1,5 +1,7 @@
 //! Chunks of rows: logits, losses and slopes in one buffer, and their products.
 
+pub(super) mod pairs;
+
 use bytemuck::NoUninit;
 
 use super::{Forward, Keep, MeanGradients, Target, Totals};
@@ -7,7 +9,8 @@ use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply,
 use crate::params::Write;
 use crate::{Array, DType, Device, Param, Tensor};
 
-pub(crate) static MODULE: Module = Module::new("cross_entropy", include_str!("cuda.cu"));
+pub(crate) static MODULE: Module =
+    Module::new("cross_entropy", concat!(include_str!("cuda.cu"), include_str!("cuda/pairs.cu")));
 
 /// Rows of logits at a time: enough to fill the card.
 const ROWS: usize = 4096;
@@ -39,7 +42,7 @@ pub(super) fn forward(
     dtype: DType,
     keep: Keep,
 ) -> Forward {
-    let Target { classes, tokens, counted, smoothing } = target;
+    let Target { classes, tokens, counted, smoothing, .. } = target;
     let counted = upload(&[counted as u32]);
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let gradients = (keep == Keep::Gradients).then(|| MeanGradients {
@@ -79,13 +82,20 @@ pub(super) fn forward(
             multiply(&plain(slopes.transposed(), x, dw.operand(), first > 0));
         }
     }
+    let (loss, totals) = totals_of(&by_token, counted.pointer());
+    Forward { by_token, loss, totals, gradients }
+}
+
+/// The mean loss of the tokens that count, of which there are as many as `counted` points to, and the sums of the three rows.
+fn totals_of(by_token: &Array, counted: Pointer) -> (Array, Totals) {
+    let scratch = |rows, width| Array::scratch_on(Device::Cuda, DType::F32, rows, width);
     // Three f64 totals.
-    let totals = scratch(DType::F32, 3, 2);
-    let loss = scratch(DType::F32, 1, 1);
-    let (function, blocks, n) = (MODULE.function("totals"), Blocks::of(1, 256), tokens as u32);
+    let totals = scratch(3, 2);
+    let loss = scratch(1, 1);
+    let (function, blocks, n) = (MODULE.function("totals"), Blocks::of(1, 256), by_token.width() as u32);
     let (sums, mean) = (totals.pointer(), loss.pointer());
-    launch!(function, blocks, by_token.pointer(), sums, mean, counted.pointer(), n);
-    Forward { by_token, loss, totals: Totals::OnCard(totals), gradients }
+    launch!(function, blocks, by_token.pointer(), sums, mean, counted, n);
+    (loss, Totals::OnCard(totals))
 }
 
 /// Waits for the totals.

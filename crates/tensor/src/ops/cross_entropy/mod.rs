@@ -5,6 +5,15 @@
 //!
 //! `loss = 1/T Σ_t (log Σ_j e^{z_j} − Σ_j q_j z_j)`, `dz = (p − q) / T`, `dx = dz W`, `dW = dzᵀ x`.
 //!
+//! R-Drop (Liang et al., 2021) has every token twice, in two passes with other dropout masks, and asks them to agree. Rows `t` and `t + T/2`
+//! are the passes `p` and `p'` of one token, `α` is the weight, and to the mean above it adds
+//!
+//! `α/(T/2) Σ_{t ≤ T/2} J_t`, `J = ½ (KL(p‖p') + KL(p'‖p)) = ½ Σ_j (p_j − p'_j)(z_j − z'_j)`.
+//!
+//! With `m = Σ_j p_j (z_j − z'_j)`, the slope of `T/2 J` is `(p_j (z_j − z'_j − m) + p_j − p'_j) / T`, and that of `z'` the same with the
+//! passes exchanged. Both passes have a gradient. The paper and its code *add* the two cross entropies of a token where this is their
+//! mean: their loss with weight `α` is twice this one with `α/2`, so their 5 for translation is 2.5 here. (To Adam, a factor on the loss is none.)
+//!
 //! | | shape |
 //! |---|---|
 //! | `x` | tokens × d |
@@ -21,11 +30,23 @@ pub(crate) mod cuda;
 use crate::tape;
 use crate::{Array, Compute, Device, Param, Tensor};
 
+/// The options of [`cross_entropy`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CrossEntropyOptions {
+    /// Label smoothing ε: this share of the mass is spread over the other classes.
+    pub smoothing: f32,
+    /// R-Drop: weight of the divergence between two passes over the same tokens, the second below the first. `None`
+    /// if the rows are of one pass.
+    pub r_drop: Option<f32>,
+    /// How the products are computed.
+    pub compute: Compute,
+}
+
 /// What [`cross_entropy`] returns.
 pub struct CrossEntropy {
-    /// Mean smoothed loss over the tokens: one number, with gradient.
+    /// Mean smoothed loss over the tokens, with the weighted divergence of R-Drop: one number, with gradient.
     pub loss: Tensor,
-    /// Number of tokens that count: whose label is not [`IGNORED`].
+    /// Number of tokens that count: whose label is not [`IGNORED`]; those of both passes with R-Drop.
     pub tokens: usize,
     /// Three rows: loss, −log p(label), and 1 where the label is right, of every token.
     by_token: Array,
@@ -59,18 +80,18 @@ impl CrossEntropy {
     }
 }
 
-/// Cross entropy of `softmax(x Wᵀ)` against `labels`, one for each row of `x`; `W` is `[classes, d]`, `smoothing`
-/// of the mass is spread over the other classes.
+/// Cross entropy of `softmax(x Wᵀ)` against `labels`, one for each row of `x`; `W` is `[classes, d]`.
 ///
 /// # Panics
-/// If shapes do not fit, a label is neither a class nor [`IGNORED`], no token counts, or the smoothing is not in `[0, 1)`.
+/// If shapes do not fit, a label is neither a class nor [`IGNORED`], no token counts, the smoothing is not in `[0, 1)`, or
+/// R-Drop has a weight that is not positive or rows that are not two passes over the same labels, which all count.
 pub fn cross_entropy(
     x: &Tensor,
     weight: &Param,
     labels: &[u32],
-    smoothing: f32,
-    compute: Compute,
+    options: CrossEntropyOptions,
 ) -> CrossEntropy {
+    let CrossEntropyOptions { smoothing, r_drop, compute } = options;
     let ([tokens, d], [classes, width]) = (x.shape(), weight.shape());
     assert_eq!(d, width, "cross_entropy: x is {:?}, W is {:?}", x.shape(), weight.shape());
     assert_eq!(labels.len(), tokens, "cross_entropy: {} labels for x of {:?}", labels.len(), x.shape());
@@ -82,11 +103,18 @@ pub fn cross_entropy(
     if let Some(label) = labels.iter().find(|&&label| is_wrong(label)) {
         panic!("cross_entropy: label {label} with W of {:?}", weight.shape());
     }
+    if let Some(weight) = r_drop {
+        assert!(weight > 0.0 && weight.is_finite(), "cross_entropy: {weight} is no weight for R-Drop");
+        let (first, second) = labels.split_at(tokens / 2);
+        assert!(counted == tokens, "cross_entropy: {} labels are ignored with R-Drop", tokens - counted);
+        assert!(first == second, "cross_entropy: {tokens} labels are not two passes over the same for R-Drop");
+    }
 
-    let target = Target { smoothing, classes, tokens, counted };
+    let target = Target { smoothing, classes, tokens, counted, r_drop };
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
     let Forward { by_token, loss, totals, gradients } = match x.device() {
         Device::Cpu => cpu::forward(x, weight, labels, target, compute.dtype, keep),
+        Device::Cuda if r_drop.is_some() => cuda::pairs::forward(x, weight, labels, target, compute.dtype, keep),
         Device::Cuda => cuda::forward(x, weight, labels, target, compute.dtype, keep),
     };
     let (edge, weight) = (x.edge(), weight.clone());
@@ -117,6 +145,14 @@ struct Target {
     /// Rows, and those of them that count.
     tokens: usize,
     counted: usize,
+    r_drop: Option<f32>,
+}
+
+impl Target {
+    /// How often every token is among the rows.
+    fn passes(self) -> usize {
+        if self.r_drop.is_some() { 2 } else { 1 }
+    }
 }
 
 /// Whether a backward pass will follow.

@@ -4,6 +4,8 @@
 mod avx512;
 mod rows;
 
+mod pairs;
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -45,10 +47,11 @@ pub(super) fn forward(
         dtype,
     };
     let mut by_token = Array::scratch(DType::F32, 3, tokens);
-    // Whole chunks.
+    // Whole chunks, of as many tokens of each pass.
     let rows = (SLOPE_BYTES / (classes * dtype.bytes()) / ROW_BLOCK * ROW_BLOCK).max(ROW_BLOCK);
-    for start in (0..tokens).step_by(rows) {
-        let part = start..(start + rows).min(tokens);
+    let (of_pass, rows) = (tokens / target.passes(), rows / target.passes());
+    for start in (0..of_pass).step_by(rows) {
+        let part = start..(start + rows).min(of_pass);
         let slopes = scoring.score(part, &mut by_token, gradients.as_mut().map(|found| &mut found.dx));
         if let Some(MeanGradients { dw, .. }) = &mut gradients {
             // dW = dzᵀ x
@@ -77,44 +80,60 @@ struct Scoring<'a> {
 }
 
 impl Scoring<'_> {
-    /// Scores the tokens `part`, a chunk of rows for each task: logits, losses and, if wanted, `dx`. Returns the
-    /// chunks' addends of `dW`, packed while they are near (empty if `dx` is not wanted).
+    /// Scores the tokens `part` of every pass, a chunk of rows for each task: logits, losses and, if wanted, `dx`. Returns
+    /// the chunks' addends of `dW`, packed while they are near (empty if `dx` is not wanted).
     fn score(&self, part: Range<usize>, losses: &mut Array, dx: Option<&mut Array>) -> Vec<Piece> {
         let (width, classes, tokens) = (self.forward.k(), self.forward.n(), losses.width());
         let losses = SharedMut::new(losses.f32_mut());
         let dx = dx.map(SharedNumbers::of);
-        let chunks = part.len().div_ceil(ROW_BLOCK);
-        let rows_of = |chunk: usize| {
-            let start = part.start + chunk * ROW_BLOCK;
-            start..(start + ROW_BLOCK).min(part.end)
+        let passes = self.target.passes();
+        let block = ROW_BLOCK / passes;
+        let chunks = part.len().div_ceil(block);
+        // A chunk has the same tokens of every pass, so that the passes can be compared.
+        let rows_of = |chunk: usize, pass: usize| {
+            let (first, end) = (part.start + chunk * block, part.end);
+            let before = pass * (tokens / passes);
+            before + first..before + (first + block).min(end)
         };
-        let with_piece = if dx.is_some() { chunks } else { 0 };
+        let with_piece = if dx.is_some() { chunks * passes } else { 0 };
         let pieces: Vec<Mutex<Piece>> = (0..with_piece)
-            .map(|chunk| Mutex::new(Piece::scratch(rows_of(chunk).len(), classes, width, self.dtype)))
+            .map(|piece| rows_of(piece / passes, piece % passes).len())
+            .map(|rows| Mutex::new(Piece::scratch(rows, classes, width, self.dtype)))
             .collect();
         parallel(chunks, |chunk| {
-            let rows = rows_of(chunk);
-            let x = self.x.rows(rows.clone());
-            let mut logits = Array::scratch(self.dtype, rows.len(), classes);
-            multiply(x, &self.forward, Output::over(&mut logits), Finish::NONE);
-            rows::losses_and_slopes(
-                &mut logits,
-                &self.labels[rows.clone()],
-                self.target,
-                |row, kind, loss| {
-                    // SAFETY: every token has its own places.
-                    unsafe { losses.set(kind * tokens + rows.start + row, loss) };
-                },
-            );
-            if let (Some(dx), Some(backward)) = (&dx, &self.backward) {
+            let project = |pass: usize| {
+                let x = self.x.rows(rows_of(chunk, pass));
+                let mut logits = Array::scratch(self.dtype, x.rows, classes);
+                multiply(x, &self.forward, Output::over(&mut logits), Finish::NONE);
+                logits
+            };
+            let mut logits: Vec<Array> = (0..passes).map(project).collect();
+            let labels = &self.labels[rows_of(chunk, 0)];
+            let found = |pass: usize, row: usize, kind: usize, loss: f32| {
+                // SAFETY: every token has its own places.
+                unsafe { losses.set(kind * tokens + rows_of(chunk, pass).start + row, loss) };
+            };
+            match (&mut logits[..], self.target.r_drop) {
+                ([first, second], Some(weight)) => {
+                    pairs::losses_and_slopes([first, second], labels, self.target, weight, found);
+                }
+                (one_pass, _) => {
+                    let found = |row, kind, loss| found(0, row, kind, loss);
+                    rows::losses_and_slopes(&mut one_pass[0], labels, self.target, found);
+                }
+            }
+            let (Some(dx), Some(backward)) = (&dx, &self.backward) else { return };
+            for (pass, logits) in logits.iter().enumerate() {
+                let rows = rows_of(chunk, pass);
                 // dx = dz W
                 // SAFETY: chunks have disjoint rows.
                 let out = match unsafe { dx.slice(rows.start * width..rows.end * width) } {
                     NumbersMut::F32(values) => Output::F32(values),
                     NumbersMut::Bf16(values) => Output::Bf16(values),
                 };
-                multiply(Matrix::of(&logits), backward, out, Finish::NONE);
-                pieces[chunk].lock().expect("piece lock").fill(Matrix::of(&logits), x);
+                multiply(Matrix::of(logits), backward, out, Finish::NONE);
+                let mut piece = pieces[chunk * passes + pass].lock().expect("piece lock");
+                piece.fill(Matrix::of(logits), self.x.rows(rows));
             }
         });
         pieces.into_iter().map(|piece| piece.into_inner().expect("piece lock")).collect()
