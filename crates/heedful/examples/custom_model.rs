@@ -71,7 +71,7 @@ impl MajorityVote {
             &options,
         );
         let context = self.norm.forward(&pooled.context, pass);
-        ops::cross_entropy(&context, &self.classes, labels, 0.0, pass.compute())
+        ops::cross_entropy(&context, &self.classes, labels, pass.loss_options(0.0))
     }
 }
 

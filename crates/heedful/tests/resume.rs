@@ -53,7 +53,8 @@ fn train(trainer: &mut Trainer<Transformer>, from: u64, to: u64) {
 
 #[test]
 fn twenty_steps_and_ten_and_ten_through_a_checkpoint_are_the_same_bits() {
-    for compute in [DType::F32, DType::Bf16] {
+    for (compute, r_drop) in [(DType::F32, None), (DType::Bf16, None), (DType::Bf16, Some(2.5))] {
+        let options = |compute| TrainerOptions { r_drop, ..options(compute) };
         let mut whole = Trainer::new(model(1), options(compute));
         train(&mut whole, 0, 20);
 
@@ -75,8 +76,8 @@ fn twenty_steps_and_ten_and_ten_through_a_checkpoint_are_the_same_bits() {
         second.restore(&found.expect("it was saved").trainer).expect("the same model");
         train(&mut second, 10, 20);
         let (whole, second) = (whole.state(), second.state());
-        assert_eq!(whole, second, "{compute}");
-        assert_eq!(bits(&whole), bits(&second), "{compute}");
+        assert_eq!(whole, second, "{compute}, R-Drop {r_drop:?}");
+        assert_eq!(bits(&whole), bits(&second), "{compute}, R-Drop {r_drop:?}");
     }
 }
 

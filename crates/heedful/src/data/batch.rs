@@ -213,6 +213,20 @@ impl Batch {
         }
     }
 
+    /// Every sentence twice: all of them, and below them all of them again. The copies are further rows, so they draw
+    /// dropout masks of their own.
+    pub fn doubled(&self) -> Batch {
+        let twice = |ids: &[u32]| [ids, ids].concat();
+        let sequences = |once: &Ragged| Ragged::from_lengths(once.lengths().chain(once.lengths()));
+        Batch {
+            source: twice(&self.source),
+            source_sequences: sequences(&self.source_sequences),
+            target_in: twice(&self.target_in),
+            target_out: twice(&self.target_out),
+            target_sequences: sequences(&self.target_sequences),
+        }
+    }
+
     /// The number of sentence pairs or texts.
     pub fn sentences(&self) -> usize {
         self.source_sequences.sequences().max(self.target_sequences.sequences())
@@ -307,6 +321,14 @@ mod tests {
         assert_eq!(batch.source_sequences.lengths().collect::<Vec<_>>(), [2, 1]);
         assert_eq!(batch.target_sequences.lengths().collect::<Vec<_>>(), [2, 1]);
         assert_eq!((batch.sentences(), batch.target_tokens()), (2, 3));
+    }
+
+    #[test]
+    fn a_doubled_batch_has_the_copies_below_the_originals() {
+        let pairs = [(vec![5, 6], vec![7]), (vec![8], vec![])];
+        let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
+        let twice = Batch::new(&[pairs.clone(), pairs].concat(), 1, 2).expect("a good batch");
+        assert_eq!(batch.doubled(), twice);
     }
 
     #[test]

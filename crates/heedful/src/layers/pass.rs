@@ -4,14 +4,14 @@
 //! random numbers of the k-th operation at a step = Stream(seed, step, k)
 //! ```
 //!
-//! One value is passed explicitly through all layers: the type to compute in, the random streams of dropout, and whether
-//! attention weights are recorded. Nothing about a pass is global, so two passes never interfere, and the same seed and
+//! One value is passed explicitly through all layers: the type to compute in, the random streams of dropout, what is
+//! added to the loss, and whether attention weights are recorded. Nothing about a pass is global, so two passes never interfere, and the same seed and
 //! step give the same bits after a restart.
 
 use std::fmt;
 use std::sync::Arc;
 
-use heedful_tensor::ops::Weights;
+use heedful_tensor::ops::{CrossEntropyOptions, Weights};
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Ragged, tape};
 
@@ -20,6 +20,7 @@ use heedful_tensor::{Compute, DType, Ragged, tape};
 pub struct Pass {
     compute: Compute,
     draws: Option<Draws>,
+    r_drop: Option<f32>,
     maps: Option<Vec<AttentionMap>>,
 }
 
@@ -75,18 +76,35 @@ impl Pass {
         Pass {
             compute: Compute::training(compute),
             draws: Some(Draws { seed, step, operation: 0 }),
+            r_drop: None,
             maps: None,
         }
     }
 
     /// A pass without dropout and without gradients.
     pub fn inference(compute: DType) -> Pass {
-        Pass { compute: Compute::inference(compute), draws: None, maps: None }
+        Pass { compute: Compute::inference(compute), draws: None, r_drop: None, maps: None }
     }
 
     /// The same pass, recording the weights of every attention layer.
     pub fn recording(self) -> Pass {
         Pass { maps: Some(Vec::new()), ..self }
+    }
+
+    /// The same pass over batches that are [doubled](crate::data::batch::Batch::doubled), whose loss has R-Drop with
+    /// this weight; `None` for batches as they are.
+    pub fn with_r_drop(self, weight: Option<f32>) -> Pass {
+        Pass { r_drop: weight, ..self }
+    }
+
+    /// The weight of R-Drop, if batches are doubled for it.
+    pub fn r_drop(&self) -> Option<f32> {
+        self.r_drop
+    }
+
+    /// The options of a loss with this label smoothing.
+    pub fn loss_options(&self, smoothing: f32) -> CrossEntropyOptions {
+        CrossEntropyOptions { smoothing, r_drop: self.r_drop, compute: self.compute }
     }
 
     /// Type of the matrix products and how many rows they have.

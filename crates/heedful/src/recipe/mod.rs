@@ -74,6 +74,8 @@ impl Recipe {
         let decides = |key: &&Key| match (key.section, key.name) {
             ("training", "steps") => self.training.schedule == ScheduleKind::Cosine,
             ("training", "time") => false,
+            // Where it is none it plays no part, so runs of versions that do not know it keep their fingerprints.
+            ("training", "r_drop") => self.training.r_drop.is_some(),
             (section, _) => ["data", "vocabulary", "model", "training"].contains(&section),
         };
         let mut text = String::new();

@@ -7,7 +7,7 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::error::Location;
-use super::{Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, print};
+use super::{Family, Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, TrainingKeys, print};
 use crate::data::tokenizer::Sharing;
 use crate::layers::Tying;
 
@@ -128,6 +128,7 @@ impl Recipe {
         if self.training.schedule == ScheduleKind::Cosine && self.training.steps.is_none() {
             return conflict("the cosine schedule falls until the last step: set training.steps");
         }
+        self.check_r_drop()?;
         let tied = matches!(self.model.tying, Tying::All | Tying::SourceTarget);
         let two_files = self.vocabulary.source_file.is_some() || self.vocabulary.target_file.is_some();
         if tied && (self.vocabulary.sharing == Sharing::Separate || two_files) {
@@ -154,6 +155,24 @@ impl Recipe {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the two passes of R-Drop can differ.
+    fn check_r_drop(&self) -> Result<(), RecipeError> {
+        let TrainingKeys { r_drop, dropout, attention_dropout, feed_forward_dropout, .. } = self.training;
+        // Other families than Transformers have one rate.
+        let inner = match self.model.family {
+            Family::Transformer => [attention_dropout, feed_forward_dropout],
+            _ => [0.0; 2],
+        };
+        if r_drop.is_none() || dropout > 0.0 || inner.iter().any(|&rate| rate > 0.0) {
+            return Ok(());
+        }
+        Err(RecipeError::Conflict(
+            "R-Drop compares two passes that differ in their dropout masks, and nothing is dropped: set training.dropout \
+             above 0, or training.r_drop to \"none\""
+                .to_owned(),
+        ))
     }
 }
 

@@ -27,6 +27,7 @@ impl Recipe {
         TrainerOptions {
             compute: training.compute,
             seed: training.seed,
+            r_drop: training.r_drop.map(|weight| weight as f32),
             schedule: self.schedule(),
             adam: AdamOptions {
                 beta1: training.beta1 as f32,

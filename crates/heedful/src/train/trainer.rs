@@ -6,6 +6,16 @@
 //! ```text
 //! g = Σ_b (T_b / T) ∇ loss_b
 //! ```
+//!
+//! R-Drop (Liang et al., 2021): every batch is doubled, dropout differs between a sentence and its copy, and the loss asks both
+//! to predict the same:
+//!
+//! ```text
+//! loss = ½ (cross entropy of the sentences + that of the copies) + α ½ (KL(p‖p') + KL(p'‖p))        means over the target tokens
+//! ```
+//!
+//! A step takes twice the time and memory of one without. (`ops::cross_entropy` has the relation to the α of the paper, which
+//! is twice this one.)
 
 use std::collections::VecDeque;
 use std::slice;
@@ -28,6 +38,7 @@ pub struct Trainer<M = Arc<dyn Model>> {
     guard: Guard,
     compute: DType,
     seed: u64,
+    r_drop: Option<f32>,
     /// Steps whose reports have not arrived, the oldest first.
     pending: VecDeque<Pending>,
 }
@@ -58,6 +69,9 @@ pub struct TrainerOptions {
     pub compute: DType,
     /// Seed of dropout.
     pub seed: u64,
+    /// R-Drop: weight of the divergence between two passes with other dropout masks; `None` for one pass. The model must
+    /// predict the same tokens in both, so a masked language model, which draws them, panics.
+    pub r_drop: Option<f32>,
     /// The learning rate schedule.
     pub schedule: Schedule,
     /// Adam's constants.
@@ -72,13 +86,13 @@ pub struct TrainerOptions {
 /// The result of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReport {
-    /// Mean loss over the target tokens, with label smoothing, before the update.
+    /// Mean loss over the target tokens, with label smoothing and with the divergence of R-Drop, before the update.
     pub loss: f32,
     /// Sum of −log p(token) over the target tokens, without smoothing.
     pub negative_log_likelihood: f64,
     /// Target tokens that were the model's most probable ones.
     pub correct: usize,
-    /// Target tokens.
+    /// Target tokens; with R-Drop, those of both passes.
     pub tokens: usize,
     /// The update.
     pub update: Update,
@@ -107,7 +121,15 @@ impl TrainerOptions {
     /// The paper's Adam under `schedule`.
     pub fn new(compute: DType, seed: u64, schedule: Schedule) -> TrainerOptions {
         let adam = Optimizer::PAPER;
-        TrainerOptions { compute, seed, schedule, adam, average_decay: None, explosion_factor: None }
+        TrainerOptions {
+            compute,
+            seed,
+            r_drop: None,
+            schedule,
+            adam,
+            average_decay: None,
+            explosion_factor: None,
+        }
     }
 }
 
@@ -117,8 +139,8 @@ impl<M: Model> Trainer<M> {
         let optimizer = Optimizer::new(model.params(), options.adam, options.schedule);
         let average = options.average_decay.map(|decay| MovingAverage::new(model.params(), decay));
         let guard = Guard::new(options.explosion_factor);
-        let (compute, seed) = (options.compute, options.seed);
-        Trainer { model, optimizer, average, guard, compute, seed, pending: VecDeque::new() }
+        let TrainerOptions { compute, seed, r_drop, .. } = options;
+        Trainer { model, optimizer, average, guard, compute, seed, r_drop, pending: VecDeque::new() }
     }
 
     /// One update from one batch. On an error the model is unchanged.
@@ -161,14 +183,20 @@ impl<M: Model> Trainer<M> {
     /// Computes the step, or gives it to the card.
     fn send(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<(), TrainError> {
         batches.iter().try_for_each(|batch| self.model.check(batch))?;
+        let doubled: Option<Vec<Batch>> = pass.r_drop().map(|_| batches.iter().map(Batch::doubled).collect());
+        let batches = doubled.as_deref().unwrap_or(batches);
         let tokens: usize = batches.iter().map(|batch| self.model.predictions(batch)).sum();
         if tokens == 0 {
             return Err(BatchError::Empty.into());
         }
         let (ticket, (learning_rate, result)) = match self.model.params().device() {
             Device::Cuda => {
-                let batches: Vec<Batch> = batches.iter().map(Batch::filled_up).collect();
-                let (submitted, ticket) = cuda::step(|| self.compute_step(&batches, tokens, pass));
+                // The rows of R-Drop's two passes stand at a distance that depends on the batch: filling up makes no two
+                // of them alike.
+                let filled: Option<Vec<Batch>> =
+                    pass.r_drop().is_none().then(|| batches.iter().map(Batch::filled_up).collect());
+                let batches = filled.as_deref().unwrap_or(batches);
+                let (submitted, ticket) = cuda::step(|| self.compute_step(batches, tokens, pass));
                 (Some(ticket), submitted)
             }
             _ => (None, self.compute_step(batches, tokens, pass)),
@@ -269,7 +297,7 @@ impl<M: Model> Trainer<M> {
 
     /// The pass of the next step.
     pub fn pass(&self) -> Pass {
-        Pass::training(self.compute, self.seed, self.optimizer.steps() + 1)
+        Pass::training(self.compute, self.seed, self.optimizer.steps() + 1).with_r_drop(self.r_drop)
     }
 
     /// The model.

@@ -139,7 +139,7 @@ impl Model for Convolutional {
         let states = self.states(batch, pass);
         let smoothing = self.config.label_smoothing;
         pass.within(|pass| {
-            ops::cross_entropy(&states, &self.output, &batch.target_out, smoothing, pass.compute())
+            ops::cross_entropy(&states, &self.output, &batch.target_out, pass.loss_options(smoothing))
         })
     }
 }

@@ -149,7 +149,7 @@ impl Seq2Seq {
             let decoded = self.decoder.forward(&embedded, &batch.target_sequences, &memory, pass);
             let states = self.read(&embedded, &decoded, pass);
             let (labels, smoothing) = (&batch.target_out, self.config.label_smoothing);
-            let found = ops::cross_entropy(&states, &self.output, labels, smoothing, pass.compute());
+            let found = ops::cross_entropy(&states, &self.output, labels, pass.loss_options(smoothing));
             match (&self.reinforcement, &decoded.draws) {
                 (Some(reinforcement), Some(draws)) if tape::is_recording() => {
                     reinforcement.add_gradients(found, draws)

@@ -130,7 +130,7 @@ impl Model for EncoderClassifier {
         pass.within(|pass| {
             let pooled = self.pooled(&batch.source, &batch.source_sequences, pass);
             let smoothing = self.config.label_smoothing;
-            ops::cross_entropy(&pooled, &self.labels, &batch.target_out, smoothing, pass.compute())
+            ops::cross_entropy(&pooled, &self.labels, &batch.target_out, pass.loss_options(smoothing))
         })
     }
 }

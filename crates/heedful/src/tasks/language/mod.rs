@@ -107,7 +107,7 @@ impl Model for LanguageModel {
         pass.within(|pass| {
             let states = self.states(batch, pass);
             let smoothing = self.config.label_smoothing;
-            ops::cross_entropy(&states, self.decoder.table(), &batch.target_out, smoothing, pass.compute())
+            ops::cross_entropy(&states, self.decoder.table(), &batch.target_out, pass.loss_options(smoothing))
         })
     }
 }

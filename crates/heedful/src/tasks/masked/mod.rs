@@ -90,7 +90,12 @@ impl MaskedModel {
         pass.within(|pass| {
             let predicting = self.head_states(&masked.text, sequences, &masked.rows, pass);
             let smoothing = self.config.label_smoothing;
-            ops::cross_entropy(&predicting, self.encoder.table(), &masked.targets, smoothing, pass.compute())
+            ops::cross_entropy(
+                &predicting,
+                self.encoder.table(),
+                &masked.targets,
+                pass.loss_options(smoothing),
+            )
         })
     }
 

@@ -81,6 +81,13 @@ impl TaskDefinition for Definition {
     fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
         check_single_sided(recipe)?;
         check_no_pretrained(recipe)?;
+        if recipe.training.r_drop.is_some() {
+            return Err(RecipeError::Conflict(
+                "R-Drop compares two passes that predict the same tokens, and the task mlm masks others in each: set \
+                 training.r_drop to \"none\""
+                    .to_owned(),
+            ));
+        }
         plain_text::check(recipe)
     }
 

@@ -107,14 +107,19 @@ pub fn cross_entropy(
         assert!(weight > 0.0 && weight.is_finite(), "cross_entropy: {weight} is no weight for R-Drop");
         let (first, second) = labels.split_at(tokens / 2);
         assert!(counted == tokens, "cross_entropy: {} labels are ignored with R-Drop", tokens - counted);
-        assert!(first == second, "cross_entropy: {tokens} labels are not two passes over the same for R-Drop");
+        assert!(
+            first == second,
+            "cross_entropy: {tokens} labels are not two passes over the same for R-Drop"
+        );
     }
 
     let target = Target { smoothing, classes, tokens, counted, r_drop };
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
     let Forward { by_token, loss, totals, gradients } = match x.device() {
         Device::Cpu => cpu::forward(x, weight, labels, target, compute.dtype, keep),
-        Device::Cuda if r_drop.is_some() => cuda::pairs::forward(x, weight, labels, target, compute.dtype, keep),
+        Device::Cuda if r_drop.is_some() => {
+            cuda::pairs::forward(x, weight, labels, target, compute.dtype, keep)
+        }
         Device::Cuda => cuda::forward(x, weight, labels, target, compute.dtype, keep),
     };
     let (edge, weight) = (x.edge(), weight.clone());

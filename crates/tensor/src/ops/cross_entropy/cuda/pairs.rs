@@ -1,11 +1,13 @@
 //! R-Drop: chunks that have the same tokens of both passes, so that a block sees both rows of a token.
 
+use bytemuck::NoUninit;
+
 use super::{Forward, Keep, MODULE, MeanGradients, ROWS, Target, rows_of, totals_of};
 use crate::cuda::{Blocks, Epilogue, Operand, Pointer, Product, multiply, upload};
 use crate::{Array, DType, Device, Param, Tensor};
 
 /// As in the kernels' source.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 struct Pairs {
     one: Pointer,
@@ -31,7 +33,7 @@ pub(in crate::ops::cross_entropy) fn forward(
     dtype: DType,
     keep: Keep,
 ) -> Forward {
-    let Target { classes, tokens, smoothing, r_drop } = target;
+    let Target { classes, tokens, smoothing, r_drop, .. } = target;
     let divergence = r_drop.expect("only R-Drop has pairs");
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let gradients = (keep == Keep::Gradients).then(|| MeanGradients {
@@ -80,6 +82,7 @@ pub(in crate::ops::cross_entropy) fn forward(
             }
         }
     }
-    let totals = totals_of(&by_token);
-    Forward { by_token, totals, gradients }
+    let counted = upload(&[tokens as u32]);
+    let (loss, totals) = totals_of(&by_token, counted.pointer());
+    Forward { by_token, loss, totals, gradients }
 }
