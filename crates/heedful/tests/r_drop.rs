@@ -80,15 +80,10 @@ fn the_gradient_of_a_transformer_is_that_of_differences() {
     // The same masks in every call: they are a function of seed and step.
     let loss = || model.loss(&doubled, &mut pass(Some(WEIGHT))).loss;
     tape::backward(&loss());
-    let mut checked = 0;
     for param in model.params().iter() {
         // Along the gradient the loss changes most, so its rounding plays the least part.
         let (here, gradient) = (param.to_vec(), param.gradient());
         let length = gradient.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
-        if length < 1e-3 {
-            continue;
-        }
-        checked += 1;
         let step = 2e-2 / length.max(1.0);
         let at = |step: f64| {
             let moved = here.iter().zip(&gradient).map(|(x, slope)| x + (step / length) as f32 * slope);
@@ -99,7 +94,6 @@ fn the_gradient_of_a_transformer_is_that_of_differences() {
         param.set(&here);
         assert!((slope - length).abs() < 0.02 * length, "{}: {slope} and {length}", param.name());
     }
-    assert!(checked > 40, "only {checked} parameters have a gradient to speak of");
 }
 
 #[test]

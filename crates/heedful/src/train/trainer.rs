@@ -14,8 +14,8 @@
 //! loss = ½ (cross entropy of the sentences + that of the copies) + α ½ (KL(p‖p') + KL(p'‖p))        means over the target tokens
 //! ```
 //!
-//! A step takes twice the time and memory of one without. (`ops::cross_entropy` has the relation to the α of the paper, which
-//! is twice this one.)
+//! A step computes twice as much as one without. `ops::cross_entropy` has the relation to the α of the paper, which is twice
+//! this one.
 
 use std::collections::VecDeque;
 use std::slice;
