@@ -45,10 +45,11 @@ fn batch(seed: u32) -> Batch {
     Batch::new(&pairs, 1, 2).expect("a good batch")
 }
 
-fn gradients(device: Device, compute: DType) -> (f32, Vec<f32>) {
+fn gradients(device: Device, compute: DType, r_drop: Option<f32>) -> (f32, Vec<f32>) {
     let model = model();
     model.params().move_to(device);
-    let found = model.loss(&batch(1), &mut Pass::training(compute, 3, 1));
+    let batch = if r_drop.is_some() { batch(1).doubled() } else { batch(1) };
+    let found = model.loss(&batch, &mut Pass::training(compute, 3, 1).with_r_drop(r_drop));
     let loss = found.loss.item();
     tape::backward(&found.loss);
     (loss, model.params().gradients())
@@ -65,18 +66,21 @@ fn gradients_are_those_of_the_processor() {
     if !has_card() {
         return;
     }
-    let (loss, expected) = gradients(Device::Cpu, DType::F32);
-    let (found_loss, found) = gradients(Device::Cuda, DType::F32);
-    let off = distance(&found, &expected);
-    eprintln!("f32: loss {found_loss} beside {loss}, gradients apart {off:e}");
-    assert!((loss - found_loss).abs() < 1e-5 * loss && off < 1e-4, "{loss} {found_loss} {off:e}");
-    let (_, narrow) = gradients(Device::Cpu, DType::Bf16);
-    let (_, card_narrow) = gradients(Device::Cuda, DType::Bf16);
-    let (ours, cards) = (distance(&narrow, &expected), distance(&card_narrow, &expected));
-    eprintln!("bf16: {ours:e} from f32 on the processor, {cards:e} on the card");
-    assert!(cards < 1.2 * ours, "{cards:e} {ours:e}");
-    let (_, again) = gradients(Device::Cuda, DType::Bf16);
-    assert!(again == card_narrow, "two runs differ");
+    for r_drop in [None, Some(2.5)] {
+        let gradients = |device, compute| gradients(device, compute, r_drop);
+        let (loss, expected) = gradients(Device::Cpu, DType::F32);
+        let (found_loss, found) = gradients(Device::Cuda, DType::F32);
+        let off = distance(&found, &expected);
+        eprintln!("R-Drop {r_drop:?}, f32: loss {found_loss} beside {loss}, gradients apart {off:e}");
+        assert!((loss - found_loss).abs() < 1e-5 * loss && off < 1e-4, "{loss} {found_loss} {off:e}");
+        let (_, narrow) = gradients(Device::Cpu, DType::Bf16);
+        let (_, card_narrow) = gradients(Device::Cuda, DType::Bf16);
+        let (ours, cards) = (distance(&narrow, &expected), distance(&card_narrow, &expected));
+        eprintln!("bf16: {ours:e} from f32 on the processor, {cards:e} on the card");
+        assert!(cards < 1.2 * ours, "{cards:e} {ours:e}");
+        let (_, again) = gradients(Device::Cuda, DType::Bf16);
+        assert!(again == card_narrow, "two runs differ");
+    }
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn pass(r_drop: Option<f32>) -> Pass {
 
 /// The weighted divergence in a loss without label smoothing.
 fn divergence(found: &CrossEntropy) -> f64 {
-    f64::from(found.loss.item()) - found.negative_log_likelihood / found.tokens as f64
+    f64::from(found.loss.item()) - found.negative_log_likelihood() / found.tokens as f64
 }
 
 #[test]

@@ -5,14 +5,15 @@
 //!
 //! `loss = 1/T Σ_t (log Σ_j e^{z_j} − Σ_j q_j z_j)`, `dz = (p − q) / T`, `dx = dz W`, `dW = dzᵀ x`.
 //!
-//! R-Drop (Liang et al., 2021) has every token twice, in two passes with other dropout masks, and asks them to agree. Rows `t` and `t + T/2`
-//! are the passes `p` and `p'` of one token, `α` is the weight, and to the mean above it adds
+//! R-Drop (Liang et al., 2021) has every token twice, in two passes with other dropout masks, and asks them to agree. Rows `t` and
+//! `t + T/2` are the passes `p` and `p'` of one token, `α` is the weight, and to the mean above it adds
 //!
-//! `α/(T/2) Σ_{t ≤ T/2} J_t`, `J = ½ (KL(p‖p') + KL(p'‖p)) = ½ Σ_j (p_j − p'_j)(z_j − z'_j)`.
+//! `α · 2/T Σ_{t ≤ T/2} J_t`, `J = ½ (KL(p‖p') + KL(p'‖p)) = ½ Σ_j (p_j − p'_j)(z_j − z'_j)`.
 //!
-//! With `m = Σ_j p_j (z_j − z'_j)`, the slope of `T/2 J` is `(p_j (z_j − z'_j − m) + p_j − p'_j) / T`, and that of `z'` the same with the
-//! passes exchanged. Both passes have a gradient. The paper and its code *add* the two cross entropies of a token where this is their
-//! mean: their loss with weight `α` is twice this one with `α/2`, so their 5 for translation is 2.5 here. (To Adam, a factor on the loss is none.)
+//! With `m = Σ_j p_j (z_j − z'_j)`, the slope of `2/T J` at `z_j` is `(p_j (z_j − z'_j − m) + p_j − p'_j) / T`, and at `z'_j` the same
+//! with the passes exchanged: both have a gradient. The paper and its code *add* the two cross entropies of a token where this
+//! takes their mean, so their loss with weight `α` is twice this one with `α/2`: their 5 for translation is 2.5 here. (Adam's updates do
+//! not depend on a factor of the loss.)
 //!
 //! | | shape |
 //! |---|---|
