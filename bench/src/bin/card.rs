@@ -47,7 +47,7 @@ fn main() -> Result<()> {
             }
             card.wait();
             cuda::take_profile();
-            let (start, mut done) = (Instant::now(), 0);
+            let (start, mut done, waited) = (Instant::now(), 0, cuda::waited());
             let mut loss = 0.0;
             while start.elapsed().as_secs_f64() < seconds {
                 let batch = &batches[steps % batches.len()];
@@ -60,9 +60,10 @@ fn main() -> Result<()> {
             trainer.drain()?;
             let took = start.elapsed().as_secs_f64();
             println!(
-                "{name} {spread}: {:.0} target tokens/s, {:.2} ms a step, loss {loss:.3}, memory {} MiB of {} MiB",
+                "{name} {spread}: {:.0} target tokens/s, {:.2} ms a step ({:.2} of the host), loss {loss:.3}, memory {} MiB of {} MiB",
                 done as f64 / took,
                 1e3 * took / steps as f64,
+                1e3 * (took - (cuda::waited() - waited).as_secs_f64()) / steps as f64,
                 cuda::most_bytes_held() >> 20,
                 cuda::bytes_reserved() >> 20,
             );

@@ -27,7 +27,7 @@ fn run(x: &[f32], classes: usize, r_drop: Option<f32>, dtype: DType) -> Found {
     let gradients = backward(&found.loss);
     Found {
         loss: found.loss.item(),
-        negative_log_likelihood: found.negative_log_likelihood,
+        negative_log_likelihood: found.negative_log_likelihood(),
         dx: gradients.of(&x).expect("a gradient").to_vec(),
         dw: weight.gradient(),
     }

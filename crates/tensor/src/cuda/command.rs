@@ -72,6 +72,15 @@ impl List {
         self.commands.is_empty()
     }
 
+    /// Finds out what is needed to send it. Nothing of it is under way yet.
+    pub(super) fn prepare(&self) {
+        for command in &self.commands {
+            if let Command::Product(product) = command {
+                product::prepare(product);
+            }
+        }
+    }
+
     /// Sends everything to the card. A profile has it one after the other, to tell what takes which time.
     pub(super) fn run(&self) {
         let (card, mut lane) = (present(), 0);

@@ -43,6 +43,7 @@ impl Graphs {
                 known.graph.get_or_insert_with(|| Graph::of(list)).launch();
             }
             None => {
+                list.prepare();
                 list.run();
                 self.known.insert(hash, Known { list: list.clone(), graph: None, used: self.time });
                 self.forget();

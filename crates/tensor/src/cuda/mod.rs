@@ -24,7 +24,9 @@ mod memory;
 
 mod module;
 
+mod plan;
 mod product;
+mod tune;
 
 mod profile;
 
@@ -38,8 +40,9 @@ pub use module::{KernelReport, compile_for};
 pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub(crate) use pinned::Pinned;
 pub use profile::take_profile;
+pub(crate) use tune::MODULE as TUNE;
 pub(crate) use step::{aside, await_aside, current as current_step, side_by_side};
-pub use step::{Ticket, step};
+pub use step::{Ticket, step, waited};
 
 /// Refuses an operation that has no kernel for cards. Programs ask whether a model runs there before they move it there.
 pub(crate) fn unsupported(operation: &str) -> ! {

@@ -5,25 +5,25 @@
 
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::mem::size_of;
 use std::ptr;
 use std::sync::{Mutex, OnceLock};
 
 use cudarc::cublaslt::sys::{
-    self as blas, cublasComputeType_t, cublasLtEpilogue_t, cublasLtHandle_t, cublasLtMatmulAlgo_t,
-    cublasLtMatmulDesc_t, cublasLtMatmulDescAttributes_t as Attribute, cublasLtMatmulHeuristicResult_t,
-    cublasLtMatmulPreferenceAttributes_t, cublasLtMatrixLayout_t, cublasStatus_t, cudaDataType_t,
+    self as blas, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDescAttributes_t as Attribute,
+    cublasStatus_t,
 };
 
 use super::card::present;
 use super::command::Command;
 use super::memory::{Buffer, Pointer};
+use super::plan::{Key, Layout, Plan, layout, set};
 use super::profile;
 use super::step;
+use super::tune;
 use crate::DType;
 
 /// Bytes that cuBLASLt may use to split a product; 32 MiB is what its makers advise for Hopper.
-const WORKSPACE: usize = 32 << 20;
+pub(super) const WORKSPACE: usize = 32 << 20;
 
 /// Numbers of tokens up to a multiple of this have one plan.
 const TOKENS: usize = 256;
@@ -73,7 +73,7 @@ pub(crate) enum Epilogue {
 
 impl Epilogue {
     /// The row that it reads or writes.
-    fn row(self) -> Option<Pointer> {
+    pub(super) fn row(self) -> Option<Pointer> {
         match self {
             Epilogue::Bias(row) | Epilogue::BiasRelu(row) => Some(row),
             Epilogue::None | Epilogue::Relu => None,
@@ -89,24 +89,6 @@ pub(crate) struct Product {
     pub(crate) out: Operand,
     pub(crate) add: bool,
     pub(crate) epilogue: Epilogue,
-}
-
-/// What is known about products of one shape.
-struct Plan {
-    operation: cublasLtMatmulDesc_t,
-    algorithm: cublasLtMatmulAlgo_t,
-}
-
-// SAFETY: descriptions may be used by any thread, one at a time; the plans are behind a lock.
-unsafe impl Send for Plan {}
-
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
-    operands: [(DType, usize, usize, usize, bool); 3],
-    /// Addresses at multiples of 16 bytes have faster products.
-    alignment: [u32; 3],
-    add: bool,
-    epilogue: u8,
 }
 
 /// All plans of a card.
@@ -158,15 +140,34 @@ pub(super) fn multiply_now(lane: usize, product: &Product) {
     assert!(is_queued, "cuBLASLt has no way to compute {product:?}");
 }
 
+/// Makes the plan for a product, and finds the fastest way if that has not been done. The card does nothing else meanwhile.
+pub(super) fn prepare(product: &Product) {
+    let plans = &present().plans;
+    let shape = product.rounded();
+    let mut by_shape = plans.by_shape.lock().expect("plans lock");
+    let plan = by_shape.entry(Key::of(&shape)).or_insert_with_key(|key| Plan::new(plans.handle, &shape, key));
+    if let Some(plan) = plan.as_mut().filter(|plan| !plan.is_tuned) {
+        present().wait();
+        let run = |product: &Product, way: &cublasLtMatmulAlgo_t| send(0, product, plan, way);
+        plan.way = tune::fastest(product, &plan.ways, run);
+        plan.is_tuned = true;
+        profile::note(|| format!("way {} of {} for {product:?}", plan.way, plan.ways.len()));
+    }
+}
+
 /// Queues a product by the plan for a shape like its own; false if there is none, or it does not suit the product.
 fn queue(lane: usize, product: &Product, shape: &Product) -> bool {
-    let Product { left, right, out, add, epilogue } = *product;
-    let card = present();
-    let plans = &card.plans;
-    let workspace = plans.workspace(lane);
+    let plans = &present().plans;
     let mut by_shape = plans.by_shape.lock().expect("plans lock");
     let plan = by_shape.entry(Key::of(shape)).or_insert_with_key(|key| Plan::new(plans.handle, shape, key));
-    let Some(plan) = plan else { return false };
+    plan.as_ref().is_some_and(|plan| send(lane, product, plan, &plan.ways[plan.way]))
+}
+
+/// Queues a product by one way of a plan; false if it does not suit the product.
+fn send(lane: usize, product: &Product, plan: &Plan, way: &cublasLtMatmulAlgo_t) -> bool {
+    let Product { left, right, out, add, epilogue } = *product;
+    let card = present();
+    let workspace = card.plans.workspace(lane);
     let (alpha, beta) = (1.0_f32, if add { 1.0_f32 } else { 0.0 });
     let mut layouts = [left, right, out].map(layout);
     let [left_layout, right_layout, out_layout] = layouts.each_mut().map(Layout::pointer);
@@ -182,7 +183,7 @@ fn queue(lane: usize, product: &Product, shape: &Product) -> bool {
             set(plan.operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
         }
         status = blas::cublasLtMatmul(
-            plans.handle,
+            card.plans.handle,
             plan.operation,
             ptr::from_ref(&alpha).cast(),
             right.pointer.0 as *const c_void,
@@ -194,7 +195,7 @@ fn queue(lane: usize, product: &Product, shape: &Product) -> bool {
             out_layout,
             out.pointer.0 as *mut c_void,
             out_layout,
-            &plan.algorithm,
+            way,
             workspace.0 as *mut c_void,
             WORKSPACE,
             card.lanes[lane].cast(),
@@ -222,157 +223,4 @@ impl Product {
             (true, true) => *self,
         }
     }
-}
-
-impl Key {
-    fn of(product: &Product) -> Key {
-        let Product { left, right, out, add, epilogue } = *product;
-        Key {
-            operands: [left, right, out].map(|it| (it.dtype, it.rows, it.width, it.stride, it.transposed)),
-            alignment: [left, right, out].map(|it| (it.pointer.0 | 256).trailing_zeros().min(4)),
-            add,
-            epilogue: match epilogue {
-                Epilogue::None => 0,
-                Epilogue::Bias(_) => 1,
-                Epilogue::BiasRelu(_) => 2,
-                Epilogue::Relu => 3,
-            },
-        }
-    }
-}
-
-/// How a matrix lies in memory, in cuBLASLt's words: 64 bytes in its version 13.0, 112 from 13.1 on.
-#[repr(C, align(16))]
-struct Layout([u64; 32]);
-
-impl Layout {
-    fn pointer(&mut self) -> cublasLtMatrixLayout_t {
-        ptr::from_mut(self).cast()
-    }
-}
-
-fn layout(operand: Operand) -> Layout {
-    let mut layout = Layout([0; 32]);
-    let (rows, columns, stride) = (operand.width as u64, operand.rows as u64, operand.stride as i64);
-    let (pointer, size) = (layout.pointer(), size_of::<Layout>());
-    // SAFETY: the layout is a local of this size.
-    let status = unsafe {
-        blas::cublasLtMatrixLayoutInit_internal(pointer, size, number(operand.dtype), rows, columns, stride)
-    };
-    assert!(status == cublasStatus_t::CUBLAS_STATUS_SUCCESS, "cublasLtMatrixLayoutInit: {status:?}");
-    layout
-}
-
-impl Plan {
-    fn new(handle: cublasLtHandle_t, product: &Product, key: &Key) -> Option<Plan> {
-        let Product { left, right, epilogue, .. } = *product;
-        // SAFETY: every pointer is to a local of the type that the call takes; what is created lives as long as the process.
-        unsafe {
-            let mut operation: cublasLtMatmulDesc_t = ptr::null_mut();
-            let compute = cublasComputeType_t::CUBLAS_COMPUTE_32F;
-            let created = blas::cublasLtMatmulDescCreate(&mut operation, compute, cudaDataType_t::CUDA_R_32F);
-            expect("cublasLtMatmulDescCreate", created, product);
-            // The first operand of cuBLASLt is our right one.
-            set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &orientation(right));
-            set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &orientation(left));
-            let kind = match epilogue {
-                Epilogue::None => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_DEFAULT,
-                Epilogue::Bias(_) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS,
-                Epilogue::BiasRelu(_) => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU_BIAS,
-                Epilogue::Relu => cublasLtEpilogue_t::CUBLASLT_EPILOGUE_RELU,
-            };
-            set(operation, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &kind);
-            if let Some(bias) = epilogue.row() {
-                set(operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
-            }
-            let algorithm = algorithm(handle, operation, product, key)?;
-            Some(Plan { operation, algorithm })
-        }
-    }
-}
-
-/// # Safety
-/// Handle and descriptions are cuBLASLt's.
-unsafe fn algorithm(
-    handle: cublasLtHandle_t,
-    operation: cublasLtMatmulDesc_t,
-    product: &Product,
-    key: &Key,
-) -> Option<cublasLtMatmulAlgo_t> {
-    // SAFETY: as promised, and every other pointer is to a local.
-    unsafe {
-        let mut preference = ptr::null_mut();
-        expect(
-            "cublasLtMatmulPreferenceCreate",
-            blas::cublasLtMatmulPreferenceCreate(&mut preference),
-            product,
-        );
-        let prefer = |attribute: cublasLtMatmulPreferenceAttributes_t, value: *const c_void, bytes: usize| {
-            let status = blas::cublasLtMatmulPreferenceSetAttribute(preference, attribute, value, bytes);
-            expect("cublasLtMatmulPreferenceSetAttribute", status, product);
-        };
-        use cublasLtMatmulPreferenceAttributes_t as Preference;
-        let workspace = WORKSPACE;
-        let bytes = size_of::<usize>();
-        prefer(Preference::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, ptr::from_ref(&workspace).cast(), bytes);
-        let [left, right, out] = key.alignment.map(|zeros| 1_u32 << zeros);
-        for (attribute, alignment) in [
-            (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, right),
-            (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, left),
-            (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out),
-            (Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out),
-        ] {
-            prefer(attribute, ptr::from_ref(&alignment).cast(), size_of::<u32>());
-        }
-        let mut found: [cublasLtMatmulHeuristicResult_t; 1] = [std::mem::zeroed()];
-        let mut count = 0;
-        let mut layouts = [product.left, product.right, product.out].map(layout);
-        let [left, right, out] = layouts.each_mut().map(Layout::pointer);
-        let status = blas::cublasLtMatmulAlgoGetHeuristic(
-            handle,
-            operation,
-            right,
-            left,
-            out,
-            out,
-            preference,
-            found.len() as i32,
-            found.as_mut_ptr(),
-            &mut count,
-        );
-        blas::cublasLtMatmulPreferenceDestroy(preference);
-        let is_found = status == cublasStatus_t::CUBLAS_STATUS_SUCCESS && count > 0;
-        is_found.then_some(found[0].algo)
-    }
-}
-
-/// cuBLAS's CUBLAS_OP_N and CUBLAS_OP_T.
-fn orientation(operand: Operand) -> i32 {
-    i32::from(operand.transposed)
-}
-
-fn number(dtype: DType) -> cudaDataType_t {
-    match dtype {
-        DType::F32 => cudaDataType_t::CUDA_R_32F,
-        DType::Bf16 => cudaDataType_t::CUDA_R_16BF,
-    }
-}
-
-/// # Safety
-/// The attribute has the type `T`.
-unsafe fn set<T>(operation: cublasLtMatmulDesc_t, attribute: Attribute, value: &T) {
-    // SAFETY: as promised.
-    let status = unsafe {
-        blas::cublasLtMatmulDescSetAttribute(
-            operation,
-            attribute,
-            ptr::from_ref(value).cast(),
-            size_of::<T>(),
-        )
-    };
-    assert!(status == cublasStatus_t::CUBLAS_STATUS_SUCCESS, "cublasLtMatmulDescSetAttribute: {status:?}");
-}
-
-fn expect(call: &str, status: cublasStatus_t, product: &Product) {
-    assert!(status == cublasStatus_t::CUBLAS_STATUS_SUCCESS, "{call}: {status:?} for {product:?}");
 }
