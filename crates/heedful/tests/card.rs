@@ -104,3 +104,107 @@ fn twenty_steps_are_those_of_the_processor() {
     }
     eprintln!("losses {:?} and {:?}", &expected[18..], &found[18..]);
 }
+
+fn trainer(device: Device, compute: DType, explosion_factor: Option<f32>) -> Trainer<Transformer> {
+    let model = model();
+    model.params().move_to(device);
+    let schedule = Schedule::noam(128, 10);
+    let options = TrainerOptions {
+        average_decay: Some(0.9),
+        explosion_factor,
+        ..TrainerOptions::new(compute, 5, schedule)
+    };
+    Trainer::new(model, options)
+}
+
+fn train(trainer: &mut Trainer<Transformer>, batches: impl Iterator<Item = u32>) {
+    for number in batches {
+        trainer.step(&batch(number)).expect("a good step");
+    }
+}
+
+#[test]
+fn what_is_replayed_has_the_bits_of_what_is_sent() {
+    if !has_card() {
+        return;
+    }
+    // Three sizes, seen again and again: sent, recorded, replayed. The second trainer finds the first one's graphs.
+    let run = || {
+        let mut trainer = trainer(Device::Cuda, DType::Bf16, None);
+        train(&mut trainer, (0..12).map(|step| step % 3));
+        trainer.state()
+    };
+    assert!(run() == run(), "two runs differ");
+}
+
+#[test]
+fn reports_that_arrive_late_are_those_of_single_steps() {
+    if !has_card() {
+        return;
+    }
+    let mut one = trainer(Device::Cuda, DType::F32, Some(1000.0));
+    let expected: Vec<_> = (0..40).map(|step| one.step(&batch(step % 5)).expect("a good step")).collect();
+    let mut other = trainer(Device::Cuda, DType::F32, Some(1000.0));
+    let mut found = Vec::new();
+    for step in 0..40 {
+        found.extend(other.submit(std::slice::from_ref(&batch(step % 5))).expect("a good step"));
+        assert!(found.len() + 8 > step as usize, "{} reports after {} steps", found.len(), step + 1);
+    }
+    found.extend(other.drain().expect("good steps"));
+    assert_eq!(found, expected);
+    assert!(one.state() == other.state());
+}
+
+#[test]
+fn a_bad_update_is_refused_on_the_card() {
+    if !has_card() {
+        return;
+    }
+    // An explosion: both devices refuse the same step for the same reason.
+    let diverge = |device: Device| {
+        let mut trainer = trainer(device, DType::F32, Some(1.02));
+        for step in 0.. {
+            if let Err(error) = trainer.step(&batch(step)) {
+                return (trainer.state().step, error.to_string());
+            }
+        }
+        unreachable!("the norm never rises")
+    };
+    let (expected, found) = (diverge(Device::Cpu), diverge(Device::Cuda));
+    assert_eq!(expected.0, found.0, "{} beside {}", expected.1, found.1);
+    // What is not a number: steps that were on their way after it change nothing either.
+    let mut trainer = trainer(Device::Cuda, DType::Bf16, None);
+    train(&mut trainer, 0..3);
+    let before = trainer.state();
+    let weight = trainer.model().params().iter().nth(3).expect("a weight");
+    let mut values = weight.to_vec();
+    values[7] = f32::NAN;
+    weight.set(&values);
+    let error = (3..9).find_map(|step| trainer.submit(std::slice::from_ref(&batch(step))).err());
+    let error = error.or_else(|| trainer.drain().err()).expect("an error");
+    assert!(error.to_string().contains("step 4"), "{error}");
+    let after = trainer.state();
+    assert_eq!(after.step, 3);
+    assert!(after.mean == before.mean && after.norms == before.norms, "a refused update left a trace");
+    // And it goes on from a good state.
+    trainer.restore(&before).expect("the same model");
+    trainer.step(&batch(3)).expect("a good step");
+}
+
+#[test]
+fn a_state_moves_between_devices() {
+    if !has_card() {
+        return;
+    }
+    let mut on_card = trainer(Device::Cuda, DType::F32, None);
+    let mut on_processor = trainer(Device::Cpu, DType::F32, None);
+    train(&mut on_card, 0..5);
+    on_processor.restore(&on_card.state()).expect("the same model");
+    assert!(on_card.state() == on_processor.state());
+    for step in 5..10 {
+        let [a, b] = [&mut on_card, &mut on_processor].map(|it| it.step(&batch(step)).expect("a good step").loss);
+        assert!((a - b).abs() < 1e-4 * b, "step {step}: {a} and {b}");
+    }
+    on_card.restore(&on_processor.state()).expect("the same model");
+    assert!(on_card.state() == on_processor.state());
+}

@@ -238,23 +238,22 @@ impl Batch {
     }
 }
 
-/// How many pairs fill a batch up, and how many tokens they have on each side: none, or at least one for each pair.
+/// How many pairs fill a batch up, and how many tokens they have on each side, at least one for each pair; `None` to leave
+/// the batch alone.
 fn filling(sides: [&Ragged; 2]) -> Option<(usize, [usize; 2])> {
     // 64 sizes from a power of two to the next.
     let sizes = sides.map(|side| (side.tokens().next_power_of_two() / 128).max(8));
     let mut missing = [0, 1].map(|i| sides[i].tokens().next_multiple_of(sizes[i]) - sides[i].tokens());
     // Short ones, and no longer than the others are: a model may know no more positions.
     let longest = sides.map(|side| side.longest().min(32));
-    if longest.contains(&0) {
+    // A side that is exactly full is the rule only where sizes repeat by themselves.
+    if longest.contains(&0) || missing.contains(&0) {
         return None;
     }
     // A side that has too few gets more of them, and then there may be more pairs: seldom twice.
     for _ in 0..4 {
         let parts = missing[0].div_ceil(longest[0]).max(missing[1].div_ceil(longest[1]));
         let is_short = missing.map(|missing| missing < parts);
-        if parts == 0 {
-            return None;
-        }
         if is_short == [false, false] {
             return Some((parts, missing));
         }
@@ -329,6 +328,28 @@ mod tests {
         let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
         let twice = Batch::new(&[pairs.clone(), pairs].concat(), 1, 2).expect("a good batch");
         assert_eq!(batch.doubled(), twice);
+    }
+
+    #[test]
+    fn batches_are_filled_up_with_whole_pairs_that_do_not_count() {
+        let mut sizes = std::collections::BTreeSet::new();
+        for sentences in 30..130 {
+            let sentence = |i: usize, salt: usize| vec![5; 1 + (i * 7 + salt * (3 + sentences)) % 23];
+            let pairs: Vec<_> = (0..sentences).map(|i| (sentence(i, 1), sentence(i, 2))).collect();
+            let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
+            let filled = batch.filled_up();
+            let [source, target] = [filled.source.len(), filled.target_in.len()];
+            assert_eq!([source, target], [&filled.source_sequences, &filled.target_sequences].map(Ragged::tokens));
+            assert_eq!(filled.source_sequences.sequences(), filled.target_sequences.sequences());
+            assert!(filled.source.starts_with(&batch.source) && filled.target_in.starts_with(&batch.target_in));
+            assert!(filled.target_out.starts_with(&batch.target_out));
+            assert!(filled.target_out[batch.target_out.len()..].iter().all(|&label| label == IGNORED));
+            let added = filled.source_sequences.lengths().zip(filled.target_sequences.lengths()).skip(sentences);
+            assert!(added.into_iter().all(|(n, m)| (1..=23).contains(&n) && (1..=24).contains(&m)));
+            assert!(source <= batch.source.len() * 17 / 16 + 16, "{} to {source}", batch.source.len());
+            sizes.insert(source);
+        }
+        assert!(sizes.len() < 60, "{} sizes", sizes.len());
     }
 
     #[test]

@@ -135,26 +135,31 @@ pub(super) fn new_event() -> CUevent {
 /// Sends a kernel to a stream.
 pub(super) fn launch_now(stream: CUstream, function: Function, blocks: Blocks, arguments: &mut [*mut c_void]) {
     let Blocks { grid: [x, y, z], threads, shared } = blocks;
-    let Function { handle, name } = function;
+    let Function { handle, name, is_early } = function;
+    // From Hopper on.
+    let is_early = is_early && present().capability().0 >= 9;
     profile::around(
         || name.to_owned(),
         || {
-            // SAFETY: kernels and their launches are written side by side; the harness runs every pair of them.
-            let result = unsafe {
-                driver::cuLaunchKernel(
-                    handle,
-                    x as u32,
-                    y as u32,
-                    z as u32,
-                    threads as u32,
-                    1,
-                    1,
-                    shared as u32,
-                    stream,
-                    arguments.as_mut_ptr(),
-                    std::ptr::null_mut(),
-                )
+            // SAFETY: a plain structure.
+            let mut early: driver::CUlaunchAttribute = unsafe { std::mem::zeroed() };
+            early.id = driver::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            early.value.programmaticStreamSerializationAllowed = 1;
+            let config = driver::CUlaunchConfig {
+                gridDimX: x as u32,
+                gridDimY: y as u32,
+                gridDimZ: z as u32,
+                blockDimX: threads as u32,
+                blockDimY: 1,
+                blockDimZ: 1,
+                sharedMemBytes: shared as u32,
+                hStream: stream,
+                attrs: &mut early,
+                numAttrs: u32::from(is_early),
             };
+            let (arguments, no_extra) = (arguments.as_mut_ptr(), std::ptr::null_mut());
+            // SAFETY: kernels and their launches are written side by side; the harness runs every pair of them.
+            let result = unsafe { driver::cuLaunchKernelEx(&config, handle, arguments, no_extra) };
             expect(name, result);
         },
     );

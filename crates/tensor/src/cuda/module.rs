@@ -25,6 +25,8 @@ const PRELUDE: &str = include_str!("prelude.cu");
 pub(crate) struct Function {
     pub(super) handle: CUfunction,
     pub(super) name: &'static str,
+    /// Whether it may begin before the one before it has ended.
+    pub(super) is_early: bool,
 }
 
 // SAFETY: functions may be used by any thread.
@@ -34,6 +36,7 @@ unsafe impl Send for Function {}
 pub(crate) struct Module {
     name: &'static str,
     source: &'static str,
+    is_early: bool,
     loaded: OnceLock<Loaded>,
 }
 
@@ -51,7 +54,13 @@ unsafe impl Sync for Loaded {}
 
 impl Module {
     pub(crate) const fn new(name: &'static str, source: &'static str) -> Module {
-        Module { name, source, loaded: OnceLock::new() }
+        Module { name, source, is_early: false, loaded: OnceLock::new() }
+    }
+
+    /// A module whose kernels all call `await_earlier` before they touch memory: they are launched before the work before
+    /// them has ended, which hides how long a launch takes.
+    pub(crate) const fn early(name: &'static str, source: &'static str) -> Module {
+        Module { name, source, is_early: true, loaded: OnceLock::new() }
     }
 
     /// A kernel by its name in the source.
@@ -67,7 +76,7 @@ impl Module {
             expect(name, result);
             function
         });
-        Function { handle, name }
+        Function { handle, name, is_early: self.is_early }
     }
 
     /// As [`Module::function`] for a kernel that needs this many bytes of shared memory, which may be more than 48 KiB.

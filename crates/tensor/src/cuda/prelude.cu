@@ -37,6 +37,14 @@ struct Dropout {
     float scale;
 };
 
+// Kernels of modules that begin early (module.rs) may be on their way to the multiprocessors while the one before them still
+// runs: before they touch memory they wait for its end.
+__device__ __forceinline__ void await_earlier() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // What a kernel was given; nothing for none.
 __device__ __forceinline__ Dropout dropout_of(const Dropout* given) {
     if (given) return *given;

@@ -15,6 +15,9 @@ pub(crate) static MODULE: Module =
 /// Rows of logits at a time: enough to fill the card.
 const ROWS: usize = 4096;
 
+/// Bytes of a row of logits in shared memory at most: two blocks have room on every card since Ampere.
+const NEAR: usize = 72 << 10;
+
 /// As in the kernels' source.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
@@ -71,11 +74,16 @@ pub(super) fn forward(
             keep: u32::from(keep == Keep::Gradients),
             unused: 0,
         };
-        let function = match dtype {
-            DType::F32 => "losses_f32",
-            DType::Bf16 => "losses_bf16",
-        };
-        launch!(MODULE.function(function), Blocks::of(rows, 256), job);
+        let near = classes * dtype.bytes();
+        match dtype {
+            DType::F32 => launch!(MODULE.function("losses_f32"), Blocks::of(rows, 256), job),
+            // Rows of whole sixteen bytes that leave room for another block beside them, and give every thread its share.
+            DType::Bf16 if classes.is_multiple_of(8) && (NEAR / 3..=NEAR).contains(&near) => {
+                let blocks = Blocks { grid: [rows, 1, 1], threads: 512, shared: near };
+                launch!(MODULE.function_with_shared("losses_near", near), blocks, job);
+            }
+            DType::Bf16 => launch!(MODULE.function("losses_bf16"), Blocks::of(rows, 256), job),
+        }
         if let Some(MeanGradients { dx, dw }) = &gradients {
             // dx = dz W,   dW = dzᵀ x
             multiply(&plain(slopes, weight, rows_of(dx.operand(), first, rows), false));
@@ -92,7 +100,7 @@ fn totals_of(by_token: &Array, counted: Pointer) -> (Array, Totals) {
     // Three f64 totals.
     let totals = scratch(3, 2);
     let loss = scratch(1, 1);
-    let (function, blocks, n) = (MODULE.function("totals"), Blocks::of(1, 256), by_token.width() as u32);
+    let (function, blocks, n) = (MODULE.function("totals"), Blocks::of(3, 1024), by_token.width() as u32);
     let (sums, mean) = (totals.pointer(), loss.pointer());
     launch!(function, blocks, by_token.pointer(), sums, mean, counted, n);
     (loss, Totals::OnCard(totals))

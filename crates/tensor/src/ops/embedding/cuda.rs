@@ -130,8 +130,9 @@ pub(super) fn scatter(g: &Array, rows: &[usize], scale: f32, dropout: Dropout, p
         width: width as u32,
         scale,
     };
-    let threads = width.next_multiple_of(32).min(128);
-    let blocks = |count: usize| Blocks { grid: [count, width.div_ceil(threads), 1], threads, shared: 0 };
+    // Four columns for each thread.
+    let threads = width.div_ceil(4).next_multiple_of(32).min(128);
+    let blocks = |count: usize| Blocks { grid: [count, width.div_ceil(4 * threads), 1], threads, shared: 0 };
     launch!(MODULE.function("scatter"), blocks(roomy(order.groups.len())), job);
     let (function, blocks) = (MODULE.function("collect"), blocks(roomy(order.long.len())));
     launch!(function, blocks, partial.pointer(), long.pointer(), out, counts.pointer(), width as u32);

@@ -9,13 +9,17 @@ __device__ __forceinline__ float gelu_slope(float x) {
 }
 
 // y = dropout(gelu(z))
-template <class T> __device__ __forceinline__ void gelu(const T* z, T* y, Dropout dropout, u64 n) {
+template <class T> __device__ __forceinline__ void gelu(const T* z, T* y, const Dropout* given, u64 n) {
+    await_earlier();
+    Dropout dropout = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = narrow<T>(gelu_of(widen(z[i])) * factor(dropout, i));
 }
 
 // x = dropout(x), four neighbours a thread; the last ones one by one.
-template <class T> __device__ __forceinline__ void drop(T* x, Dropout dropout, u64 n) {
+template <class T> __device__ __forceinline__ void drop(T* x, const Dropout* given, u64 n) {
+    await_earlier();
+    Dropout dropout = dropout_of(given);
     u64 i = 4 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (i + 4 <= n) {
         float v[4], f[4];
@@ -29,14 +33,16 @@ template <class T> __device__ __forceinline__ void drop(T* x, Dropout dropout, u
 }
 
 // dz = dy · factor · gelu'(z)
-template <class T> __device__ __forceinline__ void gelu_backward(T* gradient, const T* z, Dropout dropout, u64 n) {
+template <class T> __device__ __forceinline__ void gelu_backward(T* gradient, const T* z, const Dropout* given, u64 n) {
+    await_earlier();
+    Dropout dropout = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) gradient[i] = narrow<T>(widen(gradient[i]) * factor(dropout, i) * gelu_slope(widen(z[i])));
 }
 
-extern "C" __global__ void gelu_f32(const float* z, float* y, const Dropout* d, u64 n) { gelu(z, y, dropout_of(d), n); }
-extern "C" __global__ void gelu_bf16(const bf16* z, bf16* y, const Dropout* d, u64 n) { gelu(z, y, dropout_of(d), n); }
-extern "C" __global__ void drop_f32(float* x, const Dropout* d, u64 n) { drop(x, dropout_of(d), n); }
-extern "C" __global__ void drop_bf16(bf16* x, const Dropout* d, u64 n) { drop(x, dropout_of(d), n); }
-extern "C" __global__ void gelu_backward_f32(float* g, const float* z, const Dropout* d, u64 n) { gelu_backward(g, z, dropout_of(d), n); }
-extern "C" __global__ void gelu_backward_bf16(bf16* g, const bf16* z, const Dropout* d, u64 n) { gelu_backward(g, z, dropout_of(d), n); }
+extern "C" __global__ void gelu_f32(const float* z, float* y, const Dropout* d, u64 n) { gelu(z, y, d, n); }
+extern "C" __global__ void gelu_bf16(const bf16* z, bf16* y, const Dropout* d, u64 n) { gelu(z, y, d, n); }
+extern "C" __global__ void drop_f32(float* x, const Dropout* d, u64 n) { drop(x, d, n); }
+extern "C" __global__ void drop_bf16(bf16* x, const Dropout* d, u64 n) { drop(x, d, n); }
+extern "C" __global__ void gelu_backward_f32(float* g, const float* z, const Dropout* d, u64 n) { gelu_backward(g, z, d, n); }
+extern "C" __global__ void gelu_backward_bf16(bf16* g, const bf16* z, const Dropout* d, u64 n) { gelu_backward(g, z, d, n); }

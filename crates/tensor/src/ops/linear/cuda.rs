@@ -9,7 +9,7 @@ use crate::random::Dropout;
 use crate::{Array, Compute, DType, Param, Tensor};
 
 pub(crate) static MODULE: Module =
-    Module::new("linear", concat!(include_str!("cuda.cu"), include_str!("sums.cu")));
+    Module::early("linear", concat!(include_str!("cuda.cu"), include_str!("sums.cu")));
 
 /// `dropout(f(x W + b))`.
 pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearOptions) -> Forward {

@@ -54,6 +54,7 @@ __device__ __forceinline__ void leave(const Columns& sum, float* partial, u32 wi
 }
 
 template <class T> __device__ __forceinline__ void column_sums(const T* x, float* partial, u32 rows, u32 width, u32 part) {
+    await_earlier();
     u32 column = blockIdx.x * 256 + 8 * (threadIdx.x % 32), first = blockIdx.y * part, end = min(first + part, rows);
     Columns sum = {};
     if (column < width)
@@ -71,6 +72,7 @@ extern "C" __global__ void __launch_bounds__(256) column_sums_bf16(const bf16* x
 // dz = dy · scale where y > 0, and its sums: what was dropped is 0 in y as well.
 template <class T>
 __device__ __forceinline__ void relu_backward(T* gradient, const T* y, float* partial, u32 rows, u32 width, u32 part, float scale) {
+    await_earlier();
     u32 column = blockIdx.x * 256 + 8 * (threadIdx.x % 32), first = blockIdx.y * part, end = min(first + part, rows);
     Columns sum = {};
     if (column < width)

@@ -47,6 +47,7 @@ struct NormForward {
 
 // S is the sublayer's type, T that of what is kept.
 template <class S, class T, int QUADS> __device__ __forceinline__ void forward(const NormForward& a) {
+    await_earlier();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= a.rows) return;
     u64 start = (u64)row * a.width;
@@ -188,6 +189,7 @@ __device__ __forceinline__ void add_teams(Team<WARPS> team, Row<QUADS> (&sums)[3
 
 // A block has `part` rows, a team every so many of them; the next row is on its way while one is computed.
 template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ void backward(const NormBackward& a) {
+    await_earlier();
     Team<WARPS> team;
     u32 first = blockIdx.x * a.part, end = min(first + a.part, a.rows);
     Dropout dropout = dropout_of(a.dropout);
@@ -267,23 +269,28 @@ KERNELS(4, 2, 2)
 KERNELS(8, 2, 4)
 
 // y = x + dropout(sublayer)
-template <class S> __device__ __forceinline__ void residual(const float* x, const S* sublayer, float* y, Dropout d, u64 n) {
+template <class S> __device__ __forceinline__ void residual(const float* x, const S* sublayer, float* y, const Dropout* given, u64 n) {
+    await_earlier();
+    Dropout d = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = x[i] + widen(sublayer[i]) * factor(d, i);
 }
-extern "C" __global__ void residual_f32(const float* x, const float* s, float* y, const Dropout* d, u64 n) { residual(x, s, y, dropout_of(d), n); }
-extern "C" __global__ void residual_bf16(const float* x, const bf16* s, float* y, const Dropout* d, u64 n) { residual(x, s, y, dropout_of(d), n); }
+extern "C" __global__ void residual_f32(const float* x, const float* s, float* y, const Dropout* d, u64 n) { residual(x, s, y, d, n); }
+extern "C" __global__ void residual_bf16(const float* x, const bf16* s, float* y, const Dropout* d, u64 n) { residual(x, s, y, d, n); }
 
 // g · dropout factor
-template <class S> __device__ __forceinline__ void dropped(const float* g, S* out, Dropout d, u64 n) {
+template <class S> __device__ __forceinline__ void dropped(const float* g, S* out, const Dropout* given, u64 n) {
+    await_earlier();
+    Dropout d = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = narrow<S>(g[i] * factor(d, i));
 }
-extern "C" __global__ void dropped_f32(const float* g, float* out, const Dropout* d, u64 n) { dropped(g, out, dropout_of(d), n); }
-extern "C" __global__ void dropped_bf16(const float* g, bf16* out, const Dropout* d, u64 n) { dropped(g, out, dropout_of(d), n); }
+extern "C" __global__ void dropped_f32(const float* g, float* out, const Dropout* d, u64 n) { dropped(g, out, d, n); }
+extern "C" __global__ void dropped_bf16(const float* g, bf16* out, const Dropout* d, u64 n) { dropped(g, out, d, n); }
 
 // y = γ x̂ + β with the bits of the forward pass
 extern "C" __global__ void scaled(const float* standard, const float* gamma, const float* beta, float* y, u32 width, u64 n) {
+    await_earlier();
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) y[i] = gamma[i % width] * standard[i] + beta[i % width];
 }

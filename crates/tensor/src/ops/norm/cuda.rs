@@ -9,7 +9,7 @@ use crate::cuda::{Blocks, Card, DropoutArgument, Module, Pointer, card};
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param, Tensor};
 
-pub(crate) static MODULE: Module = Module::new("norm", include_str!("cuda.cu"));
+pub(crate) static MODULE: Module = Module::early("norm", include_str!("cuda.cu"));
 
 /// Rows of one partial sum of dγ and dβ: as many as leave every multiprocessor three blocks, in steps of a team's share.
 fn rows_of_a_part(rows: usize) -> usize {

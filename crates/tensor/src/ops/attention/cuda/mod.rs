@@ -22,7 +22,7 @@ pub(crate) static GENERIC: Module = Module::new(
     ),
 );
 
-pub(crate) static FAST: Module = Module::new(
+pub(crate) static FAST: Module = Module::early(
     "attention_fast",
     concat!(
         include_str!("mma.cu"),
