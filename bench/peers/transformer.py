@@ -48,10 +48,10 @@ class Attention(nn.Module):
 class Layer(nn.Module):
     """Post-norm: x = norm(x + dropout(sublayer(x))), as in the paper."""
 
-    def __init__(self, size, decoder):
+    def __init__(self, size, decoder, attention):
         super().__init__()
-        self.self_attention = Attention(size, cross=False)
-        self.cross_attention = Attention(size, cross=True) if decoder else None
+        self.self_attention = attention(size, cross=False)
+        self.cross_attention = attention(size, cross=True) if decoder else None
         self.inner, self.outer = nn.Linear(size.width, size.inner), nn.Linear(size.inner, size.width)
         self.norms = nn.ModuleList(nn.LayerNorm(size.width) for _ in range(3 if decoder else 2))
 
@@ -65,14 +65,14 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    def __init__(self, size):
+    def __init__(self, size, attention=Attention):
         super().__init__()
         self.scale = math.sqrt(size.width)
         # Three-way tied: source, target and output share one table.
         self.embedding = nn.Embedding(size.vocabulary, size.width)
         nn.init.normal_(self.embedding.weight, std=size.width**-0.5)
-        self.encoder = nn.ModuleList(Layer(size, decoder=False) for _ in range(size.layers))
-        self.decoder = nn.ModuleList(Layer(size, decoder=True) for _ in range(size.layers))
+        self.encoder = nn.ModuleList(Layer(size, False, attention) for _ in range(size.layers))
+        self.decoder = nn.ModuleList(Layer(size, True, attention) for _ in range(size.layers))
         self.register_buffer("positions", sinusoids(LONGEST, size.width))
 
     def forward(self, source, source_mask, target, real):
