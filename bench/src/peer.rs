@@ -32,7 +32,7 @@ impl Peer {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(format!("{name}.py"));
         let mut command = Command::new(python);
         // -B: no __pycache__ folders in the source tree.
-        command.arg("-B").arg(script).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg("-B").arg(script);
         if allocator == Allocator::Tuned {
             for (variable, bytes) in [
                 ("MALLOC_MMAP_THRESHOLD_", 1_u64 << 32),
@@ -42,6 +42,12 @@ impl Peer {
                 command.env(variable, bytes.to_string());
             }
         }
+        Self::spawn(name, &mut command)
+    }
+
+    /// Starts any program that answers as peers do.
+    pub fn spawn(name: &str, command: &mut Command) -> Result<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("could not start the peer {name}"))?;
         let requests = child.stdin.take();
         let answers = BufReader::new(child.stdout.take().context("the peer has no stdout")?);

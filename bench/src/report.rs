@@ -78,6 +78,15 @@ impl Cell {
 
 /// Prints the table, then the JSON lines, which also go to `target/bench/NAME.jsonl`.
 pub fn report(bench: &str, cells: &[Cell]) -> Result<()> {
+    let lines = print(cells);
+    let path = jsonl(bench);
+    let folder = path.parent().context("the report has no folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::write(&path, lines).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Prints the table, then the JSON lines, which it returns.
+pub fn print(cells: &[Cell]) -> String {
     let width = cells.iter().map(|cell| cell.name.len()).max().unwrap_or(0).max(4);
     let four = format!("{:>9} {:>9} {:>9} {:>9}", "best", "median", "p25", "p75");
     println!("{:<width$}  {:<8} | {:<39} | {:<39} | ours to peer", "", "", "ours", "peer");
@@ -87,12 +96,8 @@ pub fn report(bench: &str, cells: &[Cell]) -> Result<()> {
     }
     println!();
     let lines: String = cells.iter().map(|cell| cell.json() + "\n").collect();
-    let path = jsonl(bench);
-    let folder = path.parent().context("the report has no folder")?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    fs::write(&path, &lines).with_context(|| format!("cannot write {}", path.display()))?;
     print!("{lines}");
-    Ok(())
+    lines
 }
 
 fn jsonl(bench: &str) -> PathBuf {
