@@ -3,6 +3,7 @@
 mod bench;
 mod bits;
 mod browser;
+mod card_kit;
 mod check;
 mod format;
 mod golden;
@@ -30,6 +31,7 @@ Usage: cargo xtask COMMAND
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  measure heedful against its peers; without NAME, list the benches; ARGS are passed to the bench
+  card-kit [FOLDER]  a folder (target/card-kit) with tests, races and a script for a machine with a card and without Rust
   study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch
   golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
@@ -63,6 +65,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bits", before] => bits::run(Some(before)),
         ["bench", name, rest @ ..] => bench::run(name, rest),
         ["bench"] => bail!("which bench? One of: {}", bench::names()?.join(", ")),
+        ["card-kit"] => card_kit::run(None),
+        ["card-kit", folder] => card_kit::run(Some(folder)),
         ["study", kind, data] => study::run(kind, data, None),
         ["study", kind, data, seeds] => study::run(kind, data, Some(seeds)),
         ["study", ..] => bail!("usage: cargo xtask study classify|language DATA [SEEDS]"),

@@ -1,0 +1,84 @@
+#!/bin/sh
+# On a machine with a card, where a kit (`cargo xtask card-kit`) was copied to:
+#
+#   sh run.sh tests                 every test that needs a card
+#   sh run.sh sanitizer             memory errors and races of the kernels, by NVIDIA's compute-sanitizer
+#   sh run.sh race [OPTIONS]        training steps beside PyTorch, if $PYTHON (python3) has it, with options of ./card
+#   sh run.sh [all]                 one after the other
+set -u
+cd "$(dirname "$0")" || exit 1
+PYTHON=${PYTHON:-python3}
+
+# Quick ones, every kernel of a training step but Adam's.
+MEMCHECK="linear embedding attention norm softmax_and_cross_entropy"
+# Those that work in shared memory. racecheck is much slower than memcheck.
+RACECHECK="attention norm softmax_and_cross_entropy"
+
+tests() {
+    failed=0
+    for test in tests/*; do
+        echo "== $test"
+        HEEDFUL_REQUIRE_CUDA=1 "./$test" || failed=1
+    done
+    return $failed
+}
+
+sanitizer() {
+    sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+    if [ ! -x "$sanitizer" ]; then
+        echo "no compute-sanitizer: it comes with the CUDA toolkit" >&2
+        return 1
+    fi
+    failed=0
+    echo "== memcheck: $MEMCHECK"
+    check memcheck $MEMCHECK || failed=1
+    echo "== racecheck: $RACECHECK"
+    check racecheck $RACECHECK || failed=1
+    return $failed
+}
+
+check() {
+    tool=$1
+    shift
+    HEEDFUL_REQUIRE_CUDA=1 "$sanitizer" --tool "$tool" --error-exitcode 9 ./tests/gradients --test-threads 1 --exact "$@"
+}
+
+race() {
+    if "$PYTHON" -c 'import sys, importlib.util; sys.exit(importlib.util.find_spec("torch") is None)'; then
+        ./card --peer "$PYTHON" "$@"
+    else
+        echo "$PYTHON has no PyTorch: no race, our side alone"
+        ./card "$@"
+    fi
+}
+
+part() {
+    start=$(date +%s)
+    "$@"
+    status=$?
+    verdict=ok
+    [ $status -eq 0 ] || verdict=FAILED
+    summary="$summary$1: $verdict after $(($(date +%s) - start)) s
+"
+    [ $status -eq 0 ] || whole=1
+}
+
+./card --about || exit 1
+summary= whole=0
+what=${1:-all}
+[ $# -eq 0 ] || shift
+case $what in
+    tests | sanitizer | race) part "$what" "$@" ;;
+    all)
+        part tests
+        part sanitizer
+        part race
+        ;;
+    *)
+        echo "usage: sh run.sh [tests|sanitizer|race|all]" >&2
+        exit 2
+        ;;
+esac
+echo
+printf %s "$summary"
+exit $whole
