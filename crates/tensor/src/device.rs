@@ -13,6 +13,28 @@ pub enum Device {
     Cuda,
 }
 
+impl Device {
+    /// What the last bits of its results depend on: the instruction set, or the card, its driver and NVIDIA's libraries.
+    pub fn fingerprint(self) -> String {
+        match self {
+            Device::Cpu => self.to_string(),
+            Device::Cuda => match crate::cuda::card() {
+                Ok(card) => {
+                    let ((driver, driver_minor), (compiler, compiler_minor)) =
+                        (card.driver(), card.compiler_version());
+                    let (name, architecture) = (card.name(), card.architecture());
+                    let products = card.products_version();
+                    format!(
+                        "cuda ({name}, {architecture}, driver {driver}.{driver_minor}, cuBLASLt {products}, NVRTC \
+                         {compiler}.{compiler_minor})"
+                    )
+                }
+                Err(_) => self.to_string(),
+            },
+        }
+    }
+}
+
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

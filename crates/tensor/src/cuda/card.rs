@@ -12,6 +12,7 @@ use cudarc::driver::sys::{
 };
 
 use super::library::{self, COMPILER, DRIVER, PRODUCTS, Unavailable};
+use super::module;
 use super::product::Plans;
 use super::step;
 
@@ -146,6 +147,11 @@ impl Card {
     pub fn products_version(&self) -> usize {
         // SAFETY: the library is loaded.
         unsafe { blas::cublasLtGetVersion() }
+    }
+
+    /// The version of NVRTC.
+    pub fn compiler_version(&self) -> (i32, i32) {
+        module::compiler_version()
     }
 
     /// Waits until all work is done.

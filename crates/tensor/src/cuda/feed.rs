@@ -42,23 +42,30 @@ impl Feed {
         (self.block, self.used, self.sent) = (0, 0, 0);
     }
 
-    /// Takes some bytes; there is room for `room` bytes where they will be on the card. `new` allocates there.
-    pub(super) fn take(
-        &mut self,
-        way: usize,
-        bytes: &[u8],
-        room: usize,
-        new: impl FnOnce(usize) -> Buffer,
-    ) -> Pointer {
+    /// Bytes of the block that [`Self::take`] would need for so much room, if no block that there is has it.
+    pub(super) fn missing(&self, room: usize) -> Option<usize> {
+        let room = room.next_multiple_of(ALIGNMENT);
+        let has_room = |(number, block): (usize, &Block)| {
+            let used = if number == self.block { self.used } else { 0 };
+            used + room <= block.bytes
+        };
+        let is_there = self.blocks.iter().enumerate().skip(self.block).any(has_room);
+        (!is_there).then(|| room.max(BLOCK))
+    }
+
+    /// Takes some bytes; there is room for `room` bytes where they will be on the card. What was
+    /// [missing](Self::missing) is given.
+    pub(super) fn take(&mut self, way: usize, bytes: &[u8], room: usize, more: Option<Buffer>) -> Pointer {
         let room = room.max(bytes.len()).next_multiple_of(ALIGNMENT);
         while self.block < self.blocks.len() && self.used + room > self.blocks[self.block].bytes {
             self.send(way);
             (self.block, self.used, self.sent) = (self.block + 1, 0, 0);
         }
         if self.block == self.blocks.len() {
-            let bytes = room.max(BLOCK);
+            let card = more.expect("given where none has room");
+            let bytes = card.bytes();
             let hosts = (0..self.ways).map(|_| Pinned::new(bytes)).collect();
-            self.blocks.push(Block { card: new(bytes), bytes, hosts });
+            self.blocks.push(Block { card, bytes, hosts });
         }
         let block = &mut self.blocks[self.block];
         block.hosts[way].write(self.used, bytes);

@@ -1,6 +1,8 @@
 //! The card's memory: regions of the driver's, in which buffers lie side by side as they do on the host (`crate::regions`).
 //! A step that asks for the same sizes gets the same places, which is what replaying recorded work needs.
 
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -15,6 +17,52 @@ use crate::regions::{self, Growth, Place, Regions};
 
 /// Regions grow in large pieces: asking the driver waits for all work.
 const GROWTH: Growth = Growth { page: 512, smallest: 64 << 20, fair: 2 << 30 };
+
+/// Left to the driver, for kernels, graphs and lists of work.
+const RESERVE: usize = 256 << 20;
+
+/// The card has no room for a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the card has no room for {wanted} more bytes beside {held} that are in use")]
+pub struct OutOfMemory {
+    /// Bytes that were asked for.
+    pub wanted: usize,
+    /// Bytes of all buffers in use.
+    pub held: usize,
+}
+
+/// Does work that may need more memory than there is, and unwinds from it if so. What a step of it had written down by then
+/// has been done, so whatever was to last is what the host takes it for.
+pub fn fitting<R>(work: impl FnOnce() -> R) -> Result<R, OutOfMemory> {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            IS_AWAITED.set(self.0);
+        }
+    }
+    let _restore = Restore(IS_AWAITED.replace(true));
+    // The locks of parameters and of steps are used on after an unwinding; callers forget what the work was about.
+    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload| match payload.downcast::<OutOfMemory>() {
+        Ok(full) => *full,
+        Err(other) => panic::resume_unwind(other),
+    })
+}
+
+thread_local! {
+    /// Whether somebody catches an [`OutOfMemory`].
+    static IS_AWAITED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Says that there is no room: to [`fitting`] without a word on standard error, else as any panic.
+fn unwind(full: OutOfMemory) -> ! {
+    if !IS_AWAITED.get() {
+        panic!("{full}");
+    }
+    step::flush();
+    // SAFETY: the context of the card is current.
+    expect("cuCtxSynchronize", unsafe { driver::cuCtxSynchronize() });
+    panic::resume_unwind(Box::new(full))
+}
 
 /// An address in the card's memory, as kernels take it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, NoUninit)]
@@ -41,17 +89,21 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// # Panics
-    /// If the card has no memory left.
+    /// If the card has no memory left, which [`fitting`] turns into an error.
     pub(crate) fn new(bytes: usize) -> Buffer {
         present();
-        let (place, pointer) = step::outside_of_others(|| {
+        let taken = step::outside_of_others(|| {
             let mut memory = memory().lock().expect("card memory lock");
-            let place = memory.take(bytes.max(1), Region::new).unwrap_or_else(|wanted| {
-                panic!("the card has no room for {wanted} more bytes: choose a smaller --batch-tokens")
-            });
+            let (taken, least) = (memory.capacity(), bytes.max(1).next_multiple_of(GROWTH.page));
+            // The last regions are no larger than they must be.
+            let new = |capacity| Region::new(capacity, taken).or_else(|_| Region::new(least, taken));
+            let place = memory.take(bytes.max(1), new)?;
             let pointer = memory.block(&place).start.offset(place.offset);
-            (place, pointer)
+            Ok::<_, usize>((place, pointer))
         });
+        // Nothing is locked any more.
+        let (place, pointer) =
+            taken.unwrap_or_else(|wanted| unwind(OutOfMemory { wanted, held: HELD.load(Ordering::Relaxed) }));
         let held = HELD.fetch_add(place.len, Ordering::Relaxed) + place.len;
         MOST_HELD.fetch_max(held, Ordering::Relaxed);
         Buffer { pointer, bytes, place: Some(place) }
@@ -161,6 +213,23 @@ fn upload_with_room(bytes: &[u8], room: usize) -> Buffer {
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST_HELD: AtomicUsize = AtomicUsize::new(0);
 
+/// Gives regions that nobody uses back to the driver: larger ones may fit then.
+pub fn trim() {
+    present().wait();
+    step::outside_of_others(|| memory().lock().expect("card memory lock").trim());
+}
+
+/// The most bytes that are taken from the driver: `HEEDFUL_CUDA_MEMORY`, for a card that is shared with others, or all.
+fn limit() -> usize {
+    static LIMIT: OnceLock<usize> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let bytes = std::env::var("HEEDFUL_CUDA_MEMORY").ok();
+        bytes.map_or(usize::MAX, |bytes| {
+            bytes.parse().unwrap_or_else(|_| panic!("HEEDFUL_CUDA_MEMORY is a number of bytes, not {bytes}"))
+        })
+    })
+}
+
 /// Bytes that were taken from the driver.
 pub fn bytes_reserved() -> usize {
     memory().lock().expect("card memory lock").capacity()
@@ -178,9 +247,14 @@ struct Region {
 }
 
 impl Region {
-    /// The error is what was asked for in vain.
-    fn new(capacity: usize) -> Result<Region, usize> {
-        let mut start = 0;
+    /// One more beside those that have `taken` bytes. The error is what was asked for in vain.
+    fn new(capacity: usize, taken: usize) -> Result<Region, usize> {
+        let (mut free, mut total, mut start) = (0, 0, 0);
+        // SAFETY: the pointers are to locals.
+        expect("cuMemGetInfo", unsafe { driver::cuMemGetInfo_v2(&mut free, &mut total) });
+        if capacity > free.saturating_sub(RESERVE) || capacity > limit().saturating_sub(taken) {
+            return Err(capacity);
+        }
         // SAFETY: the pointer is to a local.
         let result = unsafe { driver::cuMemAlloc_v2(&mut start, capacity) };
         match result {

@@ -34,7 +34,7 @@ pub use card::{Card, card};
 pub(crate) use launch::{Blocks, DropoutArgument, launch, roomy};
 pub use library::Unavailable;
 pub(crate) use memory::{Buffer, Pointer, clear, upload, upload_list};
-pub use memory::{bytes_reserved, most_bytes_held};
+pub use memory::{OutOfMemory, bytes_reserved, fitting, most_bytes_held, trim};
 pub(crate) use module::Module;
 pub use module::{KernelReport, compile_for};
 pub(crate) use product::{Epilogue, Operand, Product, multiply};

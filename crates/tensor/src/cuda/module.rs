@@ -203,7 +203,7 @@ fn compile(name: &str, source: &str, architecture: &str) -> Result<Compiled, Str
     }
 }
 
-fn compiler_version() -> (i32, i32) {
+pub(super) fn compiler_version() -> (i32, i32) {
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both are locals.
     unsafe { compiler::nvrtcVersion(&mut major, &mut minor) };

@@ -210,9 +210,16 @@ pub(super) fn record_launch(function: Function, blocks: Blocks, arguments: &[&[u
 
 /// Gives bytes to the step, with so much room on the card; `None` outside a step.
 pub(super) fn feed(bytes: &[u8], room: usize) -> Option<Pointer> {
+    let room = room.max(bytes.len());
+    // Beforehand: where there is no memory, what is written down so far is sent, for which it must be at hand.
+    let missing = with(|recording| {
+        let steps = recording.steps.as_ref().expect("made at the beginning");
+        steps.feed.missing(room)
+    })?;
+    let more = missing.map(Buffer::new);
     with(|recording| {
         let steps = recording.steps.as_mut().expect("made at the beginning");
-        steps.feed.take(recording.number as usize % WAYS, bytes, room, Buffer::new)
+        steps.feed.take(recording.number as usize % WAYS, bytes, room, more)
     })
 }
 

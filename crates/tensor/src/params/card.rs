@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use super::{Param, Params};
+use super::{Param, Params, in_order};
 use crate::cuda::{Operand, Pointer};
 use crate::{Array, DType};
 
@@ -13,7 +13,7 @@ pub(super) struct NarrowCopy(Mutex<Option<(u64, Array)>>);
 
 impl NarrowCopy {
     pub(super) fn clear(&self) {
-        *self.0.lock().expect("params lock") = None;
+        *in_order(self.0.lock()) = None;
     }
 }
 
@@ -21,7 +21,7 @@ impl Params {
     /// Where an update writes the values rounded to bf16, which are then those of the newest version.
     pub(crate) fn narrow_to_write(&self, values: &Array) -> Pointer {
         let flat = self.store.flat();
-        let mut narrow = flat.narrow.0.lock().expect("params lock");
+        let mut narrow = in_order(flat.narrow.0.lock());
         let version = flat.version.load(Ordering::Acquire);
         let fresh = || (version, Array::scratch_on(values.device(), DType::Bf16, 1, values.len()));
         let (of, array) = narrow.get_or_insert_with(fresh);
@@ -34,12 +34,12 @@ impl Param {
     /// This matrix on the card as a factor of products in `dtype`.
     pub(crate) fn operand(&self, dtype: DType) -> Operand {
         let flat = self.store.flat();
-        let values = flat.values.read().expect("params lock");
+        let values = in_order(flat.values.read());
         let start = match dtype {
             DType::F32 => values.pointer(),
             DType::Bf16 => {
                 let version = flat.version.load(Ordering::Acquire);
-                let mut narrow = flat.narrow.0.lock().expect("params lock");
+                let mut narrow = in_order(flat.narrow.0.lock());
                 match &mut *narrow {
                     Some((of, array)) if *of == version => array.pointer(),
                     stale => {

@@ -9,7 +9,7 @@ mod host;
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::random::Stream;
 use crate::{Array, Device};
@@ -127,7 +127,7 @@ impl Params {
     pub fn device(&self) -> Device {
         // Asking must not end the announcements.
         let flat = self.store.flat.get();
-        flat.map_or_else(Device::default, |flat| flat.values.read().expect("params lock").device())
+        flat.map_or_else(Device::default, |flat| in_order(flat.values.read()).device())
     }
 
     /// Moves values to `device`; gradients that are not yet used up are forgotten on the way.
@@ -147,7 +147,7 @@ impl Params {
         };
         flat.packed.clear();
         flat.narrow.clear();
-        flat.gradients.lock().expect("params lock").move_to(device);
+        in_order(flat.gradients.lock()).move_to(device);
     }
 
     /// Length of the flat vector. Between parameters there may be a few zeros of alignment.
@@ -167,13 +167,13 @@ impl Params {
 
     /// The flat vector, to read.
     pub(crate) fn values(&self) -> RwLockReadGuard<'_, Array> {
-        self.store.flat().values.read().expect("params lock")
+        in_order(self.store.flat().values.read())
     }
 
     /// The flat vector, to change; packed copies are made anew afterwards.
     pub(crate) fn values_mut(&self) -> RwLockWriteGuard<'_, Array> {
         let flat = self.store.flat();
-        let guard = flat.values.write().expect("params lock");
+        let guard = in_order(flat.values.write());
         flat.version.fetch_add(1, Ordering::Release);
         guard
     }
@@ -191,14 +191,20 @@ impl Params {
     /// Calls `work` with all gradients; what no backward pass has written since [`Self::clear_gradients`] is zero.
     pub(crate) fn with_gradients<R>(&self, work: impl FnOnce(&FlatGradients) -> R) -> R {
         let flat = self.store.flat();
-        let mut gradients = flat.gradients.lock().expect("params lock");
+        let mut gradients = in_order(flat.gradients.lock());
         gradients.complete(&flat.entries);
         work(&gradients)
     }
 
     /// Forgets all gradients and gives their memory to whoever needs it next.
     pub fn clear_gradients(&self) {
-        self.store.flat().gradients.lock().expect("params lock").clear();
+        in_order(self.store.flat().gradients.lock()).clear();
+    }
+
+    /// Forgets what a step has left that was given up halfway: gradients, and copies that it was about to write.
+    pub fn abandon_step(&self) {
+        self.clear_gradients();
+        self.store.flat().narrow.clear();
     }
 
     fn param(&self, index: usize, entry: &Entry) -> Param {
@@ -228,17 +234,17 @@ impl Param {
 
     /// Where the numbers are.
     pub fn device(&self) -> Device {
-        self.store.flat().values.read().expect("params lock").device()
+        in_order(self.store.flat().values.read()).device()
     }
 
     /// A copy of the numbers.
     pub fn to_vec(&self) -> Vec<f32> {
-        self.store.flat().values.read().expect("params lock").part_to_vec(self.range())
+        in_order(self.store.flat().values.read()).part_to_vec(self.range())
     }
 
     /// The numbers in the host's memory, to read.
     pub(crate) fn values(&self) -> Values<'_> {
-        let guard = self.store.flat().values.read().expect("params lock");
+        let guard = in_order(self.store.flat().values.read());
         Values { guard, range: self.range() }
     }
 
@@ -253,7 +259,7 @@ impl Param {
             self.shape()
         );
         let flat = self.store.flat();
-        let mut all = flat.values.write().expect("params lock");
+        let mut all = in_order(flat.values.write());
         all.copy_part_from(self.offset, values);
         flat.version.fetch_add(1, Ordering::Release);
     }
@@ -265,7 +271,7 @@ impl Param {
 
     /// The gradient, for a backward pass to write.
     pub(crate) fn gradient_slot(&self) -> GradientSlot<'_> {
-        let guard = self.store.flat().gradients.lock().expect("params lock");
+        let guard = in_order(self.store.flat().gradients.lock());
         GradientSlot { guard, index: self.index, range: self.range() }
     }
 
@@ -320,6 +326,12 @@ impl Store {
             }
         })
     }
+}
+
+/// What a lock guards. A batch that does not fit on a card unwinds with locks held: values and copies are as they were, and
+/// whoever catches it calls [`Params::abandon_step`].
+fn in_order<G>(locked: LockResult<G>) -> G {
+    locked.unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Init {

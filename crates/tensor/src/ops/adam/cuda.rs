@@ -81,20 +81,17 @@ pub(super) struct PendingReport {
 
 /// Updates everything with gradients multiplied by `scale`.
 pub(super) fn apply(update: Update, scale: f32, arrays: Arrays<'_>) {
-    let decision = upload(&[scale.to_bits(), 0]);
-    apply_decided(update, decision.pointer(), arrays);
+    let (decision, numbers) = (upload(&[scale.to_bits(), 0]), upload(&[update]));
+    apply_decided(numbers.pointer(), decision.pointer(), arrays);
 }
 
-fn apply_decided(update: Update, decision: Pointer, arrays: Arrays<'_>) {
+/// Takes no memory: where there is none left, an update is made as a whole or not at all.
+fn apply_decided(numbers: Pointer, decision: Pointer, arrays: Arrays<'_>) {
     let Arrays { gradients, values, mean, square, narrow, average } = arrays;
     let [values, mean, square] = [values, mean, square].map(|array| array.pointer());
     let (function, n) = (MODULE.function("update"), gradients.len());
-    let (blocks, numbers, gradients) =
-        (Blocks::for_each(n.div_ceil(4)), upload(&[update]), gradients.pointer());
-    let numbers = numbers.pointer();
-    launch!(
-        function, blocks, numbers, decision, gradients, values, mean, square, narrow, average, n as u64
-    );
+    let (blocks, gradients) = (Blocks::for_each(n.div_ceil(4)), gradients.pointer());
+    launch!(function, blocks, numbers, decision, gradients, values, mean, square, narrow, average, n as u64);
 }
 
 /// Updates everything unless the guard rejects the gradients or a loss.
@@ -115,6 +112,7 @@ pub(super) fn apply_guarded(
     };
     let losses = upload(&losses.iter().map(of_batch).collect::<Vec<_>>());
     let (sums, slot_word) = (squares(arrays.gradients), upload(&[(slot % REPORTS) as u32]));
+    let numbers = upload(&[update]);
     let decision = card.state.pointer().offset(4 * (4 + WINDOW));
     let job = Judged {
         sums: sums.pointer(),
@@ -129,7 +127,7 @@ pub(super) fn apply_guarded(
         clip_norm,
     };
     launch!(MODULE.function("judge"), Blocks::of(1, 256), job);
-    apply_decided(update, decision, arrays);
+    apply_decided(numbers.pointer(), decision, arrays);
     PendingReport { reports: card.reports.clone(), slot: slot % REPORTS }
 }
 

@@ -1,7 +1,7 @@
 //! Rows gathered from a table on the card, and gradients summed back into it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::NoUninit;
 
@@ -90,7 +90,8 @@ fn waves(width: usize, positions: usize) -> Arc<Buffer> {
     /// By width: how many positions there are, and their encodings.
     type Kept = HashMap<usize, (usize, Arc<Buffer>)>;
     static WAVES: Mutex<Option<Kept>> = Mutex::new(None);
-    let mut kept = WAVES.lock().expect("waves lock");
+    // Where there is no memory for more of them, those that are there are as good as they were.
+    let mut kept = WAVES.lock().unwrap_or_else(PoisonError::into_inner);
     let by_width = kept.get_or_insert_default();
     match by_width.get(&width) {
         Some((longest, waves)) if *longest >= positions => waves.clone(),
