@@ -1,6 +1,6 @@
 //! What a family of models says of itself: its encoder-decoder, and its encoder alone.
 
-use heedful_tensor::Params;
+use heedful_tensor::{Device, Params};
 
 use super::heads::{HeadError, HeadName};
 use super::{ConfigError, Encode, Generate};
@@ -22,6 +22,11 @@ pub(crate) trait EncoderDecoderFamily: Sized {
 
     /// The model in a few words.
     fn summary(&self) -> String;
+
+    /// Whether its models can be trained on a device: whether all their operations have kernels there.
+    fn trains_on(&self, device: Device) -> bool {
+        device == Device::Cpu
+    }
 
     /// Every head that can be pruned; none where there are no heads.
     fn heads(&self) -> Vec<HeadName> {

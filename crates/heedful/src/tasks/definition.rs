@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use heedful_tensor::Device;
+
 use super::validation::ValidationSet;
 use super::{ConfigError, ModelConfig, TaskError};
 use crate::data::CorpusError;
@@ -29,6 +31,11 @@ pub(crate) trait TaskConfig: Sized {
 
     /// The model in a few words.
     fn summary(&self) -> String;
+
+    /// Whether its models can be trained on a device.
+    fn trains_on(&self, device: Device) -> bool {
+        device == Device::Cpu
+    }
 }
 
 /// A task, as recipes, runs and commands use it.

@@ -17,6 +17,7 @@ mod plain_text;
 mod recipe;
 pub mod validation;
 
+use heedful_tensor::Device;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use definition::{Assembled, Materials, Sizes, TaskConfig, TaskDefinition};
@@ -83,6 +84,11 @@ macro_rules! tasks {
             /// The family of the model, or of its one stack.
             pub fn family(&self) -> Family {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::family(config),)+ }
+            }
+
+            /// Whether its models can be trained on a device: whether all their operations have kernels there.
+            pub fn trains_on(&self, device: Device) -> bool {
+                match self { $(ModelConfig::$Task(config) => TaskConfig::trains_on(config, device),)+ }
             }
 
             /// The model in a few words.

@@ -138,14 +138,7 @@ impl Model for Transformer {
     }
 
     fn trains_on(&self, device: Device) -> bool {
-        let layer = self.config.layer();
-        let head = layer.key_width().max(layer.value_width()) / self.config.heads;
-        match device {
-            Device::Cpu => true,
-            // As wide as the kernels of norms and of attention go.
-            Device::Cuda => self.config.d_model <= 1024 && head <= 256,
-            _ => false,
-        }
+        self.config.trains_on(device)
     }
 
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {

@@ -1,6 +1,6 @@
 //! Transformers as recipes describe them.
 
-use heedful_tensor::Params;
+use heedful_tensor::{Device, Params};
 
 use super::{ConfigError, DropoutRates, StackConfig, StackMask, TextStack, Transformer, TransformerConfig};
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
@@ -46,6 +46,10 @@ impl EncoderDecoderFamily for TransformerConfig {
 
     fn summary(&self) -> String {
         self.summary()
+    }
+
+    fn trains_on(&self, device: Device) -> bool {
+        self.trains_on(device)
     }
 
     fn heads(&self) -> Vec<HeadName> {

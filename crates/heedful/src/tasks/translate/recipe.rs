@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use heedful_tensor::Device;
+
 use super::validation::TranslationSet;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
@@ -35,6 +37,10 @@ impl TaskConfig for EncoderDecoderConfig {
 
     fn summary(&self) -> String {
         self.summary()
+    }
+
+    fn trains_on(&self, device: Device) -> bool {
+        self.trains_on(device)
     }
 }
 
