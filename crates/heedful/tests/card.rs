@@ -6,7 +6,7 @@ use heedful::layers::Pass;
 use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::{DType, Device, cuda, tape};
-use heedful::train::{Schedule, Trainer, TrainerOptions};
+use heedful::train::{Schedule, TrainError, Trainer, TrainerOptions};
 
 fn has_card() -> bool {
     match cuda::card() {
@@ -207,4 +207,72 @@ fn a_state_moves_between_devices() {
     }
     on_card.restore(&on_processor.state()).expect("the same model");
     assert!(on_card.state() == on_processor.state());
+}
+
+/// So many sentence pairs of 30 tokens, `<eos>` included.
+fn sentences(count: usize) -> Batch {
+    let sentence = |i: u32| -> Vec<u32> { (0..29).map(|t| 4 + (t * 131 + i * 17) % 490).collect() };
+    let pairs: Vec<_> = (0..count as u32).map(|i| (sentence(i), sentence(i + 1))).collect();
+    Batch::new(&pairs, 1, 2).expect("a good batch")
+}
+
+/// Bytes that the test below may take: far less than any card has, so that batches that do not fit are small.
+const LIMIT: usize = 512 << 20;
+
+/// In a process of its own: the memory of the card is that of all tests, and so is its limit.
+#[test]
+fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
+    if !has_card() {
+        return;
+    }
+    let variable = "HEEDFUL_CUDA_MEMORY";
+    if std::env::var_os(variable).is_none() {
+        let name = "a_batch_that_does_not_fit_is_an_error_that_names_one_that_does";
+        let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args([name, "--exact", "--nocapture"])
+            .env(variable, LIMIT.to_string())
+            .output()
+            .expect("this program starts");
+        let talk = String::from_utf8_lossy(&output.stderr);
+        eprintln!("{talk}");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert!(talk.contains("does not fit") && !talk.contains("panicked"), "{talk}");
+        return;
+    }
+    for (compute, r_drop) in [(DType::Bf16, None), (DType::F32, None), (DType::Bf16, Some(2.5))] {
+        let trainer = || {
+            let model = model();
+            model.params().move_to(Device::Cuda);
+            let schedule = Schedule::noam(128, 10);
+            let options =
+                TrainerOptions { average_decay: Some(0.9), r_drop, ..TrainerOptions::new(compute, 5, schedule) };
+            let mut trainer = Trainer::new(model, options);
+            // They are on their way while the next one turns out not to fit.
+            for seed in [1, 2, 3] {
+                trainer.submit(&[batch(seed)]).expect("a small batch");
+            }
+            trainer
+        };
+        let (mut tried, mut untried) = (trainer(), trainer());
+        let refused = tried.submit(&[sentences(10_000)]).expect_err("more than fits");
+        eprintln!("{compute}, R-Drop {r_drop:?}: {refused}");
+        let TrainError::DoesNotFit { step, tokens, largest: Some(largest) } = refused else {
+            panic!("another error: {refused}");
+        };
+        assert_eq!((step, tokens), (4, 10_000 * 30));
+        tried.drain().expect("good steps");
+        let state = tried.state();
+        let again = tried.submit(&[sentences(10_000)]).expect_err("more than fits");
+        assert!(matches!(again, TrainError::DoesNotFit { step: 4, .. }), "{again}");
+        assert!(tried.state() == state, "a step that does not fit changes nothing");
+        let fits = largest / 30;
+        untried.drain().expect("good steps");
+        let losses = [&mut tried, &mut untried]
+            .map(|trainer| trainer.step(&sentences(fits)).expect("as large as was promised").loss);
+        assert!((losses[0] - losses[1]).abs() < 1e-3 * losses[1], "{losses:?}");
+        let more = tried.step(&sentences(fits * 3 / 2)).expect_err("far more than was promised");
+        assert!(matches!(more, TrainError::DoesNotFit { step: 5, .. }), "{more}");
+        eprintln!("{fits} sentences fit; {} of {LIMIT} bytes are reserved", cuda::bytes_reserved());
+        assert!(cuda::bytes_reserved() <= LIMIT);
+    }
 }

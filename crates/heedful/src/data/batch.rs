@@ -227,6 +227,19 @@ impl Batch {
         }
     }
 
+    /// Its first sentences, so many of them.
+    pub(crate) fn first(&self, sentences: usize) -> Batch {
+        let of = |all: &Ragged| Ragged::from_lengths(all.lengths().take(sentences));
+        let [source, target] = [&self.source_sequences, &self.target_sequences].map(of);
+        Batch {
+            source: self.source[..source.tokens()].to_vec(),
+            target_in: self.target_in[..target.tokens()].to_vec(),
+            target_out: self.target_out[..target.tokens()].to_vec(),
+            source_sequences: source,
+            target_sequences: target,
+        }
+    }
+
     /// The number of sentence pairs or texts.
     pub fn sentences(&self) -> usize {
         self.source_sequences.sequences().max(self.target_sequences.sequences())
@@ -320,6 +333,15 @@ mod tests {
         assert_eq!(batch.source_sequences.lengths().collect::<Vec<_>>(), [2, 1]);
         assert_eq!(batch.target_sequences.lengths().collect::<Vec<_>>(), [2, 1]);
         assert_eq!((batch.sentences(), batch.target_tokens()), (2, 3));
+    }
+
+    #[test]
+    fn the_first_sentences_of_a_batch_are_a_batch_of_them() {
+        let pairs = [(vec![5, 6], vec![7]), (vec![8], vec![]), (vec![9, 10], vec![11, 12])];
+        let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
+        for count in [1, 2, 3] {
+            assert_eq!(batch.first(count), Batch::new(&pairs[..count], 1, 2).expect("a good batch"));
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Ragged, tape};
 
 /// One forward pass, for training or for inference.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Pass {
     compute: Compute,
     draws: Option<Draws>,
@@ -25,7 +25,7 @@ pub struct Pass {
 }
 
 /// The random streams of a training pass.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Draws {
     seed: u64,
     step: u64,

@@ -6,6 +6,8 @@ mod settings;
 
 mod optimizer;
 mod state;
+
+mod fit;
 mod trainer;
 
 mod patience;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use heedful_tensor::ops::{AdamOptions, Divergence, Guard, MovingAverage, PendingStep, StepResult};
 use heedful_tensor::{Array, DType, Device, cuda, tape};
 
-use super::{Optimizer, Schedule, StateError, TrainerState, Update};
+use super::{Optimizer, Schedule, StateError, TrainerState, Update, fit};
 use crate::data::batch::{Batch, BatchError};
 use crate::layers::Pass;
 use crate::models::Model;
@@ -115,6 +115,22 @@ pub enum TrainError {
         /// The reason.
         why: Divergence,
     },
+    /// A batch does not fit on the card.
+    #[error(
+        "step {step}: a batch of {tokens} tokens does not fit into the memory of the card; {}",
+        largest.map_or_else(
+            || "not even one sentence of it would: leave long sentences out (--max-tokens), or choose a smaller model".to_owned(),
+            |largest| format!("the largest that fits is --batch-tokens {largest}"),
+        )
+    )]
+    DoesNotFit {
+        /// The update that was not made.
+        step: u64,
+        /// Tokens of the batch, on the side that has more.
+        tokens: usize,
+        /// The most tokens of a batch that would fit; `None` if no sentence of this one does.
+        largest: Option<usize>,
+    },
 }
 
 impl TrainerOptions {
@@ -183,6 +199,7 @@ impl<M: Model> Trainer<M> {
     /// Computes the step, or gives it to the card.
     fn send(&mut self, batches: &[Batch], pass: &mut Pass) -> Result<(), TrainError> {
         batches.iter().try_for_each(|batch| self.model.check(batch))?;
+        let given = batches;
         let doubled: Option<Vec<Batch>> = pass.r_drop().map(|_| batches.iter().map(Batch::doubled).collect());
         let batches = doubled.as_deref().unwrap_or(batches);
         let tokens: usize = batches.iter().map(|batch| self.model.predictions(batch)).sum();
@@ -196,7 +213,8 @@ impl<M: Model> Trainer<M> {
                 let filled: Option<Vec<Batch>> =
                     pass.r_drop().is_none().then(|| batches.iter().map(Batch::filled_up).collect());
                 let batches = filled.as_deref().unwrap_or(batches);
-                let (submitted, ticket) = cuda::step(|| self.compute_step(batches, tokens, pass));
+                let sent = self.send_to_card(batches, tokens, pass);
+                let (submitted, ticket) = sent.map_err(|_| self.does_not_fit(given, pass))?;
                 (Some(ticket), submitted)
             }
             _ => (None, self.compute_step(batches, tokens, pass)),
@@ -204,6 +222,60 @@ impl<M: Model> Trainer<M> {
         let step = self.optimizer.steps();
         self.pending.push_back(Pending { ticket, step, tokens, learning_rate, result });
         Ok(())
+    }
+
+    /// Gives the step to the card. Where memory is short, what nobody uses is given back to the driver first.
+    fn send_to_card(
+        &mut self,
+        batches: &[Batch],
+        tokens: usize,
+        pass: &mut Pass,
+    ) -> Result<((f32, PendingStep), cuda::Ticket), cuda::OutOfMemory> {
+        let fresh = pass.clone();
+        self.fitting(|trainer| cuda::step(|| trainer.compute_step(batches, tokens, pass))).or_else(|_| {
+            cuda::trim();
+            *pass = fresh.clone();
+            let sent = self.fitting(|trainer| cuda::step(|| trainer.compute_step(batches, tokens, pass)));
+            sent.inspect_err(|_| *pass = fresh)
+        })
+    }
+
+    /// Does work on the card; if it does not fit there, the trainer is as it was before.
+    fn fitting<R>(&mut self, work: impl FnOnce(&mut Trainer<M>) -> R) -> Result<R, cuda::OutOfMemory> {
+        let steps = self.optimizer.steps();
+        let result = cuda::fitting(|| work(self));
+        if result.is_err() {
+            self.optimizer.rewind(steps);
+            self.average.iter_mut().for_each(|average| average.rewind(steps));
+            self.model.params().abandon_step();
+        }
+        result
+    }
+
+    /// The error of a step that does not fit on the card, with the largest batch that would: tried with parts of the
+    /// largest one, without an update.
+    fn does_not_fit(&mut self, batches: &[Batch], pass: &Pass) -> TrainError {
+        let step = self.optimizer.steps() + 1;
+        let batch = batches.iter().max_by_key(|batch| sides(batch).into_iter().sum::<usize>());
+        let batch = batch.expect("a step has batches");
+        let fits = |sentences: usize| {
+            let part = batch.first(sentences);
+            let part = if pass.r_drop().is_some() { part.doubled() } else { part.filled_up() };
+            cuda::trim();
+            let tried = self.fitting(|trainer| {
+                let ((), ticket) = cuda::step(|| {
+                    let found = trainer.model.loss(&part, &mut pass.clone());
+                    tape::backward(&found.loss);
+                });
+                ticket.wait();
+                trainer.model.params().abandon_step();
+            });
+            tried.is_ok()
+        };
+        let sentences = fit::most_that_fit(batch.sentences(), fits);
+        cuda::trim();
+        let largest = (sentences > 0).then(|| fit::batch_tokens(sides(&batch.first(sentences))));
+        TrainError::DoesNotFit { step, tokens: sides(batch).into_iter().max().unwrap_or(0), largest }
     }
 
     fn compute_step(&mut self, batches: &[Batch], tokens: usize, pass: &mut Pass) -> (f32, PendingStep) {
@@ -309,4 +381,9 @@ impl<M: Model> Trainer<M> {
     pub fn into_model(self) -> M {
         self.model
     }
+}
+
+/// Tokens of sources and of targets.
+fn sides(batch: &Batch) -> [usize; 2] {
+    [batch.source_sequences.tokens(), batch.target_sequences.tokens()]
 }

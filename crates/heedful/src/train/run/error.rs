@@ -83,6 +83,14 @@ pub enum RunError {
         /// The last good checkpoint.
         kept: Option<u64>,
     },
+    /// A batch does not fit on the card; all steps before it are kept.
+    #[error("{error}{}", kept.map_or(String::new(), |step| format!(" (the checkpoint of step {step} is kept)")))]
+    DoesNotFit {
+        /// Which one, and what would fit.
+        error: TrainError,
+        /// The last checkpoint.
+        kept: Option<u64>,
+    },
     /// The training text cannot be read.
     #[error(transparent)]
     Corpus(#[from] CorpusError),

@@ -185,7 +185,7 @@ impl<'a> Session<'a> {
             batches.push(placed.batch);
             position = placed.next;
         }
-        let reports = self.trainer.submit(&batches).map_err(|error| self.diverged(error))?;
+        let reports = self.trainer.submit(&batches).map_err(|error| self.ended_by(error))?;
         self.position = position;
         self.step += 1;
         self.on_their_way.push_back(batches.iter().map(|batch| self.layout.tokens(batch)).sum());
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
 
     /// Waits for the reports of all steps: a card's arrive late.
     fn settle(&mut self) -> Result<(), RunError> {
-        let reports = self.trainer.drain().map_err(|error| self.diverged(error))?;
+        let reports = self.trainer.drain().map_err(|error| self.ended_by(error))?;
         self.take_in(&reports);
         Ok(())
     }
@@ -208,16 +208,29 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The error of a run that diverged. It takes precedence over failures to write checkpoint or report.
-    fn diverged(&mut self, error: TrainError) -> RunError {
-        let step = match error {
-            TrainError::Batch(error) => return error.into(),
-            TrainError::Diverged { step, .. } => step,
-        };
-        let kept = self.writer.finish().ok().and(self.saved_step);
-        let status = Status::Diverged { step, reason: error.to_string() };
-        let _ = self.journal.publish(status);
-        RunError::Diverged { error, kept }
+    /// The error of a run that cannot go on. It takes precedence over failures to write checkpoint or report.
+    fn ended_by(&mut self, error: TrainError) -> RunError {
+        let reason = error.to_string();
+        match error {
+            TrainError::Batch(error) => error.into(),
+            TrainError::Diverged { step, .. } => {
+                let kept = self.writer.finish().ok().and(self.saved_step);
+                let _ = self.journal.publish(Status::Diverged { step, reason });
+                RunError::Diverged { error, kept }
+            }
+            TrainError::DoesNotFit { .. } => {
+                // An earlier step may turn out to have diverged.
+                if self.step > 0
+                    && self.saved_step != Some(self.step)
+                    && let Err(earlier @ RunError::Diverged { .. }) = self.save(None)
+                {
+                    return earlier;
+                }
+                let kept = self.writer.finish().ok().and(self.saved_step);
+                let _ = self.journal.publish(Status::Stopped { step: self.step, reason });
+                RunError::DoesNotFit { error, kept }
+            }
+        }
     }
 
     fn log(&mut self) -> Result<(), RunError> {
