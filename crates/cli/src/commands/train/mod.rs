@@ -27,6 +27,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(io::stdout().lock().write_all(recipe.to_toml().as_bytes())?);
     }
     arguments.threads.set_up();
+    // Before a dashboard opens.
+    arguments.device.choice().resolve(&recipe)?;
     let start = if arguments.resume.is_some() { Start::Resume } else { Start::Fresh };
     let verbosity = arguments.quiet.verbosity();
     // Lives as long as the run: dropping the server stops it.

@@ -58,6 +58,7 @@ impl TrainingProgress {
 impl Watcher for TrainingProgress {
     fn observe(&mut self, event: &Event<'_>) {
         match event {
+            Event::NotOnCard { why } => self.bar.println(&format!("heedful: uses the processor: {why}")),
             Event::LearningVocabulary { pairs } => {
                 self.refresh(None, || format!("learning the vocabulary: {} lines", thousands(*pairs)));
             }

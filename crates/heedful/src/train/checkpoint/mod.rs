@@ -46,6 +46,9 @@ pub struct Progress {
     pub recipe: String,
     /// Seconds of training, over all sessions.
     pub seconds: f64,
+    /// [`heedful_tensor::Device::fingerprint`] of what the latest steps were computed with; unknown in older checkpoints.
+    #[serde(default)]
+    pub device: Option<String>,
 }
 
 /// Why a checkpoint or its folder cannot be used.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use heedful_tensor::cuda;
 
+use super::NotOnCard;
 use crate::data::batch::BatchError;
 use crate::data::encoded::EncodedError;
 use crate::data::labels::LabelsError;
@@ -32,14 +33,14 @@ pub enum RunError {
         /// The number of its steps.
         step: u64,
     },
-    /// There is no card to train on.
+    /// There is no card, or the model has operations without kernels for cards.
     #[error("cannot train on a card: {0}; --device cpu trains on the processor")]
-    NoCard(#[from] cuda::Unavailable),
-    /// The model has operations without kernels for cards.
+    NotOnCard(#[from] NotOnCard),
+    /// The model with what its optimizer keeps does not fit on the card.
     #[error(
-        "only Transformers that translate, up to a width of 1024, train on a card so far: use --device cpu for this model"
+        "the model with its optimizer does not fit into the memory of the card ({0}): choose a smaller model, or --device cpu"
     )]
-    NotOnCard,
+    ModelDoesNotFit(#[from] cuda::OutOfMemory),
     /// The folder holds no run to resume.
     #[error("{} is not the folder of a run, for it has no recipe.toml: start one with heedful train … --out {}", folder.display(), folder.display())]
     NotARun {

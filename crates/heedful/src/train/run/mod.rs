@@ -14,6 +14,7 @@
 //! recipe and the step, or is in the checkpoint. So a run that was killed at any moment and resumed ends with the same
 //! weights, to the bit, as one that never stopped.
 
+mod device;
 mod error;
 mod watcher;
 
@@ -27,14 +28,13 @@ mod conclude;
 mod review;
 mod session;
 
+pub use device::{ChosenDevice, DeviceChoice, NotOnCard};
 pub use error::RunError;
 pub(crate) use page::{environment, settings};
 pub use prepare::is_run;
 pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
-
-use heedful_tensor::cuda;
 
 use crate::recipe::Recipe;
 
@@ -45,17 +45,6 @@ pub enum Start {
     Fresh,
     /// From the newest intact checkpoint in the folder; from the beginning if there is none.
     Resume,
-}
-
-/// What a run is to train on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeviceChoice {
-    /// The processor.
-    Cpu,
-    /// The NVIDIA card; an error where there is none, or the model does not run there.
-    Cuda,
-    /// The card if there is one and the model runs there, else the processor.
-    Auto,
 }
 
 /// Trains by the recipe, in the folder that it names, until its limits are reached or the watcher stops it.
@@ -70,16 +59,16 @@ pub fn train_on(
     start: Start,
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, RunError> {
-    // Known before anything is prepared.
-    if device == DeviceChoice::Cuda {
-        cuda::card()?;
-    }
     let mut recipe = recipe.clone();
     // The recipe of a resumed run already has the pretrained model's sizes.
     if start == Start::Fresh
         && let Some(pretrained) = recipe.model.init_from.clone()
     {
         recipe.data.task.definition().adopt(&mut recipe, &pretrained)?;
+    }
+    let ChosenDevice { device, why_not_card } = device.resolve(&recipe)?;
+    if let Some(why) = &why_not_card {
+        watcher.observe(&Event::NotOnCard { why });
     }
     session::Session::begin(device, &recipe, start, watcher)?.run()
 }

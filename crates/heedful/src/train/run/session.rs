@@ -6,11 +6,12 @@ use std::time::Instant;
 use heedful_tensor::{Device, Params, cuda};
 use serde_json::{Value, json};
 
+use super::device;
 use super::journal::Journal;
 use super::meter::Meter;
 use super::page::{Page, title};
 use super::prepare::{Prepared, prepare, with_absolute_paths};
-use super::{DeviceChoice, Ending, Event, Outcome, Ready, RunError, Start, Watcher};
+use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
 use crate::metrics::Measure;
@@ -51,22 +52,17 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     /// Prepares the run, and restores its latest checkpoint.
     pub(super) fn begin(
-        device: DeviceChoice,
+        device: Device,
         recipe: &'a Recipe,
         start: Start,
         watcher: &'a mut dyn Watcher,
     ) -> Result<Session<'a>, RunError> {
         let Prepared { folder, checkpoints, tokenizers, corpus, layout, validation, model } =
             prepare(recipe, start, watcher)?;
-        let device = match device {
-            DeviceChoice::Cpu => Device::Cpu,
-            DeviceChoice::Cuda if model.trains_on(Device::Cuda) => Device::Cuda,
-            DeviceChoice::Cuda => return Err(RunError::NotOnCard),
-            DeviceChoice::Auto if cuda::card().is_ok() && model.trains_on(Device::Cuda) => Device::Cuda,
-            DeviceChoice::Auto => Device::Cpu,
-        };
-        model.params().move_to(device);
-        let mut trainer = Trainer::new(model, recipe.trainer_options());
+        let mut trainer = cuda::fitting(|| {
+            model.params().move_to(device);
+            Trainer::new(model, recipe.trainer_options())
+        })?;
         let progress = restore(recipe, &checkpoints, &mut trainer, watcher)?;
         let step = progress.as_ref().map_or(0, |(step, _)| *step);
         let position = progress.as_ref().map_or(Ok(BatchPosition::default()), |(step, progress)| {
@@ -302,6 +298,7 @@ impl<'a> Session<'a> {
             metrics: Value::Null,
             recipe: fingerprint(self.recipe),
             seconds: self.meter.seconds(),
+            device: Some(self.trainer.model().params().device().fingerprint()),
         };
         self.writer.save(Checkpoint { trainer: self.trainer.state(), progress })?;
         self.saved_step = Some(self.step);
@@ -329,6 +326,10 @@ fn restore(
         watcher.observe(&Event::Warning(
             "settings that determine the weights have changed since the last checkpoint: the run cannot be reproduced from its recipe",
         ));
+    }
+    let now = trainer.model().params().device().fingerprint();
+    if let Some(warning) = device::warning(progress.device.as_deref(), &now) {
+        watcher.observe(&Event::Warning(&warning));
     }
     Ok(Some((step, progress)))
 }

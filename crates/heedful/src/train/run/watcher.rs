@@ -21,6 +21,11 @@ pub trait Watcher {
 /// An event of a run.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// The device was left to the program, and it is not the card.
+    NotOnCard {
+        /// The reason.
+        why: &'a str,
+    },
     /// The vocabulary is being learned.
     LearningVocabulary {
         /// Pairs read so far.
