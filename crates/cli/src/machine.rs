@@ -1,16 +1,19 @@
 //! What a command computes with: the same flags, defaults and help for every command.
 //!
 //! ```text
-//! Machine   --compute TYPE  --threads N     commands that open a model
-//! DeviceName                --device NAME   train
-//! Threads                   --threads N     train and compare variations, whose --compute is a key of the recipe;
-//!                                           demo, which chooses the type itself; evaluate and vocab, which have no model
+//! Machine      --compute TYPE  --threads N  --device NAME    commands that open a model
+//! DeviceName                                --device NAME    ┐ train and compare variations, whose --compute is a key of the
+//! Threads                      --threads N                   ┘ recipe; demo, which chooses the type itself; evaluate
+//! Threads                      --threads N                   vocab, which has no numbers to compute
 //! ```
 
+use anyhow::{Result, bail};
 use clap::ValueEnum;
+use heedful::tensor::DType;
 use heedful::tensor::cpu::threads;
-use heedful::tensor::{DType, cuda};
 use heedful::train::run::DeviceChoice;
+
+use crate::progress::Verbosity;
 
 const HEADING: &str = "Machine";
 
@@ -20,6 +23,8 @@ pub(crate) struct Machine {
     /// Number type of the matrix products; everything else is computed in f32
     #[arg(long, value_enum, default_value = "bf16", value_name = "TYPE", help_heading = HEADING)]
     compute: Compute,
+    #[command(flatten)]
+    device: DeviceName,
     #[command(flatten)]
     threads: Threads,
 }
@@ -40,10 +45,10 @@ enum Compute {
     F32,
 }
 
-/// What a model is trained on.
+/// What computes.
 #[derive(clap::Args)]
 pub(crate) struct DeviceName {
-    /// What to train on; Transformers that translate train on NVIDIA cards
+    /// Device that computes; Transformers that translate train on NVIDIA cards, all else is computed on the processor
     #[arg(long, value_enum, default_value = "cpu", value_name = "NAME", help_heading = HEADING)]
     device: Name,
 }
@@ -54,30 +59,39 @@ enum Name {
     Cpu,
     /// The NVIDIA card
     Cuda,
-    /// The card if there is one and the model trains there, else the processor
+    /// The card if there is one and what is to be done runs there, else the processor
     Auto,
 }
 
 impl DeviceName {
-    /// The choice. Where there is no card, `auto` says so in one line.
+    /// The choice, for training.
     pub(crate) fn choice(&self) -> DeviceChoice {
         match self.device {
             Name::Cpu => DeviceChoice::Cpu,
             Name::Cuda => DeviceChoice::Cuda,
-            Name::Auto => {
-                if let Err(reason) = cuda::card() {
-                    eprintln!("heedful: uses the processor: {reason}");
-                }
-                DeviceChoice::Auto
-            }
+            Name::Auto => DeviceChoice::Auto,
         }
+    }
+
+    /// For work that has no kernels for cards: an error if a card is asked for, a line on standard error if it is left open.
+    /// To be called before anything is read or written.
+    pub(crate) fn only_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
+        let why = format!("{work} runs on the processor until heedful has kernels for it on cards");
+        match self.device {
+            Name::Cuda => bail!("{why}: use --device cpu or auto"),
+            Name::Auto if verbosity == Verbosity::Normal => eprintln!("heedful: {why}"),
+            Name::Auto | Name::Cpu => {}
+        }
+        Ok(())
     }
 }
 
 impl Machine {
-    /// Sets the machine up, before anything is computed.
-    pub(crate) fn set_up(&self) {
+    /// Sets the machine up for this work, before anything is read or written.
+    pub(crate) fn set_up(&self, work: &str, verbosity: Verbosity) -> Result<()> {
+        self.device.only_processor(work, verbosity)?;
         self.threads.set_up();
+        Ok(())
     }
 
     /// Number type of the matrix products.

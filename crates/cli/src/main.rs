@@ -130,7 +130,7 @@ mod tests {
         for (path, command) in commands() {
             let machine = command.get_arguments().filter(|flag| {
                 flag.get_help_heading() == Some("Machine")
-                    && ["compute", "threads"].contains(&flag.get_id().as_str())
+                    && ["compute", "device", "threads"].contains(&flag.get_id().as_str())
             });
             for flag in machine {
                 let description = format!("{:?} {:?}", flag.get_help(), flag.get_default_values());
@@ -138,6 +138,6 @@ mod tests {
                 assert_eq!(&description, first, "{path}");
             }
         }
-        assert_eq!(seen.len(), 2);
+        assert_eq!(seen.len(), 3);
     }
 }

@@ -244,8 +244,11 @@ fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
             let model = model();
             model.params().move_to(Device::Cuda);
             let schedule = Schedule::noam(128, 10);
-            let options =
-                TrainerOptions { average_decay: Some(0.9), r_drop, ..TrainerOptions::new(compute, 5, schedule) };
+            let options = TrainerOptions {
+                average_decay: Some(0.9),
+                r_drop,
+                ..TrainerOptions::new(compute, 5, schedule)
+            };
             let mut trainer = Trainer::new(model, options);
             // They are on their way while the next one turns out not to fit.
             for seed in [1, 2, 3] {

@@ -15,6 +15,7 @@ use heedful::tasks::classify::{Classified, Classifier, Word};
 use serde_json::{Value, json};
 
 use crate::machine::Machine;
+use crate::progress::Verbosity;
 
 /// Classify texts: one line in, one label out, in order
 ///
@@ -54,7 +55,7 @@ Train a classifier with: heedful train --task classify --label-text train.tsv --
 const CHUNK: usize = 64;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up();
+    arguments.machine.set_up("classification", Verbosity::Normal)?;
     let classifier = Classifier::open(&arguments.model)?;
     let mut pending = Vec::new();
     let mut out = BufWriter::new(io::stdout());

@@ -15,6 +15,7 @@ use heedful::tasks::masked::{Filled, Filler};
 use serde_json::{Value, json};
 
 use crate::machine::Machine;
+use crate::progress::Verbosity;
 
 /// Predict the masked tokens of a text with a masked language model
 ///
@@ -45,7 +46,7 @@ Examples:
 Train a masked language model with: heedful train --task mlm --text all.txt --out reader";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up();
+    arguments.machine.set_up("filling gaps", Verbosity::Normal)?;
     let filler = Filler::open(&arguments.model)?;
     let mut out = io::stdout().lock();
     for text in &arguments.text {

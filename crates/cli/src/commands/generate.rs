@@ -9,6 +9,7 @@ use heedful::tasks::language::Generator;
 use serde_json::json;
 
 use crate::machine::Machine;
+use crate::progress::Verbosity;
 
 /// Continue a text with a language model
 ///
@@ -69,7 +70,7 @@ Examples:
 Train a language model with: heedful train --task lm --text book.txt --out writer";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up();
+    arguments.machine.set_up("searching", Verbosity::Normal)?;
     let options = arguments.search_options();
     options.check()?;
     let generator = Generator::open(&arguments.model)?;

@@ -11,6 +11,7 @@ use heedful::tasks::translate::Translator;
 use serde_json::json;
 
 use crate::machine::Machine;
+use crate::progress::Verbosity;
 
 /// Score given translations: one log-probability per line
 ///
@@ -46,7 +47,7 @@ Examples:
 const CHUNK: usize = 1024;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up();
+    arguments.machine.set_up("scoring", Verbosity::Normal)?;
     let translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
     let options = SearchOptions { compute: arguments.machine.compute(), ..SearchOptions::default() };
     let mut out = BufWriter::new(io::stdout().lock());

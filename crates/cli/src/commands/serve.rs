@@ -9,6 +9,7 @@ use heedful::decode::SearchOptions;
 use heedful_server::{AccessLog, Limits, ModelSpec, Server, ServerOptions};
 
 use crate::machine::Machine;
+use crate::progress::Verbosity;
 
 /// Serve models over HTTP: a web page, LibreTranslate's API and a complete API of its own (/v1)
 ///
@@ -118,7 +119,7 @@ Examples:
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up();
+    arguments.machine.set_up("serving", Verbosity::Normal)?;
     let server = Server::start(arguments.options()?).context("the server cannot start")?;
     server.run_until_signal(|server| {
         eprintln!(

@@ -46,7 +46,7 @@ Examples:
   heedful compare layers --lengths 64,256,1024,4096 --widths 512 --compute f32 --out layers";
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up();
+    arguments.machine.set_up("measuring layers", arguments.quiet.verbosity())?;
     let settings = LayerSettings {
         lengths: ascending(&arguments.lengths),
         widths: ascending(&arguments.widths),

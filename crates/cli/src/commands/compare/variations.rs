@@ -2,16 +2,17 @@
 
 use std::io::{self, Write};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use heedful::compare::variations::{self, Variation, VariationGroup, VariationPlan, VariationResult};
 use heedful::metrics::Measure;
-use heedful::train::run::{Event, Watcher};
+use heedful::tensor::Device;
+use heedful::train::run::{DeviceChoice, Event, Ready, Watcher};
 
 use crate::commands::train::{PRECEDENCE, RecipeArguments, duration};
 use crate::interrupt::Interrupt;
-use crate::machine::Threads;
+use crate::machine::{DeviceName, Threads};
 use crate::progress::{Bar, Quiet, Verbosity};
 
 /// The arguments of `heedful compare variations`, built by hand as those of `heedful train` are.
@@ -19,6 +20,7 @@ pub(crate) struct Arguments {
     recipe: RecipeArguments,
     groups: Vec<VariationGroup>,
     quiet: Quiet,
+    device: DeviceName,
     threads: Threads,
 }
 
@@ -38,7 +40,7 @@ impl Args for Arguments {
                 .action(ArgAction::Append)
                 .value_parser(group_parser()),
         );
-        let command = Threads::augment_args(Quiet::augment_args(command));
+        let command = Threads::augment_args(DeviceName::augment_args(Quiet::augment_args(command)));
         let about = "Train a recipe and variations of it: heads, widths, depth, dropout and more (table 3)";
         // Last, because each of the parts above sets the description of the command to its own documentation.
         RecipeArguments::augment_args(command)
@@ -64,6 +66,7 @@ impl FromArgMatches for Arguments {
             recipe: RecipeArguments::from_arg_matches(matches)?,
             groups: VariationGroup::ALL.into_iter().filter(is_selected).collect(),
             quiet: Quiet::from_arg_matches(matches)?,
+            device: DeviceName::from_arg_matches(matches)?,
             threads: Threads::from_arg_matches(matches)?,
         })
     }
@@ -87,10 +90,15 @@ fn group_parser() -> impl TypedValueParser<Value = VariationGroup> {
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let base = arguments.recipe.recipe(None)?;
     let plan = variations::plan(&base, &arguments.groups)?;
+    let device = arguments.device.choice();
+    for Variation { name, recipe, .. } in &plan.variations {
+        device.resolve(recipe).with_context(|| name.clone())?;
+    }
     arguments.threads.set_up();
     let verbosity = arguments.quiet.verbosity();
     let folder = base.output.out.expect("a plan needs a folder");
     let mut progress = ComparisonProgress {
+        device,
         bar: Bar::with_time_left(verbosity, plan.variations.len()),
         interrupt: Interrupt::listen()?,
         done: 0,
@@ -143,6 +151,7 @@ fn compare(
 
 /// Reports the runs of a comparison, and ends them when Ctrl-C is pressed.
 struct ComparisonProgress {
+    device: DeviceChoice,
     bar: Bar,
     interrupt: Interrupt,
     done: usize,
@@ -153,7 +162,7 @@ impl ComparisonProgress {
     fn train(&mut self, variation: &Variation) -> Result<Option<VariationResult>> {
         self.name.clone_from(&variation.name);
         self.bar.show(self.done, 0.0, || format!("{}: preparing", variation.name));
-        let entry = variations::train(variation, self)?;
+        let entry = variations::train(self.device, variation, self)?;
         if let Some(entry) = &entry {
             self.bar.println(&format!("{:<22} {}", entry.name, result(entry)));
         }
@@ -167,6 +176,12 @@ impl Watcher for ComparisonProgress {
             Event::Step(pace) => self.bar.show(self.done, pace.progress.unwrap_or(0.0), || {
                 format!("{}: step {}, loss {:.3}", self.name, pace.step, pace.loss)
             }),
+            Event::NotOnCard { why } => {
+                self.bar.println(&format!("heedful: {} uses the processor: {why}", self.name));
+            }
+            Event::Ready(Ready { device: device @ Device::Cuda, .. }) => {
+                self.bar.println(&format!("heedful: {} uses {device}", self.name));
+            }
             Event::Warning(text) => self.bar.println(&format!("heedful: warning: {}: {text}", self.name)),
             _ => {}
         }

@@ -20,13 +20,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
 use heedful::recipe::Recipe;
 use heedful::tasks::translate::Translator;
-use heedful::tensor::Device;
 use heedful::tensor::cpu::threads;
-use heedful::train::run::{self, Ending, Outcome, Start};
+use heedful::train::run::{self, DeviceChoice, Ending, Outcome, Start};
 use heedful_grammar::Phrase;
 
 pub(super) use self::direction::Direction;
@@ -39,7 +38,7 @@ pub(super) use self::text_report::attention as print_attention;
 pub(super) use self::trace::Trace;
 use super::train::TrainingProgress;
 use crate::interrupt::Interrupt;
-use crate::machine::Threads;
+use crate::machine::{DeviceName, Threads};
 use crate::progress::Verbosity;
 
 /// Train a small Chinese–English Transformer, evaluate it and show its attention
@@ -73,6 +72,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
+    device: DeviceName,
+    #[command(flatten)]
     threads: Threads,
 }
 
@@ -96,14 +97,21 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let runs = arguments.runs()?;
     arguments.threads.set_up();
     let interrupt = Interrupt::listen()?;
-    folder::claim(&arguments.out)?;
     let plan = if arguments.quick { QUICK } else { NORMAL };
-    let (text, phrases) = TextFiles::write(&plan, arguments.seed, &arguments.out.join("data"))?;
-    let mut results = Vec::new();
+    let text = TextFiles::new(&arguments.out.join("data"));
+    let device = arguments.device.choice();
+    let mut recipes = Vec::new();
     for demo in &runs {
         let mut recipe = plan.recipe(demo.direction, &text, &demo.folder, arguments.seed);
         demo.model.adapt(&mut recipe);
-        let result = demo.train_and_evaluate(&recipe, &phrases, interrupt.clone())?;
+        device.resolve(&recipe).with_context(|| demo.model.to_string())?;
+        recipes.push(recipe);
+    }
+    folder::claim(&arguments.out)?;
+    let phrases = text.write(&plan, arguments.seed)?;
+    let mut results = Vec::new();
+    for (demo, recipe) in runs.iter().zip(&recipes) {
+        let result = demo.train_and_evaluate(device, recipe, &phrases, interrupt.clone())?;
         demo.check(&result, plan.required_exact_match)?;
         results.push(result);
     }
@@ -162,15 +170,16 @@ impl DemoRun<'_> {
     /// Trains the model, evaluates it on the test set, and prints the result and the attention of a few phrases.
     fn train_and_evaluate(
         &self,
+        device: DeviceChoice,
         recipe: &Recipe,
         test_set: &[Phrase],
         interrupt: Interrupt,
     ) -> Result<TestResult> {
         let start = Instant::now();
         let compute = recipe.training.compute;
-        let (device, threads) = (Device::Cpu, threads::thread_count());
-        eprintln!("{}: {}, in {compute} on {device}, {threads} threads", self.direction, self.model);
-        let outcome = train(recipe, interrupt)?;
+        let (on, threads) = (device.resolve(recipe)?.device, threads::thread_count());
+        eprintln!("{}: {}, in {compute} on {on}, {threads} threads", self.direction, self.model);
+        let outcome = train(device, recipe, interrupt)?;
         let translator = Translator::open(&self.folder)?;
         // Greedy search is enough: a phrase has one translation.
         let options = SearchOptions { beam: 1, compute, ..SearchOptions::default() };
@@ -212,9 +221,9 @@ impl DemoRun<'_> {
 }
 
 /// Trains the recipe, with a progress bar.
-fn train(recipe: &Recipe, interrupt: Interrupt) -> Result<Outcome> {
+fn train(device: DeviceChoice, recipe: &Recipe, interrupt: Interrupt) -> Result<Outcome> {
     let mut progress = TrainingProgress::new(Verbosity::Normal, interrupt);
-    let outcome = run::train(recipe, Start::Fresh, &mut progress);
+    let outcome = run::train_on(device, recipe, Start::Fresh, &mut progress);
     progress.finish();
     let outcome = outcome?;
     if outcome.ending == Ending::Interrupted {

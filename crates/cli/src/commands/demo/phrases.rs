@@ -19,26 +19,31 @@ pub(super) struct TextFiles {
 }
 
 impl TextFiles {
-    /// Draws phrases and writes them to files. Returns those of the test set, which like the validation set has no phrase
-    /// in common with the training set.
-    pub(super) fn write(plan: &Plan, seed: u64, folder: &Path) -> Result<(TextFiles, Vec<Phrase>)> {
+    /// Files in a folder, which are not there yet.
+    pub(super) fn new(folder: &Path) -> TextFiles {
+        TextFiles { folder: folder.to_owned() }
+    }
+
+    /// Draws phrases and writes them to the files. Returns those of the test set, which like the validation set has no
+    /// phrase in common with the training set.
+    pub(super) fn write(&self, plan: &Plan, seed: u64) -> Result<Vec<Phrase>> {
         let mut split = Grammar::new().split(seed, plan.train, plan.validation + plan.test);
         let mut test = split.test.split_off(plan.validation);
         for phrases in [&mut split.train, &mut split.test, &mut test] {
             phrases.retain(|phrase| phrase.length_class() <= plan.longest);
         }
+        let folder = &self.folder;
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let files = TextFiles { folder: folder.to_owned() };
         let lines = |phrases: &[Phrase]| -> Vec<[String; 2]> {
             phrases.iter().map(|phrase| [phrase.chinese.clone(), phrase.english.clone()]).collect()
         };
-        files.write_pairs(TRAIN, &lines(&split.train))?;
+        self.write_pairs(TRAIN, &lines(&split.train))?;
         // The example comes first: the run's report shows samples of the first lines.
         let mut validation = lines(&split.test);
         validation.insert(0, [EXAMPLE.0.to_owned(), EXAMPLE.1.to_owned()]);
-        files.write_pairs(VALIDATION, &validation)?;
-        files.write_pairs(TEST, &lines(&test))?;
-        Ok((files, test))
+        self.write_pairs(VALIDATION, &validation)?;
+        self.write_pairs(TEST, &lines(&test))?;
+        Ok(test)
     }
 
     /// Source and target to train with.

@@ -16,7 +16,7 @@ use self::lines::read_lines;
 use self::report::{MetricResult, write_json, write_lines};
 pub(super) use self::settings::tokenize_parser;
 use self::settings::{MetricName, Settings};
-use crate::machine::Threads;
+use crate::machine::{DeviceName, Threads};
 use crate::progress::{Quiet, Verbosity};
 
 /// Evaluate translations against references: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's
@@ -65,6 +65,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     quiet: Quiet,
     #[command(flatten)]
+    device: DeviceName,
+    #[command(flatten)]
     threads: Threads,
 }
 
@@ -76,6 +78,7 @@ Examples:
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.settings.check()?;
+    arguments.device.only_processor("evaluation", arguments.quiet.verbosity())?;
     arguments.threads.set_up();
     let corpus = Corpus::read(arguments)?;
     if arguments.quiet.verbosity() == Verbosity::Normal {

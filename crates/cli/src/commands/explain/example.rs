@@ -13,6 +13,7 @@ use heedful::tasks::translate::Translator;
 use super::output::Format;
 use crate::commands::demo::{Direction, Trace, print_attention};
 use crate::machine::Machine;
+use crate::progress::Verbosity;
 
 /// Where `heedful demo` writes its models by default.
 const DEMO_FOLDERS: [&str; 3] = ["heedful-demo", "heedful-demo/en-zh", "heedful-demo-en-zh"];
@@ -46,7 +47,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         .as_deref()
         .map(|path| Format::of(path, &[Format::Html, Format::Json]))
         .transpose()?;
-    arguments.machine.set_up();
+    arguments.machine.set_up("searching", Verbosity::Normal)?;
     let options = SearchOptions { beam: 1, compute: arguments.machine.compute(), ..SearchOptions::default() };
     let mut explanations = Vec::new();
     let mut shown = Vec::new();

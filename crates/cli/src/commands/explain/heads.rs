@@ -61,7 +61,7 @@ Examples:
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
     let format = arguments.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
-    arguments.machine.set_up();
+    arguments.machine.set_up("measuring heads", arguments.quiet.verbosity())?;
     let (sources, targets) = aligned_lines(&arguments.src, &arguments.tgt)?;
     let links = arguments.links(sources.len())?;
     let translator = Translator::open(&arguments.model)?;

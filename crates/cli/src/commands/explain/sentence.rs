@@ -19,6 +19,7 @@ use super::input;
 use super::output::{Format, scale, write_picture};
 use crate::heatmap::{self, Heatmap, Labels, Style};
 use crate::machine::Machine;
+use crate::progress::Verbosity;
 
 /// A page with more sentences is too heavy for browsers.
 const MAX_SENTENCES_PER_PAGE: usize = 100;
@@ -107,7 +108,7 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     let model =
         arguments.model.as_deref().context("the folder of a model is missing: heedful explain MODEL TEXT")?;
     let format = arguments.output.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
-    arguments.machine.set_up();
+    arguments.machine.set_up("searching", Verbosity::Normal)?;
     let options = SearchOptions {
         beam: arguments.beam,
         n_best: arguments.n_best,

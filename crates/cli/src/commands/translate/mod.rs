@@ -18,9 +18,10 @@ pub(crate) use self::arguments::Arguments;
 use self::attention::AttentionFile;
 use self::lines::Line;
 use self::output::OutputWriter;
+use crate::progress::Verbosity;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up();
+    arguments.machine.set_up("searching", Verbosity::Normal)?;
     let options = arguments.search_options();
     options.check()?;
     let translator = Translator::open_without(&arguments.model, &arguments.without_head)?;

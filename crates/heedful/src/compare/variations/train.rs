@@ -12,7 +12,7 @@ use crate::recipe::{Key, Overrides, Recipe};
 use crate::store::durable;
 use crate::tasks;
 use crate::train::log::{Record, read_metrics, series};
-use crate::train::run::{self, Ending, Event, RunError, Start, Watcher};
+use crate::train::run::{self, DeviceChoice, Ending, Event, RunError, Start, Watcher};
 
 /// The result of a variation whose training has ended.
 #[derive(Clone, Debug)]
@@ -51,6 +51,7 @@ struct Outcome {
 
 /// Trains a variation to its end; `None` if the watcher stopped it earlier.
 pub fn train(
+    device: DeviceChoice,
     variation: &Variation,
     watcher: &mut dyn Watcher,
 ) -> Result<Option<VariationResult>, VariationError> {
@@ -61,7 +62,7 @@ pub fn train(
     let recipe = &variation.recipe;
     let start = if run::is_run(&folder(variation)) { Start::Resume } else { Start::Fresh };
     let mut watcher = Counting { watcher, parameters: 0, step: 0, seconds: 0.0 };
-    let outcome = run::train(recipe, start, &mut watcher);
+    let outcome = run::train_on(device, recipe, start, &mut watcher);
     let Counting { parameters, step, seconds, .. } = watcher;
     let budget = budget(recipe);
     let outcome = match outcome {

@@ -1,0 +1,119 @@
+//! `--device` in every command: what it refuses, before anything is read or written, and what it says.
+
+mod support;
+
+use heedful::train::checkpoint::{self, Checkpoints, Keep};
+use support::{Workplace, names, text};
+
+/// Commands without kernels for cards; none of the files exists.
+const ON_THE_PROCESSOR: [&str; 13] = [
+    "translate no-model no-text -o out",
+    "generate no-model",
+    "score no-model --src no-text --tgt no-text",
+    "classify no-model no-text -o out",
+    "fill no-model text",
+    "evaluate no-text --ref no-text",
+    "explain no-model text -o out.html",
+    "explain heads no-model --src no-text --tgt no-text -o out.html",
+    "explain prune no-model --src no-text --ref no-text --journal out",
+    "explain example --model no-model -o out.html",
+    "compare layers --out out",
+    "serve no-model",
+    "serve --runs no-runs --keys no-keys",
+];
+
+#[test]
+fn a_command_that_has_no_kernels_for_cards_refuses_them_before_anything_is_read_or_written() {
+    let place = Workplace::empty();
+    for command in ON_THE_PROCESSOR {
+        let error = place.bad(&format!("{command} --device cuda"));
+        assert!(
+            error.contains("runs on the processor until heedful has kernels for it on cards")
+                && error.contains("--device cpu or auto")
+                && error.lines().count() == 1,
+            "{command}: {error}"
+        );
+        assert!(names(&place.path("")).is_empty(), "{command}");
+    }
+}
+
+#[test]
+fn auto_says_in_one_line_that_the_processor_is_used_and_nothing_when_quiet() {
+    let place = Workplace::empty();
+    place.write("text", b"a b c d\n");
+    let evaluate = |more: &str| {
+        let output = place.run(&format!("evaluate text --ref text {more}"));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    let line = "heedful: evaluation runs on the processor until heedful has kernels for it on cards\n";
+    assert_eq!(evaluate("--device auto"), line);
+    assert_eq!(evaluate("--device auto --quiet"), "");
+    assert_eq!(evaluate("--device cpu"), "");
+    assert_eq!(evaluate(""), "");
+}
+
+#[test]
+fn a_model_that_does_not_train_on_cards_is_refused_before_anything_is_written() {
+    let place = Workplace::new(50);
+    let before = names(&place.path(""));
+    let training = |more: &str| Workplace::training("run", more);
+    let commands = [
+        training("--family recurrent --device cuda"),
+        training("--family convolutional --device cuda"),
+        training("--d-model 2048 --device cuda"),
+        training("--d-model 1024 --heads 2 --device cuda"),
+        training("--family recurrent --device cuda").replace("train --src", "compare variations --src"),
+        "train --task lm --text train.en --out run --device cuda".to_owned(),
+        "demo --quick --model transformer,rnn --out run --device cuda".to_owned(),
+    ];
+    for command in commands {
+        let error = place.bad(&command);
+        // The demo's Transformer comes first, and needs a card.
+        assert!(error.contains("cannot train on a card"), "{command}: {error}");
+        assert!(error.contains("only Transformers that translate") || command.contains("demo"), "{error}");
+        assert_eq!(names(&place.path("")), before, "{command}");
+    }
+}
+
+#[test]
+fn auto_trains_on_the_processor_what_does_not_train_on_cards_and_says_why() {
+    let place = Workplace::new(50);
+    let reason = "heedful: uses the processor: only Transformers that translate";
+    for (more, expected) in [("", 1), (" --quiet", 0)] {
+        let _ = std::fs::remove_dir_all(place.path("run"));
+        let training =
+            Workplace::training("run", &format!("--family recurrent --steps 1 --device auto{more}"));
+        let output = place.run(&training);
+        let talk = text(&output.stderr);
+        assert!(output.status.success(), "{talk}");
+        assert_eq!(talk.matches(reason).count(), expected, "{talk}");
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_on_another_device_says_so_once() {
+    let place = Workplace::new(100);
+    place.good(&Workplace::training("run", "--steps 7"));
+    let resume = |steps: u64| {
+        let output = place.run(&format!("train --resume run --steps {steps}"));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    let warning = "the run goes on on another device";
+    assert!(!resume(14).contains(warning));
+    let pretend = |device: Option<&str>| {
+        let checkpoints = Checkpoints::open(&place.path("run/checkpoints")).expect("nobody trains");
+        let step = checkpoints.last(1).expect("a checkpoint")[0];
+        let mut found = checkpoint::read(&checkpoints.path(step)).expect("a whole checkpoint");
+        assert!(found.progress.device.is_some_and(|device| device.starts_with("cpu (")));
+        found.progress.device = device.map(str::to_owned);
+        checkpoints.save(&found, Keep { last: 9, best: 9 }).expect("room on the disk");
+    };
+    pretend(Some("cuda (NVIDIA H200, sm_90a, driver 13.0, cuBLASLt 130100, NVRTC 13.0)"));
+    let talk = resume(21);
+    assert!(talk.contains(warning) && talk.contains("NVIDIA H200") && talk.contains("cpu ("), "{talk}");
+    assert!(!resume(28).contains(warning));
+    pretend(None);
+    assert!(!resume(35).contains(warning));
+}
