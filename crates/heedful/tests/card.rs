@@ -202,7 +202,8 @@ fn a_state_moves_between_devices() {
     on_processor.restore(&on_card.state()).expect("the same model");
     assert!(on_card.state() == on_processor.state());
     for step in 5..10 {
-        let [a, b] = [&mut on_card, &mut on_processor].map(|it| it.step(&batch(step)).expect("a good step").loss);
+        let [a, b] =
+            [&mut on_card, &mut on_processor].map(|it| it.step(&batch(step)).expect("a good step").loss);
         assert!((a - b).abs() < 1e-4 * b, "step {step}: {a} and {b}");
     }
     on_card.restore(&on_processor.state()).expect("the same model");

@@ -361,12 +361,18 @@ mod tests {
             let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
             let filled = batch.filled_up();
             let [source, target] = [filled.source.len(), filled.target_in.len()];
-            assert_eq!([source, target], [&filled.source_sequences, &filled.target_sequences].map(Ragged::tokens));
+            assert_eq!(
+                [source, target],
+                [&filled.source_sequences, &filled.target_sequences].map(Ragged::tokens)
+            );
             assert_eq!(filled.source_sequences.sequences(), filled.target_sequences.sequences());
-            assert!(filled.source.starts_with(&batch.source) && filled.target_in.starts_with(&batch.target_in));
+            assert!(
+                filled.source.starts_with(&batch.source) && filled.target_in.starts_with(&batch.target_in)
+            );
             assert!(filled.target_out.starts_with(&batch.target_out));
             assert!(filled.target_out[batch.target_out.len()..].iter().all(|&label| label == IGNORED));
-            let added = filled.source_sequences.lengths().zip(filled.target_sequences.lengths()).skip(sentences);
+            let added =
+                filled.source_sequences.lengths().zip(filled.target_sequences.lengths()).skip(sentences);
             assert!(added.into_iter().all(|(n, m)| (1..=23).contains(&n) && (1..=24).contains(&m)));
             assert!(source <= batch.source.len() * 17 / 16 + 16, "{} to {source}", batch.source.len());
             sizes.insert(source);

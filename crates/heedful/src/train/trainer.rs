@@ -294,7 +294,8 @@ impl<M: Model> Trainer<M> {
     /// The reports of the oldest pending steps, as long as they are done.
     fn arrived(&mut self, is_done: impl Fn(&Pending) -> bool) -> Result<Vec<StepReport>, TrainError> {
         let mut reports = Vec::new();
-        while let Some(pending) = self.pending.pop_front_if(|pending| is_done(pending)) {
+        while self.pending.front().is_some_and(&is_done) {
+            let pending = self.pending.pop_front().expect("it is the front");
             let Pending { step, tokens, learning_rate, result, .. } = pending;
             let result = result.read(&mut self.guard).expect("only steps after a rejected one are not made");
             let StepResult { norm, loss, negative_log_likelihood, correct } =

@@ -17,18 +17,35 @@ use super::profile;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Command {
     /// A kernel; its arguments are those of the list with these numbers.
-    Launch { function: Function, blocks: Blocks, arguments: Range<usize> },
+    Launch {
+        function: Function,
+        blocks: Blocks,
+        arguments: Range<usize>,
+    },
     Product(Product),
     /// Zeros.
-    Clear { start: Pointer, bytes: usize },
+    Clear {
+        start: Pointer,
+        bytes: usize,
+    },
     /// A copy within the card's memory.
-    Copy { from: Pointer, to: Pointer, bytes: usize },
+    Copy {
+        from: Pointer,
+        to: Pointer,
+        bytes: usize,
+    },
     /// What follows is done in this lane.
-    Switch { lane: usize },
+    Switch {
+        lane: usize,
+    },
     /// The lane is so far.
-    Reach { mark: usize },
+    Reach {
+        mark: usize,
+    },
     /// The lane goes on when another one has reached the mark.
-    Await { mark: usize },
+    Await {
+        mark: usize,
+    },
 }
 
 /// Marks that a list may use at a time.
@@ -87,7 +104,8 @@ impl List {
         for command in &self.commands {
             let stream = card.lanes[lane];
             match command {
-                Command::Switch { .. } | Command::Reach { .. } | Command::Await { .. } if profile::is_on() => {}
+                Command::Switch { .. } | Command::Reach { .. } | Command::Await { .. }
+                    if profile::is_on() => {}
                 Command::Switch { lane: next } => lane = *next,
                 // SAFETY: marks and streams live as long as the card.
                 Command::Reach { mark } => unsafe {
@@ -133,7 +151,12 @@ pub(super) fn new_event() -> CUevent {
 }
 
 /// Sends a kernel to a stream.
-pub(super) fn launch_now(stream: CUstream, function: Function, blocks: Blocks, arguments: &mut [*mut c_void]) {
+pub(super) fn launch_now(
+    stream: CUstream,
+    function: Function,
+    blocks: Blocks,
+    arguments: &mut [*mut c_void],
+) {
     let Blocks { grid: [x, y, z], threads, shared } = blocks;
     let Function { handle, name, is_early } = function;
     // From Hopper on.

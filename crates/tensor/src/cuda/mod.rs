@@ -37,12 +37,12 @@ pub(crate) use memory::{Buffer, Pointer, clear, upload, upload_list};
 pub use memory::{OutOfMemory, bytes_reserved, fitting, most_bytes_held, trim};
 pub(crate) use module::Module;
 pub use module::{KernelReport, compile_for};
-pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub(crate) use pinned::Pinned;
+pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;
-pub(crate) use tune::MODULE as TUNE;
-pub(crate) use step::{aside, await_aside, current as current_step, side_by_side};
 pub use step::{Ticket, step, waited};
+pub(crate) use step::{aside, await_aside, current as current_step, side_by_side};
+pub(crate) use tune::MODULE as TUNE;
 
 /// Refuses an operation that has no kernel for cards. Programs ask whether a model runs there before they move it there.
 pub(crate) fn unsupported(operation: &str) -> ! {

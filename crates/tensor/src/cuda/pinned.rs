@@ -45,8 +45,8 @@ impl Pinned {
     /// A copy of some bytes, which the card has finished writing.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
-        // SAFETY: within the memory. Volatile, because the card wrote it.
         for (i, byte) in bytes.iter_mut().enumerate() {
+            // SAFETY: within the memory. Volatile, because the card wrote it.
             *byte = unsafe { ptr::read_volatile(self.start.add(offset + i)) };
         }
     }

@@ -156,9 +156,8 @@ unsafe fn ways(
         );
         blas::cublasLtMatmulPreferenceDestroy(preference);
         let count = if status == cublasStatus_t::CUBLAS_STATUS_SUCCESS { count as usize } else { 0 };
-        let works = |found: &&cublasLtMatmulHeuristicResult_t| {
-            found.state == cublasStatus_t::CUBLAS_STATUS_SUCCESS
-        };
+        let works =
+            |found: &&cublasLtMatmulHeuristicResult_t| found.state == cublasStatus_t::CUBLAS_STATUS_SUCCESS;
         found[..count].iter().filter(works).map(|found| found.algo).collect()
     }
 }

@@ -134,7 +134,15 @@ fn begin() {
     steps.feed.rewind();
     let mut list = std::mem::take(&mut steps.list);
     list.clear();
-    CURRENT.set(Some(Recording { steps: guard, number, list, is_torn: false, next_mark: 0, is_aside: false, aside: VecDeque::new() }));
+    CURRENT.set(Some(Recording {
+        steps: guard,
+        number,
+        list,
+        is_torn: false,
+        next_mark: 0,
+        is_aside: false,
+        aside: VecDeque::new(),
+    }));
     IS_IN_STEP.set(true);
 }
 

@@ -176,7 +176,7 @@ pub(crate) struct GradientSlot<'a> {
 
 impl GradientSlot<'_> {
     /// A copy of the numbers; zeros if nothing has been written since the last update.
-    pub(super) fn to_vec(&mut self) -> Vec<f32> {
+    pub(super) fn copied(&mut self) -> Vec<f32> {
         self.guard.join_sums();
         let mut copy = vec![0.0; self.range.len()];
         if self.guard.written[self.index] {

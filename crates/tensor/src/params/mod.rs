@@ -266,7 +266,7 @@ impl Param {
 
     /// A copy of the gradient; zeros if no backward pass has written one.
     pub fn gradient(&self) -> Vec<f32> {
-        self.gradient_slot().to_vec()
+        self.gradient_slot().copied()
     }
 
     /// The gradient, for a backward pass to write.

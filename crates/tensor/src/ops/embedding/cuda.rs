@@ -117,7 +117,8 @@ pub(super) fn scatter(g: &Array, rows: &[usize], scale: f32, dropout: Dropout, p
     }
     let order = Order::of(rows, height);
     let partial = Array::scratch_on(Device::Cuda, DType::F32, roomy(order.partials), width);
-    let (tokens, groups, long) = (upload(&order.tokens), upload_list(&order.groups), upload_list(&order.long));
+    let (tokens, groups, long) =
+        (upload(&order.tokens), upload_list(&order.groups), upload_list(&order.long));
     let counts = upload(&[order.groups.len() as u32, order.long.len() as u32]);
     let dropout = DropoutArgument::of(dropout);
     let job = Scatter {

@@ -151,7 +151,13 @@ pub(super) fn backward(
     };
     let dtype = kept.standard.dtype();
     // A team of warps for each row, of 256 columns each; every second team leaves three rows of sums.
-    let teams = if width <= 256 { 8 } else if width <= 512 { 4 } else { 2 };
+    let teams = if width <= 256 {
+        8
+    } else if width <= 512 {
+        4
+    } else {
+        2
+    };
     let blocks = Blocks { grid: [parts, 1, 1], threads: 256, shared: teams / 2 * 3 * 4 * width };
     launch!(MODULE.function(kernel(BACKWARD, (sublayer.unwrap_or(dtype), dtype), width)), blocks, job);
     // y = γ x̂ + β

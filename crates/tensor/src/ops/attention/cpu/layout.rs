@@ -93,7 +93,8 @@ impl Problem {
 
     /// The draw for a weight is number `(head · rows + row) · longest + key`: it does not depend on the blocks.
     pub(super) fn draws(&self, head: usize, block: &Block) -> Draws {
-        let ([rows, _], [_, row_stride]) = (self.query_sequences.real_sizes(), self.key_sequences.real_sizes());
+        let ([rows, _], [_, row_stride]) =
+            (self.query_sequences.real_sizes(), self.key_sequences.real_sizes());
         let row = (head * rows).wrapping_add(block.rows.start);
         let start = row.wrapping_mul(row_stride).wrapping_add(block.keys.start);
         Draws { dropout: self.dropout, start, row_stride }

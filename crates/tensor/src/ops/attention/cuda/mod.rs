@@ -4,7 +4,7 @@
 
 mod work;
 
-use std::sync::Arc;
+use std::rc::Rc;
 
 use bytemuck::NoUninit;
 
@@ -79,7 +79,7 @@ struct Argument {
 struct Call<'a> {
     problem: &'a Problem,
     argument: Argument,
-    work: Arc<Work>,
+    work: Rc<Work>,
     /// The width of the heads for the fast kernels, if they can do it.
     fast: Option<usize>,
     _dropout: DropoutArgument,

@@ -2,7 +2,7 @@
 //! row); for the fast ones all there is to know of it, so that no block has to look it up in yet another list.
 
 use std::cell::{OnceCell, RefCell};
-use std::sync::Arc;
+use std::rc::Rc;
 
 use crate::Ragged;
 use crate::cuda::{Buffer, Pointer, current_step, upload, upload_list};
@@ -63,18 +63,18 @@ pub(super) struct Work {
 
 impl Work {
     /// The lists of a batch. The layers of a model ask for the same ones: those of a step are kept until the next one.
-    pub(super) fn of(queries: &Ragged, keys: &Ragged) -> Arc<Work> {
+    pub(super) fn of(queries: &Ragged, keys: &Ragged) -> Rc<Work> {
         thread_local! {
-            static LATEST: RefCell<Vec<Arc<Work>>> = const { RefCell::new(Vec::new()) };
+            static LATEST: RefCell<Vec<Rc<Work>>> = const { RefCell::new(Vec::new()) };
         }
         let step = current_step();
         LATEST.with_borrow_mut(|latest| {
             latest.retain(|work| step.is_some() && work.step == step);
-            let is_it = |work: &&Arc<Work>| work.queries.is_same(queries) && work.keys.is_same(keys);
+            let is_it = |work: &&Rc<Work>| work.queries.is_same(queries) && work.keys.is_same(keys);
             if let Some(work) = latest.iter().find(is_it) {
                 return work.clone();
             }
-            let work = Arc::new(Work::new(queries, keys, step));
+            let work = Rc::new(Work::new(queries, keys, step));
             latest.push(work.clone());
             work
         })
