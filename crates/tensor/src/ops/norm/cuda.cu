@@ -129,7 +129,7 @@ template <class T> __device__ __forceinline__ void read_ahead(const T* from, u32
 // Warps that have a row together. There are eight in a block.
 template <int WARPS> struct Team {
     u32 number, warp, lane;     // among the teams, within the team, within the warp
-    static const u32 COUNT = 8 / WARPS;
+    enum : u32 { COUNT = 8 / WARPS };
 
     __device__ __forceinline__ Team() {
         lane = threadIdx.x % 32;
@@ -192,7 +192,6 @@ template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ voi
     await_earlier();
     Team<WARPS> team;
     u32 first = blockIdx.x * a.part, end = min(first + a.part, a.rows);
-    Dropout dropout = dropout_of(a.dropout);
     Row<QUADS> sums[3];         // of dγ, dβ and d_sublayer
     Four<float> next_g[QUADS];
     Four<T> next_s[QUADS];
@@ -237,6 +236,8 @@ template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ voi
         sum /= a.width;
         product /= a.width;
         float inverse = a.inverse_deviation[row];
+        // Read for each row: registers are scarce.
+        Dropout dropout = dropout_of(a.dropout);
 #pragma unroll
         for (int i = 0; i < QUADS; i++) {
             u32 column = team.template column<QUADS>(i);
@@ -253,20 +254,27 @@ template <class S, class T, int QUADS, int WARPS> __device__ __forceinline__ voi
     add_teams(team, sums, a.width, a.partial + (u64)blockIdx.x * 3 * a.width);
 }
 
-// QUADS times 128 columns for a warp, and how they are divided in the backward pass.
-#define KERNELS(QUADS, SHARE, WARPS) \
-    extern "C" __global__ void forward_f32_f32_##QUADS(NormForward a) { forward<float, float, QUADS>(a); } \
-    extern "C" __global__ void forward_bf16_f32_##QUADS(NormForward a) { forward<bf16, float, QUADS>(a); } \
-    extern "C" __global__ void forward_f32_bf16_##QUADS(NormForward a) { forward<float, bf16, QUADS>(a); } \
-    extern "C" __global__ void forward_bf16_bf16_##QUADS(NormForward a) { forward<bf16, bf16, QUADS>(a); } \
-    extern "C" __global__ void __launch_bounds__(256, 2) backward_f32_f32_##QUADS(NormBackward a) { backward<float, float, SHARE, WARPS>(a); } \
-    extern "C" __global__ void __launch_bounds__(256, 2) backward_bf16_f32_##QUADS(NormBackward a) { backward<bf16, float, SHARE, WARPS>(a); } \
-    extern "C" __global__ void __launch_bounds__(256, 3) backward_f32_bf16_##QUADS(NormBackward a) { backward<float, bf16, SHARE, WARPS>(a); } \
-    extern "C" __global__ void __launch_bounds__(256, 3) backward_bf16_bf16_##QUADS(NormBackward a) { backward<bf16, bf16, SHARE, WARPS>(a); }
-KERNELS(1, 1, 1)
-KERNELS(2, 2, 1)
-KERNELS(4, 2, 2)
-KERNELS(8, 2, 4)
+// QUADS times 128 columns for a warp, and how they are divided in the backward pass. Three blocks on a multiprocessor are as
+// many as there are registers for, where rows that are read ahead are bf16; compilers for older cards need more.
+#define KERNELS(S, T, QUADS, SHARE, WARPS, BLOCKS, name) \
+    extern "C" __global__ void forward_##name##_##QUADS(NormForward a) { forward<S, T, QUADS>(a); } \
+    extern "C" __global__ void __launch_bounds__(256, BLOCKS) backward_##name##_##QUADS(NormBackward a) { \
+        backward<S, T, SHARE, WARPS>(a); \
+    }
+#define WIDTHS(S, T, BLOCKS, name) \
+    KERNELS(S, T, 1, 1, 1, 2, name) \
+    KERNELS(S, T, 2, 2, 1, 2, name) \
+    KERNELS(S, T, 4, 2, 2, BLOCKS, name) \
+    KERNELS(S, T, 8, 2, 4, BLOCKS, name)
+#if __CUDA_ARCH__ >= 900
+#define NARROW 3
+#else
+#define NARROW 2
+#endif
+WIDTHS(float, float, 2, f32_f32)
+WIDTHS(bf16, float, 2, bf16_f32)
+WIDTHS(float, bf16, NARROW, f32_bf16)
+WIDTHS(bf16, bf16, NARROW, bf16_bf16)
 
 // y = x + dropout(sublayer)
 template <class S> __device__ __forceinline__ void residual(const float* x, const S* sublayer, float* y, const Dropout* given, u64 n) {

@@ -11,10 +11,21 @@ use crate::{Array, DType, Device, Param, Tensor};
 
 pub(crate) static MODULE: Module = Module::early("norm", include_str!("cuda.cu"));
 
-/// Rows of one partial sum of dγ and dβ: as many as leave every multiprocessor three blocks, in steps of a team's share.
-fn rows_of_a_part(rows: usize) -> usize {
-    let blocks = 3 * card().map_or(1, Card::processors);
-    rows.div_ceil(blocks).next_multiple_of(8).clamp(8, 64)
+/// Teams of warps in a block of the backward kernel: one for each row that it has at a time, of up to 256 columns a warp.
+fn teams(width: usize) -> usize {
+    match width {
+        0..=256 => 8,
+        257..=512 => 4,
+        _ => 2,
+    }
+}
+
+/// Rows of one partial sum of dγ and dβ: as many as leave every multiprocessor the blocks that it has room for at a time, and
+/// none for a second round.
+fn rows_of_a_part(rows: usize, width: usize, dtype: DType) -> usize {
+    let room = if dtype == DType::Bf16 && width > 256 { 3 } else { 2 };
+    let blocks = room * card().map_or(1, Card::processors);
+    rows.div_ceil(blocks).next_multiple_of(teams(width))
 }
 
 /// As in the kernels' source.
@@ -132,7 +143,7 @@ pub(super) fn backward(
 ) -> (Array, Option<Array>) {
     let (rows, width) = (g.rows(), g.width());
     let d_sublayer = sublayer.map(|dtype| Array::scratch_on(Device::Cuda, dtype, rows, width));
-    let part = rows_of_a_part(rows);
+    let part = rows_of_a_part(rows, width, kept.standard.dtype());
     let parts = rows.div_ceil(part);
     let partial = Array::scratch_on(Device::Cuda, DType::F32, parts, 3 * width);
     let dropout = DropoutArgument::of(kept.dropout);
@@ -150,15 +161,8 @@ pub(super) fn backward(
         unused: 0,
     };
     let dtype = kept.standard.dtype();
-    // A team of warps for each row, of 256 columns each; every second team leaves three rows of sums.
-    let teams = if width <= 256 {
-        8
-    } else if width <= 512 {
-        4
-    } else {
-        2
-    };
-    let blocks = Blocks { grid: [parts, 1, 1], threads: 256, shared: teams / 2 * 3 * 4 * width };
+    // Every second team leaves three rows of sums.
+    let blocks = Blocks { grid: [parts, 1, 1], threads: 256, shared: teams(width) / 2 * 3 * 4 * width };
     launch!(MODULE.function(kernel(BACKWARD, (sublayer.unwrap_or(dtype), dtype), width)), blocks, job);
     // y = γ x̂ + β
     let partial = Arc::new(partial);
