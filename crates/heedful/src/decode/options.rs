@@ -66,6 +66,10 @@ pub enum Stop {
     AtTheLimit,
 }
 
+/// The most hypotheses, and outputs, of a source: every one has a row of logits and a past of its own, so nobody who can
+/// choose their number decides how much memory is taken.
+const MOST_HYPOTHESES: usize = 1000;
+
 /// Options that are invalid or contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
@@ -82,6 +86,22 @@ pub enum OptionsError {
         n_best: usize,
         /// Hypotheses.
         beam: usize,
+    },
+    /// More hypotheses than any search may have.
+    #[error("{what} is {value}: it may be at most {MOST_HYPOTHESES}")]
+    TooMany {
+        /// The option.
+        what: &'static str,
+        /// Its value.
+        value: usize,
+    },
+    /// No output can be long enough.
+    #[error("the minimum length {min} is above the maximum length {max}")]
+    NoLength {
+        /// The minimum length.
+        min: usize,
+        /// The maximum length.
+        max: usize,
     },
     /// A number is outside its range.
     #[error("{what} is {value}: it must be {range}")]
@@ -125,10 +145,23 @@ impl SearchOptions {
             ("the beam", self.beam),
             ("the number of outputs", self.n_best),
             ("the n-gram that must not repeat", self.no_repeat_ngram.unwrap_or(1)),
+            ("the number of tokens that are decoded together", self.batch_tokens),
         ] {
             if value == 0 {
                 return Err(OptionsError::Zero { what });
             }
+        }
+        for (what, value) in [("the beam", self.beam), ("the number of outputs", self.n_best)] {
+            if value > MOST_HYPOTHESES {
+                return Err(OptionsError::TooMany { what, value });
+            }
+        }
+        match self.max_length {
+            MaxLength::Absolute(0) => return Err(OptionsError::Zero { what: "the maximum length" }),
+            MaxLength::Absolute(max) if max < self.min_length => {
+                return Err(OptionsError::NoLength { min: self.min_length, max });
+            }
+            MaxLength::Absolute(_) | MaxLength::Relative { .. } => {}
         }
         if self.sampling.is_none() && self.n_best > self.beam {
             return Err(OptionsError::NarrowBeam { n_best: self.n_best, beam: self.beam });
@@ -191,6 +224,17 @@ mod tests {
         assert_eq!(good.check(), Ok(()));
         assert!(complaint(SearchOptions { beam: 0, ..good.clone() }).starts_with("the beam is 0"));
         assert!(complaint(SearchOptions { n_best: 9, ..good.clone() }).contains("a beam of at least 9"));
+        assert!(complaint(SearchOptions { beam: 1001, ..good.clone() }).contains("at most 1000"));
+        let many = SearchOptions { n_best: 1_000_000, sampling: Some(Sampling::default()), ..good.clone() };
+        assert!(complaint(many).starts_with("the number of outputs is 1000000"));
+        assert!(
+            complaint(SearchOptions { batch_tokens: 0, ..good.clone() }).contains("decoded together is 0")
+        );
+        let absolute =
+            |max| SearchOptions { max_length: MaxLength::Absolute(max), min_length: 3, ..good.clone() };
+        assert!(complaint(absolute(0)).starts_with("the maximum length is 0"));
+        assert_eq!(complaint(absolute(2)), "the minimum length 3 is above the maximum length 2");
+        assert_eq!(absolute(3).check(), Ok(()));
         let nan = SearchOptions { length_penalty: f64::NAN, ..good.clone() };
         assert!(complaint(nan).starts_with("the length penalty is NaN"));
         for sampling in [

@@ -135,8 +135,9 @@ fn the_length_of_an_output_has_its_limits() {
     let best = &search(&model, &source, &relative).expect("a good source")[0][0];
     assert_eq!(best.tokens.len(), 7);
     assert!(best.log_probability < -20.0, "the end counts, wanted or not");
-    let nothing = search(&model, &source, &options(2, 0)).expect("a good source");
-    assert!(nothing[0][0].tokens.is_empty());
+    let none = SearchOptions { max_length: MaxLength::Relative { factor: 0.0, plus: 0 }, ..options(2, 1) };
+    assert!(search(&model, &source, &none).expect("a good source")[0][0].tokens.is_empty());
+    assert!(search(&model, &source, &options(2, 0)).is_err(), "nobody means that");
 
     // Always wants to end.
     model.fixed = |_, token| (token == EOS).then_some(20.0);
