@@ -71,6 +71,9 @@ fn a_model_that_does_not_train_on_cards_is_refused_before_anything_is_written() 
         let error = place.bad(&command);
         // The demo's Transformer comes first, and needs a card.
         assert!(error.contains("cannot train on a card"), "{command}: {error}");
+        let (_, why) = error.split_once("cannot train on a card: ").expect("a reason");
+        let why = why.split(';').next().expect("text before the remedy");
+        assert_eq!(error.matches(why).count(), 1, "{command} says it twice: {error}");
         assert!(error.contains("only Transformers that translate") || command.contains("demo"), "{error}");
         assert_eq!(names(&place.path("")), before, "{command}");
     }

@@ -35,12 +35,12 @@ pub enum RunError {
     },
     /// There is no card, or the model has operations without kernels for cards.
     #[error("cannot train on a card: {0}; --device cpu trains on the processor")]
-    NotOnCard(#[from] NotOnCard),
+    NotOnCard(NotOnCard),
     /// The model with what its optimizer keeps does not fit on the card.
     #[error(
         "the model with its optimizer does not fit into the memory of the card ({0}): choose a smaller model, or --device cpu"
     )]
-    ModelDoesNotFit(#[from] cuda::OutOfMemory),
+    ModelDoesNotFit(cuda::OutOfMemory),
     /// The folder holds no run to resume.
     #[error("{} is not the folder of a run, for it has no recipe.toml: start one with heedful train … --out {}", folder.display(), folder.display())]
     NotARun {
@@ -119,4 +119,17 @@ pub enum RunError {
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
+}
+
+// Not as sources: the messages have them already, and whoever prints a chain of causes would say them twice.
+impl From<NotOnCard> for RunError {
+    fn from(why: NotOnCard) -> RunError {
+        RunError::NotOnCard(why)
+    }
+}
+
+impl From<cuda::OutOfMemory> for RunError {
+    fn from(why: cuda::OutOfMemory) -> RunError {
+        RunError::ModelDoesNotFit(why)
+    }
 }
