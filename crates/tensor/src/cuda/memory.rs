@@ -144,19 +144,6 @@ impl Buffer {
         expect("cuMemcpyHtoDAsync", result);
     }
 
-    /// Waits for what has been sent, then copies its first bytes to the host.
-    pub(super) fn read_now(&self, bytes: &mut [u8]) {
-        assert!(bytes.len() <= self.bytes, "{} bytes of {}", bytes.len(), self.bytes);
-        let card = present();
-        // SAFETY: both sides have these bytes, and the copy is waited for.
-        unsafe {
-            let to = bytes.as_mut_ptr().cast();
-            let result = driver::cuMemcpyDtoHAsync_v2(to, self.pointer.0, bytes.len(), card.stream);
-            expect("cuMemcpyDtoHAsync", result);
-            expect("cuStreamSynchronize", driver::cuStreamSynchronize(card.stream));
-        }
-    }
-
     /// Waits for all work, then copies bytes from an offset on to the host.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);

@@ -90,7 +90,7 @@ fn are_same(results: &[Buffer; 2], bytes: usize) -> bool {
     let (flag_at, n) = (flag.pointer(), bytes / 4);
     run_now("differ", n, &[a, b, flag_at].each_ref().map(bytemuck::bytes_of::<Pointer>));
     let mut found = [0; 4];
-    flag.read_now(&mut found);
+    flag.read(0, &mut found);
     found == [0; 4]
 }
 

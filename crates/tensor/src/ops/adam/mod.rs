@@ -6,7 +6,7 @@
 //! `θ = θ (1 − η λ) − η m̂ / (√v̂ + ε)` with `m̂ = m / (1 − β₁ᵗ)`, `v̂ = v / (1 − β₂ᵗ)`.
 //!
 //! Without a limit the norm is still wanted (it tells a diverging run), and falls out of the same pass; a caller that
-//! wants to refuse a bad gradient asks for it before.
+//! refuses a bad gradient asks for it before.
 
 mod cpu;
 pub(crate) mod cuda;
@@ -93,11 +93,6 @@ impl Adam {
         let known = is_needed.then(|| gradient_norm(params));
         let updated = self.update(params, learning_rate, known.map_or(1.0, |norm| self.scale_at(norm)));
         known.or(updated).expect("a norm is asked for, or found")
-    }
-
-    /// As [`Adam::step`] when the norm is known already: whoever refuses bad gradients asks [`gradient_norm`] first.
-    pub fn step_at_norm(&mut self, params: &Params, learning_rate: f32, norm: f32) {
-        self.update(params, learning_rate, self.scale_at(norm));
     }
 
     /// What clipping multiplies gradients of this norm by.
@@ -202,16 +197,18 @@ mod tests {
     }
 
     #[test]
-    fn a_step_at_a_known_norm_is_the_same_step() {
+    fn a_guarded_step_is_the_same_step() {
         for clip_norm in [f32::INFINITY, 1.0, 100.0] {
-            let moved = [false, true].map(|known| {
+            let moved = [false, true].map(|is_guarded| {
                 let params = Params::new(0);
                 let weight = params.add("w", 3, 20_000, Init::Normal(1.0));
                 let mut adam = Adam::new(&params, AdamOptions { clip_norm, ..AdamOptions::default() });
                 with_gradient(&params, &weight.to_vec());
                 let norm = gradient_norm(&params);
-                if known {
-                    adam.step_at_norm(&params, 0.01, norm);
+                if is_guarded {
+                    let mut guard = Guard::new(None);
+                    let done = adam.submit(&params, 0.01, &mut guard, &[], None).read(&mut guard);
+                    assert_eq!(done.map(|result| result.map(|result| result.norm)), Some(Ok(norm)));
                 } else {
                     assert_eq!(adam.step(&params, 0.01), norm);
                 }
