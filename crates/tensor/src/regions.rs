@@ -59,12 +59,26 @@ impl<B: Block> Regions<B> {
             return Ok(Place { region, offset, len });
         }
         let fair = (self.capacity / 4 / smallest * smallest).clamp(smallest, fair);
-        let mut region = Region::new(new(len.max(fair))?);
+        Ok(self.take_of(new(len.max(fair))?, len))
+    }
+
+    /// As [`Self::take`], always in a new block, which has room for nothing else: nobody had it before.
+    pub(crate) fn take_new<E>(
+        &mut self,
+        bytes: usize,
+        new: impl FnOnce(usize) -> Result<B, E>,
+    ) -> Result<Place, E> {
+        let len = bytes.next_multiple_of(self.growth.page);
+        Ok(self.take_of(new(len)?, len))
+    }
+
+    fn take_of(&mut self, block: B, len: usize) -> Place {
+        let mut region = Region::new(block);
         let offset = region.take(len).expect("a new region has room for its first buffer");
         self.capacity += region.block.capacity();
         self.by_age.insert(self.next, region);
         self.next += 1;
-        Ok(Place { region: self.next - 1, offset, len })
+        Place { region: self.next - 1, offset, len }
     }
 
     /// The block that a place lies in.

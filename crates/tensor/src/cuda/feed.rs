@@ -1,20 +1,29 @@
 //! What the host gives to a step: token numbers, offsets, lists of work, draws. All of it goes over in one copy.
 //!
 //! A step writes into pinned memory and names the place that the bytes will have on the card. The places follow from the
-//! sizes alone, so a step with the same sizes has the same places, which is what replaying it needs.
+//! sizes alone, so a step with the same sizes has the same places, which is what replaying it needs. The steps before it may
+//! still read what is there: so the bytes go over ahead, in a stream of their own, to where they wait for their step.
 
-use cudarc::driver::sys as driver;
+use std::ffi::c_void;
+use std::ptr;
+
+use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
 use super::card::{expect, present};
+use super::command::{launch_now, new_event};
+use super::launch::Blocks;
 use super::memory::{Buffer, Pointer};
+use super::module::Module;
 use super::pinned::Pinned;
 
+pub(crate) static MODULE: Module = Module::new("feed", include_str!("feed.cu"));
+
 /// Bytes of a block at least; a larger piece has a block of its own.
-const BLOCK: usize = 4 << 20;
+const BLOCK: usize = 1 << 20;
 /// Pieces begin at multiples of this.
 const ALIGNMENT: usize = 16;
 
-/// The places on the card, and one copy on the host for every step that may be on its way.
+/// The places on the card; for every step that may be on its way, memory of the host, and where its bytes wait on the card.
 pub(super) struct Feed {
     blocks: Vec<Block>,
     /// The block and the bytes of it that the current step has used.
@@ -23,9 +32,14 @@ pub(super) struct Feed {
     /// How much of the current block is on its way already.
     sent: usize,
     ways: usize,
+    /// Where bytes go over.
+    stream: CUstream,
+    /// Their latest copy is over.
+    is_over: CUevent,
 }
 
 struct Block {
+    /// What steps read, then what waits for each of them: as many bytes each.
     card: Buffer,
     bytes: usize,
     hosts: Vec<Pinned>,
@@ -34,7 +48,11 @@ struct Block {
 impl Feed {
     /// For as many steps at a time as `ways`.
     pub(super) fn new(ways: usize) -> Feed {
-        Feed { blocks: Vec::new(), block: 0, used: 0, sent: 0, ways }
+        let mut stream = ptr::null_mut();
+        let flags = driver::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
+        // SAFETY: the pointer is to a local.
+        expect("cuStreamCreate", unsafe { driver::cuStreamCreate(&mut stream, flags) });
+        Feed { blocks: Vec::new(), block: 0, used: 0, sent: 0, ways, stream, is_over: new_event() }
     }
 
     /// Begins a step: all places are free again.
@@ -50,7 +68,7 @@ impl Feed {
             used + room <= block.bytes
         };
         let is_there = self.blocks.iter().enumerate().skip(self.block).any(has_room);
-        (!is_there).then(|| room.max(BLOCK))
+        (!is_there).then(|| room.max(BLOCK) * (1 + self.ways))
     }
 
     /// Takes some bytes; there is room for `room` bytes where they will be on the card. What was
@@ -63,7 +81,7 @@ impl Feed {
         }
         if self.block == self.blocks.len() {
             let card = more.expect("given where none has room");
-            let bytes = card.bytes();
+            let bytes = card.bytes() / (1 + self.ways);
             let hosts = (0..self.ways).map(|_| Pinned::new(bytes)).collect();
             self.blocks.push(Block { card, bytes, hosts });
         }
@@ -81,12 +99,29 @@ impl Feed {
         if bytes == 0 {
             return;
         }
-        let to = block.card.pointer().offset(self.sent);
+        let mut to = block.card.pointer().offset(self.sent);
+        let mut waiting = block.card.pointer().offset((1 + way) * block.bytes + self.sent);
         let from = block.hosts[way].pointer().offset(self.sent);
-        // SAFETY: both sides have these bytes; the host's stay until an event says that the step is done.
-        let result =
-            unsafe { driver::cuMemcpyHtoDAsync_v2(to.0, from.0 as *const _, bytes, present().stream) };
-        expect("cuMemcpyHtoDAsync", result);
+        let main = present().stream;
+        // SAFETY: all sides have these bytes; the host's, and those that wait, stay until an event says that the step is
+        // done. Streams and event live as long as the card.
+        unsafe {
+            let copied = driver::cuMemcpyHtoDAsync_v2(waiting.0, from.0 as *const _, bytes, self.stream);
+            expect("cuMemcpyHtoDAsync", copied);
+            expect("cuEventRecord", driver::cuEventRecord(self.is_over, self.stream));
+            expect("cuStreamWaitEvent", driver::cuStreamWaitEvent(main, self.is_over, 0));
+        }
+        let mut pieces = (bytes / ALIGNMENT) as u32;
+        let blocks = Blocks::for_each(pieces as usize);
+        let arguments = &mut [argument(&mut waiting), argument(&mut to), argument(&mut pieces)];
+        launch_now(main, MODULE.function("take"), blocks, arguments);
         self.sent = self.used;
     }
 }
+
+fn argument<T>(value: &mut T) -> *mut c_void {
+    ptr::from_mut(value).cast()
+}
+
+// SAFETY: streams and events may be used by any thread.
+unsafe impl Send for Feed {}

@@ -91,13 +91,28 @@ impl Buffer {
     /// # Panics
     /// If the card has no memory left, which [`fitting`] turns into an error.
     pub(crate) fn new(bytes: usize) -> Buffer {
-        present();
-        let taken = step::outside_of_others(|| {
-            let mut memory = memory().lock().expect("card memory lock");
+        Buffer::taken(bytes, |memory| {
             let (taken, least) = (memory.capacity(), bytes.max(1).next_multiple_of(GROWTH.page));
             // The last regions are no larger than they must be.
             let new = |capacity| Region::new(capacity, taken).or_else(|_| Region::new(least, taken));
-            let place = memory.take(bytes.max(1), new)?;
+            memory.take(bytes.max(1), new)
+        })
+    }
+
+    /// As [`Buffer::new`] in memory that nobody had before. The commands of a step that has not been sent yet are still to
+    /// use what the step has given back meanwhile, so what is written ahead of them cannot lie there.
+    pub(crate) fn untouched(bytes: usize) -> Buffer {
+        Buffer::taken(bytes, |memory| {
+            let taken = memory.capacity();
+            memory.take_new(bytes.max(1), |capacity| Region::new(capacity, taken))
+        })
+    }
+
+    fn taken(bytes: usize, take: impl FnOnce(&mut Regions<Region>) -> Result<Place, usize>) -> Buffer {
+        present();
+        let taken = step::outside_of_others(|| {
+            let mut memory = memory().lock().expect("card memory lock");
+            let place = take(&mut memory)?;
             let pointer = memory.block(&place).start.offset(place.offset);
             Ok::<_, usize>((place, pointer))
         });

@@ -31,6 +31,7 @@ mod tune;
 mod profile;
 
 pub use card::{Card, card};
+pub(crate) use feed::MODULE as FEED;
 pub(crate) use launch::{Blocks, DropoutArgument, launch, roomy};
 pub use library::Unavailable;
 pub(crate) use memory::{Buffer, Pointer, clear, upload, upload_list};

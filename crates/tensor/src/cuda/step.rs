@@ -224,7 +224,7 @@ pub(super) fn feed(bytes: &[u8], room: usize) -> Option<Pointer> {
         let steps = recording.steps.as_ref().expect("made at the beginning");
         steps.feed.missing(room)
     })?;
-    let more = missing.map(Buffer::new);
+    let more = missing.map(Buffer::untouched);
     with(|recording| {
         let steps = recording.steps.as_mut().expect("made at the beginning");
         steps.feed.take(recording.number as usize % WAYS, bytes, room, more)

@@ -36,7 +36,7 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 10] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 11] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
@@ -47,6 +47,7 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 10] {
         &cross_entropy::cuda::MODULE,
         &adam::cuda::MODULE,
         &moving_average::cuda::MODULE,
+        &crate::cuda::FEED,
         &crate::cuda::TUNE,
     ]
 }

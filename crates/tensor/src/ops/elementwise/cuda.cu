@@ -50,7 +50,7 @@ extern "C" __global__ void join(const Join* joins, const u32* blocks) {
     u32 share = (a.parts + 7) / 8;
     float sum = 0.0f;
     if (column < a.width)
-#pragma unroll 4
+#pragma unroll 16
         for (u32 part = lane * share; part < min((lane + 1) * share, a.parts); part++)
             sum += a.partial[(u64)part * a.stride + column];
     __shared__ float sums[8][33];

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytemuck::NoUninit;
 
 use super::{EmbeddingOptions, Positions, sinusoid};
-use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, upload, upload_list};
+use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, aside, roomy, upload, upload_list};
 use crate::params::Write;
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param};
@@ -107,16 +107,21 @@ fn waves(width: usize, positions: usize) -> Arc<Buffer> {
     }
 }
 
-/// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient.
-pub(super) fn scatter(g: &Array, rows: &[usize], scale: f32, dropout: Dropout, param: &Param) {
+/// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient, which nobody reads before the end of the
+/// step.
+pub(super) fn scatter(g: &Arc<Array>, rows: &[usize], scale: f32, dropout: Dropout, param: &Param) {
+    let order = Order::of(rows, param.shape()[0]);
+    let partial = Array::scratch_on(Device::Cuda, DType::F32, roomy(order.partials), param.shape()[1]);
+    aside((g.clone(), partial), |(g, partial)| scatter_in_order(g, partial, &order, scale, dropout, param));
+}
+
+fn scatter_in_order(g: &Array, partial: &Array, order: &Order, scale: f32, dropout: Dropout, param: &Param) {
     let [height, width] = param.shape();
     let mut slot = param.gradient_slot();
     let (out, write) = slot.on_card();
     if write == Write::Over {
         crate::cuda::clear(out, height * width * 4);
     }
-    let order = Order::of(rows, height);
-    let partial = Array::scratch_on(Device::Cuda, DType::F32, roomy(order.partials), width);
     let (tokens, groups, long) =
         (upload(&order.tokens), upload_list(&order.groups), upload_list(&order.long));
     let counts = upload(&[order.groups.len() as u32, order.long.len() as u32]);

@@ -20,6 +20,8 @@ mod sinusoid;
 
 pub use sinusoid::sinusoid;
 
+use std::sync::Arc;
+
 use crate::random::Dropout;
 use crate::{Compute, Device, Param, Ragged, Tensor};
 
@@ -93,7 +95,7 @@ fn embedded(ids: &[u32], positions: Vec<usize>, table: &Param, options: Embeddin
     };
     Tensor::from_parameters(y, move |g, _| {
         // y_t = dropout(scale · table[id_t] + PE(pos_t))
-        let rows: Vec<usize> = ids.iter().map(|&id| id as usize).collect();
+        let (g, rows) = (Arc::new(g), ids.iter().map(|&id| id as usize).collect::<Vec<_>>());
         match g.device() {
             Device::Cpu => cpu::scatter(&g, &rows, scale, dropout, &table),
             Device::Cuda => cuda::scatter(&g, &rows, scale, dropout, &table),
