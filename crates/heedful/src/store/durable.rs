@@ -1,18 +1,13 @@
 //! Atomic file writes: a file is replaced whole or not at all.
 //!
-//! ```text
-//! write NAME.tmp → sync it → rename it to NAME → sync the folder
-//! ```
-//!
-//! A kill between any two of these steps leaves the previous file in place, and at worst a `.tmp` beside it, which
-//! [`remove_leftovers`] deletes at the next start.
+//! A kill at any moment leaves the previous file in place, and at worst an unfinished one beside it
+//! ([`super::unfinished`]), which the next command that writes there removes.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// The extension of an unfinished file.
-const UNFINISHED: &str = "tmp";
+use super::unfinished::Unfinished;
 
 /// A file could not be written; the previous one is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -47,15 +42,20 @@ pub fn write(
     bytes: u64,
     contents: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), WriteError> {
-    replace(path, |out| contents(out)).map_err(|cause: io::Error| {
+    replace(path, |out| contents(out)).map_err(|cause: io::Error| WriteError::new(path, bytes, cause))
+}
+
+impl WriteError {
+    /// The error about a file of `needed` bytes.
+    pub(super) fn new(path: &Path, needed: u64, cause: io::Error) -> WriteError {
         let free = path.parent().and_then(|folder| fs4::available_space(folder).ok());
         match cause.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                WriteError::Full { path: path.to_owned(), needed: bytes, free }
+                WriteError::Full { path: path.to_owned(), needed, free }
             }
             _ => WriteError::Failed { path: path.to_owned(), cause },
         }
-    })
+    }
 }
 
 /// As [`write()`], for contents that are in memory.
@@ -69,58 +69,10 @@ pub(crate) fn replace<T, E: From<io::Error>>(
     path: &Path,
     contents: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let unfinished = unfinished(path);
-    let outcome = write_beside(&unfinished, contents).and_then(|value| {
-        fs::rename(&unfinished, path)?;
-        sync_folder(path)?;
-        Ok(value)
-    });
-    if outcome.is_err() {
-        // Removing fails if the file was never created; the first error is the one to report.
-        let _ = fs::remove_file(&unfinished);
-    }
-    outcome
-}
-
-/// Removes the unfinished files that a killed process left in `folder`; only safe while nobody writes there.
-pub fn remove_leftovers(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == UNFINISHED) && path.is_file() {
-            fs::remove_file(path)?;
-        }
-    }
-    Ok(())
-}
-
-fn unfinished(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".");
-    name.push(UNFINISHED);
-    name.into()
-}
-
-fn write_beside<T, E: From<io::Error>>(
-    unfinished: &Path,
-    contents: impl FnOnce(&mut BufWriter<File>) -> Result<T, E>,
-) -> Result<T, E> {
-    let mut out = BufWriter::with_capacity(1 << 20, File::create(unfinished)?);
-    let value = contents(&mut out)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    let mut unfinished = Unfinished::beside(path)?;
+    let value = contents(unfinished.writer())?;
+    unfinished.finish()?;
     Ok(value)
-}
-
-/// Without this a power failure may lose the new name, though the file's bytes are safe.
-#[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-/// Other systems cannot open a folder; the rename itself is all they offer.
-#[cfg(not(unix))]
-fn sync_folder(_path: &Path) -> io::Result<()> {
-    Ok(())
 }
 
 /// A number of bytes, displayed for people: `760 MB`.
@@ -140,6 +92,8 @@ impl std::fmt::Display for Bytes {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -155,21 +109,6 @@ mod tests {
         assert!(message.contains("model: the disk is full (2.0 MB needed, "), "{message}");
         assert_eq!(fs::read(&path).expect("the old file"), b"old");
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
-    }
-
-    #[test]
-    fn leftovers_of_a_kill_are_removed_and_nothing_else() {
-        let folder = tempfile::tempdir().expect("a folder");
-        for name in ["a", "a.tmp", "b.safetensors.tmp", "tmp"] {
-            fs::write(folder.path().join(name), name).expect("room enough");
-        }
-        remove_leftovers(folder.path()).expect("files can be removed");
-        let mut left: Vec<_> = fs::read_dir(folder.path())
-            .expect("a folder")
-            .map(|entry| entry.expect("an entry").file_name())
-            .collect();
-        left.sort();
-        assert_eq!(left, ["a", "tmp"]);
     }
 
     #[test]

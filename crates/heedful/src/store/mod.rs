@@ -1,4 +1,10 @@
-//! Files: [`durable`] writes them atomically; [`weights`] are matrices by name, as safetensors.
+//! Files: [`durable`] writes them atomically, [`output`] those that a user asked for; [`weights`] are matrices by name, as
+//! safetensors.
+
+pub mod system;
+pub mod unfinished;
 
 pub mod durable;
+pub mod output;
+
 pub mod weights;

@@ -19,7 +19,8 @@ pub use keep::Keep;
 pub use writer::Writer;
 
 use super::{Patience, TrainerState, ValidationScore};
-use crate::store::durable::{self, WriteError};
+use crate::store::durable::WriteError;
+use crate::store::unfinished;
 use crate::store::weights::WeightsFileError;
 
 /// The state that a run resumes from.
@@ -148,7 +149,7 @@ impl Checkpoints {
             Err(TryLockError::WouldBlock) => return Err(CheckpointError::Busy { folder: folder.to_owned() }),
             Err(TryLockError::Error(cause)) => return Err(failed(cause)),
         }
-        durable::remove_leftovers(folder).map_err(failed)?;
+        unfinished::remove_leftovers(folder).map_err(failed)?;
         Ok(Checkpoints { folder: folder.to_owned(), _lock: Some(lock) })
     }
 

@@ -136,7 +136,7 @@ fn a_new_checkpoint_outlives_damaged_ones_of_later_steps() {
 #[test]
 fn leftovers_of_a_kill_are_removed_at_the_next_start() {
     let (folder, checkpoints) = saved(&[(10, None)], BOTH);
-    let leftover = folder.path().join("step-00000020.safetensors.tmp");
+    let leftover = folder.path().join("step-00000020.safetensors.9-0.heedful.tmp");
     fs::write(&leftover, "half").expect("a writable disk");
     drop(checkpoints);
     let checkpoints = Checkpoints::open(folder.path()).expect("nobody else is here");
@@ -165,7 +165,7 @@ fn other_versions_and_other_files_are_distinguished_from_damage() {
             sets: vec![("", &weights)],
             checksum: crate::store::weights::file::Checksum::Last,
         };
-        durable::write(&path, 0, |out| contents.write(out)).expect("a writable disk");
+        crate::store::durable::write(&path, 0, |out| contents.write(out)).expect("a writable disk");
         let message = checkpoints.latest().expect_err("this is no checkpoint of ours").to_string();
         assert!(message.contains(expected), "{message}");
     }

@@ -14,6 +14,7 @@ use crate::data::{Filters, Input, Tokenizer};
 use crate::models::Model;
 use crate::recipe::{DataKeys, Recipe, VocabularyKeys};
 use crate::store::durable::{self, WriteError};
+use crate::store::unfinished;
 use crate::tasks::folder::{ModelFolder, TokenizerFiles};
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{Assembled, Materials};
@@ -85,7 +86,7 @@ fn claim(folder: &Path, start: Start) -> Result<Checkpoints, RunError> {
         return Err(RunError::NotARun { folder: folder.to_owned() });
     }
     let checkpoints = Checkpoints::open(&folder.join("checkpoints"))?;
-    durable::remove_leftovers(folder)
+    unfinished::remove_leftovers(folder)
         .map_err(|cause| WriteError::Failed { path: folder.to_owned(), cause })?;
     match (start, checkpoints.steps()?.last()) {
         (Start::Fresh, Some(&step)) => Err(RunError::Occupied { folder: folder.to_owned(), step }),

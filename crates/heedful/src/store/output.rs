@@ -1,0 +1,220 @@
+//! A file for the user, opened before the work begins: what would lose the result is found out first.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::durable::WriteError;
+use super::system::is_same_file;
+use super::unfinished::{Unfinished, remove_leftovers};
+
+/// A file that a command writes. It appears whole, by [`Output::finish`], or not at all.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    destination: Destination,
+    /// How many were added.
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum Destination {
+    /// In the place of an ordinary file, if there is one.
+    File(Unfinished),
+    /// Devices and pipes are written as they are: they cannot be replaced.
+    Device(File),
+}
+
+/// Why nothing could be written to a path.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// The path is a folder, where a file is needed.
+    #[error("cannot write {path}: it is a folder; name a file in it")]
+    IsFolder {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The path is a file, where a folder is needed.
+    #[error("cannot write into {path}: it is a file; name a folder")]
+    IsFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The folder of the file does not exist.
+    #[error("cannot write {path}: there is no folder {}; create it, or name another file", folder.display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The file is write-protected.
+    #[error("cannot write {path}: it is write-protected; name another file")]
+    Protected {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is one that the command reads.
+    #[error(
+        "{path} is the same file as {input}, which is read: name another file, or add --force to replace it"
+    )]
+    IsInput {
+        /// The file.
+        path: PathBuf,
+        /// The input, as it was named.
+        input: PathBuf,
+    },
+    /// The system refuses.
+    #[error("cannot write {path}: {cause}; name another place")]
+    Refused {
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's error.
+        cause: io::Error,
+    },
+}
+
+impl Output {
+    /// Opens a file for writing. It must not be one of `inputs`, which are what the command reads.
+    pub fn open(path: &Path, inputs: &[&Path]) -> Result<Output, OutputError> {
+        let owned = || path.to_owned();
+        if let Some(input) = inputs.iter().find(|input| is_same_file(path, input)) {
+            return Err(OutputError::IsInput { path: owned(), input: input.to_path_buf() });
+        }
+        let refused = |cause| OutputError::Refused { path: owned(), cause };
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => return Err(OutputError::IsFolder { path: owned() }),
+            Ok(found) if !found.is_file() => {
+                let device = OpenOptions::new().write(true).open(path).map_err(refused)?;
+                return Ok(Output { path: owned(), destination: Destination::Device(device), bytes: 0 });
+            }
+            Ok(found) if found.permissions().readonly() => {
+                return Err(OutputError::Protected { path: owned() });
+            }
+            _ => {}
+        }
+        let folder = folder_of(path);
+        if !folder.is_dir() {
+            return Err(OutputError::NoFolder { path: owned(), folder: folder.to_owned() });
+        }
+        // A leftover that cannot be removed harms nothing.
+        let _ = remove_leftovers(folder);
+        let unfinished = Unfinished::beside(path).map_err(refused)?;
+        Ok(Output { path: owned(), destination: Destination::File(unfinished), bytes: 0 })
+    }
+
+    /// Adds to the contents.
+    pub fn add(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        self.bytes += bytes.len() as u64;
+        let written = match &mut self.destination {
+            Destination::File(unfinished) => unfinished.write_all(bytes),
+            Destination::Device(device) => device.write_all(bytes),
+        };
+        written.map_err(|cause| WriteError::new(&self.path, self.bytes, cause))
+    }
+
+    /// Adds the last or only part of the contents, and puts the file in its place.
+    pub fn finish_with(mut self, bytes: &[u8]) -> Result<(), WriteError> {
+        self.add(bytes)?;
+        self.finish()
+    }
+
+    /// Puts the file in its place.
+    pub fn finish(self) -> Result<(), WriteError> {
+        let finished = match self.destination {
+            Destination::File(unfinished) => unfinished.finish(),
+            Destination::Device(mut device) => device.flush(),
+        };
+        finished.map_err(|cause| WriteError::new(&self.path, self.bytes, cause))
+    }
+
+    /// The path, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Checks that files can be written into a folder, which may have to be created for it.
+pub fn check_folder(folder: &Path) -> Result<(), OutputError> {
+    let refused = |cause| OutputError::Refused { path: folder.to_owned(), cause };
+    if folder.is_dir() {
+        let _ = remove_leftovers(folder);
+        return Unfinished::beside(&folder.join("probe")).map(drop).map_err(refused);
+    }
+    if folder.exists() {
+        return Err(OutputError::IsFile { path: folder.to_owned() });
+    }
+    let above = folder.ancestors().skip(1).find(|above| above.as_os_str().is_empty() || above.exists());
+    let above = above.filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !above.is_dir() {
+        return Err(OutputError::IsFile { path: above.to_owned() });
+    }
+    Unfinished::beside(&above.join("probe")).map(drop).map_err(refused)
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_written_is_refused_before_anything_is() {
+        let place = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| place.path().join(name);
+        fs::write(at("input"), "years of work").expect("room enough");
+        fs::hard_link(at("input"), at("link")).expect("a new name");
+        fs::write(at("protected"), "mine").expect("room enough");
+        let mut permissions = at("protected").metadata().expect("a file").permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(at("protected"), permissions).expect("it is ours");
+        for (name, expected) in [
+            (".", "is a folder"),
+            ("nowhere/out", "there is no folder"),
+            ("input", "which is read"),
+            ("./input", "which is read"),
+            #[cfg(unix)]
+            ("link", "which is read"),
+            ("protected", "write-protected"),
+        ] {
+            let message = Output::open(&at(name), &[&at("input")]).expect_err("not writable").to_string();
+            assert!(message.contains(expected), "{name}: {message}");
+        }
+        assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 3);
+        assert_eq!(fs::read(at("input")).expect("still there"), b"years of work");
+    }
+
+    #[test]
+    fn a_file_appears_when_it_is_finished() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("out");
+        let mut output = Output::open(&path, &[]).expect("a writable folder");
+        output.add(b"a").expect("room enough");
+        assert!(!path.exists());
+        output.finish_with(b"b").expect("room enough");
+        assert_eq!(fs::read(&path).expect("it is there"), b"ab");
+        assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_written_and_not_replaced() {
+        Output::open(Path::new("/dev/null"), &[]).expect("writable").finish_with(b"away").expect("written");
+        assert!(!Path::new("/dev/null").is_file());
+    }
+
+    #[test]
+    fn a_folder_is_checked_without_being_created() {
+        let place = tempfile::tempdir().expect("a folder");
+        fs::write(place.path().join("file"), "mine").expect("room enough");
+        check_folder(&place.path().join("new/folder")).expect("it can be created");
+        check_folder(place.path()).expect("it is there");
+        for name in ["file", "file/folder"] {
+            let message = check_folder(&place.path().join(name)).expect_err("a file").to_string();
+            assert!(message.contains("it is a file"), "{message}");
+        }
+        assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 1);
+    }
+}
