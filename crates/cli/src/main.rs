@@ -53,6 +53,7 @@ enum Command {
     Compare(Box<commands::compare::Arguments>),
     Serve(Box<commands::serve::Arguments>),
     Average(commands::average::Arguments),
+    Seal(commands::seal::Arguments),
     Vocab(commands::vocab::Arguments),
     Doctor(commands::doctor::Arguments),
 }
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Average(arguments) => commands::average::run(&arguments),
+        Command::Seal(arguments) => commands::seal::run(&arguments),
         Command::Vocab(arguments) => commands::vocab::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
     };

@@ -21,7 +21,7 @@ fn trained(run: &Path) -> Vec<Weights> {
     let vocabulary = run.with_file_name("vocabulary.json");
     fs::write(&vocabulary, "{}").expect("room enough");
     let family = ModelConfig::from(EncoderDecoderConfig::Transformer(config.clone()));
-    ModelFolder::create(run, family, &TokenizerFiles::Joint(vocabulary)).expect("room enough");
+    ModelFolder::create(run, family, &TokenizerFiles::Joint(vocabulary), None).expect("room enough");
     let checkpoints = Checkpoints::open(&run.join("checkpoints")).expect("nobody else is here");
     let model = Transformer::new(config, 1).expect("a good configuration");
     let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 0.01 });

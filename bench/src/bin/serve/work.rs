@@ -68,7 +68,7 @@ impl Work {
         tokenizer.save(&vocabulary)?;
         let config = ModelConfig::from(EncoderDecoderConfig::Transformer(config(tokenizer.size())));
         let model = config.build(1)?;
-        let folder = ModelFolder::create(made.path(), config, &TokenizerFiles::Joint(vocabulary))?;
+        let folder = ModelFolder::create(made.path(), config, &TokenizerFiles::Joint(vocabulary), None)?;
         folder.save(&Weights::of(model.params()))?;
         let texts = phrases.into_iter().map(|phrase| phrase.chinese).collect();
         Work::new(name, made.path().to_owned(), texts, UNTRAINED_LONGEST, Some(made))

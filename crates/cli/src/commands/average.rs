@@ -55,6 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     };
     // A fixed order of summation, so that the same checkpoints give the same bits.
     steps.sort_unstable();
+    steps.iter().try_for_each(|&step| checkpoints.check_text_files(step, &run))?;
     let paths: Vec<PathBuf> = steps.iter().map(|&step| checkpoints.path(step)).collect();
     let what = if arguments.ema { Averaged::MovingAverage } else { Averaged::Parameters };
     let weights = average(&paths, what)?;

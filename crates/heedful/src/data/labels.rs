@@ -76,19 +76,30 @@ impl Labels {
     /// Reads `labels.json` from a folder.
     pub fn load(folder: &Path) -> Result<Labels, LabelsError> {
         let path = folder.join(LABELS_FILE);
-        let read = |path: &Path| -> io::Result<Vec<String>> { Ok(serde_json::from_slice(&fs::read(path)?)?) };
-        let names = read(&path).map_err(|cause| LabelsError::Read { path: path.clone(), cause })?;
+        match fs::read(&path) {
+            Ok(bytes) => Labels::from_bytes(&path, &bytes),
+            Err(cause) => Err(LabelsError::Read { path, cause }),
+        }
+    }
+
+    /// As [`Labels::load`], for the bytes of a file that was read from `path`.
+    pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Labels, LabelsError> {
+        let unreadable = |cause| LabelsError::Read { path: path.to_owned(), cause };
+        let names: Vec<String> = serde_json::from_slice(bytes).map_err(|error| unreadable(error.into()))?;
         if !names.is_sorted_by(|a, b| a < b) {
-            let cause = io::Error::other("the names are not sorted, or one occurs twice");
-            return Err(LabelsError::Read { path, cause });
+            return Err(unreadable(io::Error::other("the names are not sorted, or one occurs twice")));
         }
         Ok(Labels { names })
     }
 
     /// Writes what [`Labels::load`] reads.
     pub fn save(&self, folder: &Path) -> Result<(), LabelsError> {
-        let text = serde_json::to_string_pretty(&self.names).expect("names are text");
-        Ok(durable::write_bytes(&folder.join(LABELS_FILE), format!("{text}\n").as_bytes())?)
+        Ok(durable::write_bytes(&folder.join(LABELS_FILE), self.to_json().as_bytes())?)
+    }
+
+    /// What [`Labels::save`] writes.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string_pretty(&self.names).expect("names are text") + "\n"
     }
 
     /// Checks that there are as many labels as a model has; `folder` is where they were read from.

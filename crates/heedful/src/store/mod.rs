@@ -1,5 +1,5 @@
-//! Files: [`durable`] writes them atomically, [`output`] those that a user asked for; [`weights`] are matrices by name, as
-//! safetensors.
+//! Files: [`durable`] writes them atomically, [`output`] those that a user asked for; [`seal`] says which ones belong
+//! together; [`weights`] are matrices by name, as safetensors.
 
 pub mod system;
 pub mod unfinished;
@@ -8,3 +8,5 @@ pub mod durable;
 pub mod output;
 
 pub mod weights;
+
+pub mod seal;

@@ -12,6 +12,7 @@ pub(crate) struct Opened<C: TaskConfig> {
     pub(crate) config: C,
     pub(crate) model: C::Model,
     pub(crate) tokenizers: Tokenizers,
+    pub(crate) folder: ModelFolder,
 }
 
 /// Opens the folder of a model, or of a training run, whose task is that of `C`.
@@ -23,5 +24,5 @@ where
     let config = C::try_from(opened.config.clone()).map_err(|found| WrongTask::new(folder, found, task))?;
     let model = config.build(0).expect("an opened configuration was validated");
     opened.install(model.params())?;
-    Ok(Opened { config, model, tokenizers: Tokenizers::load(folder)? })
+    Ok(Opened { config, model, tokenizers: opened.tokenizers()?, folder: opened })
 }

@@ -1,15 +1,17 @@
-//! Watching the weights of models on disk.
+//! Watching the files of models on disk.
 
 use std::collections::HashMap;
 use std::sync::Weak;
 use std::time::{Duration, SystemTime};
 
+use heedful::tasks::folder::{MODEL, MODEL_FILES};
+
 use super::{ModelSpec, Models, Origin, ServedModel};
 
-/// The modification time and size of the weights of each model.
+/// The modification time and size of each file of each model.
 pub(crate) struct Stamps(HashMap<String, Option<Stamp>>);
 
-type Stamp = (SystemTime, u64);
+type Stamp = [Option<(SystemTime, u64)>; MODEL_FILES.len()];
 
 impl Stamps {
     /// The current ones. Taken before models are loaded: what is written meanwhile is then seen as a change.
@@ -18,8 +20,8 @@ impl Stamps {
     }
 }
 
-/// Reloads models whose weights changed, until the server is dropped. A file that is being copied is loaded when it has
-/// not changed between two checks.
+/// Reloads models whose files changed, until the server is dropped. A model that is being copied is loaded when it has not
+/// changed between two checks; if the copy was not complete, the old one keeps serving until the next change.
 pub(crate) async fn watch(models: Weak<Models>, Stamps(mut loaded): Stamps, every: Duration) {
     let mut seen: HashMap<String, Option<Stamp>> = HashMap::new();
     loop {
@@ -44,6 +46,29 @@ pub(crate) async fn watch(models: Weak<Models>, Stamps(mut loaded): Stamps, ever
 
 fn stamp(spec: &ModelSpec) -> Option<Stamp> {
     let Origin::Folder(folder) = &spec.origin else { return None };
-    let metadata = folder.join("model.safetensors").metadata().ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
+    let stamp = |name: &str| {
+        let metadata = folder.join(name).metadata().ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    };
+    folder.join(MODEL).exists().then(|| MODEL_FILES.map(stamp))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_change_of_any_file_is_seen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let spec = ModelSpec::named("en-de", folder.path());
+        assert_eq!(stamp(&spec), None, "there is no model yet");
+        let mut seen = Vec::new();
+        for name in [MODEL, "config.json", "tokenizer.json", "labels.json"] {
+            fs::write(folder.path().join(name), name).expect("room");
+            assert!(!seen.contains(&stamp(&spec)), "{name}");
+            seen.push(stamp(&spec));
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use heedful::data::labels::Labels;
 use heedful::data::tokenizer::{Tokenizer, VocabularyKind, VocabularyOptions, WordCounts};
 use heedful::decode::{MaxLength, SearchOptions};
 use heedful::layers::AttentionScore;
@@ -31,6 +32,10 @@ pub(crate) fn tokenizer() -> Tokenizer {
 
 /// Writes a model; another seed is another model.
 pub(crate) fn write(folder: &Path, config: ModelConfig, seed: u64) {
+    write_with(folder, config, seed, None);
+}
+
+fn write_with(folder: &Path, config: ModelConfig, seed: u64, labels: Option<&Labels>) {
     fs::create_dir_all(folder).expect("a folder");
     let vocabulary = folder.join("tokenizer.json");
     tokenizer().save(&vocabulary).expect("room");
@@ -40,7 +45,7 @@ pub(crate) fn write(folder: &Path, config: ModelConfig, seed: u64) {
         let sharper: Vec<f32> = param.to_vec().iter().map(|x| 3.0 * x).collect();
         param.set(&sharper);
     }
-    let written = ModelFolder::create(folder, config, &TokenizerFiles::Joint(vocabulary));
+    let written = ModelFolder::create(folder, config, &TokenizerFiles::Joint(vocabulary), labels);
     written.expect("a folder").save(&Weights::of(model.params())).expect("room");
 }
 
@@ -62,8 +67,10 @@ pub(crate) fn classifier(folder: &Path) {
         label_smoothing: 0.0,
         encoder,
     };
-    write(folder, ModelConfig::Classify(config), 4);
+    fs::create_dir_all(folder).expect("a folder");
     fs::write(folder.join("labels.json"), "[\"bad\", \"good\"]").expect("room");
+    let labels = Labels::load(folder).expect("two labels");
+    write_with(folder, ModelConfig::Classify(config), 4, Some(&labels));
 }
 
 pub(crate) fn language(folder: &Path) {

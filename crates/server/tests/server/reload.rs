@@ -3,12 +3,14 @@
 use std::fs;
 use std::time::Duration;
 
+use heedful::models::EncoderDecoderConfig;
+use heedful::models::transformer::TransformerConfig;
 use heedful_server::{ModelSpec, Server, ServerOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::client::{Reply, metric, post, until};
-use crate::models::{classifier, options, translator};
+use crate::models::{classifier, options, transformer, translator, write};
 
 fn server(more: impl FnOnce(&TempDir, ServerOptions) -> ServerOptions) -> (Server, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
@@ -54,6 +56,33 @@ fn a_new_model_takes_the_place_of_the_old_one_and_a_broken_one_does_not() {
     assert!(reload(&server, "owner").error().contains("it was a translator and is now a classifier"));
     assert_eq!(translated(&server), new);
     assert_eq!(post(&server, "/v1/reload", &json!({"model": "x", "api_key": "owner"})).status, 404);
+}
+
+#[test]
+fn a_model_that_is_half_copied_is_not_loaded_and_the_old_one_keeps_serving() {
+    let (server, folder) =
+        server(|folder, options| ServerOptions { keys: Some(folder.path().join("keys.json")), ..options });
+    let (served, next) = (folder.path().join("zh-en"), folder.path().join("next"));
+    let config = TransformerConfig { d_ff: 96, ..transformer() };
+    write(&next, EncoderDecoderConfig::Transformer(config).into(), 2);
+    let old = translated(&server);
+    let refused = |file: &str| {
+        let reply = reload(&server, "owner");
+        assert_eq!(reply.status, 500);
+        assert!(reply.error().contains(file), "{}", reply.error());
+        assert!(reply.error().contains("the old model keeps serving"), "{}", reply.error());
+        assert_eq!(translated(&server), old);
+    };
+    fs::copy(next.join("config.json"), served.join("config.json")).expect("room");
+    refused("config.json is not the file that");
+    let weights = fs::read(next.join("model.safetensors")).expect("weights");
+    for length in [100, weights.len() / 2, weights.len() - 1] {
+        fs::write(served.join("model.safetensors"), &weights[..length]).expect("room");
+        refused("model.safetensors");
+    }
+    fs::write(served.join("model.safetensors"), weights).expect("room");
+    assert_eq!(reload(&server, "owner").status, 200);
+    assert_ne!(translated(&server), old);
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use heedful::data::corpus::Lines;
 use heedful::data::tokenizer::CachingTokenizer;
 use heedful::data::{Input, Tokenizer};
+use heedful::tasks::folder::ModelFolder;
 
 /// How `--encode` prints tokens.
 pub(super) enum TokenForm {
@@ -54,9 +56,13 @@ pub(super) fn decode(path: &Path) -> Result<()> {
 }
 
 /// Loads a file, or the tokenizer.json of a folder.
-fn load(path: &Path) -> Result<Tokenizer> {
+fn load(path: &Path) -> Result<Arc<Tokenizer>> {
+    if path.join("config.json").exists() {
+        // Opened as a model, its vocabulary is checked to be the one that it was trained with.
+        return Ok(ModelFolder::open(path)?.tokenizers()?.source);
+    }
     let file: PathBuf = if path.is_dir() { path.join("tokenizer.json") } else { path.to_owned() };
-    Ok(Tokenizer::load(&file)?)
+    Ok(Arc::new(Tokenizer::load(&file)?))
 }
 
 /// Writes one line for every line of standard input, without waiting for the next.

@@ -42,9 +42,15 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// Reads a tokenizer.json that [`Tokenizer::save`] wrote.
     pub fn load(path: &Path) -> Result<Tokenizer, TokenizerError> {
+        let file = path.display().to_string();
+        let bytes = fs::read(path).map_err(|error| TokenizerError::Read { file, error })?;
+        Tokenizer::from_bytes(path, &bytes)
+    }
+
+    /// As [`Tokenizer::load`], for the bytes of a file that was read from `path`.
+    pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
         let file = || path.display().to_string();
-        let bytes = fs::read(path).map_err(|error| TokenizerError::Read { file: file(), error })?;
-        let pipeline = Pipeline::from_bytes(&bytes)
+        let pipeline = Pipeline::from_bytes(bytes)
             .map_err(|error| TokenizerError::NotATokenizer { file: file(), reason: error.to_string() })?;
         Tokenizer::from_pipeline(pipeline)
             .map_err(|difference| TokenizerError::Foreign { file: file(), difference })

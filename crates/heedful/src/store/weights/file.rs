@@ -1,25 +1,36 @@
 //! Weights as a safetensors file.
 //!
 //! ```text
-//! length of the header (8 bytes) · header (JSON: names, shapes, offsets, metadata) · numbers · checksum (8 bytes)
+//! length of the header (8 bytes) · header (JSON: metadata, names, shapes, offsets) · numbers
 //! ```
 //!
-//! The checksum is itself a tensor of the file (`checksum`, the last one), so every reader of the format opens the
-//! file. It is the XXH3 of all bytes before it, including the header. Model folders omit it: their files hold the model
-//! alone.
+//! Every file has a checksum, the XXH3 of its bytes, where every reader of the format opens the file. A checkpoint ends
+//! with it, as its last tensor (`checksum`), and is written in one pass. A model has it as the first value of its metadata,
+//! so that its tensors are its parameters and nothing else; it counts with zeros for its own digits.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::hash::Hasher;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::ops::Range;
+use std::path::Path;
 
 use safetensors::tensor::TensorInfo;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
+use serde::Deserialize;
 use twox_hash::XxHash3_64;
 
 use super::{Metadata, Weights, header};
 
 const CHECKSUM: &str = "checksum";
 const CHECKSUM_BYTES: usize = 8;
+/// What a file begins with, after the length of its header, if the metadata has its checksum: no key sorts before it.
+const BEFORE_DIGITS: &[u8] = br#"{"__metadata__":{"checksum":""#;
+const NO_DIGITS: &[u8; 16] = b"0000000000000000";
+/// The digits of the checksum in the file.
+const DIGITS: Range<usize> = 8 + BEFORE_DIGITS.len()..8 + BEFORE_DIGITS.len() + NO_DIGITS.len();
+/// No header is longer; the safetensors format has the same limit.
+const LONGEST_HEADER: u64 = 100_000_000;
 /// Numbers are converted, hashed and written in chunks of this size.
 const CHUNK: usize = 64 * 1024;
 
@@ -30,13 +41,13 @@ pub(crate) struct Contents<'a> {
     pub(crate) checksum: Checksum,
 }
 
-/// Whether a file has a checksum.
+/// Where a file has its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Checksum {
-    /// The last tensor is the checksum.
+    /// It is the last tensor.
     Last,
-    /// There is no checksum.
-    Absent,
+    /// It is the first value of the metadata.
+    First,
 }
 
 /// Why the bytes of a file cannot be read as weights.
@@ -48,6 +59,9 @@ pub enum WeightsFileError {
     /// The bytes differ from those that were written.
     #[error("its checksum does not match: bytes were changed or lost after it was written")]
     Checksum,
+    /// The file has no checksum.
+    #[error("it has no checksum")]
+    NoChecksum,
     /// A tensor is not an f32 matrix.
     #[error(
         "`{name}` has the type {found} and {axes} axes, not f32 and two: save the weights as f32 matrices"
@@ -73,8 +87,26 @@ impl Contents<'_> {
 
     /// Writes the file.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut out = Hashed { out, hash: XxHash3_64::new() };
-        out.write_all(&self.header())?;
+        let mut header = self.header();
+        match self.checksum {
+            Checksum::Last => {
+                let mut out = Hashed { out, hash: XxHash3_64::new() };
+                out.write_all(&header)?;
+                self.write_numbers(&mut out)?;
+                out.out.write_all(&out.hash.finish().to_le_bytes())
+            }
+            Checksum::First => {
+                let mut hashed = Hashed { out: &mut io::sink(), hash: XxHash3_64::new() };
+                hashed.write_all(&header)?;
+                self.write_numbers(&mut hashed)?;
+                header[DIGITS].copy_from_slice(digits(&hashed.hash).as_bytes());
+                out.write_all(&header)?;
+                self.write_numbers(out)
+            }
+        }
+    }
+
+    fn write_numbers(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut bytes = vec![[0; 4]; CHUNK];
         for (_, weights) in &self.sets {
             for (.., values) in weights.iter() {
@@ -86,10 +118,7 @@ impl Contents<'_> {
                 }
             }
         }
-        match self.checksum {
-            Checksum::Last => out.out.write_all(&out.hash.finish().to_le_bytes()),
-            Checksum::Absent => Ok(()),
-        }
+        Ok(())
     }
 
     fn header(&self) -> Vec<u8> {
@@ -107,12 +136,24 @@ impl Contents<'_> {
                 tensors.push((format!("{prefix}{name}"), info));
             }
         }
-        if self.checksum == Checksum::Last {
-            let data_offsets = allocate(CHECKSUM_BYTES);
-            let info = TensorInfo { dtype: Dtype::U8, shape: vec![CHECKSUM_BYTES], data_offsets };
-            tensors.push((CHECKSUM.to_owned(), info));
+        match self.checksum {
+            Checksum::Last => {
+                let data_offsets = allocate(CHECKSUM_BYTES);
+                let info = TensorInfo { dtype: Dtype::U8, shape: vec![CHECKSUM_BYTES], data_offsets };
+                tensors.push((CHECKSUM.to_owned(), info));
+                header(&self.metadata, &tensors)
+            }
+            Checksum::First => {
+                let mut metadata = self.metadata.clone();
+                metadata.insert(CHECKSUM.to_owned(), String::from_utf8_lossy(NO_DIGITS).into_owned());
+                let header = header(&metadata, &tensors);
+                assert!(
+                    header[8..].starts_with(BEFORE_DIGITS),
+                    "a key of the metadata sorts before `{CHECKSUM}`"
+                );
+                header
+            }
         }
-        header(&self.metadata, &tensors)
     }
 }
 
@@ -125,17 +166,22 @@ pub(crate) struct Opened<'a> {
 }
 
 impl<'a> Opened<'a> {
-    /// Parses the header of a file. With [`Checksum::Last`] it also verifies that every byte is as it was written.
+    /// Verifies that every byte is as it was written, and parses the header.
     pub(crate) fn new(bytes: &'a [u8], checksum: Checksum) -> Result<Opened<'a>, WeightsFileError> {
-        let (_, header) = SafeTensors::read_metadata(bytes)?;
-        if checksum == Checksum::Last {
-            let (hashed, checksum) =
-                bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(WeightsFileError::Checksum)?;
-            if header.info(CHECKSUM).is_none() || XxHash3_64::oneshot(hashed) != u64::from_le_bytes(*checksum)
-            {
+        let opened = Opened::unverified(bytes)?;
+        match checksum {
+            Checksum::Last if opened.names.last().is_none_or(|name| name != CHECKSUM) => {
                 return Err(WeightsFileError::Checksum);
             }
+            Checksum::Last => verify_last(bytes)?,
+            Checksum::First => verify_first(bytes)?,
         }
+        Ok(opened)
+    }
+
+    /// Parses the header of a file whose bytes may be anyone's.
+    pub(crate) fn unverified(bytes: &'a [u8]) -> Result<Opened<'a>, WeightsFileError> {
+        let (_, header) = SafeTensors::read_metadata(bytes)?;
         let metadata = header.metadata().clone().unwrap_or_default();
         Ok(Opened { tensors: SafeTensors::deserialize(bytes)?, names: header.offset_keys(), metadata })
     }
@@ -143,6 +189,11 @@ impl<'a> Opened<'a> {
     /// The value of a metadata key.
     pub(crate) fn metadata(&self, key: &str) -> Option<&str> {
         self.metadata.get(key).map(String::as_str)
+    }
+
+    /// All metadata.
+    pub(crate) fn all_metadata(&self) -> Metadata {
+        self.metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
     /// The matrices whose names begin with `prefix`, with the prefix removed; `None` if there are none.
@@ -162,6 +213,42 @@ impl<'a> Opened<'a> {
         }
         Ok((!matrices.is_empty()).then(|| Weights::from_matrices(matrices.into_iter(), values)))
     }
+}
+
+/// The metadata of a file, from its header alone: nothing is verified.
+pub(crate) fn read_metadata(path: &Path) -> io::Result<Metadata> {
+    #[derive(Deserialize)]
+    struct Header {
+        #[serde(rename = "__metadata__", default)]
+        metadata: Metadata,
+    }
+    let mut file = File::open(path)?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length)?;
+    let mut header = Vec::new();
+    file.take(u64::from_le_bytes(length).min(LONGEST_HEADER)).read_to_end(&mut header)?;
+    Ok(serde_json::from_slice::<Header>(&header)?.metadata)
+}
+
+fn verify_last(bytes: &[u8]) -> Result<(), WeightsFileError> {
+    match bytes.split_last_chunk::<CHECKSUM_BYTES>() {
+        Some((hashed, found)) if XxHash3_64::oneshot(hashed) == u64::from_le_bytes(*found) => Ok(()),
+        _ => Err(WeightsFileError::Checksum),
+    }
+}
+
+fn verify_first(bytes: &[u8]) -> Result<(), WeightsFileError> {
+    let digits_of_file = bytes.get(DIGITS).filter(|_| bytes[8..].starts_with(BEFORE_DIGITS));
+    let found = digits_of_file.ok_or(WeightsFileError::NoChecksum)?;
+    let mut hash = XxHash3_64::new();
+    hash.write(&bytes[..DIGITS.start]);
+    hash.write(NO_DIGITS);
+    hash.write(&bytes[DIGITS.end..]);
+    if digits(&hash).as_bytes() == found { Ok(()) } else { Err(WeightsFileError::Checksum) }
+}
+
+fn digits(hash: &XxHash3_64) -> String {
+    format!("{:016x}", hash.finish())
 }
 
 /// A writer that hashes what it writes.

@@ -69,8 +69,9 @@ pub enum ClassifyError {
 impl Classifier {
     /// Opens the folder of a classifier or of its training run.
     pub fn open(folder: &Path) -> Result<Classifier, ClassifyError> {
-        let Opened { config, model, tokenizers } = open::<ClassifierConfig>(folder, Task::Classify)?;
-        let labels = Labels::load(folder).map_err(OpenError::from)?;
+        let opened = open::<ClassifierConfig>(folder, Task::Classify)?;
+        let Opened { config, model, tokenizers, folder: files } = opened;
+        let labels = files.labels().map_err(OpenError::from)?;
         labels.expect(config.labels, folder).map_err(OpenError::from)?;
         Ok(Classifier { model, tokenizers, labels })
     }

@@ -1,6 +1,5 @@
 //! `config.json`.
 
-use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
@@ -21,13 +20,9 @@ pub(super) fn to_json(config: &ModelConfig) -> String {
     text + "\n"
 }
 
-pub(super) fn read(path: &Path) -> Result<ModelConfig, FolderError> {
-    if !path.exists() {
-        return Err(FolderError::NoConfig { path: path.to_owned() });
-    }
+pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<ModelConfig, FolderError> {
     let malformed = |cause| FolderError::Config { path: path.to_owned(), cause };
-    let text = fs::read_to_string(path).map_err(|cause| FolderError::read(path, cause))?;
-    let mut value: Value = serde_json::from_str(&text).map_err(malformed)?;
+    let mut value: Value = serde_json::from_slice(bytes).map_err(malformed)?;
     // Checked first: a later format may have fields that this one does not know.
     let format = value.as_object_mut().and_then(|fields| fields.remove("format")).unwrap_or(Value::Null);
     if format != FORMAT {

@@ -3,7 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::MODEL;
 use crate::store::durable::WriteError;
+use crate::store::seal::SealDifference;
 use crate::store::weights::{WeightsFileError, WeightsMismatch};
 use crate::tasks::ConfigError;
 
@@ -69,6 +71,46 @@ pub enum FolderError {
         /// Its format.
         found: String,
     },
+    /// A file is not the one that the weights were saved with.
+    #[error(
+        "{}: copy the whole folder of the model again; if you changed it on purpose, run: heedful seal {}",
+        difference(path, weights, sealed.as_deref(), found.as_deref()),
+        folder.display()
+    )]
+    Differs {
+        /// The file.
+        path: PathBuf,
+        /// The weights.
+        weights: PathBuf,
+        /// The folder of both.
+        folder: PathBuf,
+        /// Size and hash of the file that belongs to the weights.
+        sealed: Option<String>,
+        /// Size and hash of the file that is there.
+        found: Option<String>,
+    },
+    /// The weights have no seal.
+    #[error(
+        "{path} does not say which files belong to it: another program wrote it, or an earlier heedful. If the files of the \
+         folder are one model, run: heedful seal {}",
+        folder.display()
+    )]
+    Unsealed {
+        /// The weights.
+        path: PathBuf,
+        /// Their folder.
+        folder: PathBuf,
+    },
+    /// The header of the weights cannot be read.
+    #[error(
+        "the weights {path} cannot be used: it is cut off or no safetensors file ({cause}); copy the file again"
+    )]
+    Header {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
     /// The file of weights is damaged.
     #[error("the weights {path} cannot be used: {damage}; copy the file again")]
     Damaged {
@@ -121,7 +163,30 @@ impl FolderError {
         FolderError::Read { path: path.to_owned(), cause }
     }
 
+    /// The error about a file in `folder` that the weights were not saved with.
+    pub(crate) fn differs(folder: &Path, difference: SealDifference) -> FolderError {
+        let SealDifference { name, sealed, found } = difference;
+        let (path, weights) = (folder.join(name), folder.join(MODEL));
+        FolderError::Differs { path, weights, folder: folder.to_owned(), sealed, found }
+    }
+
+    pub(super) fn unsealed(weights: &Path) -> FolderError {
+        let folder = weights.parent().unwrap_or(Path::new("."));
+        FolderError::Unsealed { path: weights.to_owned(), folder: folder.to_owned() }
+    }
+
     pub(super) fn write(path: &Path, cause: io::Error) -> FolderError {
         WriteError::Failed { path: path.to_owned(), cause }.into()
+    }
+}
+
+fn difference(path: &Path, weights: &Path, sealed: Option<&str>, found: Option<&str>) -> String {
+    let (path, weights) = (path.display(), weights.display());
+    match (sealed, found) {
+        (Some(sealed), Some(found)) => {
+            format!("{path} is not the file that {weights} was saved with ({found}, not {sealed})")
+        }
+        (Some(_), None) => format!("{path} is missing, but {weights} was saved with it"),
+        (None, _) => format!("{path} is not one of the files that {weights} was saved with"),
     }
 }

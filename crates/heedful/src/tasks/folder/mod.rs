@@ -2,37 +2,47 @@
 //!
 //! ```text
 //! config.json                its task, its family, its configuration, and the version of this format
-//! model.safetensors          every parameter by name, f32
+//! model.safetensors          every parameter by name, f32; its metadata is the seal
 //! tokenizer.json             one vocabulary for both sides, or
 //! source.tokenizer.json      one for each
 //! target.tokenizer.json
 //! labels.json                the names of a classifier's labels
 //! ```
 //!
+//! The seal names the other files with their sizes and hashes, and has a checksum of the weights: the files know each other,
+//! and one that is damaged, missing or another model's is refused. It is part of the weights because these are written last
+//! and replaced atomically: at every moment there is one whole model or none. [`ModelFolder::seal`] renews it.
+//!
 //! The folder of a training run is a model's folder too: it holds the best model so far.
 
 mod config;
 mod error;
+mod files;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use error::FolderError;
+use files::ModelFiles;
+pub use files::{MODEL_FILES, TokenizerFiles};
 use heedful_tensor::Params;
 
-use crate::data::labels::LABELS_FILE;
-use crate::data::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
+use crate::data::labels::{LABELS_FILE, Labels, LabelsError};
+use crate::data::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE, Tokenizers};
+use crate::data::{Tokenizer, TokenizerError};
 use crate::models::Model;
 use crate::store::durable;
-use crate::store::weights::file::{Checksum, Contents, Opened};
-use crate::store::weights::{Metadata, Weights};
-use crate::tasks::ModelConfig;
+use crate::store::seal::Seal;
+use crate::store::weights::file::{Checksum, Contents, Opened, read_metadata};
+use crate::store::weights::{Metadata, Weights, WeightsFileError};
+use crate::tasks::{ModelConfig, OpenError};
 
 /// The version of the format, in `config.json` and in `model.safetensors`.
 pub const FORMAT: u64 = 2;
 
 const CONFIG: &str = "config.json";
-const MODEL: &str = "model.safetensors";
+/// The weights.
+pub const MODEL: &str = "model.safetensors";
 
 /// A model's folder, with its configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,99 +51,188 @@ pub struct ModelFolder {
     pub path: PathBuf,
     /// The model's configuration.
     pub config: ModelConfig,
-    /// Its vocabularies.
-    pub tokenizers: TokenizerFiles,
-}
-
-/// The files of a model's vocabularies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TokenizerFiles {
-    /// One for both sides.
-    Joint(PathBuf),
-    /// One for each side.
-    Separate {
-        /// The vocabulary of the source.
-        source: PathBuf,
-        /// The vocabulary of the target.
-        target: PathBuf,
-    },
+    files: ModelFiles,
 }
 
 impl ModelFolder {
-    /// Reads the configuration and finds the vocabularies.
+    /// Reads all files but the weights, and checks that they are those that the weights were saved with. A training run
+    /// that has not saved a model yet can be opened too.
     pub fn open(path: &Path) -> Result<ModelFolder, FolderError> {
+        let weights = path.join(MODEL);
+        let seal = if path.is_dir() && weights.exists() { Some(read_seal(&weights)?) } else { None };
+        ModelFolder::read(path, seal.as_ref())
+    }
+
+    fn read(path: &Path, seal: Option<&Seal>) -> Result<ModelFolder, FolderError> {
         if !path.is_dir() {
             return Err(FolderError::NoFolder { path: path.to_owned() });
         }
-        let config = config::read(&path.join(CONFIG))?;
-        let tokenizers = TokenizerFiles::find(path)?;
-        Ok(ModelFolder { path: path.to_owned(), config, tokenizers })
+        if !path.join(CONFIG).exists() {
+            return Err(FolderError::NoConfig { path: path.join(CONFIG) });
+        }
+        let files = ModelFiles::read(path, seal)?;
+        match seal {
+            Some(seal) => files.check(path, seal)?,
+            None => drop(TokenizerFiles::find(path)?),
+        }
+        let config = config::parse(&path.join(CONFIG), files.get(CONFIG).unwrap_or_default())?;
+        Ok(ModelFolder { path: path.to_owned(), config, files })
     }
 
-    /// Writes a folder, creating it if needed: configuration and vocabularies, the latter copied to their names in the
-    /// folder unless they are there already. [`ModelFolder::save`] adds the weights.
+    /// Writes a folder, creating it if needed: configuration, vocabularies, and the names of a classifier's labels.
+    /// [`ModelFolder::save`] adds the weights.
     pub fn create(
         path: &Path,
         config: ModelConfig,
         tokenizers: &TokenizerFiles,
+        labels: Option<&Labels>,
     ) -> Result<ModelFolder, FolderError> {
-        fs::create_dir_all(path).map_err(|cause| FolderError::write(path, cause))?;
-        let tokenizers = tokenizers.copy_to(path)?;
-        durable::write_bytes(&path.join(CONFIG), config::to_json(&config).as_bytes())?;
-        Ok(ModelFolder { path: path.to_owned(), config, tokenizers })
+        let mut files = ModelFiles::default();
+        files.add_tokenizers(tokenizers)?;
+        files.add(CONFIG, config::to_json(&config).into_bytes());
+        if let Some(labels) = labels {
+            files.add(LABELS_FILE, labels.to_json().into_bytes());
+        }
+        files.write(path)?;
+        Ok(ModelFolder { path: path.to_owned(), config, files })
     }
 
     /// Writes another folder for the same model: its configuration, its vocabularies, the names of its labels.
     pub fn copy_to(&self, path: &Path) -> Result<ModelFolder, FolderError> {
-        let copy = ModelFolder::create(path, self.config.clone(), &self.tokenizers)?;
-        let labels = self.path.join(LABELS_FILE);
-        if labels.exists() {
-            let bytes = fs::read(&labels).map_err(|cause| FolderError::read(&labels, cause))?;
-            durable::write_bytes(&path.join(LABELS_FILE), &bytes)?;
-        }
-        Ok(copy)
+        self.files.write(path)?;
+        Ok(ModelFolder { path: path.to_owned(), ..self.clone() })
     }
 
-    /// Replaces the folder's weights atomically: a kill at any moment leaves the old ones or the new ones.
+    /// Replaces the folder's weights atomically: a kill at any moment leaves the old ones or the new ones. The other files,
+    /// as they were opened or created, are sealed with them.
     pub fn save(&self, weights: &Weights) -> Result<(), FolderError> {
-        let metadata = Metadata::from([
+        let mut metadata = Metadata::from([
             ("format".to_owned(), FORMAT.to_string()),
             ("task".to_owned(), self.config.task().to_string()),
         ]);
-        let contents = Contents { metadata, sets: vec![("", weights)], checksum: Checksum::Absent };
+        metadata.extend(self.files.seal().to_metadata());
+        let contents = Contents { metadata, sets: vec![("", weights)], checksum: Checksum::First };
         Ok(durable::write(&self.path.join(MODEL), contents.bytes(), |out| contents.write(out))?)
+    }
+
+    /// Seals a folder whose files were changed on purpose, or written by another program. The weights must fit the
+    /// configuration; damaged ones are refused.
+    pub fn seal(path: &Path) -> Result<ModelFolder, OpenError> {
+        let folder = ModelFolder::read(path, None)?;
+        let weights = folder.weights_where(|_| Ok(()))?;
+        folder.fit(&weights, folder.build()?.params())?;
+        folder.tokenizers()?;
+        if folder.files.get(LABELS_FILE).is_some() {
+            folder.labels()?;
+        }
+        folder.save(&weights)?;
+        Ok(folder)
+    }
+
+    /// Seals the weights of the folder, if there are any, with its other files as they were created: a resumed run may have
+    /// changed its configuration.
+    pub(crate) fn renew_seal(&self) -> Result<(), FolderError> {
+        let path = self.path.join(MODEL);
+        if !path.exists() || read_seal(&path)? == self.files.seal() {
+            return Ok(());
+        }
+        self.save(&self.weights_where(|_| Ok(()))?)
+    }
+
+    /// Checks that the vocabularies and labels in the folder of a run are those that its model, if it has saved one, was
+    /// saved with. Its configuration is not checked: the run writes it anew.
+    pub(crate) fn check_text_files(path: &Path) -> Result<(), FolderError> {
+        let weights = path.join(MODEL);
+        if !weights.exists() {
+            return Ok(());
+        }
+        let seal = read_seal(&weights)?;
+        let found = ModelFiles::read(path, Some(&seal))?.seal().without(CONFIG);
+        match seal.without(CONFIG).difference(&found) {
+            None => Ok(()),
+            Some(difference) => Err(FolderError::differs(path, difference)),
+        }
+    }
+
+    /// The names of the files besides the weights.
+    pub fn names(&self) -> Vec<String> {
+        self.files.seal().names().map(str::to_owned).collect()
+    }
+
+    /// Sizes and hashes of the vocabularies and of the labels: what gives the model's numbers their meaning.
+    pub fn text_files(&self) -> Seal {
+        self.files.seal().without(CONFIG)
     }
 
     /// Reads the weights and builds the model.
     pub fn load(&self) -> Result<Box<dyn Model>, FolderError> {
-        let path = self.path.join(CONFIG);
-        let model = self.config.build(0).map_err(|cause| FolderError::Unbuildable { path, cause })?;
-        self.install(model.params())?;
+        let weights = self.weights()?;
+        let model = self.build()?;
+        self.fit(&weights, model.params())?;
         Ok(model)
     }
 
     /// Reads the weights into a model that was built from the configuration.
     pub fn install(&self, params: &Params) -> Result<(), FolderError> {
-        self.weights()?.install(params).map_err(|mismatch| FolderError::WeightsMismatch {
+        self.fit(&self.weights()?, params)
+    }
+
+    /// Reads the weights, and checks that every byte of them and of the other files is as it was saved.
+    pub fn weights(&self) -> Result<Weights, FolderError> {
+        self.weights_where(|seal| {
+            let sealed = seal.ok_or_else(|| FolderError::unsealed(&self.path.join(MODEL)))?;
+            self.files.check(&self.path, &sealed)
+        })
+    }
+
+    /// The vocabularies.
+    pub fn tokenizers(&self) -> Result<Tokenizers, TokenizerError> {
+        let tokenizer = |name: &str, bytes| Tokenizer::from_bytes(&self.path.join(name), bytes);
+        match [JOINT_FILE, SOURCE_FILE, TARGET_FILE].map(|name| self.files.get(name)) {
+            [None, Some(source), Some(target)] => {
+                Ok(Tokenizers::separate(tokenizer(SOURCE_FILE, source)?, tokenizer(TARGET_FILE, target)?))
+            }
+            [joint, ..] => Ok(Tokenizers::joint(tokenizer(JOINT_FILE, joint.unwrap_or_default())?)),
+        }
+    }
+
+    /// The names of a classifier's labels.
+    pub fn labels(&self) -> Result<Labels, LabelsError> {
+        Labels::from_bytes(&self.path.join(LABELS_FILE), self.files.get(LABELS_FILE).unwrap_or_default())
+    }
+
+    fn build(&self) -> Result<Box<dyn Model>, FolderError> {
+        let path = || self.path.join(CONFIG);
+        self.config.build(0).map_err(|cause| FolderError::Unbuildable { path: path(), cause })
+    }
+
+    fn fit(&self, weights: &Weights, params: &Params) -> Result<(), FolderError> {
+        weights.install(params).map_err(|mismatch| FolderError::WeightsMismatch {
             path: self.path.join(MODEL),
             config: self.path.join(CONFIG),
             mismatch,
         })
     }
 
-    /// Reads the weights.
-    pub fn weights(&self) -> Result<Weights, FolderError> {
+    /// Reads the weights if `accept` agrees with their seal; `None` is the seal of a file that has no checksum.
+    fn weights_where(
+        &self,
+        accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
+    ) -> Result<Weights, FolderError> {
         let path = self.path.join(MODEL);
         if !path.exists() {
             return Err(FolderError::NoModel { path });
         }
         let bytes = fs::read(&path).map_err(|cause| FolderError::read(&path, cause))?;
         let damaged = |damage| FolderError::Damaged { path: path.clone(), damage };
-        let file = Opened::new(&bytes, Checksum::Absent).map_err(damaged)?;
-        // Files of other programs have no such note; their names and shapes are checked instead.
+        let (file, is_sealed) = match Opened::new(&bytes, Checksum::First) {
+            Err(WeightsFileError::NoChecksum) => (Opened::unverified(&bytes).map_err(damaged)?, false),
+            opened => (opened.map_err(damaged)?, true),
+        };
         if let Some(found) = file.metadata("format").filter(|found| *found != FORMAT.to_string()) {
             return Err(FolderError::Version { path, found: found.to_owned() });
         }
+        accept(Seal::in_metadata(&file.all_metadata()).filter(|_| is_sealed))?;
         let weights = file.weights("").map_err(damaged)?;
         let weights = weights.ok_or_else(|| FolderError::NoWeights { path: path.clone() })?;
         match weights.first_not_finite() {
@@ -143,37 +242,17 @@ impl ModelFolder {
     }
 }
 
-impl TokenizerFiles {
-    /// The vocabularies in a folder.
-    pub fn find(folder: &Path) -> Result<TokenizerFiles, FolderError> {
-        let [joint, source, target] = [JOINT_FILE, SOURCE_FILE, TARGET_FILE].map(|name| folder.join(name));
-        match (joint.exists(), source.exists(), target.exists()) {
-            (true, false, false) => Ok(TokenizerFiles::Joint(joint)),
-            (false, true, true) => Ok(TokenizerFiles::Separate { source, target }),
-            (true, ..) => Err(FolderError::TwoTokenizers { folder: folder.to_owned() }),
-            (false, true, false) => Err(FolderError::NoTokenizer { path: target }),
-            (false, false, true) => Err(FolderError::NoTokenizer { path: source }),
-            (false, false, false) => Err(FolderError::NoTokenizer { path: joint }),
-        }
+/// The seal of weights, from the header of their file alone.
+fn read_seal(weights: &Path) -> Result<Seal, FolderError> {
+    let metadata =
+        read_metadata(weights).map_err(|cause| FolderError::Header { path: weights.to_owned(), cause })?;
+    let seal = Seal::in_metadata(&metadata).ok_or_else(|| FolderError::unsealed(weights))?;
+    let names = |some: &[&str]| seal.names().any(|name| some.contains(&name));
+    if !names(&[CONFIG]) || !names(&[JOINT_FILE, SOURCE_FILE, TARGET_FILE]) {
+        let damage = WeightsFileError::Checksum;
+        return Err(FolderError::Damaged { path: weights.to_owned(), damage });
     }
-
-    fn copy_to(&self, folder: &Path) -> Result<TokenizerFiles, FolderError> {
-        let copy = |from: &Path, name: &str| {
-            let to = folder.join(name);
-            if from != to {
-                let bytes = fs::read(from).map_err(|cause| FolderError::read(from, cause))?;
-                durable::write_bytes(&to, &bytes)?;
-            }
-            Ok::<_, FolderError>(to)
-        };
-        Ok(match self {
-            TokenizerFiles::Joint(file) => TokenizerFiles::Joint(copy(file, JOINT_FILE)?),
-            TokenizerFiles::Separate { source, target } => TokenizerFiles::Separate {
-                source: copy(source, SOURCE_FILE)?,
-                target: copy(target, TARGET_FILE)?,
-            },
-        })
-    }
+    Ok(seal)
 }
 
 #[cfg(test)]

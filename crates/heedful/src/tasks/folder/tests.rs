@@ -1,3 +1,5 @@
+use heedful_tensor::random::Stream;
+
 use super::*;
 use crate::layers::Positions;
 use crate::layers::Tying;
@@ -8,20 +10,22 @@ fn config() -> TransformerConfig {
     TransformerConfig { positions: Positions::Learned { max_length: 9 }, ..TransformerConfig::tiny(20) }
 }
 
-/// A folder with a model, and the folder that it lies in.
+/// A folder with a model, and the folder that it lies in. Its vocabulary and its labels are not read in these tests.
 fn saved() -> (tempfile::TempDir, PathBuf, Transformer) {
     let parent = tempfile::tempdir().expect("a folder");
     let vocabulary = parent.path().join("vocabulary.json");
     fs::write(&vocabulary, "{}").expect("a writable disk");
     let path = parent.path().join("model");
     let model = Transformer::new(config(), 5).expect("a good configuration");
-    let folder = ModelFolder::create(
-        &path,
-        EncoderDecoderConfig::Transformer(config()).into(),
-        &TokenizerFiles::Joint(vocabulary),
-    );
+    let labels = Labels::from_bytes(&path, b"[\"bad\", \"good\"]").expect("two labels");
+    let config = EncoderDecoderConfig::Transformer(config()).into();
+    let folder = ModelFolder::create(&path, config, &TokenizerFiles::Joint(vocabulary), Some(&labels));
     folder.and_then(|folder| folder.save(&Weights::of(model.params()))).expect("a folder can be written");
     (parent, path, model)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn complaint(path: &Path) -> String {
@@ -34,7 +38,6 @@ fn a_model_comes_back_bit_for_bit() {
     let (_parent, path, model) = saved();
     let folder = ModelFolder::open(&path).expect("a good folder");
     assert_eq!(folder.config, ModelConfig::from(EncoderDecoderConfig::Transformer(config())));
-    assert_eq!(folder.tokenizers, TokenizerFiles::Joint(path.join("tokenizer.json")));
     assert_eq!(fs::read_to_string(path.join("tokenizer.json")).expect("it was copied"), "{}");
     let loaded = folder.load().expect("good weights");
     assert_eq!(Weights::of(loaded.params()), Weights::of(model.params()));
@@ -53,10 +56,8 @@ fn every_configuration_survives_the_way_through_json() {
         };
         for config in [preset(100), changed] {
             let config = ModelConfig::from(EncoderDecoderConfig::Transformer(config));
-            let folder = tempfile::tempdir().expect("a folder");
-            let path = folder.path().join(CONFIG);
-            fs::write(&path, config::to_json(&config)).expect("a writable disk");
-            assert_eq!(config::read(&path).expect("as it was written"), config);
+            let json = config::to_json(&config);
+            assert_eq!(config::parse(Path::new(CONFIG), json.as_bytes()).expect("as it was written"), config);
         }
     }
 }
@@ -64,13 +65,87 @@ fn every_configuration_survives_the_way_through_json() {
 #[test]
 fn separate_vocabularies_are_found_and_doubtful_ones_refused() {
     let (_parent, path, _) = saved();
+    fs::remove_file(path.join(MODEL)).expect("it is there");
     fs::rename(path.join(JOINT_FILE), path.join(SOURCE_FILE)).expect("it is there");
     assert!(complaint(&path).contains("target.tokenizer.json is missing"));
     fs::write(path.join(TARGET_FILE), "{}").expect("a writable disk");
-    let folder = ModelFolder::open(&path).expect("a good folder");
-    assert!(matches!(folder.tokenizers, TokenizerFiles::Separate { .. }));
+    assert_eq!(ModelFolder::open(&path).expect("a good folder").text_files().names().count(), 3);
     fs::write(path.join(JOINT_FILE), "{}").expect("a writable disk");
     assert!(complaint(&path).contains("remove the one that the model was not trained with"));
+}
+
+#[test]
+fn a_flipped_bit_anywhere_is_refused_and_its_file_named() {
+    let (_parent, path, _) = saved();
+    let draws = Stream::new(7, 0, 0);
+    for name in MODEL_FILES.into_iter().filter(|name| path.join(name).exists()) {
+        let (file, whole) = (path.join(name), fs::read(path.join(name)).expect("it is there"));
+        // Every fifth byte of a small file or a header, and 200 places of all.
+        let draw = |index: u32| (draws.uniform(index) * whole.len() as f32) as usize;
+        let places = (0..whole.len().min(4096)).step_by(5).chain((0..200).map(draw));
+        for place in places.filter(|place| *place < whole.len()) {
+            let mut flipped = whole.clone();
+            flipped[place] ^= 1 << (place % 8);
+            fs::write(&file, flipped).expect("a writable disk");
+            let message = complaint(&path);
+            assert!(message.contains(name), "bit {} of byte {place} of {name}: {message}", place % 8);
+            let remedy = message.contains("copy the") || message.contains("heedful seal");
+            assert!(remedy, "bit {} of byte {place} of {name}: {message}", place % 8);
+        }
+        fs::write(&file, &whole).expect("a writable disk");
+    }
+    assert!(ModelFolder::open(&path).and_then(|folder| folder.load()).is_ok(), "it is whole again");
+}
+
+#[test]
+fn files_of_another_model_and_missing_ones_are_refused_and_named() {
+    let (_parent, path, _) = saved();
+    for name in [CONFIG, JOINT_FILE, LABELS_FILE] {
+        let whole = fs::read(path.join(name)).expect("it is there");
+        // As many bytes, and as good JSON.
+        let other = text(&whole).replace("{}", "[]").replace("bad", "mad").replace("64", "32");
+        assert_eq!(other.len(), whole.len());
+        assert_ne!(other.as_bytes(), whole);
+        fs::write(path.join(name), other).expect("a writable disk");
+        let message = complaint(&path);
+        assert!(message.contains(&format!("{name} is not the file that")), "{message}");
+        assert!(message.contains("copy the whole folder of the model again"), "{message}");
+        fs::remove_file(path.join(name)).expect("it is there");
+        assert!(complaint(&path).contains(&format!("{name} is missing")));
+        fs::write(path.join(name), whole).expect("a writable disk");
+    }
+    fs::write(path.join("notes.txt"), "mine").expect("a writable disk");
+    fs::write(path.join(TARGET_FILE), "{}").expect("a writable disk");
+    assert!(ModelFolder::open(&path).and_then(|folder| folder.load()).is_ok(), "others do not concern it");
+}
+
+#[test]
+fn weights_that_change_between_two_looks_do_not_mix() {
+    let (_parent, path, model) = saved();
+    let opened = ModelFolder::open(&path).expect("a good folder");
+    let vocabulary = path.join(JOINT_FILE);
+    fs::write(&vocabulary, "[]").expect("a writable disk");
+    let config = EncoderDecoderConfig::Transformer(config()).into();
+    let other = ModelFolder::create(&path, config, &TokenizerFiles::Joint(vocabulary), None);
+    other.and_then(|other| other.save(&Weights::of(model.params()))).expect("a folder can be written");
+    let message = opened.load().err().expect("half of each").to_string();
+    assert!(message.contains("is not"), "{message}");
+}
+
+#[test]
+fn weights_without_a_seal_are_refused_and_the_remedy_is_named() {
+    let (_parent, path, model) = saved();
+    let weights = Weights::of(model.params());
+    let contents =
+        Contents { metadata: Metadata::new(), sets: vec![("", &weights)], checksum: Checksum::Last };
+    let mut bytes = Vec::new();
+    contents.write(&mut bytes).expect("room");
+    fs::write(path.join(MODEL), bytes).expect("a writable disk");
+    let message = complaint(&path);
+    assert!(
+        message.contains("model.safetensors does not say") && message.contains("run: heedful seal"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -89,11 +164,11 @@ fn a_cut_off_model_is_refused_wherever_it_was_cut() {
 }
 
 #[test]
-fn weights_of_another_model_are_refused() {
+fn weights_of_another_model_are_refused_and_not_sealed() {
     let (_parent, path, _) = saved();
     let text = fs::read_to_string(path.join(CONFIG)).expect("it is there");
     fs::write(path.join(CONFIG), text.replace("\"d_ff\": 128", "\"d_ff\": 64")).expect("a writable disk");
-    let message = complaint(&path);
+    let message = ModelFolder::seal(&path).expect_err("other shapes").to_string();
     assert!(message.contains("does not fit") && message.contains("64 × 128"), "{message}");
 }
 
@@ -112,6 +187,8 @@ fn what_is_no_number_is_refused() {
 #[test]
 fn other_versions_and_families_and_fields_are_named() {
     let (_parent, path, _) = saved();
+    // A run without weights: nothing says what the file was.
+    fs::remove_file(path.join(MODEL)).expect("it is there");
     let text = fs::read_to_string(path.join(CONFIG)).expect("it is there");
     for (from, to, expected) in [
         ("\"format\": 2", "\"format\": 3", "has format 3, this program reads format 2"),

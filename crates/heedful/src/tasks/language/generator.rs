@@ -63,7 +63,7 @@ pub struct Generation<'g> {
 impl Generator {
     /// Opens the folder of a language model or of its training run.
     pub fn open(folder: &Path) -> Result<Generator, GenerateError> {
-        let Opened { config, model, tokenizers } = open(folder, Task::Language)?;
+        let Opened { config, model, tokenizers, .. } = open(folder, Task::Language)?;
         Ok(Generator { config, model, tokenizers })
     }
 

@@ -81,7 +81,7 @@ pub enum FillError {
 impl Filler {
     /// Opens the folder of a masked language model or of its training run.
     pub fn open(folder: &Path) -> Result<Filler, FillError> {
-        let Opened { config: _, model, tokenizers } = open::<MaskedConfig>(folder, Task::Masked)?;
+        let Opened { model, tokenizers, .. } = open::<MaskedConfig>(folder, Task::Masked)?;
         Ok(Filler { model, tokenizers })
     }
 

@@ -58,7 +58,7 @@ impl Translator {
 
     /// As [`Translator::open`], with the model's configuration.
     pub(crate) fn open_with_config(folder: &Path) -> Result<(Translator, Config), OpenError> {
-        let Opened { config, model, tokenizers } = open::<Config>(folder, Task::Translate)?;
+        let Opened { config, model, tokenizers, .. } = open::<Config>(folder, Task::Translate)?;
         Ok((Translator::new(model, tokenizers), config))
     }
 

@@ -5,8 +5,8 @@
 //! metadata: format, state (JSON: step, norms, progress)
 //! ```
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::{Checkpoint, CheckpointError, Progress};
 use crate::store::durable;
 use crate::store::weights::Metadata;
-use crate::store::weights::file::{Checksum, Contents, Opened};
-use crate::train::{TrainerState, ValidationScore};
+use crate::store::weights::file::{Checksum, Contents, Opened, read_metadata};
+use crate::train::TrainerState;
 
 pub(super) const VERSION: &str = "1";
 
@@ -78,19 +78,9 @@ pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
     Ok(Checkpoint { trainer, progress: state.progress })
 }
 
-/// The validation score of a checkpoint, from the header of its file alone, without verifying the checksum.
-pub(super) fn read_score(path: &Path) -> io::Result<Option<ValidationScore>> {
-    #[derive(Deserialize)]
-    struct Header {
-        #[serde(rename = "__metadata__")]
-        metadata: Metadata,
-    }
-    let mut file = File::open(path)?;
-    let mut length = [0; 8];
-    file.read_exact(&mut length)?;
-    let mut header = Vec::new();
-    file.take(u64::from_le_bytes(length)).read_to_end(&mut header)?;
-    let header: Header = serde_json::from_slice(&header)?;
-    let state = header.metadata.get("state").ok_or(io::ErrorKind::InvalidData)?;
-    Ok(serde_json::from_str::<State>(state)?.progress.score)
+/// The progress of a checkpoint, from the header of its file alone, without verifying the checksum.
+pub(super) fn read_progress(path: &Path) -> io::Result<Progress> {
+    let metadata = read_metadata(path)?;
+    let state = metadata.get("state").ok_or(io::ErrorKind::InvalidData)?;
+    Ok(serde_json::from_str::<State>(state)?.progress)
 }

@@ -20,8 +20,10 @@ pub use writer::Writer;
 
 use super::{Patience, TrainerState, ValidationScore};
 use crate::store::durable::WriteError;
+use crate::store::seal::Seal;
 use crate::store::unfinished;
 use crate::store::weights::WeightsFileError;
+use crate::tasks::folder::ModelFolder;
 
 /// The state that a run resumes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +52,22 @@ pub struct Progress {
     /// [`heedful_tensor::Device::fingerprint`] of what the latest steps were computed with; unknown in older checkpoints.
     #[serde(default)]
     pub device: Option<String>,
+    /// [`crate::tasks::folder::ModelFolder::text_files`] of the run; unknown in older checkpoints.
+    #[serde(default)]
+    pub text_files: Option<Seal>,
+}
+
+impl Progress {
+    /// Checks that the vocabularies and labels of the run in `folder` are those that it was saved with at `step`.
+    pub(crate) fn check_text_files(&self, step: u64, folder: &ModelFolder) -> Result<(), CheckpointError> {
+        let sealed = self.text_files.as_ref();
+        match sealed.and_then(|sealed| sealed.difference(&folder.text_files())) {
+            None => Ok(()),
+            Some(difference) => {
+                Err(CheckpointError::OtherText { path: folder.path.join(difference.name), step })
+            }
+        }
+    }
 }
 
 /// Why a checkpoint or its folder cannot be used.
@@ -118,6 +136,24 @@ pub enum CheckpointError {
         what: &'static str,
         /// The number requested.
         wanted: usize,
+    },
+    /// A vocabulary or the labels are not those of the run.
+    #[error(
+        "{path} is not the file that the checkpoint of step {step} was saved with: copy that of the same run into the folder"
+    )]
+    OtherText {
+        /// The file.
+        path: PathBuf,
+        /// The checkpoint's step.
+        step: u64,
+    },
+    /// The run kept no moving average of its weights.
+    #[error(
+        "{path} has no moving average: the run was trained without --ema; average the weights themselves, without --ema"
+    )]
+    NoMovingAverage {
+        /// The file.
+        path: PathBuf,
     },
     /// Checkpoints of different models cannot be averaged.
     #[error("{path} and {first} belong to different models: average checkpoints of one run")]
@@ -208,6 +244,13 @@ impl Checkpoints {
         Err(CheckpointError::NoneGood { folder: self.folder.clone(), reasons: warnings })
     }
 
+    /// Checks that a checkpoint was saved with the vocabularies and labels of the run in `folder`.
+    pub fn check_text_files(&self, step: u64, folder: &ModelFolder) -> Result<(), CheckpointError> {
+        // A damaged header is reported when the checkpoint is read.
+        let progress = format::read_progress(&self.path(step)).unwrap_or_default();
+        progress.check_text_files(step, folder)
+    }
+
     /// The last `count` steps.
     pub fn last(&self, count: usize) -> Result<Vec<u64>, CheckpointError> {
         let mut steps = self.steps()?;
@@ -233,7 +276,7 @@ impl Checkpoints {
     /// The steps that were validated, the best first; of equal scores, the later.
     fn scored(&self) -> Result<Vec<u64>, CheckpointError> {
         // A file whose header cannot be read is damaged; `latest` reports it, here it has no score.
-        let score = |&step: &u64| format::read_score(&self.path(step)).ok().flatten();
+        let score = |&step: &u64| format::read_progress(&self.path(step)).ok()?.score;
         let mut scored: Vec<(u64, ValidationScore)> =
             self.steps()?.iter().filter_map(|step| Some((*step, score(step)?))).collect();
         scored.sort_by(|(a_step, a), (b_step, b)| b.compare(a).then(b_step.cmp(a_step)));

@@ -9,7 +9,7 @@ use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::{EncodedCorpus, Examples};
 use crate::data::labels::Labels;
-use crate::data::tokenizer::{JOINT_FILE, Tokenizers, VocabularyOptions};
+use crate::data::tokenizer::{Tokenizers, VocabularyOptions};
 use crate::data::{Filters, Input, Tokenizer};
 use crate::models::Model;
 use crate::recipe::{DataKeys, Recipe, VocabularyKeys};
@@ -57,7 +57,9 @@ pub(super) fn prepare(
     {
         task.install_pretrained(&*model, pretrained)?;
     }
-    let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?)?;
+    let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?, labels.as_ref())?;
+    // The best model so far stays usable if the recipe has changed its configuration.
+    folder.renew_seal()?;
     let layout = kind.layout();
     Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), layout, validation, model })
 }
@@ -102,22 +104,23 @@ fn vocabularies(
     watcher: &mut dyn Watcher,
 ) -> Result<Tokenizers, RunError> {
     if start == Start::Resume && TokenizerFiles::find(folder).is_ok() {
+        ModelFolder::check_text_files(folder)?;
         return Ok(Tokenizers::load(folder)?);
     }
     let VocabularyKeys { file, source_file, target_file, .. } = &recipe.vocabulary;
-    let pretrained = recipe.model.init_from.as_ref().map(|folder| folder.join(JOINT_FILE));
-    let file = file.as_ref().or(pretrained.as_ref());
-    let tokenizers = match (file, source_file, target_file) {
+    let pretrained = &recipe.model.init_from;
+    let tokenizers = match (file, pretrained, source_file, target_file) {
         (Some(file), ..) => Tokenizers::joint(Tokenizer::load(file)?),
-        (None, Some(source), Some(target)) => {
+        (None, Some(pretrained), ..) => ModelFolder::open(pretrained)?.tokenizers()?,
+        (None, None, Some(source), Some(target)) => {
             Tokenizers::separate(Tokenizer::load(source)?, Tokenizer::load(target)?)
         }
-        (None, None, None) => {
+        (None, None, None, None) => {
             let mut progress = |pairs| watcher.observe(&Event::LearningVocabulary { pairs });
             let (files, sharing) = (files.without_labels(), recipe.vocabulary.sharing);
             Tokenizers::train(&files, &vocabulary_options(recipe), sharing, &mut progress)?
         }
-        (None, ..) => return Err(RunError::OneVocabulary),
+        (None, None, ..) => return Err(RunError::OneVocabulary),
     };
     tokenizers.save(folder)?;
     Ok(tokenizers)

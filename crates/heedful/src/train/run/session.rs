@@ -64,6 +64,9 @@ impl<'a> Session<'a> {
             Trainer::new(model, recipe.trainer_options())
         })?;
         let progress = restore(recipe, &checkpoints, &mut trainer, watcher)?;
+        if let Some((step, progress)) = &progress {
+            progress.check_text_files(*step, &folder)?;
+        }
         let step = progress.as_ref().map_or(0, |(step, _)| *step);
         let position = progress.as_ref().map_or(Ok(BatchPosition::default()), |(step, progress)| {
             let no_position =
@@ -299,6 +302,7 @@ impl<'a> Session<'a> {
             recipe: fingerprint(self.recipe),
             seconds: self.meter.seconds(),
             device: Some(self.trainer.model().params().device().fingerprint()),
+            text_files: Some(self.folder.text_files()),
         };
         self.writer.save(Checkpoint { trainer: self.trainer.state(), progress })?;
         self.saved_step = Some(self.step);
