@@ -6,6 +6,7 @@ mod machine;
 mod progress;
 
 mod interrupt;
+mod output;
 
 mod heatmap;
 
@@ -14,7 +15,10 @@ mod commands;
 use std::io;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::{Parser, Subcommand};
+
+use crate::interrupt::Interrupted;
 
 /// Train, run, measure and explain attention models
 ///
@@ -59,7 +63,31 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        // A reader that has seen enough, as in `heedful demo | head`, is no error.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => match error.downcast_ref::<Interrupted>() {
+            Some(interrupted) => {
+                if let Some(message) = interrupted.message() {
+                    eprintln!("heedful: {message}");
+                }
+                Interrupted::status()
+            }
+            None => {
+                eprintln!("heedful: {error:#}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    // A server has signals of its own: SIGHUP reloads its models.
+    if !matches!(command, Command::Serve(_)) {
+        interrupt::handle_signals()?;
+    }
+    match command {
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Train(arguments) => commands::train::run(&arguments),
         Command::Translate(arguments) => commands::translate::run(&arguments),
@@ -75,15 +103,6 @@ fn main() -> ExitCode {
         Command::Seal(arguments) => commands::seal::run(&arguments),
         Command::Vocab(arguments) => commands::vocab::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        // A reader that has seen enough, as in `heedful demo | head`, is no error.
-        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("heedful: {error:#}");
-            ExitCode::FAILURE
-        }
     }
 }
 

@@ -130,7 +130,7 @@ fn an_interrupted_demo_says_so_and_the_next_one_replaces_it() {
     let signal = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(signal.expect("kill is there").success());
     let rest: Vec<String> = lines.collect();
-    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
     assert!(rest.iter().any(|line| line.contains("interrupted after step")), "{rest:?}");
 
     let again = demo(&out, &["--quick"]);

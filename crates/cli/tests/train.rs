@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -12,8 +13,8 @@ use heedful::tensor::random::Stream;
 use heedful::train::checkpoint::{self, Checkpoints};
 use heedful::train::log::read_metrics;
 use serde_json::Value;
-use signal_hook::consts::SIGINT;
-use support::{Workplace, names, text};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use support::{Workplace, names, send, text};
 
 /// The newest checkpoint of a run.
 fn last_checkpoint(run: &Path) -> checkpoint::Checkpoint {
@@ -109,28 +110,53 @@ fn a_run_killed_at_any_moment_ends_with_the_weights_of_one_that_never_stopped() 
     assert_eq!(looks("whole"), looks("killed"), "attention over time differs");
 }
 
-#[test]
-fn ctrl_c_saves_and_ends_and_the_run_goes_on() {
-    let place = Workplace::new(400);
-    let mut child = place.start(&Workplace::training("run", "--steps 100000"));
-    while !place.path("run/checkpoints").is_dir() || names(&place.path("run/checkpoints")).len() < 2 {
+/// The newest checkpoint's step, while the run goes on.
+fn reached(place: &Workplace) -> u64 {
+    Checkpoints::read_only(&place.path("run/checkpoints")).last(1).map_or(0, |steps| steps[0])
+}
+
+/// Starts a run and waits for its first checkpoint.
+fn started(place: &Workplace, mut command: Command) -> Child {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+    while reached(place) == 0 {
         assert!(child.try_wait().expect("a process").is_none(), "it ended by itself");
         sleep(Duration::from_millis(20));
     }
-    let id = i32::try_from(child.id()).expect("a small number");
-    assert!(
-        std::process::Command::new("kill")
-            .args([format!("-{SIGINT}"), id.to_string()])
-            .status()
-            .expect("kill")
-            .success()
-    );
-    assert!(child.wait().expect("it ends").success());
-    let stopped = last_checkpoint(&place.path("run")).trainer.step;
-    assert!(place.path("run/model.safetensors").exists());
-    assert!(text(&place.read("run/report.html")).contains("interrupted"));
-    place.good(&format!("train --resume run --steps {}", stopped + 3));
-    assert_eq!(last_checkpoint(&place.path("run")).trainer.step, stopped + 3);
+    child
+}
+
+#[test]
+fn signals_save_and_end_and_the_run_goes_on() {
+    for (signal, status) in [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] {
+        let place = Workplace::new(400);
+        let mut child = started(&place, place.command(&Workplace::training("run", "--steps 100000")));
+        send(&child, signal);
+        assert_eq!(child.wait().expect("it ends").code(), Some(status));
+        let stopped = last_checkpoint(&place.path("run")).trainer.step;
+        assert!(place.path("run/model.safetensors").exists());
+        assert!(text(&place.read("run/report.html")).contains("interrupted"));
+        assert!(names(&place.path("run")).iter().all(|name| !name.ends_with(".tmp")));
+        place.good(&format!("train --resume run --steps {}", stopped + 3));
+        assert_eq!(last_checkpoint(&place.path("run")).trainer.step, stopped + 3);
+    }
+}
+
+#[test]
+fn a_run_that_shall_outlive_its_terminal_does() {
+    let place = Workplace::new(400);
+    let training = Workplace::training("run", "--steps 100000");
+    let mut command = Command::new("sh");
+    let script = format!("trap '' HUP; exec {} {training}", env!("CARGO_BIN_EXE_heedful"));
+    command.current_dir(place.path("")).args(["-c", &script]);
+    let mut child = started(&place, command);
+    send(&child, SIGHUP);
+    let then = reached(&place);
+    while reached(&place) < then + 21 {
+        assert!(child.try_wait().expect("a process").is_none(), "it ended by the signal that it ignores");
+        sleep(Duration::from_millis(20));
+    }
+    send(&child, SIGTERM);
+    assert_eq!(child.wait().expect("it ends").code(), Some(143));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use heedful::tasks::folder::ModelFolder;
 use heedful::train::checkpoint::Checkpoints;
 use heedful::train::{Averaged, average};
 
+use crate::output::Force;
 use crate::progress::{Quiet, Verbosity};
 
 /// Average the weights of several checkpoints of a run, which is often better than each of them
@@ -25,6 +26,8 @@ pub(crate) struct Arguments {
     /// Folder of the new model
     #[arg(long, value_name = "MODEL")]
     out: PathBuf,
+    #[command(flatten)]
+    force: Force,
     #[command(flatten)]
     quiet: Quiet,
 }
@@ -47,6 +50,7 @@ Examples:
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let run = ModelFolder::open(&arguments.run)?;
+    arguments.force.check_folder(&arguments.out, &[&arguments.run])?;
     let checkpoints = Checkpoints::read_only(&arguments.run.join("checkpoints"));
     let mut steps = match (arguments.selection.last, arguments.selection.best) {
         (Some(count), None) => checkpoints.last(count.into())?,

@@ -5,16 +5,17 @@
 //! ```
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::iter;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use heedful::data::Input;
 use heedful::data::corpus::Lines;
-use heedful::store::durable;
 use heedful::tasks::classify::{Classified, Classifier, Word};
 use serde_json::{Value, json};
 
 use crate::machine::Machine;
+use crate::output::Force;
 use crate::progress::Verbosity;
 
 /// Classify texts: one line in, one label out, in order
@@ -41,6 +42,8 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 3, value_name = "N", help_heading = "Output")]
     words: usize,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     machine: Machine,
 }
 
@@ -56,8 +59,10 @@ const CHUNK: usize = 64;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("classification", Verbosity::Normal)?;
+    let inputs: Vec<&Path> =
+        iter::once(&arguments.model).chain(&arguments.file).map(PathBuf::as_path).collect();
+    let mut file = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
     let classifier = Classifier::open(&arguments.model)?;
-    let mut pending = Vec::new();
     let mut out = BufWriter::new(io::stdout());
     let mut texts = Texts::open(arguments)?;
     let mut line = 0;
@@ -65,17 +70,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let lines = label(&classifier, &chunk, line, arguments)
             .with_context(|| format!("{}, lines {} to {}", texts.name, line + 1, line + chunk.len()))?;
         line += chunk.len();
-        if arguments.output.is_some() {
-            pending.extend_from_slice(lines.as_bytes());
-        } else {
-            out.write_all(lines.as_bytes())?;
-            out.flush()?;
+        match &mut file {
+            Some(file) => file.add(lines.as_bytes())?,
+            None => {
+                out.write_all(lines.as_bytes())?;
+                out.flush()?;
+            }
         }
     }
-    match &arguments.output {
-        Some(path) => durable::write_bytes(path, &pending).context("the labels could not be saved"),
-        None => Ok(()),
-    }
+    file.map_or(Ok(()), |file| file.finish().context("the labels could not be saved"))
 }
 
 /// Texts to classify, read a chunk at a time.

@@ -116,3 +116,9 @@ pub(crate) fn names(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// Sends a signal to a process.
+pub(crate) fn send(child: &Child, signal: i32) {
+    let kill = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+    assert!(kill.expect("kill is there").success());
+}

@@ -11,8 +11,10 @@ pub enum Averaged {
     /// The trained parameters.
     #[default]
     Parameters,
-    /// The moving average of the parameters if the run kept one, else the parameters.
+    /// The moving average of the parameters; an error if the run kept none.
     MovingAverage,
+    /// The moving average if the run kept one, else the parameters: what is validated.
+    Validated,
 }
 
 /// The mean of the weights of `checkpoints`, summed in f64 in the order given.
@@ -20,13 +22,13 @@ pub enum Averaged {
 /// # Panics
 /// If there is no checkpoint.
 pub fn average(checkpoints: &[PathBuf], what: Averaged) -> Result<Weights, CheckpointError> {
-    let weights = |path| {
+    let weights = |path: &PathBuf| {
         let trainer = checkpoint::read(path)?.trainer;
-        let weights = match (what, trainer.average) {
-            (Averaged::MovingAverage, Some(average)) => average,
-            _ => trainer.parameters,
-        };
-        Ok::<_, CheckpointError>(weights)
+        match (what, trainer.average) {
+            (Averaged::MovingAverage | Averaged::Validated, Some(average)) => Ok(average),
+            (Averaged::MovingAverage, None) => Err(CheckpointError::NoMovingAverage { path: path.clone() }),
+            (Averaged::Parameters | Averaged::Validated, _) => Ok(trainer.parameters),
+        }
     };
     let (first, others) = checkpoints.split_first().expect("average: no checkpoint");
     let mut sum = Sum::new(weights(first)?);

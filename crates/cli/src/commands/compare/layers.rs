@@ -7,6 +7,7 @@ use anyhow::Result;
 use heedful::compare::layers::{self, LayerSettings};
 
 use crate::machine::Machine;
+use crate::output::Force;
 use crate::progress::{Bar, Quiet};
 
 /// Measure time and memory of self attention, restricted self attention, recurrence and convolution (table 1)
@@ -35,6 +36,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     out: Option<PathBuf>,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     quiet: Quiet,
     #[command(flatten)]
     machine: Machine,
@@ -47,6 +50,9 @@ Examples:
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("measuring layers", arguments.quiet.verbosity())?;
+    if let Some(folder) = &arguments.out {
+        arguments.force.check_folder(folder, &[])?;
+    }
     let settings = LayerSettings {
         lengths: ascending(&arguments.lengths),
         widths: ascending(&arguments.widths),

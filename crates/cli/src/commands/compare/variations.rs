@@ -11,14 +11,16 @@ use heedful::tensor::Device;
 use heedful::train::run::{DeviceChoice, Event, Ready, Watcher};
 
 use crate::commands::train::{PRECEDENCE, RecipeArguments, duration};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::machine::{DeviceName, Threads};
+use crate::output::Force;
 use crate::progress::{Bar, Quiet, Verbosity};
 
 /// The arguments of `heedful compare variations`, built by hand as those of `heedful train` are.
 pub(crate) struct Arguments {
     recipe: RecipeArguments,
     groups: Vec<VariationGroup>,
+    force: Force,
     quiet: Quiet,
     device: DeviceName,
     threads: Threads,
@@ -40,7 +42,9 @@ impl Args for Arguments {
                 .action(ArgAction::Append)
                 .value_parser(group_parser()),
         );
-        let command = Threads::augment_args(DeviceName::augment_args(Quiet::augment_args(command)));
+        let command = Threads::augment_args(DeviceName::augment_args(Quiet::augment_args(
+            Force::augment_args(command),
+        )));
         let about = "Train a recipe and variations of it: heads, widths, depth, dropout and more (table 3)";
         // Last, because each of the parts above sets the description of the command to its own documentation.
         RecipeArguments::augment_args(command)
@@ -65,6 +69,7 @@ impl FromArgMatches for Arguments {
         Ok(Arguments {
             recipe: RecipeArguments::from_arg_matches(matches)?,
             groups: VariationGroup::ALL.into_iter().filter(is_selected).collect(),
+            force: Force::from_arg_matches(matches)?,
             quiet: Quiet::from_arg_matches(matches)?,
             device: DeviceName::from_arg_matches(matches)?,
             threads: Threads::from_arg_matches(matches)?,
@@ -97,10 +102,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     arguments.threads.set_up();
     let verbosity = arguments.quiet.verbosity();
     let folder = base.output.out.expect("a plan needs a folder");
+    arguments.force.check_folder(&folder, &[])?;
     let mut progress = ComparisonProgress {
         device,
         bar: Bar::with_time_left(verbosity, plan.variations.len()),
-        interrupt: Interrupt::listen()?,
+        interrupt: Interrupt::hold(),
         done: 0,
         name: String::new(),
     };
@@ -113,11 +119,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     });
     progress.bar.finish();
     let entries = outcome?;
-    if progress.interrupt.is_requested() && verbosity == Verbosity::Normal {
+    let is_whole = entries.len() == plan.variations.len();
+    if !is_whole && verbosity == Verbosity::Normal {
         eprintln!("interrupted: repeat the command to continue");
     }
     let files = variations::files(&plan, &entries);
-    Ok(io::stdout().lock().write_all(files.markdown.as_bytes())?)
+    io::stdout().lock().write_all(files.markdown.as_bytes())?;
+    if is_whole { Ok(()) } else { Err(Interrupted::in_silence().into()) }
 }
 
 /// Trains the variations that are not finished, one after the other; `show` gets all finished ones after each.

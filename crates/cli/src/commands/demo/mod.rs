@@ -37,7 +37,7 @@ use self::plan::{NORMAL, QUICK};
 pub(super) use self::text_report::attention as print_attention;
 pub(super) use self::trace::Trace;
 use super::train::TrainingProgress;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::machine::{DeviceName, Threads};
 use crate::progress::Verbosity;
 
@@ -96,7 +96,7 @@ struct DemoRun<'a> {
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let runs = arguments.runs()?;
     arguments.threads.set_up();
-    let interrupt = Interrupt::listen()?;
+    let interrupt = Interrupt::hold();
     let plan = if arguments.quick { QUICK } else { NORMAL };
     let text = TextFiles::new(&arguments.out.join("data"));
     let device = arguments.device.choice();
@@ -227,7 +227,9 @@ fn train(device: DeviceChoice, recipe: &Recipe, interrupt: Interrupt) -> Result<
     progress.finish();
     let outcome = outcome?;
     if outcome.ending == Ending::Interrupted {
-        bail!("interrupted after step {}: the next demo starts from the beginning", outcome.step);
+        let message =
+            format!("interrupted after step {}: the next demo starts from the beginning", outcome.step);
+        return Err(Interrupted::because(message).into());
     }
     Ok(outcome)
 }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
 use heedful::explain::{Explanation, WeightForm, page};
-use heedful::store::durable;
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::translate::Translator;
 
 use super::output::Format;
 use crate::commands::demo::{Direction, Trace, print_attention};
 use crate::machine::Machine;
+use crate::output::Force;
 use crate::progress::Verbosity;
 
 /// Where `heedful demo` writes its models by default.
@@ -33,6 +33,8 @@ pub(super) struct Arguments {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     machine: Machine,
 }
 
@@ -48,11 +50,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         .map(|path| Format::of(path, &[Format::Html, Format::Json]))
         .transpose()?;
     arguments.machine.set_up("searching", Verbosity::Normal)?;
+    let folders = models(arguments)?;
+    let inputs: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
+    let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
     let options = SearchOptions { beam: 1, compute: arguments.machine.compute(), ..SearchOptions::default() };
     let mut explanations = Vec::new();
     let mut shown = Vec::new();
-    for folder in models(arguments)? {
-        let translator = Translator::open(&folder)?;
+    for folder in &folders {
+        let translator = Translator::open(folder)?;
         let direction = direction(&translator, &options)
             .with_context(|| format!("{}: not a model of `heedful demo`", folder.display()))?;
         show(&translator, direction, &options)?;
@@ -69,12 +74,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         }
         shown.push(direction);
     }
-    if let (Some(path), Some(format)) = (&arguments.output, format) {
+    if let (Some(file), Some(format)) = (output, format) {
         let contents = match format {
             Format::Json => serde_json::to_string(&explanations)?,
             _ => page(&explanations, "The running example"),
         };
-        durable::write_bytes(path, contents.as_bytes())?;
+        file.finish_with(contents.as_bytes())?;
     }
     let missing = Direction::BOTH.into_iter().filter(|direction| !shown.contains(direction));
     for direction in missing {

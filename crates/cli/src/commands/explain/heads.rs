@@ -1,18 +1,18 @@
 //! `heedful explain heads`: what every attention head does, measured over a corpus.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
 use heedful::explain::heads::{HeadReport, HeadSurvey, ReferenceAlignment};
 use heedful::plot::{Fact, Report, Status};
-use heedful::store::durable;
 use heedful::tasks::translate::Translator;
 
 use super::input::{aligned_lines, lines};
 use super::output::Format;
 use crate::machine::Machine;
+use crate::output::Force;
 use crate::progress::{Bar, Quiet};
 
 /// Measure what every attention head does over a corpus, and how well it agrees with word alignments
@@ -48,6 +48,8 @@ pub(super) struct Arguments {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     quiet: Quiet,
     #[command(flatten)]
     machine: Machine,
@@ -62,17 +64,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let formats = [Format::Html, Format::Csv, Format::Json];
     let format = arguments.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
     arguments.machine.set_up("measuring heads", arguments.quiet.verbosity())?;
+    let files = [&arguments.model, &arguments.src, &arguments.tgt].into_iter().chain(&arguments.alignments);
+    let inputs: Vec<&Path> = files.map(PathBuf::as_path).collect();
+    let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
     let (sources, targets) = aligned_lines(&arguments.src, &arguments.tgt)?;
     let links = arguments.links(sources.len())?;
     let translator = Translator::open(&arguments.model)?;
     let report = arguments.survey(&translator, &sources, &targets, links.as_deref())?;
-    if let (Some(path), Some(format)) = (&arguments.output, format) {
+    if let (Some(file), Some(format)) = (output, format) {
         let contents = match format {
             Format::Csv => report.to_csv(),
             Format::Json => serde_json::to_string(&report)?,
             _ => arguments.html_report(&report).to_html(),
         };
-        durable::write_bytes(path, contents.as_bytes())?;
+        file.finish_with(contents.as_bytes())?;
     }
     let mut out = io::stdout().lock();
     if arguments.csv {

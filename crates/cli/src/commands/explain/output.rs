@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use heedful::store::durable;
+use heedful::store::output::Output;
 
 /// Format of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,9 @@ pub(super) enum Format {
     Json,
     Csv,
 }
+
+/// Formats of a single picture.
+pub(super) const PICTURES: [Format; 2] = [Format::Svg, Format::Png];
 
 impl Format {
     /// The format of the name's extension, if it is one of `allowed`.
@@ -43,25 +46,25 @@ impl Format {
 }
 
 /// Writes a picture as SVG, or as PNG with `scale` pixels for each of its units.
-pub(super) fn write_picture(path: &Path, svg: &str, scale: f32) -> Result<()> {
-    if Format::of(path, &[Format::Svg, Format::Png])? == Format::Svg {
-        return Ok(durable::write_bytes(path, svg.as_bytes())?);
+pub(super) fn write_picture(file: Output, svg: &str, scale: f32) -> Result<()> {
+    if Format::of(file.path(), &PICTURES)? == Format::Svg {
+        return Ok(file.finish_with(svg.as_bytes())?);
     }
-    write_png(path, svg, scale)
+    write_png(file, svg, scale)
 }
 
 #[cfg(feature = "png")]
-fn write_png(path: &Path, svg: &str, scale: f32) -> Result<()> {
+fn write_png(file: Output, svg: &str, scale: f32) -> Result<()> {
     let picture = heedful::plot::png(svg, scale)?;
     for warning in &picture.warnings {
         eprintln!("heedful: {warning}");
     }
-    Ok(durable::write_bytes(path, &picture.bytes)?)
+    Ok(file.finish_with(&picture.bytes)?)
 }
 
 #[cfg(not(feature = "png"))]
-fn write_png(path: &Path, _svg: &str, _scale: f32) -> Result<()> {
-    Err(no_png(path))
+fn write_png(file: Output, _svg: &str, _scale: f32) -> Result<()> {
+    Err(no_png(file.path()))
 }
 
 fn no_png(path: &Path) -> anyhow::Error {

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use heedful::explain::position_table_svg;
+use heedful::store::output::Output;
 
-use super::output::{scale, write_picture};
+use super::output::{Format, PICTURES, scale, write_picture};
 
 /// Draw the sinusoidal position encodings: sine and cosine waves of growing wavelength
 #[derive(clap::Args)]
@@ -54,17 +55,17 @@ impl Positions {
                 self.d_model
             );
         }
-        write_picture(
-            &self.output,
-            &position_table_svg(self.positions.into(), self.d_model.into()),
-            self.scale,
-        )
+        Format::of(&self.output, &PICTURES)?;
+        let file = Output::open(&self.output, &[])?;
+        write_picture(file, &position_table_svg(self.positions.into(), self.d_model.into()), self.scale)
     }
 }
 
 impl Schedule {
     pub(super) fn run(&self) -> Result<()> {
+        Format::of(&self.output, &PICTURES)?;
+        let file = Output::open(&self.output, &[])?;
         let schedule = heedful::train::Schedule::noam(self.d_model as usize, self.warmup);
-        write_picture(&self.output, &schedule.svg(self.steps), self.scale)
+        write_picture(file, &schedule.svg(self.steps), self.scale)
     }
 }

@@ -12,13 +12,13 @@ use heedful::explain::{
 };
 use heedful::models::HeadName;
 use heedful::plot::{HeatMapOptions, alignment_svg, heat_map_svg};
-use heedful::store::durable;
 use heedful::tasks::translate::Translator;
 
 use super::input;
 use super::output::{Format, scale, write_picture};
 use crate::heatmap::{self, Heatmap, Labels, Style};
 use crate::machine::Machine;
+use crate::output::Force;
 use crate::progress::Verbosity;
 
 /// A page with more sentences is too heavy for browsers.
@@ -71,6 +71,8 @@ pub(super) struct SentenceArguments {
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
     without_head: Vec<HeadName>,
     #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     machine: Machine,
 }
 
@@ -116,20 +118,20 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
         ..SearchOptions::default()
     };
     options.check()?;
+    let text_file = arguments.text.first().map_or(Path::new("-"), Path::new);
+    let output = arguments.force.open_if_named(arguments.output.as_deref(), &[model, text_file])?;
     let texts = input::texts(&arguments.text)?;
     arguments.check(&texts, format)?;
     let translator = Translator::open_without(model, &arguments.without_head)?;
     let explanations = explain(&translator, &texts, arguments, &options, format)?;
     let best = || best_output(&explanations[0]);
-    match (&arguments.output, format) {
-        (Some(path), Some(Format::Json)) => {
-            Ok(durable::write_bytes(path, &serde_json::to_vec(&explanations)?)?)
+    match (output, format) {
+        (Some(file), Some(Format::Json)) => Ok(file.finish_with(&serde_json::to_vec(&explanations)?)?),
+        (Some(file), Some(Format::Html)) => {
+            Ok(file.finish_with(page(&explanations, &title(model)).as_bytes())?)
         }
-        (Some(path), Some(Format::Html)) => {
-            Ok(durable::write_bytes(path, page(&explanations, &title(model)).as_bytes())?)
-        }
-        (Some(path), _) => {
-            write_picture(path, &arguments.picture(&explanations[0], best()?)?, arguments.scale)
+        (Some(file), _) => {
+            write_picture(file, &arguments.picture(&explanations[0], best()?)?, arguments.scale)
         }
         (None, _) => explanations.iter().try_for_each(|explanation| arguments.show(explanation)),
     }

@@ -12,6 +12,7 @@ use heedful::train::run::RunError;
 
 use super::recipe_arguments::{PRECEDENCE, RecipeArguments};
 use crate::machine::{DeviceName, Threads};
+use crate::output::Force;
 use crate::progress::Quiet;
 
 /// The arguments of `heedful train`.
@@ -23,6 +24,7 @@ pub(crate) struct Arguments {
     /// The port of the dashboard.
     pub(crate) dashboard: Option<u16>,
     pub(crate) json: bool,
+    pub(crate) force: Force,
     pub(crate) quiet: Quiet,
     pub(crate) device: DeviceName,
     pub(crate) threads: Threads,
@@ -89,7 +91,9 @@ impl Args for Arguments {
                     .action(ArgAction::SetTrue)
                     .help_heading("Output"),
             ]);
-        let command = Threads::augment_args(DeviceName::augment_args(Quiet::augment_args(command)));
+        let command = Threads::augment_args(DeviceName::augment_args(Quiet::augment_args(
+            Force::augment_args(command),
+        )));
         let about =
             "Train a model from text files: a translator, or with --task a classifier or a language model";
         // Last, because each of the parts above sets the description of the command to its own documentation.
@@ -117,6 +121,7 @@ impl FromArgMatches for Arguments {
             print_recipe: matches.get_flag("print-recipe"),
             dashboard: matches.get_one("dashboard").copied(),
             json: matches.get_flag("json"),
+            force: Force::from_arg_matches(matches)?,
             quiet: Quiet::from_arg_matches(matches)?,
             device: DeviceName::from_arg_matches(matches)?,
             threads: Threads::from_arg_matches(matches)?,

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub(crate) use self::arguments::Arguments;
 pub(crate) use self::progress::{TrainingProgress, duration};
 pub(crate) use self::recipe_arguments::{PRECEDENCE, RecipeArguments};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::progress::Verbosity;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -29,11 +29,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.threads.set_up();
     // Before a dashboard opens.
     arguments.device.choice().resolve(&recipe)?;
-    let start = if arguments.resume.is_some() { Start::Resume } else { Start::Fresh };
+    let start = match (&arguments.resume, arguments.force.is_given()) {
+        (Some(_), _) => Start::Resume,
+        (None, true) => Start::Replace,
+        (None, false) => Start::Fresh,
+    };
     let verbosity = arguments.quiet.verbosity();
     // Lives as long as the run: dropping the server stops it.
     let _dashboard = arguments.dashboard.map(|port| dashboard::open(&recipe, port)).transpose()?;
-    let mut progress = TrainingProgress::new(verbosity, Interrupt::listen()?);
+    let mut progress = TrainingProgress::new(verbosity, Interrupt::hold());
     let outcome = run::train_on(arguments.device.choice(), &recipe, start, &mut progress);
     progress.finish();
     let outcome = outcome?;
@@ -43,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.json {
         writeln!(io::stdout().lock(), "{}", outcome_json(&recipe, &outcome))?;
     }
-    Ok(())
+    if outcome.ending == Ending::Interrupted { Err(Interrupted::in_silence().into()) } else { Ok(()) }
 }
 
 /// How the run ended, and what to do next.

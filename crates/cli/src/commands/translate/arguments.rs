@@ -1,11 +1,12 @@
 //! The arguments of `heedful translate`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use heedful::decode::{MaxLength, Sampling, SearchOptions};
 use heedful::models::HeadName;
 
 use crate::machine::Machine;
+use crate::output::Force;
 
 /// Translate text: one line in, one line out, in order
 ///
@@ -77,6 +78,8 @@ pub(crate) struct Arguments {
     pub(crate) json: bool,
 
     #[command(flatten)]
+    pub(crate) force: Force,
+    #[command(flatten)]
     pub(crate) machine: Machine,
     /// Source tokens (times hypotheses) decoded side by side; affects speed and memory, never a translation
     #[arg(long, default_value_t = 8192, value_name = "N", help_heading = "Machine")]
@@ -96,6 +99,11 @@ Lines of output:
   {\"line\": 1, …}                               with --json; lines count from 1, as in error messages";
 
 impl Arguments {
+    /// What is read.
+    pub(crate) fn inputs(&self) -> Vec<&Path> {
+        std::iter::once(&self.model).chain(&self.file).map(PathBuf::as_path).collect()
+    }
+
     pub(crate) fn search_options(&self) -> SearchOptions {
         let defaults = SearchOptions::default();
         let sampling =

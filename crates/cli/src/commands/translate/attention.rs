@@ -8,20 +8,22 @@
 //!
 //! Row i of a decoder's matrix is the step that predicts target token i; the last row predicts `<eos>`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, bail};
 use heedful::layers::AttentionMap;
-use heedful::store::durable;
+use heedful::store::output::Output;
 use heedful::store::weights::{Metadata, header};
 use heedful::tasks::translate::{Translation, Translator};
 use safetensors::Dtype;
 use safetensors::tensor::TensorInfo;
 use serde_json::{Value, json};
 
+use super::Arguments;
+
 /// Collects attention weights and writes them as a whole at the end.
 pub(super) struct AttentionFile {
-    path: PathBuf,
+    file: Output,
     contents: Contents,
 }
 
@@ -32,7 +34,7 @@ enum Contents {
 
 impl AttentionFile {
     /// The extension of the name decides the format.
-    pub(super) fn create(path: &Path) -> Result<AttentionFile> {
+    pub(super) fn create(path: &Path, arguments: &Arguments) -> Result<AttentionFile> {
         let contents = match path.extension().and_then(|extension| extension.to_str()) {
             Some("json") => Contents::Json(Vec::new()),
             Some("safetensors") => {
@@ -40,7 +42,7 @@ impl AttentionFile {
             }
             _ => bail!("{}: the file name must end in .json or .safetensors", path.display()),
         };
-        Ok(AttentionFile { path: path.to_owned(), contents })
+        Ok(AttentionFile { file: arguments.force.open(path, &arguments.inputs())?, contents })
     }
 
     /// Adds the attention of the best translation of line `number`.
@@ -86,7 +88,7 @@ impl AttentionFile {
                 [header(&metadata, &tensors), numbers].concat()
             }
         };
-        Ok(durable::write_bytes(&self.path, &bytes)?)
+        Ok(self.file.finish_with(&bytes)?)
     }
 }
 

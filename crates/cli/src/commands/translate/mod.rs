@@ -10,7 +10,7 @@ mod output;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
 use heedful::tasks::translate::{Translation, Translator};
 
@@ -24,10 +24,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("searching", Verbosity::Normal)?;
     let options = arguments.search_options();
     options.check()?;
+    if arguments.output.is_some() && arguments.output == arguments.attention {
+        bail!("--output and --attention name the same file: give each its own");
+    }
+    let mut writer = OutputWriter::open(arguments)?;
+    let mut attention =
+        arguments.attention.as_deref().map(|path| AttentionFile::create(path, arguments)).transpose()?;
     let translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
     let lines = lines::read(arguments)?;
-    let mut writer = OutputWriter::open(arguments);
-    let mut attention = arguments.attention.as_deref().map(AttentionFile::create).transpose()?;
     translate(&translator, &options, &lines, |line, translation| {
         let maps = |target: &[u32]| translator.attend(&translation.source, target, &options);
         if let (Some(file), Some(best)) = (&mut attention, translation.outputs.first()) {

@@ -7,11 +7,10 @@
 //! ```
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use heedful::decode::pharaoh;
-use heedful::store::durable;
+use heedful::store::output::Output as OutputFile;
 use heedful::tasks::translate::{Output, Translation};
 use serde_json::{Value, json};
 
@@ -26,17 +25,17 @@ pub(super) struct OutputWriter<'a> {
 enum Destination {
     /// Every translation is written at once.
     Standard(BufWriter<io::Stdout>),
-    /// Collected, and written as a whole at the end.
-    File(PathBuf, Vec<u8>),
+    /// It appears as a whole at the end.
+    File(OutputFile),
 }
 
 impl<'a> OutputWriter<'a> {
-    pub(super) fn open(arguments: &'a Arguments) -> OutputWriter<'a> {
+    pub(super) fn open(arguments: &'a Arguments) -> Result<OutputWriter<'a>> {
         let destination = match &arguments.output {
             None => Destination::Standard(BufWriter::new(io::stdout())),
-            Some(path) => Destination::File(path.clone(), Vec::new()),
+            Some(path) => Destination::File(arguments.force.open(path, &arguments.inputs())?),
         };
-        OutputWriter { arguments, destination }
+        Ok(OutputWriter { arguments, destination })
     }
 
     /// Writes the translation of line `number`. `align` computes the alignment of an output's tokens.
@@ -71,7 +70,7 @@ impl<'a> OutputWriter<'a> {
                 out.write_all(text.as_bytes())?;
                 out.flush()?;
             }
-            Destination::File(_, bytes) => bytes.extend_from_slice(text.as_bytes()),
+            Destination::File(file) => file.add(text.as_bytes())?,
         }
         Ok(())
     }
@@ -80,9 +79,7 @@ impl<'a> OutputWriter<'a> {
     pub(super) fn finish(self) -> Result<()> {
         match self.destination {
             Destination::Standard(mut out) => Ok(out.flush()?),
-            Destination::File(path, bytes) => {
-                durable::write_bytes(&path, &bytes).context("the translations could not be saved")
-            }
+            Destination::File(file) => file.finish().context("the translations could not be saved"),
         }
     }
 

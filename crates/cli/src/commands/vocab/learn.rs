@@ -21,6 +21,7 @@ pub(super) fn run(arguments: &Arguments, out: &Path) -> Result<()> {
     };
     let sharing = if arguments.separate { Sharing::Separate } else { Sharing::Joint };
     let destination = Destination::new(out, sharing)?;
+    destination.check(arguments)?;
     let files = CorpusFiles::new(&inputs(&arguments.src), &inputs(&arguments.tgt), &inputs(&arguments.tsv))?;
     let start = Instant::now();
     let verbosity = arguments.quiet.verbosity();
@@ -64,6 +65,16 @@ impl Destination {
             }
             (true, Sharing::Joint) => Ok(Destination::File(out.to_owned())),
             (false, _) => Ok(Destination::Folder(out.to_owned())),
+        }
+    }
+
+    /// Checks that it can be written, and is none of the texts nor part of a model.
+    fn check(&self, arguments: &Arguments) -> Result<()> {
+        let texts = [&arguments.src, &arguments.tgt, &arguments.tsv].into_iter().flatten();
+        let inputs: Vec<&Path> = texts.map(PathBuf::as_path).collect();
+        match self {
+            Destination::File(file) => arguments.force.open(file, &inputs).map(drop),
+            Destination::Folder(folder) => arguments.force.check_vocabulary_folder(folder),
         }
     }
 

@@ -12,6 +12,7 @@ use heedful::data::tokenizer::{Boundaries, NormalizationForm, VocabularyKind};
 
 use self::apply::TokenForm;
 use crate::machine::Threads;
+use crate::output::Force;
 use crate::progress::Quiet;
 
 /// Learn a subword vocabulary, print one, or encode and decode lines with one
@@ -69,6 +70,8 @@ pub(crate) struct Arguments {
     /// Decode lines of token ids on standard input
     #[arg(long, help_heading = "Apply", value_name = "TOKENIZER")]
     decode: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     #[command(flatten)]
     quiet: Quiet,
     #[command(flatten)]

@@ -20,7 +20,7 @@ impl Session<'_> {
         let steps = self.steps_to_average()?;
         if steps.len() > 1 && ending != Ending::Interrupted {
             let files: Vec<_> = steps.iter().map(|&step| self.writer.checkpoints().path(step)).collect();
-            let weights = average(&files, Averaged::MovingAverage)?;
+            let weights = average(&files, Averaged::Validated)?;
             if self.is_no_worse_than_the_best(&weights)? {
                 self.folder.save(&weights)?;
                 return Ok(FinalModel::MeanOf(steps));

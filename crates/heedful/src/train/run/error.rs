@@ -11,6 +11,7 @@ use crate::data::labels::LabelsError;
 use crate::data::tokenizer::VocabularyError;
 use crate::data::{CorpusError, TokenizerError};
 use crate::store::durable::WriteError;
+use crate::store::output::OutputError;
 use crate::tasks::TaskError;
 use crate::tasks::folder::FolderError;
 use crate::train::checkpoint::CheckpointError;
@@ -33,6 +34,15 @@ pub enum RunError {
         /// The number of its steps.
         step: u64,
     },
+    /// The folder has a file that the run would replace.
+    #[error("{} would be overwritten: it is not of a run that can be resumed; choose another folder, or add --force to replace it", file.display())]
+    Foreign {
+        /// The file.
+        file: PathBuf,
+    },
+    /// Nothing can be written into the folder.
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// There is no card, or the model has operations without kernels for cards.
     #[error("cannot train on a card: {0}; --device cpu trains on the processor")]
     NotOnCard(NotOnCard),

@@ -41,8 +41,10 @@ use crate::recipe::Recipe;
 /// Whether a run is new or resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// In a folder that holds no run yet.
+    /// In a folder that holds no run and no model yet.
     Fresh,
+    /// In a folder whose model and files of a run may be replaced. Its checkpoints may not.
+    Replace,
     /// From the newest intact checkpoint in the folder; from the beginning if there is none.
     Resume,
 }
@@ -61,7 +63,7 @@ pub fn train_on(
 ) -> Result<Outcome, RunError> {
     let mut recipe = recipe.clone();
     // The recipe of a resumed run already has the pretrained model's sizes.
-    if start == Start::Fresh
+    if start != Start::Resume
         && let Some(pretrained) = recipe.model.init_from.clone()
     {
         recipe.data.task.definition().adopt(&mut recipe, &pretrained)?;

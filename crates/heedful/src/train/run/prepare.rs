@@ -1,6 +1,7 @@
 //! Prepares a run from its recipe: folder, vocabularies, encoded training text, validation set, model.
 
 use std::fs;
+use std::io;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,13 +15,15 @@ use crate::data::{Filters, Input, Tokenizer};
 use crate::models::Model;
 use crate::recipe::{DataKeys, Recipe, VocabularyKeys};
 use crate::store::durable::{self, WriteError};
-use crate::store::unfinished;
-use crate::tasks::folder::{ModelFolder, TokenizerFiles};
+use crate::store::output;
+use crate::tasks::folder::{MODEL, MODEL_FILES, ModelFolder, TokenizerFiles};
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{Assembled, Materials};
 use crate::train::checkpoint::Checkpoints;
 
 const RECIPE: &str = "recipe.toml";
+const CORPUS: &str = "corpus.bin";
+const CHECKPOINTS: &str = "checkpoints";
 
 /// What a run needs before its first step.
 pub(super) struct Prepared {
@@ -84,15 +87,49 @@ fn training_files(recipe: &Recipe, folder: &Path, start: Start) -> Result<Corpus
 
 /// Locks the folder for this run.
 fn claim(folder: &Path, start: Start) -> Result<Checkpoints, RunError> {
-    if start == Start::Resume && !folder.join(RECIPE).exists() {
-        return Err(RunError::NotARun { folder: folder.to_owned() });
+    output::check_folder(folder)?;
+    match start {
+        Start::Resume if !folder.join(RECIPE).exists() => {
+            return Err(RunError::NotARun { folder: folder.to_owned() });
+        }
+        Start::Fresh => check_free(folder)?,
+        Start::Resume | Start::Replace => {}
     }
-    let checkpoints = Checkpoints::open(&folder.join("checkpoints"))?;
-    unfinished::remove_leftovers(folder)
-        .map_err(|cause| WriteError::Failed { path: folder.to_owned(), cause })?;
+    let checkpoints = Checkpoints::open(&folder.join(CHECKPOINTS))?;
     match (start, checkpoints.steps()?.last()) {
-        (Start::Fresh, Some(&step)) => Err(RunError::Occupied { folder: folder.to_owned(), step }),
-        _ => Ok(checkpoints),
+        (Start::Fresh | Start::Replace, Some(&step)) => {
+            return Err(RunError::Occupied { folder: folder.to_owned(), step });
+        }
+        // Nothing of the new run belongs to these weights.
+        (Start::Replace, None) => remove_if_there(&folder.join(MODEL))?,
+        _ => {}
+    }
+    Ok(checkpoints)
+}
+
+/// A new run replaces nothing but what an earlier one left that was stopped before its first checkpoint.
+fn check_free(folder: &Path) -> Result<(), RunError> {
+    let checkpoints = folder.join(CHECKPOINTS);
+    if checkpoints.is_dir()
+        && let Some(&step) = Checkpoints::read_only(&checkpoints).steps()?.last()
+    {
+        return Err(RunError::Occupied { folder: folder.to_owned(), step });
+    }
+    let of_a_run = [RECIPE, CORPUS, "metrics.jsonl", "attention.jsonl", "report.html"];
+    let names =
+        if checkpoints.join("lock").exists() { vec![MODEL] } else { [&MODEL_FILES[..], &of_a_run].concat() };
+    match names.iter().map(|name| folder.join(name)).find(|file| file.exists()) {
+        Some(file) => Err(RunError::Foreign { file }),
+        None => Ok(()),
+    }
+}
+
+fn remove_if_there(path: &Path) -> Result<(), WriteError> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+            Err(WriteError::Failed { path: path.to_owned(), cause })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -157,10 +194,10 @@ fn encode(
 ) -> Result<EncodedCorpus, RunError> {
     let DataKeys { max_tokens, over_long, max_ratio, duplicates, .. } = recipe.data;
     let filters = Filters { max_tokens, over_long, max_ratio, duplicates };
-    let path = folder.join("corpus.bin");
+    let path = folder.join(CORPUS);
     let mut progress = |pairs| watcher.observe(&Event::Encoding { pairs });
     let corpus = match start {
-        Start::Fresh => EncodedCorpus::build_from(&path, examples, &filters, &mut progress)?,
+        Start::Fresh | Start::Replace => EncodedCorpus::build_from(&path, examples, &filters, &mut progress)?,
         Start::Resume => EncodedCorpus::open_or_build(&path, examples, &filters, &mut progress)?,
     };
     watcher.observe(&Event::Corpus(corpus.report()));

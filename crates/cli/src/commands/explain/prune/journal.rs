@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+/// What a journal begins with.
+const FIRST: &str = "{\"measured\":";
+
 /// BLEU scores by the name of the pruned head; also on disk, if there is a file.
 pub(super) struct Journal {
     scores: Vec<(String, f64)>,
@@ -26,6 +29,9 @@ impl Journal {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             read => read.with_context(|| format!("cannot read {}", path.display()))?,
         };
+        if !text.contains('\n') && !FIRST.starts_with(&text) && !text.starts_with(FIRST) {
+            bail!("{} is not a pruning journal: name another file", path.display());
+        }
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let scores = read(&text[..whole], fingerprint).with_context(|| path.display().to_string())?;
         let cannot = || format!("cannot write {}", path.display());
@@ -105,8 +111,10 @@ mod tests {
         drop(Journal::open(Some(&path), "abc").expect("a new journal"));
         let complaint = format!("{:#}", Journal::open(Some(&path), "xyz").err().expect("another model"));
         assert!(complaint.contains("another model"), "{complaint}");
-        fs::write(&path, "my thesis\n").expect("room on the disk");
-        assert!(Journal::open(Some(&path), "abc").is_err());
-        assert_eq!(fs::read_to_string(&path).expect("untouched"), "my thesis\n");
+        for other in ["my thesis\n", "my thesis"] {
+            fs::write(&path, other).expect("room on the disk");
+            assert!(Journal::open(Some(&path), "abc").is_err());
+            assert_eq!(fs::read_to_string(&path).expect("untouched"), other);
+        }
     }
 }

@@ -11,15 +11,16 @@ use heedful::explain::heads::{Pruning, PruningCorpus};
 use heedful::metrics::{BleuOptions, BleuTokenizer};
 use heedful::models::HeadName;
 use heedful::plot::{Fact, Report, Status, Table};
-use heedful::store::durable;
+use heedful::store::output::Output;
 use serde_json::json;
 
 use self::journal::Journal;
 use super::input::aligned_lines;
 use super::output::Format;
 use crate::commands::evaluate::tokenize_parser;
-use crate::interrupt::Interrupt;
+use crate::interrupt::{Interrupt, Interrupted};
 use crate::machine::Machine;
+use crate::output::Force;
 use crate::progress::{Bar, Quiet};
 
 /// Prune each attention head in turn and measure the BLEU that it costs, most important head first
@@ -55,6 +56,8 @@ pub(super) struct Arguments {
     /// Also write a report (.html) or the numbers (.csv, .json) to this file
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
     #[command(flatten)]
     quiet: Quiet,
     #[command(flatten)]
@@ -93,6 +96,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let compute = arguments.machine.compute();
     let options = SearchOptions { beam: arguments.beam, compute, ..SearchOptions::default() };
     options.check()?;
+    let output = arguments.open_output()?;
     let pruning = Pruning::open(&arguments.model, arguments.corpus()?, &options)?;
     let heads = match &arguments.heads {
         HeadSelection::All => pruning.heads(),
@@ -100,18 +104,30 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     };
     pruning.check(&heads)?;
     let costs = arguments.measure(&pruning, &heads)?;
-    if let (Some(path), Some(format)) = (&arguments.output, format) {
+    if let (Some(file), Some(format)) = (output, format) {
         let contents = match format {
             Format::Csv => costs.to_csv(),
             Format::Json => costs.to_json(),
             _ => arguments.report(&costs).to_html(),
         };
-        durable::write_bytes(path, contents.as_bytes())?;
+        file.finish_with(contents.as_bytes())?;
     }
     Ok(io::stdout().lock().write_all(costs.table().to_markdown().as_bytes())?)
 }
 
 impl Arguments {
+    /// The report, if one is wanted. The journal is checked too: no measurement is made that could not be kept.
+    fn open_output(&self) -> Result<Option<Output>> {
+        let inputs = [&self.model, &self.src, &self.reference].map(PathBuf::as_path);
+        if let Some(journal) = &self.journal {
+            drop(self.force.open(journal, &inputs)?);
+            if self.output.as_ref() == Some(journal) {
+                bail!("--output and --journal name the same file: give each its own");
+            }
+        }
+        self.force.open_if_named(self.output.as_deref(), &inputs)
+    }
+
     fn corpus(&self) -> Result<PruningCorpus> {
         let (mut sources, mut references) = aligned_lines(&self.src, &self.reference)?;
         let count = self.limit.map_or(sources.len(), |limit| sources.len().min(limit as usize));
@@ -123,7 +139,7 @@ impl Arguments {
     }
 
     fn measure(&self, pruning: &Pruning, heads: &[HeadName]) -> Result<HeadCosts> {
-        let interrupt = Interrupt::listen()?;
+        let interrupt = Interrupt::hold();
         let mut journal = Journal::open(self.journal.as_deref(), &pruning.fingerprint())?;
         let bar = Bar::with_time_left(self.quiet.verbosity(), heads.len() + 1);
         let mut score = |done: usize, name: &str, heads: &[HeadName]| -> Result<f64> {
@@ -133,14 +149,14 @@ impl Arguments {
             }
             if interrupt.is_requested() {
                 bar.finish();
-                match &self.journal {
+                return Err(Interrupted::because(match &self.journal {
                     Some(path) => {
-                        bail!("interrupted: repeat the command to continue from {}", path.display())
+                        format!("interrupted: repeat the command to continue from {}", path.display())
                     }
-                    None => bail!(
-                        "interrupted, and the measurements are lost: with --journal FILE the command can be continued"
-                    ),
-                }
+                    None => "interrupted, and the measurements are lost: with --journal FILE the command can be continued"
+                        .to_owned(),
+                })
+                .into());
             }
             let score = pruning.bleu_without(heads)?;
             journal.add(name, score)?;

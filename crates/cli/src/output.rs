@@ -1,0 +1,70 @@
+//! Where commands write: everything is checked before the work begins.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use heedful::store::output::{Output, check_folder};
+use heedful::store::system::is_same_file;
+use heedful::tasks::folder::{MODEL, MODEL_FILES};
+
+/// `--force`, the same for every command that writes files.
+#[derive(clap::Args)]
+pub(crate) struct Force {
+    /// Write even over a file that the command reads, or over a model
+    #[arg(long, help_heading = "Output")]
+    force: bool,
+}
+
+impl Force {
+    pub(crate) fn is_given(&self) -> bool {
+        self.force
+    }
+
+    /// Opens a file to write. `inputs` are the files that the command reads; a folder among them is that of a model.
+    pub(crate) fn open(&self, path: &Path, inputs: &[&Path]) -> Result<Output> {
+        // What standard input was redirected from, where the system has a name for it.
+        let mut read: Vec<PathBuf> = vec![PathBuf::from("/dev/stdin")];
+        for input in inputs {
+            read.push(input.to_path_buf());
+            read.extend(MODEL_FILES.iter().map(|name| input.join(name)));
+        }
+        if self.force || !path.is_file() {
+            read.clear();
+        }
+        Ok(Output::open(path, &read.iter().map(PathBuf::as_path).collect::<Vec<_>>())?)
+    }
+
+    /// As [`Force::open`], where the output may be left out.
+    pub(crate) fn open_if_named(&self, path: Option<&Path>, inputs: &[&Path]) -> Result<Option<Output>> {
+        path.map(|path| self.open(path, inputs)).transpose()
+    }
+
+    /// Checks that files can be written into a folder, and that it holds no model which they would break. `inputs` are
+    /// folders that the command reads.
+    pub(crate) fn check_folder(&self, folder: &Path, inputs: &[&Path]) -> Result<()> {
+        let name = folder.display();
+        if let Some(input) = inputs.iter().find(|input| !self.force && is_same_file(folder, input)) {
+            let input = input.display();
+            bail!(
+                "{name} is the same folder as {input}, which is read: name another, or add --force to replace its model"
+            );
+        }
+        self.check_free_of(&["recipe.toml", "config.json", MODEL], folder)
+    }
+
+    /// As [`Force::check_folder`], for a vocabulary: that of another `heedful vocab` may be replaced.
+    pub(crate) fn check_vocabulary_folder(&self, folder: &Path) -> Result<()> {
+        self.check_free_of(&["config.json", MODEL], folder)
+    }
+
+    fn check_free_of(&self, names: &[&str], folder: &Path) -> Result<()> {
+        check_folder(folder)?;
+        if let Some(file) = names.iter().find(|file| !self.force && folder.join(file).exists()) {
+            let name = folder.display();
+            bail!(
+                "{name} already holds a model or a run ({file}): name another folder, or add --force to write into it"
+            );
+        }
+        Ok(())
+    }
+}
