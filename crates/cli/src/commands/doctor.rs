@@ -17,7 +17,7 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
     let mut text = format!("heedful           {}\n", env!("CARGO_PKG_VERSION"));
     text += &format!("instruction sets  {}; {} is used\n", available.join(", "), isa::current());
     text += &format!("threads           {}\n", threads::thread_count());
-    if let Some(bytes) = memory() {
+    if let Some(bytes) = heedful::train::run::machine_memory() {
         text += &format!("memory            {} GiB\n", bytes >> 30);
     }
     match cuda::card() {
@@ -40,11 +40,4 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
     }
     text += "inference         on the processor\n";
     Ok(io::stdout().lock().write_all(text.as_bytes())?)
-}
-
-/// Bytes of the machine's memory, where the system tells.
-fn memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kibibytes: u64 = text.lines().next()?.split_whitespace().nth(1)?.parse().ok()?;
-    Some(kibibytes << 10)
 }

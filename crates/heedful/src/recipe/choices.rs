@@ -3,7 +3,7 @@
 use std::fmt;
 
 use heedful_tensor::DType;
-use heedful_tensor::ops::{Activation, Cell};
+use heedful_tensor::ops::{Activation, Cell, Decayed};
 use serde::{Deserialize, Serialize};
 
 use super::Literal;
@@ -151,6 +151,7 @@ choices!(AttentionKind {
     "none" => AttentionKind::None, "soft" => AttentionKind::Soft, "hard" => AttentionKind::Hard,
     "straight-through" => AttentionKind::StraightThrough,
 });
+choices!(Decayed { "matrices" => Decayed::Matrices, "all" => Decayed::All });
 choices!(Cell { "simple" => Cell::Simple, "gru" => Cell::Gru, "lstm" => Cell::Lstm });
 choices!(VocabularyKind {
     "bpe" => VocabularyKind::Bpe, "unigram" => VocabularyKind::Unigram, "word" => VocabularyKind::Word,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use heedful_tensor::DType;
-use heedful_tensor::ops::{Activation, Cell};
+use heedful_tensor::ops::{Activation, Cell, Decayed};
 
 use super::choices::{
     AttentionKind, Averaging, BestBy, Family, Pooling, PositionKind, Preset, ScheduleKind, Task,
@@ -67,6 +67,8 @@ recipe! {
         normalization: NormalizationForm = NormalizationForm::None, Any;
         /// Boundaries that subwords never cross: spaces and punctuation (`words`) or `spaces` only
         boundaries: Boundaries = Boundaries::Words, Any;
+        /// Character coverage: the share of the text whose characters become pieces; rarer ones are spelled in bytes
+        coverage: f64 = 0.9999, Above(0.0);
         /// Existing vocabulary for both sides (`heedful vocab`), instead of learning one
         file: Option<PathBuf> = None, Any;
         /// Existing vocabulary for the source side
@@ -171,8 +173,10 @@ recipe! {
         beta2: f64 = 0.98, Share;
         /// ε of Adam: added to the denominator, against division by 0
         adam_epsilon: f64 = 1e-9, Above(0.0);
-        /// Decoupled weight decay (AdamW): every update multiplies all weights by 1 − learning rate · this
+        /// Decoupled weight decay (AdamW): every update multiplies weights by 1 − learning rate · this
         weight_decay: f64 = 0.0, AtLeast(0.0);
+        /// What weight decay applies to: `matrices`, which spares norms and biases, or `all` parameters
+        decayed: Decayed = Decayed::Matrices, Any;
         /// Gradient clipping: maximum norm of the gradient; `none` for no limit
         clip_norm: Option<f64> = None, Above(0.0);
         /// Decay of an exponential moving average of the weights, which is validated and saved instead; `none` for none

@@ -22,6 +22,7 @@ mod table;
 
 mod keys;
 
+mod limits;
 mod overrides;
 mod preset;
 mod print;
@@ -74,8 +75,11 @@ impl Recipe {
         let decides = |key: &&Key| match (key.section, key.name) {
             ("training", "steps") => self.training.schedule == ScheduleKind::Cosine,
             ("training", "time") => false,
-            // Where it is none it plays no part, so runs of versions that do not know it keep their fingerprints.
+            // Where these play no part, or are as they were, runs of versions that do not know them keep their
+            // fingerprints.
             ("training", "r_drop") => self.training.r_drop.is_some(),
+            ("vocabulary", "coverage") => self.vocabulary.coverage != Recipe::default().vocabulary.coverage,
+            ("training", "decayed") => self.training.weight_decay != 0.0,
             (section, _) => ["data", "vocabulary", "model", "training"].contains(&section),
         };
         let mut text = String::new();

@@ -11,6 +11,7 @@ pub fn resolve(overrides: Overrides) -> Result<Recipe, RecipeError> {
         recipe.data.task.definition().start_recipe(recipe);
     })?;
     recipe.check()?;
+    recipe.check_limits()?;
     check_files(&recipe)?;
     recipe.data.task.definition().check_recipe(&recipe)?;
     // The size of the vocabulary is an upper bound, which is enough to check the rest of the model.

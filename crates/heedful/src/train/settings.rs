@@ -34,6 +34,7 @@ impl Recipe {
                 beta2: training.beta2 as f32,
                 epsilon: training.adam_epsilon as f32,
                 weight_decay: training.weight_decay as f32,
+                decayed: training.decayed,
                 clip_norm: training.clip_norm.map_or(f32::INFINITY, |norm| norm as f32),
             },
             average_decay: training.ema.map(|decay| decay as f32),

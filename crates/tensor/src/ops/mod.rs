@@ -52,7 +52,7 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 11] {
     ]
 }
 
-pub use adam::{Adam, AdamOptions, Divergence, Guard, PendingStep, StepResult, gradient_norm};
+pub use adam::{Adam, AdamOptions, Decayed, Divergence, Guard, PendingStep, StepResult, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
 pub use attention_rnn::{
     AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Estimator, Selection,

@@ -19,7 +19,7 @@ pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
 use host::PackedCopies;
 
 /// Every parameter starts on a cache line.
-const ALIGNMENT: usize = 16;
+pub(crate) const ALIGNMENT: usize = 16;
 
 /// How a parameter is filled at first.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,8 +100,9 @@ impl Params {
         );
         let mut announced = self.store.announced.lock().expect("params lock");
         assert!(announced.iter().all(|entry| &*entry.name != name), "Params::add: {name} exists already");
-        let offset =
-            announced.last().map_or(0, |e| (e.offset + e.rows * e.width).next_multiple_of(ALIGNMENT));
+        // Saturating: a model that fits into no memory is announced too, to be counted and refused.
+        let end = announced.last().map_or(0, |e| e.offset.saturating_add(e.rows.saturating_mul(e.width)));
+        let offset = end.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
         announced.push(Entry { name: name.into(), offset, rows, width, init });
         self.param(announced.len() - 1, &announced[announced.len() - 1])
     }
@@ -121,6 +122,18 @@ impl Params {
     /// How many numbers there are to learn.
     pub fn count(&self) -> usize {
         self.iter().map(|param| param.rows * param.width).sum()
+    }
+
+    /// How many numbers have been announced; unlike [`Params::count`] it ends no announcements and takes no memory.
+    pub fn announced(&self) -> usize {
+        let announced = self.store.announced.lock().expect("params lock");
+        announced.iter().map(|e| e.rows.saturating_mul(e.width)).fold(0, usize::saturating_add)
+    }
+
+    /// The places of norms and biases: parameters of one row that begin as constants. In order.
+    pub(crate) fn norms_and_biases(&self) -> Vec<Range<usize>> {
+        let is_one = |entry: &&Entry| entry.rows == 1 && matches!(entry.init, Init::Constant(_));
+        self.store.flat().entries.iter().filter(is_one).map(Entry::range).collect()
     }
 
     /// Where the parameters are, and where models compute therefore.
@@ -366,6 +379,16 @@ mod tests {
         assert_eq!(params.to_vec(), values);
         assert_eq!(weight.gradient(), [2.0; 35]);
         assert!(Arc::ptr_eq(&packed(), &kept));
+    }
+
+    #[test]
+    fn more_than_any_memory_can_be_announced_and_counted() {
+        let params = Params::new(3);
+        params.add("small", 5, 7, Init::Constant(0.0));
+        assert_eq!(params.announced(), 35);
+        params.add("large", 1 << 40, 1 << 40, Init::Constant(0.0));
+        params.add("after", 1, 1, Init::Constant(0.0));
+        assert_eq!(params.announced(), usize::MAX);
     }
 
     #[test]

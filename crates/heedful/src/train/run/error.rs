@@ -51,6 +51,31 @@ pub enum RunError {
         "the model with its optimizer does not fit into the memory of the card ({0}): choose a smaller model, or --device cpu"
     )]
     ModelDoesNotFit(cuda::OutOfMemory),
+    /// The model with what its optimizer keeps does not fit into memory.
+    #[error(
+        "a model of {parameters} parameters takes at least {bytes} of memory, and the machine has {memory}: choose smaller sizes"
+    )]
+    LargeModel {
+        /// How many it has.
+        parameters: u64,
+        /// What it takes.
+        bytes: String,
+        /// What there is.
+        memory: String,
+    },
+    /// What the gradient of a batch needs does not fit into memory.
+    #[error(
+        "a batch of {tokens} tokens takes at least {bytes} of memory, and the machine has {memory}: make training.batch_tokens \
+         smaller"
+    )]
+    LargeBatch {
+        /// Its size.
+        tokens: usize,
+        /// What it takes.
+        bytes: String,
+        /// What there is.
+        memory: String,
+    },
     /// The folder holds no run to resume.
     #[error("{} is not the folder of a run, for it has no recipe.toml: start one with heedful train … --out {}", folder.display(), folder.display())]
     NotARun {

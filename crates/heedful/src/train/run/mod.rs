@@ -18,6 +18,7 @@ mod device;
 mod error;
 mod watcher;
 
+mod memory;
 mod prepare;
 
 mod journal;
@@ -30,6 +31,7 @@ mod session;
 
 pub use device::{ChosenDevice, DeviceChoice, NotOnCard};
 pub use error::RunError;
+pub use memory::machine_memory;
 pub(crate) use page::{environment, settings};
 pub use prepare::is_run;
 pub(crate) use prepare::with_absolute_paths;

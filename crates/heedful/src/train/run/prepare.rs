@@ -5,7 +5,7 @@ use std::io;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Event, RunError, Start, Watcher};
+use super::{Event, RunError, Start, Watcher, memory};
 use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::{EncodedCorpus, Examples};
@@ -43,6 +43,8 @@ pub(super) fn prepare(
     watcher: &mut dyn Watcher,
 ) -> Result<Prepared, RunError> {
     let path = recipe.output.out.clone().ok_or(RunError::NoFolder)?;
+    // Whatever the vocabulary will be; before anything is written.
+    memory::check(recipe, [2; 2], 2)?;
     let task = recipe.data.task.definition();
     let files = training_files(recipe, &path, start)?;
     let checkpoints = claim(&path, start)?;
@@ -50,6 +52,8 @@ pub(super) fn prepare(
     durable::write_bytes(&path.join(RECIPE), with_absolute_paths(recipe).to_toml().as_bytes())?;
     let tokenizers = vocabularies(recipe, &files, &path, start, watcher)?;
     let labels = labels(recipe, &files, &path, start)?;
+    let sizes = [tokenizers.source.size(), tokenizers.target.size()];
+    memory::check(recipe, sizes, labels.as_ref().map_or(2, Labels::count))?;
     let kind = task.example_kind(&recipe.data, labels.as_ref());
     let examples = Examples { files: &files, tokenizers: &tokenizers, kind };
     let corpus = encode(recipe, &examples, &path, start, watcher)?;
@@ -164,8 +168,9 @@ fn vocabularies(
 }
 
 fn vocabulary_options(recipe: &Recipe) -> VocabularyOptions {
-    let VocabularyKeys { kind, size, normalization, boundaries, .. } = recipe.vocabulary;
-    VocabularyOptions { kind, size, normalization, boundaries, ..VocabularyOptions::default() }
+    let VocabularyKeys { kind, size, normalization, boundaries, coverage, .. } = recipe.vocabulary;
+    let options = VocabularyOptions::default();
+    VocabularyOptions { kind, size, normalization, boundaries, coverage, ..options }
 }
 
 /// The labels of the training text; `None` for tasks without labels.

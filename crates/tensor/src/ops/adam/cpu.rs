@@ -11,14 +11,14 @@ use crate::{Array, DType};
 /// Elements of one task: fixed, so that the norm has one order of summation.
 const CHUNK: usize = 16 * 1024;
 
-/// Updates everything and returns the norm of the gradients.
+/// Updates everything and returns the norm of the gradients. What is spared does not decay.
 pub(super) fn apply(
     update: Update,
     gradient_scale: f32,
     gradients: &FlatGradients,
     values: &mut Array,
-    mean: &mut Array,
-    square: &mut Array,
+    [mean, square]: [&mut Array; 2],
+    spared: &[Range<usize>],
 ) -> f32 {
     let n = gradients.len();
     let [values, mean, square] = [values, mean, square].map(|array| SharedMut::new(array.f32_mut()));
@@ -26,10 +26,35 @@ pub(super) fn apply(
         // SAFETY: chunks are disjoint.
         let (values, mean, square) =
             unsafe { (values.slice(range.clone()), mean.slice(range.clone()), square.slice(range.clone())) };
-        gradients.with_range(range, |gradients| {
-            update_chunk(update, gradient_scale, gradients, values, mean, square)
+        gradients.with_range(range.clone(), |gradients| {
+            if spared.is_empty() {
+                return update_chunk(update, gradient_scale, gradients, values, mean, square);
+            }
+            for (part, decay) in parts(range.clone(), spared, update.decay) {
+                let part = part.start - range.start..part.end - range.start;
+                let (values, mean) = (&mut values[part.clone()], &mut mean[part.clone()]);
+                let (gradients, square) = (&gradients[part.clone()], &mut square[part]);
+                update_chunk(Update { decay, ..update }, gradient_scale, gradients, values, mean, square);
+            }
+            // In the order of a chunk that is updated as a whole.
+            square_sum(gradients)
         })
     })
+}
+
+/// A range in parts that decay alike, given those that are spared.
+fn parts(range: Range<usize>, spared: &[Range<usize>], decay: f32) -> Vec<(Range<usize>, f32)> {
+    let mut parts = Vec::new();
+    let mut from = range.start;
+    let first = spared.partition_point(|spared| spared.end <= range.start);
+    for spared in spared[first..].iter().take_while(|spared| spared.start < range.end) {
+        let (start, end) = (spared.start.max(from), spared.end.min(range.end));
+        parts.extend([(from..start, decay), (start..end, 1.0)]);
+        from = end;
+    }
+    parts.push((from..range.end, decay));
+    parts.retain(|(part, _)| !part.is_empty());
+    parts
 }
 
 /// `√Σ g²`.

@@ -14,13 +14,15 @@ struct Decision {
     u32 is_refused;
 };
 
-// values = values · decay − rate · m / (√v · root_correction + ε); the bf16 copy and the average follow.
+// values = values · decay − rate · m / (√v · root_correction + ε); the bf16 copy and the average follow. Sixteen numbers whose
+// flag is set do not decay.
 extern "C" __global__ void update(const Update* numbers, const Decision* decision, const float* gradients, float* values,
-                                  float* mean, float* square, bf16* narrow, float* average, u64 n) {
+                                  float* mean, float* square, const float* spared, bf16* narrow, float* average, u64 n) {
     u64 i = 4 * ((u64)blockIdx.x * blockDim.x + threadIdx.x);
     if (i >= n || decision->is_refused) return;
     Update u = *numbers;
     float scale = decision->scale;
+    float decay = spared && spared[i / 16] != 0.0f ? 1.0f : u.decay;
     // The flat vector is a multiple of sixteen numbers long, but for its last parameter.
     u32 count = (u32)min((u64)4, n - i);
     float g[4], m[4], v[4], x[4], a[4];
@@ -35,7 +37,7 @@ extern "C" __global__ void update(const Update* numbers, const Decision* decisio
         g[j] *= scale;
         m[j] = u.beta1 * m[j] + (1.0f - u.beta1) * g[j];
         v[j] = u.beta2 * v[j] + (1.0f - u.beta2) * (g[j] * g[j]);
-        x[j] = x[j] * u.decay - u.rate * m[j] / (sqrtf(v[j]) * u.root_correction + u.epsilon);
+        x[j] = x[j] * decay - u.rate * m[j] / (sqrtf(v[j]) * u.root_correction + u.epsilon);
         if (average) a[j] += u.gain * (x[j] - a[j]);
     }
     if (count == 4) {

@@ -24,6 +24,8 @@ pub(super) struct Arrays<'a> {
     pub(super) values: &'a mut Array,
     pub(super) mean: &'a mut Array,
     pub(super) square: &'a mut Array,
+    /// Flags of what does not decay, one for every sixteen numbers; null if all do.
+    pub(super) spared: Pointer,
     pub(super) narrow: Pointer,
     pub(super) average: Pointer,
 }
@@ -87,11 +89,14 @@ pub(super) fn apply(update: Update, scale: f32, arrays: Arrays<'_>) {
 
 /// Takes no memory: where there is none left, an update is made as a whole or not at all.
 fn apply_decided(numbers: Pointer, decision: Pointer, arrays: Arrays<'_>) {
-    let Arrays { gradients, values, mean, square, narrow, average } = arrays;
+    let Arrays { gradients, values, mean, square, spared, narrow, average } = arrays;
     let [values, mean, square] = [values, mean, square].map(|array| array.pointer());
     let (function, n) = (MODULE.function("update"), gradients.len());
     let (blocks, gradients) = (Blocks::for_each(n.div_ceil(4)), gradients.pointer());
-    launch!(function, blocks, numbers, decision, gradients, values, mean, square, narrow, average, n as u64);
+    launch!(
+        function, blocks, numbers, decision, gradients, values, mean, square, spared, narrow, average,
+        n as u64
+    );
 }
 
 /// Updates everything unless the guard rejects the gradients or a loss.

@@ -88,11 +88,12 @@ impl Adam {
             average.values().pointer()
         });
         let mut values = params.values_mut();
-        let (mean, square, clip_norm) = (&mut self.mean, &mut self.square, self.options.clip_norm);
+        let (spared, clip_norm) = (self.spared.flags(), self.options.clip_norm);
+        let (mean, square) = (&mut self.mean, &mut self.square);
         let pending = params.with_gradients(|gradients| {
             let narrow = params.narrow_to_write(&values);
             let (gradients, values) = (gradients.on_card(), &mut *values);
-            let arrays = Arrays { gradients, values, mean, square, narrow, average };
+            let arrays = Arrays { gradients, values, mean, square, spared, narrow, average };
             apply_guarded(update, clip_norm, guard, losses, arrays)
         });
         params.clear_gradients();

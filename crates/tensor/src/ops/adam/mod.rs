@@ -5,6 +5,8 @@
 //! `m = β₁ m + (1 − β₁) g`, `v = β₂ v + (1 − β₂) g²`,
 //! `θ = θ (1 − η λ) − η m̂ / (√v̂ + ε)` with `m̂ = m / (1 − β₁ᵗ)`, `v̂ = v / (1 − β₂ᵗ)`.
 //!
+//! Norms and biases do not decay (`λ = 0` for them) unless [`Decayed`] says so.
+//!
 //! Without a limit the norm is still wanted (it tells a diverging run), and falls out of the same pass; a caller that
 //! refuses a bad gradient asks for it before.
 
@@ -13,9 +15,12 @@ pub(crate) mod cuda;
 mod guard;
 mod guarded;
 
+use std::ops::Range;
+
 use bytemuck::NoUninit;
 
 use crate::cuda::Pointer;
+use crate::params::ALIGNMENT;
 use crate::{Array, Device, Params};
 
 pub use guard::{Divergence, Guard};
@@ -32,14 +37,33 @@ pub struct AdamOptions {
     pub epsilon: f32,
     /// Decoupled weight decay (AdamW); 0 for none.
     pub weight_decay: f32,
+    /// What decays.
+    pub decayed: Decayed,
     /// Gradients are scaled down to this global norm; infinity for none.
     pub clip_norm: f32,
+}
+
+/// What weight decay applies to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Decayed {
+    /// Matrices and embeddings: norms and biases have no size that a decay could keep in bounds.
+    #[default]
+    Matrices,
+    /// Every parameter.
+    All,
 }
 
 impl Default for AdamOptions {
     /// The paper's: β₁ 0.9, β₂ 0.98, ε 1e-9, no decay, no clipping.
     fn default() -> AdamOptions {
-        AdamOptions { beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0, clip_norm: f32::INFINITY }
+        AdamOptions {
+            beta1: 0.9,
+            beta2: 0.98,
+            epsilon: 1e-9,
+            weight_decay: 0.0,
+            decayed: Decayed::Matrices,
+            clip_norm: f32::INFINITY,
+        }
     }
 }
 
@@ -49,13 +73,22 @@ pub struct Adam {
     steps: u64,
     mean: Array,
     square: Array,
+    spared: Spared,
+}
+
+/// The parameters that do not decay while others do.
+enum Spared {
+    /// Their places in the flat vector, in order.
+    Ranges(Vec<Range<usize>>),
+    /// On the card: 1 for every sixteen numbers that are theirs, else 0; none if there are none.
+    Flags(Option<Array>),
 }
 
 impl Adam {
     /// Fresh moments for `params`.
     pub fn new(params: &Params, options: AdamOptions) -> Adam {
         let zeros = || Array::lasting_zeros_on(params.device(), params.flat_len());
-        Adam { options, steps: 0, mean: zeros(), square: zeros() }
+        Adam { options, steps: 0, mean: zeros(), square: zeros(), spared: Spared::new(params, options) }
     }
 
     /// Updates done so far.
@@ -103,14 +136,18 @@ impl Adam {
     fn update(&mut self, params: &Params, learning_rate: f32, gradient_scale: f32) -> Option<f32> {
         let update = self.next_update(learning_rate);
         let mut values = params.values_mut();
-        let (mean, square) = (&mut self.mean, &mut self.square);
+        let (mean, square, spared) = (&mut self.mean, &mut self.square, &self.spared);
         let norm = params.with_gradients(|gradients| match values.device() {
-            Device::Cpu => Some(cpu::apply(update, gradient_scale, gradients, &mut values, mean, square)),
+            Device::Cpu => {
+                let moments = [mean, square];
+                Some(cpu::apply(update, gradient_scale, gradients, &mut values, moments, spared.ranges()))
+            }
             Device::Cuda => {
                 let (narrow, average) = (params.narrow_to_write(&values), Pointer::NULL);
                 let values = &mut values;
                 let gradients = gradients.on_card();
-                let arrays = cuda::Arrays { gradients, values, mean, square, narrow, average };
+                let spared = spared.flags();
+                let arrays = cuda::Arrays { gradients, values, mean, square, spared, narrow, average };
                 cuda::apply(update, gradient_scale, arrays);
                 None
             }
@@ -132,6 +169,40 @@ impl Adam {
             root_correction: 1.0 / correction(beta2).sqrt(),
             average_gain: 0.0,
             unused: 0,
+        }
+    }
+}
+
+impl Spared {
+    fn new(params: &Params, options: AdamOptions) -> Spared {
+        let ranges = match options.decayed {
+            Decayed::Matrices if options.weight_decay != 0.0 => params.norms_and_biases(),
+            Decayed::Matrices | Decayed::All => Vec::new(),
+        };
+        match params.device() {
+            Device::Cpu => Spared::Ranges(ranges),
+            Device::Cuda if ranges.is_empty() => Spared::Flags(None),
+            Device::Cuda => {
+                let mut flags = vec![0.0; params.flat_len().div_ceil(ALIGNMENT)];
+                for range in ranges {
+                    flags[range.start / ALIGNMENT..range.end.div_ceil(ALIGNMENT)].fill(1.0);
+                }
+                Spared::Flags(Some(Array::from_f32_on(Device::Cuda, 1, flags.len(), &flags)))
+            }
+        }
+    }
+
+    fn ranges(&self) -> &[Range<usize>] {
+        match self {
+            Spared::Ranges(ranges) => ranges,
+            Spared::Flags(_) => unreachable!("the moments are in the host's memory"),
+        }
+    }
+
+    fn flags(&self) -> Pointer {
+        match self {
+            Spared::Flags(flags) => flags.as_ref().map_or(Pointer::NULL, Array::pointer),
+            Spared::Ranges(_) => unreachable!("the moments are on the card"),
         }
     }
 }
@@ -176,7 +247,7 @@ mod tests {
     fn steps_follow_the_formula() {
         let params = Params::new(0);
         let weight = params.add("w", 1, 3, Init::Constant(1.0));
-        let options = AdamOptions { weight_decay: 0.1, ..AdamOptions::default() };
+        let options = AdamOptions { weight_decay: 0.1, decayed: Decayed::All, ..AdamOptions::default() };
         let mut adam = Adam::new(&params, options);
         let (mut theta, mut m, mut v) = ([1.0_f64; 3], [0.0_f64; 3], [0.0_f64; 3]);
         for step in 1..=5 {
@@ -194,6 +265,42 @@ mod tests {
         for (ours, exact) in weight.to_vec().iter().zip(theta) {
             assert!((f64::from(*ours) - exact).abs() < 1e-5, "{ours} {exact}");
         }
+    }
+
+    #[test]
+    fn norms_and_biases_decay_only_if_all_do() {
+        // Large enough for several chunks, with parameters that begin in the middle of one.
+        let shapes = [("weight", 100, 201, Init::Normal(1.0)), ("bias", 1, 7, Init::Constant(1.0))];
+        let after = |weight_decay, decayed| {
+            let params = Params::new(0);
+            for layer in 0..3 {
+                for (name, rows, width, init) in shapes {
+                    params.add(&format!("{layer}.{name}"), rows, width, init);
+                }
+            }
+            let mut adam =
+                Adam::new(&params, AdamOptions { weight_decay, decayed, ..AdamOptions::default() });
+            for param in params.iter() {
+                let gradient: Vec<f32> = (0..param.range().len()).map(|i| (i % 5) as f32 - 2.0).collect();
+                param.gradient_slot().write().0.copy_from_slice(&gradient);
+            }
+            let norm = adam.step(&params, 0.01);
+            let of_kind = |end: &str| -> Vec<f32> {
+                params
+                    .iter()
+                    .filter(|param| param.name().ends_with(end))
+                    .flat_map(|param| param.to_vec())
+                    .collect()
+            };
+            (norm, of_kind("weight"), of_kind("bias"))
+        };
+        let none = after(0.0, Decayed::Matrices);
+        let (matrices, all) = (after(0.1, Decayed::Matrices), after(0.1, Decayed::All));
+        assert_eq!(none, after(0.0, Decayed::All));
+        assert_eq!((matrices.0, all.0), (none.0, none.0));
+        assert_eq!(matrices.1, all.1);
+        assert_eq!(matrices.2, none.2);
+        assert!(matrices.1 != none.1 && all.2 != none.2);
     }
 
     #[test]

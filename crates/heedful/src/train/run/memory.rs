@@ -1,0 +1,94 @@
+//! Whether a run can fit into the memory of the machine, known before any of it is taken.
+//!
+//! ```text
+//! model   parameters × (value, mean and mean square of its gradient) × 4 bytes
+//! batch   tokens × d_model × layers × 2 bytes       what each layer reads, for its gradient
+//! ```
+//!
+//! A run takes more than this: what is refused here would never have fitted.
+
+use std::fs;
+
+use super::RunError;
+use crate::models::Model;
+use crate::recipe::Recipe;
+use crate::tasks::TaskError;
+
+/// Where the system does not tell its memory: more than machines have.
+const UNKNOWN_MEMORY: u64 = 1 << 44;
+
+/// Bytes of the machine's memory, or of what a container may use of it, where the system tells.
+pub fn machine_memory() -> Option<u64> {
+    let total = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let kibibytes: u64 = text.lines().next()?.split_whitespace().nth(1)?.parse().ok()?;
+        Some(kibibytes << 10)
+    });
+    let granted =
+        fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    total.into_iter().chain(granted).min()
+}
+
+/// Refuses a recipe whose model, for vocabularies of these sizes and this number of labels, cannot fit.
+pub(super) fn check(recipe: &Recipe, vocabularies: [usize; 2], labels: usize) -> Result<(), RunError> {
+    check_within(machine_memory().unwrap_or(UNKNOWN_MEMORY), recipe, vocabularies, labels)
+}
+
+fn check_within(
+    memory: u64,
+    recipe: &Recipe,
+    vocabularies: [usize; 2],
+    labels: usize,
+) -> Result<(), RunError> {
+    let config = recipe.model_config(vocabularies, labels).map_err(TaskError::from)?;
+    // Nothing is allocated before a parameter is used.
+    let model = config.build(0).map_err(TaskError::from)?;
+    let parameters = model.params().announced() as u64;
+    let bytes = parameters.saturating_mul(3 * 4);
+    if bytes > memory {
+        return Err(RunError::LargeModel { parameters, bytes: gigabytes(bytes), memory: gigabytes(memory) });
+    }
+    let layers = recipe.model.encoder_layers.max(recipe.model.decoder_layers);
+    let of_token = (2 * recipe.model.d_model as u64).saturating_mul(layers as u64);
+    let tokens = recipe.training.batch_tokens;
+    let bytes = of_token.saturating_mul(tokens as u64);
+    if bytes > memory {
+        return Err(RunError::LargeBatch { tokens, bytes: gigabytes(bytes), memory: gigabytes(memory) });
+    }
+    Ok(())
+}
+
+/// A size for people.
+fn gigabytes(bytes: u64) -> String {
+    format!("{:.1} GB", bytes as f64 / 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_fit_is_refused_before_it_is_allocated() {
+        let mut recipe = Recipe::default();
+        let check = |recipe: &Recipe| {
+            check_within(16_000_000_000, recipe, [8000; 2], 2).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(&recipe), Ok(()));
+        recipe.training.batch_tokens = 100_000_000;
+        let error = check(&recipe).expect_err("153.6 GB");
+        assert!(
+            error.contains("100000000 tokens takes at least 153.6 GB of memory, and the machine has 16.0 GB"),
+            "{error}"
+        );
+        recipe.model.d_model = 1_000_000;
+        recipe.model.heads = 1;
+        let error = check(&recipe).expect_err("terabytes");
+        assert!(error.contains("parameters takes at least") && error.contains("16.0 GB"), "{error}");
+    }
+
+    #[test]
+    fn this_machine_has_memory() {
+        if let Some(bytes) = machine_memory() {
+            assert!(bytes > 1 << 27, "{bytes}");
+        }
+    }
+}
