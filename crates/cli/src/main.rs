@@ -8,6 +8,8 @@ mod progress;
 mod interrupt;
 mod output;
 
+mod long_text;
+
 mod heatmap;
 
 mod commands;

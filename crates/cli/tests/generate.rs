@@ -195,5 +195,9 @@ fn what_cannot_be_trained_or_said_is_refused_and_named() {
         assert!(!error.contains("panicked"), "{line}: {error}");
     }
     let output = place.command("generate lines --prompt").arg(&long).output().expect("it starts");
-    assert!(text(&output.stderr).contains("give a shorter prompt"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("for the 38 tokens that the model reads at a time"),
+        "{}",
+        text(&output.stderr)
+    );
 }

@@ -55,6 +55,9 @@ pub struct Limits {
     pub characters: usize,
     /// Sentences of a request (413).
     pub sentences: usize,
+    /// Tokens of a sentence to translate, a text to classify or a prompt (413); `None` leaves it to the model
+    /// ([`heedful::data::TextLimit`]).
+    pub text_tokens: Option<usize>,
     /// Sentences that may wait for each model; more are refused with 503.
     pub queue: usize,
     /// The beam, and the number of outputs, of a request (400).
@@ -77,6 +80,7 @@ impl Default for Limits {
             body_bytes: 2 << 20,
             characters: 200_000,
             sentences: 2_000,
+            text_tokens: None,
             queue: 8_000,
             beam: 16,
             tokens: 1_000,

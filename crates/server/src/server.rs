@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
@@ -174,6 +175,11 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
+/// More than the system has descriptors for.
+const MOST_CONNECTIONS: usize = 1 << 20;
+/// Of a time limit: 30 days, which are as good as none.
+const LONGEST_TIME: Duration = Duration::from_secs(30 * 24 * 3600);
+
 fn check(options: &ServerOptions) -> Result<(), ServerError> {
     options.search.check().map_err(|error| ServerError::Limits(error.to_string()))?;
     let limits = &options.limits;
@@ -188,6 +194,17 @@ fn check(options: &ServerOptions) -> Result<(), ServerError> {
             "the beam is {}, but requests may have at most {}: make --max-beam at least as large",
             options.search.beam, limits.beam
         )));
+    }
+    if limits.connections > MOST_CONNECTIONS {
+        return Err(ServerError::Limits(format!(
+            "{} connections at a time are too many: set at most {MOST_CONNECTIONS}",
+            limits.connections
+        )));
+    }
+    let times = [limits.timeout, limits.client_timeout, limits.grace, options.batch_wait];
+    if times.iter().any(|time| *time > LONGEST_TIME) {
+        let most = LONGEST_TIME.as_secs();
+        return Err(ServerError::Limits(format!("a time limit is too long: set at most {most} seconds")));
     }
     if limits.connections == 0 || limits.sentences == 0 {
         return Err(ServerError::Limits(

@@ -9,11 +9,12 @@ use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use heedful::data::Input;
-use heedful::data::corpus::Lines;
+use heedful::data::corpus::{Lines, LongLines};
+use heedful::data::{Input, TextLimit};
 use heedful::tasks::classify::{Classified, Classifier, Word};
 use serde_json::{Value, json};
 
+use crate::long_text::{LONGEST_LINE, Long, LongTexts, MaxTokens, refused};
 use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::Verbosity;
@@ -32,6 +33,11 @@ pub(crate) struct Arguments {
     /// Classify this text instead of a file; repeatable
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     text: Vec<String>,
+    /// What to do with a text of more tokens than --max-tokens; split takes the mean of the parts' probabilities
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "cut", help_heading = "Long text")]
+    long: Long,
+    #[command(flatten)]
+    max_tokens: MaxTokens,
     /// Write the labels to this file, once all of them are computed [default: standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
@@ -54,19 +60,27 @@ Examples:
 
 Train a classifier with: heedful train --task classify --label-text train.tsv --out news";
 
-/// Texts that are classified side by side.
+/// Texts that are read, and classified, side by side.
 const CHUNK: usize = 64;
+/// Bytes of such texts, but for the last one.
+const CHUNK_BYTES: usize = 1 << 20;
+/// Tokens of texts that are classified side by side, unless one has more.
+const CHUNK_TOKENS: usize = 16 * 1024;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("classification", Verbosity::Normal)?;
     let inputs: Vec<&Path> =
         iter::once(&arguments.model).chain(&arguments.file).map(PathBuf::as_path).collect();
     let mut file = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
-    let classifier = Classifier::open(&arguments.model)?;
+    let mut classifier = Classifier::open(&arguments.model)?;
+    arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
+    let mut reader = TextReader::new(&classifier, arguments.long);
     let mut out = BufWriter::new(io::stdout());
-    let mut texts = Texts::open(arguments)?;
+    let mut texts = Texts::open(arguments, classifier.limit())?;
     let mut line = 0;
     while let Some(chunk) = texts.next_chunk()? {
+        let read = |(index, text): (usize, &String)| reader.parts(text, &texts.name, line + index + 1);
+        let chunk: Vec<Vec<Vec<u32>>> = chunk.iter().enumerate().map(read).collect::<Result<_>>()?;
         let lines = label(&classifier, &chunk, line, arguments)
             .with_context(|| format!("{}, lines {} to {}", texts.name, line + 1, line + chunk.len()))?;
         line += chunk.len();
@@ -78,6 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             }
         }
     }
+    reader.long_texts.finish();
     file.map_or(Ok(()), |file| file.finish().context("the labels could not be saved"))
 }
 
@@ -93,7 +108,8 @@ enum Source {
 }
 
 impl Texts {
-    fn open(arguments: &Arguments) -> Result<Texts> {
+    /// Of a line, no more is read than the model will.
+    fn open(arguments: &Arguments, limit: TextLimit) -> Result<Texts> {
         if !arguments.text.is_empty() {
             return Ok(Texts {
                 name: "--text".to_owned(),
@@ -101,7 +117,12 @@ impl Texts {
             });
         }
         let input = arguments.file.as_ref().map_or(Input::Standard, Input::new);
-        Ok(Texts { name: input.to_string(), source: Source::Lines(Lines::open(&input)?) })
+        let (most_bytes, long) = match arguments.long {
+            Long::Error | Long::Cut => (limit.bytes_to_read(), LongLines::Cut),
+            Long::Split => (LONGEST_LINE, LongLines::Refused),
+        };
+        let lines = Lines::open(&input)?.bounded(most_bytes, long);
+        Ok(Texts { name: input.to_string(), source: Source::Lines(lines) })
     }
 
     fn next_chunk(&mut self) -> Result<Option<Vec<String>>> {
@@ -110,10 +131,12 @@ impl Texts {
             Source::Lines(lines) => {
                 // Interactive use: every line of standard input is answered at once.
                 let chunk_size = if lines.input() == &Input::Standard { 1 } else { CHUNK };
-                let mut chunk = Vec::new();
+                let (mut chunk, mut bytes) = (Vec::new(), 0);
                 while chunk.len() < chunk_size
+                    && bytes < CHUNK_BYTES
                     && let Some(line) = lines.next()?
                 {
+                    bytes += line.len();
                     chunk.push(line.to_owned());
                 }
                 chunk
@@ -123,18 +146,54 @@ impl Texts {
     }
 }
 
-/// The lines of output for a chunk of texts.
-fn label(classifier: &Classifier, texts: &[String], first: usize, arguments: &Arguments) -> Result<String> {
-    let filled: Vec<&str> = texts.iter().map(String::as_str).filter(|text| !text.trim().is_empty()).collect();
-    let classified = if filled.is_empty() {
-        Vec::new()
-    } else {
-        classifier.classify(&filled, arguments.machine.compute())?
-    };
-    let mut classified = classified.into_iter();
+/// From texts to what the model reads of them.
+struct TextReader<'c> {
+    classifier: &'c Classifier,
+    long: Long,
+    long_texts: LongTexts,
+}
+
+impl<'c> TextReader<'c> {
+    fn new(classifier: &'c Classifier, long: Long) -> TextReader<'c> {
+        let what = if long == Long::Cut { "cut" } else { "split" };
+        TextReader { classifier, long, long_texts: LongTexts::new(what, classifier.limit()) }
+    }
+
+    /// The tokens of the parts of a text: one unless it is split; none if it is blank.
+    fn parts(&mut self, text: &str, file: &str, line: usize) -> Result<Vec<Vec<u32>>> {
+        let limit = self.classifier.limit();
+        let encode = |text: &str| self.classifier.encode(text);
+        let place = format!("{file}, line {line}");
+        let parts = match limit.encode(text, encode) {
+            Ok(tokens) => vec![tokens],
+            Err(error) if self.long == Long::Error => {
+                return Err(refused(place, error, "--long cut, --long split or --max-tokens N"));
+            }
+            Err(_) => {
+                self.long_texts.add(place);
+                match self.long {
+                    Long::Split => limit.split(text, encode).into_iter().map(|part| part.tokens).collect(),
+                    Long::Cut | Long::Error => vec![limit.first(text, encode).tokens],
+                }
+            }
+        };
+        Ok(parts.into_iter().filter(|tokens| !tokens.is_empty()).collect())
+    }
+}
+
+/// The lines of output for a chunk of texts, each in its parts.
+fn label(
+    classifier: &Classifier,
+    texts: &[Vec<Vec<u32>>],
+    first: usize,
+    arguments: &Arguments,
+) -> Result<String> {
+    let parts: Vec<Vec<u32>> = texts.iter().flatten().cloned().collect();
+    let mut classified = classify(classifier, &parts, arguments)?.into_iter();
     let mut lines = String::new();
-    for (index, text) in texts.iter().enumerate() {
-        let found = if text.trim().is_empty() { None } else { classified.next() };
+    for (index, parts) in texts.iter().enumerate() {
+        let found: Vec<Classified> = classified.by_ref().take(parts.len()).collect();
+        let found = Classified::mean(found.into_iter().zip(parts.iter().map(Vec::len)));
         lines += &match (found, arguments.json) {
             (None, false) => String::new(),
             (None, true) => json!({ "line": first + index + 1, "label": null }).to_string(),
@@ -144,6 +203,22 @@ fn label(classifier: &Classifier, texts: &[String], first: usize, arguments: &Ar
         lines.push('\n');
     }
     Ok(lines)
+}
+
+/// Classifies texts, at most [`CHUNK_TOKENS`] side by side. What a text gets depends on no other.
+fn classify(classifier: &Classifier, texts: &[Vec<u32>], arguments: &Arguments) -> Result<Vec<Classified>> {
+    let mut found = Vec::new();
+    while found.len() < texts.len() {
+        let rest = &texts[found.len()..];
+        let mut tokens = 0;
+        let fits = |text: &&Vec<u32>| -> bool {
+            tokens += text.len();
+            tokens <= CHUNK_TOKENS
+        };
+        let count = rest.iter().take_while(fits).count().max(1);
+        found.extend(classifier.classify_tokens(&rest[..count], arguments.machine.compute())?);
+    }
+    Ok(found)
 }
 
 fn plain(classifier: &Classifier, found: &Classified, words: usize) -> String {

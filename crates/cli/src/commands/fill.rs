@@ -10,10 +10,11 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use heedful::tasks::masked::{Filled, Filler};
 use serde_json::{Value, json};
 
+use crate::long_text::{LongTexts, LongWhole, MaxTokens, refused};
 use crate::machine::Machine;
 use crate::progress::Verbosity;
 
@@ -31,6 +32,11 @@ pub(crate) struct Arguments {
     /// Number of predictions for each <mask>, most probable first
     #[arg(long, default_value_t = 5, value_name = "N")]
     top: usize,
+    /// What to do with a text of more tokens than --max-tokens
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "error", help_heading = "Long text")]
+    long: LongWhole,
+    #[command(flatten)]
+    max_tokens: MaxTokens,
     /// Print one JSON object per text
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -47,16 +53,32 @@ Train a masked language model with: heedful train --task mlm --text all.txt --ou
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("filling gaps", Verbosity::Normal)?;
-    let filler = Filler::open(&arguments.model)?;
+    let mut filler = Filler::open(&arguments.model)?;
+    arguments.max_tokens.tokens.map_or(Ok(()), |tokens| filler.set_max_tokens(tokens))?;
+    let mut long_texts = LongTexts::new("cut", filler.limit());
     let mut out = io::stdout().lock();
-    for text in &arguments.text {
-        let filled = filler.fill(text, arguments.top, arguments.machine.compute())?;
+    for (number, text) in arguments.text.iter().enumerate() {
+        let place = || format!("text {}", number + 1);
+        let encode = |text: &str| filler.encode(text);
+        let tokens = match (filler.limit().encode(text, encode), arguments.long) {
+            (Ok(tokens), _) => tokens,
+            (Err(error), LongWhole::Error) => {
+                return Err(refused(place(), error, "--long cut or --max-tokens N"));
+            }
+            (Err(_), LongWhole::Cut) => {
+                long_texts.add(place());
+                filler.limit().first(text, encode).tokens
+            }
+        };
+        let filled =
+            filler.fill_tokens(tokens, arguments.top, arguments.machine.compute()).with_context(place)?;
         if arguments.json {
             writeln!(out, "{}", object(text, &filled))?;
         } else {
             write!(out, "{}", plain(&filled))?;
         }
     }
+    long_texts.finish();
     Ok(())
 }
 

@@ -8,6 +8,7 @@ use heedful::decode::{Sampling, SearchOptions};
 use heedful::tasks::language::Generator;
 use serde_json::json;
 
+use crate::long_text::{LongTexts, LongWhole, MaxTokens, refused};
 use crate::machine::Machine;
 use crate::progress::Verbosity;
 
@@ -55,6 +56,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", help_heading = "Search")]
     no_repeat_ngram: Option<usize>,
 
+    /// What to do with a prompt of more tokens than --max-tokens; cut keeps its end, which the text continues
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "error", help_heading = "Long text")]
+    long: LongWhole,
+    #[command(flatten)]
+    max_tokens: MaxTokens,
+
     /// Print one JSON object per text
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -73,9 +80,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("searching", Verbosity::Normal)?;
     let options = arguments.search_options();
     options.check()?;
-    let generator = Generator::open(&arguments.model)?;
-    let options = generator.options(&arguments.prompt, arguments.tokens, &options)?;
-    let mut generation = generator.begin(&arguments.prompt, &options)?;
+    let mut generator = Generator::open(&arguments.model)?;
+    arguments.max_tokens.tokens.map_or(Ok(()), |tokens| generator.set_max_tokens(tokens))?;
+    let prompt = arguments.prompt(&generator)?;
+    let options = generator.options(prompt.len(), arguments.tokens, &options)?;
+    let mut generation = generator.begin(prompt, &options)?;
     let mut out = io::stdout().lock();
     // With several hypotheses, the best text is known only at the end.
     let streams = options.n_best == 1 && options.beam == 1 && !arguments.json;
@@ -110,6 +119,19 @@ fn show(text: &str, shown: &mut usize, out: &mut impl Write) -> Result<()> {
 }
 
 impl Arguments {
+    /// The tokens of the prompt.
+    fn prompt(&self, generator: &Generator) -> Result<Vec<u32>> {
+        let (limit, encode) = (generator.limit(), |text: &str| generator.encode(text));
+        match (limit.encode(&self.prompt, encode), self.long) {
+            (Ok(tokens), _) => Ok(tokens),
+            (Err(error), LongWhole::Error) => Err(refused("--prompt", error, "--long cut or --max-tokens N")),
+            (Err(_), LongWhole::Cut) => {
+                LongTexts::new("cut", limit).add("--prompt");
+                Ok(limit.last(&self.prompt, encode).tokens)
+            }
+        }
+    }
+
     fn search_options(&self) -> SearchOptions {
         let sampling =
             Sampling { temperature: self.temperature, top_k: self.top_k, top_p: self.top_p, seed: self.seed };

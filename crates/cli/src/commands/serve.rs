@@ -74,6 +74,10 @@ pub(crate) struct Arguments {
     /// Maximum number of sentences in a request
     #[arg(long, default_value_t = Limits::default().sentences, value_name = "N", help_heading = "Limits")]
     max_sentences: usize,
+    /// Maximum number of tokens in a sentence to translate, a text to classify or a prompt [default: the positions that the
+    /// model has learned; without such 1024, or the longest text of its training if that is longer]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    max_text_tokens: Option<usize>,
     /// Maximum beam size, and number of outputs, of a request
     #[arg(long, default_value_t = Limits::default().beam, value_name = "N", help_heading = "Limits")]
     max_beam: usize,
@@ -164,6 +168,7 @@ impl Arguments {
                 body_bytes: self.max_bytes,
                 characters: self.max_characters,
                 sentences: self.max_sentences,
+                text_tokens: self.max_text_tokens,
                 queue: self.queue,
                 beam: self.max_beam,
                 tokens: self.max_tokens,

@@ -9,8 +9,9 @@
 //! 3. [`corpus`] reads line pairs from plain, tab-separated and compressed files, and counts what it filters.
 //! 4. [`labels`] are the names of the classes that texts are classified into.
 //! 5. [`tokenizer`] splits text into pieces losslessly, and learns a vocabulary of pieces.
-//! 6. [`encoded`] stores a corpus as token ids in one file: a corpus need not fit into memory.
-//! 7. [`batches`] reads that file in a shuffled order and forms batches with a limited number of tokens.
+//! 6. [`text_limit`] is how much text a model reads at a time.
+//! 7. [`encoded`] stores a corpus as token ids in one file: a corpus need not fit into memory.
+//! 8. [`batches`] reads that file in a shuffled order and forms batches with a limited number of tokens.
 
 pub mod batch;
 mod filling;
@@ -20,6 +21,8 @@ pub mod corpus;
 pub mod labels;
 pub mod tokenizer;
 
+pub mod text_limit;
+
 pub mod encoded;
 
 pub mod batches;
@@ -28,4 +31,5 @@ mod parallel;
 
 pub use self::corpus::{CorpusError, CorpusFiles, CorpusReport, Filters, Input, OverLong, Pair};
 pub use self::special::{BOS, EOS, PAD, SpecialTokens, UNK};
+pub use self::text_limit::TextLimit;
 pub use self::tokenizer::{Tokenizer, TokenizerError};

@@ -70,6 +70,9 @@ pub enum Stop {
 /// choose their number decides how much memory is taken.
 const MOST_HYPOTHESES: usize = 1000;
 
+/// The most tokens of all hypotheses of a source together, which keep keys and values for each.
+const MOST_TOKENS: usize = 1 << 20;
+
 /// Options that are invalid or contradict each other.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionsError {
@@ -94,6 +97,18 @@ pub enum OptionsError {
         what: &'static str,
         /// Its value.
         value: usize,
+    },
+    /// All hypotheses together may become too long.
+    #[error(
+        "{hypotheses} hypotheses of up to {length} tokens are more than {MOST_TOKENS} tokens in all: set the maximum length \
+         to at most {}",
+        MOST_TOKENS / hypotheses
+    )]
+    TooLong {
+        /// How many hypotheses a source has.
+        hypotheses: usize,
+        /// The maximum length.
+        length: usize,
     },
     /// No output can be long enough.
     #[error("the minimum length {min} is above the maximum length {max}")]
@@ -161,6 +176,11 @@ impl SearchOptions {
             MaxLength::Absolute(max) if max < self.min_length => {
                 return Err(OptionsError::NoLength { min: self.min_length, max });
             }
+            MaxLength::Absolute(length) | MaxLength::Relative { plus: length, .. }
+                if length.saturating_mul(self.rows()) > MOST_TOKENS =>
+            {
+                return Err(OptionsError::TooLong { hypotheses: self.rows(), length });
+            }
             MaxLength::Absolute(_) | MaxLength::Relative { .. } => {}
         }
         if self.sampling.is_none() && self.n_best > self.beam {
@@ -191,7 +211,7 @@ impl SearchOptions {
     /// Maximum number of tokens of an output, for a source of this length and a model with this limit.
     pub(super) fn limit(&self, source: usize, longest_target: Option<usize>) -> usize {
         let asked = match self.max_length {
-            MaxLength::Relative { factor, plus } => (factor * source as f64) as usize + plus,
+            MaxLength::Relative { factor, plus } => ((factor * source as f64) as usize).saturating_add(plus),
             MaxLength::Absolute(length) => length,
         };
         // The model reads <bos> and all tokens before it predicts <eos>.
@@ -199,7 +219,7 @@ impl SearchOptions {
     }
 
     /// The length penalty `((5 + n) / 6)^α`, by which the log-probability of `n` tokens is divided.
-    pub(crate) fn penalty(&self, tokens: usize) -> f64 {
+    pub fn penalty(&self, tokens: usize) -> f64 {
         ((5.0 + tokens as f64) / 6.0).powf(self.length_penalty)
     }
 
@@ -235,6 +255,9 @@ mod tests {
         assert!(complaint(absolute(0)).starts_with("the maximum length is 0"));
         assert_eq!(complaint(absolute(2)), "the minimum length 3 is above the maximum length 2");
         assert_eq!(absolute(3).check(), Ok(()));
+        let error = complaint(absolute(1_000_000_000_000));
+        assert!(error.starts_with("4 hypotheses of up to 1000000000000 tokens are more than"), "{error}");
+        assert!(error.ends_with("set the maximum length to at most 262144"), "{error}");
         let nan = SearchOptions { length_penalty: f64::NAN, ..good.clone() };
         assert!(complaint(nan).starts_with("the length penalty is NaN"));
         for sampling in [

@@ -73,6 +73,9 @@ pub trait Encode: Send + Sync {
     /// Width of the vectors.
     fn width(&self) -> usize;
 
+    /// Maximum number of tokens of a text; `None` for no limit.
+    fn longest_text(&self) -> Option<usize>;
+
     /// Whether it can read these texts, which are laid end to end.
     fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError>;
 

@@ -1,6 +1,9 @@
 //! Opens a model's folder for a task's façade.
 
+use std::fs;
 use std::path::Path;
+
+use toml::de::DeTable;
 
 use super::folder::ModelFolder;
 use super::{ModelConfig, OpenError, Task, TaskConfig, WrongTask};
@@ -13,6 +16,8 @@ pub(crate) struct Opened<C: TaskConfig> {
     pub(crate) model: C::Model,
     pub(crate) tokenizers: Tokenizers,
     pub(crate) folder: ModelFolder,
+    /// The most tokens of a text that it was trained with, if its folder says so.
+    pub(crate) trained: Option<usize>,
 }
 
 /// Opens the folder of a model, or of a training run, whose task is that of `C`.
@@ -24,5 +29,35 @@ where
     let config = C::try_from(opened.config.clone()).map_err(|found| WrongTask::new(folder, found, task))?;
     let model = config.build(0).expect("an opened configuration was validated");
     opened.install(model.params())?;
-    Ok(Opened { config, model, tokenizers: opened.tokenizers()?, folder: opened })
+    let trained = trained_length(folder);
+    Ok(Opened { config, model, tokenizers: opened.tokenizers()?, folder: opened, trained })
+}
+
+/// The longest text of a run's training, by the recipe in its folder; `None` where there is none, or it sets no limit.
+fn trained_length(folder: &Path) -> Option<usize> {
+    let text = fs::read_to_string(folder.join("recipe.toml")).ok()?;
+    let recipe = DeTable::parse(&text).ok()?;
+    let data = recipe.get_ref().get("data")?.get_ref().as_table()?;
+    let number = |key: &str| data.get(key)?.get_ref().as_integer()?.as_str().parse().ok();
+    ["max_tokens", "block"].into_iter().filter_map(number).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::Recipe;
+
+    #[test]
+    fn a_recipe_tells_the_longest_text() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(trained_length(folder.path()), None);
+        let mut recipe = Recipe::default();
+        for (max_tokens, block, longest) in
+            [(Some(256), None, Some(256)), (Some(100), Some(4096), Some(4096)), (None, None, None)]
+        {
+            (recipe.data.max_tokens, recipe.data.block) = (max_tokens, block);
+            fs::write(folder.path().join("recipe.toml"), recipe.to_toml()).expect("room on the disk");
+            assert_eq!(trained_length(folder.path()), longest);
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use heedful::data::text_limit::{LimitError, TooLong};
 use heedful::models::Model;
 use heedful::tasks::Task;
 use heedful::tasks::classify::Classifier;
@@ -58,12 +59,30 @@ impl Engine {
         }
     }
 
-    /// The tokens of a text.
-    pub(crate) fn encode(&self, text: &str) -> Vec<u32> {
+    /// Sets the most tokens of a text; a model with fewer learned positions keeps its own limit. The error is a sentence.
+    pub(super) fn set_max_tokens(&mut self, tokens: usize) -> Result<(), String> {
+        let set = match self {
+            Engine::Translator(translator) => translator.set_max_tokens(tokens),
+            Engine::Generator(generator) => generator.set_max_tokens(tokens),
+            Engine::Classifier(classifier) => classifier.set_max_tokens(tokens),
+        };
+        match set {
+            Ok(()) | Err(LimitError::Positions { .. }) => Ok(()),
+            Err(error @ LimitError::OutOfRange { .. }) => Err(error.to_string()),
+        }
+    }
+
+    /// The tokens that the model reads of a text, unless they are too many.
+    pub(crate) fn read(&self, text: &str) -> Result<Vec<u32>, TooLong> {
         match self {
-            Engine::Translator(translator) => translator.encode(text),
-            Engine::Generator(generator) => generator.encode(text),
-            Engine::Classifier(classifier) => classifier.encode(text),
+            Engine::Translator(translator) => {
+                translator.source_limit().encode(text, |text| translator.encode(text))
+            }
+            Engine::Generator(generator) => {
+                let prompt = generator.limit().encode(text, |text| generator.encode(text));
+                prompt.map(|prompt| generator.source(prompt))
+            }
+            Engine::Classifier(classifier) => classifier.limit().encode(text, |text| classifier.encode(text)),
         }
     }
 

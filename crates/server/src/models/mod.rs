@@ -35,6 +35,8 @@ pub(crate) struct ServedModel {
     worker_options: WorkerOptions,
     /// Of the queue.
     capacity: usize,
+    /// The most tokens of a text, if that is not left to the model.
+    text_tokens: Option<usize>,
     current: RwLock<Arc<LoadedModel>>,
     /// Held during a reload, so that no two run at once.
     reloading: Mutex<()>,
@@ -78,13 +80,15 @@ impl Models {
 impl ServedModel {
     fn open(spec: ModelSpec, options: &ServerOptions) -> Result<ServedModel, ServerError> {
         let failed = |cause| ServerError::Model { name: spec.name.clone(), cause };
-        let engine = spec.origin.load().map_err(failed)?;
+        let text_tokens = options.limits.text_tokens;
+        let engine = load(&spec, text_tokens).map_err(failed)?;
         let (task, metrics) = (engine.task(), Arc::new(ModelMetrics::default()));
         let worker_options = WorkerOptions { search: options.search.clone(), batch_wait: options.batch_wait };
         let capacity = options.limits.queue;
         let loaded = LoadedModel::start(&spec.name, engine, capacity, &worker_options, &metrics)?;
         let current = RwLock::new(Arc::new(loaded));
-        Ok(ServedModel { spec, task, metrics, worker_options, capacity, current, reloading: Mutex::new(()) })
+        let reloading = Mutex::new(());
+        Ok(ServedModel { spec, task, metrics, worker_options, capacity, text_tokens, current, reloading })
     }
 
     /// The loaded version.
@@ -96,7 +100,7 @@ impl ServedModel {
     pub(crate) fn reload(&self) -> Result<(), ServerError> {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |cause| ServerError::Model { name: self.spec.name.clone(), cause };
-        let engine = self.spec.origin.load().map_err(failed)?;
+        let engine = load(&self.spec, self.text_tokens).map_err(failed)?;
         if engine.task() != self.task {
             let (old, new) = (self.task.model(), engine.task().model());
             return Err(failed(format!("it was {old} and is now {new}: restart the server for that")));
@@ -112,6 +116,13 @@ impl ServedModel {
         drop(old);
         Ok(())
     }
+}
+
+/// Loads a model and limits its texts; the error is a sentence.
+fn load(spec: &ModelSpec, text_tokens: Option<usize>) -> Result<Engine, String> {
+    let mut engine = spec.origin.load()?;
+    text_tokens.map_or(Ok(()), |tokens| engine.set_max_tokens(tokens))?;
+    Ok(engine)
 }
 
 impl LoadedModel {

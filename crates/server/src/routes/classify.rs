@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::model_selection::by_name;
 use super::pending_job::{PendingJob, Timings};
-use super::tokenize::{check_characters, off_thread};
+use super::tokenize::{check_characters, off_thread, too_long};
 use crate::app::AppState;
 use crate::error::ApiError;
 use crate::inference::{Delivery, Detail, Input, Job, Outcome};
@@ -86,8 +86,12 @@ pub(crate) async fn classify(
     let loaded = served.current();
     let (engine, given) = (loaded.engine.clone(), texts.all().to_vec());
     let bytes = given.iter().map(String::len).sum();
-    let encode = move |text: String| Input { tokens: engine.encode(&text), text };
-    let all: Vec<Input> = off_thread(bytes, move || given.into_iter().map(encode).collect()).await?;
+    let input = move |(index, text): (usize, String)| {
+        let tokens = engine.read(&text).map_err(|error| too_long("text", index, error))?;
+        Ok(Input { tokens, text })
+    };
+    let read = move || given.into_iter().enumerate().map(input).collect::<Result<_, ApiError>>();
+    let all: Vec<Input> = off_thread(bytes, read).await??;
     let has_tokens: Vec<bool> = all.iter().map(|input| !input.tokens.is_empty()).collect();
     let job = Job {
         inputs: all.into_iter().filter(|input| !input.tokens.is_empty()).collect(),

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use super::model_selection::by_name;
 use super::pending_job::{JobUpdate, PendingJob, Timings};
 use super::sse;
-use super::tokenize::check_characters;
+use super::tokenize::{check_characters, off_thread};
 use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
 use crate::inference::{Delivery, Detail, Input, Job, Outcome};
@@ -147,10 +147,14 @@ pub(crate) async fn generate(
     let Engine::Generator(generator) = &*loaded.engine else {
         return Err(ApiError::bad_request(format!("`model`: {} generates no text", served.spec.name)));
     };
+    let (engine, bytes) = (loaded.engine.clone(), prompt.len());
+    let read = move || engine.read(&prompt).map(|tokens| Input { tokens, text: prompt });
+    let input = off_thread(bytes, read).await?;
+    let input = input.map_err(|error| ApiError::too_large(format!("`prompt`: {error}: make it shorter")))?;
+    // Without `<bos>`.
     let options = generator
-        .options(&prompt, tokens, &options)
-        .map_err(|error| ApiError::bad_request(format!("`prompt`: {error}")))?;
-    let input = Input { tokens: generator.encode(&prompt), text: prompt };
+        .options(input.tokens.len() - 1, tokens, &options)
+        .map_err(|error| ApiError::bad_request(format!("`prompt`, `tokens`: {error}")))?;
     let job = Job { inputs: vec![input], options: Arc::new(options), detail: Detail::Text, delivery };
     let mut job = PendingJob::submit(&state, served, &loaded, job)?;
     let model = served.spec.name.clone();

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use heedful::data::text_limit::TooLong;
+
 use crate::app::AppState;
 use crate::error::ApiError;
 use crate::inference::Input;
@@ -53,6 +55,11 @@ pub(super) async fn off_thread<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(|_| ApiError::internal("the text could not be tokenized"))
 }
 
+/// 413: one of the texts has more tokens than the model reads.
+pub(super) fn too_long(what: &str, index: usize, error: TooLong) -> ApiError {
+    ApiError::too_large(format!("{what} {}: {error}: send it in parts", index + 1))
+}
+
 fn split(engine: &Engine, texts: &[String], format: Format, most: usize) -> Result<Tokenized, ApiError> {
     let layouts: Vec<Layout> = texts.iter().map(|text| Layout::new(text, format)).collect();
     let sentences: usize = layouts.iter().map(|layout| layout.sentences.len()).sum();
@@ -61,7 +68,11 @@ fn split(engine: &Engine, texts: &[String], format: Format, most: usize) -> Resu
             "the text has {sentences} sentences, and {most} are allowed: send less at a time"
         )));
     }
-    let input = |text: &String| Input { tokens: engine.encode(text), text: text.clone() };
-    let inputs = layouts.iter().flat_map(|layout| &layout.sentences).map(input).collect();
+    let sentences = layouts.iter().flat_map(|layout| &layout.sentences).enumerate();
+    let input = |(index, text): (usize, &String)| {
+        let tokens = engine.read(text).map_err(|error| too_long("sentence", index, error))?;
+        Ok(Input { tokens, text: text.clone() })
+    };
+    let inputs = sentences.map(input).collect::<Result<_, ApiError>>()?;
     Ok(Tokenized { layouts, inputs })
 }

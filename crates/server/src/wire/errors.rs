@@ -19,7 +19,7 @@ impl IntoResponses for RequestErrors {
             ("400", "A field is wrong; the sentence names it"),
             ("403", "The API key is missing, unknown, or not permitted to do this"),
             ("408", "The body did not arrive in time"),
-            ("413", "The body, the text or the number of sentences is too large"),
+            ("413", "The body, the text, a sentence or the number of sentences is too large"),
             ("415", "The body is neither JSON nor a form"),
             ("429", "The API key has used up its rate; see Retry-After"),
         ])

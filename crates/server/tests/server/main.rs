@@ -4,6 +4,7 @@ mod client;
 mod control;
 mod faults;
 mod libretranslate;
+mod limits;
 mod models;
 mod openapi;
 mod python;

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::{Result, bail};
 use heedful::decode::{MaxLength, Sampling, SearchOptions};
 use heedful::models::HeadName;
 
+use crate::long_text::{Long, MaxTokens};
 use crate::machine::Machine;
 use crate::output::Force;
 
@@ -61,6 +63,12 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1, value_name = "N", requires = "sample", help_heading = "Sampling")]
     seed: u64,
 
+    /// What to do with a line of more tokens than --max-tokens [default: split; error with --attention]
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Long text")]
+    long: Option<Long>,
+    #[command(flatten)]
+    pub(crate) max_tokens: MaxTokens,
+
     /// Write the translations to this file, once all of them are done [default: standard output]
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     pub(crate) output: Option<PathBuf>,
@@ -102,6 +110,18 @@ impl Arguments {
     /// What is read.
     pub(crate) fn inputs(&self) -> Vec<&Path> {
         std::iter::once(&self.model).chain(&self.file).map(PathBuf::as_path).collect()
+    }
+
+    /// What to do with long lines.
+    pub(crate) fn long(&self) -> Result<Long> {
+        match (self.long, &self.attention) {
+            (Some(Long::Split), Some(_)) => bail!(
+                "--attention has one set of weights for a line, and --long split makes several: use --long cut or error"
+            ),
+            (Some(long), _) => Ok(long),
+            (None, Some(_)) => Ok(Long::Error),
+            (None, None) => Ok(Long::Split),
+        }
     }
 
     pub(crate) fn search_options(&self) -> SearchOptions {

@@ -9,59 +9,65 @@
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, Result};
-use heedful::decode::pharaoh;
+use heedful::decode::{SearchOptions, pharaoh};
 use heedful::store::output::Output as OutputFile;
-use heedful::tasks::translate::{Output, Translation};
+use heedful::tasks::translate::Translator;
 use serde_json::{Value, json};
 
 use super::Arguments;
+use super::joined::{LineOutput, TranslatedLine};
 
 /// Writes translations in the order of their lines.
 pub(super) struct OutputWriter<'a> {
     arguments: &'a Arguments,
+    translator: &'a Translator,
+    options: &'a SearchOptions,
     destination: Destination,
 }
 
-enum Destination {
+/// Where translations go. It is opened before a model is.
+pub(super) enum Destination {
     /// Every translation is written at once.
     Standard(BufWriter<io::Stdout>),
     /// It appears as a whole at the end.
     File(OutputFile),
 }
 
-impl<'a> OutputWriter<'a> {
-    pub(super) fn open(arguments: &'a Arguments) -> Result<OutputWriter<'a>> {
-        let destination = match &arguments.output {
+impl Destination {
+    pub(super) fn open(arguments: &Arguments) -> Result<Destination> {
+        Ok(match &arguments.output {
             None => Destination::Standard(BufWriter::new(io::stdout())),
             Some(path) => Destination::File(arguments.force.open(path, &arguments.inputs())?),
-        };
-        Ok(OutputWriter { arguments, destination })
+        })
+    }
+}
+
+impl<'a> OutputWriter<'a> {
+    pub(super) fn new(
+        arguments: &'a Arguments,
+        destination: Destination,
+        translator: &'a Translator,
+        options: &'a SearchOptions,
+    ) -> OutputWriter<'a> {
+        OutputWriter { arguments, translator, options, destination }
     }
 
-    /// Writes the translation of line `number`. `align` computes the alignment of an output's tokens.
-    pub(super) fn write(
-        &mut self,
-        number: usize,
-        translation: &Translation,
-        align: impl Fn(&[u32]) -> Result<Vec<(usize, usize)>>,
-    ) -> Result<()> {
-        let aligned = |output: &Output| -> Result<Option<String>> {
-            if !self.arguments.align {
-                return Ok(None);
-            }
-            Ok(Some(pharaoh(&align(&output.hypothesis.tokens)?)))
-        };
+    /// Writes the translations of line `number`.
+    pub(super) fn write(&mut self, number: usize, line: &TranslatedLine) -> Result<()> {
+        let outputs = line.outputs(self.options);
         let mut text = String::new();
         if self.arguments.json {
-            let outputs = translation.outputs.iter().map(|output| Ok(object(output, aligned(output)?)));
+            let outputs = outputs.iter().map(|output| Ok(object(output, self.alignment(output)?)));
             let outputs: Vec<Value> = outputs.collect::<Result<_>>()?;
             text += &format!("{}\n", json!({ "line": number + 1, "translations": outputs }));
-        } else if translation.outputs.is_empty() {
-            // A blank line stays blank.
-            text.push('\n');
         } else {
-            for output in &translation.outputs {
-                text += &self.fields(number, output, aligned(output)?).join(" ||| ");
+            let fields = |output| self.fields(number, output);
+            let mut rows = outputs.iter().map(|output| fields(Some(output))).collect::<Result<Vec<_>>>()?;
+            if rows.is_empty() {
+                rows.push(fields(None)?);
+            }
+            for row in rows {
+                text += &row.join(" ||| ");
                 text.push('\n');
             }
         }
@@ -83,27 +89,39 @@ impl<'a> OutputWriter<'a> {
         }
     }
 
-    fn fields(&self, number: usize, output: &Output, alignment: Option<String>) -> Vec<String> {
+    fn alignment(&self, output: &LineOutput<'_>) -> Result<Option<String>> {
+        if !self.arguments.align {
+            return Ok(None);
+        }
+        Ok(Some(pharaoh(&output.align(self.translator, self.options)?)))
+    }
+
+    /// The columns of an output. A blank line stays blank, with all its columns: its translation is certain, so the
+    /// logarithm of its probability is 0.
+    fn fields(&self, number: usize, output: Option<&LineOutput<'_>>) -> Result<Vec<String>> {
         let is_n_best = self.arguments.n_best > 1;
         let mut fields = Vec::new();
         if is_n_best {
             fields.push(number.to_string());
         }
         // One line for each translation, even if the model generates a line break.
-        fields.push(output.text.replace(['\n', '\r'], " "));
+        fields.push(output.map_or_else(String::new, |output| output.text.replace(['\n', '\r'], " ")));
         if is_n_best || self.arguments.scores {
-            fields.push(format!("{:.6}", output.hypothesis.score));
+            fields.push(format!("{:.6}", output.map_or(0.0, |output| output.score)));
         }
-        fields.extend(alignment);
-        fields
+        if self.arguments.align {
+            let alignment = output.map_or(Ok(None), |output| self.alignment(output))?;
+            fields.push(alignment.unwrap_or_default());
+        }
+        Ok(fields)
     }
 }
 
-fn object(output: &Output, alignment: Option<String>) -> Value {
+fn object(output: &LineOutput<'_>, alignment: Option<String>) -> Value {
     let mut object = json!({
         "text": output.text,
-        "score": output.hypothesis.score,
-        "log_probability": output.hypothesis.log_probability,
+        "score": output.score,
+        "log_probability": output.log_probability,
     });
     if let Some(alignment) = alignment {
         object["alignment"] = alignment.into();

@@ -85,6 +85,16 @@ pub enum CorpusError {
         /// Counted from 1.
         byte: usize,
     },
+    /// A line has more bytes than may be.
+    #[error("{file}, line {line} has more than {most} bytes: break it into several lines")]
+    LongLine {
+        /// The name of the file.
+        file: String,
+        /// Counted from 1.
+        line: u64,
+        /// The most bytes of a line.
+        most: usize,
+    },
     /// Two parallel files differ in their number of lines.
     #[error(
         "{source_file} has {source_lines} lines but {target_file} has {target_lines}: \

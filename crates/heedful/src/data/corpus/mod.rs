@@ -15,7 +15,7 @@ mod zstd;
 pub use self::error::CorpusError;
 pub use self::filter::{CorpusFilter, Duplicates, FilterReason, Filters, OverLong, TextSides};
 pub use self::input::Input;
-pub use self::lines::Lines;
+pub use self::lines::{Lines, LongLines};
 pub use self::pairs::{CorpusFiles, Pairs};
 pub use self::report::{CorpusReport, CorpusUnit};
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::Pair;
 use super::error::CorpusError;
 use super::input::Input;
-use super::lines::Lines;
+use super::lines::{Lines, LongLines};
 use super::one_file::{self, LineKind};
 use crate::store::durable::replace;
 
@@ -64,7 +64,7 @@ impl CorpusFiles {
 
     /// Reads all pairs from the beginning.
     pub fn pairs(&self) -> Pairs {
-        Pairs { waiting: self.parts.clone().into(), open: None }
+        Pairs { waiting: self.parts.clone().into(), open: None, most_bytes: None }
     }
 
     /// Every file, in the order of reading.
@@ -149,6 +149,8 @@ fn write_line(file: &mut BufWriter<fs::File>, index: usize, line: &str) -> io::R
 pub struct Pairs {
     waiting: VecDeque<Part>,
     open: Option<OpenPart>,
+    /// The most bytes of a line on each side; longer ones are cut.
+    most_bytes: Option<[usize; 2]>,
 }
 
 enum OpenPart {
@@ -171,6 +173,11 @@ impl Iterator for Pairs {
 }
 
 impl Pairs {
+    /// The same pairs of parallel files, each line cut where it has more bytes than these (source, target).
+    pub fn cut_at(self, most_bytes: [usize; 2]) -> Pairs {
+        Pairs { most_bytes: Some(most_bytes), ..self }
+    }
+
     /// File and line of the pair that was read last.
     pub fn place(&self) -> String {
         match &self.open {
@@ -187,7 +194,7 @@ impl Pairs {
             if self.open.is_none() {
                 match self.waiting.pop_front() {
                     None => return Ok(None),
-                    Some(part) => self.open = Some(OpenPart::new(&part)?),
+                    Some(part) => self.open = Some(OpenPart::new(&part, self.most_bytes)?),
                 }
             }
             if let Some(pair) = self.open.as_mut().map(OpenPart::read).transpose()?.flatten() {
@@ -199,10 +206,17 @@ impl Pairs {
 }
 
 impl OpenPart {
-    fn new(part: &Part) -> Result<OpenPart, CorpusError> {
+    fn new(part: &Part, most_bytes: Option<[usize; 2]>) -> Result<OpenPart, CorpusError> {
         Ok(match part {
             Part::Parallel { source, target } => {
-                OpenPart::Parallel { source: Lines::open(source)?, target: Lines::open(target)? }
+                let (source, target) = (Lines::open(source)?, Lines::open(target)?);
+                match most_bytes {
+                    None => OpenPart::Parallel { source, target },
+                    Some(most) => OpenPart::Parallel {
+                        source: source.bounded(most[0], LongLines::Cut),
+                        target: target.bounded(most[1], LongLines::Cut),
+                    },
+                }
             }
             Part::TabSeparated(input) => OpenPart::TabSeparated(Lines::open(input)?),
             Part::Lines(input, kind) => OpenPart::Lines(Lines::open(input)?, *kind),

@@ -161,3 +161,26 @@ fn lines_of_many_megabytes_are_read() {
     let pairs = read_tsv(&path).expect("two pairs");
     assert_eq!((pairs[0].0.len(), pairs[0].1.len(), pairs.len()), (long.len(), long.len(), 2));
 }
+
+#[test]
+fn long_lines_are_cut_or_refused_and_the_next_line_is_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = format!("\u{FEFF}12345678\r\n{}\n你好你\n{}", "x".repeat(100_000), "y".repeat(9));
+    for content in [text.clone().into_bytes(), gzip(text.as_bytes())] {
+        let path = write(folder.path(), "long", content);
+        let lines = |long| Lines::open(&Input::new(&path)).expect("a file").bounded(8, long);
+        let mut cut = lines(LongLines::Cut);
+        for expected in ["12345678", "xxxxxxxx", "你好", "yyyyyyyy"] {
+            assert_eq!(cut.next().expect("text"), Some(expected));
+        }
+        assert_eq!(cut.next().expect("text"), None);
+        assert_eq!(cut.number(), 4);
+        let mut refused = lines(LongLines::Refused);
+        assert_eq!(refused.next().expect("short enough"), Some("12345678"));
+        let error = refused.next().expect_err("too long").to_string();
+        assert!(
+            error.ends_with("long, line 2 has more than 8 bytes: break it into several lines"),
+            "{error}"
+        );
+    }
+}

@@ -96,6 +96,11 @@ impl Tokenizer {
         self.pieces.count()
     }
 
+    /// The most bytes of a text that one token stands for.
+    pub(crate) fn most_bytes_of_token(&self) -> usize {
+        self.pieces.longest() * self.rules.most_shrinking()
+    }
+
     /// A token in readable form: spaces as `▁`, bytes as `<0xE4>`.
     pub fn piece(&self, id: u32) -> String {
         self.pieces.shown(id)

@@ -48,6 +48,11 @@ impl Pieces {
         self.bytes.len()
     }
 
+    /// The bytes of the longest one.
+    pub(super) fn longest(&self) -> usize {
+        self.bytes.iter().map(|bytes| bytes.len()).max().unwrap_or(1).max(1)
+    }
+
     pub(super) fn bytes(&self, id: u32) -> &[u8] {
         self.bytes.get(id as usize).map_or(UNKNOWN, |bytes| bytes)
     }

@@ -98,6 +98,14 @@ impl Rules {
         normalizations.into_iter().flat_map(move |normalization| cuts.map(|cuts| (normalization, cuts)))
     }
 
+    /// How many bytes become one, at most, when a text is normalized: 𝐀 has four, and A has one.
+    pub(super) fn most_shrinking(&self) -> usize {
+        match self.normalization {
+            NormalizationForm::None => 1,
+            NormalizationForm::Nfc | NormalizationForm::Nfkc => 4,
+        }
+    }
+
     /// The normalized text.
     pub(super) fn normalize<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.normalization {

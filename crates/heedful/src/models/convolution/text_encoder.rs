@@ -72,6 +72,10 @@ impl Encode for ConvolutionalTextEncoder {
         self.config.stack.d_model
     }
 
+    fn longest_text(&self) -> Option<usize> {
+        self.config.positions.longest()
+    }
+
     fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
         check_side(Side::Source, text, sequences, self.config.vocabulary, self.config.positions.longest())
     }

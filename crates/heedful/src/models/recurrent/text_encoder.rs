@@ -70,6 +70,10 @@ impl Encode for RecurrentEncoder {
         self.config.stack.output_width()
     }
 
+    fn longest_text(&self) -> Option<usize> {
+        None
+    }
+
     fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
         check_side(Side::Source, text, sequences, self.config.vocabulary, None)
     }

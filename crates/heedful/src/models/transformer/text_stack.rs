@@ -70,6 +70,10 @@ impl Encode for TextStack {
         self.config.d_model
     }
 
+    fn longest_text(&self) -> Option<usize> {
+        self.config.positions.longest()
+    }
+
     fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
         self.check(Side::Source, text, sequences)
     }

@@ -19,8 +19,10 @@ use std::path::Path;
 use heedful_tensor::{DType, Ragged, ops};
 
 use super::{ClassifierConfig, EncoderClassifier};
+use crate::data::TextLimit;
 use crate::data::batch::{BatchError, lay_end_to_end};
 use crate::data::labels::Labels;
+use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
 use crate::layers::{AttentionMap, AttentionRole, Pass};
 use crate::models::{BrokenModel, Label};
@@ -32,6 +34,7 @@ pub struct Classifier {
     model: EncoderClassifier,
     tokenizers: Tokenizers,
     labels: Labels,
+    limit: TextLimit,
 }
 
 /// The result for a text that is not blank.
@@ -70,10 +73,22 @@ impl Classifier {
     /// Opens the folder of a classifier or of its training run.
     pub fn open(folder: &Path) -> Result<Classifier, ClassifyError> {
         let opened = open::<ClassifierConfig>(folder, Task::Classify)?;
-        let Opened { config, model, tokenizers, folder: files } = opened;
+        let Opened { config, model, tokenizers, folder: files, trained } = opened;
         let labels = files.labels().map_err(OpenError::from)?;
         labels.expect(config.labels, folder).map_err(OpenError::from)?;
-        Ok(Classifier { model, tokenizers, labels })
+        let limit = TextLimit::new(&tokenizers.source, model.longest_text(), trained);
+        Ok(Classifier { model, tokenizers, labels, limit })
+    }
+
+    /// Sets the most tokens of a text.
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+        self.limit = self.limit.with_tokens(tokens)?;
+        Ok(())
+    }
+
+    /// The most tokens of a text.
+    pub fn limit(&self) -> TextLimit {
+        self.limit
     }
 
     /// The model.
@@ -86,7 +101,7 @@ impl Classifier {
         &self.labels
     }
 
-    /// A text as tokens; none if it is blank.
+    /// A text as tokens, however many; none if it is blank.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         if text.trim().is_empty() { Vec::new() } else { self.tokenizers.source.encode(text) }
     }
@@ -94,6 +109,15 @@ impl Classifier {
     /// Classifies texts, none of which is blank. The result for a text depends on nothing but itself.
     pub fn classify(&self, texts: &[&str], compute: DType) -> Result<Vec<Classified>, ClassifyError> {
         let tokens: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
+        self.classify_tokens(&tokens, compute)
+    }
+
+    /// As [`Classifier::classify`], for texts from [`Classifier::encode`].
+    pub fn classify_tokens(
+        &self,
+        tokens: &[Vec<u32>],
+        compute: DType,
+    ) -> Result<Vec<Classified>, ClassifyError> {
         let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
         self.model.check_text(&ids, &sequences)?;
         let mut pass = Pass::inference(compute).recording();
@@ -152,6 +176,27 @@ fn grouped(places: &[Option<usize>], pieces: &[String]) -> Vec<Vec<usize>> {
 }
 
 impl Classified {
+    /// The result for a text in parts, given for each its number of tokens: the mean of the probabilities, and all words.
+    /// None without a part.
+    pub fn mean(parts: impl Iterator<Item = (Classified, usize)>) -> Option<Classified> {
+        let parts: Vec<(Classified, usize)> = parts.collect();
+        let total: usize = parts.iter().map(|(_, tokens)| tokens).sum();
+        if let [_] = parts.as_slice() {
+            return parts.into_iter().next().map(|(only, _)| only);
+        }
+        let share = |tokens: usize| tokens as f32 / total.max(1) as f32;
+        let mut mean =
+            Classified { probabilities: vec![0.0; parts.first()?.0.probabilities.len()], words: Vec::new() };
+        for (part, tokens) in parts {
+            for (mean, probability) in mean.probabilities.iter_mut().zip(part.probabilities) {
+                *mean += share(tokens) * probability;
+            }
+            let word = |word: Word| Word { attention: share(tokens) * word.attention, ..word };
+            mean.words.extend(part.words.into_iter().map(word));
+        }
+        Some(mean)
+    }
+
     /// The most probable label; of equally probable ones the first.
     pub fn label(&self) -> u32 {
         let best = self
@@ -194,6 +239,22 @@ mod tests {
         let pieces = [" hel", "lo", " ", "你好", "世界", "!", " x"].map(str::to_owned);
         let places = [Some(0), Some(0), None, Some(1), Some(1), Some(1), Some(2)];
         assert_eq!(grouped(&places, &pieces), [vec![0, 1], vec![3], vec![4], vec![5], vec![6]]);
+    }
+
+    #[test]
+    fn a_text_in_parts_has_the_mean_of_their_probabilities() {
+        let part = |probability: f32, word: &str| Classified {
+            probabilities: vec![probability, 1.0 - probability],
+            words: vec![Word { text: word.to_owned(), attention: 1.0 }],
+        };
+        let mean =
+            Classified::mean([(part(1.0, "a"), 30), (part(0.0, "b"), 10)].into_iter()).expect("two parts");
+        assert_eq!(mean.probabilities, [0.75, 0.25]);
+        let words: Vec<(&str, f32)> =
+            mean.words.iter().map(|word| (word.text.as_str(), word.attention)).collect();
+        assert_eq!(words, [("a", 0.75), ("b", 0.25)]);
+        assert_eq!(Classified::mean([(part(0.3, "a"), 7)].into_iter()), Some(part(0.3, "a")));
+        assert_eq!(Classified::mean([].into_iter()), None);
     }
 
     #[test]

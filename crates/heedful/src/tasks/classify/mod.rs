@@ -99,6 +99,15 @@ impl EncoderClassifier {
         &self.config
     }
 
+    /// Maximum number of tokens of a text; `None` for no limit.
+    pub fn longest_text(&self) -> Option<usize> {
+        let before = match self.config.pooling {
+            Pooling::Attention => 0,
+            Pooling::First => 1,
+        };
+        self.encoder.longest_text().map(|longest| longest.saturating_sub(before))
+    }
+
     /// One vector for each text.
     fn pooled(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let (text, sequences) = self.pool.prepare(text, sequences);

@@ -18,6 +18,8 @@
 use std::path::Path;
 
 use super::{LanguageConfig, LanguageModel, TextShape};
+use crate::data::TextLimit;
+use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
 use crate::decode::{DecodeError, Hypothesis, MaxLength, Search, SearchOptions};
 use crate::models::Generate;
@@ -29,6 +31,7 @@ pub struct Generator {
     config: LanguageConfig,
     model: LanguageModel,
     tokenizers: Tokenizers,
+    limit: TextLimit,
 }
 
 /// Why a language model cannot be opened, or cannot continue a prompt.
@@ -63,8 +66,23 @@ pub struct Generation<'g> {
 impl Generator {
     /// Opens the folder of a language model or of its training run.
     pub fn open(folder: &Path) -> Result<Generator, GenerateError> {
-        let Opened { config, model, tokenizers, .. } = open(folder, Task::Language)?;
-        Ok(Generator { config, model, tokenizers })
+        let Opened { config, model, tokenizers, trained, .. } =
+            open::<LanguageConfig>(folder, Task::Language)?;
+        // `<bos>` comes before a prompt, and a token after it.
+        let positions = model.longest_target().map(|longest| longest.saturating_sub(2));
+        let limit = TextLimit::new(&tokenizers.target, positions, trained);
+        Ok(Generator { config, model, tokenizers, limit })
+    }
+
+    /// Sets the most tokens of a prompt.
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+        self.limit = self.limit.with_tokens(tokens)?;
+        Ok(())
+    }
+
+    /// The most tokens of a prompt, `<bos>` not among them.
+    pub fn limit(&self) -> TextLimit {
+        self.limit
     }
 
     /// The model.
@@ -72,14 +90,15 @@ impl Generator {
         &self.model
     }
 
-    /// The options of a search for at most this many tokens after a prompt.
+    /// The options of a search for at most `tokens` tokens after a prompt of `prompt` tokens.
     pub fn options(
         &self,
-        prompt: &str,
+        prompt: usize,
         tokens: usize,
         options: &SearchOptions,
     ) -> Result<SearchOptions, GenerateError> {
-        let given = self.encode(prompt).len();
+        // With `<bos>`.
+        let given = prompt + 1;
         let tokens = match self.model.longest_target() {
             Some(longest) if given >= longest => {
                 return Err(GenerateError::LongPrompt { tokens: given, longest });
@@ -87,8 +106,9 @@ impl Generator {
             Some(longest) => tokens.min(longest - given),
             None => tokens,
         };
-        let max_length = MaxLength::Absolute(tokens);
-        Ok(SearchOptions { max_length, ..options.clone() })
+        let options = SearchOptions { max_length: MaxLength::Absolute(tokens), ..options.clone() };
+        options.check().map_err(DecodeError::from)?;
+        Ok(options)
     }
 
     /// Continues a prompt by at most `tokens` tokens: prompt and continuation, `n_best` of them, best first.
@@ -98,28 +118,33 @@ impl Generator {
         tokens: usize,
         options: &SearchOptions,
     ) -> Result<Vec<String>, GenerateError> {
-        let options = self.options(prompt, tokens, options)?;
+        let prompt = self.encode(prompt);
+        let options = self.options(prompt.len(), tokens, options)?;
         let mut generation = self.begin(prompt, &options)?;
         while generation.step()? {}
         Ok(generation.texts())
     }
 
-    /// Starts to continue a prompt, with options from [`Generator::options`].
-    pub fn begin(&self, prompt: &str, options: &SearchOptions) -> Result<Generation<'_>, GenerateError> {
-        let prompt = self.encode(prompt);
+    /// Starts to continue a prompt from [`Generator::encode`], with options from [`Generator::options`].
+    pub fn begin(&self, prompt: Vec<u32>, options: &SearchOptions) -> Result<Generation<'_>, GenerateError> {
+        let prompt = self.source(prompt);
         let mut search = Search::new(&self.model, options)?;
         search.push(0, prompt.clone())?;
         Ok(Generation { generator: self, search, prompt, found: None })
     }
 
-    /// `<bos>` and the prompt, as tokens.
+    /// A prompt as tokens, however many.
     pub fn encode(&self, prompt: &str) -> Vec<u32> {
         let tokenizer = &self.tokenizers.target;
-        let tokens = match self.config.text {
+        match self.config.text {
             TextShape::Lines => tokenizer.encode(prompt),
             TextShape::Running => tokenizer.encode_running(prompt),
-        };
-        [vec![self.model.special_tokens().bos], tokens].concat()
+        }
+    }
+
+    /// What a search reads: `<bos>` and the prompt.
+    pub fn source(&self, prompt: Vec<u32>) -> Vec<u32> {
+        [vec![self.model.special_tokens().bos], prompt].concat()
     }
 
     /// A prompt and its continuation, decoded to text; incomplete characters are shown as U+FFFD.

@@ -19,7 +19,9 @@ use heedful_tensor::ops::TopK;
 use heedful_tensor::{DType, Ragged};
 
 use super::{MaskedConfig, MaskedModel};
+use crate::data::TextLimit;
 use crate::data::batch::BatchError;
+use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
 use crate::data::{UNK, special};
 use crate::layers::Pass;
@@ -38,6 +40,7 @@ const GAP: &str = "<mask>";
 pub struct Filler {
     model: MaskedModel,
     tokenizers: Tokenizers,
+    limit: TextLimit,
 }
 
 /// A text whose masked tokens were predicted.
@@ -81,8 +84,20 @@ pub enum FillError {
 impl Filler {
     /// Opens the folder of a masked language model or of its training run.
     pub fn open(folder: &Path) -> Result<Filler, FillError> {
-        let Opened { model, tokenizers, .. } = open::<MaskedConfig>(folder, Task::Masked)?;
-        Ok(Filler { model, tokenizers })
+        let Opened { config, model, tokenizers, trained, .. } = open::<MaskedConfig>(folder, Task::Masked)?;
+        let limit = TextLimit::new(&tokenizers.source, config.stack.positions.longest(), trained);
+        Ok(Filler { model, tokenizers, limit })
+    }
+
+    /// Sets the most tokens of a text.
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+        self.limit = self.limit.with_tokens(tokens)?;
+        Ok(())
+    }
+
+    /// The most tokens of a text.
+    pub fn limit(&self) -> TextLimit {
+        self.limit
     }
 
     /// The model.
@@ -93,10 +108,14 @@ impl Filler {
     /// The `top` best predictions for every `<mask>` of a text. All are predicted at once, each from a text in which the
     /// others are masked.
     pub fn fill(&self, text: &str, top: usize, compute: DType) -> Result<Filled, FillError> {
+        self.fill_tokens(self.encode(text), top, compute)
+    }
+
+    /// As [`Filler::fill`], for a text from [`Filler::encode`].
+    pub fn fill_tokens(&self, mut tokens: Vec<u32>, top: usize, compute: DType) -> Result<Filled, FillError> {
         if top == 0 {
             return Err(FillError::NoGuess);
         }
-        let mut tokens = self.encode(text);
         let rows: Vec<usize> = (0..tokens.len()).filter(|&row| tokens[row] == MASK).collect();
         if rows.is_empty() {
             return Err(FillError::NoGap);
@@ -106,7 +125,7 @@ impl Filler {
         let scores = self.model.token_scores(&tokens, &sequences, &rows, &mut Pass::inference(compute));
         let mut best = TopK::default();
         // Special tokens are no guesses; there may be better ones behind them.
-        let wanted = (top + special::NAMES.len()).min(scores.width());
+        let wanted = top.saturating_add(special::NAMES.len()).min(scores.width());
         best.find(&scores, wanted);
         let mut gaps = Vec::new();
         for (gap, &row) in rows.iter().enumerate() {
@@ -127,14 +146,15 @@ impl Filler {
     }
 
     /// The tokens of a text, `<mask>` being one. The space before a `<mask>` belongs to the masked piece.
-    fn encode(&self, text: &str) -> Vec<u32> {
+    pub fn encode(&self, text: &str) -> Vec<u32> {
         let tokenizer = &self.tokenizers.source;
         let mut tokens = Vec::new();
+        let gaps = text.matches(GAP).count();
         for (index, part) in text.split(GAP).enumerate() {
             if index > 0 {
                 tokens.push(MASK);
             }
-            let is_last = text.matches(GAP).count() == index;
+            let is_last = index == gaps;
             let part = if is_last { part } else { part.strip_suffix(' ').unwrap_or(part) };
             tokens.extend(if index == 0 {
                 tokenizer.encode(part)

@@ -16,6 +16,8 @@
 use std::path::Path;
 
 use super::Config;
+use crate::data::TextLimit;
+use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
 use crate::decode::{
     AlignmentLayer, DecodeError, Hypothesis, Search, SearchOptions, TargetScore, align, attend, score, search,
@@ -30,6 +32,10 @@ use crate::tasks::{OpenError, Task};
 pub struct Translator {
     model: Box<dyn Generate>,
     tokenizers: Tokenizers,
+    source_limit: TextLimit,
+    target_limit: TextLimit,
+    /// Attention heads of all layers.
+    heads: usize,
 }
 
 /// The translations of one text.
@@ -58,8 +64,9 @@ impl Translator {
 
     /// As [`Translator::open`], with the model's configuration.
     pub(crate) fn open_with_config(folder: &Path) -> Result<(Translator, Config), OpenError> {
-        let Opened { config, model, tokenizers, .. } = open::<Config>(folder, Task::Translate)?;
-        Ok((Translator::new(model, tokenizers), config))
+        let Opened { config, model, tokenizers, trained, .. } = open::<Config>(folder, Task::Translate)?;
+        let heads = config.heads().len().max(1);
+        Ok((Translator { heads, ..Translator::trained_with(trained, model, tokenizers) }, config))
     }
 
     /// As [`Translator::open`], with these heads pruned.
@@ -71,7 +78,44 @@ impl Translator {
 
     /// A model and the vocabularies that it was trained with.
     pub fn new(model: Box<dyn Generate>, tokenizers: Tokenizers) -> Translator {
-        Translator { model, tokenizers }
+        Translator::trained_with(None, model, tokenizers)
+    }
+
+    fn trained_with(trained: Option<usize>, model: Box<dyn Generate>, tokenizers: Tokenizers) -> Translator {
+        let positions = model.longest_target();
+        // A target has `<bos>` before it.
+        let of_target = positions.map(|longest| longest.saturating_sub(1));
+        Translator {
+            source_limit: TextLimit::new(&tokenizers.source, positions, trained),
+            target_limit: TextLimit::new(&tokenizers.target, of_target, trained),
+            model,
+            tokenizers,
+            heads: 1,
+        }
+    }
+
+    /// Sets the most tokens of a text, source or target.
+    pub fn set_max_tokens(&mut self, tokens: usize) -> Result<(), LimitError> {
+        self.source_limit = self.source_limit.with_tokens(tokens)?;
+        // The one position less of a learned table is no reason to refuse what a source may have.
+        self.target_limit = self.target_limit.with_tokens(tokens.min(self.target_limit.tokens()))?;
+        Ok(())
+    }
+
+    /// The most tokens of a source.
+    pub fn source_limit(&self) -> TextLimit {
+        self.source_limit
+    }
+
+    /// The most tokens of a given target.
+    pub fn target_limit(&self) -> TextLimit {
+        self.target_limit
+    }
+
+    /// At most so many attention weights are computed for a sentence pair of these lengths.
+    pub fn attention_weights(&self, source: usize, target: usize) -> usize {
+        let longer = source.max(target) + 1;
+        longer.saturating_mul(longer).saturating_mul(self.heads)
     }
 
     /// The model.
@@ -108,9 +152,14 @@ impl Translator {
         Search::new(&self.model, options)
     }
 
-    /// A text as tokens; none if it is blank.
+    /// A text as tokens, however many; none if it is blank.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         if text.trim().is_empty() { Vec::new() } else { self.tokenizers.source.encode(text) }
+    }
+
+    /// A given target as tokens, however many.
+    pub fn encode_target(&self, text: &str) -> Vec<u32> {
+        self.tokenizers.target.encode(text)
     }
 
     /// Hypotheses of a search, decoded to text.
@@ -156,7 +205,7 @@ impl Translator {
         target: &str,
         options: &SearchOptions,
     ) -> Result<Translation, DecodeError> {
-        let (source, tokens) = (self.encode(text), self.tokenizers.target.encode(target));
+        let (source, tokens) = (self.encode(text), self.encode_target(target));
         let log_probability = self.token_scores(&source, &tokens, options)?.log_probability;
         let score = log_probability / options.penalty(tokens.len() + 1);
         let outputs = self.outputs(vec![Hypothesis { tokens, score, log_probability }]);
@@ -169,10 +218,18 @@ impl Translator {
         pairs: &[(&str, &str)],
         options: &SearchOptions,
     ) -> Result<Vec<TargetScore>, DecodeError> {
-        let encode =
-            |(source, target): &(&str, &str)| (self.encode(source), self.tokenizers.target.encode(target));
+        let encode = |(source, target): &(&str, &str)| (self.encode(source), self.encode_target(target));
         let pairs: Vec<(Vec<u32>, Vec<u32>)> = pairs.iter().map(encode).collect();
-        score(&self.model, &pairs, options)
+        self.score_tokens(&pairs, options)
+    }
+
+    /// As [`Translator::score`], for tokens from [`Translator::encode`] and [`Translator::encode_target`].
+    pub fn score_tokens(
+        &self,
+        pairs: &[(Vec<u32>, Vec<u32>)],
+        options: &SearchOptions,
+    ) -> Result<Vec<TargetScore>, DecodeError> {
+        score(&self.model, pairs, options)
     }
 }
 

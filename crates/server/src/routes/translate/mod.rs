@@ -21,8 +21,8 @@ use super::tokenize::{check_characters, sentences};
 use crate::app::AppState;
 use crate::detect::{Detected, detect_among};
 use crate::error::ApiError;
-use crate::inference::{Delivery, Detail, Job};
-use crate::models::ServedModel;
+use crate::inference::{Delivery, Detail, Input, Job};
+use crate::models::{Engine, ServedModel};
 use crate::text::Format;
 use crate::wire::{Body, Json, ModelErrors, RequestErrors, Texts, at_most};
 
@@ -54,7 +54,7 @@ pub(crate) struct TranslateRequest {
 }
 
 /// The form of attention weights. packed: base 64 of 16-bit integers, low byte first, 65535 for 1.
-#[derive(Clone, Copy, Default, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum AttentionForm {
     /// No weights.
@@ -104,6 +104,9 @@ pub(crate) async fn translate(
 
     let loaded = served.current();
     let tokenized = sentences(&state, &loaded, texts, Format::Text).await?;
+    if fields.attention != AttentionForm::None {
+        check_weights(&loaded.engine, &tokenized.inputs, options.n_best)?;
+    }
     let job = Job {
         inputs: tokenized.inputs,
         options: Arc::new(options),
@@ -116,6 +119,25 @@ pub(crate) async fn translate(
         Delivery::Complete => complete(job, assembly).await,
         Delivery::Streaming => Ok(stream(job, assembly)),
     }
+}
+
+/// The most attention weights of a response: as text, some 250 MB.
+const MOST_WEIGHTS: usize = 1 << 25;
+
+/// Refuses texts whose response would have too many attention weights, which grow with the square of a sentence's length.
+fn check_weights(engine: &Engine, inputs: &[Input], n_best: usize) -> Result<(), ApiError> {
+    let Engine::Translator(translator) = engine else { return Ok(()) };
+    // A translation is seldom more than half as long again as its source.
+    let of_sentence = |source: usize| translator.attention_weights(source, source + source / 2 + 10);
+    let weights = inputs.iter().map(|input| of_sentence(input.tokens.len()).saturating_mul(n_best));
+    let weights = weights.fold(0_usize, usize::saturating_add);
+    if weights > MOST_WEIGHTS {
+        return Err(ApiError::too_large(format!(
+            "the text has about {weights} attention weights, and {MOST_WEIGHTS} are allowed: send less at a time, or ask \
+             for `attention` none"
+        )));
+    }
+    Ok(())
 }
 
 fn search_options(state: &AppState, fields: &TranslateRequest) -> Result<SearchOptions, ApiError> {
