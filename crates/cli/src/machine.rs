@@ -33,7 +33,7 @@ pub(crate) struct Machine {
 #[derive(clap::Args)]
 pub(crate) struct Threads {
     /// Number of threads that compute; the results are the same with any number [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = HEADING)]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = HEADING)]
     threads: Option<u16>,
 }
 

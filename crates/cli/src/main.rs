@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+mod command_line;
+
 mod machine;
 mod progress;
 
@@ -65,7 +67,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    match run(command_line::parse::<Arguments>().command) {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough, as in `heedful demo | head`, is no error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,

@@ -157,8 +157,8 @@ fn bad_input_is_named_and_nothing_is_written() {
         (learn("en", "de", &["--coverage", "0"]), "coverage of 0"),
         (learn("en", "de", &["--kind", "subword"]), "invalid value 'subword'"),
         (
-            bad(&["vocab", "--src", &corpus.path("en"), "--out", &out], b""),
-            "1 source files but 0 target files",
+            bad(&["vocab", "--tgt", &corpus.path("en"), "--out", &out], b""),
+            "0 source files but 1 target files",
         ),
         (bad(&["vocab", "--out", &out], b""), "no corpus"),
         (bad(&["vocab"], b""), "required"),

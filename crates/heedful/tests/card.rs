@@ -5,8 +5,9 @@ use heedful::data::batch::Batch;
 use heedful::layers::Pass;
 use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
+use heedful::tensor::ops::{AdamOptions, Decayed};
 use heedful::tensor::{DType, Device, cuda, tape};
-use heedful::train::{Schedule, TrainError, Trainer, TrainerOptions};
+use heedful::train::{Optimizer, Schedule, TrainError, Trainer, TrainerOptions};
 
 fn has_card() -> bool {
     match cuda::card() {
@@ -228,6 +229,31 @@ fn a_state_moves_between_devices() {
     }
     on_card.restore(&on_processor.state()).expect("the same model");
     assert!(on_card.state() == on_processor.state());
+}
+
+#[test]
+fn what_is_spared_from_decay_is_the_same_on_both_devices() {
+    if !has_card() {
+        return;
+    }
+    let after = |device: Device, decayed: Decayed| {
+        let model = model();
+        model.params().move_to(device);
+        let adam = AdamOptions { weight_decay: 2.0, decayed, ..Optimizer::PAPER };
+        let options =
+            TrainerOptions { adam, ..TrainerOptions::new(DType::F32, 5, Schedule::Constant { rate: 1e-2 }) };
+        let mut trainer = Trainer::new(model, options);
+        train(&mut trainer, 0..5);
+        let norms = trainer.model().params().iter().filter(|param| param.name().ends_with("gamma"));
+        norms.flat_map(|param| param.to_vec()).collect::<Vec<f32>>()
+    };
+    for decayed in [Decayed::Matrices, Decayed::All] {
+        let apart = distance(&after(Device::Cuda, decayed), &after(Device::Cpu, decayed));
+        assert!(apart < 1e-2, "{decayed:?}: {apart}");
+    }
+    // Five decays by 2 % each.
+    let apart = distance(&after(Device::Cuda, Decayed::All), &after(Device::Cuda, Decayed::Matrices));
+    assert!(apart > 5e-2, "{apart}");
 }
 
 /// So many sentence pairs of 30 tokens, `<eos>` included.

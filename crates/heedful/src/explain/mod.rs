@@ -13,4 +13,6 @@ pub use explanation::{
 };
 pub use pictures::position_table_svg;
 pub use viewer::{FILES as VIEWER_FILES, page};
-pub use views::{AttentionMatrix, Granularity, HeadChoice, LayerChoice, ViewError, grid_svg, words_svg};
+pub use views::{
+    AttentionMatrix, Granularity, HeadChoice, LayerChoice, NamedHead, ViewError, grid_svg, words_svg,
+};

@@ -47,4 +47,4 @@ pub use signature::{Resampling, SACREBLEU_VERSION, Signature};
 pub use significance::{Comparison, Confidence, SACREBLEU_SEED};
 pub use teaching::{TeachingOptions, corpus_teaching_bleu};
 pub use ter::{AsianText, Punctuation, TerOptions, TercomNormalization, corpus_ter};
-pub use tokenize::BleuTokenizer;
+pub use tokenize::{BleuTokenizer, UnspacedScript};

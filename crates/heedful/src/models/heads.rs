@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::layers::AttentionRole;
 
 /// One head of a model: `enc.0.3`, `dec.0.3` or `cross.0.3`. Layers and heads are counted from 0, as in the names of
-/// parameters.
+/// parameters, which are understood too: `encoder.0.3`, `decoder.0.cross_attention.3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HeadName {
     /// Which attention of the model it belongs to.
@@ -72,11 +72,15 @@ impl FromStr for HeadName {
     fn from_str(text: &str) -> Result<HeadName, HeadError> {
         let malformed = || HeadError::Malformed { text: text.to_owned() };
         let parts: Vec<&str> = text.trim().split('.').collect();
-        let &[stack, layer, head] = parts.as_slice() else { return Err(malformed()) };
-        let role = match stack {
-            "enc" | "encoder" => AttentionRole::EncoderSelf,
-            "dec" | "decoder" => AttentionRole::DecoderSelf,
-            "cross" => AttentionRole::Cross,
+        let (stack, layer, sublayer, head) = match *parts.as_slice() {
+            [stack, layer, head] => (stack, layer, "self", head),
+            [stack, layer, sublayer, head] if stack != "cross" => (stack, layer, sublayer, head),
+            _ => return Err(malformed()),
+        };
+        let role = match (stack, sublayer) {
+            ("enc" | "encoder", "self" | "self_attention") => AttentionRole::EncoderSelf,
+            ("dec" | "decoder", "self" | "self_attention") => AttentionRole::DecoderSelf,
+            ("dec" | "decoder", "cross" | "cross_attention") | ("cross", _) => AttentionRole::Cross,
             _ => return Err(malformed()),
         };
         let number = |digits: &str| digits.parse().map_err(|_| malformed());

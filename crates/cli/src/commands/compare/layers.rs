@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use heedful::compare::layers::{self, LayerSettings};
 
 use crate::machine::Machine;
@@ -61,6 +61,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         seconds: arguments.seconds,
         compute: arguments.machine.compute(),
     };
+    check(arguments)?;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), settings.count());
     bar.show(0, 0.0, || "measuring".to_owned());
     let mut done = 0;
@@ -74,6 +75,24 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         files.save(folder)?;
     }
     Ok(io::stdout().lock().write_all(files.markdown.as_bytes())?)
+}
+
+/// Refuses sizes that would fill any memory.
+fn check(arguments: &Arguments) -> Result<()> {
+    let largest = |sizes: &[usize]| sizes.iter().copied().max().unwrap_or(0);
+    for (flag, value, most) in [
+        ("--lengths", largest(&arguments.lengths), 131_072),
+        ("--widths", largest(&arguments.widths), 8_192),
+        ("--taps", arguments.taps, 1_001),
+    ] {
+        if value > most {
+            bail!("{flag} has {value}: it may be at most {most}");
+        }
+    }
+    if !(0.0..=3600.0).contains(&arguments.seconds) {
+        bail!("--seconds is {}: it must be from 0 to 3600", arguments.seconds);
+    }
+    Ok(())
 }
 
 fn ascending(sizes: &[usize]) -> Vec<usize> {

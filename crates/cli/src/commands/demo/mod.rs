@@ -93,6 +93,9 @@ struct DemoRun<'a> {
     folder: PathBuf,
 }
 
+/// The most characters of a phrase of the user's; those of the grammar have fewer than 100.
+const LONGEST_PHRASE: usize = 500;
+
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let runs = arguments.runs()?;
     arguments.threads.set_up();
@@ -134,6 +137,10 @@ impl Arguments {
             bail!("--model names {} twice: name each model once", twice.1.name());
         }
         for text in &self.text {
+            let characters = text.chars().count();
+            if characters > LONGEST_PHRASE {
+                bail!("--text has {characters} characters: a phrase has at most {LONGEST_PHRASE}");
+            }
             let needed = Direction::of_text(text)?;
             if !directions.contains(&needed) {
                 bail!("“{text}” needs {needed}: add --direction {} or --direction both", needed.name());

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use heedful::data::Input;
-use heedful::data::corpus::Lines;
+use heedful::data::corpus::{Lines, LongLines};
+
+use crate::long_text::LONGEST_LINE;
 
 /// The lines of a file, or of standard input for `-`, without trailing white space.
 pub(super) fn read_lines(path: &Path) -> Result<Vec<String>> {
-    let mut reader = Lines::open(&Input::new(path))?;
+    let mut reader = Lines::open(&Input::new(path))?.bounded(LONGEST_LINE, LongLines::Refused);
     let mut lines = Vec::new();
     while let Some(line) = reader.next()? {
         lines.push(trimmed(line).to_owned());

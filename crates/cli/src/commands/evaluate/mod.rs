@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use heedful::metrics::{Evaluation, MetricScore, References, Resampling};
+use heedful::metrics::{Evaluation, MetricScore, References, Resampling, UnspacedScript};
 
 use self::lines::read_lines;
 use self::report::{MetricResult, write_json, write_lines};
@@ -45,10 +45,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "OTHER_HYP", help_heading = "Significance")]
     compare: Option<PathBuf>,
     /// Number of bootstrap resamples of --confidence and --compare
-    #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     resamples: u32,
     /// Number of approximate randomisation trials of --compare
-    #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     trials: u32,
     /// Random seed of the resampling
     #[arg(long, value_name = "N", help_heading = "Significance", default_value_t = heedful::metrics::SACREBLEU_SEED)]
@@ -81,8 +81,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.device.only_processor("evaluation", arguments.quiet.verbosity())?;
     arguments.threads.set_up();
     let corpus = Corpus::read(arguments)?;
+    if arguments.metrics.contains(&MetricName::Ter) {
+        corpus.check_edits(arguments)?;
+    }
     if arguments.quiet.verbosity() == Verbosity::Normal {
         corpus.warn_of_tokenized_text(arguments);
+        corpus.hint_at_tokenizer(arguments);
     }
     let mut metrics = arguments.metrics.clone();
     metrics.sort();
@@ -135,6 +139,58 @@ impl Corpus {
                 "heedful: {tokenized} lines of {} end in ` .`, as if the text had been tokenized. BLEU expects plain text: \
                  scores of tokenized text cannot be compared with others",
                 lines::name(&arguments.hypotheses)
+            );
+        }
+    }
+}
+
+/// The most cells of the table of edits that TER computes for a line: one for each word of it and each of its reference.
+const MOST_EDITS: usize = 1 << 24;
+
+impl Corpus {
+    /// Refuses lines whose table of edits would not fit into memory.
+    fn check_edits(&self, arguments: &Arguments) -> Result<()> {
+        let words = |line: &String| arguments.settings.most_ter_words(line);
+        for system in [Some(&self.hypotheses), self.other.as_ref()].into_iter().flatten() {
+            for (index, hypothesis) in system.iter().enumerate() {
+                let reference = self.references.iter().map(|lines| words(&lines[index])).max().unwrap_or(0);
+                let (hypothesis, line) = (words(hypothesis), index + 1);
+                if hypothesis.saturating_mul(reference) > MOST_EDITS {
+                    bail!(
+                        "line {line} has {hypothesis} words, and its reference {reference}: too many for TER, which \
+                         compares each with each. Break the line up, or leave out --metric ter"
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says which tokenizer suits references whose words are not separated by spaces.
+    fn hint_at_tokenizer(&self, arguments: &Arguments) {
+        let references = self.references.iter().flatten().map(String::as_str);
+        let measures =
+            [MetricName::Bleu, MetricName::BleuTeaching].iter().any(|name| arguments.metrics.contains(name));
+        if measures
+            && arguments.settings.splits_at_spaces()
+            && let Some(script) = UnspacedScript::of(references)
+        {
+            let name = lines::name(&arguments.references[0]);
+            let (language, advice) = match script {
+                UnspacedScript::Chinese => ("Chinese", "use --tokenize zh"),
+                UnspacedScript::Japanese => (
+                    "Japanese",
+                    "use --tokenize char; to compare with scores by sacreBLEU's ja-mecab, split all texts with MeCab and use \
+                     --tokenize none",
+                ),
+                UnspacedScript::SoutheastAsian => (
+                    "in a script without spaces between words",
+                    "use --tokenize char; to compare with scores by sacreBLEU's flores200, split all texts with its \
+                     SentencePiece model and use --tokenize none",
+                ),
+            };
+            eprintln!(
+                "heedful: {name} is {language}, whose sentences are single words to this tokenizer: {advice}"
             );
         }
     }

@@ -117,6 +117,20 @@ impl Settings {
         self.tokenize != BleuTokenizer::None
     }
 
+    /// The most words that TER can find in a text.
+    pub(super) fn most_ter_words(&self, text: &str) -> usize {
+        if self.ter_normalized || self.ter_asian_support {
+            text.chars().count()
+        } else {
+            text.split_whitespace().count()
+        }
+    }
+
+    /// Whether words of BLEU are what spaces and punctuation separate.
+    pub(super) fn splits_at_spaces(&self) -> bool {
+        matches!(self.tokenize, BleuTokenizer::V13a | BleuTokenizer::International)
+    }
+
     /// The metric for a corpus.
     pub(super) fn metric(&self, name: MetricName) -> Box<dyn Metric> {
         match name {

@@ -9,8 +9,9 @@ use heedful::explain::heads::{HeadReport, HeadSurvey, ReferenceAlignment};
 use heedful::plot::{Fact, Report, Status};
 use heedful::tasks::translate::Translator;
 
-use super::input::{aligned_lines, lines};
+use super::input::{aligned_lines, check_lengths, lines};
 use super::output::Format;
+use crate::long_text::MaxTokens;
 use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet};
@@ -50,6 +51,8 @@ pub(super) struct Arguments {
     #[command(flatten)]
     force: Force,
     #[command(flatten)]
+    max_tokens: MaxTokens,
+    #[command(flatten)]
     quiet: Quiet,
     #[command(flatten)]
     machine: Machine,
@@ -69,7 +72,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
     let (sources, targets) = aligned_lines(&arguments.src, &arguments.tgt)?;
     let links = arguments.links(sources.len())?;
-    let translator = Translator::open(&arguments.model)?;
+    let mut translator = Translator::open(&arguments.model)?;
+    arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
+    let used = arguments.count(sources.len());
+    check_lengths(&translator, &sources[..used], &targets[..used], "line")?;
     let report = arguments.survey(&translator, &sources, &targets, links.as_deref())?;
     if let (Some(file), Some(format)) = (output, format) {
         let contents = match format {
@@ -108,6 +114,11 @@ impl Arguments {
         links.collect::<Result<_>>().map(Some)
     }
 
+    /// How many of the sentences are used.
+    fn count(&self, sentences: usize) -> usize {
+        self.limit.map_or(sentences, |limit| sentences.min(limit as usize))
+    }
+
     fn survey(
         &self,
         translator: &Translator,
@@ -117,7 +128,7 @@ impl Arguments {
     ) -> Result<HeadReport> {
         let options = SearchOptions { compute: self.machine.compute(), ..SearchOptions::default() };
         let mut survey = HeadSurvey::new(translator, &options);
-        let count = self.limit.map_or(sources.len(), |limit| sources.len().min(limit as usize));
+        let count = self.count(sources.len());
         let bar = Bar::with_time_left(self.quiet.verbosity(), count);
         let mut blank = 0;
         for (number, (source, target)) in sources.iter().zip(targets).take(count).enumerate() {

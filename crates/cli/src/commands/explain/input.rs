@@ -4,25 +4,52 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use heedful::data::Input;
-use heedful::data::corpus::Lines;
+use heedful::data::corpus::{Lines, LongLines};
+use heedful::tasks::translate::Translator;
+
+use crate::long_text::{LONGEST_LINE, refused};
 
 /// The texts of the command line; the lines of a file if the only argument names one; those of standard input for `-` or
 /// without an argument.
 pub(super) fn texts(arguments: &[String]) -> Result<Vec<String>> {
     match arguments {
         [] => lines(Path::new("-")),
-        [name] if name == "-" || Path::new(name).is_file() => lines(Path::new(name)),
-        texts if texts.iter().any(|text| text == "-") => {
-            bail!("- is standard input and stands alone: give texts, one file, or -")
+        [name] if name == "-" => lines(Path::new("-")),
+        [name] if Path::new(name).is_file() => {
+            let lines = lines(Path::new(name))?;
+            eprintln!("heedful: {name} is a file, and its {} lines are explained", lines.len());
+            Ok(lines)
         }
-        texts => Ok(texts.to_vec()),
+        texts => {
+            if texts.iter().any(|text| text == "-") {
+                bail!("- is standard input and stands alone: give texts, one file, or -");
+            }
+            for text in texts {
+                if Path::new(text).is_file() {
+                    bail!("{text} is a file, and stands alone: give texts, one file, or -");
+                }
+                if looks_like_a_file(text) {
+                    eprintln!("heedful: there is no file {text}, so it is explained as a text");
+                }
+            }
+            Ok(texts.to_vec())
+        }
     }
+}
+
+/// Whether a text is more likely the name of a file: one word with a folder or an extension.
+fn looks_like_a_file(text: &str) -> bool {
+    let has_extension =
+        Path::new(text).extension().and_then(|extension| extension.to_str()).is_some_and(|extension| {
+            (1..=5).contains(&extension.len()) && extension.chars().all(|c| c.is_ascii_alphanumeric())
+        });
+    !text.contains(char::is_whitespace) && (has_extension || text.contains(std::path::MAIN_SEPARATOR))
 }
 
 /// The lines of a file, which may be compressed; `-` is standard input.
 pub(super) fn lines(path: &Path) -> Result<Vec<String>> {
     let input = Input::new(path);
-    let mut reader = Lines::open(&input)?;
+    let mut reader = Lines::open(&input)?.bounded(LONGEST_LINE, LongLines::Refused);
     let mut lines = Vec::new();
     while let Some(line) = reader.next()? {
         lines.push(line.to_owned());
@@ -46,4 +73,38 @@ pub(super) fn aligned_lines(first: &Path, second: &Path) -> Result<(Vec<String>,
         );
     }
     Ok((a, b))
+}
+
+/// Refuses texts that are too long for the model, sources and targets; `what` they are, to be followed by their number.
+pub(super) fn check_lengths(
+    translator: &Translator,
+    sources: &[String],
+    targets: &[String],
+    what: &str,
+) -> Result<()> {
+    let remedies = "--max-tokens N";
+    for (number, source) in sources.iter().enumerate() {
+        let read = translator.source_limit().encode(source, |text| translator.encode(text));
+        read.map_err(|error| refused(format!("{what} {}", number + 1), error, remedies))?;
+    }
+    for (number, target) in targets.iter().enumerate() {
+        let read = translator.target_limit().encode(target, |text| translator.encode_target(text));
+        read.map_err(|error| refused(format!("the target of {what} {}", number + 1), error, remedies))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_told_from_texts() {
+        for name in ["news.en", "corpus/news", "./news.txt.gz"] {
+            assert!(looks_like_a_file(name), "{name}");
+        }
+        for text in ["A dog runs.", "Hello.", "runs", "一辆汽车。", "e.g. this", "3.5%"] {
+            assert!(!looks_like_a_file(text), "{text}");
+        }
+    }
 }

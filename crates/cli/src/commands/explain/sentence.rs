@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use heedful::decode::{SearchOptions, pharaoh};
 use heedful::explain::{
-    AttentionMatrix, ExplainedOutput, Explanation, Granularity, HeadChoice, LayerChoice, WeightForm,
-    grid_svg, page, words_svg,
+    AttentionMatrix, ExplainedOutput, Explanation, Granularity, LayerChoice, NamedHead, WeightForm, grid_svg,
+    page, words_svg,
 };
 use heedful::models::HeadName;
 use heedful::plot::{HeatMapOptions, alignment_svg, heat_map_svg};
@@ -17,6 +17,7 @@ use heedful::tasks::translate::Translator;
 use super::input;
 use super::output::{Format, scale, write_picture};
 use crate::heatmap::{self, Heatmap, Labels, Style};
+use crate::long_text::MaxTokens;
 use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::Verbosity;
@@ -51,9 +52,10 @@ pub(super) struct SentenceArguments {
     /// [default: cross; all layers in a grid]
     #[arg(long, value_name = "LAYER", help_heading = "Output")]
     layer: Option<LayerChoice>,
-    /// Head, counted from 0, or the mean of all heads [default: mean]
+    /// Head: its number in the layer, counted from 0, or with its layer as elsewhere (enc.0.3, dec.0.3, cross.0.3), or the
+    /// mean of all heads [default: mean]
     #[arg(long, value_name = "HEAD|mean", help_heading = "Output")]
-    head: Option<HeadChoice>,
+    head: Option<NamedHead>,
     /// Resolution of a .png: pixels per unit of the picture
     #[arg(long, value_name = "X", default_value = "2", value_parser = scale, help_heading = "Output")]
     scale: f32,
@@ -72,6 +74,8 @@ pub(super) struct SentenceArguments {
     without_head: Vec<HeadName>,
     #[command(flatten)]
     force: Force,
+    #[command(flatten)]
+    max_tokens: MaxTokens,
     #[command(flatten)]
     machine: Machine,
 }
@@ -122,7 +126,9 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &[model, text_file])?;
     let texts = input::texts(&arguments.text)?;
     arguments.check(&texts, format)?;
-    let translator = Translator::open_without(model, &arguments.without_head)?;
+    let mut translator = Translator::open_without(model, &arguments.without_head)?;
+    arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
+    input::check_lengths(&translator, &texts, arguments.target.as_slice(), "text")?;
     let explanations = explain(&translator, &texts, arguments, &options, format)?;
     let best = || best_output(&explanations[0]);
     match (output, format) {
@@ -133,7 +139,15 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
         (Some(file), _) => {
             write_picture(file, &arguments.picture(&explanations[0], best()?)?, arguments.scale)
         }
-        (None, _) => explanations.iter().try_for_each(|explanation| arguments.show(explanation)),
+        (None, _) => {
+            // All of them first: a layer or head that does not exist is refused before anything is drawn.
+            let drawn = |explanation: &Explanation| {
+                let best = explanation.outputs.first();
+                best.map(|best| arguments.matrix(explanation, best)).transpose()
+            };
+            let matrices = explanations.iter().map(drawn).collect::<Result<Vec<_>>>()?;
+            explanations.iter().zip(matrices).try_for_each(|(explanation, matrix)| show(explanation, matrix))
+        }
     }
 }
 
@@ -193,6 +207,11 @@ impl SentenceArguments {
         if self.view == View::Grid && (self.head.is_some() || self.level == Some(LevelName::Word)) {
             bail!("a grid shows the tokens of all heads: remove --head and --level");
         }
+        if let (Some(layer), Some(NamedHead { layer: Some(of_head), .. })) = (self.layer, self.head)
+            && layer != of_head
+        {
+            bail!("--head names a head of another layer than --layer: remove one of them");
+        }
         Ok(())
     }
 
@@ -201,8 +220,9 @@ impl SentenceArguments {
             (Some(LevelName::Word), _) | (None, View::Lines | View::Words) => Granularity::Word,
             _ => Granularity::Token,
         };
-        let layer = self.layer.unwrap_or(LayerChoice::CROSS);
-        Ok(AttentionMatrix::of(explanation, output, layer, self.head.unwrap_or_default(), level)?)
+        let named = self.head.unwrap_or_default();
+        let layer = self.layer.or(named.layer).unwrap_or(LayerChoice::CROSS);
+        Ok(AttentionMatrix::of(explanation, output, layer, named.head, level)?)
     }
 
     /// The view as SVG.
@@ -227,29 +247,22 @@ impl SentenceArguments {
             }
         })
     }
+}
 
-    /// Draws on the terminal: the translation, its alignment, and one matrix.
-    fn show(&self, explanation: &Explanation) -> Result<()> {
-        let mut out = io::stdout().lock();
-        let Some(best) = explanation.outputs.first() else { return Ok(writeln!(out)?) };
-        writeln!(out, "\n  {}\n  → {}\n", explanation.source.text, best.text)?;
-        writeln!(
-            out,
-            "  log-probability {:.3}, score {:.3}, alignment {}\n",
-            best.log_probability,
-            best.score,
-            pharaoh(&best.alignment)
-        )?;
-        let matrix = self.matrix(explanation, best)?;
-        let labels = Labels { rows: matrix.rows, columns: matrix.columns };
-        let picture = Heatmap::new(&matrix.title, matrix.weights);
-        Heatmap::write_side_by_side(
-            &[picture],
-            &labels,
-            Style::of_stdout(),
-            heatmap::stdout_width(),
-            &mut out,
-        )?;
-        Ok(())
-    }
+/// Draws on the terminal: the translation, its alignment, and one matrix.
+fn show(explanation: &Explanation, matrix: Option<AttentionMatrix>) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let (Some(best), Some(matrix)) = (explanation.outputs.first(), matrix) else { return Ok(writeln!(out)?) };
+    writeln!(out, "\n  {}\n  → {}\n", explanation.source.text, best.text)?;
+    writeln!(
+        out,
+        "  log-probability {:.3}, score {:.3}, alignment {}\n",
+        best.log_probability,
+        best.score,
+        pharaoh(&best.alignment)
+    )?;
+    let labels = Labels { rows: matrix.rows, columns: matrix.columns };
+    let picture = Heatmap::new(&matrix.title, matrix.weights);
+    Heatmap::write_side_by_side(&[picture], &labels, Style::of_stdout(), heatmap::stdout_width(), &mut out)?;
+    Ok(())
 }

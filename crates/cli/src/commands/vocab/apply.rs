@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use heedful::data::corpus::Lines;
+use heedful::data::corpus::{Lines, LongLines};
 use heedful::data::tokenizer::CachingTokenizer;
 use heedful::data::{Input, Tokenizer};
 use heedful::tasks::folder::ModelFolder;
+
+use crate::long_text::LONGEST_LINE;
 
 /// How `--encode` prints tokens.
 pub(super) enum TokenForm {
@@ -67,7 +69,7 @@ fn load(path: &Path) -> Result<Arc<Tokenizer>> {
 
 /// Writes one line for every line of standard input, without waiting for the next.
 fn for_each_line(mut answer: impl FnMut(&str, u64) -> Result<String>) -> Result<()> {
-    let mut lines = Lines::open(&Input::Standard)?;
+    let mut lines = Lines::open(&Input::Standard)?.bounded(LONGEST_LINE, LongLines::Refused);
     let mut number = 0;
     let mut out = io::stdout().lock();
     while let Some(line) = lines.next()? {

@@ -22,14 +22,15 @@ pub(super) fn run(arguments: &Arguments, out: &Path) -> Result<()> {
     let sharing = if arguments.separate { Sharing::Separate } else { Sharing::Joint };
     let destination = Destination::new(out, sharing)?;
     destination.check(arguments)?;
-    let files = CorpusFiles::new(&inputs(&arguments.src), &inputs(&arguments.tgt), &inputs(&arguments.tsv))?;
+    let files = files(arguments)?;
+    let what = if arguments.tgt.is_empty() && arguments.tsv.is_empty() { "lines" } else { "pairs" };
     let start = Instant::now();
     let verbosity = arguments.quiet.verbosity();
     let progress = Bar::new(verbosity, 0, "{msg}, {elapsed}");
     let mut read = 0;
     let tokenizers = Tokenizers::train(&files, &options, sharing, &mut |pairs| {
         read = pairs;
-        progress.show(0, 0.0, || format!("{pairs} pairs read, learning pieces"));
+        progress.show(0, 0.0, || format!("{pairs} {what} read, learning pieces"));
     })?;
     destination.save(&tokenizers)?;
     progress.finish();
@@ -41,9 +42,23 @@ pub(super) fn run(arguments: &Arguments, out: &Path) -> Result<()> {
             }
         };
         let seconds = start.elapsed().as_secs_f64();
-        eprintln!("learned {sizes} from {read} pairs in {seconds:.1} s: {}", out.display());
+        eprintln!("learned {sizes} from {read} {what} in {seconds:.1} s: {}", out.display());
     }
     Ok(())
+}
+
+/// The texts to learn from: in one language, or in two.
+fn files(arguments: &Arguments) -> Result<CorpusFiles> {
+    let Arguments { src, tgt, tsv, text, separate, .. } = arguments;
+    let is_one = !text.is_empty() || tgt.is_empty() && tsv.is_empty() && !src.is_empty();
+    if is_one && *separate {
+        bail!("--separate learns a vocabulary for each of two languages, and --src is one: add --tgt");
+    }
+    Ok(if is_one {
+        CorpusFiles::plain(&inputs(if text.is_empty() { src } else { text }))?
+    } else {
+        CorpusFiles::new(&inputs(src), &inputs(tgt), &inputs(tsv))?
+    })
 }
 
 fn inputs(paths: &[PathBuf]) -> Vec<Input> {

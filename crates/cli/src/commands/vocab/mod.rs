@@ -17,8 +17,8 @@ use crate::progress::Quiet;
 
 /// Learn a subword vocabulary, print one, or encode and decode lines with one
 ///
-/// One of --out, --show, --encode and --decode selects what is done. Learning reads both sides of a parallel corpus and
-/// writes tokenizer.json, the format of Hugging Face tokenizers; the same text gives the same file. Files may be plain,
+/// One of --out, --show, --encode and --decode selects what is done. Learning reads both sides of a parallel corpus,
+/// or text in one language, and writes tokenizer.json, the format of Hugging Face tokenizers; the same text gives the same file. Files may be plain,
 /// .gz, .xz or .zst; - is standard input. `heedful train` learns a vocabulary by itself, unless it is given one with
 /// --vocabulary-file.
 #[derive(clap::Args)]
@@ -34,6 +34,9 @@ pub(crate) struct Arguments {
     /// Lines of source, tab, target; further columns are ignored
     #[arg(long, help_heading = "Learn", value_name = "FILE", num_args = 1..)]
     tsv: Vec<PathBuf>,
+    /// Text in one language, one sentence per line; --src alone is the same
+    #[arg(long, help_heading = "Learn", value_name = "FILE", num_args = 1.., conflicts_with_all = ["src", "tgt", "tsv", "separate"])]
+    text: Vec<PathBuf>,
     /// Learn a vocabulary and write it here: a folder, or a file that ends in .json
     #[arg(long, help_heading = "Learn", value_name = "PATH")]
     out: Option<PathBuf>,
@@ -81,6 +84,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   heedful vocab --src train.en --tgt train.de --size 16000 --out vocabulary
+  heedful vocab --text train.en --out english.json
   heedful vocab --show vocabulary | less
   echo 'A dog runs.' | heedful vocab --encode vocabulary --pieces";
 

@@ -3,6 +3,7 @@
 //! ```text
 //! tokens   the positions that the model learned; without such a table 1024, or the longest text of its training
 //! bytes    tokens × the longest piece of the vocabulary: a longer text has too many tokens, whatever it says
+//! part     what a text is split into: as long as the longest text of the training, for a model is at its best there
 //! ```
 //!
 //! The bytes are compared first, so that nobody's text is tokenized at a length that nobody will read. Memory and time of a
@@ -15,6 +16,8 @@ use super::tokenizer::Tokenizer;
 
 /// The tokens of a text where the model itself has no limit.
 pub const DEFAULT_TOKENS: usize = 1024;
+/// The tokens of a part where the longest text of the training is not known: the default of recipes.
+const PART_TOKENS: usize = 256;
 /// The fewest tokens that a limit may be set to: a character may take four.
 const LEAST_TOKENS: usize = 16;
 /// The most tokens that a limit may be set to.
@@ -24,6 +27,8 @@ const MOST_TOKENS: usize = 131_072;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextLimit {
     tokens: usize,
+    /// The most tokens of a part.
+    part: usize,
     positions: Option<usize>,
     /// The most bytes that become one token.
     bytes_of_token: usize,
@@ -85,7 +90,8 @@ impl TextLimit {
     /// was trained with if that is more.
     pub fn new(tokenizer: &Tokenizer, positions: Option<usize>, trained: Option<usize>) -> TextLimit {
         let tokens = positions.unwrap_or_else(|| DEFAULT_TOKENS.max(trained.unwrap_or(0)).min(MOST_TOKENS));
-        TextLimit { tokens, positions, bytes_of_token: tokenizer.most_bytes_of_token() }
+        let part = trained.unwrap_or(PART_TOKENS).max(LEAST_TOKENS).min(tokens);
+        TextLimit { tokens, part, positions, bytes_of_token: tokenizer.most_bytes_of_token() }
     }
 
     /// The same with another number of tokens.
@@ -95,7 +101,7 @@ impl TextLimit {
         }
         match self.positions {
             Some(positions) if tokens > positions => Err(LimitError::Positions { tokens, positions }),
-            _ => Ok(TextLimit { tokens, ..self }),
+            _ => Ok(TextLimit { tokens, part: self.part.min(tokens), ..self }),
         }
     }
 
@@ -145,12 +151,12 @@ impl TextLimit {
         Cut { tokens, was_cut }
     }
 
-    /// The tokens of a text in as many parts as it takes, cut at the ends of sentences, else at spaces, else anywhere. A text
-    /// within the limit is one part.
+    /// The tokens of a text in as many parts as it takes, cut at the ends of sentences, else at spaces, else anywhere; each is
+    /// as long as the texts of the training were. A text within the limit is one part.
     pub fn split(self, text: &str, encode: impl Fn(&str) -> Vec<u32>) -> Vec<Part> {
         match self.encode(text, &encode) {
             Ok(tokens) => vec![Part { tokens, begins_word: true }],
-            Err(_) => parts::split(text, self, encode),
+            Err(_) => parts::split(text, TextLimit { tokens: self.part, ..self }, encode),
         }
     }
 }
@@ -185,6 +191,8 @@ mod tests {
         assert_eq!([of(Some(50), Some(2000)), of(None, None), of(None, Some(256))], [50, 1024, 1024]);
         assert_eq!([of(None, Some(4096)), of(None, Some(usize::MAX))], [4096, MOST_TOKENS]);
         let limit = TextLimit::new(&tokenizer, Some(512), None);
+        assert_eq!((limit.part, limit.with_tokens(100).map(|limit| limit.part)), (256, Ok(100)));
+        assert_eq!(TextLimit::new(&tokenizer, None, Some(80)).part, 80);
         assert_eq!(limit.with_tokens(100).map(TextLimit::tokens), Ok(100));
         let refused = |tokens| limit.with_tokens(tokens).expect_err("out of range").to_string();
         assert_eq!(refused(0), "the maximum number of tokens is 0: it must be from 16 to 131072");

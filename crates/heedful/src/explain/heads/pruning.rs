@@ -44,6 +44,21 @@ impl Pruning {
         Ok(Pruning { config, translator, whole, corpus, options: options.clone() })
     }
 
+    /// The model.
+    pub fn translator(&self) -> &Translator {
+        &self.translator
+    }
+
+    /// The model, to set its limits.
+    pub fn translator_mut(&mut self) -> &mut Translator {
+        &mut self.translator
+    }
+
+    /// The sources to translate.
+    pub fn sources(&self) -> &[String] {
+        &self.corpus.sources
+    }
+
     /// Every head of the model.
     pub fn heads(&self) -> Vec<HeadName> {
         self.config.heads()

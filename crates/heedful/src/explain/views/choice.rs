@@ -3,6 +3,8 @@
 use std::str::FromStr;
 
 use super::super::explanation::{ExplainedKind, ExplainedLayer, ExplainedOutput};
+use crate::layers::AttentionRole;
+use crate::models::HeadName;
 
 /// A layer, or all layers of a kind: `cross`, `encoder.0`, `decoder.1`, `decoder.1.cross`. Counted from 0, as in the
 /// names of parameters, which are understood too: `decoder.1.cross_attention`.
@@ -24,6 +26,15 @@ pub enum HeadChoice {
     One(usize),
 }
 
+/// A head, and its layer if it is named with it: `3`, `mean`, `enc.0.3`, `decoder.1.cross.3`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NamedHead {
+    /// The head.
+    pub head: HeadChoice,
+    /// Its layer.
+    pub layer: Option<LayerChoice>,
+}
+
 /// A view of an explanation cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ViewError {
@@ -36,7 +47,9 @@ pub enum ViewError {
         text: String,
     },
     /// The text does not name a head.
-    #[error("“{text}” names no head: write a number counted from 0, or mean")]
+    #[error(
+        "“{text}” names no head: write a number counted from 0, mean, or a head with its layer such as enc.0.3"
+    )]
     BadHead {
         /// The text.
         text: String,
@@ -123,6 +136,23 @@ impl FromStr for HeadChoice {
     }
 }
 
+impl FromStr for NamedHead {
+    type Err = ViewError;
+
+    fn from_str(text: &str) -> Result<NamedHead, ViewError> {
+        let Ok(HeadName { role, layer, head }) = text.parse() else {
+            return Ok(NamedHead { head: text.parse()?, layer: None });
+        };
+        let kind = match role {
+            AttentionRole::EncoderSelf => ExplainedKind::Encoder,
+            AttentionRole::DecoderSelf => ExplainedKind::Decoder,
+            AttentionRole::Cross => ExplainedKind::Cross,
+            AttentionRole::Pooling => return Err(ViewError::BadHead { text: text.to_owned() }),
+        };
+        Ok(NamedHead { head: HeadChoice::One(head), layer: Some(LayerChoice { kind, layer: Some(layer) }) })
+    }
+}
+
 /// The entropy of the mean over heads, summed over all rows.
 fn entropy(layer: &ExplainedLayer) -> f32 {
     let mean = layer.mean();
@@ -155,5 +185,24 @@ mod tests {
         assert_eq!("mean".parse(), Ok(HeadChoice::Mean));
         assert_eq!("3".parse(), Ok(HeadChoice::One(3)));
         assert!("all".parse::<HeadChoice>().is_err());
+    }
+
+    #[test]
+    fn a_head_may_be_named_with_its_layer_in_one_spelling_everywhere() {
+        let layer = |kind, number| Some(LayerChoice { kind, layer: Some(number) });
+        for (text, head, layer) in [
+            ("3", 3, None),
+            ("enc.0.3", 3, layer(ExplainedKind::Encoder, 0)),
+            ("decoder.1.2", 2, layer(ExplainedKind::Decoder, 1)),
+            ("cross.1.2", 2, layer(ExplainedKind::Cross, 1)),
+            ("decoder.1.cross.2", 2, layer(ExplainedKind::Cross, 1)),
+            ("decoder.1.cross_attention.2", 2, layer(ExplainedKind::Cross, 1)),
+        ] {
+            assert_eq!(text.parse(), Ok(NamedHead { head: HeadChoice::One(head), layer }), "{text}");
+        }
+        assert_eq!("decoder.1.cross.2".parse::<HeadName>(), "cross.1.2".parse());
+        for bad in ["all", "enc.0", "encoder.0.cross.1", "cross.1.self.2", ""] {
+            assert!(bad.parse::<NamedHead>().is_err(), "{bad}");
+        }
     }
 }

@@ -14,7 +14,7 @@ mod grid;
 mod matrix;
 mod words;
 
-pub use choice::{HeadChoice, LayerChoice, ViewError};
+pub use choice::{HeadChoice, LayerChoice, NamedHead, ViewError};
 pub use grid::grid_svg;
 pub use matrix::{AttentionMatrix, Granularity};
 pub use words::words_svg;

@@ -2,9 +2,11 @@
 
 mod chinese;
 mod international;
+mod script;
 pub(super) mod tercom;
 mod western;
 
+pub use self::script::UnspacedScript;
 use super::spaces::is_space;
 
 /// sacreBLEU's tokenizers for BLEU.
@@ -52,13 +54,10 @@ impl BleuTokenizer {
     /// The default tokenizer for such texts: Chinese and Japanese have no spaces between words, so their characters are
     /// the tokens.
     pub fn suited_to<'t>(texts: impl Iterator<Item = &'t str>) -> BleuTokenizer {
-        let is_ideograph = |c: char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}');
-        let (mut letters, mut ideographs) = (0_usize, 0_usize);
-        for c in texts.flat_map(str::chars).filter(|c| c.is_alphabetic()) {
-            letters += 1;
-            ideographs += usize::from(is_ideograph(c));
+        match UnspacedScript::of(texts) {
+            Some(UnspacedScript::Chinese | UnspacedScript::Japanese) => BleuTokenizer::Chinese,
+            Some(UnspacedScript::SoutheastAsian) | None => BleuTokenizer::V13a,
         }
-        if 2 * ideographs > letters { BleuTokenizer::Chinese } else { BleuTokenizer::V13a }
     }
 
     /// `text` with white space between the tokens.

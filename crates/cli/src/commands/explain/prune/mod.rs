@@ -15,10 +15,11 @@ use heedful::store::output::Output;
 use serde_json::json;
 
 use self::journal::Journal;
-use super::input::aligned_lines;
+use super::input::{aligned_lines, check_lengths};
 use super::output::Format;
 use crate::commands::evaluate::tokenize_parser;
 use crate::interrupt::{Interrupt, Interrupted};
+use crate::long_text::MaxTokens;
 use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet};
@@ -59,6 +60,8 @@ pub(super) struct Arguments {
     #[command(flatten)]
     force: Force,
     #[command(flatten)]
+    max_tokens: MaxTokens,
+    #[command(flatten)]
     quiet: Quiet,
     #[command(flatten)]
     machine: Machine,
@@ -97,7 +100,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let options = SearchOptions { beam: arguments.beam, compute, ..SearchOptions::default() };
     options.check()?;
     let output = arguments.open_output()?;
-    let pruning = Pruning::open(&arguments.model, arguments.corpus()?, &options)?;
+    let mut pruning = Pruning::open(&arguments.model, arguments.corpus()?, &options)?;
+    arguments.max_tokens.tokens.map_or(Ok(()), |tokens| pruning.translator_mut().set_max_tokens(tokens))?;
+    check_lengths(pruning.translator(), pruning.sources(), &[], "line")?;
     let heads = match &arguments.heads {
         HeadSelection::All => pruning.heads(),
         HeadSelection::Named(heads) => heads.clone(),

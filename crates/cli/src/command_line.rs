@@ -1,0 +1,129 @@
+//! What every command does alike with its flags.
+//!
+//! ```text
+//! --length-penalty -1     a negative number is a value, as with =
+//! --beam 2 --beam 4       the last one counts: scripts append flags to those of other scripts
+//! --sorce                 did you mean --src? Flags are found by the word that they stand for, too
+//! ```
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory, FromArgMatches};
+
+/// Words that flags abbreviate.
+const WORDS: [(&str, &str); 5] =
+    [("src", "source"), ("tgt", "target"), ("ref", "reference"), ("valid", "validation"), ("out", "output")];
+
+/// Parses the arguments of the program; ends it with a message if they are wrong.
+pub(crate) fn parse<A: CommandFactory + FromArgMatches>() -> A {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let parsed = parse_from(&arguments);
+    parsed.unwrap_or_else(|error| error.exit())
+}
+
+fn parse_from<A: CommandFactory + FromArgMatches>(arguments: &[OsString]) -> Result<A, clap::Error> {
+    let mut command = with_rules(A::command());
+    let matches = command.try_get_matches_from_mut(arguments).map_err(|error| {
+        let (mut error, names) = (error, flags(&command, arguments));
+        if error.kind() == ErrorKind::UnknownArgument
+            && let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg)
+            && let Some(meant) = suggestion(unknown, &names)
+        {
+            error.insert(ContextKind::SuggestedArg, ContextValue::String(format!("--{meant}")));
+        }
+        error
+    })?;
+    A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// The rules for negative numbers and repeated flags, in this command and all below it.
+fn with_rules(command: Command) -> Command {
+    let takes_values = |argument: &clap::Arg| argument.get_action().takes_values();
+    let command = command.args_override_self(true).mut_args(|argument| {
+        if takes_values(&argument) { argument.allow_negative_numbers(true) } else { argument }
+    });
+    let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    names.iter().fold(command, |command, name| command.mut_subcommand(name, with_rules))
+}
+
+/// The flags of the command that the arguments name.
+fn flags(command: &Command, arguments: &[OsString]) -> Vec<String> {
+    let mut command = command;
+    for argument in arguments.iter().skip(1) {
+        match argument.to_str().and_then(|name| command.find_subcommand(name)) {
+            Some(found) => command = found,
+            None => break,
+        }
+    }
+    command.get_arguments().filter_map(|argument| argument.get_long()).map(str::to_owned).collect()
+}
+
+/// The flag that was most likely meant, if one is near: by its name, or by the words that it abbreviates.
+fn suggestion<'n>(unknown: &str, names: &'n [String]) -> Option<&'n String> {
+    let unknown = unknown.trim_start_matches('-').split('=').next().unwrap_or_default();
+    let spelled = |name: &str| {
+        let word = |part: &str| {
+            WORDS.iter().find(|(short, _)| *short == part).map_or(part.to_owned(), |w| w.1.to_owned())
+        };
+        name.split('-').map(word).collect::<Vec<_>>().join("-")
+    };
+    let distance = |name: &&String| {
+        strsim::osa_distance(unknown, name).min(strsim::osa_distance(unknown, &spelled(name)))
+    };
+    names.iter().min_by_key(distance).filter(|name| distance(name) <= unknown.len().div_ceil(3).min(3))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Parser)]
+    struct Program {
+        #[command(subcommand)]
+        command: Commands,
+    }
+
+    #[derive(Debug, PartialEq, clap::Subcommand)]
+    enum Commands {
+        Search {
+            text: Vec<String>,
+            #[arg(long, default_value_t = 0.6)]
+            length_penalty: f64,
+            #[arg(long)]
+            src: Option<String>,
+            #[arg(long)]
+            score: Option<String>,
+            #[arg(long)]
+            quiet: bool,
+        },
+    }
+
+    fn parsed(line: &str) -> Result<Program, clap::Error> {
+        let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        parse_from(&arguments)
+    }
+
+    #[test]
+    fn negative_numbers_are_values_and_the_last_flag_counts() {
+        let Commands::Search { text, length_penalty, src, quiet, .. } = parsed(
+            "program search --length-penalty 1 -3 --quiet --src a --length-penalty -0.5 --quiet --src b",
+        )
+        .expect("good arguments")
+        .command;
+        assert_eq!((text, length_penalty), (vec!["-3".to_owned()], -0.5));
+        assert_eq!((src.as_deref(), quiet), (Some("b"), true));
+    }
+
+    #[test]
+    fn a_flag_is_suggested_by_the_word_that_it_stands_for() {
+        for (flag, meant) in [("--sorce", "'--src'"), ("--scr=a", "'--src'"), ("--scroe", "'--score'")] {
+            let message = parsed(&format!("program search {flag} x")).expect_err("no such flag").to_string();
+            assert!(message.contains(&format!("a similar argument exists: {meant}")), "{message}");
+        }
+        let message = parsed("program search --entirely-different x").expect_err("no such flag").to_string();
+        assert!(!message.contains("similar"), "{message}");
+    }
+}
