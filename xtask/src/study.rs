@@ -32,8 +32,8 @@ const LABELLED: [Corpus; 3] = [
     Corpus { name: "zh-online-shopping", steps: "400", batch_tokens: "2048", vocabulary: BPE },
 ];
 const FAMILIES: [&str; 3] = ["recurrent", "convolutional", "transformer"];
-const CLASSIFIER: &str =
-    "--d-model 256 --d-ff 512 --heads 4 --encoder-layers 2 --dropout 0.3 --warmup 60 --over-long cut";
+const CLASSIFIER: &str = "--d-model 256 --encoder-layers 2 --dropout 0.3 --warmup 60 --over-long cut";
+const TRANSFORMER: &str = "--d-ff 512 --heads 4";
 
 const PLAIN: [Corpus; 2] = [
     Corpus { name: "wikitext2-raw", steps: "1000", batch_tokens: "2048", vocabulary: BPE },
@@ -84,6 +84,9 @@ impl Study {
                 let files = [("--label-text", &train), ("--valid-label-text", &test)];
                 let mut command = self.training(&name, corpus, &files);
                 command.args(["--task", "classify", "--family", family]).args(CLASSIFIER.split(' '));
+                if *family == "transformer" {
+                    command.args(TRANSFORMER.split(' '));
+                }
                 let run = self.trained(&name, seed, &mut command)?;
                 let held_out = self.encoded(corpus, "classify", ("--label-text", &test), &run)?;
                 let ours = last_values(&run, ["valid_accuracy", "valid_macro_f1"])?;
@@ -164,17 +167,10 @@ impl Study {
         if !folder.join("corpus.bin").exists() {
             discard(&folder)?;
             let mut command = Command::new(&self.heedful);
-            command.args([
-                "train",
-                "--task",
-                task,
-                "--preset",
-                "tiny",
-                "--steps",
-                "1",
-                "--max-tokens",
-                "none",
-            ]);
+            command.args(["train", "--task", task, "--preset", "tiny", "--steps", "1"]);
+            if task == "classify" {
+                command.args(["--max-tokens", "none"]);
+            }
             command.arg(flag).arg(file).arg("--vocabulary-file").arg(run.join("tokenizer.json"));
             step::command(command.arg("--out").arg(&folder))?;
         }

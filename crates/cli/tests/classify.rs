@@ -154,12 +154,16 @@ fn a_classifier_starts_from_a_masked_language_model() {
         "train --task mlm --text texts.txt --valid-text texts.txt --preset tiny --d-model 32 --vocabulary-size 400 \
          --batch-tokens 256 --validation-every 20 --steps 40 --out masked",
     );
-    place.good(&training("tuned", "--steps 30 --init-from masked"));
+    // Sizes and vocabulary are those of the masked language model.
+    let tuning = |out: &str, more: &str| {
+        training(out, more).replace("--preset tiny ", "").replace("--vocabulary-size 400 ", "")
+    };
+    place.good(&tuning("tuned", "--steps 30 --init-from masked"));
     assert_eq!(place.read("tuned/tokenizer.json"), place.read("masked/tokenizer.json"));
     assert!(text(&place.read("tuned/config.json")).contains("\"d_model\": 32"));
     assert!(place.good("classify tuned valid.tsv").lines().count() == 60);
     place.good("train --resume tuned --steps 32");
-    let error = place.bad(&training("wrong", "--steps 5 --init-from tuned"));
+    let error = place.bad(&tuning("wrong", "--steps 5 --init-from tuned"));
     assert!(error.contains("holds a classifier, not a masked language model"), "{error}");
 }
 
@@ -202,6 +206,6 @@ fn what_cannot_be_trained_or_classified_is_refused_and_named() {
         assert!(error.contains(named), "{line}: {error}");
         assert!(!error.contains("panicked"), "{line}: {error}");
     }
-    let error = place.bad("train --task classify --label-text train.tsv --validation-best-by bleu --out x");
+    let error = place.bad(&training("x", "--validation-best-by bleu"));
     assert!(error.contains("has no BLEU"), "{error}");
 }

@@ -222,8 +222,7 @@ fn a_folder_with_a_run_is_not_overwritten() {
 #[test]
 fn a_rate_that_is_far_too_high_is_told_as_divergence_and_the_last_checkpoint_is_kept() {
     let place = Workplace::new(400);
-    let error =
-        place.bad(&Workplace::training("run", "--steps 400 --schedule constant --peak 1e30 --compute f32"));
+    let error = place.bad(&Workplace::training("run", "--steps 400 --peak 1e30 --compute f32"));
     assert!(error.contains("diverged at step"), "{error}");
     assert!(text(&place.read("run/report.html")).contains("diverged"));
 }

@@ -36,6 +36,13 @@ macro_rules! families {
         }
 
         impl EncoderDecoderConfig {
+            /// The keys that a family reads of those that not every run does.
+            pub(crate) fn keys(family: Family) -> &'static [&'static str] {
+                match family {
+                    $(Family::$Family => <super::$module::EncoderDecoder as EncoderDecoderFamily>::KEYS,)+
+                }
+            }
+
             /// What a recipe describes, for vocabularies of these sizes (source, target).
             pub fn from_recipe(recipe: &Recipe, vocabularies: [usize; 2]) -> EncoderDecoderConfig {
                 match recipe.model.family {
@@ -105,6 +112,13 @@ macro_rules! families {
         }
 
         impl EncoderConfig {
+            /// The keys that a family reads of those that not every run does.
+            pub(crate) fn keys(family: Family) -> &'static [&'static str] {
+                match family {
+                    $(Family::$Family => <super::$module::Encoder as EncoderFamily>::KEYS,)+
+                }
+            }
+
             /// What a recipe describes, for a vocabulary of this size.
             pub fn from_recipe(recipe: &Recipe, vocabulary: usize) -> EncoderConfig {
                 match recipe.model.family {

@@ -8,6 +8,9 @@ use crate::recipe::Recipe;
 
 /// The configuration of a family's encoder-decoder: the recipe defaults, the checks and the constructor.
 pub(crate) trait EncoderDecoderFamily: Sized {
+    /// The keys that it reads of those that not every run does.
+    const KEYS: &'static [&'static str];
+
     /// Sets the recipe defaults of this family that differ from the Transformer's.
     fn start_recipe(_recipe: &mut Recipe) {}
 
@@ -46,6 +49,9 @@ pub(crate) trait EncoderDecoderFamily: Sized {
 
 /// The configuration of a family's encoder, for encoder-only models.
 pub(crate) trait EncoderFamily: Sized {
+    /// The keys that it reads of those that not every run does.
+    const KEYS: &'static [&'static str];
+
     /// The configuration that a recipe describes, for a vocabulary of this size.
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> Self;
 

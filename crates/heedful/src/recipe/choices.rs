@@ -41,6 +41,11 @@ macro_rules! families {
 
         choices!(Family { $($name => Family::$Family,)+ });
 
+        impl Family {
+            /// All of them.
+            pub const ALL: [Family; [$($name),+].len()] = [$(Family::$Family),+];
+        }
+
         impl fmt::Display for Family {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(match self { $(Family::$Family => $name,)+ })
@@ -59,6 +64,11 @@ macro_rules! tasks {
         }
 
         choices!(Task { $($name => Task::$Task,)+ });
+
+        impl Task {
+            /// All of them.
+            pub const ALL: [Task; [$($name),+].len()] = [$(Task::$Task),+];
+        }
 
         impl fmt::Display for Task {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

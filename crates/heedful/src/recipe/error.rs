@@ -41,6 +41,9 @@ pub enum RecipeError {
         /// What it must be, and what it is.
         message: String,
     },
+    /// Values that nothing reads.
+    #[error("{}", .0.iter().map(|(location, why)| format!("{location}: {why}")).collect::<Vec<_>>().join("\n"))]
+    Unread(Vec<(Location, String)>),
     /// The model cannot be built.
     #[error("the recipe's model cannot be built: {0}")]
     Model(Box<dyn std::error::Error + Send + Sync>),

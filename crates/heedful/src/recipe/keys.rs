@@ -1,5 +1,5 @@
-//! Every key of a recipe: its name, type, default, limit and meaning. Comments in recipes, `--help` and error messages
-//! come from here.
+//! Every key of a recipe: its name, type, default, limit and meaning, and who reads it if not every run does ([`scope`](super::scope)).
+//! Comments in recipes, `--help` and error messages come from here.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +9,11 @@ use heedful_tensor::ops::{Activation, Cell, Decayed};
 
 use super::choices::{
     AttentionKind, Averaging, BestBy, Family, Pooling, PositionKind, Preset, ScheduleKind, Task,
+};
+use super::scope::{
+    ALL, ATTENDS, AVERAGES, BLEU, BY_STEPS, COSINE, DECAYS, DECLARED, HARD, HAS_MOST_TOKENS, HAS_PEAK,
+    LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES, NOAM, OWN_VOCABULARY, POOLS_BY_ATTENTION, WARMS_UP,
+    WIDE_BEAM,
 };
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
@@ -24,57 +29,57 @@ recipe! {
         /// Task of the model: `translate`, `classify` (text to label), `lm` (language model) or `mlm` (masked language model)
         task: Task = Task::Translate, Any;
         /// Source text, one sentence per line; several files are concatenated
-        src: Vec<PathBuf> = Vec::new(), Any;
+        src: Vec<PathBuf> = Vec::new(), Any, DECLARED;
         /// Target text: line n translates line n of the source
-        tgt: Vec<PathBuf> = Vec::new(), Any;
+        tgt: Vec<PathBuf> = Vec::new(), Any, DECLARED;
         /// Source and target in one file: source, tab, target in each line
-        tsv: Vec<PathBuf> = Vec::new(), Any;
+        tsv: Vec<PathBuf> = Vec::new(), Any, DECLARED;
         /// Source text of the validation set
-        valid_src: Vec<PathBuf> = Vec::new(), Any;
+        valid_src: Vec<PathBuf> = Vec::new(), Any, DECLARED;
         /// Target text of the validation set
-        valid_tgt: Vec<PathBuf> = Vec::new(), Any;
+        valid_tgt: Vec<PathBuf> = Vec::new(), Any, DECLARED;
         /// Validation set in one file: source, tab, target in each line
-        valid_tsv: Vec<PathBuf> = Vec::new(), Any;
+        valid_tsv: Vec<PathBuf> = Vec::new(), Any, DECLARED;
         /// Labelled texts for the task classify: label, tab, text in each line
-        label_text: Vec<PathBuf> = Vec::new(), Any;
+        label_text: Vec<PathBuf> = Vec::new(), Any, DECLARED;
         /// Labelled texts of the validation set
-        valid_label_text: Vec<PathBuf> = Vec::new(), Any;
+        valid_label_text: Vec<PathBuf> = Vec::new(), Any, DECLARED;
         /// Plain text for the tasks lm and mlm
-        text: Vec<PathBuf> = Vec::new(), Any;
+        text: Vec<PathBuf> = Vec::new(), Any, DECLARED;
         /// Plain text of the validation set
-        valid_text: Vec<PathBuf> = Vec::new(), Any;
+        valid_text: Vec<PathBuf> = Vec::new(), Any, DECLARED;
         /// Cut running text into blocks of this many tokens; `none`: each line is a text; 256 for the task lm
-        block: Option<usize> = None, AtLeast(2.0);
+        block: Option<usize> = None, AtLeast(2.0), DECLARED;
         /// Maximum number of tokens on each side of a pair
-        max_tokens: Option<usize> = Some(256), AtLeast(1.0);
+        max_tokens: Option<usize> = Some(256), AtLeast(1.0), ALL.when(&[LINES]);
         /// What to do with longer pairs: leave them out (`filter`) or truncate them (`cut`)
-        over_long: OverLong = OverLong::Filter, Any;
+        over_long: OverLong = OverLong::Filter, Any, ALL.when(&[LINES, HAS_MOST_TOKENS]);
         /// Maximum length ratio: pairs whose longer side has more than this many times the tokens of the other are left out
-        max_ratio: Option<f64> = None, AtLeast(1.0);
+        max_ratio: Option<f64> = None, AtLeast(1.0), DECLARED;
         /// What to do with repeated pairs: `keep` or `drop`
-        duplicates: Duplicates = Duplicates::Keep, Any;
+        duplicates: Duplicates = Duplicates::Keep, Any, ALL.when(&[LINES]);
     }
 
     /// Tokenization
     [vocabulary: VocabularyKeys, "vocabulary-"] {
         /// Algorithm that learns the vocabulary: subwords (`bpe`, `unigram`), `word` or `character`
-        kind: VocabularyKind = VocabularyKind::Bpe, Any;
+        kind: VocabularyKind = VocabularyKind::Bpe, Any, ALL.when(LEARNED);
         /// Maximum number of tokens in the vocabulary
-        size: usize = 8000, AtLeast(2.0);
+        size: usize = 8000, AtLeast(2.0), ALL.when(LEARNED);
         /// One vocabulary for both sides (`joint`) or one for each (`separate`, with model.tying `target-output` or `none`)
-        sharing: Sharing = Sharing::Joint, Any;
+        sharing: Sharing = Sharing::Joint, Any, DECLARED.when(LEARNED);
         /// Unicode normalization of all text: `none`, `nfc` or `nfkc`
-        normalization: NormalizationForm = NormalizationForm::None, Any;
+        normalization: NormalizationForm = NormalizationForm::None, Any, ALL.when(LEARNED);
         /// Boundaries that subwords never cross: spaces and punctuation (`words`) or `spaces` only
-        boundaries: Boundaries = Boundaries::Words, Any;
+        boundaries: Boundaries = Boundaries::Words, Any, ALL.when(LEARNED_SUBWORDS);
         /// Character coverage: the share of the text whose characters become pieces; rarer ones are spelled in bytes
-        coverage: f64 = 0.9999, Above(0.0);
+        coverage: f64 = 0.9999, Above(0.0), ALL.when(LEARNED_SUBWORDS);
         /// Existing vocabulary for both sides (`heedful vocab`), instead of learning one
-        file: Option<PathBuf> = None, Any;
+        file: Option<PathBuf> = None, Any, ALL.when(&[OWN_VOCABULARY]);
         /// Existing vocabulary for the source side
-        source_file: Option<PathBuf> = None, Any;
+        source_file: Option<PathBuf> = None, Any, DECLARED;
         /// Existing vocabulary for the target side
-        target_file: Option<PathBuf> = None, Any;
+        target_file: Option<PathBuf> = None, Any, DECLARED;
     }
 
     /// Architecture
@@ -86,51 +91,51 @@ recipe! {
         /// Width of the model: the dimensions of a token's vector
         d_model: usize = 256, AtLeast(1.0);
         /// Inner width of the feed-forward layers
-        d_ff: usize = 1024, AtLeast(1.0);
+        d_ff: usize = 1024, AtLeast(1.0), DECLARED;
         /// Attention heads per layer; must divide d_model
-        heads: usize = 4, AtLeast(1.0);
+        heads: usize = 4, AtLeast(1.0), DECLARED;
         /// Number of encoder layers
-        encoder_layers: usize = 3, AtLeast(1.0);
+        encoder_layers: usize = 3, AtLeast(1.0), DECLARED;
         /// Number of decoder layers
-        decoder_layers: usize = 3, AtLeast(1.0);
+        decoder_layers: usize = 3, AtLeast(1.0), DECLARED;
         /// Width of the keys, all heads together; `none` for d_model
-        key_width: Option<usize> = None, AtLeast(1.0);
+        key_width: Option<usize> = None, AtLeast(1.0), DECLARED;
         /// Width of the values, all heads together; `none` for d_model
-        value_width: Option<usize> = None, AtLeast(1.0);
+        value_width: Option<usize> = None, AtLeast(1.0), DECLARED;
         /// Layer norm after each sublayer as in “Attention Is All You Need” (`post`), or before it (`pre`)
-        norm: Norm = Norm::Post, Any;
+        norm: Norm = Norm::Post, Any, DECLARED;
         /// ε of the layer norm: added to the variance, against division by 0
-        norm_epsilon: f64 = 1e-5, Above(0.0);
+        norm_epsilon: f64 = 1e-5, Above(0.0), DECLARED;
         /// Activation of the feed-forward layers: `relu`, `gelu`, `identity`
-        activation: Activation = Activation::Relu, Any;
+        activation: Activation = Activation::Relu, Any, DECLARED;
         /// Position encoding: `sinusoidal`, `learned`, `none`
-        positions: PositionKind = PositionKind::Sinusoidal, Any;
+        positions: PositionKind = PositionKind::Sinusoidal, Any, DECLARED;
         /// Number of learned positions: no sentence may have more tokens
-        max_positions: usize = 512, AtLeast(1.0);
+        max_positions: usize = 512, AtLeast(1.0), DECLARED.when(&[LEARNED_POSITIONS]);
         /// Weight tying: which embeddings share one matrix: `all`, `source-target`, `target-output`, `none`
-        tying: Tying = Tying::All, Any;
+        tying: Tying = Tying::All, Any, DECLARED;
         /// Attention score of a query and a key: `scaled-dot`, `dot`; recurrent models also `additive`, `general`
-        score: AttentionScore = AttentionScore::ScaledDot, Any;
+        score: AttentionScore = AttentionScore::ScaledDot, Any, DECLARED.when(&[ATTENDS]);
         /// Restricted self attention: maximum distance of a key from its query; `none` for no limit
-        window: Option<usize> = None, AtLeast(1.0);
+        window: Option<usize> = None, AtLeast(1.0), DECLARED;
         /// Cell of a recurrent model: `lstm`, `gru` or `simple`
-        cell: Cell = Cell::Lstm, Any;
+        cell: Cell = Cell::Lstm, Any, DECLARED;
         /// Attention of a recurrent decoder: `soft`, `none`, or to one word at a time (`hard`, `straight-through`)
-        attention: AttentionKind = AttentionKind::Soft, Any;
+        attention: AttentionKind = AttentionKind::Soft, Any, DECLARED;
         /// Hard attention: weight of the REINFORCE reward in the training objective
-        reward: f64 = 0.02, AtLeast(0.0);
+        reward: f64 = 0.02, AtLeast(0.0), DECLARED.when(&[HARD]);
         /// Hard attention: weight of the entropy bonus, which keeps the attention exploring
-        entropy: f64 = 0.01, AtLeast(0.0);
+        entropy: f64 = 0.01, AtLeast(0.0), DECLARED.when(&[HARD]);
         /// State width of a recurrent encoder in each direction; `none` for half of d_model
-        d_encoder: Option<usize> = None, AtLeast(1.0);
+        d_encoder: Option<usize> = None, AtLeast(1.0), DECLARED;
         /// Kernel width of a convolution in tokens; odd
-        taps: usize = 3, AtLeast(1.0);
+        taps: usize = 3, AtLeast(1.0), DECLARED;
         /// How a classifier pools a text into one vector: `attention`, or the `first` token
-        pooling: Pooling = Pooling::Attention, Any;
+        pooling: Pooling = Pooling::Attention, Any, DECLARED;
         /// Score of attention pooling, between a token and the learned query: `additive`, `dot`, `general`, `scaled-dot`
-        pooling_score: AttentionScore = AttentionScore::Additive, Any;
+        pooling_score: AttentionScore = AttentionScore::Additive, Any, DECLARED.when(&[POOLS_BY_ATTENTION]);
         /// Folder of a masked language model (task mlm) whose encoder and vocabulary a classifier starts from
-        init_from: Option<PathBuf> = None, Any;
+        init_from: Option<PathBuf> = None, Any, DECLARED;
     }
 
     /// Optimization and regularization
@@ -143,30 +148,30 @@ recipe! {
         batch_tokens: usize = 4096, AtLeast(1.0);
         /// Gradient accumulation: batches per update
         accumulate: usize = 1, AtLeast(1.0);
-        /// Maximum number of updates; `none` for no limit
+        /// Number of updates; `none` for no limit. With `time` alone, as many as fit
         steps: Option<u64> = Some(50_000), AtLeast(1.0);
-        /// Maximum training time (90s, 30m, 1h30m); `none` for no limit. The run ends at the first limit it reaches
+        /// Time of the whole run (90s, 30m, 1h30m). Alone, steps, warmup and validations are fitted into it; with `steps`, it is a limit
         time: Option<Duration> = None, AtLeast(1.0);
         /// Dropout rate of the embeddings and of every sublayer's output
         dropout: f64 = 0.1, Share;
         /// Dropout rate of the attention weights
-        attention_dropout: f64 = 0.0, Share;
+        attention_dropout: f64 = 0.0, Share, DECLARED;
         /// Dropout rate inside the feed-forward layers
-        feed_forward_dropout: f64 = 0.0, Share;
+        feed_forward_dropout: f64 = 0.0, Share, DECLARED;
         /// Label smoothing ε: share of the probability mass that is spread over the other tokens
         label_smoothing: f64 = 0.1, Share;
         /// R-Drop: weight of the divergence between two passes over each batch with other dropout masks, half the paper's α; `none` for one pass
         r_drop: Option<f64> = None, Above(0.0);
         /// Learning rate schedule: `noam`, `inverse-sqrt`, `cosine`, `constant`
         schedule: ScheduleKind = ScheduleKind::InverseSqrt, Any;
-        /// Warmup: steps until the peak of the learning rate
-        warmup: u64 = 2000, Any;
+        /// Warmup: steps until the peak of the learning rate; with `time` alone at most a tenth of the steps that fit
+        warmup: u64 = 2000, Any, ALL.when(&[WARMS_UP]);
         /// Peak learning rate (all schedules but noam)
-        peak: f64 = 1e-3, Above(0.0);
+        peak: f64 = 1e-3, Above(0.0), ALL.when(&[HAS_PEAK]);
         /// Factor on the learning rate of noam
-        factor: f64 = 1.0, Above(0.0);
+        factor: f64 = 1.0, Above(0.0), ALL.when(&[NOAM]);
         /// Final learning rate of cosine, at the last of `steps`
-        floor: f64 = 0.0, AtLeast(0.0);
+        floor: f64 = 0.0, AtLeast(0.0), ALL.when(&[COSINE]);
         /// β₁ of Adam: decay of the running mean of the gradients
         beta1: f64 = 0.9, Share;
         /// β₂ of Adam: decay of the running mean of the squared gradients
@@ -176,7 +181,7 @@ recipe! {
         /// Decoupled weight decay (AdamW): every update multiplies weights by 1 − learning rate · this
         weight_decay: f64 = 0.0, AtLeast(0.0);
         /// What weight decay applies to: `matrices`, which spares norms and biases, or `all` parameters
-        decayed: Decayed = Decayed::Matrices, Any;
+        decayed: Decayed = Decayed::Matrices, Any, ALL.when(&[DECAYS]);
         /// Gradient clipping: maximum norm of the gradient; `none` for no limit
         clip_norm: Option<f64> = None, Above(0.0);
         /// Decay of an exponential moving average of the weights, which is validated and saved instead; `none` for none
@@ -187,30 +192,30 @@ recipe! {
 
     /// Validation during training
     [validation: ValidationKeys, "validation-"] {
-        /// Steps between validations
-        every: u64 = 500, AtLeast(1.0);
+        /// Steps between validations; with `time` alone they are at most 20, and at most a tenth of the time
+        every: u64 = 500, AtLeast(1.0), ALL.when(&[BY_STEPS]);
         /// Time between validations, instead of steps
         every_time: Option<Duration> = None, AtLeast(1.0);
         /// Whether to translate the validation set and compute BLEU; slower, but closer to the task than the loss
-        bleu: bool = true, Any;
+        bleu: bool = true, Any, DECLARED;
         /// Metric that selects the best model: `loss`, `bleu` or `accuracy`
         best_by: BestBy = BestBy::Loss, Any;
         /// Early stopping after this many validations without improvement; `none` for never
         patience: Option<u64> = None, AtLeast(1.0);
         /// Maximum number of validation pairs that are translated for BLEU
-        bleu_pairs: Option<usize> = Some(500), AtLeast(1.0);
+        bleu_pairs: Option<usize> = Some(500), AtLeast(1.0), DECLARED.when(&[BLEU]);
     }
 
     /// Search of the validation; `heedful translate` has flags of its own
     [search: SearchKeys, "search-"] {
         /// Beam size: hypotheses kept at every step; 1 is greedy
-        beam: usize = 1, AtLeast(1.0);
+        beam: usize = 1, AtLeast(1.0), DECLARED;
         /// α of the length penalty: scores are log p / ((5 + length) / 6)^α; 0 favours short translations
-        length_penalty: f64 = 0.6, AtLeast(0.0);
+        length_penalty: f64 = 0.6, AtLeast(0.0), DECLARED.when(&[WIDE_BEAM]);
         /// Maximum length of a translation: that of its source and this many tokens more
-        beyond_source: usize = 50, Any;
+        beyond_source: usize = 50, Any, DECLARED;
         /// Never generate the same n-gram of this many tokens twice; `none` for no such rule
-        no_repeat_ngram: Option<usize> = None, AtLeast(1.0);
+        no_repeat_ngram: Option<usize> = None, AtLeast(1.0), DECLARED;
     }
 
     /// Checkpoints, and the average of them that is the final model
@@ -226,7 +231,7 @@ recipe! {
         /// Checkpoints whose average is the final model: the `best`, the `last`, or `none` (the best one alone)
         average: Averaging = Averaging::Best, Any;
         /// Number of checkpoints to average
-        average_count: usize = 5, AtLeast(1.0);
+        average_count: usize = 5, AtLeast(1.0), ALL.when(&[AVERAGES]);
     }
 
     /// Files of the run

@@ -18,6 +18,7 @@ mod error;
 mod literal;
 mod setting;
 
+mod scope;
 mod table;
 
 mod keys;
@@ -34,18 +35,23 @@ use twox_hash::XxHash3_64;
 pub use choices::{
     AttentionKind, Averaging, BestBy, Family, Pooling, PositionKind, Preset, ScheduleKind, Task,
 };
-pub use error::RecipeError;
+pub use error::{Location, RecipeError};
 pub use keys::{
     CheckpointKeys, DataKeys, ModelKeys, OutputKeys, Recipe, SECTIONS, SearchKeys, TrainingKeys,
     ValidationKeys, VocabularyKeys,
 };
 pub use literal::Literal;
-pub use overrides::{Overrides, find_key};
+pub(crate) use overrides::Applied;
+pub use overrides::{Author, Overrides, find_key};
 pub use table::{Key, Section};
 
 use crate::layers::Positions;
 
 impl Recipe {
+    /// The keys that a run with `training.time` chooses by itself, unless they or `training.steps` are set.
+    pub const FITTED: [&'static str; 4] =
+        ["training.steps", "training.warmup", "training.factor", "validation.every"];
+
     /// All keys in the order of the table.
     pub fn keys() -> impl Iterator<Item = &'static Key> {
         SECTIONS.iter().flat_map(|section| section.keys)

@@ -7,7 +7,7 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use super::error::Location;
-use super::{Family, Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, TrainingKeys, print};
+use super::{BestBy, Family, Key, Literal, Recipe, RecipeError, SECTIONS, ScheduleKind, TrainingKeys, print};
 use crate::data::tokenizer::Sharing;
 use crate::layers::Tying;
 
@@ -15,6 +15,17 @@ use crate::layers::Tying;
 #[derive(Debug, Default)]
 pub struct Overrides {
     assignments: Vec<Assignment>,
+    author: Author,
+}
+
+/// Who wrote values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Author {
+    /// A user: a value that nothing reads is an error.
+    #[default]
+    User,
+    /// The program, for example in the folder of a run: a value that nothing reads is dropped.
+    Program,
 }
 
 #[derive(Debug)]
@@ -22,12 +33,25 @@ struct Assignment {
     key: &'static Key,
     value: Literal,
     location: Location,
+    author: Author,
+}
+
+/// A recipe and how it came about.
+pub(crate) struct Applied {
+    pub(crate) recipe: Recipe,
+    /// The keys that a user set.
+    pub(crate) written: Vec<&'static Key>,
 }
 
 impl Overrides {
     /// No values.
     pub fn new() -> Overrides {
         Overrides::default()
+    }
+
+    /// Says who wrote the values that are added from here on.
+    pub fn written_by(&mut self, author: Author) {
+        self.author = author;
     }
 
     /// Adds a recipe file.
@@ -63,7 +87,7 @@ impl Overrides {
                     key: path,
                     message: format!("must be {}, not {found}", key.expects),
                 });
-                self.assignments.push(Assignment { key, value: value?, location: location(name.span()) });
+                self.add(key, value?, location(name.span()));
             }
         }
         Ok(())
@@ -75,11 +99,7 @@ impl Overrides {
             [one] => key.typed(one),
             many => Literal::List(many.iter().map(|value| Literal::Text(value.clone())).collect()),
         };
-        self.assignments.push(Assignment {
-            key,
-            value,
-            location: Location::Argument(format!("--{}", key.flag())),
-        });
+        self.add(key, value, Location::Argument(format!("--{}", key.flag())));
     }
 
     /// Adds the argument of `--set`: `training.dropout=0.3`, or `dropout=0.3` if no other key has that name.
@@ -88,15 +108,75 @@ impl Overrides {
         let unknown = |message| RecipeError::Unknown { location: location.clone(), message };
         let (name, value) = text.split_once('=').ok_or_else(|| unknown("write key=value".to_owned()))?;
         let key = find_key(name.trim()).map_err(unknown)?;
-        self.assignments.push(Assignment { key, value: key.typed(value.trim()), location });
+        self.add(key, key.typed(value.trim()), location);
         Ok(())
     }
 
+    fn add(&mut self, key: &'static Key, value: Literal, location: Location) {
+        self.assignments.push(Assignment { key, value, location, author: self.author });
+    }
+
     /// Applies the values to the preset that they name. `start` sets the defaults of the family and the task; it is given a
-    /// recipe that names both.
-    pub(crate) fn over_preset(self, start: impl FnOnce(&mut Recipe)) -> Result<Recipe, RecipeError> {
+    /// recipe that names both. `why_unread` says why nothing reads a key; such a value is dropped, and if a user wrote it,
+    /// it is an error.
+    pub(crate) fn over_preset(
+        &self,
+        start: impl Fn(&mut Recipe),
+        why_unread: impl Fn(&Key, &Location, &Recipe) -> Option<String>,
+    ) -> Result<Applied, RecipeError> {
+        // Every value is checked, even if a later one replaces it.
+        let whole = self.applied(&start, |_| true)?;
+        let reason = |assignment: &Assignment, recipe: &Recipe| {
+            why_unread(assignment.key, &assignment.location, recipe)
+        };
+        // A value that nothing reads leaves no other one without effect.
+        let read = self.applied(&start, |assignment| reason(assignment, &whole).is_none())?;
+        let complaints = self.assignments.iter().filter(|assignment| assignment.author == Author::User);
+        let complaints: Vec<(&Assignment, String)> =
+            complaints.filter_map(|assignment| Some((assignment, reason(assignment, &read)?))).collect();
+        if !complaints.is_empty() {
+            // A flag may choose another family than the file: what the file says for its own family is superseded.
+            let files = self.applied(&start, Assignment::is_in_file)?;
+            let is_superseded =
+                |assignment: &Assignment| assignment.is_in_file() && reason(assignment, &files).is_none();
+            let unread = complaints.into_iter().filter(|(assignment, _)| !is_superseded(assignment));
+            let unread: Vec<(Location, String)> =
+                unread.map(|(assignment, why)| (assignment.location.clone(), why)).collect();
+            if !unread.is_empty() {
+                return Err(RecipeError::Unread(unread));
+            }
+        }
+        let mut recipe = self.applied(&start, |assignment| reason(assignment, &read).is_none())?;
+        recipe.open = self.open_keys(&recipe);
+        if !recipe.open.is_empty() {
+            // The default of the preset is no limit of a run that has a time.
+            recipe.training.steps = None;
+        }
+        let users = self.assignments.iter().filter(|assignment| assignment.author == Author::User);
+        Ok(Applied { recipe, written: users.map(|assignment| assignment.key).collect() })
+    }
+
+    /// The keys that a run fits to its time, because nobody set them. A number of steps leaves nothing to fit.
+    fn open_keys(&self, recipe: &Recipe) -> Vec<&'static str> {
+        let is_set = |path: &str| self.assignments.iter().any(|assignment| assignment.key.path() == path);
+        let TrainingKeys { time, steps, .. } = recipe.training;
+        if time.is_none() || (is_set("training.steps") && steps.is_some()) {
+            return Vec::new();
+        }
+        let is_open = |path: &&str| *path == "training.steps" || !is_set(path);
+        Recipe::FITTED.into_iter().filter(is_open).collect()
+    }
+
+    /// The recipe with those values that `is_applied` selects.
+    fn applied(
+        &self,
+        start: impl Fn(&mut Recipe),
+        is_applied: impl Fn(&Assignment) -> bool,
+    ) -> Result<Recipe, RecipeError> {
         let mut recipe = Recipe::default();
-        let last = |path: &str| self.assignments.iter().rfind(|assignment| assignment.key.path() == path);
+        let assignments: Vec<&Assignment> =
+            self.assignments.iter().filter(|assignment| is_applied(assignment)).collect();
+        let last = |path: &str| assignments.iter().rfind(|assignment| assignment.key.path() == path);
         if let Some(preset) = last("model.preset") {
             preset.apply(&mut recipe)?;
             recipe = Recipe::preset(recipe.model.preset);
@@ -105,13 +185,16 @@ impl Overrides {
             last(path).map_or(Ok(()), |assignment| assignment.apply(&mut recipe))?;
         }
         start(&mut recipe);
-        // Every value is checked, even if a later one replaces it.
-        self.assignments.iter().try_for_each(|assignment| assignment.apply(&mut recipe))?;
+        assignments.iter().try_for_each(|assignment| assignment.apply(&mut recipe))?;
         Ok(recipe)
     }
 }
 
 impl Assignment {
+    fn is_in_file(&self) -> bool {
+        matches!(self.location, Location::File { .. })
+    }
+
     fn apply(&self, recipe: &mut Recipe) -> Result<(), RecipeError> {
         (self.key.set)(recipe, &self.value).map_err(|message| RecipeError::Value {
             location: self.location.clone(),
@@ -125,8 +208,18 @@ impl Recipe {
     /// Whether the values are consistent, whatever the task.
     pub(crate) fn check(&self) -> Result<(), RecipeError> {
         let conflict = |message: &str| Err(RecipeError::Conflict(message.to_owned()));
-        if self.training.schedule == ScheduleKind::Cosine && self.training.steps.is_none() {
-            return conflict("the cosine schedule falls until the last step: set training.steps");
+        if self.training.schedule == ScheduleKind::Cosine
+            && self.training.steps.is_none()
+            && self.open.is_empty()
+        {
+            return conflict(
+                "the cosine schedule falls until the last step: set training.steps, or training.time without it",
+            );
+        }
+        if self.validation.best_by == BestBy::Bleu && !self.validation.bleu {
+            return conflict(
+                "validation.best_by is \"bleu\", and validation.bleu is false: change one of them",
+            );
         }
         self.check_r_drop()?;
         let tied = matches!(self.model.tying, Tying::All | Tying::SourceTarget);

@@ -12,8 +12,9 @@ pub(super) const HOW_TO_LIST: &str = "`heedful train --print-recipe` lists all k
 const WIDTH: usize = 100;
 
 impl Recipe {
-    /// A complete recipe as TOML: every key with its meaning as a comment.
-    pub fn to_toml(&self) -> String {
+    /// A complete recipe as TOML: every key with its meaning as a comment. Keys for which `is_set` is false are comments
+    /// themselves.
+    pub(crate) fn to_toml_where(&self, is_set: impl Fn(&super::Key) -> bool) -> String {
         let mut text = String::new();
         for section in SECTIONS {
             if !text.is_empty() {
@@ -23,7 +24,9 @@ impl Recipe {
             writeln!(text, "[{}]", section.name).expect("a string takes everything");
             for key in section.keys {
                 comment(&mut text, key.help);
-                writeln!(text, "{} = {}", key.name, key.value(self)).expect("a string takes everything");
+                let mark = if is_set(key) { "" } else { "# " };
+                writeln!(text, "{mark}{} = {}", key.name, key.value(self))
+                    .expect("a string takes everything");
             }
         }
         text

@@ -1,5 +1,6 @@
 //! The macro that generates types, defaults, documentation and flags from the table of keys: each key is declared once.
 
+use super::scope::Scope;
 use super::setting::{Limit, Setting};
 use super::{Literal, Recipe};
 
@@ -32,8 +33,10 @@ pub struct Key {
     /// Whether a bare word is always text.
     pub(super) bare: bool,
     pub(super) prefix: &'static str,
+    /// Who reads it.
+    pub(crate) scope: Scope,
     pub(super) get: fn(&Recipe) -> Literal,
-    pub(super) set: fn(&mut Recipe, &Literal) -> Result<(), String>,
+    pub(crate) set: fn(&mut Recipe, &Literal) -> Result<(), String>,
 }
 
 impl Key {
@@ -75,7 +78,7 @@ macro_rules! recipe {
     ($(
         $(#[doc = $about:literal])+
         [$section:ident: $Section:ident, $prefix:literal] {
-            $( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $default:expr, $limit:expr; )+
+            $( $(#[doc = $doc:literal])+ $key:ident: $type:ty = $default:expr, $limit:expr $(, $scope:expr)?; )+
         }
     )+) => {
         $(
@@ -96,6 +99,8 @@ macro_rules! recipe {
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Recipe {
             $( $(#[doc = $about])+ pub $section: $Section, )+
+            /// The keys that a run may fit to its time ([`Recipe::FITTED`]), because nobody set them.
+            pub open: Vec<&'static str>,
         }
 
         /// All sections with all keys.
@@ -113,6 +118,7 @@ macro_rules! recipe {
                         many: <$type as Setting>::MANY,
                         bare: <$type as Setting>::BARE,
                         prefix: $prefix,
+                        scope: recipe!(@scope $($scope)?),
                         get: |recipe| recipe.$section.$key.literal(),
                         set: |recipe, literal| {
                             recipe.$section.$key = $crate::recipe::table::read(literal, $limit)?;
@@ -123,6 +129,8 @@ macro_rules! recipe {
             },
         )+];
     };
+    (@scope) => { $crate::recipe::scope::ALL };
+    (@scope $scope:expr) => { $scope };
 }
 
 pub(super) use recipe;

@@ -13,7 +13,7 @@ use crate::data::encoded::ExampleKind;
 use crate::data::labels::{Labels, LabelsError};
 use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
-use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
+use crate::recipe::{DataKeys, Family, Key, Literal, Recipe, RecipeError};
 
 /// The configuration of a task's models.
 pub(crate) trait TaskConfig: Sized {
@@ -52,10 +52,10 @@ pub(crate) trait TaskDefinition: Sync {
     /// What its examples are called.
     fn examples(&self) -> &'static str;
 
-    /// The keys of the section `data` that name its files.
-    fn file_keys(&self) -> &'static [&'static str];
+    /// The keys that it reads of those that not every run does, with a model of this family.
+    fn keys(&self, family: Family) -> Vec<&'static [&'static str]>;
 
-    /// Those of them that name the training text, for error messages.
+    /// The keys that name the training text, for error messages.
     fn training_keys(&self) -> &'static str;
 
     /// Whether a validation set is named.
@@ -87,6 +87,17 @@ pub(crate) trait TaskDefinition: Sync {
     /// Sets the keys of a recipe that must agree with the pretrained model (`model.init_from`).
     fn adopt(&self, _recipe: &mut Recipe, _pretrained: &Path) -> Result<(), TaskError> {
         Ok(())
+    }
+
+    /// The values of a recipe that do not agree with the pretrained model.
+    fn disagreements(
+        &self,
+        recipe: &Recipe,
+        pretrained: &Path,
+    ) -> Result<Vec<(&'static Key, Literal, Literal)>, TaskError> {
+        let mut adopted = recipe.clone();
+        self.adopt(&mut adopted, pretrained)?;
+        Ok(recipe.differences(&adopted))
     }
 
     /// Copies the shared parameters of a pretrained model into a new one.

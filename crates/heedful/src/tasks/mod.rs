@@ -15,6 +15,7 @@ pub mod folder;
 mod open;
 mod plain_text;
 mod recipe;
+mod unread;
 pub mod validation;
 
 use heedful_tensor::Device;

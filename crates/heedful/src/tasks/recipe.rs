@@ -1,19 +1,20 @@
 //! From the values of a recipe to a complete and consistent one.
 
 use super::{ConfigError, ModelConfig, Sizes};
-use crate::data::tokenizer::Sharing;
-use crate::recipe::{BestBy, Overrides, Recipe, RecipeError};
+use crate::recipe::{Applied, BestBy, Key, Overrides, Recipe, RecipeError};
 
 /// Applies values to the preset that they name, and checks the result.
 pub fn resolve(overrides: Overrides) -> Result<Recipe, RecipeError> {
-    let recipe = overrides.over_preset(|recipe| {
+    let start = |recipe: &mut Recipe| {
         recipe.start_from_family(recipe.model.family);
         recipe.data.task.definition().start_recipe(recipe);
-    })?;
+    };
+    let Applied { recipe, written } =
+        overrides.over_preset(start, |key, location, recipe| recipe.why_unread_at(key, location))?;
     recipe.check()?;
     recipe.check_limits()?;
-    check_files(&recipe)?;
     recipe.data.task.definition().check_recipe(&recipe)?;
+    check_pretrained(&recipe, &written)?;
     // The size of the vocabulary is an upper bound, which is enough to check the rest of the model.
     recipe.model_config([recipe.vocabulary.size; 2], 2).map_err(|cause| RecipeError::Model(cause.into()))?;
     Ok(recipe)
@@ -27,18 +28,31 @@ impl Recipe {
     }
 }
 
-/// Checks that only files of the task are named.
-fn check_files(recipe: &Recipe) -> Result<(), RecipeError> {
-    let (task, definition) = (recipe.data.task, recipe.data.task.definition());
-    let stray = recipe.named_files().find(|(key, _)| !definition.file_keys().contains(&key.name));
-    match stray {
-        Some((key, _)) => Err(RecipeError::Conflict(format!(
-            "{} is not for the task {task}: it reads {}",
-            key.path(),
-            definition.training_keys()
-        ))),
-        None => Ok(()),
+/// Checks that what a user wrote agrees with the pretrained model, which would override it. The keys of a resumed run are
+/// the program's, and its pretrained model may be gone.
+fn check_pretrained(recipe: &Recipe, written: &[&'static Key]) -> Result<(), RecipeError> {
+    let is_written = |path: &str| written.iter().any(|key| key.path() == path);
+    let Some(folder) = recipe.model.init_from.as_ref().filter(|_| is_written("model.init_from")) else {
+        return Ok(());
+    };
+    let differ = recipe.data.task.definition().disagreements(recipe, folder);
+    let differ = differ.map_err(|error| RecipeError::Conflict(format!("model.init_from: {error}")))?;
+    for (key, ours, theirs) in differ {
+        let (path, folder) = (key.path(), folder.display());
+        if is_written(&path) {
+            return Err(RecipeError::Conflict(format!(
+                "{path} is {ours}, and {theirs} in {folder}, whose encoder the classifier takes (model.init_from): remove \
+                 {path}"
+            )));
+        }
+        if is_written("model.preset") {
+            return Err(RecipeError::Conflict(format!(
+                "model.preset has {path} = {ours}, and {folder}, whose encoder the classifier takes (model.init_from), has \
+                 {theirs}: name the preset of that model, or none"
+            )));
+        }
     }
+    Ok(())
 }
 
 /// Checks the values for a task with a single vocabulary.
@@ -49,23 +63,5 @@ pub(super) fn check_single_sided(recipe: &Recipe) -> Result<(), RecipeError> {
             "the task {task} has no BLEU: set validation.best_by to \"loss\" or \"accuracy\""
         )));
     }
-    let vocabulary = &recipe.vocabulary;
-    let two_files = vocabulary.source_file.is_some() || vocabulary.target_file.is_some();
-    if vocabulary.sharing == Sharing::Separate || two_files {
-        return Err(RecipeError::Conflict(format!(
-            "the task {task} has one vocabulary: use vocabulary.file, and sharing \"joint\""
-        )));
-    }
     Ok(())
-}
-
-/// Checks that no pretrained model is named.
-pub(super) fn check_no_pretrained(recipe: &Recipe) -> Result<(), RecipeError> {
-    match recipe.model.init_from {
-        Some(_) => Err(RecipeError::Conflict(format!(
-            "model.init_from is for the task classify, not {}",
-            recipe.data.task
-        ))),
-        None => Ok(()),
-    }
 }

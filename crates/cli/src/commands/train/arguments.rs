@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use heedful::recipe::Recipe;
 use heedful::train::run::RunError;
@@ -32,11 +32,11 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  heedful train --src train.en --tgt train.de --valid-src valid.en --valid-tgt valid.de --out run
-      a translator with the default preset, small
+  heedful train --src train.en --tgt train.de --valid-src valid.en --valid-tgt valid.de --time 20m --out run
+      a translator with the default preset, small, in twenty minutes: the schedule fits itself to them
 
-  heedful train recipe.toml --dropout 0.3 --time 2h --dashboard
-      a recipe with another dropout, for at most two hours, with a web page that shows the curves
+  heedful train recipe.toml --dropout 0.3 --dashboard
+      a recipe with another dropout, and a web page that shows the curves
 
   heedful train --resume run --steps 100000
       resume a run that was stopped, and train longer
@@ -52,6 +52,9 @@ impl Arguments {
             && !file.exists()
         {
             return Err(RunError::NotARun { folder: folder.clone() }.into());
+        }
+        if let Some(run) = self.resume.as_ref().filter(|_| self.recipe.sets("output.out")) {
+            bail!("--resume {} continues in that folder: remove --out", run.display());
         }
         let mut recipe = self.recipe.recipe(of_run.as_deref())?;
         if self.resume.is_some() {
@@ -72,6 +75,7 @@ impl Args for Arguments {
                 Arg::new("print-recipe")
                     .long("print-recipe")
                     .help("Print the complete recipe, every key with its meaning, instead of training")
+                    .conflicts_with_all(["dashboard", "json"])
                     .action(ArgAction::SetTrue),
                 Arg::new("dashboard")
                     .long("dashboard")

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, value_parser};
-use heedful::recipe::{Key, Literal, Overrides, Recipe, SECTIONS};
+use heedful::recipe::{Author, Key, Literal, Overrides, Recipe, SECTIONS, find_key};
 use heedful::tasks;
 
 /// How values override each other, for the help of every command that takes a recipe.
@@ -22,17 +22,31 @@ pub(crate) struct RecipeArguments {
 }
 
 impl RecipeArguments {
-    /// The recipe: the preset, overridden by the file (by `default_file` if none is given), by flags, by `--set`.
-    pub(crate) fn recipe(&self, default_file: Option<&Path>) -> Result<Recipe> {
+    /// The recipe: the preset, overridden by the file, by flags, by `--set`. The recipe in the folder of a run that is resumed
+    /// takes the place of the file.
+    pub(crate) fn recipe(&self, of_run: Option<&Path>) -> Result<Recipe> {
         let mut overrides = Overrides::new();
-        if let Some(path) = self.file.as_deref().or(default_file) {
+        if let Some(path) = &self.file {
             overrides.file(path)?;
+        } else if let Some(path) = of_run {
+            overrides.written_by(Author::Program);
+            overrides.file(path)?;
+            overrides.written_by(Author::User);
         }
         for (key, values) in &self.flags {
             overrides.flag(key, values);
         }
         self.sets.iter().try_for_each(|set| overrides.set(set))?;
         Ok(tasks::resolve(overrides)?)
+    }
+}
+
+impl RecipeArguments {
+    /// Whether the command line, file aside, sets a key.
+    pub(crate) fn sets(&self, path: &str) -> bool {
+        let is_it = |key: &Key| key.path() == path;
+        let named = |set: &String| set.split_once('=').and_then(|(name, _)| find_key(name.trim()).ok());
+        self.flags.iter().any(|(key, _)| is_it(key)) || self.sets.iter().filter_map(named).any(is_it)
     }
 }
 

@@ -18,7 +18,7 @@ pub use train::{VariationResult, finished, train};
 
 use std::path::{Path, PathBuf};
 
-use crate::recipe::{Key, Literal, Overrides, Recipe, RecipeError};
+use crate::recipe::{Author, Key, Literal, Overrides, Recipe, RecipeError};
 use crate::tasks;
 use crate::tasks::ModelConfig;
 use crate::train::run::{RunError, with_absolute_paths};
@@ -110,7 +110,12 @@ pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan, V
     let folder = base.output.out.clone().ok_or(VariationError::Folder(Box::new(RunError::NoFolder)))?;
     check(base)?;
     // Absolute, as in the recipes in the runs' folders, with which it is compared.
-    let base = with_absolute_paths(base);
+    let mut base = with_absolute_paths(base);
+    if !base.open.is_empty() {
+        // All variations have one schedule, that of the preset: the time only ends them.
+        base.open.clear();
+        base.training.steps = Recipe::preset(base.model.preset).training.steps;
+    }
     let folder = base.output.out.clone().unwrap_or(folder);
     let mut plan = VariationPlan { variations: Vec::new(), left_out: Vec::new() };
     plan.variations.push(Variation {
@@ -139,6 +144,8 @@ pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan, V
 fn varied(base: &Recipe, sets: &[String]) -> Result<Recipe, String> {
     let attempt = || {
         let mut overrides = Overrides::new();
+        // A table of several families has changes that one of them does not know.
+        overrides.written_by(Author::Program);
         overrides.text(&base.to_toml(), Path::new("recipe.toml"))?;
         sets.iter().try_for_each(|set| overrides.set(set))?;
         tasks::resolve(overrides)

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Variation, VariationError, VariationGroup, differences};
 use crate::metrics::Measure;
-use crate::recipe::{Key, Overrides, Recipe};
+use crate::recipe::{Author, Key, Overrides, Recipe};
 use crate::store::durable;
 use crate::tasks;
 use crate::train::log::{Record, read_metrics, series};
@@ -110,6 +110,7 @@ fn check_recipe(variation: &Variation) -> Result<(), VariationError> {
         return Ok(());
     }
     let mut overrides = Overrides::new();
+    overrides.written_by(Author::Program);
     overrides.file(&folder.join("recipe.toml"))?;
     let there = tasks::resolve(overrides)?;
     if there.fingerprint() == variation.recipe.fingerprint() {

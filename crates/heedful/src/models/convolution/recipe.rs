@@ -10,6 +10,16 @@ use crate::models::{ConfigError, Encode, Generate};
 use crate::recipe::Recipe;
 
 impl EncoderDecoderFamily for ConvolutionalConfig {
+    const KEYS: &'static [&'static str] = &[
+        "model.encoder_layers",
+        "model.decoder_layers",
+        "model.tying",
+        "model.positions",
+        "model.max_positions",
+        "model.score",
+        "model.taps",
+    ];
+
     fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> ConvolutionalConfig {
         let Recipe { model, training, .. } = recipe;
         ConvolutionalConfig {
@@ -44,6 +54,9 @@ impl EncoderDecoderFamily for ConvolutionalConfig {
 }
 
 impl EncoderFamily for ConvolutionalTextEncoderConfig {
+    const KEYS: &'static [&'static str] =
+        &["model.encoder_layers", "model.positions", "model.max_positions", "model.taps"];
+
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> ConvolutionalTextEncoderConfig {
         let config = ConvolutionalConfig::from_recipe(recipe, [vocabulary; 2]);
         ConvolutionalTextEncoderConfig {

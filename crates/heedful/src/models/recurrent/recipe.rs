@@ -12,6 +12,18 @@ use crate::models::{ConfigError, Encode, Generate};
 use crate::recipe::{AttentionKind, Recipe};
 
 impl EncoderDecoderFamily for RecurrentConfig {
+    const KEYS: &'static [&'static str] = &[
+        "model.encoder_layers",
+        "model.decoder_layers",
+        "model.tying",
+        "model.score",
+        "model.cell",
+        "model.attention",
+        "model.reward",
+        "model.entropy",
+        "model.d_encoder",
+    ];
+
     fn start_recipe(recipe: &mut Recipe) {
         // As in Bahdanau et al.
         recipe.model.score = AttentionScore::Additive;
@@ -61,6 +73,8 @@ impl EncoderDecoderFamily for RecurrentConfig {
 }
 
 impl EncoderFamily for RecurrentEncoderConfig {
+    const KEYS: &'static [&'static str] = &["model.encoder_layers", "model.cell", "model.d_encoder"];
+
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> RecurrentEncoderConfig {
         let config = RecurrentConfig::from_recipe(recipe, [vocabulary; 2]);
         RecurrentEncoderConfig { vocabulary, dropout: config.dropout, stack: config.encoder() }

@@ -17,6 +17,8 @@ use crate::tasks::{
     Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError,
 };
 
+const KEYS: &[&str] = &["data.label_text", "data.valid_label_text", "model.pooling", "model.pooling_score"];
+
 /// The task `classify`.
 pub(crate) struct Definition;
 
@@ -57,8 +59,10 @@ impl TaskDefinition for Definition {
         "texts"
     }
 
-    fn file_keys(&self) -> &'static [&'static str] {
-        &["label_text", "valid_label_text"]
+    fn keys(&self, family: Family) -> Vec<&'static [&'static str]> {
+        // Masked language models are Transformers.
+        let pretrained: &[&str] = if family == Family::Transformer { &["model.init_from"] } else { &[] };
+        vec![KEYS, pretrained, EncoderConfig::keys(family)]
     }
 
     fn training_keys(&self) -> &'static str {
@@ -79,18 +83,7 @@ impl TaskDefinition for Definition {
     }
 
     fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
-        check_single_sided(recipe)?;
-        let conflict = |message: &str| Err(RecipeError::Conflict(message.to_owned()));
-        if recipe.data.block.is_some() {
-            return conflict("a text with a label is a line: data.block is for the tasks lm and mlm");
-        }
-        if recipe.model.init_from.is_some() && recipe.model.family != Family::Transformer {
-            return conflict(
-                "a classifier that starts from a masked language model is a Transformer: set model.family to \
-                 \"transformer\"",
-            );
-        }
-        Ok(())
+        check_single_sided(recipe)
     }
 
     fn config(&self, recipe: &Recipe, sizes: Sizes) -> ModelConfig {

@@ -11,7 +11,7 @@ use crate::data::labels::Labels;
 use crate::data::{CorpusError, Input};
 use crate::models::transformer::StackConfig;
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
-use crate::tasks::recipe::{check_no_pretrained, check_single_sided};
+use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
     Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError, plain_text,
@@ -60,8 +60,8 @@ impl TaskDefinition for Definition {
         "texts"
     }
 
-    fn file_keys(&self) -> &'static [&'static str] {
-        plain_text::FILE_KEYS
+    fn keys(&self, _family: Family) -> Vec<&'static [&'static str]> {
+        vec![plain_text::KEYS, StackConfig::DECODER_KEYS]
     }
 
     fn training_keys(&self) -> &'static str {
@@ -83,7 +83,6 @@ impl TaskDefinition for Definition {
 
     fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
         check_single_sided(recipe)?;
-        check_no_pretrained(recipe)?;
         plain_text::check(recipe)
     }
 

@@ -12,7 +12,7 @@ use crate::data::{CorpusError, Input};
 use crate::models::family::EncoderFamily;
 use crate::models::transformer::StackConfig;
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
-use crate::tasks::recipe::{check_no_pretrained, check_single_sided};
+use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
     Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError, plain_text,
@@ -58,8 +58,8 @@ impl TaskDefinition for Definition {
         "texts"
     }
 
-    fn file_keys(&self) -> &'static [&'static str] {
-        plain_text::FILE_KEYS
+    fn keys(&self, _family: Family) -> Vec<&'static [&'static str]> {
+        vec![plain_text::KEYS, <StackConfig as EncoderFamily>::KEYS]
     }
 
     fn training_keys(&self) -> &'static str {
@@ -80,7 +80,6 @@ impl TaskDefinition for Definition {
 
     fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
         check_single_sided(recipe)?;
-        check_no_pretrained(recipe)?;
         if recipe.training.r_drop.is_some() {
             return Err(RecipeError::Conflict(
                 "R-Drop compares two passes that predict the same tokens, and the task mlm masks others in each: set \

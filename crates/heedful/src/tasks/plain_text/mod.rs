@@ -8,8 +8,8 @@ use crate::data::batch::BatchLayout;
 use crate::data::encoded::ExampleKind;
 use crate::recipe::{DataKeys, Family, PositionKind, Recipe, RecipeError};
 
-/// The keys of the section `data` that name plain text.
-pub(super) const FILE_KEYS: &[&str] = &["text", "valid_text"];
+/// The keys of plain text.
+pub(super) const KEYS: &[&str] = &["data.text", "data.valid_text", "data.block"];
 
 /// Lines in the form `lines`, or blocks in the form `blocks` if the recipe asks for blocks.
 pub(super) fn example_kind(data: &DataKeys, lines: BatchLayout, blocks: BatchLayout) -> ExampleKind<'static> {

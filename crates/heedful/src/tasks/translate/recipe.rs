@@ -11,11 +11,29 @@ use crate::data::labels::Labels;
 use crate::data::{CorpusError, Input};
 use crate::models::{EncoderDecoderConfig, Generate, Model};
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
-use crate::tasks::recipe::check_no_pretrained;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
     Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError,
 };
+
+const KEYS: &[&str] = &[
+    "data.src",
+    "data.tgt",
+    "data.tsv",
+    "data.valid_src",
+    "data.valid_tgt",
+    "data.valid_tsv",
+    "data.max_ratio",
+    "vocabulary.sharing",
+    "vocabulary.source_file",
+    "vocabulary.target_file",
+    "validation.bleu",
+    "validation.bleu_pairs",
+    "search.beam",
+    "search.length_penalty",
+    "search.beyond_source",
+    "search.no_repeat_ngram",
+];
 
 /// The task `translate`.
 pub(crate) struct Definition;
@@ -61,8 +79,8 @@ impl TaskDefinition for Definition {
         "pairs"
     }
 
-    fn file_keys(&self) -> &'static [&'static str] {
-        &["src", "tgt", "tsv", "valid_src", "valid_tgt", "valid_tsv"]
+    fn keys(&self, family: Family) -> Vec<&'static [&'static str]> {
+        vec![KEYS, EncoderDecoderConfig::keys(family)]
     }
 
     fn training_keys(&self) -> &'static str {
@@ -79,8 +97,8 @@ impl TaskDefinition for Definition {
 
     fn start_recipe(&self, _recipe: &mut Recipe) {}
 
-    fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
-        check_no_pretrained(recipe)
+    fn check_recipe(&self, _recipe: &Recipe) -> Result<(), RecipeError> {
+        Ok(())
     }
 
     fn config(&self, recipe: &Recipe, sizes: Sizes) -> ModelConfig {
