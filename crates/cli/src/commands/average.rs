@@ -8,7 +8,7 @@ use heedful::train::checkpoint::Checkpoints;
 use heedful::train::{Averaged, average};
 
 use crate::output::Force;
-use crate::progress::{Quiet, Verbosity};
+use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Average the weights of several checkpoints of a run, which is often better than each of them
 ///
@@ -62,7 +62,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     steps.iter().try_for_each(|&step| checkpoints.check_text_files(step, &run))?;
     let paths: Vec<PathBuf> = steps.iter().map(|&step| checkpoints.path(step)).collect();
     let what = if arguments.ema { Averaged::MovingAverage } else { Averaged::Parameters };
+    let bar = Bar::with_time_left(arguments.quiet.verbosity(), 0);
+    bar.show(0, 0.0, || format!("averaging {} checkpoints", paths.len()));
     let weights = average(&paths, what)?;
+    bar.finish();
     run.copy_to(&arguments.out)?.save(&weights)?;
     if arguments.quiet.verbosity() == Verbosity::Normal {
         let steps: Vec<String> = steps.iter().map(u64::to_string).collect();

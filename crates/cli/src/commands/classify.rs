@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::long_text::{LONGEST_LINE, Long, LongTexts, MaxTokens, refused};
 use crate::machine::Machine;
 use crate::output::Force;
-use crate::progress::Verbosity;
+use crate::progress::{Bar, Quiet, line_count};
 
 /// Classify texts: one line in, one label out, in order
 ///
@@ -44,6 +44,8 @@ pub(crate) struct Arguments {
     /// Write one JSON object per line, with the probability of every label
     #[arg(long, help_heading = "Output")]
     json: bool,
+    #[command(flatten)]
+    quiet: Quiet,
     /// List the N words of each text that received the most attention
     #[arg(long, default_value_t = 3, value_name = "N", help_heading = "Output")]
     words: usize,
@@ -68,7 +70,8 @@ const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_TOKENS: usize = 16 * 1024;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up("classification", Verbosity::Normal)?;
+    let verbosity = arguments.quiet.verbosity();
+    arguments.machine.set_up("classification", verbosity)?;
     let inputs: Vec<&Path> =
         iter::once(&arguments.model).chain(&arguments.file).map(PathBuf::as_path).collect();
     let mut file = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
@@ -78,12 +81,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut out = BufWriter::new(io::stdout());
     let mut texts = Texts::open(arguments, classifier.limit())?;
     let mut line = 0;
+    let count = if arguments.text.is_empty() { line_count(arguments.file.as_deref()) } else { 0 };
+    let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     while let Some(chunk) = texts.next_chunk()? {
         let read = |(index, text): (usize, &String)| reader.parts(text, &texts.name, line + index + 1);
         let chunk: Vec<Vec<Vec<u32>>> = chunk.iter().enumerate().map(read).collect::<Result<_>>()?;
         let lines = label(&classifier, &chunk, line, arguments)
             .with_context(|| format!("{}, lines {} to {}", texts.name, line + 1, line + chunk.len()))?;
         line += chunk.len();
+        bar.show(line, 0.0, || format!("{line} texts classified"));
         match &mut file {
             Some(file) => file.add(lines.as_bytes())?,
             None => {
@@ -92,6 +98,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             }
         }
     }
+    bar.finish();
     reader.long_texts.finish();
     file.map_or(Ok(()), |file| file.finish().context("the labels could not be saved"))
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::long_text::{LongTexts, LongWhole, MaxTokens, refused};
 use crate::machine::Machine;
-use crate::progress::Verbosity;
+use crate::progress::{Bar, Quiet};
 
 /// Predict the masked tokens of a text with a masked language model
 ///
@@ -41,6 +41,8 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
     machine: Machine,
 }
 
@@ -52,12 +54,15 @@ Examples:
 Train a masked language model with: heedful train --task mlm --text all.txt --out reader";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up("filling gaps", Verbosity::Normal)?;
+    let verbosity = arguments.quiet.verbosity();
+    arguments.machine.set_up("filling gaps", verbosity)?;
     let mut filler = Filler::open(&arguments.model)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| filler.set_max_tokens(tokens))?;
     let mut long_texts = LongTexts::new("cut", filler.limit());
     let mut out = io::stdout().lock();
+    let bar = Bar::beside_results(verbosity, arguments.text.len(), None);
     for (number, text) in arguments.text.iter().enumerate() {
+        bar.show(number, 0.0, || format!("text {}", number + 1));
         let place = || format!("text {}", number + 1);
         let encode = |text: &str| filler.encode(text);
         let tokens = match (filler.limit().encode(text, encode), arguments.long) {
@@ -78,6 +83,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             write!(out, "{}", plain(&filled))?;
         }
     }
+    bar.finish();
     long_texts.finish();
     Ok(())
 }

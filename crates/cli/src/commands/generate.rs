@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::long_text::{LongTexts, LongWhole, MaxTokens, refused};
 use crate::machine::Machine;
-use crate::progress::Verbosity;
+use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Continue a text with a language model
 ///
@@ -66,6 +66,8 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
     machine: Machine,
 }
 
@@ -77,7 +79,8 @@ Examples:
 Train a language model with: heedful train --task lm --text book.txt --out writer";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up("searching", Verbosity::Normal)?;
+    let verbosity = arguments.quiet.verbosity();
+    arguments.machine.set_up("searching", verbosity)?;
     let options = arguments.search_options();
     options.check()?;
     let mut generator = Generator::open(&arguments.model)?;
@@ -88,12 +91,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut out = io::stdout().lock();
     // With several hypotheses, the best text is known only at the end.
     let streams = options.n_best == 1 && options.beam == 1 && !arguments.json;
-    let mut shown = 0;
+    // What is printed token by token needs no other progress.
+    let bar = Bar::with_time_left(if streams { Verbosity::Quiet } else { verbosity }, arguments.tokens);
+    let (mut shown, mut tokens) = (0, 0);
     while generation.step()? {
+        tokens += 1;
+        bar.show(tokens, 0.0, || format!("{tokens} tokens"));
         if streams {
             show(&generation.so_far(), &mut shown, &mut out)?;
         }
     }
+    bar.finish();
     for (number, text) in generation.texts().iter().enumerate() {
         if arguments.json {
             writeln!(out, "{}", json!({ "prompt": arguments.prompt, "text": text }))?;

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::long_text::{LongTexts, LongWhole, MaxTokens, refused};
 use crate::machine::Machine;
-use crate::progress::Verbosity;
+use crate::progress::{Bar, Quiet, line_count};
 
 /// Score given translations: one log-probability per line
 ///
@@ -42,6 +42,8 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
     machine: Machine,
 }
 
@@ -56,7 +58,8 @@ const CHUNK: usize = 1024;
 const CHUNK_BYTES: usize = 4 << 20;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up("scoring", Verbosity::Normal)?;
+    let verbosity = arguments.quiet.verbosity();
+    arguments.machine.set_up("scoring", verbosity)?;
     let mut translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
     let options = SearchOptions { compute: arguments.machine.compute(), ..SearchOptions::default() };
@@ -65,6 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let files = CorpusFiles::parallel(&arguments.src, &arguments.tgt);
     let mut pairs = files.pairs().cut_at(limits.map(|limit| limit.bytes_to_read()));
     let mut reader = PairReader { translator: &translator, arguments, line: 0, long_texts: limits.map(cut) };
+    let bar = Bar::beside_results(verbosity, line_count(Some(&arguments.src)), None);
     loop {
         let (mut chunk, mut bytes) = (Vec::new(), 0);
         while chunk.len() < CHUNK
@@ -75,6 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             chunk.push(reader.tokens(&pair)?);
         }
         if chunk.is_empty() {
+            bar.finish();
             reader.long_texts.iter().for_each(LongTexts::finish);
             return Ok(out.flush()?);
         }
@@ -83,6 +88,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         // Whoever reads them need not wait for all.
         out.flush()?;
+        bar.show(reader.line, 0.0, || format!("{} pairs scored", reader.line));
     }
 }
 

@@ -1,5 +1,6 @@
 //! `heedful serve`: models over HTTP, with a web page that shows what they attend to.
 
+use std::io::{self, IsTerminal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use heedful::decode::SearchOptions;
 use heedful_server::{AccessLog, Limits, ModelSpec, Server, ServerOptions};
 
 use crate::machine::Machine;
-use crate::progress::Verbosity;
+use crate::progress::{Bar, Verbosity};
 
 /// Serve models over HTTP: a web page, LibreTranslate's API and a complete API of its own (/v1)
 ///
@@ -124,7 +125,13 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("serving", Verbosity::Normal)?;
-    let server = Server::start(arguments.options()?).context("the server cannot start")?;
+    let options = arguments.options()?;
+    // Programs that start a server wait for its first line, which has the address.
+    let verbosity = if io::stderr().is_terminal() { Verbosity::Normal } else { Verbosity::Quiet };
+    let bar = Bar::with_time_left(verbosity, 0);
+    bar.show(0, 0.0, || "loading the models".to_owned());
+    let server = Server::start(options).context("the server cannot start")?;
+    bar.finish();
     server.run_until_signal(|server| {
         eprintln!(
             "heedful: http://{} serves {}; Ctrl-C stops it",

@@ -73,7 +73,7 @@ recipe! {
         /// Boundaries that subwords never cross: spaces and punctuation (`words`) or `spaces` only
         boundaries: Boundaries = Boundaries::Words, Any, ALL.when(LEARNED_SUBWORDS);
         /// Character coverage: the share of the text whose characters become pieces; rarer ones are spelled in bytes
-        coverage: f64 = 0.9999, Above(0.0), ALL.when(LEARNED_SUBWORDS);
+        coverage: f64 = 0.9999, Above(0.0), ALL.when(LEARNED);
         /// Existing vocabulary for both sides (`heedful vocab`), instead of learning one
         file: Option<PathBuf> = None, Any, ALL.when(&[OWN_VOCABULARY]);
         /// Existing vocabulary for the source side

@@ -12,6 +12,8 @@ mod trainer;
 
 mod patience;
 
+mod time_plan;
+
 mod average;
 pub mod checkpoint;
 
@@ -23,4 +25,5 @@ pub use optimizer::{Optimizer, Update};
 pub use patience::{Patience, ValidationScore, Verdict};
 pub use schedule::Schedule;
 pub use state::{StateError, TrainerState};
+pub use time_plan::TimePlan;
 pub use trainer::{StepReport, TrainError, Trainer, TrainerOptions};

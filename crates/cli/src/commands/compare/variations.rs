@@ -10,11 +10,11 @@ use heedful::metrics::Measure;
 use heedful::tensor::Device;
 use heedful::train::run::{DeviceChoice, Event, Ready, Watcher};
 
-use crate::commands::train::{PRECEDENCE, RecipeArguments, duration};
+use crate::commands::train::{PRECEDENCE, RecipeArguments};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::machine::{DeviceName, Threads};
 use crate::output::Force;
-use crate::progress::{Bar, Quiet, Verbosity};
+use crate::progress::{Bar, Quiet, Verbosity, duration};
 
 /// The arguments of `heedful compare variations`, built by hand as those of `heedful train` are.
 pub(crate) struct Arguments {

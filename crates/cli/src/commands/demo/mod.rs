@@ -39,7 +39,7 @@ pub(super) use self::trace::Trace;
 use super::train::TrainingProgress;
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::machine::{DeviceName, Threads};
-use crate::progress::Verbosity;
+use crate::progress::{Bar, Verbosity};
 
 /// Train a small Chinese–English Transformer, evaluate it and show its attention
 ///
@@ -190,7 +190,10 @@ impl DemoRun<'_> {
         let translator = Translator::open(&self.folder)?;
         // Greedy search is enough: a phrase has one translation.
         let options = SearchOptions { beam: 1, compute, ..SearchOptions::default() };
+        let bar = Bar::with_time_left(Verbosity::Normal, 0);
+        bar.show(0, 0.0, || format!("translating {} phrases of the test set", test_set.len()));
         let result = TestResult::evaluate(&translator, self.direction, test_set, &options)?;
+        bar.finish();
         let texts = [self.direction.example()[0]].into_iter().chain(self.texts.iter().copied());
         let traces: Vec<Trace<'_>> =
             texts.map(|text| Trace::new(&translator, text, &options)).collect::<Result<_>>()?;

@@ -17,7 +17,7 @@ use self::report::{MetricResult, write_json, write_lines};
 pub(super) use self::settings::tokenize_parser;
 use self::settings::{MetricName, Settings};
 use crate::machine::{DeviceName, Threads};
-use crate::progress::{Quiet, Verbosity};
+use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Evaluate translations against references: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's
 ///
@@ -91,11 +91,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut metrics = arguments.metrics.clone();
     metrics.sort();
     metrics.dedup();
+    let bar = Bar::with_time_left(arguments.quiet.verbosity(), metrics.len());
     if arguments.sentence_level {
-        return write_sentences(arguments, &metrics, &corpus);
+        return write_sentences(arguments, &metrics, &corpus, &bar);
     }
-    let results: Vec<MetricResult> =
-        metrics.iter().map(|&name| corpus_result(arguments, name, &corpus)).collect();
+    let result = |(done, &name): (usize, &MetricName)| {
+        bar.show(done, 0.0, || format!("computing {}", name.key()));
+        corpus_result(arguments, name, &corpus)
+    };
+    let results: Vec<MetricResult> = metrics.iter().enumerate().map(result).collect();
+    bar.finish();
     let mut out = io::stdout().lock();
     if arguments.json {
         write_json(&results, &mut out)?;
@@ -232,15 +237,18 @@ fn corpus_result(arguments: &Arguments, name: MetricName, corpus: &Corpus) -> Me
     MetricResult { name, score, comparison: comparison.zip(other), digits: arguments.width.into() }
 }
 
-fn write_sentences(arguments: &Arguments, metrics: &[MetricName], corpus: &Corpus) -> Result<()> {
+fn write_sentences(arguments: &Arguments, metrics: &[MetricName], corpus: &Corpus, bar: &Bar) -> Result<()> {
     let references = References::new(&corpus.references);
     let columns: Vec<Vec<MetricScore>> = metrics
         .iter()
-        .map(|&name| {
+        .enumerate()
+        .map(|(done, &name)| {
+            bar.show(done, 0.0, || format!("computing {}", name.key()));
             let metric = arguments.settings.sentence_metric(name);
             Evaluation::new(metric.as_ref(), &corpus.hypotheses, &references).sentences().collect()
         })
         .collect();
+    bar.finish();
     let digits = usize::from(arguments.width);
     let mut out = io::BufWriter::new(io::stdout().lock());
     for sentence in 0..corpus.hypotheses.len() {

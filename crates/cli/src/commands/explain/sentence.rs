@@ -20,7 +20,7 @@ use crate::heatmap::{self, Heatmap, Labels, Style};
 use crate::long_text::MaxTokens;
 use crate::machine::Machine;
 use crate::output::Force;
-use crate::progress::Verbosity;
+use crate::progress::{Bar, Quiet};
 
 /// A page with more sentences is too heavy for browsers.
 const MAX_SENTENCES_PER_PAGE: usize = 100;
@@ -62,6 +62,8 @@ pub(super) struct SentenceArguments {
     /// How a .json encodes the attention weights
     #[arg(long, value_enum, default_value = "rows", help_heading = "Output")]
     weights: WeightsName,
+    #[command(flatten)]
+    quiet: Quiet,
 
     /// Beam size: hypotheses kept at every step; 1 is greedy
     #[arg(long, default_value_t = 4, value_name = "N", help_heading = "Search")]
@@ -114,7 +116,7 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     let model =
         arguments.model.as_deref().context("the folder of a model is missing: heedful explain MODEL TEXT")?;
     let format = arguments.output.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
-    arguments.machine.set_up("searching", Verbosity::Normal)?;
+    arguments.machine.set_up("searching", arguments.quiet.verbosity())?;
     let options = SearchOptions {
         beam: arguments.beam,
         n_best: arguments.n_best,
@@ -168,6 +170,8 @@ fn explain(
     options: &SearchOptions,
     format: Option<Format>,
 ) -> Result<Vec<Explanation>> {
+    let bar = Bar::with_time_left(arguments.quiet.verbosity(), texts.len());
+    bar.show(0, 0.0, || "translating".to_owned());
     let translations = match &arguments.target {
         Some(_) if texts[0].trim().is_empty() => {
             bail!("the text is blank: --target needs a source text to be its translation")
@@ -180,9 +184,14 @@ fn explain(
         (Some(Format::Json), WeightsName::None) => WeightForm::None,
         _ => WeightForm::Rows,
     };
-    let both = texts.iter().zip(&translations);
-    both.map(|(text, translation)| Ok(Explanation::new(translator, text, translation, form, options)?))
-        .collect()
+    let both = texts.iter().zip(&translations).enumerate();
+    let explanations = both.map(|(number, (text, translation))| {
+        bar.show(number, 0.0, || format!("explaining text {}", number + 1));
+        Ok(Explanation::new(translator, text, translation, form, options)?)
+    });
+    let explanations = explanations.collect();
+    bar.finish();
+    explanations
 }
 
 impl SentenceArguments {

@@ -16,10 +16,10 @@ use heedful::train::run::{self, Ending, FinalModel, Outcome, Start};
 use serde_json::{Value, json};
 
 pub(crate) use self::arguments::Arguments;
-pub(crate) use self::progress::{TrainingProgress, duration};
+pub(crate) use self::progress::TrainingProgress;
 pub(crate) use self::recipe_arguments::{PRECEDENCE, RecipeArguments};
 use crate::interrupt::{Interrupt, Interrupted};
-use crate::progress::Verbosity;
+use crate::progress::{Verbosity, duration};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let recipe = arguments.recipe()?;
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// How the run ended, and what to do next.
 fn closing_message(recipe: &Recipe, outcome: &Outcome) -> String {
     let (folder, task) = (folder(recipe), recipe.data.task);
-    let Outcome { step, ending, best, model, seconds } = outcome;
+    let Outcome { step, ending, best, model, seconds, plan } = outcome;
     let mut text = format!("{ending} after {step} steps and {}", duration(*seconds));
     if let Some((ValidationScore { metric, value }, at)) = best {
         let metric = match metric {
@@ -74,6 +74,16 @@ fn closing_message(recipe: &Recipe, outcome: &Outcome) -> String {
         Ending::Interrupted => format!("\nresume it with:  heedful train --resume {folder}"),
         _ => format!("\nuse it with:     heedful {} {folder} {}", task.command(), task.command_input()),
     };
+    // The folder's recipe has what the run chose to fit into its time.
+    let again = |steps| format!("heedful train {folder}/recipe.toml --time none --steps {steps} --out OTHER");
+    match plan {
+        Some(plan) if *ending != Ending::Interrupted && plan.is_last && plan.steps > *step => {
+            text +=
+                &format!("\nits steps again:  {}  (the time was over before the last)", again(plan.steps));
+        }
+        Some(_) if *ending != Ending::Interrupted => text += &format!("\nthe same again:  {}", again(*step)),
+        _ => {}
+    }
     text
 }
 
@@ -83,6 +93,7 @@ fn outcome_json(recipe: &Recipe, outcome: &Outcome) -> Value {
         "step": outcome.step,
         "ending": outcome.ending.to_string(),
         "seconds": outcome.seconds,
+        "plan": outcome.plan,
         "best": outcome.best.map(|(score, step)| json!({ "step": step, "score": score })),
         "model": match &outcome.model {
             FinalModel::Step(step) => json!([step]),

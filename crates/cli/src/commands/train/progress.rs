@@ -9,7 +9,7 @@ use heedful::train::log::Record;
 use heedful::train::run::{Event, Pace, Ready, Watcher};
 
 use crate::interrupt::Interrupt;
-use crate::progress::{Bar, Verbosity};
+use crate::progress::{Bar, Verbosity, duration};
 
 const REFRESH: Duration = Duration::from_millis(100);
 
@@ -17,15 +17,33 @@ const REFRESH: Duration = Duration::from_millis(100);
 pub(crate) struct TrainingProgress {
     bar: Bar,
     interrupt: Interrupt,
-    refreshed: Instant,
+    refreshed: Option<Instant>,
     /// When the first step was reported, and how far the run was.
     start: Option<(Instant, f64)>,
+    /// The time left, once steps were timed.
+    left: Option<f64>,
+    /// Progress from 0 to 1.
+    progress: f64,
+    /// What is being done, until the first step.
+    phase: &'static str,
+    /// Lines of the training text, once they were counted.
+    lines: u64,
 }
 
 impl TrainingProgress {
     pub(crate) fn new(verbosity: Verbosity, interrupt: Interrupt) -> TrainingProgress {
         let bar = Bar::new(verbosity, 1, "{bar:24} {wide_msg}");
-        TrainingProgress { bar, interrupt, refreshed: Instant::now(), start: None }
+        bar.show(0, 0.0, || "reading".to_owned());
+        TrainingProgress {
+            bar,
+            interrupt,
+            refreshed: None,
+            start: None,
+            left: None,
+            progress: 0.0,
+            phase: "",
+            lines: 0,
+        }
     }
 
     /// Removes the bar; printed lines stay.
@@ -35,23 +53,43 @@ impl TrainingProgress {
 
     /// Shows on the bar what changes too often for a line of the log.
     fn refresh(&mut self, progress: Option<f64>, text: impl FnOnce() -> String) {
-        if self.bar.is_drawn() && self.refreshed.elapsed() >= REFRESH {
-            self.refreshed = Instant::now();
+        if self.refreshed.is_none_or(|refreshed| refreshed.elapsed() >= REFRESH) {
+            self.refreshed = Some(Instant::now());
             self.bar.show(0, progress.unwrap_or(0.0), text);
         }
+    }
+
+    /// Says what is being done; where there is no bar, its beginning is a line.
+    fn prepare(&mut self, phase: &'static str, progress: Option<f64>, detail: impl FnOnce() -> String) {
+        if self.phase != phase {
+            self.phase = phase;
+            self.refreshed = None;
+            if !self.bar.is_drawn() {
+                self.bar.println(phase);
+            }
+        }
+        self.refresh(progress, || format!("{phase}: {}", detail()));
     }
 
     fn show_pace(&mut self, pace: &Pace) {
         let &Pace { step, loss, tokens_per_second, seconds, progress } = pace;
         let (start, start_progress) = *self.start.get_or_insert((Instant::now(), progress.unwrap_or(0.0)));
-        let left = progress.filter(|&progress| progress > start_progress).map(|progress| {
+        self.progress = progress.unwrap_or(0.0);
+        self.left = progress.filter(|&progress| progress > start_progress).map(|progress| {
             let whole = start.elapsed().as_secs_f64() / (progress - start_progress);
-            format!("  {} left", duration(whole * (1.0 - progress)))
+            whole * (1.0 - progress)
         });
-        let time = left.unwrap_or_else(|| format!("  {}", duration(seconds)));
+        let time = self.time_left().unwrap_or_else(|| format!("  {}", duration(seconds)));
         self.refresh(progress, || {
             format!("step {step}  loss {loss:.3}  {} tokens/s{time}", thousands(tokens_per_second as u64))
         });
+    }
+}
+
+impl TrainingProgress {
+    /// `  12m30s left`.
+    fn time_left(&self) -> Option<String> {
+        self.left.map(|seconds| format!("  {} left", duration(seconds)))
     }
 }
 
@@ -60,17 +98,29 @@ impl Watcher for TrainingProgress {
         match event {
             Event::NotOnCard { why } => self.bar.println(&format!("heedful: uses the processor: {why}")),
             Event::LearningVocabulary { pairs } => {
-                self.refresh(None, || format!("learning the vocabulary: {} lines", thousands(*pairs)));
+                self.lines = *pairs;
+                self.prepare("learning the vocabulary", None, || format!("{} lines", thousands(*pairs)));
             }
             Event::Encoding { pairs } => {
-                self.refresh(None, || format!("encoding: {} lines", thousands(*pairs)));
+                let all = self.lines.max(*pairs);
+                let share = (self.lines > 0).then(|| *pairs as f64 / all as f64);
+                let percent = share.map_or(String::new(), |share| format!(", {:.0} %", 100.0 * share));
+                self.prepare("encoding the text", share, || format!("{} lines{percent}", thousands(*pairs)));
             }
+            Event::Measuring { steps } => {
+                self.prepare("measuring a few steps", None, || format!("{steps} steps"));
+            }
+            Event::Planned(plan) => self.bar.println(&format!("the time fits {plan}")),
             Event::Corpus(report) => self.bar.println(&report.to_string()),
             Event::Ready(ready) => self.bar.println(&start_message(ready)),
             Event::Step(pace) => self.show_pace(pace),
             // The bar shows the same numbers.
             Event::Logged(_) if self.bar.is_drawn() => {}
-            Event::Logged(record) => self.bar.println(&log_line(record)),
+            Event::Logged(record) => {
+                let left = self.time_left().unwrap_or_default();
+                self.bar.println(&format!("{}{left}", log_line(record)));
+            }
+            Event::Validating => self.bar.show(0, self.progress, || "validating".to_owned()),
             Event::Validated { record, is_best } => {
                 let mark = if *is_best { "  best so far" } else { "" };
                 self.bar.println(&format!("{}{mark}", log_line(record)));
@@ -141,28 +191,9 @@ fn log_line(record: &Record) -> String {
     line
 }
 
-/// `75.4` as `1m15s`.
-pub(crate) fn duration(seconds: f64) -> String {
-    let seconds = seconds.max(0.0) as u64;
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{seconds}s"),
-        (0, _) => format!("{minutes}m{seconds:02}s"),
-        _ => format!("{hours}h{minutes:02}m"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_read_at_a_glance() {
-        let cases = [(0.4, "0s"), (59.9, "59s"), (75.4, "1m15s"), (3600.0, "1h00m"), (86_461.0, "24h01m")];
-        for (seconds, text) in cases {
-            assert_eq!(duration(seconds), text);
-        }
-    }
 
     #[test]
     fn a_record_is_one_line() {

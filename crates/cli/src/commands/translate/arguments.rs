@@ -9,6 +9,7 @@ use heedful::models::HeadName;
 use crate::long_text::{Long, MaxTokens};
 use crate::machine::Machine;
 use crate::output::Force;
+use crate::progress::Quiet;
 
 /// Translate text: one line in, one line out, in order
 ///
@@ -84,6 +85,8 @@ pub(crate) struct Arguments {
     /// Write one JSON object per line instead of text
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) quiet: Quiet,
 
     #[command(flatten)]
     pub(crate) force: Force,

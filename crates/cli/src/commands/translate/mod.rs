@@ -23,10 +23,11 @@ use self::joined::{OpenLine, TranslatedLine};
 use self::lines::Line;
 use self::output::{Destination, OutputWriter};
 use crate::long_text::{Long, LongTexts, refused};
-use crate::progress::Verbosity;
+use crate::progress::{Bar, line_count};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up("searching", Verbosity::Normal)?;
+    let verbosity = arguments.quiet.verbosity();
+    arguments.machine.set_up("searching", verbosity)?;
     let options = arguments.search_options();
     options.check()?;
     if arguments.output.is_some() && arguments.output == arguments.attention {
@@ -41,7 +42,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let lines = lines::read(arguments, long, translator.source_limit())?;
     let mut writer = OutputWriter::new(arguments, destination, &translator, &options);
     let mut reader = LineReader::new(&translator, long);
+    let count =
+        if arguments.text.is_empty() { line_count(arguments.file.as_deref()) } else { arguments.text.len() };
+    let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     translate(&mut reader, &options, &lines, |line, translated| {
+        bar.show(line + 1, 0.0, || format!("{} lines translated", line + 1));
         if let Some(file) = &mut attention
             && let Some(whole) = translated.whole()
             && let Some(best) = whole.outputs.first()
@@ -51,6 +56,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         writer.write(line, &translated)
     })?;
+    bar.finish();
     reader.long_texts.finish();
     if let Some(file) = attention {
         file.finish()?;

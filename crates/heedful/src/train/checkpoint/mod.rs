@@ -18,7 +18,7 @@ pub use format::read;
 pub use keep::Keep;
 pub use writer::Writer;
 
-use super::{Patience, TrainerState, ValidationScore};
+use super::{Patience, TimePlan, TrainerState, ValidationScore};
 use crate::store::durable::WriteError;
 use crate::store::seal::Seal;
 use crate::store::unfinished;
@@ -49,6 +49,12 @@ pub struct Progress {
     pub recipe: String,
     /// Seconds of training, over all sessions.
     pub seconds: f64,
+    /// Seconds of all sessions, with their preparations; unknown in older checkpoints.
+    #[serde(default)]
+    pub elapsed: Option<f64>,
+    /// What the run chose to fit into its time, if it had only a time.
+    #[serde(default)]
+    pub plan: Option<TimePlan>,
     /// [`heedful_tensor::Device::fingerprint`] of what the latest steps were computed with; unknown in older checkpoints.
     #[serde(default)]
     pub device: Option<String>,

@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use super::session::{Session, on_processor, score};
-use super::{Ending, FinalModel, RunError};
+use super::session::{Session, on_processor};
+use super::validated::score;
+use super::{Ending, Event, FinalModel, RunError};
 use crate::recipe::Averaging;
 use crate::store::weights::Weights;
 use crate::train::{Averaged, average};
@@ -49,6 +50,7 @@ impl Session<'_> {
 
     fn is_no_worse_than_the_best(&mut self, weights: &Weights) -> Result<bool, RunError> {
         let (Some(set), Some(best)) = (&self.validation, self.patience.best) else { return Ok(true) };
+        self.watcher.observe(&Event::Validating);
         let model = self.trainer.model();
         let trained = Weights::of(model.params());
         weights.install(model.params()).expect("checkpoints of this run fit its model");

@@ -68,7 +68,7 @@ fn check_card(recipe: &Recipe) -> Result<(), NotOnCard> {
 pub(super) fn warning(before: Option<&str>, now: &str) -> Option<String> {
     let before = before.filter(|&before| before != now)?;
     Some(format!(
-        "the run goes on on another device ({before} before, {now} now): its weights will differ in the last bits from those \
+        "the run goes on on another device or instruction set ({before} before, {now} now): its weights will differ in the last bits from those \
          of an uninterrupted run"
     ))
 }

@@ -69,12 +69,12 @@ impl Meter {
         done
     }
 
-    /// The current speed and progress.
-    pub(super) fn pace(&self, training: &TrainingKeys) -> Pace {
+    /// The current speed and progress; `elapsed` are the seconds of the run, its preparation included.
+    pub(super) fn pace(&self, training: &TrainingKeys, elapsed: f64) -> Pace {
         let step = self.last.map_or(0, |last| last.update.step);
         let seconds = self.seconds();
         let by_steps = training.steps.map(|steps| step as f64 / steps as f64);
-        let by_time = training.time.map(|time| seconds / time.as_secs_f64());
+        let by_time = training.time.map(|time| elapsed / time.as_secs_f64());
         let progress = [by_steps, by_time].into_iter().flatten().reduce(f64::max);
         let loss = self.loss / self.predictions as f64;
         Pace {

@@ -18,7 +18,9 @@ mod device;
 mod error;
 mod watcher;
 
+mod clock;
 mod memory;
+
 mod prepare;
 
 mod journal;
@@ -28,7 +30,11 @@ mod page;
 mod conclude;
 mod review;
 mod session;
+mod validated;
 
+mod trial;
+
+pub use clock::{Clock, SystemClock};
 pub use device::{ChosenDevice, DeviceChoice, NotOnCard};
 pub use error::RunError;
 pub use memory::machine_memory;
@@ -38,7 +44,11 @@ pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
+use heedful_tensor::cuda;
+
+use self::clock::Timing;
 use crate::recipe::Recipe;
+use crate::train::Trainer;
 
 /// Whether a run is new or resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +73,18 @@ pub fn train_on(
     start: Start,
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, RunError> {
+    train_by(&SystemClock::default(), device, recipe, start, watcher)
+}
+
+/// As [`train_on`] with another clock, which limits the run where the recipe has a time.
+pub fn train_by(
+    clock: &dyn Clock,
+    device: DeviceChoice,
+    recipe: &Recipe,
+    start: Start,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, RunError> {
+    let timing = Timing::begin(clock);
     let mut recipe = recipe.clone();
     // The recipe of a resumed run already has the pretrained model's sizes.
     if start != Start::Resume
@@ -74,5 +96,21 @@ pub fn train_on(
     if let Some(why) = &why_not_card {
         watcher.observe(&Event::NotOnCard { why });
     }
-    session::Session::begin(device, &recipe, start, watcher)?.run()
+    let prepared = prepare::prepare(&recipe, start, watcher)?;
+    let trainer = |recipe: &Recipe| {
+        cuda::fitting(|| {
+            prepared.model.params().move_to(device);
+            Trainer::new(prepared.model.clone(), recipe.trainer_options())
+        })
+    };
+    let mut plan = None;
+    if !recipe.open.is_empty() && prepared.checkpoints.steps()?.is_empty() {
+        plan = trial::plan(&recipe, &prepared, &mut trainer(&recipe)?, &timing, watcher)?;
+        if let Some(plan) = &plan {
+            plan.apply(&mut recipe);
+            prepare::write_recipe(&recipe, &prepared.folder.path)?;
+        }
+    }
+    let trainer = trainer(&recipe)?;
+    session::Session::begin(&recipe, prepared, trainer, timing, plan, watcher)?.run()
 }

@@ -10,7 +10,8 @@ use crate::plot::{
     AttentionGrid, Fact, HeatMapOptions, LineChart, Mark, PictureGroup, Report, Scale, Series, SettingsGroup,
     Status, Table, heat_map_svg,
 };
-use crate::recipe::{Recipe, SECTIONS};
+use crate::recipe::{Recipe, SECTIONS, find_key};
+use crate::train::TimePlan;
 use crate::train::log::{AttentionRecord, Record, sample_histories, series};
 
 /// Maximum number of pictures of attention over time.
@@ -21,6 +22,8 @@ pub(super) struct Page {
     pub(super) title: String,
     pub(super) subtitle: String,
     pub(super) recipe: Recipe,
+    /// What the run chose to fit into its time.
+    pub(super) plan: Option<TimePlan>,
     pub(super) corpus: CorpusReport,
     pub(super) attention: Vec<AttentionGrid>,
     /// The tables of the last validation.
@@ -48,8 +51,16 @@ pub(super) fn page(page: &Page, past: &Past, status: Status) -> Report {
         pictures: over_time(&past.attention).into_iter().collect(),
         tables: [page.tables.clone(), vec![corpus_table(&page.corpus)]].concat(),
         settings: settings(&page.recipe),
-        environment: environment(&page.recipe),
+        environment: [environment(&page.recipe), plan_facts(page)].concat(),
     }
+}
+
+/// The time of a run, and what it chose to fit into it.
+fn plan_facts(page: &Page) -> Vec<Fact> {
+    let time = find_key("training.time").expect("a key").value(&page.recipe);
+    let fact =
+        |plan: &TimePlan| Fact::new("time", time.to_string().trim_matches('"')).noted(plan.to_string());
+    page.plan.iter().map(fact).collect()
 }
 
 /// The title of a run: the name of its folder.

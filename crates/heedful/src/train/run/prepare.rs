@@ -49,7 +49,7 @@ pub(super) fn prepare(
     let files = training_files(recipe, &path, start)?;
     let checkpoints = claim(&path, start)?;
     let files = if files.reads_standard_input() { files.keep_in(&kept_text(&path))? } else { files };
-    durable::write_bytes(&path.join(RECIPE), with_absolute_paths(recipe).to_toml().as_bytes())?;
+    write_recipe(recipe, &path)?;
     let tokenizers = vocabularies(recipe, &files, &path, start, watcher)?;
     let labels = labels(recipe, &files, &path, start)?;
     let sizes = [tokenizers.source.size(), tokenizers.target.size()];
@@ -69,6 +69,11 @@ pub(super) fn prepare(
     folder.renew_seal()?;
     let layout = kind.layout();
     Ok(Prepared { folder, checkpoints, tokenizers, corpus: Arc::new(corpus), layout, validation, model })
+}
+
+/// Keeps the recipe in the folder of its run.
+pub(super) fn write_recipe(recipe: &Recipe, folder: &Path) -> Result<(), WriteError> {
+    durable::write_bytes(&folder.join(RECIPE), with_absolute_paths(recipe).to_toml().as_bytes())
 }
 
 /// Where text from standard input is kept, so that it can be read more than once.

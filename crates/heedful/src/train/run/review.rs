@@ -15,6 +15,7 @@ pub fn report(recipe: &Recipe, outcome: &Outcome) -> Result<Report, RunError> {
         title: title(folder),
         subtitle: String::new(),
         recipe: recipe.clone(),
+        plan: outcome.plan.clone(),
         corpus: corpus.report().clone(),
         attention: Vec::new(),
         tables: Vec::new(),

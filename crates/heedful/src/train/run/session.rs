@@ -1,34 +1,36 @@
 //! The training loop: step, log, validate, save, until a limit is reached.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use heedful_tensor::{Device, Params, cuda};
+use heedful_tensor::{Device, Params};
 use serde_json::{Value, json};
 
+use super::clock::Timing;
 use super::device;
 use super::journal::Journal;
 use super::meter::Meter;
 use super::page::{Page, title};
-use super::prepare::{Prepared, prepare, with_absolute_paths};
-use super::{Ending, Event, Outcome, Ready, RunError, Start, Watcher};
+use super::prepare::{Prepared, with_absolute_paths};
+use super::validated::{record_of, score};
+use super::{Ending, Event, Outcome, Ready, RunError, Watcher};
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
-use crate::metrics::Measure;
 use crate::plot::Status;
-use crate::recipe::{BestBy, Recipe};
+use crate::recipe::{Recipe, TrainingKeys};
 use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
 use crate::tasks::folder::ModelFolder;
-use crate::tasks::validation::{ValidationResult, ValidationSet};
+use crate::tasks::validation::ValidationSet;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress, Writer};
-use crate::train::log::{AttentionRecord, EventFile, Record};
-use crate::train::{Patience, StepReport, TrainError, Trainer, ValidationScore, Verdict};
+use crate::train::log::{AttentionRecord, EventFile};
+use crate::train::time_plan::closing_validations;
+use crate::train::{Patience, StepReport, TimePlan, TrainError, Trainer, ValidationScore, Verdict};
 
 /// A run in progress.
 pub(super) struct Session<'a> {
     pub(super) recipe: &'a Recipe,
-    watcher: &'a mut dyn Watcher,
+    pub(super) watcher: &'a mut dyn Watcher,
     pub(super) folder: ModelFolder,
     pub(super) validation: Option<Box<dyn ValidationSet>>,
     batches: Prefetched,
@@ -47,22 +49,22 @@ pub(super) struct Session<'a> {
     saved_at: Instant,
     validated_step: Option<u64>,
     validated_at: Instant,
+    timing: Timing<'a>,
+    plan: Option<TimePlan>,
 }
 
 impl<'a> Session<'a> {
-    /// Prepares the run, and restores its latest checkpoint.
+    /// Begins a run that is prepared, and restores its latest checkpoint.
     pub(super) fn begin(
-        device: Device,
         recipe: &'a Recipe,
-        start: Start,
+        prepared: Prepared,
+        mut trainer: Trainer,
+        mut timing: Timing<'a>,
+        plan: Option<TimePlan>,
         watcher: &'a mut dyn Watcher,
     ) -> Result<Session<'a>, RunError> {
-        let Prepared { folder, checkpoints, tokenizers, corpus, layout, validation, model } =
-            prepare(recipe, start, watcher)?;
-        let mut trainer = cuda::fitting(|| {
-            model.params().move_to(device);
-            Trainer::new(model, recipe.trainer_options())
-        })?;
+        let Prepared { folder, checkpoints, tokenizers, corpus, layout, validation, .. } = prepared;
+        let device = trainer.model().params().device();
         let progress = restore(recipe, &checkpoints, &mut trainer, watcher)?;
         if let Some((step, progress)) = &progress {
             progress.check_text_files(*step, &folder)?;
@@ -74,6 +76,9 @@ impl<'a> Session<'a> {
             serde_json::from_value(progress.data.clone()).map_err(no_position)
         })?;
         let progress = progress.map(|(_, progress)| progress).unwrap_or_default();
+        timing.before = progress.elapsed.unwrap_or(progress.seconds);
+        let plan = plan.or(progress.plan);
+        timing.validation = plan.as_ref().map_or(0.0, |plan| plan.seconds_per_validation);
         let ready = Ready {
             device,
             parameters: trainer.model().params().count(),
@@ -85,23 +90,21 @@ impl<'a> Session<'a> {
             steps: recipe.training.steps,
         };
         watcher.observe(&Event::Ready(&ready));
+        if let Some(plan) = &plan {
+            watcher.observe(&Event::Planned(plan));
+        }
         let page = recipe.output.report.then(|| Page {
             title: title(&folder.path),
             subtitle: subtitle(&folder.config, &ready),
             recipe: recipe.clone(),
+            plan: plan.clone(),
             corpus: corpus.report().clone(),
             attention: Vec::new(),
             tables: Vec::new(),
         });
         let events = recipe.output.tensorboard.then(|| EventFile::open(&folder.path, step)).transpose()?;
         let journal = Journal::open(&folder.path, step, events, page)?;
-        let options = BatchOptions {
-            batch_tokens: recipe.training.batch_tokens,
-            seed: recipe.training.seed,
-            layout,
-            ..BatchOptions::default()
-        };
-        let batches = Prefetched::new(Batches::at(corpus, &options, position)?);
+        let batches = Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout), position)?);
         let now = Instant::now();
         Ok(Session {
             recipe,
@@ -122,6 +125,8 @@ impl<'a> Session<'a> {
             saved_step: (step > 0).then_some(step),
             saved_at: now,
             validated_at: now,
+            timing,
+            plan,
         })
     }
 
@@ -159,20 +164,26 @@ impl<'a> Session<'a> {
             _ => Status::Finished { step, reason },
         })?;
         let best = self.patience.best.map(|score| (score, self.patience.best_step));
-        Ok(Outcome { step, ending, best, model, seconds: self.meter.seconds() })
+        Ok(Outcome { step, ending, best, model, seconds: self.meter.seconds(), plan: self.plan })
     }
 
     fn ending(&self) -> Option<Ending> {
         let training = &self.recipe.training;
         if training.steps.is_some_and(|steps| self.step >= steps) {
             Some(Ending::AllSteps)
-        } else if training.time.is_some_and(|time| self.meter.seconds() >= time.as_secs_f64()) {
+        } else if training.time.is_some_and(|time| self.is_out_of(time)) {
             Some(Ending::AllTime)
         } else if self.watcher.should_stop() {
             Some(Ending::Interrupted)
         } else {
             None
         }
+    }
+
+    /// Whether what is left of the time is needed to end the run. However short it is, one step is made.
+    fn is_out_of(&self, time: Duration) -> bool {
+        let is_validated = self.validated_step == Some(self.step);
+        self.step > 0 && self.timing.is_over(time, closing_validations(self.recipe, is_validated))
     }
 
     /// One update.
@@ -203,7 +214,8 @@ impl<'a> Session<'a> {
         for &report in reports {
             let tokens = self.on_their_way.pop_front().expect("a report for each step");
             self.meter.add(report, tokens);
-            self.watcher.observe(&Event::Step(&self.meter.pace(&self.recipe.training)));
+            let pace = self.meter.pace(&self.recipe.training, self.timing.elapsed());
+            self.watcher.observe(&Event::Step(&pace));
         }
     }
 
@@ -237,7 +249,7 @@ impl<'a> Session<'a> {
         let Some(record) = self.meter.take() else { return Ok(()) };
         self.watcher.observe(&Event::Logged(&record));
         self.journal.write(record)?;
-        let pace = self.meter.pace(&self.recipe.training);
+        let pace = self.meter.pace(&self.recipe.training, self.timing.elapsed());
         self.journal.publish(Status::Running { step: self.step, progress: pace.progress })
     }
 
@@ -261,8 +273,9 @@ impl<'a> Session<'a> {
     fn validate(&mut self) -> Result<Option<Verdict>, RunError> {
         self.settle()?;
         let Some(set) = &self.validation else { return Ok(None) };
-        let (recipe, trainer) = (self.recipe, &mut self.trainer);
-        let (result, weights, attention) = self.meter.pause(|| {
+        let (recipe, trainer, watcher) = (self.recipe, &mut self.trainer, &mut *self.watcher);
+        let validate = || {
+            watcher.observe(&Event::Validating);
             trainer.with_average(|model| {
                 on_processor(model.params(), || {
                     let result = set.validate(recipe)?;
@@ -270,7 +283,10 @@ impl<'a> Session<'a> {
                     Ok::<_, RunError>((result, Weights::of(model.params()), attention))
                 })
             })
-        })?;
+        };
+        let (validated, seconds) = self.timing.measure(|| self.meter.pause(validate));
+        let (result, weights, attention) = validated?;
+        self.timing.validation = seconds;
         if let Some(record) = attention.last().and_then(|grid| AttentionRecord::of(self.step, grid)) {
             self.journal.write_attention(record)?;
         }
@@ -301,6 +317,8 @@ impl<'a> Session<'a> {
             metrics: Value::Null,
             recipe: fingerprint(self.recipe),
             seconds: self.meter.seconds(),
+            elapsed: Some(self.timing.elapsed()),
+            plan: self.plan.clone(),
             device: Some(self.trainer.model().params().device().fingerprint()),
             text_files: Some(self.folder.text_files()),
         };
@@ -338,6 +356,12 @@ fn restore(
     Ok(Some((step, progress)))
 }
 
+/// How the batches of a run are formed.
+pub(super) fn batch_options(recipe: &Recipe, layout: BatchLayout) -> BatchOptions {
+    let TrainingKeys { batch_tokens, seed, .. } = recipe.training;
+    BatchOptions { batch_tokens, seed, layout, ..BatchOptions::default() }
+}
+
 /// The fingerprint of the recipe, with absolute paths: the same wherever a run is resumed.
 fn fingerprint(recipe: &Recipe) -> String {
     with_absolute_paths(recipe).fingerprint()
@@ -350,27 +374,6 @@ pub(super) fn on_processor<R>(params: &Params, work: impl FnOnce() -> R) -> R {
     let result = work();
     params.move_to(device);
     result
-}
-
-/// The score of a validation. Without BLEU, its loss is used instead.
-pub(super) fn score(result: &ValidationResult, metric: BestBy) -> ValidationScore {
-    match (metric, result.value(Measure::ValidBleu)) {
-        (BestBy::Bleu, Some(value)) => ValidationScore { metric, value },
-        (BestBy::Accuracy, _) => ValidationScore { metric, value: result.held_out.accuracy() },
-        (BestBy::Loss, _) | (BestBy::Bleu, None) => {
-            ValidationScore { metric: BestBy::Loss, value: result.held_out.loss() }
-        }
-    }
-}
-
-fn record_of(result: ValidationResult, step: u64, seconds: f64) -> Record {
-    let ValidationResult { held_out, measures, samples, .. } = result;
-    let record = Record::new(step, seconds)
-        .with(Measure::ValidLoss, held_out.loss())
-        .with(Measure::ValidPerplexity, held_out.perplexity())
-        .with(Measure::ValidAccuracy, held_out.accuracy());
-    let record = measures.into_iter().fold(record, |record, (measure, value)| record.with(measure, value));
-    Record { samples, ..record }
 }
 
 fn subtitle(config: &ModelConfig, ready: &Ready) -> String {

@@ -4,8 +4,8 @@ use heedful_tensor::Device;
 
 use crate::data::CorpusReport;
 use crate::tasks::Task;
-use crate::train::ValidationScore;
 use crate::train::log::Record;
+use crate::train::{TimePlan, ValidationScore};
 
 /// Receives the events of a run, and may stop it.
 pub trait Watcher {
@@ -38,12 +38,21 @@ pub enum Event<'a> {
     },
     /// The training text is encoded.
     Corpus(&'a CorpusReport),
+    /// What steps and validations take is being measured, for a run that has only a time.
+    Measuring {
+        /// Steps so far, which are thrown away.
+        steps: u32,
+    },
     /// The run is ready to train.
     Ready(&'a Ready),
+    /// What the run chose to fit into its time.
+    Planned(&'a TimePlan),
     /// An update was made.
     Step(&'a Pace),
     /// A line of the log: means over the last steps.
     Logged(&'a Record),
+    /// A validation begins.
+    Validating,
     /// The model was validated.
     Validated {
         /// The results.
@@ -116,6 +125,8 @@ pub struct Outcome {
     pub model: FinalModel,
     /// Seconds of training, over all sessions.
     pub seconds: f64,
+    /// What it chose to fit into its time, if it had only a time.
+    pub plan: Option<TimePlan>,
 }
 
 /// Why a run ended.

@@ -1,0 +1,238 @@
+//! Runs with only a time: they fit into it, say what they chose, and are the same again by their number of steps. The clock is
+//! the test's: a step takes a second because the test says so.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use heedful::recipe::{Author, Overrides, Recipe};
+use heedful::tasks;
+use heedful::train::TimePlan;
+use heedful::train::checkpoint::{self, Checkpoint, Checkpoints};
+use heedful::train::run::{Clock, DeviceChoice, Ending, Event, Outcome, Start, Watcher, train_by};
+use tempfile::TempDir;
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// A clock that moves only when a run says that it has done something.
+#[derive(Default)]
+struct Metronome {
+    now: Cell<Duration>,
+}
+
+impl Clock for Metronome {
+    fn now(&self) -> Duration {
+        self.now.get()
+    }
+}
+
+/// Moves the clock, and stops the run after a step.
+struct Audience<'a> {
+    clock: &'a Metronome,
+    /// Seconds of a step, after those that are measured.
+    step: u64,
+    stop_after: Option<u64>,
+    reached: u64,
+    plans: Vec<TimePlan>,
+    prepared: u32,
+}
+
+impl<'a> Audience<'a> {
+    fn new(clock: &'a Metronome) -> Audience<'a> {
+        Audience { clock, step: 1, stop_after: None, reached: 0, plans: Vec::new(), prepared: 0 }
+    }
+}
+
+impl Watcher for Audience<'_> {
+    fn observe(&mut self, event: &Event<'_>) {
+        let seconds = match event {
+            Event::Measuring { .. } => 1,
+            Event::Step(pace) => {
+                self.reached = pace.step;
+                self.step
+            }
+            Event::Validating => 1,
+            Event::Planned(plan) => {
+                self.plans.push((*plan).clone());
+                0
+            }
+            Event::LearningVocabulary { .. } | Event::Encoding { .. } if self.prepared < 3 => {
+                self.prepared += 1;
+                1
+            }
+            _ => 0,
+        };
+        self.clock.now.set(self.clock.now.get() + Duration::from_secs(seconds));
+    }
+
+    fn should_stop(&self) -> bool {
+        self.stop_after.is_some_and(|step| self.reached >= step)
+    }
+}
+
+/// A folder with sentences of a few words, and their translation: the same words in reverse.
+fn corpus() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = ["a", "bc", "d", "ef", "gh", "i"];
+    let line = |number: usize| -> Vec<&str> {
+        (0..2 + number % 4).map(|i| words[(number * 7 + i * 5 + number / 6) % words.len()]).collect()
+    };
+    for (name, lines) in [("train", 0..240), ("valid", 300..320)] {
+        let source: String = lines.clone().map(|i| line(i).join(" ") + "\n").collect();
+        let target: String =
+            lines.map(|i| line(i).into_iter().rev().collect::<Vec<_>>().join(" ") + "\n").collect();
+        fs::write(folder.path().join(format!("{name}.src")), source).expect("room on the disk");
+        fs::write(folder.path().join(format!("{name}.tgt")), target).expect("room on the disk");
+    }
+    folder
+}
+
+fn settings(folder: &Path, out: &str, more: &str) -> Vec<String> {
+    let mut sets: Vec<String> = ["src", "tgt"]
+        .iter()
+        .flat_map(|side| {
+            let file = |name: &str| folder.join(format!("{name}.{side}")).display().to_string();
+            [format!("{side}={}", file("train")), format!("valid_{side}={}", file("valid"))]
+        })
+        .collect();
+    sets.push(format!("out={}", folder.join(out).display()));
+    let fixed = "preset=tiny vocabulary.kind=character vocabulary.size=300 batch_tokens=200 dropout=0.1 tensorboard=false";
+    sets.extend(fixed.split_whitespace().chain(more.split_whitespace()).map(str::to_owned));
+    sets
+}
+
+fn recipe(sets: &[String]) -> Recipe {
+    let mut overrides = Overrides::new();
+    sets.iter().for_each(|set| overrides.set(set).expect("a good setting"));
+    tasks::resolve(overrides).expect("a good recipe")
+}
+
+/// The recipe that a run left in its folder, with changes.
+fn kept_recipe(run: &Path, author: Author, sets: &[String]) -> Recipe {
+    let mut overrides = Overrides::new();
+    overrides.written_by(author);
+    overrides.file(&run.join("recipe.toml")).expect("a recipe");
+    overrides.written_by(Author::User);
+    sets.iter().for_each(|set| overrides.set(set).expect("a good setting"));
+    tasks::resolve(overrides).expect("a good recipe")
+}
+
+fn train(clock: &Metronome, recipe: &Recipe, start: Start, audience: &mut Audience<'_>) -> Outcome {
+    train_by(clock, DeviceChoice::Cpu, recipe, start, audience).expect("a good run")
+}
+
+fn last_checkpoint(run: &Path) -> Checkpoint {
+    let checkpoints = Checkpoints::read_only(&run.join("checkpoints"));
+    let step = checkpoints.last(1).expect("a checkpoint")[0];
+    checkpoint::read(&checkpoints.path(step)).expect("a whole checkpoint")
+}
+
+fn model(run: &Path) -> Vec<u8> {
+    fs::read(run.join("model.safetensors")).expect("a model")
+}
+
+#[test]
+fn a_run_fits_into_its_time_and_is_the_same_again_by_its_steps() {
+    for (schedule, ending) in [
+        ("inverse-sqrt", Ending::AllTime),
+        ("noam", Ending::AllTime),
+        ("constant", Ending::AllTime),
+        ("cosine", Ending::AllSteps),
+    ] {
+        let folder = corpus();
+        let clock = Metronome::default();
+        let mut audience = Audience::new(&clock);
+        let fitted = recipe(&settings(folder.path(), "run", &format!("time=2m schedule={schedule}")));
+        let outcome = train(&clock, &fitted, Start::Fresh, &mut audience);
+        assert_eq!(outcome.ending, ending, "{schedule}");
+        let spent = clock.now();
+        assert!(spent <= LIMIT && spent >= LIMIT * 3 / 4, "{schedule}: {spent:?}");
+        let plan = outcome.plan.clone().expect("it had only a time");
+        assert_eq!(audience.plans, std::slice::from_ref(&plan), "{schedule}: it is told once");
+        assert_eq!(plan.seconds_per_step, 1.0);
+        assert_eq!(plan.is_last, schedule == "cosine");
+        assert!(plan.steps.abs_diff(outcome.step) <= 8, "{schedule}: {plan} and {}", outcome.step);
+
+        let run = folder.path().join("run");
+        let report = fs::read_to_string(run.join("report.html")).expect("a report");
+        assert!(report.contains(&plan.to_string()), "{schedule}: the report has the plan");
+        let other = folder.path().join("other");
+        let sets =
+            ["time=none".to_owned(), format!("steps={}", outcome.step), format!("out={}", other.display())];
+        let again = kept_recipe(&run, Author::User, &sets);
+        assert!(again.open.is_empty(), "{schedule}");
+        assert_eq!(again.validation.every, plan.validation_every.expect("there is a validation set"));
+        let again = train(&clock, &again, Start::Fresh, &mut Audience::new(&clock));
+        assert_eq!((again.step, again.ending), (outcome.step, Ending::AllSteps));
+        assert_eq!(
+            last_checkpoint(&run).trainer,
+            last_checkpoint(&other).trainer,
+            "{schedule}: other weights"
+        );
+        assert!(model(&run) == model(&other), "{schedule}: other final models");
+    }
+}
+
+#[test]
+fn a_resumed_run_keeps_its_plan_and_its_time() {
+    for schedule in ["inverse-sqrt", "cosine"] {
+        let folder = corpus();
+        let start = |out: &str, stop_after| -> (Outcome, Duration, PathBuf) {
+            let clock = Metronome::default();
+            let fitted = recipe(&settings(folder.path(), out, &format!("time=2m schedule={schedule}")));
+            let mut audience = Audience { stop_after, ..Audience::new(&clock) };
+            (train(&clock, &fitted, Start::Fresh, &mut audience), clock.now(), folder.path().join(out))
+        };
+        let (whole, _, whole_run) = start("whole", None);
+        let (stopped, used, run) = start("stopped", Some(33));
+        assert_eq!((stopped.step, stopped.ending), (33, Ending::Interrupted));
+
+        // Another process, whose clock begins anew.
+        let clock = Metronome::default();
+        let mut audience = Audience::new(&clock);
+        let resumed = kept_recipe(&run, Author::Program, &[]);
+        let resumed = train(&clock, &resumed, Start::Resume, &mut audience);
+        assert_eq!(
+            (&resumed.plan, &audience.plans[..]),
+            (&whole.plan, &[whole.plan.clone().expect("a plan")][..])
+        );
+        assert!(
+            clock.now() + used <= LIMIT + Duration::from_secs(2),
+            "{schedule}: {:?} and {used:?}",
+            clock.now()
+        );
+        assert!(resumed.step.abs_diff(whole.step) <= 6, "{schedule}: {} and {}", resumed.step, whole.step);
+        if resumed.step == whole.step {
+            assert_eq!(last_checkpoint(&run).trainer, last_checkpoint(&whole_run).trainer, "{schedule}");
+        } else {
+            assert_ne!(schedule, "cosine", "it ends at a step");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_becomes_slower_ends_with_its_time_and_its_best_model() {
+    let folder = corpus();
+    let clock = Metronome::default();
+    let fitted = recipe(&settings(folder.path(), "run", "time=2m schedule=cosine"));
+    let mut audience = Audience { step: 5, ..Audience::new(&clock) };
+    let outcome = train(&clock, &fitted, Start::Fresh, &mut audience);
+    let plan = outcome.plan.expect("a plan");
+    assert_eq!(outcome.ending, Ending::AllTime);
+    assert!(outcome.step < plan.steps / 2, "{} of {}", outcome.step, plan.steps);
+    // The step that was under way when the time to end came.
+    assert!(clock.now() <= LIMIT + Duration::from_secs(5), "{:?}", clock.now());
+    assert!(outcome.best.is_some() && !model(&folder.path().join("run")).is_empty());
+}
+
+#[test]
+fn steps_or_none_of_the_keys_are_chosen_where_the_user_chose() {
+    let folder = corpus();
+    let set = |more: &str| recipe(&settings(folder.path(), "run", more)).open;
+    assert_eq!(set("time=2m"), Recipe::FITTED);
+    assert_eq!(set("time=2m warmup=7 validation.every=3"), ["training.steps", "training.factor"]);
+    assert_eq!(set("time=2m steps=50"), [""; 0]);
+    assert_eq!(set("time=2m steps=none schedule=cosine"), Recipe::FITTED);
+    assert_eq!(set(""), [""; 0]);
+}
