@@ -3,6 +3,7 @@
 //! ```text
 //! --length-penalty -1     a negative number is a value, as with =
 //! --beam 2 --beam 4       the last one counts: scripts append flags to those of other scripts
+//! --beam 4 --sample       refused: one of them would be without effect
 //! --sorce                 did you mean --src? Flags are found by the word that they stand for, too
 //! ```
 
@@ -10,6 +11,8 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory, FromArgMatches};
+
+use crate::without_effect;
 
 /// Words that flags abbreviate.
 const WORDS: [(&str, &str); 5] =
@@ -34,6 +37,9 @@ fn parse_from<A: CommandFactory + FromArgMatches>(arguments: &[OsString]) -> Res
         }
         error
     })?;
+    if let Some(sentence) = without_effect::find(&matches) {
+        return Err(command.error(ErrorKind::ArgumentConflict, sentence));
+    }
     A::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 

@@ -6,6 +6,7 @@ mod command_line;
 
 mod machine;
 mod progress;
+mod without_effect;
 
 mod interrupt;
 mod output;
@@ -40,7 +41,7 @@ Examples:
   heedful demo
       train a small Chinese–English Transformer, without any data of your own
 
-  heedful train --src train.en --tgt train.de --valid-src valid.en --valid-tgt valid.de --out run
+  heedful train --src train.en --tgt train.de --valid-src valid.en --valid-tgt valid.de --time 20m --out run
   heedful translate run news.en -o news.de
   heedful evaluate news.de --ref news.ref.de
       train a translator, use it, and measure its BLEU
