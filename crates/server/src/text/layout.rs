@@ -5,8 +5,9 @@
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::html::{self, Piece};
+use super::html::{self, Marks};
 use super::sentences::sentences;
+use super::words::WordLinks;
 
 /// The format of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
@@ -15,7 +16,7 @@ pub(crate) enum Format {
     /// Plain text.
     #[default]
     Text,
-    /// A page or a fragment of one: tags, comments, scripts and styles stay as they are.
+    /// A page or a fragment of one: tags, comments, scripts, styles and what says translate="no" stay as they are.
     Html,
 }
 
@@ -23,90 +24,105 @@ pub(crate) enum Format {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) sentences: Vec<String>,
+    /// The tags inside of each sentence; none for plain text.
+    marks: Vec<Marks>,
     /// One more than sentences.
-    gaps: Vec<String>,
+    gaps: Vec<Gap>,
     format: Format,
+}
+
+/// What stands between two sentences.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Gap {
+    pub(super) text: String,
+    /// Nothing separates the two sentences, as in Chinese: the place of a space, should the outputs need one.
+    pub(super) seam: Option<usize>,
 }
 
 impl Layout {
     pub(crate) fn new(text: &str, format: Format) -> Layout {
-        let mut layout = Layout { sentences: Vec::new(), gaps: vec![String::new()], format };
-        let pieces = match format {
-            Format::Text => vec![Piece::Text(text)],
-            Format::Html => html::pieces(text),
-        };
-        for piece in pieces {
-            match piece {
-                Piece::Markup(markup) => layout.keep(markup),
-                Piece::Text(text) => layout.add(text),
-            }
+        match format {
+            Format::Text => Layout::of_text(text),
+            Format::Html => Layout::of_html(text),
         }
-        layout
     }
 
-    fn add(&mut self, text: &str) {
-        let mut from = 0;
+    fn of_text(text: &str) -> Layout {
+        let (mut found, mut gaps, mut from) = (Vec::new(), Vec::new(), 0);
         for range in sentences(text) {
-            self.keep(&text[from..range.start]);
-            let sentence = &text[range.clone()];
-            self.sentences.push(match self.format {
-                Format::Text => sentence.to_owned(),
-                Format::Html => html::decode(sentence),
-            });
-            self.gaps.push(String::new());
+            let seam = (from == range.start && !found.is_empty()).then_some(0);
+            gaps.push(Gap { text: text[from..range.start].to_owned(), seam });
+            found.push(text[range.clone()].to_owned());
             from = range.end;
         }
-        self.keep(&text[from..]);
+        gaps.push(Gap { text: text[from..].to_owned(), seam: None });
+        Layout { marks: vec![Marks::default(); found.len()], sentences: found, gaps, format: Format::Text }
     }
 
-    fn keep(&mut self, gap: &str) {
-        if let Some(last) = self.gaps.last_mut() {
-            last.push_str(gap);
-        }
+    fn of_html(text: &str) -> Layout {
+        let (found, gaps) = html::paragraphs(text);
+        let (sentences, marks) = found.into_iter().map(|sentence| (sentence.text, sentence.marks)).unzip();
+        Layout { sentences, marks, gaps, format: Format::Html }
     }
 
-    /// The gap before the sentence at `at` when all are replaced by `outputs`. Where the source needs no space and the
-    /// outputs do, as from Chinese to English, it is one.
+    /// Whether the alignment of a sentence decides where its tags stand.
+    pub(crate) fn has_tags_in(&self, sentence: usize) -> bool {
+        !self.marks[sentence].is_empty()
+    }
+
+    /// The gap before the sentence at `at` of a plain text when all are replaced by `outputs`. Where the source needs no
+    /// space and the outputs do, as from Chinese to English, it is one.
     pub(crate) fn before(&self, at: usize, outputs: &[&str]) -> &str {
-        let gap = &self.gaps[at];
-        if !gap.is_empty() || at == 0 {
-            return gap;
-        }
-        let (before, after) = (outputs[at - 1].chars().next_back(), outputs[at].chars().next());
-        match (before, after) {
-            (Some(before), Some(after))
-                if !is_unspaced(before)
-                    && !is_unspaced(after)
-                    && !before.is_whitespace()
-                    && !after.is_whitespace() =>
-            {
-                " "
-            }
-            _ => "",
-        }
+        if self.space_at(at, outputs) == Some(0) { " " } else { &self.gaps[at].text }
+    }
+
+    /// The place in a gap of a space that only the outputs need.
+    fn space_at(&self, at: usize, outputs: &[&str]) -> Option<usize> {
+        let seam = self.gaps[at].seam?;
+        let before = outputs[at.checked_sub(1)?].chars().next_back()?;
+        let after = outputs[at].chars().next()?;
+        let is_joined = |c: char| is_unspaced(c) || c.is_whitespace();
+        (!is_joined(before) && !is_joined(after)).then_some(seam)
     }
 
     /// The gap after the last sentence; all of the text if there is no sentence.
     pub(crate) fn after(&self) -> &str {
-        self.gaps.last().map_or("", String::as_str)
+        self.gaps.last().map_or("", |gap| &gap.text)
     }
 
-    /// The text with `outputs` in place of its sentences.
-    pub(crate) fn join(&self, outputs: &[&str]) -> String {
+    /// The text with `outputs` in place of its sentences, and its tags around the words that they were around by `links`, one
+    /// for each output. Without any, the order of words decides.
+    pub(crate) fn join(&self, outputs: &[&str], links: &[Option<WordLinks>]) -> String {
         let mut text = String::new();
         for (at, output) in outputs.iter().enumerate() {
-            text.push_str(self.before(at, outputs));
+            let gap = &self.gaps[at].text;
+            let (left, right) = gap.split_at(self.space_at(at, outputs).unwrap_or(gap.len()));
+            text.push_str(left);
+            if self.space_at(at, outputs).is_some() {
+                text.push(' ');
+            }
+            text.push_str(right);
             match self.format {
                 Format::Text => text.push_str(output),
-                Format::Html => text.push_str(&html::encode(output)),
+                Format::Html => {
+                    text.push_str(&self.render(at, output, links.get(at).and_then(Option::as_ref)));
+                }
             }
         }
         text + self.after()
     }
+
+    fn render(&self, at: usize, output: &str, links: Option<&WordLinks>) -> String {
+        let (source, marks) = (&self.sentences[at], &self.marks[at]);
+        match links {
+            Some(links) => html::render(source, marks, output, links),
+            None => html::render(source, marks, output, &WordLinks::in_order(source, output)),
+        }
+    }
 }
 
 /// Whether a character belongs to a script, or is punctuation of one, that puts no spaces between sentences.
-fn is_unspaced(c: char) -> bool {
+pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}')
 }
 
@@ -115,7 +131,7 @@ mod tests {
     use super::*;
 
     fn same(layout: &Layout) -> String {
-        layout.join(&layout.sentences.iter().map(String::as_str).collect::<Vec<_>>())
+        layout.join(&layout.sentences.iter().map(String::as_str).collect::<Vec<_>>(), &[])
     }
 
     #[test]
@@ -137,14 +153,17 @@ mod tests {
     #[test]
     fn a_space_is_added_where_only_the_target_needs_it() {
         let layout = Layout::new("你好。再见。\n好。", Format::Text);
-        assert_eq!(layout.join(&["Hello.", "Bye.", "Good."]), "Hello. Bye.\nGood.");
-        assert_eq!(layout.join(&["你好。", "再见。", "好。"]), "你好。再见。\n好。");
+        assert_eq!(layout.join(&["Hello.", "Bye.", "Good."], &[]), "Hello. Bye.\nGood.");
+        assert_eq!(layout.join(&["你好。", "再见。", "好。"], &[]), "你好。再见。\n好。");
     }
 
     #[test]
     fn generated_text_never_becomes_markup() {
         let layout = Layout::new("<p title=\"a\">Hi &lt;you&gt;</p>", Format::Html);
         assert_eq!(layout.sentences, ["Hi <you>"]);
-        assert_eq!(layout.join(&["<script>x</script>"]), "<p title=\"a\">&lt;script&gt;x&lt;/script&gt;</p>");
+        assert_eq!(
+            layout.join(&["<script>x</script>"], &[]),
+            "<p title=\"a\">&lt;script&gt;x&lt;/script&gt;</p>"
+        );
     }
 }

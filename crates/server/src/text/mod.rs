@@ -4,5 +4,7 @@ mod layout;
 
 mod html;
 mod sentences;
+mod words;
 
 pub(crate) use self::layout::{Format, Layout};
+pub(crate) use self::words::WordLinks;

@@ -68,6 +68,37 @@ fn tags_scripts_and_styles_of_a_page_stay_as_they_are() {
 }
 
 #[test]
+fn a_page_is_translated_by_whole_sentences_with_every_tag_once() {
+    let (server, _folder) = serving();
+    let translate = |text: &str, format: &str, alternatives: usize| {
+        let body = json!({"q": text, "source": "zh", "target": "en", "format": format, "alternatives": alternatives});
+        post(&server, "/translate", &body).json()
+    };
+    let without_tags = |page: &str| {
+        let after = page.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
+        after.collect::<String>()
+    };
+    let text = "一辆汽车 一套房子";
+    for page in [
+        "<p>一辆<b>汽车</b> 一套<i>房<u>子</u></i></p>",
+        "<p>一<b>辆汽车 一套</b>房子</p>",
+        "<p><a href=\"/x\">一辆</a>汽车<img src=y> 一套房子</p>",
+    ] {
+        let (html, plain) = (translate(page, "html", 1), translate(text, "text", 1));
+        let pairs = [
+            (&html["translatedText"], &plain["translatedText"]),
+            (&html["alternatives"][0], &plain["alternatives"][0]),
+        ];
+        for (html, plain) in pairs {
+            let (html, plain) = (html.as_str().expect("text"), plain.as_str().expect("text"));
+            let escaped = plain.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+            assert_eq!(without_tags(html), escaped, "{page} became {html}");
+            assert_eq!(html.matches('<').count(), page.matches('<').count(), "{page} became {html}");
+        }
+    }
+}
+
+#[test]
 fn languages_settings_and_detection_are_as_expected() {
     let (server, _folder) = serving();
     let languages = get(&server, "/languages").json();

@@ -1,5 +1,7 @@
 //! The interface of LibreTranslate, so that its clients work with another base address.
 
+mod work;
+
 pub(crate) mod translation;
 
 pub(crate) mod detection;

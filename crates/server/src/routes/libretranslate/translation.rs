@@ -3,19 +3,16 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use heedful::decode::SearchOptions;
-use heedful::tasks::translate::Output;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::work::translations;
 use crate::app::AppState;
 use crate::detect::Detected;
 use crate::error::ApiError;
-use crate::inference::{Delivery, Detail, Job, Outcome};
 use crate::routes::model_selection::{Languages, by_languages};
-use crate::routes::pending_job::PendingJob;
-use crate::routes::tokenize::{check_characters, sentences};
-use crate::text::{Format, Layout};
+use crate::routes::tokenize::check_characters;
+use crate::text::Format;
 use crate::wire::{Body, Json, ModelErrors, OneOrMany, RequestErrors, Texts, at_most};
 
 /// Texts to translate. Other fields that LibreTranslate's clients send are ignored.
@@ -80,39 +77,14 @@ pub(crate) async fn translate(
 
     let languages = Languages::new(Some(&fields.source), Some(&fields.target));
     let (served, detected) = by_languages(&state, &languages, texts.all())?;
-    let loaded = served.current();
-    let tokenized = sentences(&state, &loaded, texts, fields.format).await?;
-    let n_best = alternatives + 1;
-    let options = SearchOptions { n_best, beam: state.search.beam.max(n_best), ..state.search.clone() };
-    let job = Job {
-        inputs: tokenized.inputs,
-        options: Arc::new(options),
-        detail: Detail::Text,
-        delivery: Delivery::Complete,
-    };
-    let outcomes = PendingJob::submit(&state, served, &loaded, job)?.outcomes().await?;
-
-    let mut outputs = outcomes.into_iter().map(|outcome| match outcome {
-        Outcome::Generated(outputs) => outputs,
-        _ => Vec::new(),
-    });
     let (mut best, mut others) = (Vec::new(), Vec::new());
-    for layout in &tokenized.layouts {
-        let sentences: Vec<Vec<Output>> = outputs.by_ref().take(layout.sentences.len()).collect();
-        best.push(join(layout, &sentences, 0));
-        others.push((1..n_best).map(|rank| join(layout, &sentences, rank)).collect());
+    for mut ranks in translations(&state, served, texts, fields.format, alternatives + 1).await? {
+        best.push(ranks.remove(0));
+        others.push(ranks);
     }
     Ok(Json(LibreTranslateResponse {
         detected_language: detected.map(|detected| texts.shape(vec![detected; best.len()])),
         translated_text: texts.shape(best),
         alternatives: (alternatives > 0).then(|| texts.shape(others)),
     }))
-}
-
-/// The text made of the output of this rank of each sentence; a sentence with fewer outputs has its last.
-fn join(layout: &Layout, sentences: &[Vec<Output>], rank: usize) -> String {
-    let output =
-        |outputs: &Vec<Output>| outputs.get(rank).or(outputs.last()).map(|output| output.text.clone());
-    let texts: Vec<String> = sentences.iter().map(|outputs| output(outputs).unwrap_or_default()).collect();
-    layout.join(&texts.iter().map(String::as_str).collect::<Vec<_>>())
 }

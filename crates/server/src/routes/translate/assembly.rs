@@ -130,7 +130,7 @@ impl Assembly {
             let (first, outputs) = self.outputs(text);
             let sentences = (first..first + outputs.len()).map(|input| self.translated(input, &outputs));
             TranslatedText {
-                text: self.layouts[text].join(&outputs),
+                text: self.layouts[text].join(&outputs, &[]),
                 detected: self.detected.as_ref(),
                 sentences: sentences.collect(),
             }

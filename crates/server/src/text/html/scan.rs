@@ -1,0 +1,389 @@
+//! A page as a sequence of pieces, as browsers cut it: text, tags, and what stays as it is.
+
+use std::collections::HashMap;
+
+/// A piece of HTML. End to end, the pieces are the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// To be translated; still with its entities.
+    Text(&'a str),
+    /// The begin tag of an inline element.
+    Open { html: &'a str, name: &'a str },
+    /// The end tag of an inline element.
+    Close { html: &'a str, name: &'a str },
+    /// Inside of a sentence and no text of it: a picture, a comment, or an element that stays as it is.
+    Point { html: &'a str, sight: Sight },
+    /// Ends a paragraph: a block tag, a whole element that stays as it is, or what is cut off and must not move, because it
+    /// would swallow what follows.
+    Block(&'a str),
+}
+
+/// Whether a reader sees something at a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    /// A word of a language that is not translated, or of none: spaces around it matter.
+    Word,
+    Other,
+}
+
+/// Elements that stand inside of sentences. All others end a paragraph.
+const INLINE: [&str; 33] = [
+    "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins",
+    "label", "mark", "nobr", "output", "q", "rb", "rp", "rt", "ruby", "s", "small", "span", "strike",
+    "strong", "sub", "sup", "time", "u",
+];
+
+/// Inline elements whose content is no natural language.
+const INLINE_KEPT: [&str; 7] = ["code", "kbd", "samp", "tt", "var", "math", "svg"];
+/// Elements that nobody sees inside of a sentence.
+const UNSEEN_KEPT: [&str; 3] = ["script", "style", "template"];
+/// Elements whose content must stay exact, and that end a paragraph.
+const BLOCK_KEPT: [&str; 6] = ["pre", "textarea", "iframe", "noembed", "noframes", "xmp"];
+/// Elements whose content has no tags: only their own end tag ends them.
+const RAW: [&str; 7] = ["script", "style", "textarea", "iframe", "noembed", "noframes", "xmp"];
+/// Elements without an end tag.
+const VOID: [&str; 13] =
+    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
+/// Those of them that stand inside of sentences.
+const INLINE_VOID: [&str; 4] = ["embed", "img", "input", "wbr"];
+/// Elements that the next one of their kind ends, if no end tag does.
+const ENDED_BY_THE_NEXT: [&str; 8] = ["dd", "dt", "li", "option", "p", "td", "th", "tr"];
+
+/// The pieces of a page, in order.
+pub(super) fn pieces(html: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = html;
+    while !rest.is_empty() {
+        let text = markup_begin(rest).unwrap_or(rest.len());
+        if text > 0 {
+            pieces.push(Piece::Text(&rest[..text]));
+            rest = &rest[text..];
+            continue;
+        }
+        let piece = markup(rest);
+        rest = &rest[piece.html().len()..];
+        pieces.push(piece);
+    }
+    pieces
+}
+
+impl<'a> Piece<'a> {
+    /// The piece as it stands in the page.
+    pub(super) fn html(self) -> &'a str {
+        match self {
+            Piece::Text(html)
+            | Piece::Open { html, .. }
+            | Piece::Close { html, .. }
+            | Piece::Point { html, .. }
+            | Piece::Block(html) => html,
+        }
+    }
+}
+
+/// Where the next tag, comment or declaration begins. A `<` before anything else is text.
+fn markup_begin(html: &str) -> Option<usize> {
+    html.match_indices('<').map(|(at, _)| at).find(|&at| {
+        let next = html.as_bytes().get(at + 1);
+        next.is_some_and(|c| c.is_ascii_alphabetic() || matches!(c, b'/' | b'!' | b'?'))
+    })
+}
+
+/// The markup that `html` begins with; what is not closed goes to the end.
+fn markup(html: &str) -> Piece<'_> {
+    if html.starts_with("<!--") {
+        let comment = &html[..comment_end(html)];
+        return match comment.ends_with("-->") {
+            true => Piece::Point { html: comment, sight: Sight::Other },
+            false => Piece::Block(comment),
+        };
+    }
+    let tag = Tag::new(html);
+    if html.starts_with("<!") || html.starts_with("<?") || !tag.html.ends_with('>') {
+        return Piece::Block(tag.html);
+    }
+    let is = |names: &[&str]| names.iter().any(|name| tag.name.eq_ignore_ascii_case(name));
+    if tag.is_end {
+        return match is(&INLINE) || is(&INLINE_KEPT) {
+            true => Piece::Close { html: tag.html, name: tag.name },
+            false => Piece::Block(tag.html),
+        };
+    }
+    let is_void = is(&VOID) || tag.is_self_closed();
+    let is_kept = is(&INLINE_KEPT) || is(&UNSEEN_KEPT) || is(&BLOCK_KEPT) || tag.says_no_translation();
+    let end = if is_kept && !is_void { element_end(html, &tag) } else { End::Closed(tag.html.len()) };
+    let html = match end {
+        End::Closed(length) => &html[..length],
+        End::CutOff(length) => return Piece::Block(&html[..length]),
+    };
+    let (is_inline, is_unseen) = (is(&INLINE) || is(&INLINE_KEPT), is(&UNSEEN_KEPT));
+    if is_unseen || is(&INLINE_VOID) {
+        Piece::Point { html, sight: Sight::Other }
+    } else if !is_inline {
+        Piece::Block(html)
+    } else if is_kept {
+        Piece::Point { html, sight: Sight::Word }
+    } else if is_void {
+        Piece::Point { html, sight: Sight::Other }
+    } else {
+        Piece::Open { html, name: tag.name }
+    }
+}
+
+/// A begin tag or an end tag.
+struct Tag<'a> {
+    /// With its brackets.
+    html: &'a str,
+    /// As it is written; names mean the same in any case.
+    name: &'a str,
+    is_end: bool,
+}
+
+impl<'a> Tag<'a> {
+    fn new(html: &'a str) -> Tag<'a> {
+        let html = &html[..tag_end(html)];
+        let is_end = html.starts_with("</");
+        let from = if is_end { 2 } else { 1 };
+        let ends = |c: char| c.is_ascii_whitespace() || matches!(c, '/' | '>');
+        let name = html[from..].split(ends).next().unwrap_or_default();
+        Tag { html, name, is_end }
+    }
+
+    /// `<b/>`, but not `<a href=here/>`, whose slash belongs to the address.
+    fn is_self_closed(&self) -> bool {
+        let Some(inside) = self.html.strip_suffix("/>") else { return false };
+        let last_word = inside.rsplit(|c: char| c.is_ascii_whitespace()).next().unwrap_or_default();
+        inside.ends_with(['"', '\'']) || !last_word.contains('=')
+    }
+
+    /// `translate="no"` and `class="notranslate"`.
+    fn says_no_translation(&self) -> bool {
+        attributes(self.html).into_iter().any(|(name, value)| {
+            let is_off = name.eq_ignore_ascii_case("translate") && value.eq_ignore_ascii_case("no");
+            let mut classes = value.split_ascii_whitespace();
+            is_off || name.eq_ignore_ascii_case("class") && classes.any(|class| class == "notranslate")
+        })
+    }
+}
+
+/// The names and values of a tag's attributes.
+fn attributes(tag: &str) -> Vec<(&str, &str)> {
+    let inside = tag.trim_start_matches('<').trim_end_matches('>');
+    let begin = inside.find(|c: char| c.is_ascii_whitespace() || c == '/').unwrap_or(inside.len());
+    let (mut rest, mut found) = (&inside[begin..], Vec::new());
+    loop {
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '/');
+        if rest.is_empty() {
+            return found;
+        }
+        // A name has at least one character, even if that is `=`.
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let ends = |c: char| c.is_ascii_whitespace() || matches!(c, '=' | '/');
+        let (name, after) = rest.split_at(rest[first..].find(ends).map_or(rest.len(), |at| first + at));
+        let Some(value) = after.trim_ascii_start().strip_prefix('=').map(str::trim_ascii_start) else {
+            found.push((name, ""));
+            rest = after;
+            continue;
+        };
+        let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''));
+        let (value, after) = match quote {
+            Some(quote) => value[1..].split_once(quote).unwrap_or((&value[1..], "")),
+            None => value.split_at(value.find(|c: char| c.is_ascii_whitespace()).unwrap_or(value.len())),
+        };
+        found.push((name, value));
+        rest = after;
+    }
+}
+
+fn comment_end(html: &str) -> usize {
+    html.find("-->").map_or(html.len(), |at| at + 3)
+}
+
+/// The length of a tag: up to the first `>` outside of a quoted value. Only after `=` does a quotation mark quote.
+fn tag_end(html: &str) -> usize {
+    let (mut quote, mut before) = (None, '<');
+    for (at, c) in html.char_indices() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if c == '>' => return at + 1,
+            None if matches!(c, '"' | '\'') && before == '=' => quote = Some(c),
+            None => {}
+        }
+        if !c.is_ascii_whitespace() {
+            before = c;
+        }
+    }
+    html.len()
+}
+
+/// The length of an element with its content.
+enum End {
+    /// Up to its end tag.
+    Closed(usize),
+    /// Up to what ends it without one.
+    CutOff(usize),
+}
+
+fn element_end(html: &str, begin: &Tag<'_>) -> End {
+    if RAW.iter().any(|name| begin.name.eq_ignore_ascii_case(name)) {
+        return raw_end(html, begin);
+    }
+    let mut open = Open::default();
+    open.push(begin.name);
+    let mut at = begin.html.len();
+    while let Some(next) = markup_begin(&html[at..]) {
+        at += next;
+        let rest = &html[at..];
+        if rest.starts_with("<!--") {
+            at += comment_end(rest);
+            continue;
+        }
+        if rest.starts_with("<!") || rest.starts_with("<?") {
+            at += tag_end(rest);
+            continue;
+        }
+        let tag = Tag::new(rest);
+        let is = |names: &[&str]| names.iter().any(|name| tag.name.eq_ignore_ascii_case(name));
+        if tag.is_end {
+            if !open.close(tag.name) {
+                // It ends an element around this one.
+                return End::CutOff(at);
+            }
+            at += tag.html.len();
+            if open.stack.is_empty() {
+                return if tag.html.ends_with('>') { End::Closed(at) } else { End::CutOff(at) };
+            }
+        } else if is(&RAW) {
+            let (End::Closed(length) | End::CutOff(length)) = raw_end(rest, &tag);
+            at += length;
+        } else {
+            let is_next = is(&ENDED_BY_THE_NEXT)
+                && open.stack.last().is_some_and(|last| last.eq_ignore_ascii_case(tag.name));
+            if is_next {
+                open.close(tag.name);
+                if open.stack.is_empty() {
+                    return End::CutOff(at);
+                }
+            }
+            if !is(&VOID) && !tag.is_self_closed() {
+                open.push(tag.name);
+            }
+            at += tag.html.len();
+        }
+    }
+    End::CutOff(html.len())
+}
+
+/// The length of an element whose content has no tags.
+fn raw_end(html: &str, begin: &Tag<'_>) -> End {
+    let (from, name) = (begin.html.len(), begin.name);
+    let closing = html[from..].match_indices("</").find(|(at, _)| {
+        let found = html.as_bytes().get(from + at + 2..from + at + 2 + name.len());
+        found.is_some_and(|found| found.eq_ignore_ascii_case(name.as_bytes()))
+    });
+    match closing.map(|(at, _)| from + at + tag_end(&html[from + at..])) {
+        Some(end) if html[..end].ends_with('>') => End::Closed(end),
+        _ => End::CutOff(html.len()),
+    }
+}
+
+/// The elements that are open. Counts by name keep pages of nothing but tags from taking quadratic time.
+#[derive(Default)]
+struct Open<'a> {
+    stack: Vec<&'a str>,
+    counts: HashMap<String, usize>,
+}
+
+impl<'a> Open<'a> {
+    fn push(&mut self, name: &'a str) {
+        self.stack.push(name);
+        *self.counts.entry(name.to_ascii_lowercase()).or_default() += 1;
+    }
+
+    /// Closes the last element of this name and all inside of it; false if there is none.
+    fn close(&mut self, name: &str) -> bool {
+        if self.counts.get(&name.to_ascii_lowercase()).is_none_or(|&count| count == 0) {
+            return false;
+        }
+        while let Some(last) = self.stack.pop() {
+            if let Some(count) = self.counts.get_mut(&last.to_ascii_lowercase()) {
+                *count -= 1;
+            }
+            if last.eq_ignore_ascii_case(name) {
+                break;
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(page: &str) -> Vec<&str> {
+        let text = |piece: &Piece<'_>| matches!(piece, Piece::Text(_));
+        pieces(page).into_iter().filter(text).map(Piece::html).collect()
+    }
+
+    #[test]
+    fn pieces_end_to_end_are_the_page() {
+        let page = "<!doctype html><p class='a>b'>Tom &amp; Ann<br/>2 < 3</p><SCRIPT>if (a<b) x</script >\
+                    <!-- no <b> --> ok <style>p{}</style><code>x = 1</code> end <b";
+        let whole: String = pieces(page).into_iter().map(Piece::html).collect();
+        assert_eq!(whole, page);
+        assert_eq!(texts(page), ["Tom &amp; Ann", "2 < 3", " ok ", " end "]);
+    }
+
+    #[test]
+    fn what_stays_as_it_is_is_not_text() {
+        for (page, expected) in [
+            ("a<pre>b<b>c</b></pre>d", vec!["a", "d"]),
+            ("a<div translate=no>b<div>c</div>d</div>e", vec!["a", "e"]),
+            ("a<span class='x notranslate y'>b</span>c", vec!["a", "c"]),
+            ("a<span class='notranslated'>b</span>c", vec!["a", "b", "c"]),
+            ("a<i translate='NO'>b<!-- </i> --><script></i></script>c</i>d", vec!["a", "d"]),
+            ("a<i translate=yes>b</i>", vec!["a", "b"]),
+            ("<ul><li translate=no>a<li>b</ul>c", vec!["b", "c"]),
+            ("<p><b translate=no>a</p>b", vec!["b"]),
+            ("<kbd>a<kbd>b</kbd>c</kbd>d", vec!["d"]),
+            ("<img translate=no>a<input class=notranslate />b", vec!["a", "b"]),
+            ("<textarea><b></textarea>a", vec!["a"]),
+            ("<svg><text>x</text></svg>a<style>b", vec!["a"]),
+        ] {
+            assert_eq!(texts(page), expected, "{page}");
+        }
+    }
+
+    #[test]
+    fn tags_end_where_browsers_end_them() {
+        for (page, expected) in [
+            ("<p title='a>b'>c", vec!["c"]),
+            ("<p don't>c</p>", vec!["c"]),
+            ("<p a = \">\" b>c", vec!["c"]),
+            ("<p a='b", vec![]),
+            ("a </ b", vec!["a "]),
+            ("1 < 2 <3> <", vec!["1 < 2 <3> <"]),
+            ("<!-->a<!--b", vec!["a"]),
+        ] {
+            assert_eq!(texts(page), expected, "{page}");
+        }
+        let address = pieces("<a href=here/>x</a>");
+        assert!(matches!(address[0], Piece::Open { name: "a", .. }), "{address:?}");
+        assert!(matches!(pieces("<b/>x")[0], Piece::Point { sight: Sight::Other, .. }));
+        assert!(matches!(pieces("<i class=\"icon\"/>x")[0], Piece::Point { .. }));
+    }
+
+    #[test]
+    fn pages_of_nothing_but_tags_take_linear_time() {
+        // Quadratic time would be minutes.
+        for (open, close) in
+            [("<b>", "</i>"), ("<i translate=no>", "</b>"), ("<b", ""), ("<!--", ""), ("&", "")]
+        {
+            let page = format!("<div translate=no>{}{}", open.repeat(100_000), close.repeat(100_000));
+            assert_eq!(pieces(&page).into_iter().map(Piece::html).map(str::len).sum::<usize>(), page.len());
+            let page = &page["<div translate=no>".len()..];
+            assert_eq!(pieces(page).into_iter().map(Piece::html).map(str::len).sum::<usize>(), page.len());
+        }
+    }
+}
