@@ -30,7 +30,7 @@ const PEERS: Purpose = Purpose {
 const TESTS: Purpose = Purpose {
     folder: "test-venv",
     requirements: "crates/server/tests/requirements.txt",
-    imports: "import libretranslatepy",
+    imports: "import libretranslatepy, schemathesis",
 };
 
 /// Makes the environment of the peers, or brings it up to date, and returns its interpreter.

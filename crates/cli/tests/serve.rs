@@ -34,7 +34,7 @@ fn a_run_is_served_under_its_languages_until_sigterm() {
 
     let body = r#"{"q": "一辆汽车", "source": "zh", "target": "en"}"#;
     let head = format!(
-        "POST /translate HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "POST /translate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     let mut stream = TcpStream::connect(address).expect("it listens");
@@ -69,7 +69,7 @@ fn a_run_can_be_watched_while_it_goes_on() {
 
     let get = |path: &str| {
         let mut stream = TcpStream::connect(address).expect("it listens");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).expect("it reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("an answer");

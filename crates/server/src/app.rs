@@ -9,16 +9,23 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use heedful::decode::SearchOptions;
 
 use crate::assets;
 use crate::connections::Client;
+use crate::doors::Doors;
+use crate::downloads::Downloads;
 use crate::error::{ApiError, ServerError};
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::models::Models;
 use crate::options::{AccessLog, Limits, ServerOptions};
-use crate::routes::routes;
+use crate::routes::libretranslate::suggestion::Suggestions;
+use crate::routes::{routes, service};
+
+/// Translated files of the largest size that are kept.
+const DOWNLOADS: usize = 16;
 
 /// The state that all requests share.
 pub(crate) struct AppState {
@@ -31,20 +38,21 @@ pub(crate) struct AppState {
     pub(crate) run: Option<(String, PathBuf)>,
     /// The text of `/openapi.json`, from the first request for it.
     pub(crate) description: OnceLock<String>,
-    allow_origin: Option<HeaderValue>,
+    /// Translated files.
+    pub(crate) downloads: Downloads,
+    /// Where suggestions go, if they are collected.
+    pub(crate) suggestions: Option<Arc<Suggestions>>,
+    doors: Doors,
     log: AccessLog,
 }
 
 impl AppState {
     pub(crate) fn new(options: &ServerOptions) -> Result<AppState, ServerError> {
-        let origin = |origin: &String| {
-            HeaderValue::from_str(origin).map_err(|_| {
-                ServerError::Limits(format!("{origin:?} is no origin: give * or https://example.org"))
-            })
-        };
         Ok(AppState {
             keys: options.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default(),
-            allow_origin: options.allow_origin.as_ref().map(origin).transpose()?,
+            doors: Doors::new(options)?,
+            downloads: Downloads::new(DOWNLOADS * options.limits.body_bytes),
+            suggestions: options.suggestions.as_deref().map(Suggestions::new).map(Arc::new),
             models: Arc::new(Models::open(options)?),
             search: options.search.clone(),
             limits: options.limits.clone(),
@@ -61,6 +69,18 @@ impl AppState {
 pub(crate) fn app(state: Arc<AppState>) -> Router {
     Router::from(routes())
         .fallback(page)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(state.clone(), middleware))
+        .with_state(state)
+}
+
+/// What `--metrics-listen` serves: counters, without a key.
+pub(crate) fn metrics_app(state: Arc<AppState>) -> Router {
+    let counters = async |State(state): State<Arc<AppState>>| service::counters(&state);
+    Router::new()
+        .route("/metrics", get(counters))
+        .route("/health", get(service::health))
+        .fallback(async || ApiError::not_found("there is nothing at this address; /metrics has the counters"))
         .method_not_allowed_fallback(wrong_method)
         .layer(from_fn_with_state(state.clone(), middleware))
         .with_state(state)
@@ -87,13 +107,16 @@ async fn middleware(State(state): State<Arc<AppState>>, request: Request, next: 
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let client = request.extensions().get::<Client>().copied();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let is_preflight = method == Method::OPTIONS && state.allow_origin.is_some();
-    let mut response =
-        if is_preflight { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await };
+    let is_preflight = method == Method::OPTIONS && state.doors.origin.is_some();
+    let mut response = match state.doors.check(request.uri(), request.headers()) {
+        Err(refused) => refused.into_response(),
+        Ok(()) if is_preflight => StatusCode::NO_CONTENT.into_response(),
+        Ok(()) => next.run(request).await,
+    };
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    if let Some(origin) = &state.allow_origin {
+    if let Some(origin) = &state.doors.origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));
         let allowed = HeaderValue::from_static("content-type, authorization");

@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! limit      a maximum of connections at a time; further ones wait in the system's backlog
+//! address    a maximum of connections from one address; further ones are refused
 //! timeouts   a client that takes too long to send a request head, or to read a response, is disconnected
 //! cancel     an end of input during a request means that the client is gone: the request is cancelled
 //! shutdown   no new connections, open requests are answered, idle connections are closed
 //! ```
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -43,6 +45,8 @@ pub(crate) async fn serve(
     mut stopped: watch::Receiver<bool>,
 ) {
     let permits = Arc::new(Semaphore::new(limits.connections));
+    let addresses = Addresses::default();
+    let refusal = refusal(limits.connections_per_address);
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.client_timeout).half_close(false);
@@ -59,6 +63,12 @@ pub(crate) async fn serve(
             tokio::time::sleep(RETRY_DELAY).await;
             continue;
         };
+        let Some(place) = addresses.enter(address.ip(), limits.connections_per_address) else {
+            // The buffer of a new connection has room; a client that sent more than its head may miss the words.
+            let _ = stream.writable().await;
+            let _ = stream.try_write(refusal.as_bytes());
+            continue;
+        };
         // Responses are written in one piece; waiting for more would only delay them.
         let _ = stream.set_nodelay(true);
         let io = TokioIo::new(WriteTimeout::new(stream, limits.client_timeout));
@@ -68,12 +78,68 @@ pub(crate) async fn serve(
         tokio::spawn(async move {
             // An error means that the client disconnected: there is nobody to report it to.
             let _ = connection.await;
-            drop(permit);
+            drop((permit, place));
             connected.set(most - permits.available_permits());
         });
     }
     drop(listener);
     let _ = tokio::time::timeout(limits.grace, graceful.shutdown()).await;
+}
+
+/// The connections of each address.
+#[derive(Clone, Default)]
+struct Addresses {
+    open: Arc<Mutex<HashMap<IpAddr, usize>>>,
+}
+
+/// A connection that counts for its address until it is dropped.
+struct Place {
+    addresses: Addresses,
+    address: IpAddr,
+}
+
+impl Addresses {
+    fn enter(&self, address: IpAddr, most: usize) -> Option<Place> {
+        let address = network(address);
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = open.entry(address).or_default();
+        if *count >= most {
+            return None;
+        }
+        *count += 1;
+        Some(Place { addresses: self.clone(), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.addresses.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// The address that limits count by: of IPv6 the network, because whoever has one address there has 2⁶⁴.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
+        address => address,
+    }
+}
+
+/// The response to a connection too many, which no router sees.
+fn refusal(most: usize) -> String {
+    let error =
+        format!("{{\"error\":\"this address has {most} open connections already: close some of them\"}}");
+    format!(
+        "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: {}\r\nRetry-After: 1\r\n\
+         Connection: close\r\n\r\n{error}",
+        error.len()
+    )
 }
 
 /// The router, with the client's address attached to every request.

@@ -33,6 +33,14 @@ pub enum ServerError {
         /// The reason.
         cause: std::io::Error,
     },
+    /// The same of the address for metrics.
+    #[error("cannot listen on {address} for metrics: {cause}; choose another --metrics-listen")]
+    MetricsAddress {
+        /// The address.
+        address: SocketAddr,
+        /// The reason.
+        cause: std::io::Error,
+    },
     /// A file of keys that cannot be used.
     #[error("the keys in {path} cannot be used: {cause}")]
     Keys {
@@ -95,6 +103,12 @@ impl ApiError {
     /// 429: the key has used up its rate.
     pub(crate) fn rate_limited(seconds: u64) -> ApiError {
         let message = format!("this key has used up its rate: try again in {seconds} s");
+        ApiError { retry_after: Some(seconds), ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, message) }
+    }
+
+    /// 429: too many unknown keys came from this address.
+    pub(crate) fn locked_out(seconds: u64) -> ApiError {
+        let message = format!("too many unknown API keys came from this address: try again in {seconds} s");
         ApiError { retry_after: Some(seconds), ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, message) }
     }
 

@@ -46,6 +46,8 @@ mod text;
 
 mod assets;
 mod connections;
+mod doors;
+mod downloads;
 mod write_timeout;
 
 pub use error::ServerError;

@@ -32,6 +32,13 @@ pub struct ServerOptions {
     pub watch: Option<Duration>,
     /// The origin whose pages may use this server (CORS): `*` or `https://example.org`.
     pub allow_origin: Option<String>,
+    /// Names that the server answers to besides localhost and addresses; `*` for any. Requests for other names may come from
+    /// foreign pages and are refused.
+    pub allow_hosts: Vec<String>,
+    /// A file that suggested translations are appended to; without one they are refused.
+    pub suggestions: Option<PathBuf>,
+    /// A second address, where `/metrics` needs no key.
+    pub metrics_address: Option<SocketAddr>,
     /// The access log on standard error.
     pub log: AccessLog,
 }
@@ -70,6 +77,8 @@ pub struct Limits {
     pub client_timeout: Duration,
     /// Connections at a time; further ones wait until one ends.
     pub connections: usize,
+    /// Connections at a time from one address, or one /64 network of IPv6; further ones are refused with 429.
+    pub connections_per_address: usize,
     /// How long a shutdown waits for accepted requests.
     pub grace: Duration,
 }
@@ -87,6 +96,7 @@ impl Default for Limits {
             timeout: Duration::from_secs(300),
             client_timeout: Duration::from_secs(30),
             connections: 4_096,
+            connections_per_address: 1_024,
             grace: Duration::from_secs(60),
         }
     }
@@ -105,6 +115,9 @@ impl Default for ServerOptions {
             keys: None,
             watch: None,
             allow_origin: None,
+            allow_hosts: Vec::new(),
+            metrics_address: None,
+            suggestions: None,
             log: AccessLog::Off,
         }
     }

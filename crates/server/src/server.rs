@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::app::{AppState, app};
+use crate::app::{AppState, app, metrics_app};
 use crate::connections;
 use crate::error::ServerError;
 use crate::models::{ServedModel, Stamps, watch as watch_models};
@@ -18,6 +18,7 @@ use crate::options::ServerOptions;
 /// A running server, on threads of its own. Dropped, it ends at once; [`Server::stop`] shuts it down gracefully.
 pub struct Server {
     address: SocketAddr,
+    metrics_address: Option<SocketAddr>,
     state: Arc<AppState>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
@@ -50,11 +51,34 @@ impl Server {
         let router = app(state.clone());
         let connected = state.metrics.connections.clone();
         let serving =
-            runtime.spawn(connections::serve(listener, router, options.limits.clone(), connected, stopped));
+            connections::serve(listener, router, options.limits.clone(), connected, stopped.clone());
+        let serving = runtime.spawn(serving);
+        let mut metrics_address = None;
+        if let Some(address) = options.metrics_address {
+            let cannot = |cause| ServerError::MetricsAddress { address, cause };
+            let listener = {
+                let _inside = runtime.enter();
+                listen(address).map_err(cannot)?
+            };
+            metrics_address = Some(listener.local_addr()?);
+            let router = metrics_app(state.clone());
+            runtime.spawn(connections::serve(
+                listener,
+                router,
+                options.limits.clone(),
+                Arc::default(),
+                stopped,
+            ));
+        }
         if let Some(every) = options.watch {
             runtime.spawn(watch_models(Arc::downgrade(&state.models), stamps, every));
         }
-        Ok(Server { address, state, stop, serving, runtime })
+        Ok(Server { address, metrics_address, state, stop, serving, runtime })
+    }
+
+    /// The address of `--metrics-listen`.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics_address
     }
 
     /// The address that it listens on.
@@ -206,7 +230,7 @@ fn check(options: &ServerOptions) -> Result<(), ServerError> {
         let most = LONGEST_TIME.as_secs();
         return Err(ServerError::Limits(format!("a time limit is too long: set at most {most} seconds")));
     }
-    if limits.connections == 0 || limits.sentences == 0 {
+    if limits.connections == 0 || limits.connections_per_address == 0 || limits.sentences == 0 {
         return Err(ServerError::Limits(
             "no request could be served: set connections and sentences to at least 1".into(),
         ));

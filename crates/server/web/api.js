@@ -1,5 +1,14 @@
 // The server, as this page uses it. An answer that is an error becomes an Error with the server's own sentence.
 
+import { hasKey, withKey } from './key.js';
+
+let refused = () => {};
+
+// `listener(sentence)` is called when the server refuses a request for want of a good key.
+export function onRefused(listener) {
+  refused = listener;
+}
+
 export function models() {
   return get('v1/models');
 }
@@ -22,6 +31,13 @@ export function reportAddress(run) {
   return `v1/runs/${encodeURIComponent(run)}/report`;
 }
 
+// A link cannot send a key: with one, the report is fetched, and saved as a file.
+export const reportIsFetched = hasKey;
+
+export async function report(run) {
+  return (await answered(await fetch(reportAddress(run), { headers: withKey() }))).blob();
+}
+
 // The offline page without sentences.
 export async function emptyPage() {
   return (await answered(await fetch('offline.html'))).text();
@@ -30,7 +46,7 @@ export async function emptyPage() {
 export async function translate(request, signal) {
   const response = await fetch('v1/translate', {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
+    headers: withKey({ 'Content-Type': 'application/json' }),
     body: JSON.stringify(request),
     signal,
   });
@@ -41,7 +57,7 @@ export async function translate(request, signal) {
 export async function translateStreaming(request, partial, signal) {
   const response = await answered(await fetch('v1/translate', {
     method: 'POST',
-    headers: { 'Content-Type': 'application/json', Accept: 'text/event-stream' },
+    headers: withKey({ 'Content-Type': 'application/json', Accept: 'text/event-stream' }),
     body: JSON.stringify({ ...request, stream: true }),
     signal,
   }));
@@ -72,11 +88,17 @@ async function* events(body) {
 }
 
 async function get(path) {
-  return (await answered(await fetch(path))).json();
+  return (await answered(await fetch(path, { headers: withKey() }))).json();
 }
 
 async function answered(response) {
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
+  if (response.status === 403 && await isKeyRequired()) refused(hasKey() ? body.error : '');
   throw new Error(body.error ?? `The server responded with status ${response.status}.`);
+}
+
+async function isKeyRequired() {
+  const settings = await fetch('frontend/settings').then((response) => response.json()).catch(() => ({}));
+  return settings.keyRequired === true;
 }

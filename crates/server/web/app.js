@@ -1,7 +1,8 @@
 // The page: translation, the viewer below it, training runs beside it.
 
-import { emptyPage, models } from './api.js';
+import { emptyPage, models, onRefused } from './api.js';
 import { Composer } from './composer.js';
+import { KeyField } from './key.js';
 import { RunsPage } from './runs.js';
 import { copyAddress, readAddress, writeAddress } from './share.js';
 import { themeSwitch } from './theme.js';
@@ -67,14 +68,22 @@ document.querySelector('nav [data-page=translate]').addEventListener('click', (e
 addEventListener('hashchange', () => follow(readAddress()));
 
 let served = [];
-try {
-  served = (await models()).filter(({ task }) => task === 'translate');
-  const address = readAddress();
-  composer.setModels(served, address.model);
-  // A server without translators watches a training.
-  follow(served.length === 0 ? { ...address, page: 'runs' } : address);
-  if (page === 'translate' && !address.text) composer.text.focus();
-} catch (error) {
-  composer.status.textContent = error instanceof TypeError ? 'The server cannot be reached.' : error.message;
+const keyField = new KeyField(start);
+onRefused((why) => keyField.open(why));
+
+async function start() {
+  try {
+    served = (await models()).filter(({ task }) => task === 'translate');
+    const address = readAddress();
+    composer.status.textContent = '';
+    composer.setModels(served, address.model);
+    // A server without translators watches a training.
+    follow(served.length === 0 ? { ...address, page: 'runs' } : address);
+    if (page === 'translate' && !address.text) composer.text.focus();
+  } catch (error) {
+    composer.status.textContent = error instanceof TypeError ? 'The server cannot be reached.' : error.message;
+  }
 }
+
+await start();
 document.documentElement.dataset.ready = 'yes';

@@ -1,6 +1,6 @@
 // Training runs: curves, and what became of a few sentences over the steps. Follows a run while it trains.
 
-import { attentionHistory, metrics, reportAddress, runs } from './api.js';
+import { attentionHistory, metrics, report, reportAddress, reportIsFetched, runs } from './api.js';
 import { chart } from './chart.js';
 import { dropdown, make } from './elements.js';
 import { AttentionHistory } from './attention-history.js';
@@ -46,6 +46,18 @@ export class RunsPage {
     }
   }
 
+  async saveReport(event) {
+    if (!reportIsFetched()) return;
+    event.preventDefault();
+    try {
+      const address = URL.createObjectURL(await report(this.name));
+      make('a', { href: address, download: `${this.name}-report.html` }).click();
+      setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    } catch (error) {
+      this.head.querySelector('.run-note').textContent = error.message;
+    }
+  }
+
   close() {
     this.visit++;
     clearTimeout(this.timer);
@@ -88,7 +100,7 @@ export class RunsPage {
       make('h1', {}, this.name),
       make('p', { class: 'run-note' }, this.note()),
       ...(this.names.length > 1 ? [dropdown('Run', this.names.map((value) => ({ value, text: value })), this.name, choose)] : []),
-      make('a', { href: reportAddress(this.name) }, 'Report'),
+      make('a', { href: reportAddress(this.name), on: { click: (event) => this.saveReport(event) } }, 'Report'),
     );
     this.charts.replaceChildren(...pictures(this.records));
     this.samples.show(this.records);

@@ -46,6 +46,16 @@ pub(crate) struct Arguments {
     /// JSON file of API keys with their rate limits: [{"key", "name", "requests_per_minute", "characters_per_minute", "admin"}]
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     keys: Option<PathBuf>,
+    /// Answer to this name too, for example translate.example.org; repeatable, * for any. Without it, localhost and addresses:
+    /// a foreign page cannot use the server through a name of its own
+    #[arg(long, value_name = "NAME", help_heading = "Network")]
+    allow_host: Vec<String>,
+    /// Append translations that clients suggest (/suggest) to this file, one JSON object on each line; without it they are refused
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    suggestions: Option<PathBuf>,
+    /// Serve /metrics at this address too, without a key
+    #[arg(long, value_name = "ADDRESS:PORT", help_heading = "Network")]
+    metrics_listen: Option<SocketAddr>,
     /// Allow web pages of this origin to use the server (CORS): * or https://example.org
     #[arg(long, value_name = "ORIGIN", help_heading = "Network")]
     allow_origin: Option<String>,
@@ -91,6 +101,9 @@ pub(crate) struct Arguments {
     /// Maximum number of open connections; further ones wait
     #[arg(long, default_value_t = Limits::default().connections, value_name = "N", help_heading = "Limits")]
     connections: usize,
+    /// Maximum number of open connections from one address; further ones get status 429
+    #[arg(long, default_value_t = Limits::default().connections_per_address, value_name = "N", help_heading = "Limits")]
+    connections_per_address: usize,
     /// Maximum time for a request in seconds; then it gets status 504
     #[arg(long, default_value_t = Limits::default().timeout.as_secs(), value_name = "S", help_heading = "Limits")]
     timeout: u64,
@@ -182,11 +195,15 @@ impl Arguments {
                 timeout: Duration::from_secs(self.timeout),
                 client_timeout: Duration::from_secs(self.client_timeout),
                 connections: self.connections,
+                connections_per_address: self.connections_per_address,
                 ..Limits::default()
             },
             keys: self.keys.clone(),
             watch: self.watch.then_some(WATCH_INTERVAL),
             allow_origin: self.allow_origin.clone(),
+            allow_hosts: self.allow_host.clone(),
+            metrics_address: self.metrics_listen,
+            suggestions: self.suggestions.clone(),
             log: if self.log { AccessLog::Lines } else { AccessLog::Off },
             ..ServerOptions::default()
         })

@@ -81,7 +81,7 @@ pub(crate) async fn classify(
     if count > most {
         return Err(ApiError::too_large(format!("`text` has {count} texts, and {most} are allowed")));
     }
-    state.keys.admit(key.as_deref(), texts.characters())?;
+    state.keys.admit(key, texts.characters())?;
 
     let loaded = served.current();
     let (engine, given) = (loaded.engine.clone(), texts.all().to_vec());

@@ -72,6 +72,18 @@ fn seed() -> u64 {
     1
 }
 
+/// Temperatures of a request, from greedy to all tokens being as probable.
+pub(crate) const TEMPERATURE: (f64, f64) = (0.0, 1000.0);
+/// Sums of probabilities: far below the probability of any token that is the most probable one.
+pub(crate) const TOP_P: (f64, f64) = (1e-6, 1.0);
+
+fn within(name: &str, number: f64, (least, most): (f64, f64)) -> Result<(), ApiError> {
+    if number < least || number > most {
+        return Err(ApiError::bad_request(format!("`{name}` must be a number from {least} to {most}")));
+    }
+    Ok(())
+}
+
 /// The default of `tokens`.
 const TOKENS: usize = 100;
 
@@ -141,7 +153,7 @@ pub(crate) async fn generate(
     let prompt = fields.prompt;
     let characters = prompt.chars().count();
     check_characters(&state, characters)?;
-    state.keys.admit(key.as_deref(), characters + tokens)?;
+    state.keys.admit(key, characters + tokens)?;
 
     let loaded = served.current();
     let Engine::Generator(generator) = &*loaded.engine else {
@@ -177,6 +189,11 @@ fn search_options(state: &AppState, fields: &GenerateRequest) -> Result<SearchOp
         top_p: fields.top_p.map(|p| p as f32),
         seed: fields.seed,
     };
+    if fields.top_k == Some(0) {
+        return Err(ApiError::bad_request("`top_k` must be a whole number, 1 or more"));
+    }
+    within("temperature", fields.temperature, TEMPERATURE)?;
+    within("top_p", fields.top_p.unwrap_or(1.0), TOP_P)?;
     let is_sampled = beam.is_none() && sampling.temperature != 0.0;
     let options = SearchOptions {
         beam: beam.unwrap_or(1),

@@ -29,6 +29,9 @@ use crate::app::AppState;
 pub(crate) fn routes() -> OpenApiRouter<Arc<AppState>> {
     OpenApiRouter::new()
         .routes(routes!(libretranslate::translation::translate))
+        .routes(routes!(libretranslate::files::translate_file))
+        .routes(routes!(libretranslate::files::download_file))
+        .routes(routes!(libretranslate::suggestion::suggest))
         .routes(routes!(libretranslate::detection::detect))
         .routes(routes!(libretranslate::languages::get_languages, libretranslate::languages::post_languages))
         .routes(routes!(libretranslate::settings::settings))

@@ -11,7 +11,7 @@ use super::model_selection::unknown;
 use crate::app::AppState;
 use crate::error::ApiError;
 use crate::models::{Engine, ServedModel};
-use crate::wire::{Body, Json, RequestErrors};
+use crate::wire::{Body, Json, KeyErrors, Permit, RequestErrors};
 
 /// A model that is served.
 #[derive(Serialize, ToSchema)]
@@ -49,9 +49,9 @@ enum ServedTask {
     path = "/v1/models",
     tag = "v1",
     operation_id = "models",
-    responses((status = 200, description = "The models", body = Vec<ModelInfo>))
+    responses((status = 200, description = "The models", body = Vec<ModelInfo>), KeyErrors)
 )]
-pub(crate) async fn list(State(state): State<Arc<AppState>>) -> Json<Vec<ModelInfo>> {
+pub(crate) async fn list(_: Permit, State(state): State<Arc<AppState>>) -> Json<Vec<ModelInfo>> {
     Json(state.models.served.iter().map(ModelInfo::new).collect())
 }
 
@@ -108,7 +108,7 @@ pub(crate) async fn reload(
     State(state): State<Arc<AppState>>,
     Body { fields, key }: Body<ReloadRequest>,
 ) -> Result<Json<ReloadResponse>, ApiError> {
-    state.keys.admit_admin(key.as_deref())?;
+    state.keys.admit_admin(key)?;
     let wanted = fields.model;
     if let Some(name) = &wanted
         && state.models.named(name).is_none()

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
 use crate::models::Origin;
-use crate::wire::{Json, Query, with_type};
+use crate::wire::{Json, KeyErrors, Permit, Query, with_type};
 
 const REPORT: &str = "report.html";
 /// A report contains its styles and pictures, and no script.
@@ -37,9 +37,9 @@ pub(crate) struct RecordsQuery {
     path = "/v1/runs",
     tag = "runs",
     operation_id = "runs",
-    responses((status = 200, description = "The names", body = Vec<String>))
+    responses((status = 200, description = "The names", body = Vec<String>), KeyErrors)
 )]
-pub(crate) async fn list(State(state): State<Arc<AppState>>) -> Json<Vec<String>> {
+pub(crate) async fn list(_: Permit, State(state): State<Arc<AppState>>) -> Json<Vec<String>> {
     Json(runs(&state).into_iter().map(|(name, _)| name).collect())
 }
 
@@ -54,9 +54,11 @@ pub(crate) async fn list(State(state): State<Arc<AppState>>) -> Json<Vec<String>
         (status = 200, description = "The records", body = Vec<Object>),
         (status = 400, description = "`after` is no number", body = ErrorBody),
         (status = 404, description = "There is no such run", body = ErrorBody),
+        KeyErrors,
     )
 )]
 pub(crate) async fn metrics(
+    _: Permit,
     State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
     Query(query): Query<RecordsQuery>,
@@ -75,9 +77,11 @@ pub(crate) async fn metrics(
         (status = 200, description = "The records", body = Vec<Object>),
         (status = 400, description = "`after` is no number", body = ErrorBody),
         (status = 404, description = "There is no such run", body = ErrorBody),
+        KeyErrors,
     )
 )]
 pub(crate) async fn attention(
+    _: Permit,
     State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
     Query(query): Query<RecordsQuery>,
@@ -105,9 +109,11 @@ fn records(
     responses(
         (status = 200, description = "A page", body = String, content_type = "text/html"),
         (status = 404, description = "There is no such run, or no report yet", body = ErrorBody),
+        KeyErrors,
     )
 )]
 pub(crate) async fn report(
+    _: Permit,
     State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
 ) -> Result<Response, ApiError> {

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 
 use crate::app::AppState;
 use crate::openapi;
-use crate::wire::{Json, with_type};
+use crate::wire::{Json, KeyErrors, Permit, with_type};
 
 /// A sign of life.
 #[derive(Serialize, ToSchema)]
@@ -36,9 +36,13 @@ pub(crate) async fn health() -> Json<Health> {
     get,
     path = "/metrics",
     tag = "service",
-    responses((status = 200, description = "Counters, gauges and histograms", body = String, content_type = "text/plain"))
+    responses((status = 200, description = "Counters, gauges and histograms", body = String, content_type = "text/plain"), KeyErrors)
 )]
-pub(crate) async fn metrics(State(state): State<Arc<AppState>>) -> Response {
+pub(crate) async fn metrics(_: Permit, State(state): State<Arc<AppState>>) -> Response {
+    counters(&state)
+}
+
+pub(crate) fn counters(state: &AppState) -> Response {
     let models = state.models.served.iter();
     let waiting: Vec<usize> = models.clone().map(|served| served.current().queue.waiting()).collect();
     let text = state.metrics.render(
@@ -57,6 +61,6 @@ pub(crate) async fn metrics(State(state): State<Arc<AppState>>) -> Response {
     responses((status = 200, description = "An OpenAPI document", body = Object))
 )]
 pub(crate) async fn description(State(state): State<Arc<AppState>>) -> Response {
-    let text = state.description.get_or_init(|| openapi::describe(&state.limits));
+    let text = state.description.get_or_init(|| openapi::describe(&state));
     with_type(Body::from(text.clone()), "application/json")
 }

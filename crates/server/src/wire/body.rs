@@ -1,5 +1,7 @@
 //! Extractors: the fields of a request, from a JSON object, a form or the query.
 
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::body::{Body as RawBody, Bytes, HttpBody};
@@ -7,11 +9,14 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
+use serde_json::map::Entry;
 use serde_json::{Map, Value};
 
 use super::fields;
 use crate::app::AppState;
+use crate::connections::Client;
 use crate::error::ApiError;
+use crate::keys::{AcceptedKey, PresentedKey};
 use crate::options::Limits;
 
 /// The field of the API key, which every body may have.
@@ -20,9 +25,11 @@ pub(crate) const API_KEY: &str = "api_key";
 /// The body of a request; the query has fields that the body does not have.
 pub(crate) struct Body<T> {
     pub(crate) fields: T,
-    /// The API key: the field, or the header `Authorization: Bearer`.
-    pub(crate) key: Option<String>,
+    pub(crate) key: AcceptedKey,
 }
+
+/// A request without a body that has a good API key, if the server needs one.
+pub(crate) struct Permit;
 
 /// The query of a request without a body.
 pub(crate) struct Query<T>(pub(crate) T);
@@ -33,28 +40,51 @@ impl<T: DeserializeOwned> FromRequest<Arc<AppState>> for Body<T> {
     async fn from_request(request: Request, state: &Arc<AppState>) -> Result<Body<T>, ApiError> {
         let (parts, body) = request.into_parts();
         let bytes = read(body, &state.limits).await?;
-        let mut fields = parse(&parts.headers, &bytes)?;
+        let (mut fields, mut spelled) = parse(&parts.headers, &bytes)?;
         for (name, value) in form(parts.uri.query().unwrap_or_default().as_bytes()) {
-            fields.entry(name).or_insert(value);
+            if let Entry::Vacant(vacant) = fields.entry(name.clone()) {
+                vacant.insert(value);
+                spelled.insert(name);
+            }
         }
-        let key = match fields.remove(API_KEY) {
-            Some(Value::String(key)) if !key.is_empty() => Some(key),
-            _ => bearer(&parts.headers),
-        };
-        Ok(Body { fields: fields::read(fields)?, key })
+        // Whoever has no key learns nothing about the fields.
+        let key = state.keys.accept(&presented(fields.remove(API_KEY), &parts)?)?;
+        Ok(Body { fields: fields::read(fields, &spelled)?, key })
     }
+}
+
+impl FromRequestParts<Arc<AppState>> for Permit {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &Arc<AppState>) -> Result<Permit, ApiError> {
+        let field = form(parts.uri.query().unwrap_or_default().as_bytes()).remove(API_KEY);
+        state.keys.accept(&presented(field, parts)?).map(|_| Permit)
+    }
+}
+
+/// The API key: the field, or the header `Authorization: Bearer`.
+pub(super) fn presented(field: Option<Value>, parts: &Parts) -> Result<PresentedKey, ApiError> {
+    let key = match field {
+        Some(Value::String(key)) if !key.is_empty() => Some(key),
+        None | Some(Value::Null | Value::String(_)) => bearer(&parts.headers),
+        Some(_) => return Err(ApiError::bad_request(format!("`{API_KEY}` must be a string"))),
+    };
+    let client = parts.extensions.get::<Client>();
+    let address = client.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |Client(address)| address.ip());
+    Ok(PresentedKey { key, address })
 }
 
 impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Query<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Query<T>, ApiError> {
-        fields::read(form(parts.uri.query().unwrap_or_default().as_bytes())).map(Query)
+        let (fields, spelled) = all_spelled(form(parts.uri.query().unwrap_or_default().as_bytes()));
+        fields::read(fields, &spelled).map(Query)
     }
 }
 
 /// All bytes of a body, within the limits of size and time.
-async fn read(body: RawBody, limits: &Limits) -> Result<Bytes, ApiError> {
+pub(super) async fn read(body: RawBody, limits: &Limits) -> Result<Bytes, ApiError> {
     let too_large = || {
         let most = limits.body_bytes;
         ApiError::too_large(format!("the request is larger than {most} bytes: send less text at a time"))
@@ -73,20 +103,32 @@ async fn read(body: RawBody, limits: &Limits) -> Result<Bytes, ApiError> {
     bytes.map_err(|_| too_large())
 }
 
-fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<Map<String, Value>, ApiError> {
+/// Fields, and the names of those that are spelled as text.
+pub(super) type NamedFields = (Map<String, Value>, BTreeSet<String>);
+
+pub(super) fn all_spelled(fields: Map<String, Value>) -> NamedFields {
+    let names = fields.keys().cloned().collect();
+    (fields, names)
+}
+
+fn parse(headers: &HeaderMap, bytes: &[u8]) -> Result<NamedFields, ApiError> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match kind.as_str() {
         // `curl -d` declares everything as a form.
-        "application/x-www-form-urlencoded" if !bytes.trim_ascii_start().starts_with(b"{") => Ok(form(bytes)),
+        "application/x-www-form-urlencoded" if !bytes.trim_ascii_start().starts_with(b"{") => {
+            Ok(all_spelled(form(bytes)))
+        }
         "multipart/form-data" => {
             let message = "send the fields as JSON or as application/x-www-form-urlencoded";
             Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
         }
         // Without a content type, JSON is meant.
-        _ if bytes.iter().all(u8::is_ascii_whitespace) => Ok(Map::new()),
+        _ if bytes.iter().all(u8::is_ascii_whitespace) => Ok(NamedFields::default()),
         _ => match serde_json::from_slice(bytes) {
-            Ok(Value::Object(fields)) => Ok(fields),
+            Ok(Value::Object(fields)) => Ok((fields, BTreeSet::new())),
+            // As everywhere, null is what is absent.
+            Ok(Value::Null) => Ok(NamedFields::default()),
             Ok(_) => Err(ApiError::bad_request("the body must be a JSON object")),
             Err(error) => Err(ApiError::bad_request(format!("the body is not JSON: {error}"))),
         },
@@ -111,7 +153,9 @@ fn form(bytes: &[u8]) -> Map<String, Value> {
 
 fn bearer(headers: &HeaderMap) -> Option<String> {
     let header = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-    header.strip_prefix("Bearer ").map(|key| key.trim().to_owned())
+    // The names of schemes have no case.
+    let (scheme, key) = header.trim().split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim().to_owned())
 }
 
 #[cfg(test)]
@@ -129,15 +173,32 @@ mod tests {
     }
 
     #[test]
+    fn the_name_of_the_scheme_has_no_case() {
+        for (header, expected) in [
+            ("Bearer secret", Some("secret")),
+            ("bearer secret", Some("secret")),
+            ("BEARER   secret ", Some("secret")),
+            ("Basic secret", None),
+            ("Bearer", None),
+            ("secret", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, header.parse().expect("a header"));
+            assert_eq!(bearer(&headers).as_deref(), expected, "{header:?}");
+        }
+    }
+
+    #[test]
     fn forms_and_json_are_the_same() {
         let mut headers = HeaderMap::new();
         let kind = "application/x-www-form-urlencoded; charset=utf-8".parse().expect("a header");
         headers.insert(header::CONTENT_TYPE, kind);
         let bytes = "q=a+b&q=%E4%BD%A0&alternatives=2&stream=true".as_bytes();
-        let form: Form = fields::read(parse(&headers, bytes).expect("a form")).expect("good fields");
+        let (fields, spelled) = parse(&headers, bytes).expect("a form");
+        let form: Form = fields::read(fields, &spelled).expect("good fields");
         assert_eq!(form.q, Texts::Many(vec!["a b".to_owned(), "你".to_owned()]));
         assert_eq!((form.alternatives, form.stream), (2, true));
-        assert_eq!(parse(&headers, b" {\"q\": \"a\"}").expect("JSON")["q"], "a");
+        assert_eq!(parse(&headers, b" {\"q\": \"a\"}").expect("JSON").0["q"], "a");
         assert!(parse(&HeaderMap::new(), b"[1]").is_err());
         assert!(parse(&HeaderMap::new(), b"{\"q\": ").expect_err("cut off").message.contains("line 1"));
         assert!(parse(&HeaderMap::new(), &[0xff, 0xfe]).is_err());

@@ -7,11 +7,23 @@ use utoipa::{IntoResponses, ToSchema};
 
 use crate::error::ErrorBody;
 
+/// Errors of a request without a body that needs a key.
+pub(crate) struct KeyErrors;
+
 /// Errors of a request before a model sees it.
 pub(crate) struct RequestErrors;
 
 /// Errors of a request to a model, besides [`RequestErrors`].
 pub(crate) struct ModelErrors;
+
+impl IntoResponses for KeyErrors {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        described(&[
+            ("403", "The API key is missing or unknown"),
+            ("429", "Too many unknown API keys came from this address; see Retry-After"),
+        ])
+    }
+}
 
 impl IntoResponses for RequestErrors {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
@@ -21,7 +33,10 @@ impl IntoResponses for RequestErrors {
             ("408", "The body did not arrive in time"),
             ("413", "The body, the text, a sentence or the number of sentences is too large"),
             ("415", "The body is neither JSON nor a form"),
-            ("429", "The API key has used up its rate; see Retry-After"),
+            (
+                "429",
+                "The API key has used up its rate, or too many unknown ones came from this address; see Retry-After",
+            ),
         ])
     }
 }

@@ -1,8 +1,9 @@
 //! From named values to a type, so that every error names the field.
 //!
-//! serde derives the reading of a struct. This deserializer adds what a form needs, where every value is a string
-//! (`alternatives=2`, `stream=true`), takes `null` for an absent field, and words the errors for people.
+//! serde derives the reading of a struct. This deserializer adds what a form and a query need, where every value is a
+//! string (`alternatives=2`, `stream=true`), takes `null` for an absent field, and words the errors for people.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::de::value::{SeqDeserializer, StrDeserializer, StringDeserializer};
@@ -14,9 +15,12 @@ use serde_json::{Map, Value, map};
 
 use crate::error::ApiError;
 
-/// Reads the fields of a request.
-pub(super) fn read<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, ApiError> {
-    T::deserialize(Fields(fields)).map_err(|FieldError(message)| ApiError::bad_request(message))
+/// Reads the fields of a request. Those named in `spelled` are text of a form or a query.
+pub(super) fn read<T: DeserializeOwned>(
+    fields: Map<String, Value>,
+    spelled: &BTreeSet<String>,
+) -> Result<T, ApiError> {
+    T::deserialize(Fields(fields, spelled)).map_err(|FieldError(message)| ApiError::bad_request(message))
 }
 
 /// Checks a number against a limit of the server.
@@ -68,9 +72,9 @@ impl de::Error for FieldError {
     }
 }
 
-struct Fields(Map<String, Value>);
+struct Fields<'s>(Map<String, Value>, &'s BTreeSet<String>);
 
-impl<'de> Deserializer<'de> for Fields {
+impl<'de> Deserializer<'de> for Fields<'_> {
     type Error = FieldError;
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -83,7 +87,7 @@ impl<'de> Deserializer<'de> for Fields {
         let is_present =
             |(name, value): &(String, Value)| !value.is_null() || !known.contains(&name.as_str());
         let present: Map<String, Value> = self.0.into_iter().filter(is_present).collect();
-        visitor.visit_map(FieldAccess { fields: present.into_iter(), value: None })
+        visitor.visit_map(FieldAccess { fields: present.into_iter(), value: None, spelled: self.1 })
     }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
@@ -96,12 +100,13 @@ impl<'de> Deserializer<'de> for Fields {
     }
 }
 
-struct FieldAccess {
+struct FieldAccess<'s> {
     fields: map::IntoIter,
     value: Option<(String, Value)>,
+    spelled: &'s BTreeSet<String>,
 }
 
-impl<'de> MapAccess<'de> for FieldAccess {
+impl<'de> MapAccess<'de> for FieldAccess<'_> {
     type Error = FieldError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, FieldError> {
@@ -112,11 +117,25 @@ impl<'de> MapAccess<'de> for FieldAccess {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, FieldError> {
         let (name, value) = self.value.take().unwrap_or_default();
-        seed.deserialize(FieldValue(value)).map_err(|error| error.of(&name))
+        let form = if self.spelled.contains(&name) { Form::Spelled } else { Form::Json };
+        seed.deserialize(FieldValue(value, form)).map_err(|error| error.of(&name))
     }
 }
 
-struct FieldValue(Value);
+/// How a value was sent.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// With its type.
+    Json,
+    /// As text, whatever its type is.
+    Spelled,
+}
+
+struct FieldValue(Value, Form);
+
+fn whole(number: f64) -> Option<u64> {
+    (number.fract() == 0.0 && (0.0..u64::MAX as f64).contains(&number)).then_some(number as u64)
+}
 
 impl<'de> IntoDeserializer<'de, FieldError> for FieldValue {
     type Deserializer = FieldValue;
@@ -131,15 +150,16 @@ impl<'de> Deserializer<'de> for FieldValue {
 
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         let number = match &self.0 {
-            Value::String(text) => text.trim().parse().ok(),
-            value => value.as_u64(),
+            Value::String(text) if self.1 == Form::Spelled => text.trim().parse().ok(),
+            // In JSON, 5 and 5.0 are one number.
+            value => value.as_u64().or_else(|| value.as_f64().and_then(whole)),
         };
         visitor.visit_u64(number.ok_or_else(|| FieldError("must be a whole number, 0 or more".to_owned()))?)
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         let number = match &self.0 {
-            Value::String(text) => text.trim().parse().ok(),
+            Value::String(text) if self.1 == Form::Spelled => text.trim().parse().ok(),
             value => value.as_f64(),
         };
         visitor.visit_f64(number.ok_or_else(|| FieldError("must be a number".to_owned()))?)
@@ -148,8 +168,8 @@ impl<'de> Deserializer<'de> for FieldValue {
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match &self.0 {
             Value::Bool(is_set) => visitor.visit_bool(*is_set),
-            Value::String(text) if text == "true" => visitor.visit_bool(true),
-            Value::String(text) if text == "false" => visitor.visit_bool(false),
+            Value::String(text) if self.1 == Form::Spelled && text == "true" => visitor.visit_bool(true),
+            Value::String(text) if self.1 == Form::Spelled && text == "false" => visitor.visit_bool(false),
             _ => Err(FieldError("must be true or false".to_owned())),
         }
     }
@@ -180,9 +200,8 @@ impl<'de> Deserializer<'de> for FieldValue {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.0 {
             Value::String(text) => visitor.visit_string(text),
-            Value::Array(values) => {
-                visitor.visit_seq(SeqDeserializer::new(values.into_iter().map(FieldValue)))
-            }
+            Value::Array(values) => visitor
+                .visit_seq(SeqDeserializer::new(values.into_iter().map(|value| FieldValue(value, self.1)))),
             // No field is anything else without saying so by a method above.
             _ => Err(de::Error::invalid_type(de::Unexpected::Other("a value"), &visitor)),
         }
@@ -229,7 +248,14 @@ mod tests {
 
     fn strict(fields: Value) -> Result<Strict, String> {
         let Value::Object(fields) = fields else { panic!("an object") };
-        read(fields).map_err(|error| error.message)
+        read(fields, &BTreeSet::new()).map_err(|error| error.message)
+    }
+
+    /// The same fields from a form.
+    fn spelled(fields: Value) -> Result<Strict, String> {
+        let Value::Object(fields) = fields else { panic!("an object") };
+        let names = fields.keys().cloned().collect();
+        read(fields, &names).map_err(|error| error.message)
     }
 
     #[test]
@@ -242,7 +268,8 @@ mod tests {
             (json!({"text": null}), "`text` is missing"),
             (json!({"text": "a", "name": 5}), "`name` must be a string"),
             (json!({"text": "a", "count": -1}), "`count` must be a whole number, 0 or more"),
-            (json!({"text": "a", "count": "x"}), "`count` must be a whole number"),
+            (json!({"text": "a", "count": "7"}), "`count` must be a whole number"),
+            (json!({"text": "a", "stream": "true"}), "`stream` must be true or false"),
             (json!({"text": "a", "count": 1.5}), "`count` must be a whole number"),
             (json!({"text": "a", "share": "x"}), "`share` must be a number"),
             (json!({"text": "a", "stream": "maybe"}), "`stream` must be true or false"),
@@ -266,10 +293,15 @@ mod tests {
     }
 
     #[test]
-    fn null_is_absent_and_strings_are_numbers() {
-        let found = strict(json!({"text": "a", "name": null, "count": null, "share": " 0.5 "}));
+    fn null_is_absent_and_strings_of_forms_are_numbers() {
+        let found = strict(json!({"text": "a", "name": null, "count": null, "share": 0.5}));
         let found = found.expect("good fields");
         assert!(found.name.is_none() && found.count == 0 && found.share == Some(0.5) && !found.stream);
-        assert_eq!(strict(json!({"text": "a", "count": "7"})).expect("good fields").count, 7);
+        let found = spelled(json!({"text": "a", "count": "7", "share": " 0.5 ", "stream": "true"}));
+        let found = found.expect("good fields");
+        assert!(found.count == 7 && found.share == Some(0.5) && found.stream);
+        assert!(spelled(json!({"text": "a", "count": "x"})).is_err());
+        assert_eq!(strict(json!({"text": "a", "count": 7.0})).expect("a whole number").count, 7);
+        assert!(strict(json!({"text": "a", "count": 1e30})).is_err());
     }
 }

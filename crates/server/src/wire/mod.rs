@@ -4,14 +4,16 @@
 mod body;
 mod fields;
 mod response;
+mod upload;
 
 mod errors;
 mod explanation;
 mod texts;
 
-pub(crate) use self::body::{API_KEY, Body, Query};
-pub(crate) use self::errors::{ModelErrors, RequestErrors};
+pub(crate) use self::body::{API_KEY, Body, Permit, Query};
+pub(crate) use self::errors::{KeyErrors, ModelErrors, RequestErrors};
 pub(crate) use self::explanation::ExplanationSchema;
 pub(crate) use self::fields::at_most;
 pub(crate) use self::response::{Json, with_type};
 pub(crate) use self::texts::{OneOrMany, Texts};
+pub(crate) use self::upload::Upload;

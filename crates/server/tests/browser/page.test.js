@@ -3,6 +3,7 @@
 import { after, before, describe } from 'node:test';
 import { launch } from './browser.js';
 import { files } from './files.js';
+import { keys } from './keys.js';
 import { looks } from './looks.js';
 import { runs } from './runs.js';
 import { startServer } from './server.js';
@@ -29,3 +30,4 @@ describe('views', () => views(at));
 describe('files', () => files(at));
 describe('looks', () => looks(at));
 describe('training runs', () => runs(at));
+describe('keys', () => keys(at));

@@ -48,7 +48,7 @@ fn malformed_requests_get_a_sentence_and_harm_nobody() {
     assert_eq!(form.status, 415);
     assert_eq!(get(&server, "/translate").status, 405);
     assert_eq!(send(address, b"GARBAGE\r\n\r\n").status, 400);
-    let long = format!("GET /health HTTP/1.1\r\nHost: x\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
+    let long = format!("GET /health HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
     let mut stream = connect(address);
     let _ = stream.write_all(long.as_bytes());
     let _ = stream.read(&mut [0; 64]);
@@ -58,7 +58,7 @@ fn malformed_requests_get_a_sentence_and_harm_nobody() {
 #[test]
 fn huge_bodies_are_refused_before_they_are_read() {
     let (server, _folder) = serving();
-    let head = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\
+    let head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
                 Content-Length: 99999999999\r\nConnection: close\r\n\r\n";
     let mut stream = connect(server.address());
     stream.write_all(head.as_bytes()).expect("the head");
@@ -119,10 +119,11 @@ fn who_sends_too_slowly_is_told_or_disconnected() {
     let address = server.address();
     // A head that never ends: an end, whichever kind.
     let mut head = connect(address);
-    head.write_all(b"POST /translate HTTP/1.1\r\nHost: x\r\n").expect("a beginning");
+    head.write_all(b"POST /translate HTTP/1.1\r\nHost: localhost\r\n").expect("a beginning");
     let _ = head.read_to_end(&mut Vec::new());
     // A body that never ends.
-    let bytes = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\nConnection: close\r\n\r\n{";
+    let bytes =
+        "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\nConnection: close\r\n\r\n{";
     until("it is told", || {
         attempt(address, bytes.as_bytes()).is_some_and(|reply| {
             assert_eq!(reply.status, 408);
@@ -141,7 +142,7 @@ fn who_never_reads_is_disconnected_in_the_end() {
     let address = server.address();
     let mut stream = connect(address);
     // Far more answers than fit between the two; none is taken in.
-    let one = "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n";
+    let one = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n";
     stream.set_write_timeout(Some(PATIENCE)).expect("a time limit");
     let _ = stream.write_all(one.repeat(4000).as_bytes());
     let metrics = request("GET", "/metrics", "text/plain", "");

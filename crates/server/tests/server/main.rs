@@ -3,6 +3,7 @@
 mod client;
 mod control;
 mod faults;
+mod files;
 mod libretranslate;
 mod limits;
 mod models;
@@ -10,4 +11,5 @@ mod openapi;
 mod python;
 mod reload;
 mod schema;
+mod security;
 mod v1;

@@ -10,14 +10,17 @@ use crate::client::{get, post, request, send};
 use crate::models::{classifier, language, options, serving, translator};
 use crate::schema::Schemas;
 
-const ROUTES: [&str; 16] = [
+pub(crate) const ROUTES: [&str; 19] = [
     "/detect",
+    "/download_file/{name}",
     "/frontend/settings",
     "/health",
     "/languages",
     "/metrics",
     "/openapi.json",
+    "/suggest",
     "/translate",
+    "/translate_file",
     "/v1/classify",
     "/v1/generate",
     "/v1/models",
@@ -76,7 +79,7 @@ fn the_description_is_complete() {
         );
         assert!(operation["responses"]["200"]["content"].is_object(), "{method} {path}");
         let Some(bodies) = operation["requestBody"]["content"].as_object() else { continue };
-        assert!(bodies.contains_key("application/json"), "{method} {path}");
+        assert!(bodies.contains_key("application/json") || path == "/translate_file", "{method} {path}");
         for body in bodies.values() {
             // A body that may be absent is a choice between nothing and an object.
             let choices = body["schema"]["oneOf"].as_array();
@@ -92,7 +95,7 @@ fn the_description_is_complete() {
             // A reference is described where it leads, and so is a choice with one.
             let has_words =
                 |described: &Value| described.get("description").is_some() || described.get("$ref").is_some();
-            let choices = described["oneOf"].as_array();
+            let choices = described["oneOf"].as_array().or(described["anyOf"].as_array());
             let is_described = has_words(&described) || choices.is_some_and(|all| all.iter().any(has_words));
             assert!(is_described, "{name}.{field} has no description");
         }
@@ -119,6 +122,7 @@ fn responses_have_the_form_that_is_described() {
         let kind = reply.header("content-type").expect("a type").split(';').next().expect("a type");
         let schema = &content.get(kind).unwrap_or_else(|| panic!("{path}: {kind}"))["schema"];
         if kind == "text/event-stream" {
+            let schema = &schema["properties"]["data"]["contentSchema"];
             for (name, data) in reply.events() {
                 schemas.check(schema, &data).unwrap_or_else(|odd| panic!("{path}, event {name}: {odd}"));
             }
@@ -152,6 +156,8 @@ fn responses_have_the_form_that_is_described() {
         ("/v1/generate", json!({"prompt": "a car", "tokens": 5, "stream": true}), 200),
         ("/v1/generate", json!({"tokens": 1_000_000}), 400),
         ("/v1/reload", json!({}), 403),
+        ("/suggest", json!({"q": "一辆", "s": "a car", "source": "zh", "target": "en"}), 403),
+        ("/translate_file", json!({}), 415),
     ] {
         assert_eq!(check("post", path, post(&server, path, &body)), status, "{path} {body}");
     }

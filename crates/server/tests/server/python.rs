@@ -1,9 +1,14 @@
-//! A client that others wrote, unchanged: `libretranslatepy` from PyPI. `cargo xtask test` makes an environment with it.
+//! What others wrote, unchanged, from PyPI: a client, `libretranslatepy`, and `schemathesis`, which sends whatever the
+//! description allows and forbids, and compares the answers with it. `cargo xtask test` makes an environment with both.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
+use heedful_server::{ModelSpec, Server, ServerOptions};
+
 use crate::client::post;
-use crate::models::serving;
+use crate::models::{classifier, language, options, serving, translator};
 
 const SCRIPT: &str = "
 import json, sys
@@ -27,4 +32,52 @@ fn a_client_of_libretranslate_works_unchanged() {
     assert_eq!(answers[0], ours.json()["translatedText"]);
     assert_eq!(answers[1][0]["language"], "zh");
     assert_eq!(answers[2][0]["targets"][0], "en");
+}
+
+#[test]
+#[ignore = "needs Python with schemathesis; `cargo xtask test` runs it"]
+fn the_description_holds_for_requests_of_every_kind() {
+    let python = std::env::var_os("HEEDFUL_TEST_PYTHON")
+        .expect("HEEDFUL_TEST_PYTHON names a Python with schemathesis; `cargo xtask test` sets it");
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    translator(&at("one"), 1);
+    classifier(&at("labels"));
+    language(&at("writer"));
+    let run = at("runs/first");
+    fs::create_dir_all(&run).expect("a folder");
+    for (file, text) in
+        [("metrics.jsonl", "{\"step\":1}\n"), ("attention.jsonl", ""), ("report.html", "<p>curves</p>")]
+    {
+        fs::write(run.join(file), text).expect("room");
+    }
+    let models = ["zh-en", "mood", "writer"].into_iter().zip(["one", "labels", "writer"]);
+    let models = models.map(|(name, folder)| ModelSpec::named(name, &at(folder))).collect();
+    let options =
+        ServerOptions { runs: Some(at("runs")), suggestions: Some(at("suggestions")), ..options(models) };
+    let server = Server::start(options).expect("a server");
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let run = Command::new(python)
+        .args(["-m", "schemathesis.cli", "run", &format!("http://{}/openapi.json", server.address())])
+        .args([
+            "--seed=1",
+            "--max-examples=40",
+            "--generation-database=none",
+            "--request-timeout=120",
+            "--no-color",
+        ])
+        .env("SCHEMATHESIS_HOOKS", "schemathesis_hooks")
+        .env("PYTHONPATH", &tests)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        // It may leave files.
+        .current_dir(folder.path())
+        .output()
+        .expect("Python starts");
+    let report = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{report}\n{}", String::from_utf8_lossy(&run.stderr));
+    // Every route was tried, and nothing was found.
+    assert!(report.contains("No issues found"), "{report}");
+    let tested = report.split("Tested:").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let tested = tested.and_then(|count| count.parse().ok());
+    assert!(tested.is_some_and(|tested: usize| tested >= crate::openapi::ROUTES.len()), "{report}");
 }

@@ -39,7 +39,7 @@ pub(crate) async fn detect(
 ) -> Result<Json<Vec<Detected>>, ApiError> {
     let texts = fields.q;
     check_characters(&state, texts.characters())?;
-    state.keys.admit(key.as_deref(), texts.characters())?;
+    state.keys.admit(key, texts.characters())?;
     let sample: String = texts.all().join("\n").chars().take(5_000).collect();
     Ok(Json(detect::detect(&sample).into_iter().collect()))
 }

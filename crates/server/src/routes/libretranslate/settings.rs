@@ -7,6 +7,7 @@ use heedful::tasks::Task;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::files::ENDINGS;
 use crate::app::AppState;
 use crate::languages;
 use crate::wire::Json;
@@ -21,11 +22,11 @@ pub(crate) struct FrontendSettings {
     key_required: bool,
     /// The most characters of a request.
     char_limit: usize,
-    /// Files are not translated.
+    /// Files are translated.
     files_translation: bool,
-    /// Always empty.
+    /// The endings of their names.
     supported_files_format: Vec<String>,
-    /// Suggestions are not accepted.
+    /// Whether suggestions are collected.
     suggestions: bool,
     /// Milliseconds between the last keystroke and the request.
     frontend_timeout: usize,
@@ -70,9 +71,9 @@ pub(crate) async fn settings(State(state): State<Arc<AppState>>) -> Json<Fronten
         api_keys: state.keys.are_required(),
         key_required: state.keys.are_required(),
         char_limit: state.limits.characters,
-        files_translation: false,
-        supported_files_format: Vec::new(),
-        suggestions: false,
+        files_translation: true,
+        supported_files_format: ENDINGS.map(str::to_owned).to_vec(),
+        suggestions: state.suggestions.is_some(),
         frontend_timeout: 500,
         language: FrontendLanguages {
             source: first.map(|spec| language(&spec.source)),

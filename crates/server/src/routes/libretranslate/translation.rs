@@ -73,7 +73,7 @@ pub(crate) async fn translate(
     let texts = &fields.q;
     let alternatives = at_most("alternatives", fields.alternatives, state.limits.beam - 1)?;
     check_characters(&state, texts.characters())?;
-    state.keys.admit(key.as_deref(), texts.characters())?;
+    state.keys.admit(key, texts.characters())?;
 
     let languages = Languages::new(Some(&fields.source), Some(&fields.target));
     let (served, detected) = by_languages(&state, &languages, texts.all())?;

@@ -100,7 +100,7 @@ pub(crate) async fn translate(
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
     let (served, detected) = select(&state, &fields)?;
     check_characters(&state, texts.characters())?;
-    state.keys.admit(key.as_deref(), texts.characters())?;
+    state.keys.admit(key, texts.characters())?;
 
     let loaded = served.current();
     let tokenized = sentences(&state, &loaded, texts, Format::Text).await?;

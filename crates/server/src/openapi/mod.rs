@@ -1,4 +1,6 @@
-//! `/openapi.json`: the descriptions of all routes and types, and what holds for every route.
+//! `/openapi.json`: the descriptions of all routes and types, and what holds for every route of this server.
+
+mod bounds;
 
 use std::collections::BTreeSet;
 
@@ -9,6 +11,7 @@ use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{Content, InfoBuilder, OpenApi, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+use crate::app::AppState;
 use crate::error::ErrorBody;
 use crate::options::Limits;
 use crate::routes::routes;
@@ -18,8 +21,9 @@ const SUMMARY: &str = "Translation, classification and text generation by attent
                        on request. /translate, /detect and /languages have the interface of LibreTranslate; /v1 has \
                        everything. Every error is {\"error\": \"a sentence\"}.";
 
-/// The description of a server with these limits, as JSON.
-pub(crate) fn describe(limits: &Limits) -> String {
+/// The description of a server with its limits, models and languages, as JSON.
+pub(crate) fn describe(state: &AppState) -> String {
+    let limits = &state.limits;
     let mut description = routes().into_openapi();
     description.info = InfoBuilder::new()
         .title("heedful")
@@ -35,14 +39,16 @@ pub(crate) fn describe(limits: &Limits) -> String {
     ]);
     describe_errors(&mut description);
     describe_key(&mut description);
-    description.to_json().unwrap_or_default()
+    let mut json = serde_json::to_value(&description).unwrap_or_default();
+    bounds::add(&mut json, state);
+    json.to_string()
 }
 
 fn in_words(limits: &Limits) -> String {
     format!(
         "The limits of this server: {} bytes, {} characters and {} sentences a request; beam and n_best up to {}, \
          alternatives up to {}; {} generated tokens; {} sentences in the queue of each model; {} s for a response; {} s for a client to \
-         send a request; {} connections.",
+         send a request; {} connections, {} from one address.",
         limits.body_bytes,
         limits.characters,
         limits.sentences,
@@ -53,6 +59,7 @@ fn in_words(limits: &Limits) -> String {
         limits.timeout.as_secs(),
         limits.client_timeout.as_secs(),
         limits.connections,
+        limits.connections_per_address,
     )
 }
 

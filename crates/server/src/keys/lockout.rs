@@ -1,0 +1,105 @@
+//! Addresses that sent unknown keys, and how long they must wait.
+//!
+//! ```text
+//! 20 unknown keys within a minute   429 to every key of this address, for a minute
+//! memory                            at most 10,000 addresses; the one whose minute ends first makes room
+//! ```
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::connections::network;
+
+/// Unknown keys of an address before it is locked out.
+pub(super) const MOST: u32 = 20;
+/// How long unknown keys count, and how long an address is locked out.
+const MINUTE: Duration = Duration::from_secs(60);
+/// Addresses that are remembered.
+const ADDRESSES: usize = 10_000;
+
+#[derive(Debug, Default)]
+pub(super) struct Lockout {
+    wrong: Mutex<HashMap<IpAddr, Wrong>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Wrong {
+    count: u32,
+    /// When all is forgotten.
+    until: Instant,
+}
+
+impl Lockout {
+    /// Whether an address may present a key; else the seconds that it must wait.
+    pub(super) fn check(&self, address: IpAddr, now: Instant) -> Result<(), u64> {
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(&Wrong { count, until }) = wrong.get(&network(address)) else { return Ok(()) };
+        if until <= now {
+            wrong.remove(&network(address));
+            return Ok(());
+        }
+        if count < MOST { Ok(()) } else { Err((until - now).as_secs() + 1) }
+    }
+
+    /// Counts an unknown key.
+    pub(super) fn count(&self, address: IpAddr, now: Instant) {
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = network(address);
+        if wrong.len() >= ADDRESSES && !wrong.contains_key(&address) {
+            wrong.retain(|_, wrong| wrong.until > now);
+            let first = wrong.iter().min_by_key(|(_, wrong)| wrong.until).map(|(address, _)| *address);
+            if let Some(first) = first.filter(|_| wrong.len() >= ADDRESSES) {
+                wrong.remove(&first);
+            }
+        }
+        let entry = wrong.entry(address).or_insert(Wrong { count: 0, until: now + MINUTE });
+        entry.count += 1;
+        if entry.count == MOST {
+            entry.until = now + MINUTE;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    use super::*;
+
+    #[test]
+    fn a_lockout_lasts_a_minute() {
+        let (lockout, now) = (Lockout::default(), Instant::now());
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        for _ in 0..MOST {
+            assert_eq!(lockout.check(address, now), Ok(()));
+            lockout.count(address, now);
+        }
+        assert_eq!(lockout.check(address, now), Err(61));
+        assert_eq!(lockout.check(address, now + Duration::from_secs(50)), Err(11));
+        assert_eq!(lockout.check(address, now + MINUTE), Ok(()));
+        // A few now and then are no attack.
+        for minute in 0..100 {
+            let now = now + minute * MINUTE;
+            lockout.count(address, now);
+            assert_eq!(lockout.check(address, now), Ok(()));
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_and_a_network_counts_as_one_address() {
+        let (lockout, now) = (Lockout::default(), Instant::now());
+        for number in 0..3 * ADDRESSES as u32 {
+            lockout
+                .count(IpAddr::V4(Ipv4Addr::from_bits(number)), now + Duration::from_millis(number.into()));
+        }
+        assert_eq!(lockout.wrong.lock().expect("a lock").len(), ADDRESSES);
+        // Whoever has one address of IPv6 has 2⁶⁴.
+        for number in 0..MOST {
+            lockout.count(IpAddr::V6(Ipv6Addr::from_bits((1 << 127) + u128::from(number))), now);
+        }
+        assert!(lockout.check(IpAddr::V6(Ipv6Addr::from_bits((1 << 127) + 12_345)), now).is_err());
+        assert!(lockout.check(IpAddr::V6(Ipv6Addr::from_bits((1 << 127) + (1 << 64))), now).is_ok());
+    }
+}

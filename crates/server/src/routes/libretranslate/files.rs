@@ -1,0 +1,162 @@
+//! `POST /translate_file` and `GET /download_file/{name}`
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::{Body as ResponseBody, Bytes};
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::work::translations;
+use crate::app::AppState;
+use crate::downloads::Download;
+use crate::error::{ApiError, ErrorBody};
+use crate::routes::model_selection::{Languages, by_languages};
+use crate::routes::tokenize::check_characters;
+use crate::text::Format;
+use crate::wire::{Json, ModelErrors, RequestErrors, Texts, Upload, with_type};
+
+/// Endings of the files that can be translated.
+pub(super) const ENDINGS: [&str; 3] = [".txt", ".html", ".htm"];
+
+/// A file to translate: text or HTML, in UTF-8.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it describes a form; its file is read apart from its fields")]
+pub(crate) struct TranslateFileRequest {
+    /// The file; the ending of its name decides how it is read, and one without an ending is text.
+    #[schema(content_media_type = "text/plain")]
+    file: String,
+    /// The code of the source language, or auto to detect it.
+    source: String,
+    /// The code of the target language.
+    target: String,
+}
+
+/// What stands beside the file.
+#[derive(Deserialize)]
+pub(crate) struct FileFields {
+    source: String,
+    target: String,
+}
+
+/// Where the translation is.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TranslateFileResponse {
+    /// An address of this server, for ten minutes.
+    translated_file_url: String,
+}
+
+/// Translate a file, as LibreTranslate does
+#[utoipa::path(
+    post,
+    path = "/translate_file",
+    tag = "LibreTranslate",
+    request_body(content = TranslateFileRequest, content_type = "multipart/form-data"),
+    responses(
+        (status = 200, description = "Where the translation is", body = TranslateFileResponse),
+        RequestErrors,
+        ModelErrors,
+    )
+)]
+pub(crate) async fn translate_file(
+    State(state): State<Arc<AppState>>,
+    headers: HeaderMap,
+    Upload { fields, file, key }: Upload<FileFields>,
+) -> Result<Json<TranslateFileResponse>, ApiError> {
+    let format = format(&file.name)?;
+    let not_utf8 = |_| ApiError::bad_request("`file` is not UTF-8: save it in this encoding");
+    let text = String::from_utf8(file.bytes).map_err(not_utf8)?;
+    // An editor's sign that this is UTF-8 is no text.
+    let texts = Texts::One(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned());
+    check_characters(&state, texts.characters())?;
+    state.keys.admit(key, texts.characters())?;
+
+    let languages = Languages::new(Some(&fields.source), Some(&fields.target));
+    let (served, _) = by_languages(&state, &languages, texts.all())?;
+    let translated = translations(&state, served, &texts, format, 1).await?.swap_remove(0).swap_remove(0);
+    let download = Download {
+        name: name_of(&file.name, &fields.target),
+        kind: match format {
+            Format::Text => "text/plain; charset=utf-8",
+            Format::Html => "text/html; charset=utf-8",
+        },
+        bytes: Bytes::from(translated),
+    };
+    let id = state.downloads.keep(download, Instant::now());
+    let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    Ok(Json(TranslateFileResponse { translated_file_url: format!("http://{host}/download_file/{id}") }))
+}
+
+/// Fetch a translated file
+#[utoipa::path(
+    get,
+    path = "/download_file/{name}",
+    tag = "LibreTranslate",
+    params(("name" = String, Path, description = "The end of a translatedFileUrl")),
+    responses(
+        (status = 200, description = "The translation", content((String = "text/plain"), (String = "text/html"))),
+        (status = 404, description = "There is no such file, or it was too long ago", body = ErrorBody),
+    )
+)]
+pub(crate) async fn download_file(
+    State(state): State<Arc<AppState>>,
+    Path(name): Path<String>,
+) -> Result<Response, ApiError> {
+    let found = state.downloads.find(&name, Instant::now());
+    let missing =
+        || ApiError::not_found("there is no such file: files are kept for ten minutes, translate it again");
+    let download = found.ok_or_else(missing)?;
+    let mut response = with_type(ResponseBody::from(download.bytes), download.kind);
+    // Never shown as a page of this server: what is in it may be anybody's.
+    let disposition = format!("attachment; filename=\"{}\"", download.name);
+    let headers = response.headers_mut();
+    if let Ok(disposition) = HeaderValue::from_str(&disposition) {
+        headers.insert(header::CONTENT_DISPOSITION, disposition);
+    }
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
+    Ok(response)
+}
+
+fn format(name: &str) -> Result<Format, ApiError> {
+    let ending = name.rsplit_once('.').map(|(_, ending)| format!(".{}", ending.to_ascii_lowercase()));
+    match ending.as_deref() {
+        None | Some(".txt") => Ok(Format::Text),
+        Some(".html" | ".htm") => Ok(Format::Html),
+        Some(other) => {
+            let other: String = other.chars().take(20).collect();
+            let message = format!("`file`: {other} cannot be translated; send one of {}", ENDINGS.join(", "));
+            Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message))
+        }
+    }
+}
+
+/// `letter.txt` becomes `letter_de.txt`. Only characters that no header and no file system minds.
+fn name_of(name: &str, target: &str) -> String {
+    let clean = |text: &str| -> String {
+        text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ' ')).take(80).collect()
+    };
+    let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "txt"));
+    let stem = Some(clean(stem)).filter(|stem| !stem.is_empty()).unwrap_or_else(|| "translation".to_owned());
+    format!("{stem}_{}.{}", clean(target), clean(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_translations_are_harmless() {
+        for (name, expected) in [
+            ("letter.txt", "letter_de.txt"),
+            ("a \"b\"\r\nX: y.html", "a bX y_de.html"),
+            ("", "translation_de.txt"),
+            ("信.htm", "translation_de.htm"),
+        ] {
+            assert_eq!(name_of(name, "de"), expected);
+        }
+    }
+}

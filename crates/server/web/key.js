@@ -1,0 +1,64 @@
+// The API key of a server that needs one. It is kept for this tab only, and sent as a header, never in an address.
+
+const NAME = 'heedful-key';
+// A browser may refuse storage: then the key holds until the page is closed.
+let known = '';
+try {
+  known = sessionStorage.getItem(NAME) ?? '';
+} catch {
+  // As above.
+}
+
+export function setKey(key) {
+  known = key;
+  try {
+    if (key) sessionStorage.setItem(NAME, key);
+    else sessionStorage.removeItem(NAME);
+  } catch {
+    // As above.
+  }
+}
+
+export const hasKey = () => known !== '';
+
+// Headers with the key, if there is one.
+export function withKey(headers = {}) {
+  return known ? { ...headers, Authorization: `Bearer ${known}` } : headers;
+}
+
+// The field for the key. `changed()` is called when there is another one.
+export class KeyField {
+  constructor(changed) {
+    this.form = document.getElementById('key');
+    this.field = document.getElementById('key-field');
+    this.said = document.getElementById('key-said');
+    this.opener = document.getElementById('key-open');
+    this.form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      setKey(this.field.value.trim());
+      this.close();
+      changed();
+    });
+    document.getElementById('key-forget').addEventListener('click', () => {
+      setKey('');
+      this.field.value = '';
+      changed();
+    });
+    this.opener.addEventListener('click', () => (this.form.hidden ? this.open('') : this.close()));
+  }
+
+  // Asks for a key, and says why the last one does not do.
+  open(why) {
+    this.opener.hidden = false;
+    this.opener.setAttribute('aria-expanded', 'true');
+    this.form.hidden = false;
+    this.said.textContent = why;
+    document.getElementById('key-forget').hidden = !hasKey();
+    this.field.focus();
+  }
+
+  close() {
+    this.form.hidden = true;
+    this.opener.setAttribute('aria-expanded', 'false');
+  }
+}
