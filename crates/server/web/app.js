@@ -81,7 +81,9 @@ async function start() {
     follow(served.length === 0 ? { ...address, page: 'runs' } : address);
     if (page === 'translate' && !address.text) composer.text.focus();
   } catch (error) {
-    composer.status.textContent = error instanceof TypeError ? 'The server cannot be reached.' : error.message;
+    // The field for the key says itself what it is for.
+    const said = keyField.isOpen ? '' : error.message;
+    composer.status.textContent = error instanceof TypeError ? 'The server cannot be reached.' : said;
   }
 }
 

@@ -47,6 +47,10 @@ export class KeyField {
     this.opener.addEventListener('click', () => (this.form.hidden ? this.open('') : this.close()));
   }
 
+  get isOpen() {
+    return !this.form.hidden;
+  }
+
   // Asks for a key, and says why the last one does not do.
   open(why) {
     this.opener.hidden = false;

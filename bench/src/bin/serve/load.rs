@@ -39,6 +39,8 @@ pub(super) struct Measured {
     milliseconds: Vec<f64>,
     /// Responses with 503: the server is overloaded.
     pub(super) refused: usize,
+    /// Responses with 4xx: the request is wrong.
+    pub(super) mistaken: usize,
     /// Any other responses.
     pub(super) errors: usize,
     /// The CPU time of the clients themselves, in seconds; 0 where the system does not report it.
@@ -53,6 +55,11 @@ impl Load {
     pub(super) fn ours(address: SocketAddr, texts: &[String]) -> Load {
         let body = |text: &String| json!({ "q": text, "source": "zh", "target": "en" }).to_string();
         Load { address, requests: texts.iter().map(|text| request(&body(text))).collect() }
+    }
+
+    /// Requests of any kind.
+    pub(super) fn of(address: SocketAddr, requests: Vec<Vec<u8>>) -> Load {
+        Load { address, requests }
     }
 
     /// The peer's: tokens in, tokens out.
@@ -115,6 +122,7 @@ impl Load {
                 200 if !is_counted() => {}
                 200 => measured.milliseconds.push(begin.elapsed().as_secs_f64() * 1000.0),
                 503 => measured.refused += 1,
+                400..500 => measured.mistaken += 1,
                 _ => measured.errors += 1,
             }
         }
@@ -133,6 +141,7 @@ impl Measured {
     fn take_in(&mut self, other: Measured) {
         self.milliseconds.extend(other.milliseconds);
         self.refused += other.refused;
+        self.mistaken += other.mistaken;
         self.errors += other.errors;
         self.cpu_seconds += other.cpu_seconds;
         self.whole_seconds += other.whole_seconds;
@@ -179,7 +188,7 @@ async fn answer(reader: &mut BufReader<OwnedReadHalf>) -> Result<u16> {
     reader.read_line(&mut line).await?;
     let status = line.split(' ').nth(1).and_then(|status| status.parse().ok());
     let status = status.with_context(|| format!("no status in {line:?}"))?;
-    let mut length = 0;
+    let (mut length, mut is_chunked) = (0, false);
     loop {
         line.clear();
         reader.read_line(&mut line).await?;
@@ -187,6 +196,15 @@ async fn answer(reader: &mut BufReader<OwnedReadHalf>) -> Result<u16> {
         if name.eq_ignore_ascii_case("content-length") {
             length = value.trim().parse()?;
         }
+        is_chunked |= name.eq_ignore_ascii_case("transfer-encoding");
+    }
+    while is_chunked {
+        line.clear();
+        reader.read_line(&mut line).await?;
+        let size = usize::from_str_radix(line.trim(), 16).context("a chunk has no size")?;
+        // The line end after it too.
+        reader.read_exact(&mut vec![0; size + 2]).await?;
+        is_chunked = size > 0;
     }
     reader.read_exact(&mut vec![0; length]).await?;
     Ok(status)

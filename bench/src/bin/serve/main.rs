@@ -1,17 +1,19 @@
-//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone]`.
+//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory]`.
 //!
 //! ```text
 //! offline      all sentences through `Translator::translate` in the same process: an upper bound for batching
 //! c 1 … 256    this many clients, each with one sentence at a time on a connection of its own: sentences/s, p50, p99, errors
 //! peer         the same load on CTranslate2 behind a FastAPI app with dynamic batching, round by round in turn
 //! limit        256 clients and a queue of 32 sentences: what is answered, and what is refused with 503
-//! memory       resident bytes after a tenth of the requests and after all of them
+//! memory       requests of every kind and length: resident bytes after each tenth of them; the last must be within 5 % of the
+//!              second. `--memory` measures nothing else and needs no peer
 //! ```
 //!
 //! Without a model two untrained ones are used: one of the demo's size, one `base`. They generate random text of a bounded
 //! length, which takes as long as real text.
 
 mod load;
+mod mixed;
 mod work;
 
 use std::path::Path;
@@ -26,7 +28,7 @@ use serde_json::json;
 use self::load::{Amount, Load, Measured};
 use self::work::Work;
 
-const USAGE: &str = "usage: cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone]";
+const USAGE: &str = "usage: cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory]";
 
 /// How much is measured.
 struct Plan {
@@ -48,17 +50,25 @@ enum Peers {
     Nobody,
 }
 
+/// Which cells are measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    All,
+    Memory,
+}
+
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut plan = Plan {
         clients: vec![1, 8, 64, 256],
         rounds: 3,
         seconds: 5.0,
-        requests: 50_000,
+        requests: 100_000,
         batch_wait: ServerOptions::default().batch_wait,
         peers: Peers::CTranslate2,
     };
     let (mut files, mut rest) = (Vec::new(), arguments.iter());
+    let mut cells_wanted = Wanted::All;
     while let Some(argument) = rest.next() {
         let mut number = || rest.next().context(USAGE)?.parse::<usize>().context(USAGE);
         match argument.as_str() {
@@ -68,11 +78,15 @@ fn main() -> Result<()> {
             "--requests" => plan.requests = number()?,
             "--batch-wait" => plan.batch_wait = Duration::from_millis(number()? as u64),
             "--alone" => plan.peers = Peers::Nobody,
+            "--memory" => cells_wanted = Wanted::Memory,
             flag if flag.starts_with("--") => bail!(USAGE),
             file => files.push(file),
         }
     }
     println!("{} threads, {}, {} rounds", threads::thread_count(), isa::current(), plan.rounds);
+    if cells_wanted == Wanted::Memory {
+        return memory(&Work::demo_size()?, &plan);
+    }
     let works = match files[..] {
         [] => vec![Work::demo_size()?, Work::base_size()?],
         [model, file] => vec![Work::read(Path::new(model), Path::new(file))?],
@@ -120,7 +134,8 @@ fn speed(work: &Work, plan: &Plan, cells: &mut Vec<Cell>) -> Result<()> {
         let rate = |seconds: &[f64]| 1.0 / Quartiles::of(seconds).median;
         let described = |side: &Measured, rate: f64| {
             let (p50, p99) = (side.percentile(0.5), side.percentile(0.99));
-            format!("{rate:.0}/s, p50 {p50:.1} ms, p99 {p99:.1} ms, {} errors", side.refused + side.errors)
+            let errors = side.refused + side.mistaken + side.errors;
+            format!("{rate:.0}/s, p50 {p50:.1} ms, p99 {p99:.1} ms, {errors} errors")
         };
         let (served, offline) = (rate(&paired.ours), rate(&offline));
         let name = format!("{} c {clients}", work.name);
@@ -155,32 +170,45 @@ fn limit(work: &Work, plan: &Plan) -> Result<()> {
             work.name,
             measured.answered(),
             measured.refused,
-            measured.errors
+            measured.mistaken + measured.errors
         );
     }
     server.stop();
     Ok(())
 }
 
-/// Resident memory after a tenth of the requests and after all.
+/// By how much resident memory of the last tenth may differ from that of the second, which is warm.
+const MOST_GROWTH: f64 = 0.05;
+
+/// Resident memory over requests of every kind and length.
 fn memory(work: &Work, plan: &Plan) -> Result<()> {
-    let requests = plan.requests;
     let server = start(work, plan, Limits::default())?;
-    let load = Load::ours(server.address(), &work.texts);
-    load.run(64, Amount::Requests(requests / 10))?;
-    let early = resident_memory()?;
-    load.run(64, Amount::Requests(requests - requests / 10))?;
-    let late = resident_memory()?;
+    let load = Load::of(server.address(), mixed::requests(&work.texts));
     let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-    println!(
-        "{}: {:.1} MiB after {} requests, {:.1} MiB after {requests}: {:+.1} %",
-        work.name,
-        mebibytes(early),
-        requests / 10,
-        mebibytes(late),
-        100.0 * (late as f64 / early as f64 - 1.0),
-    );
+    let mut resident = Vec::new();
+    for tenth in 1..=10 {
+        let measured = load.run(64, Amount::Requests(plan.requests / 10))?;
+        resident.push(resident_memory()?);
+        println!(
+            "{}: {tenth}/10 of {} mixed requests, {:.1} MiB: {} answered, {} refused as wrong, {} with 503, {} other errors",
+            work.name,
+            plan.requests,
+            mebibytes(resident[tenth - 1]),
+            measured.answered(),
+            measured.mistaken,
+            measured.refused,
+            measured.errors,
+        );
+        if measured.errors > 0 {
+            bail!("{} requests failed", measured.errors);
+        }
+    }
     server.stop();
+    let growth = resident[9] as f64 / resident[1] as f64 - 1.0;
+    println!("{}: resident memory from the second tenth to the last: {:+.1} %", work.name, 100.0 * growth);
+    if growth.abs() > MOST_GROWTH {
+        bail!("resident memory must stay within {:.0} %", 100.0 * MOST_GROWTH);
+    }
     Ok(())
 }
 

@@ -44,6 +44,7 @@ export function keys(at) {
         await page.waitForSelector('#key:not([hidden])', PATIENCE);
         assert.equal(await page.$eval('#key-field', (field) => field === document.activeElement && field.type), 'password');
         assert.deepEqual(await complaints(page), []);
+        assert.equal(await page.$eval('#status', (status) => status.textContent), '');
         await enter(page, 'guess');
         await page.waitForFunction(() => document.querySelector('#key-said').textContent === 'this API key is not known here', PATIENCE);
         assert.deepEqual(await complaints(page), []);
