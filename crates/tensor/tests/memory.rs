@@ -2,10 +2,13 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use heedful_tensor::cpu::memory::bytes_held;
-use heedful_tensor::ops::{Activation, LinearOptions, NormOptions, layer_norm, linear, sum};
+use heedful_tensor::cpu::memory::{bytes_held, most_bytes_held};
+use heedful_tensor::ops::{
+    Activation, AttentionOptions, LinearOptions, Mask, NormOptions, Part, Weights, attention, layer_norm,
+    linear, sum,
+};
 use heedful_tensor::random::Dropout;
-use heedful_tensor::{Array, Compute, DType, Init, Param, Params, Tensor, tape};
+use heedful_tensor::{Array, Compute, DType, Init, Param, Params, Ragged, Tensor, tape};
 
 const ROWS: usize = 512;
 const D: usize = 256;
@@ -67,4 +70,30 @@ fn gradients_take_memory_from_the_backward_pass_to_the_update_only() {
     assert!(bytes_held() >= before + D * D * 4);
     params.clear_gradients();
     assert_eq!(bytes_held(), before);
+}
+
+/// The weights of 4,096 queries and keys alone are 64 MiB.
+#[test]
+fn attention_takes_memory_by_its_length_and_not_by_the_square_of_it() {
+    let _alone = alone();
+    const LONG: usize = 4096;
+    const WIDTH: usize = 16;
+    for dtype in [DType::F32, DType::Bf16] {
+        let sequence = Ragged::from_lengths([LONG]);
+        let x = Tensor::variable(Array::zeros(dtype, LONG, 3 * WIDTH));
+        let part = |i: usize| Part { tensor: x.clone(), columns: i * WIDTH..(i + 1) * WIDTH };
+        let options = AttentionOptions {
+            heads: 1,
+            scale: 0.25,
+            mask: Mask::full(),
+            dropout: Dropout::NONE,
+            weights: Weights::Discard,
+        };
+        let most = most_bytes_held(|| {
+            let attended = attention(part(0), part(1), part(2), &sequence, &sequence, &options);
+            drop(tape::backward(&sum(&attended.context)));
+        });
+        let (rows, block) = (LONG * WIDTH * 4, 32 * LONG * 4);
+        assert!(most < 32 * rows + 16 * block, "{most} bytes in {dtype}");
+    }
 }

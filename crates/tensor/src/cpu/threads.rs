@@ -106,6 +106,11 @@ impl<T> SharedMut<T> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
     }
 
+    /// How many elements it has.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// Where element `index` lies.
     #[inline(always)]
     pub(crate) fn address(&self, index: usize) -> *const T {

@@ -130,7 +130,22 @@ pub(crate) fn cases() -> Vec<Case> {
             }
         }
     }
-    for (queries, keys) in [(vec![1, 50, 3], vec![4, 1, 60]), (vec![1], vec![33]), (vec![7, 2], vec![7, 3])] {
+    // Around the blocks of queries and the pieces of long sequences into which the processor cuts its work.
+    for lengths in [vec![31, 32, 33, 65], vec![257]] {
+        for (number, sees) in all.into_iter().enumerate() {
+            let dropout = dropouts()[number % 2];
+            let setting =
+                Setting { queries: lengths.clone(), keys: lengths.clone(), heads: 2, sees, dropout };
+            let name = format!("attention {lengths:?} {sees:?} dropout {}", !dropout.is_none());
+            cases.push(self_attention(name, setting, 6, 4));
+        }
+    }
+    for (queries, keys) in [
+        (vec![1, 50, 3], vec![4, 1, 60]),
+        (vec![1], vec![33]),
+        (vec![7, 2], vec![7, 3]),
+        (vec![260, 1], vec![34, 5]),
+    ] {
         for (sees, dropout) in
             [(Sees::All, dropouts()[0]), (Sees::All, dropouts()[1]), (Sees::Some, dropouts()[1])]
         {

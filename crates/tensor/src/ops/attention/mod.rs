@@ -68,15 +68,29 @@ pub enum Weights {
     /// No: they never exist all at once.
     #[default]
     Discard,
+    /// Those of the first query of every sequence, which is what a classifier shows: they grow with the keys alone.
+    First,
     /// Yes, every head's.
     Keep,
+}
+
+impl Weights {
+    /// How many of a sequence's queries have their weights handed out.
+    fn rows(self, queries: usize) -> usize {
+        match self {
+            Weights::Discard => 0,
+            Weights::First => queries.min(1),
+            Weights::Keep => queries,
+        }
+    }
 }
 
 /// What [`attention`] returns.
 pub struct Attended {
     /// `tokens × value width`, heads side by side.
     pub context: Tensor,
-    /// Per sequence, then head: queries × keys weights, laid end to end (before dropout), if asked for.
+    /// Per sequence, then head: queries × keys weights, laid end to end (before dropout), if asked for. Of
+    /// [`Weights::First`] the first row.
     pub weights: Option<Vec<Vec<Vec<f32>>>>,
 }
 
@@ -126,7 +140,13 @@ pub fn attention(
         Device::Cpu => cpu::forward(&problem, options.weights),
         Device::Cuda => cuda::forward(&problem, options.weights),
     };
-    let weights = weights.map(|weights| {
+    let weights = weights.map(|mut weights| {
+        // The card's kernels hand out all or nothing.
+        for (number, weights) in weights.iter_mut().enumerate() {
+            let sequence = number / options.heads;
+            let rows = options.weights.rows(query_sequences.length(sequence));
+            weights.truncate(rows * key_sequences.length(sequence));
+        }
         let mut weights = weights.into_iter();
         (0..query_sequences.sequences()).map(|_| weights.by_ref().take(options.heads).collect()).collect()
     });

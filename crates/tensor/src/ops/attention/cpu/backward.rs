@@ -102,7 +102,7 @@ impl<'a> Workspace<'a> {
         self.d_keys[..n_keys * key_stride].fill(0.0);
         self.d_values[..n_keys * value_stride].fill(0.0);
 
-        for block in problem.blocks(pair.sequence) {
+        for block in problem.blocks(pair.sequence, 0..problem.query_sequences.length(pair.sequence)) {
             self.backward_block(inputs, pair, &block);
         }
 

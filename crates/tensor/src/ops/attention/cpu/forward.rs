@@ -1,6 +1,6 @@
 //! Forward on the processor: `O = dropout(softmax(scale · Q Kᵀ)) V` for every head of every sequence.
 
-use super::layout::{BLOCK, Block, Pair};
+use super::layout::{BLOCK, Block, Pair, Piece};
 use super::parts::Parts;
 use super::products::{Left, Right, STRIP, Start, Sums, multiply, transpose};
 use super::rows::{Copied, Output};
@@ -16,7 +16,36 @@ use crate::{Array, DType};
 pub(super) struct Outputs {
     pub(super) context: Output,
     pub(super) peaks: SharedMut<Peak>,
-    pub(super) weights: Option<SharedMut<Vec<f32>>>,
+    /// For every pair its weights, as many rows as are wanted.
+    pub(super) weights: Option<Vec<SharedMut<f32>>>,
+}
+
+impl Outputs {
+    /// Hands out the weights of a block that are wanted; `scores` are `stride` apart.
+    ///
+    /// # Safety
+    /// No other task may have this block.
+    pub(super) unsafe fn keep_weights(
+        &self,
+        problem: &Problem,
+        pair: Pair,
+        block: &Block,
+        scores: &[f32],
+        stride: usize,
+    ) {
+        let Some(weights) = &self.weights else { return };
+        let weights = &weights[pair.sequence * problem.heads + pair.head];
+        let n_keys = problem.key_sequences.length(pair.sequence);
+        let wanted = weights.len() / n_keys.max(1);
+        for (query, scores) in
+            block.queries.clone().take_while(|&query| query < wanted).zip(scores.chunks(stride))
+        {
+            let start = query * n_keys;
+            // SAFETY: as promised.
+            let row = unsafe { weights.slice(start + block.keys.start..start + block.keys.end) };
+            row.copy_from_slice(&scores[..block.keys.len()]);
+        }
+    }
 }
 
 pub(in crate::ops::attention) fn forward(problem: &Problem, weights: Weights) -> Forward {
@@ -24,15 +53,15 @@ pub(in crate::ops::attention) fn forward(problem: &Problem, weights: Weights) ->
     let rows = query_sequences.tokens();
     let mut context = Array::scratch(problem.columns(0).array.dtype(), rows, heads * d_v);
     let mut peaks = Array::scratch(DType::F32, heads * rows, 2);
-    let mut kept = (weights == Weights::Keep).then(|| {
-        let sizes =
-            query_sequences.lengths().zip(key_sequences.lengths()).map(|(queries, keys)| queries * keys);
+    let mut kept = (weights != Weights::Discard).then(|| {
+        let lengths = query_sequences.lengths().zip(key_sequences.lengths());
+        let sizes = lengths.map(|(queries, keys)| weights.rows(queries) * keys);
         sizes.flat_map(|size| (0..*heads).map(move |_| vec![0.0; size])).collect::<Vec<_>>()
     });
     let outputs = Outputs {
         context: Output::new(&mut context),
         peaks: SharedMut::new(peaks.f32_mut().as_chunks_mut().0),
-        weights: kept.as_mut().map(|kept| SharedMut::new(kept)),
+        weights: kept.as_mut().map(|kept| kept.iter_mut().map(|kept| SharedMut::new(kept)).collect()),
     };
 
     #[cfg(target_arch = "x86_64")]
@@ -42,11 +71,11 @@ pub(in crate::ops::attention) fn forward(problem: &Problem, weights: Weights) ->
     }
     let mut count = Parts::counting();
     Workspace::new(problem, &mut count);
-    problem.parallel(2, |pairs| {
+    problem.parallel_pieces(2, |pieces| {
         let mut memory = Array::scratch(DType::F32, 1, count.taken());
         let mut workspace = Workspace::new(problem, &mut Parts::of(memory.f32_mut()));
-        for pair in pairs {
-            workspace.attend(problem, pair, &outputs);
+        for piece in pieces {
+            workspace.attend(problem, piece, &outputs);
         }
     });
     Forward { context, peaks, weights: kept }
@@ -78,7 +107,7 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    fn attend(&mut self, problem: &Problem, pair: Pair, outputs: &Outputs) {
+    fn attend(&mut self, problem: &Problem, Piece { pair, queries }: Piece, outputs: &Outputs) {
         let Problem { d_k, d_v, .. } = *problem;
         let rows = problem.key_sequences.range(pair.sequence);
         let n_keys = rows.len();
@@ -88,7 +117,7 @@ impl<'a> Workspace<'a> {
         problem.columns(1).read(rows.clone(), pair.head * d_k, keys, self.keys);
         problem.columns(2).read(rows, pair.head * d_v, values, self.values);
         transpose(n_keys, d_k, self.keys, key_stride, self.transposed_keys);
-        for block in problem.blocks(pair.sequence) {
+        for block in problem.blocks(pair.sequence, queries) {
             self.attend_block(problem, pair, &block, outputs);
         }
     }
@@ -118,15 +147,8 @@ impl<'a> Workspace<'a> {
         let row = pair.head * problem.query_sequences.tokens() + block.rows.start;
         // SAFETY: the peaks of this head and these rows are this task's alone.
         softmax(self.scores, seen, unsafe { outputs.peaks.slice(row..row + m) });
-        if let Some(weights) = &outputs.weights {
-            let at = pair.sequence * problem.heads + pair.head;
-            // SAFETY: a pair's weights are its task's alone.
-            let weights = &mut unsafe { weights.slice(at..at + 1) }[0];
-            let n_keys = problem.key_sequences.length(pair.sequence);
-            for (query, scores) in block.queries.clone().zip(self.scores.chunks_exact(stride)) {
-                weights[query * n_keys..][block.keys.clone()].copy_from_slice(&scores[..n]);
-            }
-        }
+        // SAFETY: this block is this task's alone.
+        unsafe { outputs.keep_weights(problem, pair, block, self.scores, stride) };
 
         // O = dropout(P) V
         if !problem.dropout.is_none() {

@@ -1,4 +1,4 @@
-//! How one call of attention is cut up: pairs of sequence and head, blocks of queries.
+//! How one call of attention is cut up: pairs of sequence and head, pieces of long ones, blocks of queries.
 
 use std::ops::Range;
 
@@ -16,6 +16,9 @@ pub(super) const BLOCK: usize = 32;
 /// Multiplications that are worth a task: some twenty microseconds.
 const TASK: usize = 1_000_000;
 
+/// Queries that make packing a pair's keys and values once more worth it: it takes a few per cent of their time.
+const PIECE: usize = 256;
+
 /// One head of one sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Pair {
@@ -23,10 +26,19 @@ pub(super) struct Pair {
     pub(super) head: usize,
 }
 
+/// Some queries of a pair, in whole blocks. A long sequence has several pieces, so that no task is long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    pub(super) pair: Pair,
+    pub(super) queries: Range<usize>,
+}
+
 /// Some queries of a pair, and what they see.
 pub(super) struct Block {
     /// Among the sequence's queries.
     pub(super) queries: Range<usize>,
+    /// Whether it is the first of its piece: keys and values are not there yet.
+    pub(super) is_first: bool,
     /// Among all rows.
     pub(super) rows: Range<usize>,
     /// The keys of the sequence that any of them sees. It starts at a multiple of 32, so that a query's sums over
@@ -61,24 +73,61 @@ impl Problem {
     /// of matrix products for each pair.
     pub(super) fn parallel(&self, products: usize, work: impl Fn(&mut dyn Iterator<Item = Pair>) + Sync) {
         let pairs = self.query_sequences.sequences() * self.heads;
+        let group = self.pairs_of_a_task(pairs, products);
+        parallel(pairs.div_ceil(group), |task| {
+            let members = task * group..((task + 1) * group).min(pairs);
+            work(&mut members.map(|pair| self.pair(pair)));
+        });
+    }
+
+    /// As [`Problem::parallel`], with the pairs of long sequences cut into pieces. For what needs no sum over queries:
+    /// that would have to be joined again.
+    pub(super) fn parallel_pieces(
+        &self,
+        products: usize,
+        work: impl Fn(&mut dyn Iterator<Item = Piece>) + Sync,
+    ) {
+        let length = self.piece_length();
+        let whole = |pair: Pair| Piece { pair, queries: 0..self.query_sequences.length(pair.sequence) };
+        if self.query_sequences.longest() <= length {
+            return self.parallel(products, |pairs| work(&mut pairs.map(whole)));
+        }
+        // Shorter sequences have fewer pieces than this, and the rest of their tasks nothing to do.
+        let most = self.query_sequences.longest().div_ceil(length);
+        parallel(self.query_sequences.sequences() * self.heads * most, |task| {
+            let pair = self.pair(task / most);
+            let end = self.query_sequences.length(pair.sequence);
+            let queries = (task % most * length).min(end)..((task % most + 1) * length).min(end);
+            if !queries.is_empty() {
+                work(&mut std::iter::once(Piece { pair, queries }));
+            }
+        });
+    }
+
+    fn pairs_of_a_task(&self, pairs: usize, products: usize) -> usize {
         let cost: usize = (self.query_sequences.lengths().zip(self.key_sequences.lengths()))
             .map(|(queries, keys)| (queries + 8) * self.mask.widest(BLOCK, keys))
             .sum();
         let cost = cost * self.heads * (self.d_k + self.d_v) / 2 * products;
-        let group = (pairs * TASK / cost.max(1)).clamp(1, pairs.max(1));
-        parallel(pairs.div_ceil(group), |task| {
-            let members = task * group..((task + 1) * group).min(pairs);
-            let heads = self.heads;
-            work(&mut members.map(|pair| Pair { sequence: pair / heads, head: pair % heads }));
-        });
+        (pairs * TASK / cost.max(1)).clamp(1, pairs.max(1))
     }
 
-    /// The blocks of a sequence's queries in order.
-    pub(super) fn blocks(&self, sequence: usize) -> impl Iterator<Item = Block> + '_ {
+    fn pair(&self, number: usize) -> Pair {
+        Pair { sequence: number / self.heads, head: number % self.heads }
+    }
+
+    /// Queries of a piece: more where a window leaves little to do for all the keys that are packed.
+    fn piece_length(&self) -> usize {
+        let longest = self.key_sequences.longest();
+        (PIECE * longest / self.mask.widest(BLOCK, longest).max(1)).max(PIECE).next_multiple_of(BLOCK)
+    }
+
+    /// The blocks of some of a sequence's queries, from a multiple of 32 on, in order.
+    pub(super) fn blocks(&self, sequence: usize, part: Range<usize>) -> impl Iterator<Item = Block> + '_ {
         let rows = self.query_sequences.range(sequence);
         let (n_queries, n_keys) = (rows.len(), self.key_sequences.length(sequence));
-        (0..n_queries).step_by(BLOCK).map(move |start| {
-            let queries = start..(start + BLOCK).min(n_queries);
+        part.clone().step_by(BLOCK).map(move |start| {
+            let queries = start..(start + BLOCK).min(part.end);
             let seen = |query| self.mask.seen(query, n_queries, n_keys);
             let first = seen(queries.start).start / STRIP * STRIP;
             let keys = first..seen(queries.end - 1).end;
@@ -87,7 +136,8 @@ impl Problem {
                 let seen = seen(query);
                 *limits = [(seen.start - first) as u32, (seen.end - first) as u32];
             }
-            Block { rows: rows.start + queries.start..rows.start + queries.end, queries, keys, limits }
+            let rows = rows.start + queries.start..rows.start + queries.end;
+            Block { is_first: start == part.start, rows, queries, keys, limits }
         })
     }
 

@@ -94,7 +94,7 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
     let mut call = Call::new(problem, weights);
     call.argument.o = context.pointer();
     call.argument.peaks = peaks.pointer();
-    let kept = (weights == Weights::Keep).then(|| KeptWeights::new(problem));
+    let kept = (weights != Weights::Discard).then(|| KeptWeights::new(problem));
     if let Some(kept) = &kept {
         call.argument.weights = kept.numbers.pointer();
         call.argument.weight_offsets = kept.offsets.pointer();

@@ -1,5 +1,6 @@
 //! Attention by its definition, in f64, and the cases that the tests try.
 
+mod long;
 mod properties;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -70,14 +70,14 @@ fn one_by_one(case: &Case, numbers: &[Array; 4]) -> Outcome {
     all
 }
 
-fn rows(array: &Array, rows: Range<usize>) -> Array {
+pub(super) fn rows(array: &Array, rows: Range<usize>) -> Array {
     let (dtype, width) = (array.dtype(), array.width());
     Array::from_f32(rows.len(), width, &array.to(DType::F32).f32()[rows.start * width..rows.end * width])
         .to(dtype)
 }
 
 /// Asks again only when another test has changed the instruction set meanwhile: the plain one rounds differently.
-fn undisturbed(agree: impl Fn() -> bool) -> bool {
+pub(super) fn undisturbed(agree: impl Fn() -> bool) -> bool {
     loop {
         let before = isa::current();
         let answer = agree();

@@ -107,7 +107,7 @@ impl<'a> Workspace<'a> {
         let (key_width, value_width) = (sizes.d_k * DEPTH, sizes.d_v * DEPTH);
         let n_keys = rows.len().next_multiple_of(DEPTH);
         let mut existing = false;
-        for block in problem.blocks(pair.sequence) {
+        for block in problem.blocks(pair.sequence, 0..problem.query_sequences.length(pair.sequence)) {
             // A first block that meets all keys, in tiles of 16, sets what the others add to.
             if !existing && block.keys.len().next_multiple_of(16) < rows.len() {
                 self.write(inputs, sizes);

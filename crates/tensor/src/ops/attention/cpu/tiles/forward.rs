@@ -5,7 +5,7 @@ use std::ops::Range;
 use half::bf16;
 
 use super::super::forward::Outputs;
-use super::super::layout::{BLOCK, Block, Pair};
+use super::super::layout::{BLOCK, Block, Pair, Piece};
 use super::super::parts::Parts;
 use super::super::softmax::Seen;
 use super::softmax::{Rules, softmax};
@@ -20,12 +20,12 @@ pub(in super::super) fn forward(problem: &Problem, outputs: &Outputs) {
         Workspace::new(sizes, &mut halves, &mut singles);
         Extent { halves: halves.taken(), singles: singles.taken() }
     };
-    problem.parallel(2, |pairs| {
+    problem.parallel_pieces(2, |pieces| {
         let mut memory = Memory::new(extent);
         let (mut halves, mut singles) = memory.parts();
         let mut workspace = Workspace::new(sizes, &mut halves, &mut singles);
         // SAFETY: this path is chosen only where AMX is, which is more than AVX-512.
-        unsafe { workspace.attend(problem, sizes, pairs, outputs) };
+        unsafe { workspace.attend(problem, sizes, pieces, outputs) };
     });
 }
 
@@ -65,10 +65,12 @@ impl<'a> Workspace<'a> {
         &mut self,
         problem: &Problem,
         sizes: Sizes,
-        pairs: &mut dyn Iterator<Item = Pair>,
+        pieces: &mut dyn Iterator<Item = Piece>,
         outputs: &Outputs,
     ) {
-        let mut blocks = pairs.flat_map(|pair| problem.blocks(pair.sequence).map(move |block| (pair, block)));
+        let mut blocks = pieces.flat_map(|Piece { pair, queries }| {
+            problem.blocks(pair.sequence, queries).map(move |block| (pair, block))
+        });
         let mut next = blocks.next();
         let mut before: Option<(Pair, Range<usize>)> = None;
         if let Some((pair, block)) = &next {
@@ -92,21 +94,21 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// The queries of a block, and the keys of a pair before its first block.
+    /// The queries of a block, and the keys of a pair before the first block of a piece.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
     fn pack(&mut self, problem: &Problem, pair: Pair, block: &Block) {
         let (d_k, column) = (problem.d_k, pair.head * problem.d_k);
         Source::new(problem.columns(0), block.rows.clone(), column, d_k).rows(self.queries);
-        if block.queries.start == 0 {
+        if block.is_first {
             let rows = problem.key_sequences.range(pair.sequence);
             Source::new(problem.columns(1), rows, column, d_k).transposed(self.keys);
         }
     }
 
-    /// `S = Q Kᵀ`; before a pair's first block also its values are packed.
+    /// `S = Q Kᵀ`; before the first block of a piece also the values are packed.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
     fn score(&mut self, problem: &Problem, sizes: Sizes, pair: Pair, block: &Block) {
-        if block.queries.start == 0 {
+        if block.is_first {
             let (rows, d_v) = (problem.key_sequences.range(pair.sequence), problem.d_v);
             Source::new(problem.columns(2), rows, pair.head * d_v, d_v).paired(self.values);
         }
@@ -132,15 +134,8 @@ impl<'a> Workspace<'a> {
         // SAFETY: the peaks of this head and these rows are this task's alone.
         let peaks = unsafe { outputs.peaks.slice(row..row + m) };
         softmax(self.scores, self.weights, rules, peaks, self.factors, outputs.weights.is_some());
-        if let Some(weights) = &outputs.weights {
-            let at = pair.sequence * problem.heads + pair.head;
-            // SAFETY: a pair's weights are its task's alone.
-            let weights = &mut unsafe { weights.slice(at..at + 1) }[0];
-            let n_keys = problem.key_sequences.length(pair.sequence);
-            for (query, scores) in block.queries.clone().zip(self.scores.chunks_exact(stride)) {
-                weights[query * n_keys..][block.keys.clone()].copy_from_slice(&scores[..n]);
-            }
-        }
+        // SAFETY: this block is this task's alone.
+        unsafe { outputs.keep_weights(problem, pair, block, self.scores, stride) };
     }
 
     /// `O = dropout(P) V`. Rows after the last are whatever was there: they have sums of their own.
