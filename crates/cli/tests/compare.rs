@@ -76,6 +76,20 @@ fn memory_grows_with_the_sequence() {
 }
 
 #[test]
+fn no_layer_needs_memory_by_the_square_of_the_length() {
+    let place = Workplace::empty();
+    place.good("compare layers --lengths 512,2048 --widths 16 --seconds 0.001 --compute f32 --out layers");
+    let rows = csv(&text(&place.read("layers/compare.csv")));
+    let peak = |row: &HashMap<String, String>| row["peak_bytes"].parse::<f64>().expect("bytes");
+    for short in rows.iter().filter(|row| row["n"] == "512") {
+        let is_long = |row: &&HashMap<String, String>| row["n"] == "2048" && row["layer"] == short["layer"];
+        let long = rows.iter().find(is_long).expect("the same layer");
+        let growth = peak(long) / peak(short);
+        assert!(growth < 8.0, "{}: 4 times the length takes {growth} times the memory", short["layer"]);
+    }
+}
+
+#[test]
 fn variations_are_trained_once_and_compared() {
     let place = Workplace::new(200);
     let command =

@@ -13,12 +13,13 @@ use crate::progress::{Bar, Quiet};
 /// Measure time and memory of self attention, restricted self attention, recurrence and convolution (table 1)
 ///
 /// One sequence of n tokens, each a vector of width d, runs forward and backward through one layer of each kind. Time is
-/// the median over repetitions; memory is the peak of all buffers, and what is kept between forward and backward.
+/// the median over repetitions; memory is the peak of all buffers, and what is kept between forward and backward. Attention
+/// computes its weights in blocks: its time grows with n², its memory with n.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Sequence lengths n, separated by commas
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "16,64,256,1024")]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "16,64,256,1024,4096,8192")]
     lengths: Vec<usize>,
     /// Widths d of the vectors, separated by commas
     #[arg(long, value_name = "D,…", value_delimiter = ',', default_value = "64,256")]
@@ -46,7 +47,7 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   heedful compare layers
-  heedful compare layers --lengths 64,256,1024,4096 --widths 512 --compute f32 --out layers";
+  heedful compare layers --lengths 64,1024,16384 --widths 512 --compute f32 --out layers";
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("measuring layers", arguments.quiet.verbosity())?;
