@@ -60,7 +60,7 @@ impl MajorityVote {
             scale: ((D / HEADS) as f32).sqrt().recip(),
             mask: Mask::full(),
             dropout: pass.dropout(0.0),
-            weights: pass.weights(),
+            weights: pass.weights(HEADS, &one_each, sequences),
         };
         let pooled = ops::attention(
             Part { tensor: query, columns: 0..D },

@@ -41,7 +41,7 @@ fn every_attention_weight_comes_out() {
     trainer.model().logits(&batch, &mut inference);
     trainer.step_in(&batch, &mut training).expect("a good batch");
     for mut pass in [training, inference] {
-        let maps = pass.take_attention();
+        let maps = pass.take_attention().expect("few weights");
         let places: Vec<_> = maps.iter().map(|map| (map.site.to_string(), map.site.role)).collect();
         let expected = [
             ("encoder.0.self_attention", AttentionRole::EncoderSelf),

@@ -21,5 +21,5 @@ pub fn attend(
     model.check(&batch)?;
     let mut pass = Pass::inference(options.compute).recording();
     model.loss(&batch, &mut pass);
-    Ok(pass.take_attention())
+    Ok(pass.take_attention()?)
 }

@@ -2,6 +2,7 @@
 
 use super::OptionsError;
 use crate::data::batch::BatchError;
+use crate::layers::TooManyWeights;
 use crate::models::BrokenModel;
 
 /// Why a search or a score fails.
@@ -16,4 +17,7 @@ pub enum DecodeError {
     /// The model's scores are not finite.
     #[error(transparent)]
     Broken(#[from] BrokenModel),
+    /// More attention weights than can be recorded.
+    #[error(transparent)]
+    Weights(#[from] TooManyWeights),
 }

@@ -12,7 +12,7 @@ mod tying;
 pub use embedding::Embedding;
 pub use linear::Linear;
 pub use norm::{LayerNorm, Norm, Residual};
-pub use pass::{AttentionMap, AttentionRole, AttentionSite, Pass};
+pub use pass::{AttentionMap, AttentionRole, AttentionSite, Pass, TooManyWeights};
 pub use position::{PositionalEncoding, Positions};
 pub(crate) use score::ScoreName;
 pub use score::{AttentionScore, Scorer};

@@ -21,7 +21,43 @@ pub struct Pass {
     compute: Compute,
     draws: Option<Draws>,
     r_drop: Option<f32>,
-    maps: Option<Vec<AttentionMap>>,
+    recording: Option<Recording>,
+}
+
+/// The attention weights that a pass records.
+#[derive(Clone, Debug)]
+struct Recording {
+    rows: RecordedRows,
+    maps: Vec<AttentionMap>,
+    /// Weights that were asked for, recorded or not.
+    weights: usize,
+    /// The first layer whose weights were too many.
+    overflow: Option<TooManyWeights>,
+}
+
+/// Of which queries weights are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordedRows {
+    First,
+    All,
+}
+
+/// The most weights that a pass records: 256 MiB of them.
+const MOST_WEIGHTS: usize = 1 << 26;
+
+/// More attention weights than can be recorded: they grow with the square of a text's length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "all attention weights of {queries} queries and {keys} keys would be {weights} numbers, above the limit of {MOST_WEIGHTS}: \
+     take a shorter text, or cut it into sentences"
+)]
+pub struct TooManyWeights {
+    /// Queries of the layer that did not fit.
+    pub queries: usize,
+    /// Its keys.
+    pub keys: usize,
+    /// Its weights, with those of the layers before it.
+    pub weights: usize,
 }
 
 /// The random streams of a training pass.
@@ -77,18 +113,28 @@ impl Pass {
             compute: Compute::training(compute),
             draws: Some(Draws { seed, step, operation: 0 }),
             r_drop: None,
-            maps: None,
+            recording: None,
         }
     }
 
     /// A pass without dropout and without gradients.
     pub fn inference(compute: DType) -> Pass {
-        Pass { compute: Compute::inference(compute), draws: None, r_drop: None, maps: None }
+        Pass { compute: Compute::inference(compute), draws: None, r_drop: None, recording: None }
     }
 
     /// The same pass, recording the weights of every attention layer.
     pub fn recording(self) -> Pass {
-        Pass { maps: Some(Vec::new()), ..self }
+        self.recording_rows(RecordedRows::All)
+    }
+
+    /// The same pass, recording for every attention layer the weights of the first query of each sequence: that of a
+    /// pooling, or of the token before a text. They grow with the text's length and not with its square.
+    pub fn recording_first_queries(self) -> Pass {
+        self.recording_rows(RecordedRows::First)
+    }
+
+    fn recording_rows(self, rows: RecordedRows) -> Pass {
+        Pass { recording: Some(Recording { rows, maps: Vec::new(), weights: 0, overflow: None }), ..self }
     }
 
     /// The same pass over batches that are [doubled](crate::data::batch::Batch::doubled), whose loss has R-Drop with
@@ -131,21 +177,40 @@ impl Pass {
         if self.draws.is_some() { work(self) } else { tape::paused(|| work(self)) }
     }
 
-    /// Whether attention returns its weights.
-    pub fn weights(&self) -> Weights {
-        if self.maps.is_some() { Weights::Keep } else { Weights::Discard }
+    /// Whether attention by `heads` heads returns its weights. None of a layer are recorded that would exceed the limit;
+    /// [`Pass::take_attention`] reports that.
+    pub fn weights(&mut self, heads: usize, queries: &Ragged, keys: &Ragged) -> Weights {
+        let Some(recording) = &mut self.recording else { return Weights::Discard };
+        let first = recording.rows == RecordedRows::First;
+        let rows = |queries: usize| if first { queries.min(1) } else { queries };
+        let sizes = queries.lengths().zip(keys.lengths()).map(|(queries, keys)| rows(queries) * keys);
+        recording.weights = recording.weights.saturating_add(heads * sizes.sum::<usize>());
+        if recording.weights > MOST_WEIGHTS {
+            let (queries, keys) = (queries.longest(), keys.longest());
+            let weights = recording.weights;
+            recording.overflow.get_or_insert(TooManyWeights { queries, keys, weights });
+            return Weights::Discard;
+        }
+        if first { Weights::First } else { Weights::Keep }
     }
 
     /// Records the weights of one attention layer, if this pass is recording.
-    pub fn record(&mut self, map: AttentionMap) {
-        if let Some(maps) = &mut self.maps {
-            maps.push(map);
+    pub fn record(&mut self, mut map: AttentionMap) {
+        if let Some(recording) = &mut self.recording {
+            if recording.rows == RecordedRows::First {
+                map.queries = Ragged::from_lengths(map.queries.lengths().map(|queries| queries.min(1)));
+            }
+            recording.maps.push(map);
         }
     }
 
-    /// The weights recorded so far, in the order of computation; empty if the pass was not recording.
-    pub fn take_attention(&mut self) -> Vec<AttentionMap> {
-        self.maps.as_mut().map(std::mem::take).unwrap_or_default()
+    /// The weights recorded so far, in the order of computation; empty if the pass was not recording. An error if they
+    /// were too many.
+    pub fn take_attention(&mut self) -> Result<Vec<AttentionMap>, TooManyWeights> {
+        let Some(recording) = &mut self.recording else { return Ok(Vec::new()) };
+        recording.weights = 0;
+        let maps = std::mem::take(&mut recording.maps);
+        recording.overflow.take().map_or(Ok(maps), Err)
     }
 }
 
@@ -210,6 +275,25 @@ mod tests {
         assert!(pass.dropout(0.5).is_none());
         assert!(!pass.within(|_| tape::is_recording()));
         assert!(Pass::training(DType::F32, 1, 1).within(|_| tape::is_recording()));
+    }
+
+    #[test]
+    fn more_weights_than_the_limit_are_an_error_and_not_an_allocation() {
+        let long = Ragged::from_lengths([60_000]);
+        let mut pass = Pass::inference(DType::F32).recording();
+        assert_eq!(pass.weights(8, &long, &long), Weights::Discard);
+        let error = pass.take_attention().expect_err("too many");
+        assert_eq!(error, TooManyWeights { queries: 60_000, keys: 60_000, weights: 28_800_000_000 });
+        assert!(error.to_string().contains("shorter text"), "{error}");
+        // Layers count together.
+        let some = Ragged::from_lengths([4096]);
+        assert_eq!(
+            [0; 3].map(|_| pass.weights(2, &some, &some)),
+            [Weights::Keep, Weights::Keep, Weights::Discard]
+        );
+        let mut first = Pass::inference(DType::F32).recording_first_queries();
+        assert_eq!(first.weights(8, &long, &long), Weights::First);
+        assert_eq!(Pass::inference(DType::F32).weights(8, &long, &long), Weights::Discard);
     }
 
     #[test]

@@ -34,7 +34,7 @@ fn learns(hardness: Hardness) {
 
     let mut pass = Pass::inference(DType::F32).recording();
     trainer.model().logits(&batch, &mut pass);
-    let maps = pass.take_attention();
+    let maps = pass.take_attention().expect("few weights");
     let [map] = maps.as_slice() else { panic!("{} maps of one attentive layer", maps.len()) };
     for (sentence, heads) in map.weights.iter().enumerate() {
         for row in heads[0].chunks_exact(batch.source_sequences.length(sentence)) {

@@ -24,7 +24,7 @@ use crate::data::batch::{BatchError, lay_end_to_end};
 use crate::data::labels::Labels;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
-use crate::layers::{AttentionMap, AttentionRole, Pass};
+use crate::layers::{AttentionMap, AttentionRole, Pass, TooManyWeights};
 use crate::models::{BrokenModel, Label};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
@@ -67,6 +67,9 @@ pub enum ClassifyError {
     /// The model's scores are not finite.
     #[error(transparent)]
     Broken(#[from] BrokenModel),
+    /// More attention weights than can be recorded.
+    #[error(transparent)]
+    Weights(#[from] TooManyWeights),
 }
 
 impl Classifier {
@@ -120,13 +123,13 @@ impl Classifier {
     ) -> Result<Vec<Classified>, ClassifyError> {
         let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
         self.model.check_text(&ids, &sequences)?;
-        let mut pass = Pass::inference(compute).recording();
+        let mut pass = Pass::inference(compute).recording_first_queries();
         let scores = self.model.label_scores(&ids, &sequences, &mut pass);
         let probabilities = ops::softmax(&scores).to_vec();
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }
-        let attention = attention_at_tokens(&pass.take_attention(), &sequences);
+        let attention = attention_at_tokens(&pass.take_attention()?, &sequences);
         let rows = probabilities.chunks_exact(self.labels.count());
         let found = tokens.iter().zip(attention).zip(rows);
         Ok(found

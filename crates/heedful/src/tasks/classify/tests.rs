@@ -62,7 +62,7 @@ fn a_text_has_the_same_scores_alone_and_in_a_batch() {
             let scores = |batch: &Batch| {
                 let mut pass = Pass::inference(compute).recording();
                 let scores = model.label_scores(&batch.source, &batch.source_sequences, &mut pass);
-                (scores.to_vec(), pass.take_attention())
+                (scores.to_vec(), pass.take_attention().expect("few weights"))
             };
             let (alone, maps) = scores(&batch(&[(&[5, 6, 7], 0)]));
             let (together, _) = scores(&batch(&[(&[9], 1), (&[5, 6, 7], 0), (&[4, 4], 2)]));
@@ -72,6 +72,31 @@ fn a_text_has_the_same_scores_alone_and_in_a_batch() {
             if let Some(map) = pooled {
                 let sum: f32 = map.weights[0][0].iter().sum();
                 assert!(map.weights[0][0].len() == 3 && (sum - 1.0).abs() < 1e-3, "{sum}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_classifier_shows_of_a_long_text_grows_with_its_length_and_not_with_the_square_of_it() {
+    let tokens: Vec<u32> = (0..700).map(|i| 4 + i % 26).collect();
+    let text = batch(&[(&tokens, 0), (&[5, 6, 7], 1)]);
+    for pooling in [Pooling::Attention, Pooling::First] {
+        let model = model(pooling, Positions::Sinusoidal);
+        let maps = |mut pass: Pass| {
+            model.label_scores(&text.source, &text.source_sequences, &mut pass);
+            pass.take_attention().expect("few weights")
+        };
+        let all = maps(Pass::inference(DType::F32).recording());
+        let first = maps(Pass::inference(DType::F32).recording_first_queries());
+        assert_eq!(all.len(), first.len());
+        for (all, first) in all.iter().zip(&first) {
+            assert!(first.queries.lengths().all(|queries| queries == 1));
+            for (sequence, heads) in first.weights.iter().enumerate() {
+                for (head, weights) in heads.iter().enumerate() {
+                    let keys = first.keys.length(sequence);
+                    assert_eq!(*weights, all.weights[sequence][head][..keys], "{}", first.site);
+                }
             }
         }
     }

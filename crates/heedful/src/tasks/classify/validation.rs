@@ -11,6 +11,7 @@ use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::EncodedPair;
 use crate::data::labels::Labels;
 use crate::data::{Input, Tokenizer};
+use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, AttentionRole, Pass};
 use crate::metrics::Measure;
 use crate::metrics::classification::ConfusionMatrix;
@@ -119,7 +120,7 @@ impl ValidationSet for LabelSet {
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
         let (tokens, label) = &self.encoded[0];
         let tokens = &tokens[..tokens.len().min(MOST_TOKENS)];
-        let mut pass = Pass::inference(recipe.training.compute).recording();
+        let mut pass = Pass::inference(recipe.training.compute).recording_first_queries();
         self.model.label_scores(tokens, &Ragged::from_lengths([tokens.len()]), &mut pass);
         let grid = |map: &AttentionMap| AttentionGrid {
             title: "attention pooling".to_owned(),
@@ -127,7 +128,7 @@ impl ValidationSet for LabelSet {
             rows: vec![self.labels.name(label[0]).to_owned()],
             columns: tokens.iter().map(|&id| self.tokenizer.piece(id)).collect(),
         };
-        let maps = pass.take_attention();
+        let maps = pass.take_attention().map_err(DecodeError::from)?;
         Ok(maps.iter().filter(|map| map.site.role == AttentionRole::Pooling).map(grid).collect())
     }
 }

@@ -16,6 +16,7 @@ use crate::data::encoded::{EncodedPair, ExampleKind};
 use crate::data::tokenizer::{CachingTokenizer, Tokenizers};
 use crate::data::{BOS, EOS};
 use crate::data::{Input, Tokenizer};
+use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, AttentionRole, Pass};
 use crate::models::Model;
 use crate::plot::AttentionGrid;
@@ -116,6 +117,7 @@ impl TextSet {
         let own = |map: &&AttentionMap| {
             matches!(map.site.role, AttentionRole::EncoderSelf | AttentionRole::DecoderSelf)
         };
-        Ok(pass.take_attention().iter().filter(own).map(grid).collect())
+        let maps = pass.take_attention().map_err(DecodeError::from)?;
+        Ok(maps.iter().filter(own).map(grid).collect())
     }
 }
