@@ -1,8 +1,8 @@
 //! Batched decoding: many sentences together, one step at a time.
 //!
 //! ```text
-//! admit     waiting sentences are encoded while there is capacity
-//! step      all rows of all sentences go through the model together
+//! admit     waiting sentences are encoded while there is capacity; long ones go on being read, slice by slice
+//! step      all rows of all sentences that are read go through the model together
 //! advance   each sentence's plan chooses its next rows from the scores
 //! release   a sentence whose plan has no rows left is finished
 //! ```
@@ -98,6 +98,8 @@ struct Open<P> {
     plan: P,
     /// Its first row in the latest step.
     first: usize,
+    /// Whether its source is read, so that it has rows.
+    is_read: bool,
     /// Whether the model's scores were not finite.
     is_broken: bool,
 }
@@ -135,6 +137,9 @@ impl<'m, P: Plan> Engine<'m, P> {
     /// Cancels a sentence, waiting or open: its capacity is free at once, and the other sentences are not affected.
     pub(super) fn cancel(&mut self, ticket: usize) {
         self.waiting.retain(|waiting| waiting.ticket != ticket);
+        for open in self.open.iter().filter(|open| open.ticket == ticket) {
+            self.decoding.forget(open.sentence);
+        }
         // Rows refer to their parents by index in the latest step, and each sentence knows the indices of its own rows.
         self.open.retain(|open| open.ticket != ticket);
     }
@@ -148,6 +153,7 @@ impl<'m, P: Plan> Engine<'m, P> {
     /// scores are not finite finishes with an error; the others continue.
     pub(super) fn step(&mut self) -> Vec<(usize, Result<P::Found, DecodeError>)> {
         self.admit();
+        self.decoding.read_on();
         self.gather_rows();
         if self.rows.is_empty() {
             return self.release();
@@ -155,7 +161,7 @@ impl<'m, P: Plan> Engine<'m, P> {
         let logits = self.decoding.step(&self.rows);
         let width = self.open.iter().map(|open| open.plan.width()).max().unwrap_or(1);
         self.best.find(&logits, width);
-        for open in &mut self.open {
+        for open in self.open.iter_mut().filter(|open| open.is_read) {
             let mut rows = open.first..open.first + open.plan.rows().len();
             open.is_broken = rows.any(|row| !self.best.normalizer(row).is_finite());
             if !open.is_broken {
@@ -186,6 +192,7 @@ impl<'m, P: Plan> Engine<'m, P> {
                 weight: more,
                 plan,
                 first: 0,
+                is_read: false,
                 is_broken: false,
             });
             self.read += 1;
@@ -206,6 +213,10 @@ impl<'m, P: Plan> Engine<'m, P> {
     fn gather_rows(&mut self) {
         self.rows.clear();
         for open in &mut self.open {
+            open.is_read = open.is_read || self.decoding.is_read(open.sentence);
+            if !open.is_read {
+                continue;
+            }
             let (before, sentence) = (open.first, open.sentence);
             open.first = self.rows.len();
             self.rows.extend(open.plan.rows().iter().map(|row| Row {

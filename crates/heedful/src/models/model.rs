@@ -91,6 +91,17 @@ pub trait Decoding {
     /// which they are read.
     fn read(&mut self, source: &[u32], sequences: &Ragged);
 
+    /// Reads on in sources that take many steps, a slice at a time, so that other sentences need not wait for all of them.
+    fn read_on(&mut self) {}
+
+    /// Whether all of a sentence's source is read: it has no rows before.
+    fn is_read(&self, _sentence: usize) -> bool {
+        true
+    }
+
+    /// Forgets a sentence that is cancelled before it had rows.
+    fn forget(&mut self, _sentence: usize) {}
+
     /// Appends a token to each row's past: rows × vocabulary logits (f32) of the next token. A sentence that had rows in an
     /// earlier step and has none in this one is finished: its state may be freed.
     fn step(&mut self, rows: &[Row]) -> Tensor;

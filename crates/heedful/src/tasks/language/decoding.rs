@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Prompts go through the same steps as generated tokens, so a text has the same probabilities whether it was given or
-//! generated.
+//! generated. A few of these steps at a time: whoever already generates has a step in between.
 
 use std::collections::BTreeMap;
 
@@ -19,17 +19,33 @@ use crate::models::transformer::decoding::BlockCache;
 use crate::models::transformer::slots::{Parent, Pasts, Slots};
 use crate::models::{Decoding, Row};
 
+/// The most tokens of a prompt that are read at a time.
+const SLICE: usize = 16;
+
 /// A language model's [`Decoding`].
 pub(super) struct PromptDecoding<'m> {
     model: &'m LanguageModel,
     pass: Pass,
     prompts_read: usize,
-    /// Prompts that have had no step yet.
+    /// Prompts that are being read; rows of `read_pasts`, from the first on, are those that have begun.
+    reading: Vec<Reading>,
+    read_pasts: Pasts,
+    /// Prompts that are read and have had no step yet.
     prompts: BTreeMap<usize, Prompt>,
     slots: Slots,
     pasts: Pasts,
     /// One for each layer.
     stores: Vec<KeyValueStore>,
+}
+
+/// A prompt some of whose tokens are cached.
+struct Reading {
+    sentence: usize,
+    tokens: Vec<u32>,
+    /// How many of them are cached.
+    read: usize,
+    /// Its row in the latest step of reading; none before its first.
+    row: Option<usize>,
 }
 
 /// A prompt whose tokens are cached.
@@ -47,6 +63,8 @@ impl<'m> PromptDecoding<'m> {
             model,
             pass: Pass::inference(compute),
             prompts_read: 0,
+            reading: Vec::new(),
+            read_pasts: Pasts::default(),
             prompts: BTreeMap::new(),
             slots: Slots::default(),
             pasts: Pasts::default(),
@@ -57,12 +75,42 @@ impl<'m> PromptDecoding<'m> {
     /// Slots for the newest tokens of the rows of `active`; slots that are still in use are not taken.
     fn take(&mut self, active: &Pasts, count: usize) -> Vec<u32> {
         let waiting = self.prompts.values().map(|prompt| prompt.slots.as_slice());
-        let used: Vec<&[u32]> = waiting.chain([self.pasts.all(), active.all()]).collect();
+        let used: Vec<&[u32]> =
+            waiting.chain([self.pasts.all(), self.read_pasts.all(), active.all()]).collect();
         let newest = self.slots.take(count, &used);
         for store in &mut self.stores {
             store.reserve(self.slots.capacity());
         }
         newest
+    }
+
+    /// One more token of every prompt that is being read.
+    fn read_one_token(&mut self) {
+        let mut pasts = std::mem::take(&mut self.read_pasts);
+        pasts.follow(self.reading.iter().map(|reading| reading.row.map_or(Parent::NONE, Parent::Row)));
+        let newest = self.take(&pasts, self.reading.len());
+        pasts.append(&newest);
+        let ids: Vec<u32> = self.reading.iter().map(|reading| reading.tokens[reading.read]).collect();
+        for (row, reading) in self.reading.iter_mut().enumerate() {
+            reading.row = Some(row);
+            reading.read += 1;
+        }
+        self.read_pasts = pasts;
+        let PromptDecoding { model, pass, stores, read_pasts, .. } = self;
+        pass.within(|pass| advance(model, pass, stores, (read_pasts, &newest), &ids));
+    }
+
+    /// Prompts of which all but the last token are cached wait for their first step.
+    fn finish_reading(&mut self) {
+        let is_read = |reading: &mut Reading| reading.read + 1 >= reading.tokens.len();
+        for reading in self.reading.extract_if(.., is_read) {
+            let slots = reading.row.map_or_else(Vec::new, |row| self.read_pasts.of(row).to_vec());
+            let last = reading.tokens[reading.tokens.len() - 1];
+            self.prompts.insert(reading.sentence, Prompt { slots, last });
+        }
+        if self.reading.is_empty() {
+            self.read_pasts = Pasts::default();
+        }
     }
 }
 
@@ -87,32 +135,31 @@ fn advance(
 
 impl Decoding for PromptDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
-        let first = self.prompts_read;
-        self.prompts_read += sequences.sequences();
-        let mut active = Pasts::default();
-        // The prompts that had a row in the previous step.
-        let mut before: Vec<usize> = Vec::new();
-        for position in 0.. {
-            let (ended, open): (Vec<usize>, Vec<usize>) = (0..sequences.sequences())
-                .filter(|&i| sequences.length(i) > position)
-                .partition(|&i| sequences.length(i) == position + 1);
-            let row_before = |prompt: usize| before.binary_search(&prompt).ok();
-            for prompt in ended {
-                let slots = row_before(prompt).map_or_else(Vec::new, |row| active.of(row).to_vec());
-                let last = source[sequences.range(prompt).start + position];
-                self.prompts.insert(first + prompt, Prompt { slots, last });
-            }
-            if open.is_empty() {
+        for range in sequences.ranges() {
+            let (sentence, tokens) = (self.prompts_read, source[range].to_vec());
+            self.reading.push(Reading { sentence, tokens, read: 0, row: None });
+            self.prompts_read += 1;
+        }
+        self.finish_reading();
+    }
+
+    fn read_on(&mut self) {
+        for _ in 0..SLICE {
+            if self.reading.is_empty() {
                 return;
             }
-            active.follow(open.iter().map(|&prompt| row_before(prompt).map_or(Parent::NONE, Parent::Row)));
-            let newest = self.take(&active, open.len());
-            active.append(&newest);
-            let ids: Vec<u32> = open.iter().map(|&i| source[sequences.range(i).start + position]).collect();
-            let PromptDecoding { model, pass, stores, .. } = self;
-            pass.within(|pass| advance(model, pass, stores, (&active, &newest), &ids));
-            before = open;
+            self.read_one_token();
+            self.finish_reading();
         }
+    }
+
+    fn is_read(&self, sentence: usize) -> bool {
+        self.reading.iter().all(|reading| reading.sentence != sentence)
+    }
+
+    fn forget(&mut self, sentence: usize) {
+        self.reading.retain(|reading| reading.sentence != sentence);
+        self.prompts.remove(&sentence);
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {

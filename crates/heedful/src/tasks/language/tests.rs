@@ -3,7 +3,7 @@ use heedful_tensor::DType;
 use super::*;
 use crate::data::batch::BatchLayout;
 use crate::decode::{MaxLength, Sampling};
-use crate::decode::{SearchOptions, score, search};
+use crate::decode::{Search, SearchOptions, score, search};
 use crate::layers::Positions;
 use crate::models::transformer::TransformerConfig;
 
@@ -66,4 +66,49 @@ fn what_follows_a_prompt_depends_on_no_other_prompt() {
             assert_eq!(given.expect("known tokens")[0].log_probability, found[0].log_probability);
         }
     }
+}
+
+/// A prompt of so many tokens.
+fn prompt(length: u32) -> Vec<u32> {
+    (0..length).map(|i| if i == 0 { 1 } else { 4 + (i * 7 + length) % 26 }).collect()
+}
+
+#[test]
+fn a_short_prompt_is_answered_while_a_long_one_is_read_and_both_as_if_alone() {
+    let model = model(Positions::Sinusoidal);
+    let options = SearchOptions { max_length: MaxLength::Absolute(5), ..SearchOptions::default() };
+    let alone = |prompt: &Vec<u32>| {
+        search(&model, std::slice::from_ref(prompt), &options).expect("known tokens").remove(0)
+    };
+    // Around the slices in which prompts are read.
+    let prompts = [200, 3, 16, 17, 18, 33].map(prompt);
+    let mut search = Search::new(&model, &options).expect("good options");
+    search.push(0, prompts[0].clone()).expect("known tokens");
+    assert!(search.step().is_empty());
+    for (ticket, prompt) in prompts.iter().enumerate().skip(1) {
+        search.push(ticket, prompt.clone()).expect("known tokens");
+    }
+    let mut found = Vec::new();
+    while !search.is_idle() {
+        found.extend(search.step());
+    }
+    assert_eq!(found.last().map(|(ticket, _)| *ticket), Some(0), "the long one was read meanwhile");
+    assert_eq!(found.len(), prompts.len());
+    for (ticket, hypotheses) in found {
+        assert_eq!(hypotheses.expect("finite scores"), alone(&prompts[ticket]), "prompt {ticket}");
+    }
+}
+
+#[test]
+fn a_long_prompt_that_is_cancelled_while_it_is_read_leaves_no_trace() {
+    let model = model(Positions::Sinusoidal);
+    let options = SearchOptions { max_length: MaxLength::Absolute(5), ..SearchOptions::default() };
+    let mut search = Search::new(&model, &options).expect("good options");
+    search.push(0, prompt(200)).expect("known tokens");
+    search.push(1, prompt(100)).expect("known tokens");
+    assert!(search.step().is_empty());
+    search.cancel(0);
+    let found: Vec<_> = std::iter::from_fn(|| (!search.is_idle()).then(|| search.step())).flatten().collect();
+    let expected = crate::decode::search(&model, &[prompt(100)], &options).expect("known tokens").remove(0);
+    assert_eq!(found, [(1, Ok(expected))]);
 }
