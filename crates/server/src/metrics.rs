@@ -29,6 +29,14 @@ impl Gauge {
         self.0.store(value, Ordering::Relaxed);
     }
 
+    pub(crate) fn add(&self, more: usize) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn subtract(&self, less: usize) {
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }

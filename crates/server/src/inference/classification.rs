@@ -1,29 +1,35 @@
-//! The worker of a classifier: texts of all clients in one batch.
+//! The worker of a classifier's lane: texts of all clients in one batch.
 
 use heedful::tasks::classify::{Classified, Classifier};
 
 use super::in_flight::InFlight;
+use super::lanes::Lane;
 use super::queue::Queue;
 use super::worker::WorkerOptions;
 use super::{JobError, Outcome};
 
 /// The most texts of a batch.
 const BATCH_SIZE: usize = 64;
+/// The most tokens of a batch of several texts: whoever comes while it is computed waits for no more than these.
+const BATCH_TOKENS: usize = 1024;
 
 /// Runs until the queue is closed and empty.
 pub(super) fn run(
     classifier: &Classifier,
-    queue: &Queue,
+    (queue, lane): (&Queue, Lane),
     options: &WorkerOptions,
     in_flight: &mut InFlight<'_>,
 ) {
     let mut last_batch = 1;
-    while let Some(item) = queue.wait() {
-        queue.wait_for(last_batch - 1, options.batch_wait);
+    while let Some(item) = queue.wait(lane) {
+        queue.wait_for(lane, last_batch - 1, options.batch_wait);
+        let mut tokens = item.input.tokens.len();
         let mut numbers = vec![in_flight.add(item)];
         while numbers.len() < BATCH_SIZE
-            && let Some(item) = queue.take()
+            && tokens < BATCH_TOKENS
+            && let Some(item) = queue.take(lane)
         {
+            tokens += item.input.tokens.len();
             numbers.push(in_flight.add(item));
         }
         in_flight.remove_cancelled();
@@ -39,7 +45,7 @@ pub(super) fn run(
         let batch = if texts.is_empty() {
             Ok(Vec::new())
         } else {
-            classifier.classify(&texts, options.search.compute)
+            lane.compute(|| classifier.classify(&texts, options.search.compute))
         };
         match batch {
             Ok(results) => {
@@ -51,7 +57,8 @@ pub(super) fn run(
             Err(_) => {
                 for number in numbers {
                     let Some(started) = in_flight.get(number) else { continue };
-                    let result = classifier.classify(&[&started.item.input.text], options.search.compute);
+                    let text = started.item.input.text.as_str();
+                    let result = lane.compute(|| classifier.classify(&[text], options.search.compute));
                     let result =
                         result.map(|mut results| results.remove(0)).map_err(|error| error.to_string());
                     finish(number, result, in_flight);

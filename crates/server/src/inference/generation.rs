@@ -1,4 +1,4 @@
-//! The worker of a model that generates text: one search for the sentences of all clients (continuous batching).
+//! The worker of a lane of a model that generates text: one search for the sentences of all clients (continuous batching).
 //!
 //! ```text
 //! admit     inputs from the queue, while the search has capacity
@@ -9,7 +9,7 @@
 //! ```
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use heedful::decode::{DecodeError, Hypothesis, Search};
 use heedful::explain::{ExplainedSource, Explanation};
@@ -17,6 +17,7 @@ use heedful::models::Generate;
 use heedful::tasks::translate::{Output, Translation};
 
 use super::in_flight::{InFlight, StartedItem};
+use super::lanes::Lane;
 use super::queue::Queue;
 use super::worker::{WorkerOptions, catch_failure};
 use super::{Detail, JobError, Outcome, WorkItem};
@@ -25,23 +26,55 @@ use crate::models::Engine;
 /// Runs until the queue is closed and empty. A sentence that fails ends its own job only.
 pub(super) fn run(
     (engine, model): (&Engine, &dyn Generate),
-    queue: &Queue,
+    (queue, lane): (&Queue, Lane),
     options: &WorkerOptions,
     in_flight: &mut InFlight<'_>,
 ) -> Result<(), DecodeError> {
+    if lane.is_shortest() {
+        return serve((engine, model), (queue, lane), options, in_flight).map(drop);
+    }
+    // A search keeps the memory of its cache: that for long texts is given back when none is left.
+    loop {
+        queue.wait_for(lane, 1, Duration::MAX);
+        if serve((engine, model), (queue, lane), options, in_flight)? == Ended::Closed {
+            return Ok(());
+        }
+    }
+}
+
+/// Why a search has ended.
+#[derive(PartialEq, Eq)]
+enum Ended {
+    /// Its queue is closed and empty.
+    Closed,
+    /// It is one of long texts, and has none.
+    Idle,
+}
+
+fn serve(
+    (engine, model): (&Engine, &dyn Generate),
+    (queue, lane): (&Queue, Lane),
+    options: &WorkerOptions,
+    in_flight: &mut InFlight<'_>,
+) -> Result<Ended, DecodeError> {
     let mut search = Search::new(model, &options.search)?;
+    let mut is_new = true;
     let mut to_explain: VecDeque<(usize, Vec<Hypothesis>)> = VecDeque::new();
     // Sentences of the last step.
     let mut batch_size = 1;
     loop {
         if in_flight.is_empty() {
-            let Some(item) = queue.wait() else { return Ok(()) };
+            if !is_new && !lane.is_shortest() {
+                return Ok(Ended::Idle);
+            }
+            let Some(item) = queue.wait(lane) else { return Ok(Ended::Closed) };
             admit(item, &mut search, in_flight);
             // Clients that were just answered may send their next request at once: one batch stays one batch.
-            queue.wait_for(batch_size - 1, options.batch_wait);
+            queue.wait_for(lane, batch_size - 1, options.batch_wait);
+            is_new = false;
         }
         while search.has_capacity()
-            && let Some(item) = queue.take()
+            && let Some(item) = queue.take(lane)
         {
             admit(item, &mut search, in_flight);
         }
@@ -53,7 +86,7 @@ pub(super) fn run(
             batch_size = in_flight.len();
             in_flight.metrics.steps.add(1);
             in_flight.metrics.step_sentences.add(batch_size as u64);
-            for (number, hypotheses) in search.step() {
+            for (number, hypotheses) in lane.compute(|| search.step()) {
                 match (hypotheses, in_flight.get(number).map(|started| started.item.job.detail)) {
                     (Err(error), _) => in_flight.fail(number, JobError::Internal(error.to_string())),
                     (Ok(hypotheses), Some(Detail::Explained(_))) => {
@@ -66,7 +99,7 @@ pub(super) fn run(
             send_partial_texts(engine, &search, in_flight);
         }
         if let Some((number, hypotheses)) = to_explain.pop_front() {
-            explain(engine, options, number, hypotheses, in_flight);
+            lane.compute(|| explain(engine, options, number, hypotheses, in_flight));
         }
     }
 }

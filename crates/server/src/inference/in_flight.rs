@@ -30,7 +30,7 @@ impl<'a> InFlight<'a> {
         let number = self.next;
         self.next += 1;
         self.items.insert(number, StartedItem { item, started: Instant::now() });
-        self.metrics.in_flight.set(self.items.len());
+        self.metrics.in_flight.add(1);
         number
     }
 
@@ -50,7 +50,7 @@ impl<'a> InFlight<'a> {
 
     fn remove(&mut self, number: usize) -> Option<StartedItem> {
         let removed = self.items.remove(&number);
-        self.metrics.in_flight.set(self.items.len());
+        self.metrics.in_flight.subtract(usize::from(removed.is_some()));
         removed
     }
 
@@ -71,11 +71,10 @@ impl<'a> InFlight<'a> {
         let cancelled =
             |(&number, started): (&usize, &StartedItem)| started.item.job.is_cancelled().then_some(number);
         let numbers: Vec<usize> = self.items.iter().filter_map(cancelled).collect();
-        for number in &numbers {
-            self.items.remove(number);
+        for &number in &numbers {
+            self.remove(number);
             self.metrics.cancelled.add(1);
         }
-        self.metrics.in_flight.set(self.items.len());
         numbers
     }
 

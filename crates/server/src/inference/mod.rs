@@ -1,8 +1,8 @@
-//! From requests to models: a request becomes a job of one or more inputs; every model has a queue of jobs and a worker
-//! thread that runs them.
+//! From requests to models: a request becomes a job of one or more inputs; every model has a queue of jobs, and a worker
+//! thread for the jobs of each length (`lanes`).
 //!
 //! ```text
-//! handler ──Job──► Queue ──WorkItem──► worker: one batch for the inputs of all clients
+//! handler ──Job──► Queue ──WorkItem──► workers: one batch each for the inputs of all clients
 //!    ▲                                    │
 //!    └────────────── JobEvent ◄───────────┘
 //! ```
@@ -10,6 +10,7 @@
 //! A handler that is dropped, because its client disconnected, drops its end of the events; the worker sees that and
 //! cancels the inputs.
 
+mod lanes;
 mod queue;
 mod worker;
 

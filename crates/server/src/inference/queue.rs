@@ -1,7 +1,7 @@
-//! Jobs that wait for a worker: bounded, and fair.
+//! Jobs that wait for a model's workers: bounded, and fair.
 //!
-//! Inputs are taken round-robin, one from each job, so that a book does not block a single line. A job whose client has
-//! disconnected is dropped when its turn comes, or when its capacity is needed.
+//! A job waits in the lane of its length for the worker of that lane. Within a lane, inputs are taken round-robin, one from
+//! each job. A job whose client has disconnected is dropped when its turn comes, or when its capacity is needed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::lanes::Lane;
 use super::{ActiveJob, Input, Job, JobEvent, WorkItem};
 
 /// The queue of one model.
@@ -25,9 +26,14 @@ pub(crate) struct QueueFull;
 
 #[derive(Default)]
 struct State {
+    lanes: [WaitingLane; Lane::COUNT],
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct WaitingLane {
     jobs: VecDeque<WaitingJob>,
     inputs: usize,
-    is_closed: bool,
 }
 
 struct WaitingJob {
@@ -44,31 +50,34 @@ impl Queue {
     /// Adds a job, all of it or nothing.
     pub(crate) fn submit(&self, job: Job) -> Result<mpsc::Receiver<JobEvent>, QueueFull> {
         let mut state = self.lock();
-        if state.inputs + job.inputs.len() > self.capacity {
-            state.drop_cancelled();
+        if state.inputs() + job.inputs.len() > self.capacity {
+            state.lanes.iter_mut().for_each(WaitingLane::drop_cancelled);
         }
-        if state.inputs + job.inputs.len() > self.capacity {
+        if state.inputs() + job.inputs.len() > self.capacity {
             return Err(QueueFull);
         }
         let (active, events) = ActiveJob::new(&job);
-        state.inputs += job.inputs.len();
+        let tokens = job.inputs.iter().map(|input| input.tokens.len()).sum();
+        let lane = &mut state.lanes[Lane::of(tokens).index()];
+        lane.inputs += job.inputs.len();
         let inputs = job.inputs.into_iter().enumerate().collect();
-        state.jobs.push_back(WaitingJob { inputs, job: Arc::new(active) });
+        lane.jobs.push_back(WaitingJob { inputs, job: Arc::new(active) });
         drop(state);
-        self.changed.notify_one();
+        // All workers, for each looks at its own lane.
+        self.changed.notify_all();
         Ok(events)
     }
 
-    /// The next input, if there is one.
-    pub(super) fn take(&self) -> Option<WorkItem> {
-        self.lock().take()
+    /// The next input of a lane, if there is one.
+    pub(super) fn take(&self, lane: Lane) -> Option<WorkItem> {
+        self.lock().lanes[lane.index()].take()
     }
 
-    /// Waits for the next input; `None` when the queue is closed and empty.
-    pub(super) fn wait(&self) -> Option<WorkItem> {
+    /// Waits for the next input of a lane; `None` when the queue is closed and the lane is empty.
+    pub(super) fn wait(&self, lane: Lane) -> Option<WorkItem> {
         let mut state = self.lock();
         loop {
-            if let Some(item) = state.take() {
+            if let Some(item) = state.lanes[lane.index()].take() {
                 return Some(item);
             }
             if state.is_closed {
@@ -78,14 +87,14 @@ impl Queue {
         }
     }
 
-    /// Waits until `inputs` are in the queue, but at most for `timeout`.
-    pub(super) fn wait_for(&self, inputs: usize, timeout: Duration) {
-        let are_missing = |state: &mut State| state.inputs < inputs && !state.is_closed;
+    /// Waits until `inputs` are in a lane or the queue is closed, but at most for `timeout`.
+    pub(super) fn wait_for(&self, lane: Lane, inputs: usize, timeout: Duration) {
+        let are_missing = |state: &mut State| state.lanes[lane.index()].inputs < inputs && !state.is_closed;
         let waited = self.changed.wait_timeout_while(self.lock(), timeout, are_missing);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Accepts no more jobs: the worker ends when the queue is empty.
+    /// Accepts no more jobs: the workers end when their lanes are empty.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();
@@ -93,7 +102,7 @@ impl Queue {
 
     /// How many inputs wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.lock().inputs
+        self.lock().inputs()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -103,6 +112,12 @@ impl Queue {
 }
 
 impl State {
+    fn inputs(&self) -> usize {
+        self.lanes.iter().map(|lane| lane.inputs).sum()
+    }
+}
+
+impl WaitingLane {
     fn take(&mut self) -> Option<WorkItem> {
         loop {
             let mut first = self.jobs.pop_front()?;
@@ -143,8 +158,32 @@ mod tests {
         }
     }
 
+    fn short() -> Lane {
+        Lane::of(1)
+    }
+
     fn taken(queue: &Queue) -> Vec<String> {
-        std::iter::from_fn(|| queue.take()).map(|item| item.input.text).collect()
+        std::iter::from_fn(|| queue.take(short())).map(|item| item.input.text).collect()
+    }
+
+    #[test]
+    fn a_long_job_waits_in_another_lane_than_a_short_one() {
+        let queue = Queue::new(5000);
+        let mut text = job("t", 1);
+        text.inputs[0].tokens = vec![5; 10_000];
+        // A book: many sentences, each of them short.
+        let book = job("b", 3000);
+        let _receivers = [text, book, job("s", 2)].map(|job| queue.submit(job));
+        assert_eq!(taken(&queue), ["s0", "s1"]);
+        assert_eq!(queue.waiting(), 3001);
+        assert!(queue.take(Lane::of(300)).is_none());
+        let long: Vec<String> =
+            (0..3).filter_map(|_| queue.take(Lane::of(10_000))).map(|item| item.input.text).collect();
+        assert_eq!(long, ["t0", "b0", "b1"]);
+        while queue.take(Lane::of(10_000)).is_some() {}
+        // A closed queue lets the workers of empty lanes end.
+        queue.close();
+        assert!(Lane::all().all(|lane| queue.wait(lane).is_none()));
     }
 
     #[test]
@@ -170,16 +209,16 @@ mod tests {
     fn a_batch_is_waited_for_and_not_for_ever() {
         let queue = Queue::new(5);
         let _first = queue.submit(job("a", 1)).expect("room");
-        queue.wait_for(1, Duration::MAX);
-        queue.wait_for(2, Duration::from_millis(1));
+        queue.wait_for(short(), 1, Duration::MAX);
+        queue.wait_for(short(), 2, Duration::from_millis(1));
         std::thread::scope(|scope| {
             let second = scope.spawn(|| queue.submit(job("b", 1)).expect("room"));
-            queue.wait_for(2, Duration::from_secs(3600));
+            queue.wait_for(short(), 2, Duration::from_secs(3600));
             assert_eq!(queue.waiting(), 2);
             drop(second.join());
         });
         queue.close();
-        queue.wait_for(9, Duration::from_secs(3600));
+        queue.wait_for(short(), 9, Duration::from_secs(3600));
     }
 
     #[test]
@@ -187,8 +226,8 @@ mod tests {
         let queue = Queue::new(5);
         let _events = queue.submit(job("a", 1)).expect("room");
         queue.close();
-        assert!(queue.wait().is_some());
-        assert!(queue.wait().is_none());
+        assert!(queue.wait(short()).is_some());
+        assert!(queue.wait(short()).is_none());
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The worker thread of a model. It survives panics: the jobs in flight get an error, and it starts afresh.
+//! The worker threads of a model, one for each lane. They survive panics: the jobs in flight get an error, and the worker
+//! starts afresh.
 
 use std::any::Any;
 use std::io;
@@ -11,6 +12,7 @@ use heedful::decode::{DecodeError, SearchOptions};
 use heedful::tensor::cpu::memory;
 
 use super::in_flight::InFlight;
+use super::lanes::Lane;
 use super::queue::Queue;
 use super::{JobError, classification, generation};
 use crate::metrics::ModelMetrics;
@@ -25,24 +27,31 @@ pub(crate) struct WorkerOptions {
     pub(crate) batch_wait: Duration,
 }
 
-/// Starts the worker thread of a model, which ends when the queue is closed and empty.
+/// Starts the worker threads of a model, which end when the queue is closed and empty.
 pub(crate) fn start(
     name: &str,
-    engine: Arc<Engine>,
-    queue: Arc<Queue>,
-    options: WorkerOptions,
-    metrics: Arc<ModelMetrics>,
+    engine: &Arc<Engine>,
+    queue: &Arc<Queue>,
+    options: &WorkerOptions,
+    metrics: &Arc<ModelMetrics>,
 ) -> io::Result<()> {
-    let body = move || {
-        let mut in_flight = InFlight::new(&metrics);
-        while let Err(error) = catch_failure(&metrics, || run(&engine, &queue, &options, &mut in_flight)) {
-            in_flight.fail_all(&error);
-        }
-        drop(engine);
-        // A model that was replaced returns its memory to the system.
-        memory::trim();
-    };
-    Builder::new().name(format!("model {name}")).spawn(body).map(drop)
+    for lane in Lane::all() {
+        let (engine, queue) = (engine.clone(), queue.clone());
+        let (options, metrics) = (options.clone(), metrics.clone());
+        let body = move || {
+            let mut in_flight = InFlight::new(&metrics);
+            while let Err(error) =
+                catch_failure(&metrics, || run(lane, &engine, &queue, &options, &mut in_flight))
+            {
+                in_flight.fail_all(&error);
+            }
+            drop(engine);
+            // A model that was replaced returns its memory to the system.
+            memory::trim();
+        };
+        Builder::new().name(format!("{} {name}", lane.index())).spawn(body)?;
+    }
+    Ok(())
 }
 
 /// Runs something that may fail by an error or a panic.
@@ -61,6 +70,7 @@ pub(super) fn catch_failure<T>(
 }
 
 fn run(
+    lane: Lane,
     engine: &Engine,
     queue: &Queue,
     options: &WorkerOptions,
@@ -68,13 +78,13 @@ fn run(
 ) -> Result<(), DecodeError> {
     match engine {
         Engine::Translator(translator) => {
-            generation::run((engine, translator.model()), queue, options, in_flight)
+            generation::run((engine, translator.model()), (queue, lane), options, in_flight)
         }
         Engine::Generator(generator) => {
-            generation::run((engine, generator.model()), queue, options, in_flight)
+            generation::run((engine, generator.model()), (queue, lane), options, in_flight)
         }
         Engine::Classifier(classifier) => {
-            classification::run(classifier, queue, options, in_flight);
+            classification::run(classifier, (queue, lane), options, in_flight);
             Ok(())
         }
     }

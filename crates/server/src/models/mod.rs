@@ -134,7 +134,7 @@ impl LoadedModel {
         metrics: &Arc<ModelMetrics>,
     ) -> Result<LoadedModel, ServerError> {
         let (engine, queue) = (Arc::new(engine), Arc::new(Queue::new(capacity)));
-        start(name, engine.clone(), queue.clone(), options.clone(), metrics.clone())?;
+        start(name, &engine, &queue, options, metrics)?;
         Ok(LoadedModel { engine, queue })
     }
 }

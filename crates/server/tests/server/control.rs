@@ -24,6 +24,10 @@ pub(crate) struct Control {
 #[derive(Default)]
 struct State {
     is_held: bool,
+    /// Sources of more tokens than this are not read.
+    longest_read: Option<usize>,
+    /// Steps of more rows than this do not begin.
+    most_rows: Option<usize>,
     must_panic: bool,
     must_fail_to_start: bool,
     steps: usize,
@@ -35,8 +39,22 @@ impl Control {
         self.state.lock().expect("a lock").is_held = true;
     }
 
+    /// No source of more tokens than this is read until [`Control::release`].
+    pub(crate) fn hold_longer_than(&self, tokens: usize) {
+        self.state.lock().expect("a lock").longest_read = Some(tokens);
+    }
+
+    /// No step of more rows than this begins until [`Control::release`].
+    pub(crate) fn hold_in_steps_of_more_than(&self, rows: usize) {
+        self.state.lock().expect("a lock").most_rows = Some(rows);
+    }
+
     pub(crate) fn release(&self) {
-        self.state.lock().expect("a lock").is_held = false;
+        let mut state = self.state.lock().expect("a lock");
+        state.is_held = false;
+        state.longest_read = None;
+        state.most_rows = None;
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -54,14 +72,22 @@ impl Control {
         self.state.lock().expect("a lock").steps
     }
 
-    fn pass(&self) {
+    fn pass(&self, rows: usize) {
         let held = self.state.lock().expect("a lock");
-        let mut state = self.changed.wait_while(held, |state| state.is_held).expect("a lock");
+        let is_held = |state: &mut State| state.is_held || state.most_rows.is_some_and(|most| rows > most);
+        let mut state = self.changed.wait_while(held, is_held).expect("a lock");
         state.steps += 1;
         let must_panic = std::mem::take(&mut state.must_panic);
         // Not while the lock is held.
         drop(state);
         assert!(!must_panic, "as the test wished");
+    }
+
+    fn read(&self, sequences: &Ragged) {
+        let held = self.state.lock().expect("a lock");
+        let is_too_long =
+            |state: &mut State| state.longest_read.is_some_and(|most| sequences.longest() > most);
+        drop(self.changed.wait_while(held, is_too_long).expect("a lock"));
     }
 
     fn start(&self) {
@@ -111,11 +137,12 @@ impl Generate for Controlled {
 
 impl Decoding for ControlledDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
+        self.control.read(sequences);
         self.inner.read(source, sequences);
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
-        self.control.pass();
+        self.control.pass(rows.len());
         self.inner.step(rows)
     }
 }

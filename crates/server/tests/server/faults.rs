@@ -31,6 +31,38 @@ fn under_control(limits: Limits) -> (Server, Arc<Control>) {
 }
 
 #[test]
+fn short_texts_are_answered_while_a_long_one_is_read() {
+    let (server, control) = under_control(Limits::default());
+    let alone = post(&server, "/translate", &wish("一只狗")).json();
+    control.hold_longer_than(256);
+    let long = asking(server.address(), &"狗".repeat(300));
+    until("the long one is in flight", || metric(&server, "in_flight") == 1);
+    // More than one, so that none of them was there before the long one.
+    for _ in 0..3 {
+        assert_eq!(post(&server, "/translate", &wish("一只狗")).json(), alone);
+    }
+    assert!(!long.is_finished());
+    control.release();
+    let long = long.join().expect("an answer");
+    assert_eq!(long.status, 200, "{}", long.body);
+}
+
+#[test]
+fn a_single_sentence_is_answered_before_a_book_that_came_first() {
+    let (server, control) = under_control(Limits::default());
+    control.hold_in_steps_of_more_than(8);
+    // Sixty sentences, none of them long.
+    let book = asking(server.address(), &"一只狗在公园里跑。\n".repeat(60));
+    until("the book is in flight", || metric(&server, "in_flight") > 1);
+    assert_eq!(post(&server, "/translate", &wish("一只狗")).status, 200);
+    assert!(!book.is_finished());
+    control.release();
+    let book = book.join().expect("an answer");
+    assert_eq!(book.status, 200, "{}", book.body);
+    assert_eq!(book.json()["translatedText"].as_str().map(|text| text.lines().count()), Some(60));
+}
+
+#[test]
 fn malformed_requests_get_a_sentence_and_harm_nobody() {
     let (server, _folder) = serving();
     let address = server.address();
