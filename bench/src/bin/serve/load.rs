@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use futures_util::future::try_join_all;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
@@ -37,6 +37,8 @@ const WARM_UP: f64 = 1.0;
 pub(super) struct Measured {
     /// The latency of every request that was answered with 200.
     milliseconds: Vec<f64>,
+    /// The latency of the slowest, also of those that are not counted.
+    longest: f64,
     /// Responses with 503: the server is overloaded.
     pub(super) refused: usize,
     /// Responses with 4xx: the request is wrong.
@@ -51,10 +53,15 @@ pub(super) struct Measured {
 }
 
 impl Load {
+    /// Any requests of one route.
+    pub(super) fn new(address: SocketAddr, path: &str, bodies: &[Value]) -> Load {
+        Load { address, requests: bodies.iter().map(|body| request(path, &body.to_string())).collect() }
+    }
+
     /// Our own interface: text in, text out.
     pub(super) fn ours(address: SocketAddr, texts: &[String]) -> Load {
-        let body = |text: &String| json!({ "q": text, "source": "zh", "target": "en" }).to_string();
-        Load { address, requests: texts.iter().map(|text| request(&body(text))).collect() }
+        let body = |text: &String| json!({ "q": text, "source": "zh", "target": "en" });
+        Load::new(address, "/translate", &texts.iter().map(body).collect::<Vec<_>>())
     }
 
     /// Requests of any kind.
@@ -64,8 +71,8 @@ impl Load {
 
     /// The peer's: tokens in, tokens out.
     pub(super) fn peer(address: SocketAddr, sources: &[Vec<u32>]) -> Load {
-        let body = |ids: &Vec<u32>| json!({ "ids": ids }).to_string();
-        Load { address, requests: sources.iter().map(|ids| request(&body(ids))).collect() }
+        let body = |ids: &Vec<u32>| json!({ "ids": ids });
+        Load::new(address, "/translate", &sources.iter().map(body).collect::<Vec<_>>())
     }
 
     /// Sends requests from this many clients.
@@ -118,9 +125,11 @@ impl Load {
             let begin = Instant::now();
             writer.write_all(&self.requests[number % self.requests.len()]).await?;
             let status = answer(&mut reader).await?;
+            let milliseconds = begin.elapsed().as_secs_f64() * 1000.0;
+            measured.longest = measured.longest.max(milliseconds);
             match status {
                 200 if !is_counted() => {}
-                200 => measured.milliseconds.push(begin.elapsed().as_secs_f64() * 1000.0),
+                200 => measured.milliseconds.push(milliseconds),
                 503 => measured.refused += 1,
                 400..500 => measured.mistaken += 1,
                 _ => measured.errors += 1,
@@ -140,6 +149,7 @@ impl Measured {
 
     fn take_in(&mut self, other: Measured) {
         self.milliseconds.extend(other.milliseconds);
+        self.longest = self.longest.max(other.longest);
         self.refused += other.refused;
         self.mistaken += other.mistaken;
         self.errors += other.errors;
@@ -151,6 +161,11 @@ impl Measured {
     pub(super) fn clients_share(&self) -> f64 {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         self.cpu_seconds / (self.whole_seconds * cores as f64)
+    }
+
+    /// The latency of the slowest request, in milliseconds, counted or not.
+    pub(super) fn longest(&self) -> f64 {
+        self.longest
     }
 
     /// Answers with 200.
@@ -174,9 +189,9 @@ fn cpu_seconds() -> f64 {
     nanoseconds.unwrap_or(0.0) * 1e-9
 }
 
-fn request(body: &str) -> Vec<u8> {
+fn request(path: &str, body: &str) -> Vec<u8> {
     format!(
-        "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()

@@ -1,4 +1,4 @@
-//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory]`.
+//! The server under load on the loopback: `cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory] [--neighbours]`.
 //!
 //! ```text
 //! offline      all sentences through `Translator::translate` in the same process: an upper bound for batching
@@ -7,6 +7,7 @@
 //! limit        256 clients and a queue of 32 sentences: what is answered, and what is refused with 503
 //! memory       requests of every kind and length: resident bytes after each tenth of them; the last must be within 5 % of the
 //!              second. `--memory` measures nothing else and needs no peer
+//! neighbours   p99 of small requests alone, and beside a text of 10,000 tokens; `--neighbours` measures nothing else
 //! ```
 //!
 //! Without a model two untrained ones are used: one of the demo's size, one `base`. They generate random text of a bounded
@@ -14,6 +15,7 @@
 
 mod load;
 mod mixed;
+mod neighbours;
 mod work;
 
 use std::path::Path;
@@ -28,7 +30,7 @@ use serde_json::json;
 use self::load::{Amount, Load, Measured};
 use self::work::Work;
 
-const USAGE: &str = "usage: cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory]";
+const USAGE: &str = "usage: cargo xtask bench serve [MODEL FILE] [--rounds N] [--seconds N] [--requests N] [--clients N] [--batch-wait MS] [--alone] [--memory] [--neighbours]";
 
 /// How much is measured.
 struct Plan {
@@ -55,6 +57,7 @@ enum Peers {
 enum Wanted {
     All,
     Memory,
+    Neighbours,
 }
 
 fn main() -> Result<()> {
@@ -79,13 +82,16 @@ fn main() -> Result<()> {
             "--batch-wait" => plan.batch_wait = Duration::from_millis(number()? as u64),
             "--alone" => plan.peers = Peers::Nobody,
             "--memory" => cells_wanted = Wanted::Memory,
+            "--neighbours" => cells_wanted = Wanted::Neighbours,
             flag if flag.starts_with("--") => bail!(USAGE),
             file => files.push(file),
         }
     }
     println!("{} threads, {}, {} rounds", threads::thread_count(), isa::current(), plan.rounds);
-    if cells_wanted == Wanted::Memory {
-        return memory(&Work::demo_size()?, &plan);
+    match cells_wanted {
+        Wanted::All => {}
+        Wanted::Memory => return memory(&Work::demo_size()?, &plan),
+        Wanted::Neighbours => return neighbours::measure(plan.seconds, plan.rounds),
     }
     let works = match files[..] {
         [] => vec![Work::demo_size()?, Work::base_size()?],
@@ -98,6 +104,7 @@ fn main() -> Result<()> {
     }
     limit(&works[0], &plan)?;
     memory(&works[0], &plan)?;
+    neighbours::measure(plan.seconds, plan.rounds)?;
     if plan.peers == Peers::CTranslate2 { report("serve", &cells) } else { Ok(()) }
 }
 
