@@ -8,7 +8,7 @@
 //!
 //! `cargo run --release -p heedful --example custom_model`
 
-use heedful::layers::{Embedding, LayerNorm, Linear, Pass, PositionalEncoding};
+use heedful::layers::{AttentionRole, Embedding, LayerNorm, Linear, Pass, PositionalEncoding};
 use heedful::tensor::ops::{self, Activation, AttentionOptions, CrossEntropy, Mask, Part};
 use heedful::tensor::random::Stream;
 use heedful::tensor::{DType, Param, Params, Ragged, tape};
@@ -60,7 +60,7 @@ impl MajorityVote {
             scale: ((D / HEADS) as f32).sqrt().recip(),
             mask: Mask::full(),
             dropout: pass.dropout(0.0),
-            weights: pass.weights(HEADS, &one_each, sequences),
+            weights: pass.weights(AttentionRole::Pooling, HEADS, &one_each, sequences),
         };
         let pooled = ops::attention(
             Part { tensor: query, columns: 0..D },

@@ -3,7 +3,7 @@
 use super::DecodeError;
 use super::options::SearchOptions;
 use crate::data::batch::Batch;
-use crate::layers::{AttentionMap, Pass};
+use crate::layers::{AttentionMap, AttentionRole, Pass};
 use crate::models::Generate;
 
 /// All attention weights for one source and target, in the order of computation: the encoder's, then self and cross
@@ -16,10 +16,29 @@ pub fn attend(
     target: &[u32],
     options: &SearchOptions,
 ) -> Result<Vec<AttentionMap>, DecodeError> {
+    attend_in(Pass::inference(options.compute).recording(), model, source, target)
+}
+
+/// As [`attend`] for the cross attention alone, which is all that an alignment needs.
+pub fn attend_to_source(
+    model: &dyn Generate,
+    source: &[u32],
+    target: &[u32],
+    options: &SearchOptions,
+) -> Result<Vec<AttentionMap>, DecodeError> {
+    let pass = Pass::inference(options.compute).recording_role(AttentionRole::Cross);
+    attend_in(pass, model, source, target)
+}
+
+fn attend_in(
+    mut pass: Pass,
+    model: &dyn Generate,
+    source: &[u32],
+    target: &[u32],
+) -> Result<Vec<AttentionMap>, DecodeError> {
     let special = model.special_tokens();
     let batch = Batch::new(&[(source.to_vec(), target.to_vec())], special.bos, special.eos)?;
     model.check(&batch)?;
-    let mut pass = Pass::inference(options.compute).recording();
     model.loss(&batch, &mut pass);
     Ok(pass.take_attention()?)
 }

@@ -26,7 +26,7 @@ mod greedy;
 
 pub(crate) use align::align_by;
 pub use align::{AlignmentLayer, align, pharaoh};
-pub use attend::attend;
+pub use attend::{attend, attend_to_source};
 pub use error::DecodeError;
 pub use forced::{TargetScore, score};
 pub use greedy::{GreedyOptions, greedy};

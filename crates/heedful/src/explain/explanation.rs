@@ -153,7 +153,10 @@ fn explain(
     let generated = &output.hypothesis.tokens;
     let probabilities = translator.token_scores(source_ids, generated, options)?;
     let mut tokens = tokens(&translator.tokenizers().target, generated, &probabilities.tokens);
-    let maps = translator.attend(source_ids, generated, options)?;
+    let maps = match form {
+        WeightForm::None => translator.attend_to_source(source_ids, generated, options)?,
+        _ => translator.attend(source_ids, generated, options)?,
+    };
     let words = |tokens: &[ExplainedToken]| tokens.iter().map(|token| token.word).collect::<Vec<_>>();
     let alignment = align(&maps, AlignmentLayer::default(), &words(&source.tokens), &words(&tokens));
     let end = ExplainedToken {

@@ -28,6 +28,8 @@ pub struct Pass {
 #[derive(Clone, Debug)]
 struct Recording {
     rows: RecordedRows,
+    /// The only layers whose weights are recorded; `None` for all.
+    role: Option<AttentionRole>,
     maps: Vec<AttentionMap>,
     /// Weights that were asked for, recorded or not.
     weights: usize,
@@ -124,17 +126,25 @@ impl Pass {
 
     /// The same pass, recording the weights of every attention layer.
     pub fn recording(self) -> Pass {
-        self.recording_rows(RecordedRows::All)
+        self.recording_rows(RecordedRows::All, None)
+    }
+
+    /// The same pass, recording the weights of the layers of one role.
+    pub fn recording_role(self, role: AttentionRole) -> Pass {
+        self.recording_rows(RecordedRows::All, Some(role))
     }
 
     /// The same pass, recording for every attention layer the weights of the first query of each sequence: that of a
     /// pooling, or of the token before a text. They grow with the text's length and not with its square.
     pub fn recording_first_queries(self) -> Pass {
-        self.recording_rows(RecordedRows::First)
+        self.recording_rows(RecordedRows::First, None)
     }
 
-    fn recording_rows(self, rows: RecordedRows) -> Pass {
-        Pass { recording: Some(Recording { rows, maps: Vec::new(), weights: 0, overflow: None }), ..self }
+    fn recording_rows(self, rows: RecordedRows, role: Option<AttentionRole>) -> Pass {
+        Pass {
+            recording: Some(Recording { rows, role, maps: Vec::new(), weights: 0, overflow: None }),
+            ..self
+        }
     }
 
     /// The same pass over batches that are [doubled](crate::data::batch::Batch::doubled), whose loss has R-Drop with
@@ -179,8 +189,11 @@ impl Pass {
 
     /// Whether attention by `heads` heads returns its weights. None of a layer are recorded that would exceed the limit;
     /// [`Pass::take_attention`] reports that.
-    pub fn weights(&mut self, heads: usize, queries: &Ragged, keys: &Ragged) -> Weights {
+    pub fn weights(&mut self, role: AttentionRole, heads: usize, queries: &Ragged, keys: &Ragged) -> Weights {
         let Some(recording) = &mut self.recording else { return Weights::Discard };
+        if recording.role.is_some_and(|wanted| wanted != role) {
+            return Weights::Discard;
+        }
         let first = recording.rows == RecordedRows::First;
         let rows = |queries: usize| if first { queries.min(1) } else { queries };
         let sizes = queries.lengths().zip(keys.lengths()).map(|(queries, keys)| rows(queries) * keys);
@@ -281,19 +294,22 @@ mod tests {
     fn more_weights_than_the_limit_are_an_error_and_not_an_allocation() {
         let long = Ragged::from_lengths([60_000]);
         let mut pass = Pass::inference(DType::F32).recording();
-        assert_eq!(pass.weights(8, &long, &long), Weights::Discard);
+        assert_eq!(pass.weights(AttentionRole::Cross, 8, &long, &long), Weights::Discard);
         let error = pass.take_attention().expect_err("too many");
         assert_eq!(error, TooManyWeights { queries: 60_000, keys: 60_000, weights: 28_800_000_000 });
         assert!(error.to_string().contains("shorter text"), "{error}");
         // Layers count together.
         let some = Ragged::from_lengths([4096]);
         assert_eq!(
-            [0; 3].map(|_| pass.weights(2, &some, &some)),
+            [0; 3].map(|_| pass.weights(AttentionRole::Cross, 2, &some, &some)),
             [Weights::Keep, Weights::Keep, Weights::Discard]
         );
         let mut first = Pass::inference(DType::F32).recording_first_queries();
-        assert_eq!(first.weights(8, &long, &long), Weights::First);
-        assert_eq!(Pass::inference(DType::F32).weights(8, &long, &long), Weights::Discard);
+        assert_eq!(first.weights(AttentionRole::Cross, 8, &long, &long), Weights::First);
+        assert_eq!(
+            Pass::inference(DType::F32).weights(AttentionRole::Cross, 8, &long, &long),
+            Weights::Discard
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use heedful::data::batch::Batch;
 use heedful::decode::{
     AlignmentLayer, DecodeError, Hypothesis, MaxLength, Sampling, Search, SearchOptions, align, attend,
-    score, search,
+    attend_to_source, score, search,
 };
 use heedful::layers::Tying;
 use heedful::layers::{AttentionRole, Norm, Pass, Positions};
@@ -257,6 +257,11 @@ fn every_weight_comes_out_for_a_hypothesis() {
         };
         assert_eq!((map.heads(), map.weights[0][0].len()), (3, rows * columns));
     }
+    let across = attend_to_source(&model, &source, &target, &options(DType::F32, 1)).expect("a good pair");
+    let cross = maps.iter().filter(|map| map.site.role == AttentionRole::Cross);
+    assert!(
+        across.iter().map(|map| (&map.site, &map.weights)).eq(cross.map(|map| (&map.site, &map.weights)))
+    );
     let words =
         align(&maps, AlignmentLayer::Sharpest, &[Some(0), Some(0), Some(1), None], &[Some(0), Some(1)]);
     assert_eq!(words.iter().map(|&(_, target)| target).collect::<Vec<_>>(), [0, 1]);

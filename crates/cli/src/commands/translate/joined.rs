@@ -86,7 +86,7 @@ impl LineOutput<'_> {
         let (mut links, mut words, mut text) = (Vec::new(), 0, String::new());
         for (part, output) in &self.parts {
             let (source, target) = (&part.tokens, &output.hypothesis.tokens);
-            let maps = translator.attend(source, target, options)?;
+            let maps = translator.attend_to_source(source, target, options)?;
             // Where a part continues a word, that word was counted before.
             let first = if part.begins_word { words } else { words - usize::from(words > 0) };
             let joined = join(text.clone(), &output.text);

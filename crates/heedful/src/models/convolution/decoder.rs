@@ -120,7 +120,7 @@ impl ConvolutionalDecoderLayer {
             scale: self.scale,
             mask: Mask::full(),
             dropout: pass.dropout(0.0),
-            weights: pass.weights(1, sequences, &memory.sequences),
+            weights: pass.weights(self.site.role, 1, sequences, &memory.sequences),
         };
         let attended = ops::attention(queries, keys, values, sequences, &memory.sequences, &options);
         if let Some(weights) = attended.weights {

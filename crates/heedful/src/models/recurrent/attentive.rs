@@ -99,7 +99,7 @@ impl AttentiveLayer {
         let selection = self.selection(pass);
         let options = AttentionRnnOptions { cell: self.cell, selection, compute: pass.compute() };
         let found = ops::attention_rnn(inputs, weights, options);
-        if pass.weights(1, targets, &source.sources) == ops::Weights::Keep {
+        if pass.weights(AttentionRole::Cross, 1, targets, &source.sources) == ops::Weights::Keep {
             pass.record(self.map(&found, targets, &source.sources));
         }
         found

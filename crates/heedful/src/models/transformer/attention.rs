@@ -154,7 +154,7 @@ impl MultiHeadAttention {
             scale: self.scale(),
             mask: mask.clone(),
             dropout: pass.dropout(self.dropout),
-            weights: pass.weights(self.heads, query_sequences, key_sequences),
+            weights: pass.weights(self.site.role, self.heads, query_sequences, key_sequences),
         };
         let attended = ops::attention(queries, keys, values, query_sequences, key_sequences, &options);
         if let Some(weights) = attended.weights {

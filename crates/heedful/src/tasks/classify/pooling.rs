@@ -98,7 +98,7 @@ impl Pool {
             scale: *scale,
             mask: Mask::full(),
             dropout: Dropout::NONE,
-            weights: pass.weights(1, &one_each, sequences),
+            weights: pass.weights(site.role, 1, &one_each, sequences),
         };
         let attended = ops::attention(queries, keys, values, &one_each, sequences, &options);
         if let Some(weights) = attended.weights {

@@ -20,7 +20,8 @@ use crate::data::TextLimit;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
 use crate::decode::{
-    AlignmentLayer, DecodeError, Hypothesis, Search, SearchOptions, TargetScore, align, attend, score, search,
+    AlignmentLayer, DecodeError, Hypothesis, Search, SearchOptions, TargetScore, align, attend,
+    attend_to_source, score, search,
 };
 use crate::layers::AttentionMap;
 use crate::models::HeadName;
@@ -179,6 +180,16 @@ impl Translator {
         options: &SearchOptions,
     ) -> Result<Vec<AttentionMap>, DecodeError> {
         attend(&self.model, source, target, options)
+    }
+
+    /// As [`Translator::attend`] for the cross attention alone, which is all that [`Translator::align`] needs.
+    pub fn attend_to_source(
+        &self,
+        source: &[u32],
+        target: &[u32],
+        options: &SearchOptions,
+    ) -> Result<Vec<AttentionMap>, DecodeError> {
+        attend_to_source(&self.model, source, target, options)
     }
 
     /// The word alignment of an output, as (source word, target word).
