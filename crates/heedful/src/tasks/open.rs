@@ -52,10 +52,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(trained_length(folder.path()), None);
         let mut recipe = Recipe::default();
-        for (max_tokens, block, longest) in
-            [(Some(256), None, Some(256)), (Some(100), Some(4096), Some(4096)), (None, None, None)]
-        {
-            (recipe.data.max_tokens, recipe.data.block) = (max_tokens, block);
+        for (task, max_tokens, block, longest) in [
+            (Task::Translate, Some(256), None, Some(256)),
+            (Task::Language, None, Some(4096), Some(4096)),
+            (Task::Translate, None, None, None),
+        ] {
+            (recipe.data.task, recipe.data.max_tokens, recipe.data.block) = (task, max_tokens, block);
             fs::write(folder.path().join("recipe.toml"), recipe.to_toml()).expect("room on the disk");
             assert_eq!(trained_length(folder.path()), longest);
         }

@@ -7,7 +7,8 @@ use crate::data::corpus::{CorpusFiles, Filters, Pair};
 use crate::data::labels::Labels;
 use crate::data::tokenizer::VocabularyKind;
 use crate::recipe::{
-    Averaging, Family, Key, Literal, Location, Overrides, Pooling, Recipe, RecipeError, Task, find_key,
+    Averaging, Family, Key, Literal, Location, Overrides, Pooling, Recipe, RecipeError, Task, VocabularyKeys,
+    find_key,
 };
 use crate::tasks::resolve;
 
@@ -17,6 +18,7 @@ const CIRCUMSTANCES: &[&str] = &[
     "training.schedule=noam",
     "training.schedule=cosine",
     "training.schedule=constant",
+    "training.weight_decay=0.1",
     "model.positions=learned",
     "model.attention=none",
     "model.attention=hard",
@@ -69,13 +71,16 @@ fn effect(recipe: &Recipe, labels: &Labels) -> Vec<String> {
         // It is in the configuration, but the convolutions of recipes have no norm.
         built.model.norm_epsilon = Recipe::default().model.norm_epsilon;
     }
+    if recipe.training.weight_decay == 0.0 {
+        built.training.decayed = Recipe::default().training.decayed;
+    }
     if recipe.model.pooling == Pooling::First {
         built.model.pooling_score = Recipe::default().model.pooling_score;
     }
     let config = definition.config(&built, crate::tasks::Sizes { vocabularies: [50; 2], labels: 3 });
     let mut effect = vec![
         format!("{}", serde_json::to_value(config).expect("a configuration is JSON")),
-        format!("{:?}", recipe.trainer_options()),
+        format!("{:?}", built.trainer_options()),
         format!("{:?}", recipe.keep()),
         format!("{:?}", kept_lengths(recipe, labels)),
         vocabulary(recipe),
@@ -153,7 +158,8 @@ fn vocabulary(recipe: &Recipe) -> String {
     let boundaries =
         matches!(keys.kind, VocabularyKind::Bpe | VocabularyKind::Unigram).then_some(keys.boundaries);
     let sharing = two_sided.then_some(keys.sharing);
-    format!("{:?} {} {:?} {boundaries:?} {sharing:?}", keys.kind, keys.size, keys.normalization)
+    let VocabularyKeys { kind, size, normalization, coverage, .. } = keys;
+    format!("{kind:?} {size} {normalization:?} {coverage} {boundaries:?} {sharing:?}")
 }
 
 #[test]
