@@ -50,8 +50,10 @@ impl Tokenizer {
     /// As [`Tokenizer::load`], for the bytes of a file that was read from `path`.
     pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
         let file = || path.display().to_string();
-        let pipeline = Pipeline::from_bytes(bytes)
-            .map_err(|error| TokenizerError::NotATokenizer { file: file(), reason: error.to_string() })?;
+        let foreign = |reason| TokenizerError::NotATokenizer { file: file(), reason };
+        // The crate panics where its decoder is not JSON.
+        serde_json::from_slice::<serde_json::Value>(bytes).map_err(|error| foreign(error.to_string()))?;
+        let pipeline = Pipeline::from_bytes(bytes).map_err(|error| foreign(error.to_string()))?;
         Tokenizer::from_pipeline(pipeline)
             .map_err(|difference| TokenizerError::Foreign { file: file(), difference })
     }

@@ -239,6 +239,14 @@ fn files_of_others_and_damaged_files_are_refused() {
             .contains("as bytes")
     );
     assert!(message(&good.replacen(r"\\p{N}", r"\\p{N}+", 1)).contains("other rules"));
+    // In the decoder, where the crate panics.
+    for (from, to) in [
+        ("\"ByteFallback\"", "\"ByteFallback\" x"),
+        ("\"ByteFallback\"", "\"\\ud800\""),
+        ("\"Fuse\"", "\"Fu"),
+    ] {
+        assert!(message(&good.replacen(from, to, 1)).contains("not a tokenizer.json"), "{from} {to}");
+    }
     fs::remove_file(&path).expect("a removed file");
     assert!(Tokenizer::load(&path).expect_err("no file").to_string().contains("tokenizer.json"));
 }
