@@ -78,7 +78,18 @@ impl Footer {
         if XxHash3_64::oneshot(&json) != checksum {
             return damaged("the checksum of its footer does not match");
         }
-        serde_json::from_slice(&json).map_err(|error| FooterError::Damaged(error.to_string()))
+        let footer: Footer =
+            serde_json::from_slice(&json).map_err(|error| FooterError::Damaged(error.to_string()))?;
+        // What is read of a block is allocated before.
+        let blocks = magic..json_start + 1;
+        let is_inside = |block: &BlockEntry| {
+            let end = block.offset.checked_add(block.bytes);
+            blocks.contains(&block.offset) && end.is_some_and(|end| blocks.contains(&end))
+        };
+        if !footer.blocks.iter().all(is_inside) {
+            return damaged("its footer names a block that is not in the file");
+        }
+        Ok(footer)
     }
 }
 
@@ -147,7 +158,8 @@ impl<W: Write> Writer<W> {
 
 /// The pairs of a block; `None` if its bytes do not hold exactly that many.
 pub(super) fn decode_block(mut bytes: &[u8], pairs: u32) -> Option<Vec<EncodedPair>> {
-    let mut decoded = Vec::with_capacity(pairs as usize);
+    // The lengths of a pair take at least two bytes: a damaged number never allocates more than the block can hold.
+    let mut decoded = Vec::with_capacity((pairs as usize).min(bytes.len() / 2));
     for _ in 0..pairs {
         let lengths = [varint::read(&mut bytes)? as usize, varint::read(&mut bytes)? as usize];
         // A token takes at least one byte, so a damaged length never allocates more than the block can hold.

@@ -86,6 +86,36 @@ fn damage_is_found() {
     }
 }
 
+/// Checksums find accidents; whoever computes them anew gets an error too.
+#[test]
+fn sizes_that_no_file_has_are_not_believed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(build(folder.path(), &files(folder.path(), "a\nb\n", "c\nd\n")).expect("an encoded corpus"));
+    let path = folder.path().join("run/corpus.bin");
+    let good = fs::read(&path).expect("a file");
+    let tail = good.len() - 24;
+    let length = u64::from_le_bytes(good[tail..tail + 8].try_into().expect("eight bytes"));
+    let start = tail - length as usize;
+    let footer: serde_json::Value = serde_json::from_slice(&good[start..tail]).expect("JSON");
+    for (field, number) in [
+        ("bytes", u64::MAX),
+        ("bytes", 1 << 40),
+        ("offset", u64::MAX),
+        ("offset", 0),
+        ("pairs", u32::MAX.into()),
+    ] {
+        let mut changed = footer.clone();
+        changed["blocks"][0][field] = number.into();
+        let json = changed.to_string().into_bytes();
+        let checksum = twox_hash::XxHash3_64::oneshot(&json).to_le_bytes();
+        let length = (json.len() as u64).to_le_bytes();
+        let whole = [&good[..start], &json, &length, &checksum, &good[tail + 16..]].concat();
+        fs::write(&path, whole).expect("a written file");
+        let read = EncodedCorpus::open(&path).and_then(|corpus| corpus.read_block(0));
+        assert!(matches!(read, Err(EncodedError::Damaged { .. })), "{field} {number}: {read:?}");
+    }
+}
+
 #[test]
 fn a_bad_corpus_leaves_nothing_behind() {
     let folder = tempfile::tempdir().expect("a folder");
