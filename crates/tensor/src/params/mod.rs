@@ -130,6 +130,12 @@ impl Params {
         announced.iter().map(|e| e.rows.saturating_mul(e.width)).fold(0, usize::saturating_add)
     }
 
+    /// Name and `[rows, width]` of every parameter, in order; like [`Params::announced`] it takes no memory for the numbers.
+    pub fn shapes(&self) -> Vec<(Arc<str>, [usize; 2])> {
+        let announced = self.store.announced.lock().expect("params lock");
+        announced.iter().map(|entry| (entry.name.clone(), [entry.rows, entry.width])).collect()
+    }
+
     /// The places of norms and biases: parameters of one row that begin as constants. In order.
     pub(crate) fn norms_and_biases(&self) -> Vec<Range<usize>> {
         let is_one = |entry: &&Entry| entry.rows == 1 && matches!(entry.init, Init::Constant(_));

@@ -5,17 +5,27 @@ use heedful_tensor::ops::ScoreForm;
 use super::ConfigError;
 use crate::layers::{AttentionScore, Positions, Tying};
 
-/// Checks that no size is 0.
+/// Of a recipe too: more only keeps a machine busy until it has no memory left.
+const MOST_LAYERS: usize = 1_000;
+/// Of any other size: products of two are far from an overflow.
+const MOST: usize = 10_000_000;
+
+/// Checks that no size is 0, and none larger than any use has for it.
 pub(crate) fn sizes(sizes: &[(&'static str, usize)]) -> Result<(), ConfigError> {
-    match sizes.iter().find(|&&(_, size)| size == 0) {
-        Some(&(what, _)) => Err(ConfigError::Zero { what }),
-        None => Ok(()),
+    for &(what, size) in sizes {
+        let most = if what.ends_with("layers") { MOST_LAYERS } else { MOST };
+        match size {
+            0 => return Err(ConfigError::Zero { what }),
+            _ if size > most => return Err(ConfigError::Large { what, size, most }),
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 /// Checks that a vocabulary has at least two tokens.
 pub(crate) fn vocabulary(what: &'static str, size: usize) -> Result<(), ConfigError> {
-    if size < 2 { Err(ConfigError::SmallVocabulary { what, size }) } else { Ok(()) }
+    if size < 2 { Err(ConfigError::SmallVocabulary { what, size }) } else { sizes(&[(what, size)]) }
 }
 
 /// Checks both vocabularies, and that they have the same size if their embeddings are tied.

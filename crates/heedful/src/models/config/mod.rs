@@ -11,6 +11,16 @@ pub enum ConfigError {
         /// The field.
         what: &'static str,
     },
+    /// A size is larger than any use has for it.
+    #[error("{what} is {size}: it may be at most {most}")]
+    Large {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        size: usize,
+        /// The largest value.
+        most: usize,
+    },
     /// A vocabulary has fewer than two tokens.
     #[error("{what} is {size}: a vocabulary needs at least 2 tokens")]
     SmallVocabulary {

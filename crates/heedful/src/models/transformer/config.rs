@@ -189,6 +189,15 @@ mod tests {
              instance 65)"
         );
         assert_eq!(complaint(|c| c.encoder_layers = 0), "encoder_layers is 0: set it to at least 1");
+        assert_eq!(
+            complaint(|c| c.encoder_layers = 1 << 32),
+            "encoder_layers is 4294967296: it may be at most 1000"
+        );
+        assert_eq!(
+            complaint(|c| c.d_ff = usize::MAX),
+            format!("d_ff is {}: it may be at most 10000000", usize::MAX)
+        );
+        assert!(complaint(|c| c.source_vocabulary = 10_000_001).ends_with("at most 10000000"));
         assert_eq!(complaint(|c| c.heads = 0), "heads is 0: set it to at least 1");
         assert_eq!(
             complaint(|c| c.source_vocabulary = 1),

@@ -109,20 +109,30 @@ impl Weights {
 
     /// The numbers laid out as the parameters are.
     pub(crate) fn flat(&self, params: &Params) -> Result<Vec<f32>, WeightsMismatch> {
+        self.check(params)?;
         let mut flat = vec![0.0; params.flat_len()];
         for param in params.iter() {
-            let (name, wanted) = (param.name(), param.shape());
-            let entry = self.entries.iter().find(|entry| entry.name == name);
-            let Some(entry) = entry else { return Err(WeightsMismatch::Missing { name: name.to_owned() }) };
-            if entry.shape != wanted {
-                return Err(WeightsMismatch::Shape { name: name.to_owned(), found: entry.shape, wanted });
-            }
-            flat[param.range()].copy_from_slice(self.numbers(entry));
+            flat[param.range()].copy_from_slice(self.get(param.name()).expect("it was checked"));
         }
-        let unknown = |entry: &&Entry| params.get(&entry.name).is_none();
+        Ok(flat)
+    }
+
+    /// Before the parameters take memory: a wrong configuration may be that of a model that fits into none.
+    fn check(&self, params: &Params) -> Result<(), WeightsMismatch> {
+        let shapes = params.shapes();
+        for (name, wanted) in &shapes {
+            let (name, wanted) = (name.to_string(), *wanted);
+            let entry = self.entries.iter().find(|entry| entry.name == name);
+            match entry.map(|entry| entry.shape) {
+                None => return Err(WeightsMismatch::Missing { name }),
+                Some(found) if found != wanted => return Err(WeightsMismatch::Shape { name, found, wanted }),
+                Some(_) => {}
+            }
+        }
+        let unknown = |entry: &&Entry| !shapes.iter().any(|(name, _)| **name == *entry.name);
         match self.entries.iter().find(unknown) {
             Some(entry) => Err(WeightsMismatch::Unknown { name: entry.name.clone() }),
-            None => Ok(flat),
+            None => Ok(()),
         }
     }
 
@@ -166,6 +176,10 @@ mod tests {
             "`a` is 1 × 3, but the model's is 1 × 4"
         );
         assert_eq!(other.to_vec(), before);
+        // Terabytes, which are not asked for.
+        let huge = Params::new(0);
+        huge.add("a", 1 << 20, 1 << 22, Init::Normal(1.0));
+        assert!(matches!(weights.install(&huge), Err(WeightsMismatch::Shape { .. })));
         let less = Params::new(0);
         less.add("a", 1, 3, Init::Constant(0.0));
         assert_eq!(weights.install(&less), Err(WeightsMismatch::Unknown { name: "b".to_owned() }));
