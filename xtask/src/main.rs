@@ -6,6 +6,7 @@ mod browser;
 mod card_kit;
 mod check;
 mod format;
+mod fuzz;
 mod golden;
 mod python;
 mod step;
@@ -32,6 +33,7 @@ Usage: cargo xtask COMMAND
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  measure heedful against its peers; without NAME, list the benches; ARGS are passed to the bench
   card-kit [FOLDER]  a folder (target/card-kit) with tests, races and a script for a machine with a card and without Rust
+  fuzz [ARGS]        ten million broken inputs for everything that reads files, text and requests; --help lists ARGS
   study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch
   golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
@@ -67,6 +69,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bench"] => bail!("which bench? One of: {}", bench::names()?.join(", ")),
         ["card-kit"] => card_kit::run(None),
         ["card-kit", folder] => card_kit::run(Some(folder)),
+        ["fuzz", rest @ ..] => fuzz::run(rest),
         ["study", kind, data] => study::run(kind, data, None),
         ["study", kind, data, seeds] => study::run(kind, data, Some(seeds)),
         ["study", ..] => bail!("usage: cargo xtask study classify|language DATA [SEEDS]"),

@@ -50,6 +50,9 @@ mod doors;
 mod downloads;
 mod write_timeout;
 
+#[doc(hidden)]
+pub mod fuzzing;
+
 pub use error::ServerError;
 pub use models::{Engine, ModelSpec, Origin};
 pub use options::{AccessLog, Limits, ServerOptions};

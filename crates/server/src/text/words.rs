@@ -27,6 +27,13 @@ impl WordLinks {
     pub(crate) fn in_order(source: &str, target: &str) -> WordLinks {
         WordLinks { source: spaced(source), target: spaced(target), pairs: Vec::new() }
     }
+
+    /// The same words, of which these pairs belong together; pairs that name no word are left out.
+    pub(crate) fn with(self, pairs: &[(usize, usize)]) -> WordLinks {
+        let is_there =
+            |&&(source, target): &&(usize, usize)| source < self.source.len() && target < self.target.len();
+        WordLinks { pairs: pairs.iter().filter(is_there).copied().collect(), ..self }
+    }
 }
 
 /// The words between white space.

@@ -1,0 +1,52 @@
+//! The logs of a run, which it reads again when it is resumed, and the server shows.
+
+use std::fs;
+use std::path::Path;
+
+use heedful::train::log::{
+    AttentionFile, MetricsFile, read_attention, read_metrics, records_after, sample_histories,
+};
+
+use super::{JSON, Opened, Target, Verdict};
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target { name: "metrics", open: metrics, words: JSON, short: 500 },
+        Target { name: "attention", open: attention, words: JSON, short: 500 },
+    ]
+}
+
+fn metrics(folder: &Path) -> Opened {
+    let file = folder.join("metrics.jsonl");
+    let good = "{\"step\":200,\"seconds\":12.5,\"loss\":2.31,\"learning_rate\":0.0021}\n\
+                {\"step\":500,\"seconds\":31.0,\"valid_bleu\":38.02,\"samples\":[{\"source\":\"一\",\"reference\":\"a\",\
+                \"output\":\"b\"}]}\n{\"step\":501,\"seconds\":31.5,\"loss\":null}\n";
+    let read = move |bytes: &[u8]| {
+        fs::write(&file, bytes).expect("room");
+        let read = read_metrics(&file);
+        if let Ok(records) = &read {
+            sample_histories(records);
+        }
+        let _ = records_after(&file, 200);
+        let _ = MetricsFile::resume(&file, 300);
+        Verdict::of(read)
+    };
+    Opened { good: vec![good.into()], read: Box::new(read) }
+}
+
+fn attention(folder: &Path) -> Opened {
+    let file = folder.join("attention.jsonl");
+    let line = |step: u32| {
+        format!(
+            "{{\"step\":{step},\"layer\":\"x\",\"rows\":[\"a\",\"b\"],\"columns\":[\"c\"],\"weights\":[[0.5],[1]]}}\n"
+        )
+    };
+    let good = line(5) + &line(10);
+    let read = move |bytes: &[u8]| {
+        fs::write(&file, bytes).expect("room");
+        let read = read_attention(&file);
+        let _ = AttentionFile::resume(&file, 7);
+        Verdict::of(read)
+    };
+    Opened { good: vec![good.into_bytes()], read: Box::new(read) }
+}

@@ -1,0 +1,260 @@
+//! Model folders, file by file, and checkpoints. Each is given twice: as it is, and with checksums that are right.
+
+use std::fs;
+use std::path::Path;
+
+use heedful::data::labels::Labels;
+use heedful::data::tokenizer::{Tokenizer, VocabularyKind};
+use heedful::models::transformer::TransformerConfig;
+use heedful::models::{EncoderDecoderConfig, Model};
+use heedful::recipe::{Family, Preset, Recipe};
+use heedful::store::weights::Weights;
+use heedful::tasks::ModelConfig;
+use heedful::tasks::folder::ModelFolder;
+use heedful::train::TrainerState;
+use heedful::train::checkpoint::{self, Checkpoint, Checkpoints, Keep, Progress};
+
+use super::small_model::{LINES, classifier, language, tokenizer, translator};
+use super::{JSON, Opened, Target, Verdict, sealing};
+
+const WEIGHTS: &str = "model.safetensors";
+const CONFIG: &str = "config.json";
+
+const HEADER: &[&str] = &[
+    "__metadata__",
+    "checksum",
+    "format",
+    "state",
+    "dtype",
+    "F32",
+    "F64",
+    "BF16",
+    "U8",
+    "shape",
+    "data_offsets",
+    "[0,0]",
+    "[]",
+    "[18446744073709551615,1]",
+    "{",
+    "}",
+    "null",
+    "parameters/",
+    "adam.mean/",
+    "average/",
+    "config.json",
+];
+
+const FIELDS: &[&str] = &[
+    "transformer",
+    "recurrent",
+    "convolutional",
+    "translate",
+    "classify",
+    "language",
+    "masked",
+    "d_model",
+    "heads",
+    "encoder_layers",
+    "decoder_layers",
+    "layers",
+    "window",
+    "key_width",
+    "source_vocabulary",
+    "vocabulary",
+    "max_length",
+    "learned",
+    "null",
+    "0",
+    "1000000000000",
+    "1e-30",
+    "{",
+    "}",
+    "\"",
+];
+
+const VOCABULARY: &[&str] = &[
+    "BPE",
+    "Unigram",
+    "WordLevel",
+    "WordPiece",
+    "vocab",
+    "merges",
+    "byte_fallback",
+    "unk_id",
+    "unk_token",
+    "<unk>",
+    "<0x00>",
+    "<eos>",
+    "null",
+    "true",
+    "false",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\"type\":",
+    "Sequence",
+    "ByteFallback",
+    "\\ud83d",
+    "-1e308",
+];
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target { name: "weights", open: |folder| weights(folder, <[u8]>::to_vec), words: HEADER, short: 300 },
+        Target {
+            name: "weights-sealed",
+            open: |folder| weights(folder, sealing::weights),
+            words: HEADER,
+            short: 300,
+        },
+        Target { name: "config", open: config, words: FIELDS, short: 300 },
+        Target { name: "config-sealed", open: sealed_config, words: FIELDS, short: 200 },
+        Target { name: "tokenizer", open: vocabulary, words: VOCABULARY, short: 100 },
+        Target { name: "labels", open: labels, words: JSON, short: 1000 },
+        Target {
+            name: "checkpoint",
+            open: |folder| checkpoints(folder, <[u8]>::to_vec),
+            words: HEADER,
+            short: 300,
+        },
+        Target {
+            name: "checkpoint-sealed",
+            open: |folder| checkpoints(folder, sealing::checkpoint),
+            words: HEADER,
+            short: 300,
+        },
+    ]
+}
+
+fn weights(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
+    let model = folder.join("model");
+    translator(&model);
+    let file = model.join(WEIGHTS);
+    let good = vec![fs::read(&file).expect("it was saved")];
+    let read = move |bytes: &[u8]| {
+        fs::write(&file, seal(bytes)).expect("room");
+        Verdict::of(ModelFolder::open(&model).and_then(|folder| folder.load()))
+    };
+    Opened { good, read: Box::new(read) }
+}
+
+/// Configurations of all tasks and families.
+fn configurations(folder: &Path) -> Vec<Vec<u8>> {
+    let write: [fn(&Path); 3] = [translator, language, classifier];
+    let mut good: Vec<Vec<u8>> = write
+        .iter()
+        .map(|write| {
+            write(&folder.join("other"));
+            fs::read(folder.join("other").join(CONFIG)).expect("it was saved")
+        })
+        .collect();
+    for family in [Family::Recurrent, Family::Convolutional] {
+        let mut recipe = Recipe::preset(Preset::Tiny);
+        recipe.start_from_family(family);
+        recipe.model.family = family;
+        let config = recipe.model_config([300; 2], 2).expect("a preset");
+        let mut value = serde_json::to_value(&config).expect("names and numbers");
+        value["format"] = heedful::tasks::folder::FORMAT.into();
+        good.push(value.to_string().into_bytes());
+    }
+    good
+}
+
+/// A run that has not saved a model yet: nothing says what its configuration was.
+fn config(folder: &Path) -> Opened {
+    let good = configurations(folder);
+    let model = folder.join("run");
+    translator(&model);
+    fs::remove_file(model.join(WEIGHTS)).expect("it was saved");
+    let file = model.join(CONFIG);
+    let read = move |bytes: &[u8]| {
+        fs::write(&file, bytes).expect("room");
+        Verdict::of(ModelFolder::open(&model))
+    };
+    Opened { good, read: Box::new(read) }
+}
+
+/// A configuration that the weights were sealed with, whether they fit it or not.
+fn sealed_config(folder: &Path) -> Opened {
+    let mut good = configurations(folder);
+    let model = folder.join("model");
+    translator(&model);
+    // Only the weights of the first fit.
+    good.truncate(1);
+    let whole = fs::read(model.join(WEIGHTS)).expect("it was saved");
+    let read = move |bytes: &[u8]| {
+        fs::write(model.join(CONFIG), bytes).expect("room");
+        fs::write(model.join(WEIGHTS), sealing::weights_with(&whole, CONFIG, bytes)).expect("room");
+        Verdict::of(ModelFolder::open(&model).and_then(|folder| folder.load()))
+    };
+    Opened { good, read: Box::new(read) }
+}
+
+fn vocabulary(folder: &Path) -> Opened {
+    let kinds =
+        [VocabularyKind::Bpe, VocabularyKind::Unigram, VocabularyKind::Word, VocabularyKind::Character];
+    let good = kinds.map(|kind| tokenizer(kind).to_json().into_bytes()).to_vec();
+    let file = folder.join("tokenizer.json");
+    let read = move |bytes: &[u8]| {
+        fs::write(&file, bytes).expect("room");
+        let loaded = Tokenizer::load(&file);
+        if let Ok(tokenizer) = &loaded {
+            for line in LINES {
+                let ids = tokenizer.encode(line);
+                tokenizer.decode(&ids);
+                tokenizer.display_words(&ids);
+            }
+            tokenizer.decode(&[0, 5, 300, u32::MAX]);
+        }
+        Verdict::of(loaded)
+    };
+    Opened { good, read: Box::new(read) }
+}
+
+fn labels(folder: &Path) -> Opened {
+    let folder = folder.to_owned();
+    let read = move |bytes: &[u8]| {
+        fs::write(folder.join("labels.json"), bytes).expect("room");
+        Verdict::of(Labels::load(&folder))
+    };
+    Opened { good: vec!["[\"bad\", \"good\", \"体育\"]\n".into()], read: Box::new(read) }
+}
+
+fn checkpoints(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
+    let checkpoints = Checkpoints::open(&folder.join("checkpoints")).expect("a folder");
+    let config = TransformerConfig {
+        d_model: 4,
+        d_ff: 4,
+        heads: 2,
+        encoder_layers: 1,
+        decoder_layers: 1,
+        ..TransformerConfig::tiny(12)
+    };
+    let model: Box<dyn Model> =
+        ModelConfig::from(EncoderDecoderConfig::Transformer(config)).build(3).expect("a model");
+    let weights = Weights::of(model.params());
+    let trainer = TrainerState {
+        step: 7,
+        parameters: weights.clone(),
+        mean: weights.clone(),
+        square: weights.clone(),
+        average: Some(weights),
+        norms: vec![0.5, 1.5],
+    };
+    let progress = Progress { recipe: "0123".to_owned(), seconds: 2.5, ..Progress::default() };
+    checkpoints.save(&Checkpoint { trainer, progress }, Keep { last: 1, best: 1 }).expect("room");
+    let file = checkpoints.path(7);
+    let good = vec![fs::read(&file).expect("it was saved")];
+    let read = move |bytes: &[u8]| {
+        fs::write(&file, seal(bytes)).expect("room");
+        // Reads the header alone, without the checksum.
+        let _ = checkpoints.best_up_to(1);
+        let read = checkpoint::read(&file);
+        if let Ok(checkpoint) = &read {
+            let _ = checkpoint.trainer.parameters.install(model.params());
+        }
+        Verdict::of(read)
+    };
+    Opened { good, read: Box::new(read) }
+}

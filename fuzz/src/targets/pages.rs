@@ -1,0 +1,134 @@
+//! Texts of clients: pages, and where sentences end.
+
+use std::path::Path;
+
+use heedful_server::fuzzing;
+
+use super::small_model::LINES;
+use super::{Opened, Target, Verdict};
+
+const TAGS: &[&str] = &[
+    "<",
+    ">",
+    "</",
+    "/>",
+    "<!--",
+    "-->",
+    "<![CDATA[",
+    "]]>",
+    "<script>",
+    "</script>",
+    "<style>",
+    "<b>",
+    "</b>",
+    "<i ",
+    "<p>",
+    "</p>",
+    "<br>",
+    "<img src=x>",
+    "<table>",
+    "<td>",
+    "&amp;",
+    "&#x41;",
+    "&#0;",
+    "&#xD800;",
+    "&#9999999999;",
+    "&",
+    "translate=no",
+    "class=\"notranslate\"",
+    "\"",
+    "'",
+    "=",
+    "<textarea>",
+    "<!doctype html>",
+    "<?",
+    "é",
+    "一",
+    "\u{a0}",
+    "<svg>",
+    "<code>",
+    "<pre>\n",
+    "。",
+    ". ",
+    "\0",
+];
+
+const MARKS: &[&str] = &[
+    ".",
+    "。",
+    "! ",
+    "?\n",
+    "“",
+    "”",
+    "(",
+    "e.g. ",
+    "Mr. ",
+    "\u{2028}",
+    "\u{85}",
+    "\r\n",
+    "…",
+    "e\u{301}",
+    "👩‍👩‍👧",
+    "\u{200f}",
+    "\u{3000}",
+    "「",
+    "1.5",
+    "... ",
+    "z.B. ",
+    ", ",
+    "\u{ad}",
+    "\u{fffd}",
+];
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target { name: "html", open: html, words: TAGS, short: 2000 },
+        Target { name: "sentences", open: sentences, words: MARKS, short: 2000 },
+    ]
+}
+
+/// As bytes of a request become text: what is not UTF-8 is refused before, so here it is made good.
+fn text(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+fn html(_: &Path) -> Opened {
+    let good = [
+        "<p>A <b>brown <i>dog</i></b> runs. It <a href='x.html?a=1&amp;b=2'>barks</a>!</p>\n<script>var a = '<p>';</script>\n",
+        "<!DOCTYPE html><html lang=en><head><title>T &amp; U</title><style>p { }</style></head><body><ul><li>One.</li>\
+         <li>Two <code>x &lt; 1</code>.</li></ul><!-- no --></body></html>",
+        "A <img src=x>brown <span translate=\"no\">Rex</span> runs.<br>Mr. <b class='notranslate'>Smith</b> &eacute; &#233;",
+        "<table><tr><td>一只狗。<td>两只猫<b>在睡觉</b>。</table><textarea>a < b</textarea><pre>  x\n  y</pre>",
+    ];
+    let read = |bytes: &[u8]| {
+        let page = text(bytes);
+        fuzzing::page(&page, &[]);
+        // Some alignment: it is a function of the input.
+        let pairs: Vec<(usize, usize)> = bytes
+            .windows(2)
+            .take(12)
+            .map(|pair| (usize::from(pair[0] % 8), usize::from(pair[1] % 8)))
+            .collect();
+        fuzzing::page(&page, &pairs);
+        Verdict::Taken
+    };
+    Opened { good: good.map(|page| page.as_bytes().to_vec()).to_vec(), read: Box::new(read) }
+}
+
+fn sentences(_: &Path) -> Opened {
+    let mut good: Vec<Vec<u8>> = LINES.iter().map(|line| line.as_bytes().to_vec()).collect();
+    good.push(LINES.join(" ").into_bytes());
+    good.push((LINES.join(", ").replace(['.', '。'], "")).repeat(4).into_bytes());
+    let read = |bytes: &[u8]| {
+        let text = text(bytes);
+        // Where nothing is between two sentences, a space may be put.
+        let dense = |text: &str| text.replace(' ', "");
+        assert_eq!(
+            dense(&fuzzing::text(&text)),
+            dense(&text),
+            "sentences and what lies between are the text"
+        );
+        Verdict::Taken
+    };
+    Opened { good, read: Box::new(read) }
+}

@@ -1,0 +1,76 @@
+//! Text files: plain, tab-separated, labelled, parallel.
+
+use std::fs;
+use std::path::Path;
+
+use heedful::data::labels::Labels;
+use heedful::data::{CorpusFiles, Input};
+
+use super::small_model::LINES;
+use super::{Opened, Target, Verdict};
+
+const WORDS: &[&str] =
+    &["\n", "\r\n", "\t", "\r", "\u{feff}", "\u{2028}", "\0", "\n\n", "\t\t", "\u{85}", "é", "一"];
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target { name: "plain-text", open: plain, words: WORDS, short: 500 },
+        Target { name: "tab-separated", open: tab_separated, words: WORDS, short: 500 },
+        Target { name: "labelled-text", open: labelled, words: WORDS, short: 500 },
+        Target { name: "parallel-text", open: parallel, words: WORDS, short: 500 },
+    ]
+}
+
+/// Reads a corpus to its end.
+pub(super) fn read(files: &CorpusFiles) -> Verdict {
+    Verdict::of(files.pairs().try_for_each(|pair| pair.map(drop)))
+}
+
+fn plain(folder: &Path) -> Opened {
+    let file = folder.join("text.txt");
+    let files = CorpusFiles::plain(&[Input::new(&file)]).expect("a file");
+    let reads = move |bytes: &[u8]| {
+        fs::write(&file, bytes).expect("room");
+        read(&files)
+    };
+    Opened {
+        good: vec![(LINES.join("\n") + "\n").into_bytes(), b"\xEF\xBB\xBFa\r\nb".to_vec()],
+        read: Box::new(reads),
+    }
+}
+
+fn tab_separated(folder: &Path) -> Opened {
+    let file = folder.join("pairs.tsv");
+    let files = CorpusFiles::new(&[], &[], &[Input::new(&file)]).expect("a file");
+    let reads = move |bytes: &[u8]| {
+        fs::write(&file, bytes).expect("room");
+        read(&files)
+    };
+    Opened { good: vec!["a dog\tein Hund\n\n一\tone\tthird\r\n".into()], read: Box::new(reads) }
+}
+
+fn labelled(folder: &Path) -> Opened {
+    let file = folder.join("labelled.tsv");
+    let files = CorpusFiles::labelled(&[Input::new(&file)]).expect("a file");
+    let reads = move |bytes: &[u8]| {
+        fs::write(&file, bytes).expect("room");
+        read(&files.without_labels());
+        Verdict::of(Labels::collect(&files))
+    };
+    Opened { good: vec!["good\ta b\n\nbad\tc\n体育\td\te\n".into()], read: Box::new(reads) }
+}
+
+/// Two files in one input, cut in the middle of it; lines have a limit.
+fn parallel(folder: &Path) -> Opened {
+    let paths = [folder.join("source.txt"), folder.join("target.txt")];
+    let files = CorpusFiles::parallel(&paths[0], &paths[1]);
+    let reads = move |bytes: &[u8]| {
+        let (source, target) = bytes.split_at(bytes.len() / 2);
+        fs::write(&paths[0], source).expect("room");
+        fs::write(&paths[1], target).expect("room");
+        let whole = read(&files);
+        let _ = files.pairs().cut_at([5, 3]).try_for_each(|pair| pair.map(drop));
+        whole
+    };
+    Opened { good: vec!["one\n一二\nthree\none\n一二\nthree\n".into()], read: Box::new(reads) }
+}

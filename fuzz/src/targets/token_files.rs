@@ -1,0 +1,69 @@
+//! `corpus.bin`: as it is, and with checksums that are right.
+
+use std::fs;
+use std::path::Path;
+
+use heedful::data::encoded::EncodedCorpus;
+use heedful::data::tokenizer::{Tokenizers, VocabularyKind};
+use heedful::data::{CorpusFiles, Filters};
+
+use super::small_model::{LINES, tokenizer};
+use super::{Opened, Target, Verdict, sealing};
+
+const WORDS: &[&str] = &[
+    "HEEDIDS\u{1}",
+    "blocks",
+    "offset",
+    "bytes",
+    "pairs",
+    "checksum",
+    "report",
+    "kept",
+    "fingerprint",
+    "4294967295",
+    "18446744073709551615",
+    "null",
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+];
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target {
+            name: "corpus-bin",
+            open: |folder| corpus(folder, <[u8]>::to_vec),
+            words: WORDS,
+            short: 500,
+        },
+        Target {
+            name: "corpus-bin-sealed",
+            open: |folder| corpus(folder, sealing::token_ids),
+            words: WORDS,
+            short: 500,
+        },
+    ]
+}
+
+fn corpus(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {
+    let (source, target) = (folder.join("source.txt"), folder.join("target.txt"));
+    fs::write(&source, LINES.join("\n") + "\n").expect("room");
+    fs::write(&target, LINES.join("\n") + "\n").expect("room");
+    let file = folder.join("corpus.bin");
+    let tokenizers = Tokenizers::joint(tokenizer(VocabularyKind::Bpe));
+    let files = CorpusFiles::parallel(&source, &target);
+    EncodedCorpus::build(&file, &files, &tokenizers, &Filters::default(), &mut |_| {}).expect("ten pairs");
+    let good = vec![fs::read(&file).expect("it was built")];
+    let read = move |bytes: &[u8]| {
+        fs::write(&file, seal(bytes)).expect("room");
+        let opened = EncodedCorpus::open(&file).and_then(|corpus| {
+            let _ = corpus.report().to_string();
+            // A footer may name one block thousands of times.
+            (0..corpus.blocks().min(64)).try_for_each(|block| corpus.read_block(block).map(drop))
+        });
+        Verdict::of(opened)
+    };
+    Opened { good, read: Box::new(read) }
+}
