@@ -77,7 +77,10 @@ fn suggestion<'n>(unknown: &str, names: &'n [String]) -> Option<&'n String> {
     let distance = |name: &&String| {
         strsim::osa_distance(unknown, name).min(strsim::osa_distance(unknown, &spelled(name)))
     };
-    names.iter().min_by_key(distance).filter(|name| distance(name) <= unknown.len().div_ceil(3).min(3))
+    // Of two that are as near, people mean the one that begins alike.
+    let begins_otherwise = |name: &&String| name.chars().next() != unknown.chars().next();
+    let nearest = names.iter().min_by_key(|name| (distance(name), begins_otherwise(name)));
+    nearest.filter(|name| distance(name) <= unknown.len().div_ceil(3).min(3))
 }
 
 #[cfg(test)]

@@ -213,7 +213,7 @@ fn numbers_that_no_machine_could_serve_are_refused_with_a_sentence() {
         refused("fill reader <mask> --top 0", "the number of predictions is 0"),
         done("fill reader <mask> --top 18446744073709551615 --json", ""),
         refused("explain run 一辆汽车 --beam 100000", "the beam is 100000"),
-        refused("explain run 一辆汽车 --n-best 9", "the beam size 4 is too small"),
+        refused("explain run 一辆汽车 --n-best 9 -o page.html", "the beam size 4 is too small"),
         refused("explain prune run --src short.txt --ref short.en --beam 0", "the beam is 0"),
         refused("serve run --beam 100000 --max-beam 100000", "the beam is 100000"),
         refused("serve run --batch-tokens 0", "decoded together is 0"),
@@ -231,7 +231,8 @@ fn numbers_that_no_machine_could_serve_are_refused_with_a_sentence() {
 
 #[test]
 fn models_and_batches_that_fit_into_no_memory_are_refused_before_anything_is_written() {
-    let training = "train --src train.zh --tgt train.en --out refused";
+    let training =
+        "train --src train.zh --tgt train.en --valid-src train.zh --valid-tgt train.en --out refused";
     for (flags, message) in [
         ("--d-model 1000000000", "model.d_model is 1000000000: it may be at most 1000000"),
         ("--d-model 9223372036854775807", "it may be at most 1000000"),

@@ -30,8 +30,11 @@ pub struct Opened {
     /// Inputs that it takes, which the others are made from.
     pub good: Vec<Vec<u8>>,
     /// Reads an input to its end.
-    pub read: Box<dyn FnMut(&[u8]) -> Verdict>,
+    pub read: Reader,
 }
+
+/// Reads an input and says what it thinks of it.
+pub type Reader = Box<dyn FnMut(&[u8]) -> Verdict>;
 
 /// What a target says about an input. Both are fine; a panic is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -62,9 +62,10 @@ pub(super) fn targets() -> Vec<Target> {
 
 fn serve(folder: &Path) -> Server {
     let mut models = Vec::new();
-    let kinds: [(&str, fn(&Path)); 3] = [("en-de", translator), ("labels", classifier), ("text", language)];
-    for (name, write) in kinds {
-        write(&folder.join(name));
+    translator(&folder.join("en-de"));
+    classifier(&folder.join("labels"));
+    language(&folder.join("text"));
+    for name in ["en-de", "labels", "text"] {
         models.push(ModelSpec::named(name, &folder.join(name)));
     }
     let run = folder.join("run");
