@@ -5,7 +5,7 @@
 //! Adam with the learning rate of a [`Schedule`].
 
 use heedful_tensor::Params;
-use heedful_tensor::ops::{Adam, AdamOptions, CrossEntropy, Decayed, Guard, MovingAverage, PendingStep};
+use heedful_tensor::ops::{Adam, AdamOptions, CrossEntropy, Guard, MovingAverage, PendingStep};
 
 use super::Schedule;
 
@@ -29,14 +29,7 @@ pub struct Update {
 
 impl Optimizer {
     /// The paper's constants: β1 0.9, β2 0.98, ε 1e-9; no weight decay, no clipping.
-    pub const PAPER: AdamOptions = AdamOptions {
-        beta1: 0.9,
-        beta2: 0.98,
-        epsilon: 1e-9,
-        weight_decay: 0.0,
-        decayed: Decayed::Matrices,
-        clip_norm: f32::INFINITY,
-    };
+    pub const PAPER: AdamOptions = AdamOptions::PAPER;
 
     /// An optimizer for `params`, with zero moments.
     pub fn new(params: &Params, options: AdamOptions, schedule: Schedule) -> Optimizer {

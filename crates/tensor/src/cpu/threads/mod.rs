@@ -12,6 +12,7 @@
 //!
 //! A server computes for several clients at once, on a thread for each kind of work; `turns` says who goes first.
 
+mod shared;
 mod turns;
 
 use std::cell::Cell;
@@ -20,6 +21,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
+pub(crate) use shared::SharedMut;
 pub use turns::{RANKS, ranked};
 use turns::{Way, give_way, leaves_one_free, must_give_way};
 
@@ -114,56 +116,6 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 thread_local! {
     static INSIDE_TASK: Cell<Option<usize>> = const { Cell::new(None) };
     static TASK_SERIAL: Cell<u64> = const { Cell::new(0) };
-}
-
-/// A slice that several tasks write at once, each its own part.
-pub(crate) struct SharedMut<T> {
-    start: *mut T,
-    len: usize,
-}
-
-// SAFETY: it is a `&mut [T]` whose parts are handed to threads; `slice` demands that the parts are disjoint.
-unsafe impl<T: Send> Sync for SharedMut<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Send for SharedMut<T> {}
-
-impl<T> SharedMut<T> {
-    pub(crate) fn new(slice: &mut [T]) -> SharedMut<T> {
-        SharedMut { start: slice.as_mut_ptr(), len: slice.len() }
-    }
-
-    /// The part `range`.
-    ///
-    /// # Safety
-    /// No two parts that are alive at the same time may overlap, and the slice that this was made from must outlive
-    /// them.
-    #[allow(clippy::mut_from_ref, reason = "disjointness is the caller's promise")]
-    pub(crate) unsafe fn slice(&self, range: Range<usize>) -> &mut [T] {
-        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
-        // SAFETY: in bounds by the assertion, exclusive by the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
-    }
-
-    /// How many elements it has.
-    pub(crate) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Where element `index` lies.
-    #[inline(always)]
-    pub(crate) fn address(&self, index: usize) -> *const T {
-        self.start.wrapping_add(index)
-    }
-
-    /// Writes one element.
-    ///
-    /// # Safety
-    /// As for [`Self::slice`].
-    pub(crate) unsafe fn set(&self, index: usize, value: T) {
-        // SAFETY: the caller's promise.
-        let place = unsafe { self.slice(index..index + 1) };
-        place[0] = value;
-    }
 }
 
 type Task<'a> = dyn Fn(usize) + Sync + 'a;

@@ -53,17 +53,21 @@ pub enum Decayed {
     All,
 }
 
-impl Default for AdamOptions {
+impl AdamOptions {
     /// The paper's: β₁ 0.9, β₂ 0.98, ε 1e-9, no decay, no clipping.
+    pub const PAPER: AdamOptions = AdamOptions {
+        beta1: 0.9,
+        beta2: 0.98,
+        epsilon: 1e-9,
+        weight_decay: 0.0,
+        decayed: Decayed::Matrices,
+        clip_norm: f32::INFINITY,
+    };
+}
+
+impl Default for AdamOptions {
     fn default() -> AdamOptions {
-        AdamOptions {
-            beta1: 0.9,
-            beta2: 0.98,
-            epsilon: 1e-9,
-            weight_decay: 0.0,
-            decayed: Decayed::Matrices,
-            clip_norm: f32::INFINITY,
-        }
+        AdamOptions::PAPER
     }
 }
 
