@@ -51,8 +51,13 @@ fn main() -> anyhow::Result<()> {
         measure("every prefix anew", &|| Ok(prefixes_anew(&model, &sources, compute)))?;
         for beam in [1, 4, 5] {
             let max_length = MaxLength::Absolute(length);
-            let options =
-                SearchOptions { beam, max_length, compute, min_length: length, ..SearchOptions::default() };
+            let options = SearchOptions {
+                beam,
+                max_length,
+                compute: compute.into(),
+                min_length: length,
+                ..SearchOptions::default()
+            };
             measure(&format!("cached, beam {beam}"), &|| {
                 let found = search(&model, &sources, &options)?;
                 Ok(found.iter().map(|found| found[0].tokens.len()).sum())

@@ -65,7 +65,7 @@ impl Work {
             std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
         let sources: Vec<Vec<u32>> =
             text.lines().map(|line| translator.encode(line)).filter(|source| !source.is_empty()).collect();
-        let options = SearchOptions { compute, ..SearchOptions::default() };
+        let options = SearchOptions { compute: compute.into(), ..SearchOptions::default() };
         Ok(Work { translator, sources, options })
     }
 

@@ -9,7 +9,7 @@
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use heedful::tensor::DType;
+use heedful::tensor::Precision;
 use heedful::tensor::cpu::threads;
 use heedful::train::run::DeviceChoice;
 
@@ -95,10 +95,10 @@ impl Machine {
     }
 
     /// Number type of the matrix products.
-    pub(crate) fn compute(&self) -> DType {
+    pub(crate) fn compute(&self) -> Precision {
         match self.compute {
-            Compute::Bf16 => DType::Bf16,
-            Compute::F32 => DType::F32,
+            Compute::Bf16 => Precision::Bf16,
+            Compute::F32 => Precision::F32,
         }
     }
 }

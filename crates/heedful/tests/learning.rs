@@ -25,7 +25,7 @@ fn a_tiny_model_learns_to_copy() {
         assert!(first > 2.0 && last < 0.1, "{norm:?} {compute}: the loss went from {first} to {last}");
 
         let sources = vec![vec![3, 4, 5], vec![12, 3, 12, 7, 5], vec![9]];
-        let options = GreedyOptions { beyond_source: 5, compute };
+        let options = GreedyOptions { beyond_source: 5, compute: compute.into() };
         assert_eq!(greedy(trainer.model(), &sources, options).expect("good sources"), sources);
     }
 }

@@ -1,4 +1,6 @@
-//! How a pass computes: the type of its products, and how many rows they have.
+//! How a pass computes: in what numbers it multiplies, and how many rows its products have.
+
+use std::fmt;
 
 use crate::DType;
 
@@ -6,10 +8,23 @@ use crate::DType;
 /// few differ in their last digits, so whoever makes a pass decides, and the same pass has the same bits anywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compute {
-    /// Type of the operands of matrix products and of what they give.
-    pub dtype: DType,
-    /// How many rows products with weights have.
+    /// In what numbers products with weights are computed.
+    pub precision: Precision,
+    /// How many rows they have.
     pub rows: Rows,
+}
+
+/// In what numbers a pass multiplies with weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Precision {
+    /// Operands and sums are singles.
+    #[default]
+    F32,
+    /// Operands are rounded to bf16, sums are singles.
+    Bf16,
+    /// Operands are integers of eight bits: a scale for each column of a weight, and one for each row that meets it. Sums
+    /// are exact, and everything around them is computed alike on every instruction set. Only for inference.
+    Int8,
 }
 
 /// How many rows a packed matrix meets in a product. The same row times the same matrix has the same bits in any company,
@@ -26,18 +41,62 @@ impl Compute {
     /// Training: thousands of tokens at once.
     #[inline]
     pub const fn training(dtype: DType) -> Compute {
-        Compute { dtype, rows: Rows::Many }
+        Compute { precision: Precision::of(dtype), rows: Rows::Many }
     }
 
     /// Inference: a few tokens at a time.
+    pub fn inference(precision: impl Into<Precision>) -> Compute {
+        Compute { precision: precision.into(), rows: Rows::Few }
+    }
+
+    /// The type of what is computed, and of the operands of products that know nothing narrower.
     #[inline]
-    pub const fn inference(dtype: DType) -> Compute {
-        Compute { dtype, rows: Rows::Few }
+    pub const fn dtype(self) -> DType {
+        self.precision.dtype()
     }
 
     /// The same kind of pass in another type.
     #[inline]
     pub const fn in_dtype(self, dtype: DType) -> Compute {
-        Compute { dtype, ..self }
+        Compute { precision: Precision::of(dtype), ..self }
+    }
+}
+
+impl Precision {
+    const fn of(dtype: DType) -> Precision {
+        match dtype {
+            DType::F32 => Precision::F32,
+            DType::Bf16 => Precision::Bf16,
+        }
+    }
+
+    /// The type of what is computed.
+    #[inline]
+    pub const fn dtype(self) -> DType {
+        match self {
+            Precision::F32 | Precision::Int8 => DType::F32,
+            Precision::Bf16 => DType::Bf16,
+        }
+    }
+
+    /// Whether results have the same bits on every instruction set.
+    #[inline]
+    pub const fn is_uniform(self) -> bool {
+        matches!(self, Precision::Int8)
+    }
+}
+
+impl From<DType> for Precision {
+    fn from(dtype: DType) -> Precision {
+        Precision::of(dtype)
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Precision::Int8 => f.pad("int8"),
+            other => f.pad(&other.dtype().to_string()),
+        }
     }
 }

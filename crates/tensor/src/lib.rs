@@ -7,7 +7,7 @@
 //! 3. [`tape`] walks those memories backwards: `backward()` is one short file.
 //! 4. [`Ragged`] says where the sequences of a batch begin; nothing is ever padded.
 //! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order.
-//! 6. [`Compute`] is how a pass computes: type and number of rows.
+//! 6. [`Compute`] is how a pass computes: in what numbers, and for how many rows.
 //! 7. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
 //! 8. [`cpu`] and [`cuda`] are the machinery below: threads, instruction sets, matrix products; a card's memory, kernels,
 //!    matrix products.
@@ -41,7 +41,7 @@ mod compute;
 pub mod ops;
 
 pub use array::Array;
-pub use compute::{Compute, Rows};
+pub use compute::{Compute, Precision, Rows};
 pub use device::{DType, Device};
 pub use params::{Init, Param, Params};
 pub use ragged::Ragged;

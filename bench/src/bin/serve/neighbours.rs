@@ -18,7 +18,7 @@ use heedful::tasks::ModelConfig;
 use heedful::tasks::classify::{ClassifierConfig, Pooling};
 use heedful::tasks::folder::{ModelFolder, TokenizerFiles};
 use heedful::tasks::language::{LanguageConfig, TextShape};
-use heedful::tensor::DType;
+use heedful::tensor::Precision;
 use heedful_grammar::Grammar;
 use heedful_server::{Limits, ModelSpec, Server, ServerOptions};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ pub(super) fn measure(seconds: f64, rounds: usize) -> Result<()> {
         address: "127.0.0.1:0".parse().context("an address")?,
         models: models.iter().map(|(name, _)| ModelSpec::named(name, &folder.path().join(name))).collect(),
         search: SearchOptions {
-            compute: DType::Bf16,
+            compute: Precision::Bf16,
             max_length: MaxLength::Absolute(16),
             ..SearchOptions::default()
         },

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use heedful_tensor::ops::TopK;
-use heedful_tensor::{DType, Ragged, Tensor};
+use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::DecodeError;
 use super::hypothesis::Continuation;
@@ -106,7 +106,7 @@ struct Open<P> {
 
 impl<'m, P: Plan> Engine<'m, P> {
     /// An engine without sentences. The weights of the open ones sum to at most `capacity`, unless there is only one.
-    pub(super) fn new(model: &'m dyn Generate, compute: DType, capacity: usize) -> Engine<'m, P> {
+    pub(super) fn new(model: &'m dyn Generate, compute: Precision, capacity: usize) -> Engine<'m, P> {
         Engine {
             decoding: model.start(compute),
             capacity,

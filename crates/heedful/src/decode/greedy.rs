@@ -1,6 +1,6 @@
 //! Greedy decoding: `y_i+1 = argmax p(y | y_1 … y_i, x)`, until `<eos>` or the maximum length; beam search of size 1.
 
-use heedful_tensor::DType;
+use heedful_tensor::Precision;
 
 use super::DecodeError;
 use super::options::{MaxLength, SearchOptions};
@@ -13,7 +13,7 @@ pub struct GreedyOptions {
     /// An output has at most as many tokens as its source and this many more.
     pub beyond_source: usize,
     /// Type of the matrix products.
-    pub compute: DType,
+    pub compute: Precision,
 }
 
 /// The outputs for `sources`, in their order, without `<bos>` and `<eos>`.

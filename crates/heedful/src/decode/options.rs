@@ -1,6 +1,6 @@
 //! The options of a search and their checks.
 
-use heedful_tensor::DType;
+use heedful_tensor::Precision;
 
 /// The options of a search. The defaults are the paper's: beam size 4, α 0.6, at most 50 tokens more than the source.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +23,7 @@ pub struct SearchOptions {
     /// When a search may end.
     pub stop: Stop,
     /// Type of the matrix products.
-    pub compute: DType,
+    pub compute: Precision,
     /// Maximum of source tokens × hypotheses that are decoded together. Only speed and memory depend on it.
     pub batch_tokens: usize,
 }
@@ -141,7 +141,7 @@ impl Default for SearchOptions {
             sampling: None,
             no_repeat_ngram: None,
             stop: Stop::WhenCertain,
-            compute: DType::F32,
+            compute: Precision::F32,
             batch_tokens: 8192,
         }
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use heedful_tensor::ops::{CrossEntropyOptions, Weights};
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{Compute, DType, Ragged, tape};
+use heedful_tensor::{Compute, DType, Precision, Ragged, tape};
 
 /// One forward pass, for training or for inference.
 #[derive(Clone, Debug)]
@@ -120,7 +120,7 @@ impl Pass {
     }
 
     /// A pass without dropout and without gradients.
-    pub fn inference(compute: DType) -> Pass {
+    pub fn inference(compute: impl Into<Precision>) -> Pass {
         Pass { compute: Compute::inference(compute), draws: None, r_drop: None, recording: None }
     }
 

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use heedful_tensor::ops::CrossEntropy;
-use heedful_tensor::{DType, Device, Params, Ragged, Tensor};
+use heedful_tensor::{Device, Params, Precision, Ragged, Tensor};
 
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
@@ -56,7 +56,7 @@ pub trait Generate: Model {
     }
 
     /// Starts decoding, with matrix products in this type and no sentence yet.
-    fn start(&self, compute: DType) -> Box<dyn Decoding + '_>;
+    fn start(&self, compute: Precision) -> Box<dyn Decoding + '_>;
 }
 
 /// A classifier: a score for every label of every text.
@@ -166,7 +166,7 @@ macro_rules! forward_to_inner {
                 (**self).special_tokens()
             }
 
-            fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+            fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
                 (**self).start(compute)
             }
         }

@@ -40,7 +40,13 @@ fn sources() -> Vec<Vec<u32>> {
 
 fn options(compute: DType, beam: usize) -> SearchOptions {
     let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
-    SearchOptions { compute, beam, n_best: beam.min(2), max_length, ..SearchOptions::default() }
+    SearchOptions {
+        compute: compute.into(),
+        beam,
+        n_best: beam.min(2),
+        max_length,
+        ..SearchOptions::default()
+    }
 }
 
 #[test]
@@ -53,7 +59,7 @@ fn token_by_token_is_the_same_as_all_at_once() {
         let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
         let whole = model.logits(&batch, &mut Pass::inference(compute)).to_vec();
 
-        let mut decoding = model.start(compute);
+        let mut decoding = model.start(compute.into());
         decoding.read(&batch.source, &batch.source_sequences);
         let mut stepped = vec![0.0; whole.len()];
         for step in 0..=target.len() {
@@ -85,14 +91,14 @@ fn rows_may_be_dropped_kept_and_multiplied() {
     for compute in [DType::F32, DType::Bf16] {
         // What follows a prefix, decoded alone.
         let after = |source: &[u32], prefix: &[u32]| {
-            let mut decoding = model.start(compute);
+            let mut decoding = model.start(compute.into());
             decoding.read(source, &Ragged::from_lengths([source.len()]));
             let step = |(i, &token): (usize, &u32)| {
                 decoding.step(&[Row { sentence: 0, parent: (i > 0).then_some(0), token }]).to_vec()
             };
             prefix.iter().enumerate().map(step).last().expect("a prefix")
         };
-        let mut decoding = model.start(compute);
+        let mut decoding = model.start(compute.into());
         for source in &sources[1..3] {
             decoding.read(source, &Ragged::from_lengths([source.len()]));
         }

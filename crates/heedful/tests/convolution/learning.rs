@@ -35,7 +35,7 @@ fn learns(balance: Balance, compute: DType, said: impl Fn(&[u32]) -> Vec<u32>) {
     assert!(first > 2.0 && last < 0.1, "{balance:?} {compute}: the loss went from {first} to {last}");
 
     let sources = vec![vec![3, 4, 5], vec![12, 3, 12, 7, 5], vec![9]];
-    let options = GreedyOptions { beyond_source: 5, compute };
+    let options = GreedyOptions { beyond_source: 5, compute: compute.into() };
     let expected: Vec<Vec<u32>> = sources.iter().map(|source| said(source)).collect();
     assert_eq!(greedy(trainer.model(), &sources, options).expect("good sources"), expected);
 }

@@ -9,7 +9,7 @@ use heedful::layers::{AttentionScore, Pass};
 use heedful::models::recurrent::{Cell, Directions, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
 use heedful::models::{Generate, Model, Row};
 use heedful::tensor::cpu::{memory, threads};
-use heedful::tensor::{DType, Ragged, tape};
+use heedful::tensor::{DType, Precision, Ragged, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 
 use crate::alone;
@@ -122,7 +122,7 @@ fn token_by_token_is_the_same_as_all_at_once() {
         let pairs = pairs();
         let batch = batch(&pairs);
         let expected = model.logits(&batch, &mut Pass::inference(DType::F32)).to_vec();
-        let mut decoding = model.start(DType::F32);
+        let mut decoding = model.start(Precision::F32);
         // Read in two parts, so that sentences begin beside others that are on their way.
         let read = |decoding: &mut Box<dyn heedful::models::Decoding + '_>, part: Range<usize>| {
             let rows = batch.source_sequences.range(part.start).start
@@ -178,7 +178,8 @@ fn a_search_reports_the_score_that_scoring_finds() {
         let model = model(&config);
         let sources: Vec<Vec<u32>> = pairs().into_iter().map(|(source, _)| source).collect();
         let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
-        let options = SearchOptions { compute: DType::F32, beam: 3, max_length, ..SearchOptions::default() };
+        let options =
+            SearchOptions { compute: Precision::F32, beam: 3, max_length, ..SearchOptions::default() };
         let found = search(&model, &sources, &options).expect("good sources");
         let again: Vec<_> = sources
             .iter()

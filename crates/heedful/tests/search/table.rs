@@ -8,7 +8,7 @@ use heedful::layers::Pass;
 use heedful::models::{Decoding, Generate, Model, Row};
 use heedful::tensor::ops::CrossEntropy;
 use heedful::tensor::random::Stream;
-use heedful::tensor::{DType, Params, Ragged, Tensor};
+use heedful::tensor::{Params, Precision, Ragged, Tensor};
 
 pub(crate) struct TableModel {
     pub(crate) vocabulary: usize,
@@ -82,7 +82,7 @@ impl Generate for TableModel {
         None
     }
 
-    fn start(&self, _: DType) -> Box<dyn Decoding + '_> {
+    fn start(&self, _: Precision) -> Box<dyn Decoding + '_> {
         Box::new(TableDecoding { model: self, sources: Vec::new(), pasts: RefCell::default() })
     }
 }

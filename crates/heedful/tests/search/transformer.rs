@@ -52,7 +52,13 @@ fn sources() -> Vec<Vec<u32>> {
 
 fn options(compute: DType, beam: usize) -> SearchOptions {
     let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
-    SearchOptions { compute, beam, n_best: beam.min(2), max_length, ..SearchOptions::default() }
+    SearchOptions {
+        compute: compute.into(),
+        beam,
+        n_best: beam.min(2),
+        max_length,
+        ..SearchOptions::default()
+    }
 }
 
 #[test]
@@ -75,7 +81,7 @@ fn token_by_token_is_the_same_as_all_at_once() {
         let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
         let whole = model.logits(&batch, &mut Pass::inference(compute)).to_vec();
 
-        let mut decoding = model.start(compute);
+        let mut decoding = model.start(compute.into());
         decoding.read(&batch.source, &batch.source_sequences);
         let mut off = 0.0_f32;
         for step in 0..=target.len() {
@@ -106,14 +112,14 @@ fn rows_may_be_dropped_kept_and_multiplied() {
     for compute in [DType::F32, DType::Bf16] {
         // What follows a prefix, decoded alone.
         let after = |source: &[u32], prefix: &[u32]| {
-            let mut decoding = model.start(compute);
+            let mut decoding = model.start(compute.into());
             decoding.read(source, &Ragged::from_lengths([source.len()]));
             let step = |(i, &token): (usize, &u32)| {
                 decoding.step(&[Row { sentence: 0, parent: (i > 0).then_some(0), token }]).to_vec()
             };
             prefix.iter().enumerate().map(step).last().expect("a prefix")
         };
-        let mut decoding = model.start(compute);
+        let mut decoding = model.start(compute.into());
         decoding.read(&sources[2], &Ragged::from_lengths([sources[2].len()]));
         let mut pasts: Vec<(usize, Vec<u32>)> = vec![(0, vec![1])];
         let mut rows = vec![Row { sentence: 0, parent: None, token: 1 }];

@@ -9,7 +9,7 @@ use heedful::models::transformer::Transformer;
 use heedful::models::{Decoding, Generate, Model, Row};
 use heedful::tasks::translate::Translator;
 use heedful::tensor::ops::CrossEntropy;
-use heedful::tensor::{DType, Params, Ragged, Tensor};
+use heedful::tensor::{Params, Precision, Ragged, Tensor};
 use heedful_server::{Engine, ModelSpec, Origin};
 
 use crate::models::{tokenizer, transformer};
@@ -129,7 +129,7 @@ impl Generate for Controlled {
         Generate::longest_target(&self.inner)
     }
 
-    fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+    fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
         self.control.start();
         Box::new(ControlledDecoding { inner: Generate::start(&self.inner, compute), control: &self.control })
     }

@@ -51,7 +51,7 @@ impl Param {
             Orientation::AsIs => matrix,
             Orientation::Transposed => matrix.transposed(),
         };
-        let packed = Arc::new(Packed::new(matrix, compute.dtype, compute.rows));
+        let packed = Arc::new(Packed::new(matrix, compute.dtype(), compute.rows));
         *copy = Some(PackedCopy { key, version, kept: is_repeated.then(|| packed.clone()) });
         packed
     }

@@ -45,7 +45,7 @@ fn arithmetic(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&
     let one = |case: Case| case.input(rows, width, within);
     cases.push(one(Case::new(named("scale"), |run| scale(&run.x[0], -2.5), |m| m[0].map(|x| -2.5 * x))));
     cases.push(one(Case::new(named("cast"), |run| cast(&run.x[0], DType::F32), |m| m[0].clone())));
-    let narrowed = |run: &crate::support::Run| cast(&cast(&run.x[0], run.compute.dtype), DType::F32);
+    let narrowed = |run: &crate::support::Run| cast(&cast(&run.x[0], run.compute.dtype()), DType::F32);
     cases.push(
         Case::new(named("cast there and back"), narrowed, |m| m[0].clone()).wide_input(rows, width, within),
     );

@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         window: arguments.window,
         taps: arguments.taps,
         seconds: arguments.seconds,
-        compute: arguments.machine.compute(),
+        compute: arguments.machine.compute().dtype(),
     };
     check(arguments)?;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), settings.count());

@@ -146,7 +146,7 @@ impl ConvolutionalDecoderLayer {
 
     /// `h W_q + b + g`; the factor is part of the attention's scale.
     fn query(&self, h: &Tensor, embedded: &Tensor, pass: &Pass) -> Tensor {
-        ops::cast(&ops::add(&self.query.forward(h, pass), embedded), pass.compute().dtype)
+        ops::cast(&ops::add(&self.query.forward(h, pass), embedded), pass.compute().dtype())
     }
 
     /// The last line above.

@@ -8,7 +8,7 @@
 //! A hypothesis that continues another copies that one's windows: k vectors for each layer, whatever its length.
 
 use heedful_tensor::ops::{self, KeyValueRows};
-use heedful_tensor::{DType, Ragged, Tensor};
+use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Convolutional;
 use super::decoder::Rows;
@@ -28,7 +28,7 @@ pub(super) struct ConvolutionalDecoding<'m> {
 }
 
 impl<'m> ConvolutionalDecoding<'m> {
-    pub(super) fn new(model: &'m Convolutional, compute: DType) -> ConvolutionalDecoding<'m> {
+    pub(super) fn new(model: &'m Convolutional, compute: Precision) -> ConvolutionalDecoding<'m> {
         ConvolutionalDecoding {
             model,
             pass: Pass::inference(compute),

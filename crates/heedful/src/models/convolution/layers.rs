@@ -96,7 +96,7 @@ impl GatedConvolution {
         parents: &[Option<usize>],
         pass: &Pass,
     ) -> Tensor {
-        let newest = ops::cast(x, pass.compute().dtype);
+        let newest = ops::cast(x, pass.compute().dtype());
         let next = ops::slide_windows(windows.as_ref(), parents, &newest, self.convolution.taps());
         let y = ops::glu(&self.convolution.of_windows(&next, pass));
         *windows = Some(next);

@@ -25,7 +25,7 @@ mod text_encoder;
 mod recipe;
 
 use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{DType, Device, Param, Params, Ragged, Tensor};
+use heedful_tensor::{Device, Param, Params, Precision, Ragged, Tensor};
 
 pub use config::{Balance, ConvolutionalConfig};
 pub use decoder::{ConvolutionalDecoder, ConvolutionalDecoderLayer, ConvolutionalMemory};
@@ -78,7 +78,7 @@ impl Convolutional {
                 &ops::add(&states, &embedded),
                 &sizes(sequences, states.width(), states.device()),
             );
-            let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().dtype);
+            let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().dtype());
             ConvolutionalMemory { key_value, sequences: sequences.clone() }
         })
     }
@@ -153,7 +153,7 @@ impl Generate for Convolutional {
         self.config.positions.longest()
     }
 
-    fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+    fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
         Box::new(decoding::ConvolutionalDecoding::new(self, compute))
     }
 }

@@ -8,7 +8,7 @@
 //! attention the context is one more vector of the past, which no step changes; with attention each step computes its own.
 
 use heedful_tensor::ops::{self, RecurrentState, SourceRows};
-use heedful_tensor::{DType, Ragged, Tensor};
+use heedful_tensor::{DType, Precision, Ragged, Tensor};
 
 use super::decoder::Decoder;
 use super::{RecurrentMemory, Seq2Seq, SourceKeyValues};
@@ -34,7 +34,7 @@ struct InitialState {
 }
 
 impl<'m> RecurrentDecoding<'m> {
-    pub(super) fn new(model: &'m Seq2Seq, compute: DType) -> RecurrentDecoding<'m> {
+    pub(super) fn new(model: &'m Seq2Seq, compute: Precision) -> RecurrentDecoding<'m> {
         RecurrentDecoding { model, pass: Pass::inference(compute), sources: Sources::new(), past: Vec::new() }
     }
 }
@@ -66,7 +66,7 @@ impl Decoding for RecurrentDecoding<'_> {
                     (found.outputs, context.clone(), found.last)
                 }
                 Decoder::Attentive(decoder) => {
-                    let source_rows = |row: &Row| source(sources, row.sentence, pass.compute().dtype);
+                    let source_rows = |row: &Row| source(sources, row.sentence, pass.compute().dtype());
                     let seen: Vec<SourceRows<'_>> = rows.iter().map(source_rows).collect();
                     decoder.step(&embedded, &states, &seen, pass)
                 }
@@ -80,10 +80,10 @@ impl Decoding for RecurrentDecoding<'_> {
 }
 
 /// The keys and values that a row of this sentence attends to.
-fn source(sources: &Sources<InitialState>, sentence: usize, compute: DType) -> SourceRows<'_> {
+fn source(sources: &Sources<InitialState>, sentence: usize, dtype: DType) -> SourceRows<'_> {
     let (start, rows) = sources.of(sentence);
     let source = start.source.as_ref().expect("an attentive decoder keeps keys and values");
-    SourceRows { keys: source.keys.array_as(compute), values: source.values.array_as(compute), rows }
+    SourceRows { keys: source.keys.array_as(dtype), values: source.values.array_as(dtype), rows }
 }
 
 /// The past of these rows: the states of their parents, or the initial states of their sentences.

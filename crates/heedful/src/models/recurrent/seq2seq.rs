@@ -13,7 +13,7 @@
 //! A decoder layer starts from the encoder layer of the same number, counted from the top.
 
 use heedful_tensor::ops::{self, CrossEntropy, RecurrentState};
-use heedful_tensor::{DType, Param, Params, Ragged, Tensor, tape};
+use heedful_tensor::{DType, Param, Params, Precision, Ragged, Tensor, tape};
 
 use super::decoder::{Decoded, Decoder};
 use super::decoding::RecurrentDecoding;
@@ -203,7 +203,7 @@ impl Generate for Seq2Seq {
         None
     }
 
-    fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+    fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
         Box::new(RecurrentDecoding::new(self, compute))
     }
 }

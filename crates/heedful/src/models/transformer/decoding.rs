@@ -9,7 +9,7 @@
 //! never. Slots that are in no list are collected when free ones run out.
 
 use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore};
-use heedful_tensor::{DType, Ragged, Tensor};
+use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Transformer;
 use super::slots::{Parent, Pasts, Slots};
@@ -41,7 +41,7 @@ pub(crate) struct BlockCache<'a> {
 }
 
 impl<'m> CachedDecoding<'m> {
-    pub(super) fn new(model: &'m Transformer, compute: DType) -> CachedDecoding<'m> {
+    pub(super) fn new(model: &'m Transformer, compute: Precision) -> CachedDecoding<'m> {
         let layer = model.config.layer();
         let width = layer.key_width() + layer.value_width();
         CachedDecoding {
@@ -51,7 +51,7 @@ impl<'m> CachedDecoding<'m> {
             slots: Slots::default(),
             pasts: Pasts::default(),
             stores: (0..model.config.decoder_layers)
-                .map(|_| KeyValueStore::new(model.params.device(), compute, width))
+                .map(|_| KeyValueStore::new(model.params.device(), compute.dtype(), width))
                 .collect(),
         }
     }

@@ -26,7 +26,7 @@ pub(crate) mod slots;
 mod recipe;
 
 use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{DType, Device, Param, Params, Ragged, Tensor};
+use heedful_tensor::{Device, Param, Params, Precision, Ragged, Tensor};
 
 pub use attention::{CrossAttention, Memory, MultiHeadAttention, SelfAttention};
 pub use block::Block;
@@ -159,7 +159,7 @@ impl Generate for Transformer {
         self.config.positions.longest()
     }
 
-    fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+    fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
         Box::new(decoding::CachedDecoding::new(self, compute))
     }
 }

@@ -4,7 +4,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::path::Path;
 //! use heedful::tasks::classify::Classifier;
-//! use heedful::tensor::DType;
+//! use heedful::tensor::{DType, Precision};
 //!
 //! let classifier = Classifier::open(Path::new("run"))?;
 //! for found in classifier.classify(&["Stocks fell sharply on Monday."], DType::F32)? {
@@ -16,7 +16,7 @@
 
 use std::path::Path;
 
-use heedful_tensor::{DType, Ragged, ops};
+use heedful_tensor::{Precision, Ragged, ops};
 
 use super::{ClassifierConfig, EncoderClassifier};
 use crate::data::TextLimit;
@@ -110,7 +110,7 @@ impl Classifier {
     }
 
     /// Classifies texts, none of which is blank. The result for a text depends on nothing but itself.
-    pub fn classify(&self, texts: &[&str], compute: DType) -> Result<Vec<Classified>, ClassifyError> {
+    pub fn classify(&self, texts: &[&str], compute: Precision) -> Result<Vec<Classified>, ClassifyError> {
         let tokens: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
         self.classify_tokens(&tokens, compute)
     }
@@ -119,7 +119,7 @@ impl Classifier {
     pub fn classify_tokens(
         &self,
         tokens: &[Vec<u32>],
-        compute: DType,
+        compute: Precision,
     ) -> Result<Vec<Classified>, ClassifyError> {
         let (ids, sequences) = lay_end_to_end(tokens.iter().map(Vec::as_slice))?;
         self.model.check_text(&ids, &sequences)?;

@@ -91,7 +91,8 @@ impl Pool {
         };
         let queries = ops::embedding(&vec![0; sequences.sequences()], &one_each, query, options);
         let keys = keys.of(states, pass);
-        let parts = [queries, keys, states.clone()].map(|part| Part::whole(ops::cast(&part, compute.dtype)));
+        let parts =
+            [queries, keys, states.clone()].map(|part| Part::whole(ops::cast(&part, compute.dtype())));
         let [queries, keys, values] = parts;
         let options = AttentionOptions {
             heads: 1,

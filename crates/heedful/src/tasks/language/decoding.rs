@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use heedful_tensor::ops::{self, KeyValueStore};
-use heedful_tensor::{DType, Ragged, Tensor};
+use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::LanguageModel;
 use crate::layers::Pass;
@@ -56,7 +56,7 @@ struct Prompt {
 }
 
 impl<'m> PromptDecoding<'m> {
-    pub(super) fn new(model: &'m LanguageModel, compute: DType) -> PromptDecoding<'m> {
+    pub(super) fn new(model: &'m LanguageModel, compute: Precision) -> PromptDecoding<'m> {
         let (layer, depth) = (model.config.stack.layer(), model.config.stack.layers);
         let width = layer.key_width() + layer.value_width();
         PromptDecoding {
@@ -68,7 +68,9 @@ impl<'m> PromptDecoding<'m> {
             prompts: BTreeMap::new(),
             slots: Slots::default(),
             pasts: Pasts::default(),
-            stores: (0..depth).map(|_| KeyValueStore::new(model.params.device(), compute, width)).collect(),
+            stores: (0..depth)
+                .map(|_| KeyValueStore::new(model.params.device(), compute.dtype(), width))
+                .collect(),
         }
     }
 

@@ -16,7 +16,7 @@ mod validation;
 mod tests;
 
 use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{DType, Params, Ragged, Tensor};
+use heedful_tensor::{Params, Precision, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use LanguageConfig as Config;
@@ -121,7 +121,7 @@ impl Generate for LanguageModel {
         self.config.stack.positions.longest()
     }
 
-    fn start(&self, compute: DType) -> Box<dyn Decoding + '_> {
+    fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
         Box::new(decoding::PromptDecoding::new(self, compute))
     }
 }

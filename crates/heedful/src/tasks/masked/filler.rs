@@ -4,7 +4,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::path::Path;
 //! use heedful::tasks::masked::Filler;
-//! use heedful::tensor::DType;
+//! use heedful::tensor::{DType, Precision};
 //!
 //! let filler = Filler::open(Path::new("run"))?;
 //! let filled = filler.fill("the <mask> drives through the rain", 3, DType::F32)?;
@@ -16,7 +16,7 @@
 use std::path::Path;
 
 use heedful_tensor::ops::TopK;
-use heedful_tensor::{DType, Ragged};
+use heedful_tensor::{Precision, Ragged};
 
 use super::{MaskedConfig, MaskedModel};
 use crate::data::TextLimit;
@@ -107,12 +107,17 @@ impl Filler {
 
     /// The `top` best predictions for every `<mask>` of a text. All are predicted at once, each from a text in which the
     /// others are masked.
-    pub fn fill(&self, text: &str, top: usize, compute: DType) -> Result<Filled, FillError> {
+    pub fn fill(&self, text: &str, top: usize, compute: Precision) -> Result<Filled, FillError> {
         self.fill_tokens(self.encode(text), top, compute)
     }
 
     /// As [`Filler::fill`], for a text from [`Filler::encode`].
-    pub fn fill_tokens(&self, mut tokens: Vec<u32>, top: usize, compute: DType) -> Result<Filled, FillError> {
+    pub fn fill_tokens(
+        &self,
+        mut tokens: Vec<u32>,
+        top: usize,
+        compute: Precision,
+    ) -> Result<Filled, FillError> {
         if top == 0 {
             return Err(FillError::NoGuess);
         }

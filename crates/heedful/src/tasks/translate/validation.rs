@@ -124,7 +124,7 @@ fn search_options(recipe: &Recipe) -> SearchOptions {
         length_penalty,
         max_length: MaxLength::Relative { factor: 1.0, plus: beyond_source },
         no_repeat_ngram,
-        compute: recipe.training.compute,
+        compute: recipe.training.compute.into(),
         ..SearchOptions::default()
     }
 }

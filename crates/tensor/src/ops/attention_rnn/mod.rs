@@ -123,7 +123,7 @@ pub fn attention_rnn(
     check(&inputs, &weights, options.cell);
     let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources } = inputs;
     let AttentionRnnOptions { cell, selection, compute } = options;
-    let dtype = compute.dtype;
+    let dtype = compute.dtype();
     let schedule = Schedule::new(targets, Direction::Forward);
     let h = state::gather(initial.h.array(), schedule.order());
     let c = initial.c.as_ref().map(Tensor::array);

@@ -78,7 +78,7 @@ pub fn convolution(
     check(x, sequences, weight, bias, options);
     let ConvolutionOptions { taps, reach, compute } = options;
     let before = reach.before(taps);
-    let saved = x.array_as(compute.dtype).clone();
+    let saved = x.array_as(compute.dtype()).clone();
     let output = match x.device() {
         Device::Cpu => cpu::forward(&Windows { of: &saved, sequences, taps, before }, weight, bias, compute),
         Device::Cuda => cuda::unsupported("convolution"),

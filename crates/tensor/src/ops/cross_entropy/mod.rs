@@ -117,11 +117,11 @@ pub fn cross_entropy(
     let target = Target { smoothing, classes, tokens, counted, r_drop };
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
     let Forward { by_token, loss, totals, gradients } = match x.device() {
-        Device::Cpu => cpu::forward(x, weight, labels, target, compute.dtype, keep),
+        Device::Cpu => cpu::forward(x, weight, labels, target, compute.dtype(), keep),
         Device::Cuda if r_drop.is_some() => {
-            cuda::pairs::forward(x, weight, labels, target, compute.dtype, keep)
+            cuda::pairs::forward(x, weight, labels, target, compute.dtype(), keep)
         }
-        Device::Cuda => cuda::forward(x, weight, labels, target, compute.dtype, keep),
+        Device::Cuda => cuda::forward(x, weight, labels, target, compute.dtype(), keep),
     };
     let (edge, weight) = (x.edge(), weight.clone());
     let loss = match gradients {

@@ -15,7 +15,7 @@ pub fn matmul(a: &Tensor, b: &Tensor, rows: Rows) -> Tensor {
     let either = [a.dtype(), b.dtype()].contains(&DType::Bf16);
     let dtype = if either { DType::Bf16 } else { DType::F32 };
     let y = match a.device() {
-        Device::Cpu => cpu::product(a.array(), b.array(), Compute { dtype, rows }),
+        Device::Cpu => cpu::product(a.array(), b.array(), Compute { precision: dtype.into(), rows }),
         Device::Cuda => cuda::unsupported("matmul"),
     };
     let kept = [(a.edge(), a.detached()), (b.edge(), b.detached())];

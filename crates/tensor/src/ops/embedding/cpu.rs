@@ -26,7 +26,7 @@ pub(super) fn forward(
 ) -> (Array, Option<Array>) {
     let (tokens, width) = (ids.len(), table.shape()[1]);
     let mut y = Array::scratch(DType::F32, tokens, width);
-    let bf16 = options.compute.dtype == DType::Bf16;
+    let bf16 = options.compute.dtype() == DType::Bf16;
     let mut narrow = bf16.then(|| Array::scratch(DType::Bf16, tokens, width));
     let waves = match options.positions {
         Positions::Sinusoidal => {

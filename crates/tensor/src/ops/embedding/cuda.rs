@@ -57,7 +57,7 @@ pub(super) fn forward(
 ) -> (Array, Option<Array>) {
     let (tokens, width) = (ids.len(), table.shape()[1]);
     let y = Array::scratch_on(Device::Cuda, DType::F32, tokens, width);
-    let bf16 = options.compute.dtype == DType::Bf16;
+    let bf16 = options.compute.dtype() == DType::Bf16;
     let narrow = bf16.then(|| Array::scratch_on(Device::Cuda, DType::Bf16, tokens, width));
     let end = positions.iter().max().map_or(0, |last| last + 1);
     let waves = matches!(options.positions, Positions::Sinusoidal).then(|| waves(width, end));

@@ -73,8 +73,8 @@ fn product(
     finish: Finish<'_>,
 ) -> Array {
     let packed = weight.packed(orientation, compute);
-    let mut output = Array::scratch(compute.dtype, x.rows(), packed.n());
-    multiply(Matrix::of(x.array_as(compute.dtype)), &packed, Output::over(&mut output), finish);
+    let mut output = Array::scratch(compute.dtype(), x.rows(), packed.n());
+    multiply(Matrix::of(x.array_as(compute.dtype())), &packed, Output::over(&mut output), finish);
     output
 }
 

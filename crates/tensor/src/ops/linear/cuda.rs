@@ -14,7 +14,7 @@ pub(crate) static MODULE: Module =
 /// `dropout(f(x W + b))`.
 pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearOptions) -> Forward {
     let LinearOptions { activation, dropout, compute } = options;
-    let bias = bias.map(|bias| bias.operand(compute.dtype).pointer);
+    let bias = bias.map(|bias| bias.operand(compute.dtype()).pointer);
     let epilogue = match (activation, bias) {
         (Activation::Relu, Some(bias)) => Epilogue::BiasRelu(bias),
         (Activation::Relu, None) => Epilogue::Relu,
@@ -86,9 +86,9 @@ fn product(
     compute: Compute,
     epilogue: Epilogue,
 ) -> Array {
-    let right = oriented(weight, orientation, compute.dtype);
-    let out = Array::scratch_on(x.device(), compute.dtype, x.rows(), right.columns());
-    let left = x.array_as(compute.dtype).operand();
+    let right = oriented(weight, orientation, compute.dtype());
+    let out = Array::scratch_on(x.device(), compute.dtype(), x.rows(), right.columns());
+    let left = x.array_as(compute.dtype()).operand();
     multiply(&Product { left, right, out: out.operand(), add: false, epilogue });
     out
 }

@@ -61,7 +61,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
         Device::Cuda => cuda::forward(x, weight, bias, options),
     };
     let LinearOptions { activation, dropout, compute } = options;
-    let saved = x.kept_as(compute.dtype);
+    let saved = x.kept_as(compute.dtype());
     let (edge, dtype, weight, bias) = (x.edge(), x.dtype(), weight.clone(), bias.cloned());
     Tensor::from_shared(output, move |mut gradient, gradients| {
         // y = dropout(f(z))
@@ -97,7 +97,7 @@ pub fn project(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
         Device::Cpu => cpu::project(x, weight, compute),
         Device::Cuda => cuda::project(x, weight, compute),
     };
-    let saved = x.kept_as(compute.dtype);
+    let saved = x.kept_as(compute.dtype());
     let (edge, dtype, weight) = (x.edge(), x.dtype(), weight.clone());
     Tensor::from_parameters(output, move |gradient, gradients| {
         // dx = dy W
@@ -111,13 +111,13 @@ pub fn project(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
 /// ties of tokens that a search must tell apart. The product is that for few rows in any pass. No gradient flows back.
 pub fn project_wide(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
-    wide(x, weight, Orientation::Transposed, compute.dtype)
+    wide(x, weight, Orientation::Transposed, compute.dtype())
 }
 
 /// `x W` for inference with `W` of `[in, out]`, as [`project_wide`].
 pub fn times(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[0], "times: x is {:?}, W is {:?}", x.shape(), weight.shape());
-    wide(x, weight, Orientation::AsIs, compute.dtype)
+    wide(x, weight, Orientation::AsIs, compute.dtype())
 }
 
 fn wide(x: &Tensor, weight: &Param, orientation: Orientation, dtype: DType) -> Tensor {

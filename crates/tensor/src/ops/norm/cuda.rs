@@ -93,7 +93,7 @@ pub(super) fn dropped(g: &Array, dropout: Dropout, dtype: DType) -> Array {
 /// `y = γ x̂ + β` for `z = x + dropout(sublayer)`.
 pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> Forward {
     let &Inputs { x, sublayer, dropout, gamma, beta } = inputs;
-    let (dtype, [rows, width]) = (options.compute.dtype, x.shape());
+    let (dtype, [rows, width]) = (options.compute.dtype(), x.shape());
     let scratch = |dtype, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let y = scratch(DType::F32, width);
     let narrow = (dtype == DType::Bf16).then(|| scratch(DType::Bf16, width));

@@ -138,7 +138,7 @@ fn normalized(
         }
         gradients.add(&x_edge, dx);
     });
-    match options.compute.dtype {
+    match options.compute.dtype() {
         DType::F32 => y.with_recompute(recompute),
         DType::Bf16 => y.with_narrow(narrow),
     }

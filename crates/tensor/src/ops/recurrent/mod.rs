@@ -77,7 +77,7 @@ pub fn recurrent(
         initial.check(sequences.sequences(), weight.shape()[0], cell);
     }
     let schedule = Schedule::new(sequences, options.direction);
-    let dtype = options.compute.dtype;
+    let dtype = options.compute.dtype();
     let layer = Layer { cell, schedule: &schedule, weight, bias, dtype };
     let states = layer.initial(initial, x_gates.device());
     let keep = if tape::is_recording() { Keep::Gates } else { Keep::Nothing };
@@ -141,7 +141,7 @@ pub fn recurrent_step(
     let c = state.c.as_ref().map(Tensor::array);
     let mut c = state::gather_or_zeros(c, &rows, 0, x_gates.device());
     match x_gates.device() {
-        Device::Cpu => cpu::step(cell, compute.dtype, x_gates, (weight, bias), [&mut h, &mut c]),
+        Device::Cpu => cpu::step(cell, compute.dtype(), x_gates, (weight, bias), [&mut h, &mut c]),
         Device::Cuda => cuda::unsupported("recurrent"),
     }
     RecurrentState { h: Tensor::new(h), c: cell.has_memory().then(|| Tensor::new(c)) }

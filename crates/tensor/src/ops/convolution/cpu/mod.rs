@@ -23,7 +23,7 @@ pub(super) fn forward(
     bias: Option<&Param>,
     compute: Compute,
 ) -> Array {
-    let mut output = Array::scratch(compute.dtype, windows.of.rows(), weight.shape()[1]);
+    let mut output = Array::scratch(compute.dtype(), windows.of.rows(), weight.shape()[1]);
     let bias = bias.map(Param::values);
     let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
     windows.multiply(&weight.packed(Orientation::AsIs, compute), &mut output, finish);

@@ -5,7 +5,7 @@ use crate::{Array, Compute, DType};
 
 /// `a · b`, with operands rounded to the type of `compute`, which the result has too.
 pub(in crate::ops::elementwise) fn product(a: &Array, b: &Array, compute: Compute) -> Array {
-    multiplied(a, Matrix::of(b), compute, compute.dtype)
+    multiplied(a, Matrix::of(b), compute, compute.dtype())
 }
 
 /// `dA = dY Bᵀ`, with operands rounded to `operands`, stored as `dtype`.
@@ -31,7 +31,7 @@ pub(in crate::ops::elementwise) fn right_gradient(
 }
 
 fn multiplied(a: &Array, b: Matrix<'_>, compute: Compute, dtype: DType) -> Array {
-    let packed = Packed::new(b, compute.dtype, compute.rows);
+    let packed = Packed::new(b, compute.dtype(), compute.rows);
     let mut out = Array::scratch(dtype, a.rows(), packed.n());
     multiply(Matrix::of(a), &packed, Output::over(&mut out), Finish::NONE);
     out

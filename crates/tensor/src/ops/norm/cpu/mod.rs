@@ -44,7 +44,7 @@ pub(super) fn dropped(g: &Array, dropout: Dropout, dtype: DType) -> Array {
 /// `y = γ x̂ + β` for `z = x + dropout(sublayer)`.
 pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> Forward {
     let &Inputs { x, sublayer, dropout, gamma, beta } = inputs;
-    let (dtype, [rows, width]) = (options.compute.dtype, x.shape());
+    let (dtype, [rows, width]) = (options.compute.dtype(), x.shape());
     let mut y = Array::scratch(DType::F32, rows, width);
     let mut narrow = (dtype == DType::Bf16).then(|| Array::scratch(DType::Bf16, rows, width));
     let mut standard = (keep == Keep::Standard).then(|| Array::scratch(dtype, rows, width));
