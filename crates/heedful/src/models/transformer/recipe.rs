@@ -7,25 +7,31 @@ use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::{Encode, Generate, HeadError, HeadName};
 use crate::recipe::Recipe;
 
+/// The keys that every Transformer reads of those that not every run does, and those that only some Transformers read.
+macro_rules! keys {
+    ($($own:literal),+) => {
+        &[
+            $($own,)+
+            "model.d_ff",
+            "model.heads",
+            "model.key_width",
+            "model.value_width",
+            "model.norm",
+            "model.norm_epsilon",
+            "model.activation",
+            "model.positions",
+            "model.max_positions",
+            "model.score",
+            "model.window",
+            "training.attention_dropout",
+            "training.feed_forward_dropout",
+        ]
+    };
+}
+
 impl EncoderDecoderFamily for TransformerConfig {
-    const KEYS: &'static [&'static str] = &[
-        "model.encoder_layers",
-        "model.decoder_layers",
-        "model.tying",
-        "model.d_ff",
-        "model.heads",
-        "model.key_width",
-        "model.value_width",
-        "model.norm",
-        "model.norm_epsilon",
-        "model.activation",
-        "model.positions",
-        "model.max_positions",
-        "model.score",
-        "model.window",
-        "training.attention_dropout",
-        "training.feed_forward_dropout",
-    ];
+    const KEYS: &'static [&'static str] =
+        keys!["model.encoder_layers", "model.decoder_layers", "model.tying"];
 
     fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> TransformerConfig {
         let Recipe { model, training, .. } = recipe;
@@ -85,22 +91,7 @@ impl EncoderDecoderFamily for TransformerConfig {
 }
 
 impl EncoderFamily for StackConfig {
-    const KEYS: &'static [&'static str] = &[
-        "model.encoder_layers",
-        "model.d_ff",
-        "model.heads",
-        "model.key_width",
-        "model.value_width",
-        "model.norm",
-        "model.norm_epsilon",
-        "model.activation",
-        "model.positions",
-        "model.max_positions",
-        "model.score",
-        "model.window",
-        "training.attention_dropout",
-        "training.feed_forward_dropout",
-    ];
+    const KEYS: &'static [&'static str] = keys!["model.encoder_layers"];
 
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
         TransformerConfig::from_recipe(recipe, [vocabulary; 2]).encoder()
@@ -121,22 +112,7 @@ impl EncoderFamily for StackConfig {
 
 impl StackConfig {
     /// The keys that a decoder-only model reads of those that not every run does.
-    pub(crate) const DECODER_KEYS: &'static [&'static str] = &[
-        "model.decoder_layers",
-        "model.d_ff",
-        "model.heads",
-        "model.key_width",
-        "model.value_width",
-        "model.norm",
-        "model.norm_epsilon",
-        "model.activation",
-        "model.positions",
-        "model.max_positions",
-        "model.score",
-        "model.window",
-        "training.attention_dropout",
-        "training.feed_forward_dropout",
-    ];
+    pub(crate) const DECODER_KEYS: &'static [&'static str] = keys!["model.decoder_layers"];
 
     /// The configuration of a decoder-only model, as a recipe describes it.
     pub fn decoder_from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
