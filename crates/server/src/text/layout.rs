@@ -50,7 +50,7 @@ impl Layout {
     fn of_text(text: &str) -> Layout {
         let (mut found, mut gaps, mut from) = (Vec::new(), Vec::new(), 0);
         for range in sentences(text) {
-            let seam = (from == range.start && !found.is_empty()).then_some(0);
+            let seam = (!found.is_empty() && from == range.start && is_seam(text, from)).then_some(0);
             gaps.push(Gap { text: text[from..range.start].to_owned(), seam });
             found.push(text[range.clone()].to_owned());
             from = range.end;
@@ -121,6 +121,12 @@ impl Layout {
     }
 }
 
+/// Whether two sentences meet at this place because their script puts no space between them; `dog!s` is only odd.
+pub(super) fn is_seam(text: &str, at: usize) -> bool {
+    text[..at].chars().next_back().is_some_and(is_unspaced)
+        || text[at..].chars().next().is_some_and(is_unspaced)
+}
+
 /// Whether a character belongs to a script, or is punctuation of one, that puts no spaces between sentences.
 pub(super) fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}')
@@ -155,6 +161,18 @@ mod tests {
         let layout = Layout::new("你好。再见。\n好。", Format::Text);
         assert_eq!(layout.join(&["Hello.", "Bye.", "Good."], &[]), "Hello. Bye.\nGood.");
         assert_eq!(layout.join(&["你好。", "再见。", "好。"], &[]), "你好。再见。\n好。");
+    }
+
+    #[test]
+    fn no_space_is_added_where_the_script_of_the_source_has_spaces() {
+        let word = "x".repeat(700);
+        for text in ["dog!s run!", "Wait!No.", word.as_str()] {
+            for format in [Format::Text, Format::Html] {
+                let layout = Layout::new(text, format);
+                assert_eq!(layout.sentences.len(), 2, "{text}");
+                assert_eq!(same(&layout), text);
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::entities;
 use super::marks::{Kind, Mark, Marks, Spaces, pairs};
 use super::scan::{Piece, pieces};
-use crate::text::layout::Gap;
+use crate::text::layout::{Gap, is_seam};
 use crate::text::sentences::sentences;
 
 /// A sentence without its tags, and the tags.
@@ -77,6 +77,7 @@ impl<'a> Paragraph<'a> {
             self.keep(from..range.start, next..inside.start, page);
             if number > 0
                 && from == range.start
+                && is_seam(&flat, from)
                 && let Some(gap) = page.gaps.last_mut()
             {
                 // Nothing separates the two sentences, as in Chinese; a space would stand after the tags that end.

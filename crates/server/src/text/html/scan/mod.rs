@@ -1,6 +1,10 @@
 //! A page as a sequence of pieces, as browsers cut it: text, tags, and what stays as it is.
 
+mod exceptions;
+
 use std::collections::HashMap;
+
+use self::exceptions::exceptions;
 
 /// A piece of HTML. End to end, the pieces are the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +66,11 @@ pub(super) fn pieces(html: &str) -> Vec<Piece<'_>> {
         }
         let piece = markup(rest);
         rest = &rest[piece.html().len()..];
-        pieces.push(piece);
+        let is_kept = piece.html().starts_with('<') && Tag::new(piece.html()).says_no_translation();
+        match is_kept.then(|| exceptions(piece.html())).flatten() {
+            Some(parts) => pieces.extend(parts),
+            None => pieces.push(piece),
+        }
     }
     pieces
 }
@@ -153,6 +161,13 @@ impl<'a> Tag<'a> {
         let Some(inside) = self.html.strip_suffix("/>") else { return false };
         let last_word = inside.rsplit(|c: char| c.is_ascii_whitespace()).next().unwrap_or_default();
         inside.ends_with(['"', '\'']) || !last_word.contains('=')
+    }
+
+    /// `translate`, `translate=""` and `translate="yes"`.
+    fn says_translation(&self) -> bool {
+        attributes(self.html).into_iter().any(|(name, value)| {
+            name.eq_ignore_ascii_case("translate") && (value.is_empty() || value.eq_ignore_ascii_case("yes"))
+        })
     }
 
     /// `translate="no"` and `class="notranslate"`.

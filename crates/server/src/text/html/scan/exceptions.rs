@@ -1,0 +1,159 @@
+//! `translate="yes"` inside of `translate="no"`: an element that stays as it is, but for some of its parts.
+//!
+//! What is not translated ends a paragraph, as a block does: it may be of any size, and its order must stay.
+
+use super::{
+    ENDED_BY_THE_NEXT, End, Open, Piece, RAW, Tag, VOID, comment_end, markup, markup_begin, raw_end, tag_end,
+};
+
+/// The pieces of an element that says not to translate it, if some of it is to be translated all the same.
+pub(super) fn exceptions(element: &str) -> Option<Vec<Piece<'_>>> {
+    let has_any = tags(element).any(|(at, tag)| at > 0 && tag.says_translation());
+    has_any.then(|| Scanner::default().pieces(element))
+}
+
+/// The begin tags of an element with their places, without those in comments and scripts.
+fn tags(html: &str) -> impl Iterator<Item = (usize, Tag<'_>)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            at += markup_begin(&html[at..])?;
+            let begin = at;
+            at += kept_length(&html[at..]);
+            let tag = Tag::new(&html[begin..]);
+            if !html[begin..].starts_with("<!") && !html[begin..].starts_with("<?") && !tag.is_end {
+                return Some((begin, tag));
+            }
+        }
+    })
+}
+
+/// The length of a tag, a comment, a declaration, or an element whose content has no tags.
+fn kept_length(html: &str) -> usize {
+    if html.starts_with("<!--") {
+        return comment_end(html);
+    }
+    let tag = Tag::new(html);
+    let is_raw = !tag.is_end && RAW.iter().any(|name| tag.name.eq_ignore_ascii_case(name));
+    if is_raw && !html.starts_with("<!") && !html.starts_with("<?") {
+        let (End::Closed(length) | End::CutOff(length)) = raw_end(html, &tag);
+        return length;
+    }
+    tag_end(html)
+}
+
+/// Walks through an element once, and knows what holds at every place.
+#[derive(Default)]
+struct Scanner<'a> {
+    open: Open<'a>,
+    /// For each open element: whether its content is translated.
+    is_translated: Vec<bool>,
+}
+
+impl<'a> Scanner<'a> {
+    fn pieces(mut self, html: &'a str) -> Vec<Piece<'a>> {
+        let mut pieces = Vec::new();
+        let mut rest = html;
+        while !rest.is_empty() {
+            let text = markup_begin(rest).unwrap_or(rest.len());
+            let piece = if text > 0 { self.text(&rest[..text]) } else { self.markup(rest) };
+            rest = &rest[piece.html().len()..];
+            pieces.push(piece);
+        }
+        pieces
+    }
+
+    /// Whether what comes next is translated.
+    fn translates(&self) -> bool {
+        self.is_translated.last().copied().unwrap_or(false)
+    }
+
+    fn text(&self, text: &'a str) -> Piece<'a> {
+        if self.translates() { Piece::Text(text) } else { Piece::Block(text) }
+    }
+
+    /// A begin or end tag is what the place outside of its element says.
+    fn markup(&mut self, html: &'a str) -> Piece<'a> {
+        let tag = Tag::new(html);
+        let is = |names: &[&str]| names.iter().any(|name| tag.name.eq_ignore_ascii_case(name));
+        let is_tag = !html.starts_with("<!") && !html.starts_with("<?");
+        if is_tag && (tag.is_end || is(&ENDED_BY_THE_NEXT) && self.is_innermost(tag.name)) {
+            self.open.close(tag.name);
+            self.is_translated.truncate(self.open.stack.len());
+        }
+        let translates = self.translates();
+        let piece = if is_tag && !tag.is_end && tag.says_no_translation() {
+            Piece::Block(tag.html)
+        } else if translates {
+            markup(html)
+        } else {
+            Piece::Block(&html[..kept_length(html)])
+        };
+        let is_begin = is_tag && !tag.is_end && piece.html().len() == tag.html.len();
+        if is_begin && !is(&VOID) && !is(&RAW) && !tag.is_self_closed() {
+            self.open.push(tag.name);
+            let says_no = tag.says_no_translation();
+            self.is_translated.push(!says_no && (translates || tag.says_translation()));
+        }
+        piece
+    }
+
+    fn is_innermost(&self, name: &str) -> bool {
+        self.open.stack.last().is_some_and(|last| last.eq_ignore_ascii_case(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pieces;
+    use super::*;
+
+    fn texts(page: &str) -> Vec<&str> {
+        let whole: String = pieces(page).into_iter().map(Piece::html).collect();
+        assert_eq!(whole, page);
+        let text = |piece: &Piece<'_>| matches!(piece, Piece::Text(_));
+        pieces(page).into_iter().filter(text).map(Piece::html).collect()
+    }
+
+    #[test]
+    fn what_says_yes_is_translated_and_nothing_around_it() {
+        for (page, expected) in [
+            ("a<div translate=no>b<p translate=yes>c</p>d</div>e", vec!["a", "c", "e"]),
+            ("a<i translate=no>b<b TRANSLATE='Yes'>c<u>d</u></b>e</i>f", vec!["a", "c", "d", "f"]),
+            ("<div translate=no>a<p translate>b</p><p translate=''>c</p></div>", vec!["b", "c"]),
+            (
+                "<div translate=no>a<p translate=yes>b<i translate=no>c<u translate=yes>d</u>e</i>f</p>g</div>h",
+                vec!["b", "d", "f", "h"],
+            ),
+            ("<div class=notranslate>a<p translate=yes>b</p>c</div>", vec!["b"]),
+            ("<p translate=yes class=notranslate>a</p>b", vec!["b"]),
+            ("<ul translate=no><li translate=yes>a<li>b</ul>c", vec!["a", "c"]),
+            (
+                "<div translate=no><p translate=yes>a<script>b</script><code>c</code>d</p></div>",
+                vec!["a", "d"],
+            ),
+            (
+                "<div translate=no><!-- <p translate=yes> -->a<script><p translate=yes></script>b</div>c",
+                vec!["c"],
+            ),
+            ("<div translate=no><br translate=yes>a</div>b", vec!["b"]),
+            ("<p><b translate=no>a<i translate=yes>b</p>c", vec!["b", "c"]),
+            ("<p translate=no>a<i translate=yes>b", vec!["b"]),
+        ] {
+            assert_eq!(texts(page), expected, "{page}");
+        }
+    }
+
+    #[test]
+    fn exceptions_in_exceptions_take_linear_time() {
+        // Quadratic time would be minutes, and recursion the end of the stack.
+        for (open, close) in [
+            ("<i translate=no><b translate=yes>", "</b></i>"),
+            ("<i translate=no><b translate=yes>", "</i>"),
+            ("<p translate=no><p translate=yes>", "<p>"),
+        ] {
+            let page = open.repeat(50_000) + "x" + &close.repeat(50_000);
+            assert_eq!(pieces(&page).into_iter().map(Piece::html).map(str::len).sum::<usize>(), page.len());
+        }
+    }
+}
