@@ -33,8 +33,19 @@ pub(crate) struct Machine {
 #[derive(clap::Args)]
 pub(crate) struct Threads {
     /// Number of threads that compute; the results are the same with any number [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024), help_heading = HEADING)]
-    threads: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = thread_count, help_heading = HEADING)]
+    threads: Option<usize>,
+}
+
+fn thread_count(value: &str) -> Result<usize, String> {
+    let most = threads::MOST_THREADS;
+    let count =
+        value.parse().map_err(|_| format!("the number of threads is a whole number from 1 to {most}"))?;
+    match count {
+        0 => Err("no thread would compute: use 1 or more".to_owned()),
+        count if count > most => Err(format!("heedful computes with {most} threads at most")),
+        count => Ok(count),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -107,7 +118,7 @@ impl Threads {
     /// Sets the number of threads, before anything is computed.
     pub(crate) fn set_up(&self) {
         if let Some(count) = self.threads {
-            threads::set_thread_count(count.into());
+            threads::set_thread_count(count);
         }
     }
 }

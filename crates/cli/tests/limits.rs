@@ -202,7 +202,9 @@ fn numbers_that_no_machine_could_serve_are_refused_with_a_sentence() {
             "translate run short.txt --max-length 1000000000000",
             "4 hypotheses of up to 1000000000000 tokens are more than",
         ),
-        refused("translate run short.txt --threads 60000", "60000 is not in 1..=1024"),
+        refused("translate run short.txt --threads 257", "heedful computes with 256 threads at most"),
+        refused("translate run short.txt --threads 0", "no thread would compute: use 1 or more"),
+        refused("translate run short.txt --threads many", "a whole number from 1 to 256"),
         refused("generate writer --tokens 0", "the maximum length is 0"),
         refused(
             "generate writer --tokens 1000000000000",
@@ -248,7 +250,7 @@ fn models_and_batches_that_fit_into_no_memory_are_refused_before_anything_is_wri
         ("--search-beyond-source 1000000000000", "search.beyond_source is 1000000000000"),
         ("--positions learned --max-positions 1000000000000", "model.max_positions is 1000000000000"),
         ("--vocabulary-coverage 2", "vocabulary.coverage is 2: it is a share, at most 1"),
-        ("--threads 60000", "60000 is not in 1..=1024"),
+        ("--threads 257", "heedful computes with 256 threads at most"),
     ] {
         let said = place().bad(&format!("{training} {flags}"));
         assert!(said.contains(message) && !said.contains("panicked"), "{flags}: {said}");

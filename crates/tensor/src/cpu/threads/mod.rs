@@ -139,7 +139,7 @@ impl Region<'_> {
 }
 
 /// More threads than this are not used.
-const MOST_THREADS: usize = 256;
+pub const MOST_THREADS: usize = 256;
 
 /// A counter with a cache line of its own, so that threads do not slow each other down by counting.
 #[repr(align(128))]
