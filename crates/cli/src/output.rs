@@ -7,6 +7,22 @@ use heedful::store::output::{Output, check_folder};
 use heedful::store::system::is_same_file;
 use heedful::tasks::folder::{MODEL, MODEL_FILES};
 
+/// Refuses `command x >> x`, where the system has names for standard input and output: what is written would be read again,
+/// without end.
+pub(crate) fn check_standard_output(inputs: &[&Path]) -> Result<()> {
+    let output = Path::new("/dev/stdout");
+    // A terminal is both, and harmless.
+    if !output.is_file() {
+        return Ok(());
+    }
+    let mut read = inputs.iter().copied().chain([Path::new("/dev/stdin")]);
+    if let Some(input) = read.find(|input| is_same_file(output, input)) {
+        let input = input.display();
+        bail!("standard output is the same file as {input}, which is read: write to another file");
+    }
+    Ok(())
+}
+
 /// `--force`, the same for every command that writes files.
 #[derive(clap::Args)]
 pub(crate) struct Force {
@@ -34,8 +50,11 @@ impl Force {
         Ok(Output::open(path, &read.iter().map(PathBuf::as_path).collect::<Vec<_>>())?)
     }
 
-    /// As [`Force::open`], where the output may be left out.
+    /// As [`Force::open`], where the output may be left out: then standard output is checked.
     pub(crate) fn open_if_named(&self, path: Option<&Path>, inputs: &[&Path]) -> Result<Option<Output>> {
+        if path.is_none() && !self.force {
+            check_standard_output(inputs)?;
+        }
         path.map(|path| self.open(path, inputs)).transpose()
     }
 

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::process::Stdio;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::sleep;
@@ -144,6 +144,36 @@ fn what_standard_input_comes_from_is_not_written() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("which is read"), "{}", text(&output.stderr));
     assert_eq!(place().read("valid.zh"), before);
+}
+
+#[cfg(unix)]
+#[test]
+fn standard_output_is_not_what_is_read() {
+    // A copy: `refused` watches the others.
+    for (name, line) in [
+        ("zh", "translate run OUT"),
+        ("zh", "translate run OUT -q --json"),
+        ("zh", "translate run"),
+        ("zh", "score run --src OUT --tgt valid.en"),
+        ("en", "score run --src valid.zh --tgt OUT"),
+        ("zh", "classify run OUT"),
+        ("zh", "explain run OUT"),
+        ("zh", "explain heads run --src OUT --tgt valid.en"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("text");
+        fs::copy(place().path(&format!("valid.{name}")), &path).expect("a copy");
+        let before = fs::read(&path).expect("it is there");
+        let out = OpenOptions::new().append(true).open(&path).expect("it is ours");
+        let line = line.replace("OUT", path.to_str().expect("a plain name"));
+        let input = File::open(&path).expect("it is there");
+        let stdin = if line.ends_with("translate run") { input.into() } else { Stdio::null() };
+        let output = place().command(&line).stdin(stdin).stdout(out).output().expect("it starts");
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{line}: {message}");
+        assert!(message.contains("standard output is the same file as"), "{line}: {message}");
+        assert_eq!(fs::read(&path).expect("it is there"), before, "{line}");
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use crate::long_text::{LongTexts, LongWhole, MaxTokens, refused};
 use crate::machine::Machine;
+use crate::output::check_standard_output;
 use crate::progress::{Bar, Quiet, line_count};
 
 /// Score given translations: one log-probability per line
@@ -60,6 +61,7 @@ const CHUNK_BYTES: usize = 4 << 20;
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
     arguments.machine.set_up("scoring", verbosity)?;
+    check_standard_output(&[&arguments.src, &arguments.tgt])?;
     let mut translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
     let options = SearchOptions { compute: arguments.machine.compute(), ..SearchOptions::default() };

@@ -35,10 +35,8 @@ pub(super) enum Destination {
 
 impl Destination {
     pub(super) fn open(arguments: &Arguments) -> Result<Destination> {
-        Ok(match &arguments.output {
-            None => Destination::Standard(BufWriter::new(io::stdout())),
-            Some(path) => Destination::File(arguments.force.open(path, &arguments.inputs())?),
-        })
+        let file = arguments.force.open_if_named(arguments.output.as_deref(), &arguments.inputs())?;
+        Ok(file.map_or_else(|| Destination::Standard(BufWriter::new(io::stdout())), Destination::File))
     }
 }
 
