@@ -141,6 +141,35 @@ fn attention_weights_of_every_head_come_out_and_sum_to_one() {
     let bytes = place().read("maps.safetensors");
     let file = safetensors::SafeTensors::deserialize(&bytes).expect("safetensors");
     assert_eq!(file.len(), layers.len());
+    // Of several lines too, in the order of the lines, with blank ones left out.
+    let [first, second] = [0, 1].map(|line| place().lines("valid.zh")[line].clone());
+    place().write("three.zh", format!("{first}\n\n{second}\n").as_bytes());
+    for (maps, name) in [("three.json", "json"), ("three.safetensors", "safetensors")] {
+        translated(&format!("translate run three.zh --attention {maps}"));
+        let bytes = place().read(maps);
+        if name == "json" {
+            let lines: Value = serde_json::from_slice(&bytes).expect("JSON");
+            let numbers = lines.as_array().expect("lines").iter().map(|line| line["line"].as_u64());
+            assert_eq!(numbers.collect::<Vec<_>>(), [Some(1), Some(3)]);
+            assert_eq!(lines[0]["attention"], Value::Array(layers.clone()));
+        } else {
+            let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).expect("safetensors");
+            let metadata = header.metadata().as_ref().expect("tokens");
+            assert!(
+                ["1.source", "1.target", "3.source", "3.target"]
+                    .iter()
+                    .all(|key| metadata.contains_key(*key))
+            );
+            let both = safetensors::SafeTensors::deserialize(&bytes).expect("safetensors");
+            assert_eq!(both.len(), 2 * layers.len());
+            for (name, view) in file.tensors() {
+                assert_eq!(both.tensor(&name).expect("line 1").data(), view.data(), "{name}");
+            }
+        }
+    }
+    place().write("blank.zh", b"\n\n");
+    translated("translate run blank.zh --attention none.json");
+    assert_eq!(place().read("none.json"), b"[]");
     let error = place().bad(&format!("translate run --attention maps.txt --text {source}"));
     assert!(error.contains(".json or .safetensors"), "{error}");
 }

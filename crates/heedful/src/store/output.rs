@@ -128,6 +128,21 @@ impl Output {
         finished.map_err(|cause| WriteError::new(&self.path, self.bytes, cause))
     }
 
+    /// Puts the file in its place, with `head`, which is known only now, before all that was added. Not for devices.
+    pub fn finish_behind(mut self, head: &[u8]) -> Result<(), WriteError> {
+        self.bytes += head.len() as u64;
+        let finished = match self.destination {
+            Destination::File(unfinished) => unfinished.finish_behind(head),
+            Destination::Device(_) => Err(io::ErrorKind::NotSeekable.into()),
+        };
+        finished.map_err(|cause| WriteError::new(&self.path, self.bytes, cause))
+    }
+
+    /// Whether it is written as it is, from front to back.
+    pub fn is_device(&self) -> bool {
+        matches!(self.destination, Destination::Device(_))
+    }
+
     /// The path, as it was named.
     pub fn path(&self) -> &Path {
         &self.path
@@ -184,6 +199,18 @@ mod tests {
         }
         assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 3);
         assert_eq!(fs::read(at("input")).expect("still there"), b"years of work");
+    }
+
+    #[test]
+    fn a_head_that_is_known_at_the_end_comes_first() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("out");
+        let mut output = Output::open(&path, &[]).expect("a writable folder");
+        let numbers = b"numbers".repeat(1 << 18);
+        output.add(&numbers).expect("room enough");
+        output.finish_behind(b"head ").expect("room enough");
+        assert_eq!(fs::read(&path).expect("it is there"), [b"head ", numbers.as_slice()].concat());
+        assert_eq!(fs::read_dir(place.path()).expect("a folder").count(), 1);
     }
 
     #[test]

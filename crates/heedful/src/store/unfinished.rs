@@ -9,7 +9,7 @@
 //! user are never touched, nor those that another process is writing.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,6 +59,17 @@ impl Unfinished {
         self.file.get_ref().sync_all()?;
         fs::rename(&self.path, &self.target)?;
         system::sync_folder_of(&self.target)
+    }
+
+    /// Puts the file in its place, with `head` before all that was written.
+    pub(super) fn finish_behind(mut self, head: &[u8]) -> io::Result<()> {
+        self.file.flush()?;
+        let written = self.file.get_mut();
+        written.rewind()?;
+        let mut whole = Unfinished::beside(&self.target)?;
+        whole.write_all(head)?;
+        io::copy(written, &mut whole)?;
+        whole.finish()
     }
 
     /// The writer of the contents.
@@ -117,7 +128,7 @@ fn own_name(target: &Path) -> PathBuf {
 
 /// A new, locked file; `None` if it was taken for a leftover before it was locked.
 fn create(path: &Path) -> io::Result<Option<File>> {
-    let file = match OpenOptions::new().write(true).create_new(true).open(path) {
+    let file = match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
         // A process with the same number was killed here.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         created => created?,

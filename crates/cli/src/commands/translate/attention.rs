@@ -21,28 +21,38 @@ use serde_json::{Value, json};
 
 use super::Arguments;
 
-/// Collects attention weights and writes them as a whole at the end.
+/// Writes attention weights line by line; the file appears as a whole at the end.
 pub(super) struct AttentionFile {
     file: Output,
     contents: Contents,
 }
 
+/// What is kept in memory of the lines so far.
 enum Contents {
-    Json(Vec<Value>),
-    Safetensors { tensors: Vec<(String, TensorInfo)>, numbers: Vec<u8>, metadata: Metadata },
+    /// How many there are.
+    Json(usize),
+    /// What stands before the numbers.
+    Safetensors { tensors: Vec<(String, TensorInfo)>, bytes: usize, metadata: Metadata },
 }
 
 impl AttentionFile {
     /// The extension of the name decides the format.
     pub(super) fn create(path: &Path, arguments: &Arguments) -> Result<AttentionFile> {
         let contents = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("json") => Contents::Json(Vec::new()),
+            Some("json") => Contents::Json(0),
             Some("safetensors") => {
-                Contents::Safetensors { tensors: Vec::new(), numbers: Vec::new(), metadata: Metadata::new() }
+                Contents::Safetensors { tensors: Vec::new(), bytes: 0, metadata: Metadata::new() }
             }
             _ => bail!("{}: the file name must end in .json or .safetensors", path.display()),
         };
-        Ok(AttentionFile { file: arguments.force.open(path, &arguments.inputs())?, contents })
+        let file = arguments.force.open(path, &arguments.inputs())?;
+        if file.is_device() && matches!(contents, Contents::Safetensors { .. }) {
+            bail!(
+                "{} is a pipe or a device, and a .safetensors file begins with what is known last: name a file, or use .json",
+                path.display()
+            );
+        }
+        Ok(AttentionFile { file, contents })
     }
 
     /// Adds the attention of the best translation of line `number`.
@@ -52,7 +62,7 @@ impl AttentionFile {
         translator: &Translator,
         translation: &Translation,
         maps: &[AttentionMap],
-    ) {
+    ) -> Result<()> {
         let tokenizers = translator.tokenizers();
         let source: Vec<String> = translation.source.iter().map(|&id| tokenizers.source.piece(id)).collect();
         let output = translation.outputs.first().map_or(&[][..], |output| &output.hypothesis.tokens);
@@ -61,34 +71,42 @@ impl AttentionFile {
         match &mut self.contents {
             Contents::Json(lines) => {
                 let layers: Vec<Value> = maps.iter().map(layer).collect();
-                lines.push(
-                    json!({ "line": number + 1, "source": source, "target": target, "attention": layers }),
-                );
+                let line =
+                    json!({ "line": number + 1, "source": source, "target": target, "attention": layers });
+                self.file.add(if *lines == 0 { b"[" } else { b"," })?;
+                self.file.add(&serde_json::to_vec(&line)?)?;
+                *lines += 1;
             }
-            Contents::Safetensors { tensors, numbers, metadata } => {
+            Contents::Safetensors { tensors, bytes, metadata } => {
                 for map in maps {
                     let shape = vec![map.heads(), map.queries.tokens(), map.keys.tokens()];
-                    let start = numbers.len();
-                    numbers.extend(map.weights[0].iter().flatten().flat_map(|weight| weight.to_le_bytes()));
-                    let data_offsets = (start, numbers.len());
-                    let info = TensorInfo { dtype: Dtype::F32, shape, data_offsets };
+                    let start = *bytes;
+                    for weights in &map.weights[0] {
+                        let numbers: Vec<u8> =
+                            weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
+                        self.file.add(&numbers)?;
+                        *bytes += numbers.len();
+                    }
+                    let info = TensorInfo { dtype: Dtype::F32, shape, data_offsets: (start, *bytes) };
                     tensors.push((format!("{}.{}", number + 1, map.site), info));
                 }
                 metadata.insert(format!("{}.source", number + 1), json!(source).to_string());
                 metadata.insert(format!("{}.target", number + 1), json!(target).to_string());
             }
         }
+        Ok(())
     }
 
-    /// Writes the file.
+    /// Puts the file in its place.
     pub(super) fn finish(self) -> Result<()> {
-        let bytes = match self.contents {
-            Contents::Json(lines) => serde_json::to_vec(&lines)?,
-            Contents::Safetensors { tensors, numbers, metadata } => {
-                [header(&metadata, &tensors), numbers].concat()
+        match self.contents {
+            Contents::Json(0) => self.file.finish_with(b"[]")?,
+            Contents::Json(_) => self.file.finish_with(b"]")?,
+            Contents::Safetensors { tensors, metadata, .. } => {
+                self.file.finish_behind(&header(&metadata, &tensors))?;
             }
-        };
-        Ok(self.file.finish_with(&bytes)?)
+        }
+        Ok(())
     }
 }
 

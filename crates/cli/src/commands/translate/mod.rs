@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             && let Some(best) = whole.outputs.first()
         {
             let maps = translator.attend(&whole.source, &best.hypothesis.tokens, &options)?;
-            file.add(line, &translator, &whole, &maps);
+            file.add(line, &translator, &whole, &maps)?;
         }
         writer.write(line, &translated)
     })?;
