@@ -2,7 +2,8 @@
 
 use heedful_tensor::ops::{
     AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, AttentionScore, Cell,
-    Estimator, RecurrentState, Selection, SourceRows, attend_rows, attention_rnn, project_wide,
+    Estimator, RecurrentState, Selection, SourceRows, StepWeights, Weights, attend_rows, attention_rnn,
+    project_wide,
 };
 use heedful_tensor::random::Stream;
 use heedful_tensor::tape::backward_from;
@@ -35,6 +36,16 @@ impl Decoder {
         offset: usize,
         selection: Selection,
     ) -> (Tensor, AttentionRnn) {
+        self.run_with(sequences, offset, selection, Weights::Keep)
+    }
+
+    fn run_with(
+        &self,
+        sequences: &[(usize, usize)],
+        offset: usize,
+        selection: Selection,
+        weights: Weights,
+    ) -> (Tensor, AttentionRnn) {
         let targets = Ragged::from_lengths(sequences.iter().map(|(target, _)| *target));
         let sources = Ragged::from_lengths(sequences.iter().map(|(_, source)| *source));
         let draw = |rows, width, operation| {
@@ -61,7 +72,12 @@ impl Decoder {
                 score: AttentionScore::Additive,
                 score_weight: Some(&self.score),
             },
-            AttentionRnnOptions { cell: Cell::Gru, selection, compute: Compute::training(DType::F32) },
+            AttentionRnnOptions {
+                cell: Cell::Gru,
+                selection,
+                compute: Compute::training(DType::F32),
+                weights,
+            },
         );
         (keys, found)
     }
@@ -71,18 +87,39 @@ fn drawn(estimator: Estimator) -> Selection {
     Selection::Sampled { stream: Stream::new(4, 0, 0), soft_share: 0.0, estimator }
 }
 
+fn weights_of(found: &AttentionRnn) -> &StepWeights {
+    found.attention.as_ref().expect("they were asked for")
+}
+
+#[test]
+fn weights_of_long_sequences_are_not_kept_and_change_no_bit() {
+    let decoder = Decoder::new();
+    let sequences = [(2100, 2010), (7, 3), (1, 5)];
+    for selection in [Selection::Soft, drawn(Estimator::StraightThrough), drawn(Estimator::ScoreFunction)] {
+        let [kept, again] = [Weights::Keep, Weights::Discard].map(|weights| {
+            let (keys, found) = decoder.run_with(&sequences, 0, selection, weights);
+            assert_eq!(found.attention.is_some(), weights == Weights::Keep);
+            let upstream: Vec<f32> = (0..2108 * D).map(|i| (i % 7) as f32 - 3.0).collect();
+            let gradients = backward_from(&found.contexts, Array::from_f32(2108, D, &upstream));
+            let keys = gradients.of(&keys).expect("keys have a gradient").f32().to_vec();
+            (found.states.to_vec(), found.contexts.to_vec(), found.taken.to_vec(), keys)
+        });
+        assert!(kept == again, "{selection:?}");
+    }
+}
+
 #[test]
 fn weights_add_up_to_one_and_hard_attention_takes_one_position() {
     let decoder = Decoder::new();
     for selection in [Selection::Soft, Selection::Best, drawn(Estimator::ScoreFunction)] {
         let (_, found) = decoder.run(&[(4, 3), (2, 7)], 0, selection);
         for (sequence, keys) in [(0, 3), (1, 7)] {
-            for row in found.attention.to_vec(sequence).chunks_exact(keys) {
+            for row in weights_of(&found).to_vec(sequence).chunks_exact(keys) {
                 assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6, "{row:?}");
             }
         }
         if matches!(selection, Selection::Best) {
-            for (row, taken) in found.attention.to_vec(0).chunks_exact(3).zip(found.taken.iter()) {
+            for (row, taken) in weights_of(&found).to_vec(0).chunks_exact(3).zip(found.taken.iter()) {
                 let taken = taken.expect("the best is taken");
                 assert!(row.iter().all(|weight| *weight <= row[taken]));
             }
@@ -96,7 +133,7 @@ fn a_sequence_has_the_same_bits_alone_and_in_a_batch() {
     let (_, alone) = decoder.run(&[(4, 3)], 0, Selection::Soft);
     let (_, batch) = decoder.run(&[(4, 3), (6, 9)], 0, Selection::Soft);
     assert_eq!(alone.states.to_vec(), batch.states.to_vec()[..4 * D]);
-    assert_eq!(alone.attention.to_vec(0), batch.attention.to_vec(0));
+    assert_eq!(weights_of(&alone).to_vec(0), weights_of(&batch).to_vec(0));
 }
 
 #[test]

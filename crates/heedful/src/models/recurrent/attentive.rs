@@ -7,7 +7,7 @@
 
 use heedful_tensor::ops::{
     self, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Estimator,
-    RecurrentState, Selection, SourceRows,
+    RecurrentState, Selection, SourceRows, StepWeights,
 };
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
@@ -97,10 +97,14 @@ impl AttentiveLayer {
             score_weight: self.scorer.weight(),
         };
         let selection = self.selection(pass);
-        let options = AttentionRnnOptions { cell: self.cell, selection, compute: pass.compute() };
+        let wanted = pass.weights(AttentionRole::Cross, 1, targets, &source.sources);
+        let options =
+            AttentionRnnOptions { cell: self.cell, selection, compute: pass.compute(), weights: wanted };
         let found = ops::attention_rnn(inputs, weights, options);
-        if pass.weights(AttentionRole::Cross, 1, targets, &source.sources) == ops::Weights::Keep {
-            pass.record(self.map(&found, targets, &source.sources));
+        if wanted == ops::Weights::Keep
+            && let Some(attention) = &found.attention
+        {
+            pass.record(self.map(attention, &found.taken, targets, &source.sources));
         }
         found
     }
@@ -140,15 +144,21 @@ impl AttentiveLayer {
     }
 
     /// What every token attends to; hard attention attends to one position.
-    fn map(&self, found: &AttentionRnn, targets: &Ragged, sources: &Ragged) -> AttentionMap {
+    fn map(
+        &self,
+        attention: &StepWeights,
+        taken: &[Option<usize>],
+        targets: &Ragged,
+        sources: &Ragged,
+    ) -> AttentionMap {
         let of_sequence = |(sequence, tokens): (usize, std::ops::Range<usize>)| {
             let keys = sources.length(sequence);
             if !self.hardness.is_hard() {
-                return vec![found.attention.to_vec(sequence)];
+                return vec![attention.to_vec(sequence)];
             }
-            let mut weights = found.attention.to_vec(sequence);
+            let mut weights = attention.to_vec(sequence);
             for (row, token) in tokens.enumerate() {
-                if let Some(taken) = found.taken[token] {
+                if let Some(taken) = taken[token] {
                     let row = &mut weights[row * keys..(row + 1) * keys];
                     row.fill(0.0);
                     row[taken] = 1.0;

@@ -63,7 +63,7 @@ pub(super) struct Backward {
     pub(super) weights: KeptWeights,
     pub(super) schedule: Schedule,
     pub(super) sources: Ragged,
-    pub(super) weight_starts: Arc<[usize]>,
+    pub(super) weight_starts: Option<Arc<[usize]>>,
     pub(super) remembered: Remembered,
     /// In the compute type.
     pub(super) contexts: Arc<Array>,
@@ -80,7 +80,7 @@ impl Backward {
             dtype: self.dtype,
             schedule: &self.schedule,
             sources: &self.sources,
-            weight_starts: &self.weight_starts,
+            weight_starts: self.weight_starts.as_deref(),
             keys: &self.keys.2,
             values: &self.values.2,
             weights: weights.borrowed(),

@@ -19,7 +19,8 @@
 //!
 //! Backward, from the last step to the first: `δ(input side)` and `δ(hidden side)` from the cell, `δcontext_t` from the
 //! former, `δq_t`, `δk`, `δv` from that, and `δh_{t−1}` from `δ(hidden side)` and `δq_t`. Kept: gates, states, queries,
-//! weights.
+//! and the weights if they are few. Many are computed again from queries and keys, step by step: of long sequences, target
+//! tokens × source tokens of them never exist at once, unless somebody wants to see them.
 
 mod cpu;
 mod gradient;
@@ -33,7 +34,7 @@ pub use self::rows::{SourceRows, attend_rows};
 pub use self::selection::{Estimator, Selection};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
-use super::{AttentionScore, ScoreForm};
+use super::{AttentionScore, ScoreForm, Weights};
 use crate::cuda;
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
@@ -80,7 +81,12 @@ pub struct AttentionRnnOptions {
     pub selection: Selection,
     /// Type of the gates and of the products' operands.
     pub compute: Compute,
+    /// Whether all weights come out ([`Weights::Keep`]).
+    pub weights: Weights,
 }
+
+/// So many weights are kept for the backward pass, 16 MiB: computing them again would take longer than the memory is worth.
+const KEPT_WEIGHTS: usize = 4 << 20;
 
 /// What [`attention_rnn()`] gives.
 pub struct AttentionRnn {
@@ -93,8 +99,8 @@ pub struct AttentionRnn {
     pub choices: Tensor,
     /// The position that each token took in its source; none where it was the weighted sum.
     pub taken: Arc<[Option<usize>]>,
-    /// What every token attended to.
-    pub attention: StepWeights,
+    /// What every token attended to, if that was asked for or takes little memory.
+    pub attention: Option<StepWeights>,
 }
 
 /// The attention weights of all steps.
@@ -122,13 +128,15 @@ pub fn attention_rnn(
 ) -> AttentionRnn {
     check(&inputs, &weights, options.cell);
     let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources } = inputs;
-    let AttentionRnnOptions { cell, selection, compute } = options;
+    let AttentionRnnOptions { cell, selection, compute, weights: wanted } = options;
     let dtype = compute.dtype();
     let schedule = Schedule::new(targets, Direction::Forward);
     let h = state::gather(initial.h.array(), schedule.order());
     let c = initial.c.as_ref().map(Tensor::array);
     let c = state::gather_or_zeros(c, schedule.order(), 0, x_gates.device());
     let starts = weight_starts(targets, sources);
+    let is_kept = wanted == Weights::Keep || starts[targets.sequences()] <= KEPT_WEIGHTS;
+    let starts = is_kept.then_some(starts);
     let kept_keys = keys.array_as(dtype).clone();
     let kept_values = values.array_as(dtype).clone();
     let decoder = Decoder {
@@ -137,7 +145,7 @@ pub fn attention_rnn(
         dtype,
         schedule: &schedule,
         sources,
-        weight_starts: &starts,
+        weight_starts: starts.as_deref(),
         keys: &kept_keys,
         values: &kept_values,
         weights,
@@ -146,7 +154,7 @@ pub fn attention_rnn(
         Device::Cpu => cpu::forward(&decoder, x_gates, [h.clone(), c.clone()]),
         Device::Cuda => cuda::unsupported("attention_rnn"),
     };
-    let attention = Arc::new(found.weights);
+    let attention = starts.as_ref().map(|_| Arc::new(found.weights));
     let taken: Arc<[Option<usize>]> = found.taken.into();
     let states = Arc::new(found.states);
     let late = Arc::new(Mutex::new(Late::default()));
@@ -183,7 +191,8 @@ pub fn attention_rnn(
     let choices = also_given(Tensor::new(found.choices), &states, move |gradient| {
         to_choices.lock().expect("tape lock").choices = Some(gradient);
     });
-    AttentionRnn { states, contexts, choices, taken, attention: StepWeights { weights: attention, starts } }
+    let attention = attention.zip(starts).map(|(weights, starts)| StepWeights { weights, starts });
+    AttentionRnn { states, contexts, choices, taken, attention }
 }
 
 /// A decoder and its steps over one batch, as forward and backward both need it.
@@ -195,8 +204,8 @@ struct Decoder<'a> {
     schedule: &'a Schedule,
     /// Where the sources lie among keys and values.
     sources: &'a Ragged,
-    /// Where the attention weights of each sequence begin.
-    weight_starts: &'a [usize],
+    /// Where the attention weights of each sequence begin, if they are kept.
+    weight_starts: Option<&'a [usize]>,
     /// source tokens × their widths, in the compute type.
     keys: &'a Array,
     values: &'a Array,
@@ -209,7 +218,7 @@ struct Forward {
     states_narrow: Option<Array>,
     contexts: Array,
     contexts_narrow: Option<Array>,
-    /// All attention weights; see [`Decoder::weight_starts`].
+    /// All attention weights, or those of the last step; see [`Decoder::weight_starts`].
     weights: Array,
     /// tokens × 2: logarithm of the taken weight, entropy.
     choices: Array,
@@ -231,7 +240,7 @@ struct Remembered {
     h: Array,
     c: Array,
     states: Arc<Array>,
-    attention: Arc<Array>,
+    attention: Option<Arc<Array>>,
     taken: Arc<[Option<usize>]>,
     kept: Kept,
 }

@@ -49,23 +49,8 @@ pub(super) fn attend<T: Number>(
     source: Source<'_, T>,
     (weights, context): (&mut [f32], &mut [f32]),
 ) -> Option<usize> {
-    let Source { keys, values, key_width, value_width } = source;
-    for (e, key) in weights.iter_mut().zip(keys.chunks_exact(key_width.max(1))) {
-        *e = match compare {
-            Compare::Dot { scale } => scale * number::sum_of_two(query, key, |q, k| q * k),
-            Compare::Additive { weight } => {
-                number::sum_of_three(query, key, weight, |q, k, w| w * tanh(q + k))
-            }
-        };
-    }
-    let top = number::max(weights);
-    for e in &mut *weights {
-        *e = exp(*e - top);
-    }
-    let total = 1.0 / number::sum(weights, |e| e);
-    for e in &mut *weights {
-        *e *= total;
-    }
+    let Source { values, value_width, .. } = source;
+    weigh(compare, query, source, weights);
     let taken = match selection {
         Selection::Soft => None,
         Selection::Best => Some(best(weights)),
@@ -83,6 +68,33 @@ pub(super) fn attend<T: Number>(
         }
     }
     taken
+}
+
+/// Writes the weights alone: the same bits as [`attend`].
+#[inline(always)]
+pub(super) fn weigh<T: Number>(
+    compare: Compare<'_>,
+    query: &[f32],
+    source: Source<'_, T>,
+    weights: &mut [f32],
+) {
+    let Source { keys, key_width, .. } = source;
+    for (e, key) in weights.iter_mut().zip(keys.chunks_exact(key_width.max(1))) {
+        *e = match compare {
+            Compare::Dot { scale } => scale * number::sum_of_two(query, key, |q, k| q * k),
+            Compare::Additive { weight } => {
+                number::sum_of_three(query, key, weight, |q, k, w| w * tanh(q + k))
+            }
+        };
+    }
+    let top = number::max(weights);
+    for e in &mut *weights {
+        *e = exp(*e - top);
+    }
+    let total = 1.0 / number::sum(weights, |e| e);
+    for e in &mut *weights {
+        *e *= total;
+    }
 }
 
 /// The gradients of what [`attend`] and [`choice`] gave.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::attend::{Compare, InputGradients, OutputGradients, Source, attend_backward};
+use super::attend::{Compare, InputGradients, OutputGradients, Source, attend_backward, weigh};
 use super::forward::ROW_TASK;
 use super::kernels::Kernels;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
@@ -50,6 +50,8 @@ pub(super) fn backward<T: Kernels>(
     let mut d_query = Array::scratch(DType::F32, sequences, key_width);
     let longest = decoder.sources.longest();
     let mut scratch = Array::scratch(DType::F32, sequences, longest);
+    let is_kept = inputs.attention.is_some();
+    let mut again = Array::scratch(DType::F32, sequences, if is_kept { 0 } else { longest });
     for step in (0..schedule.steps()).rev() {
         let tokens = schedule.tokens(step);
         let rows = tokens.len();
@@ -91,8 +93,8 @@ pub(super) fn backward<T: Kernels>(
             values: T::of(values),
             widths: [key_width, value_width],
             queries: inputs.kept.queries.f32(),
-            weight_starts: decoder.weight_starts,
-            weights: inputs.attention.f32(),
+            kept: decoder.weight_starts.zip(inputs.attention.as_deref().map(Array::f32)),
+            again: SharedMut::new(again.f32_mut()),
             taken: &inputs.taken,
             d_contexts: gradients.contexts.map(Array::f32),
             d_choices: gradients.choices.map(Array::f32),
@@ -159,8 +161,10 @@ pub(super) struct AttentionStep<'a, T> {
     widths: [usize; 2],
     /// By token.
     queries: &'a [f32],
-    weight_starts: &'a [usize],
-    weights: &'a [f32],
+    /// Where the weights of each sequence begin, and all weights, if they were kept.
+    kept: Option<(&'a [usize], &'a [f32])>,
+    /// By row: the weights if they were not.
+    again: SharedMut<f32>,
     taken: &'a [Option<usize>],
     d_contexts: Option<&'a [f32]>,
     d_choices: Option<&'a [f32]>,
@@ -254,7 +258,6 @@ fn attend_backward_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
     let (token, sequence) = (step.tokens[row], step.order[row]);
     let [key_width, value_width] = step.widths;
     let source = step.sources.range(sequence);
-    let start = step.weight_starts[sequence] + step.number * source.len();
     let keys = source.start * key_width..source.end * key_width;
     let values = source.start * value_width..source.end * value_width;
     // SAFETY: a row has a token and a source that no other row of the step has; here and below.
@@ -268,21 +271,37 @@ fn attend_backward_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
         step.d_choices.map_or([0.0; 2], |d_choices| [d_choices[2 * token], d_choices[2 * token + 1]]);
     // SAFETY: as above.
     let query = unsafe { step.d_query.slice(of(row, key_width)) };
+    let asked = &step.queries[of(token, key_width)];
+    let seen = Source {
+        keys: &step.keys[keys.clone()],
+        values: &step.values[values.clone()],
+        key_width,
+        value_width,
+    };
+    let weights = if let Some((starts, kept)) = step.kept {
+        let start = starts[sequence] + step.number * source.len();
+        &kept[start..start + source.len()]
+    } else {
+        // SAFETY: as above.
+        let again = unsafe { step.again.slice(row * step.longest..row * step.longest + source.len()) };
+        weigh(step.compare, asked, seen, &mut *again);
+        &*again
+    };
     let compare_width = if matches!(step.compare, Compare::Additive { .. }) { key_width } else { 0 };
     // SAFETY: as above, and the source's rows are this row's alone.
     let slopes = unsafe {
         InputGradients {
             query: &mut *query,
-            keys: step.dk.slice(keys.clone()),
-            values: step.dv.slice(values.clone()),
+            keys: step.dk.slice(keys),
+            values: step.dv.slice(values),
             weight: step.d_score_weight.slice(of(row, compare_width)),
             scratch: step.scratch.slice(row * step.longest..row * step.longest + source.len()),
         }
     };
     attend_backward(
         (step.compare, step.selection),
-        (&step.queries[of(token, key_width)], &step.weights[start..start + source.len()], step.taken[token]),
-        Source { keys: &step.keys[keys], values: &step.values[values], key_width, value_width },
+        (asked, weights, step.taken[token]),
+        seen,
         &OutputGradients { context, choice },
         slopes,
     );

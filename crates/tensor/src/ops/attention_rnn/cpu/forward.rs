@@ -29,12 +29,16 @@ pub(super) fn forward<T: Kernels>(decoder: &Decoder<'_>, x: &Array, states: [Arr
     let (gates, key_width, value_width) = (cell.gates() * d, keys.width(), values.width());
     let narrow = |width: usize| (T::DTYPE == DType::Bf16).then(|| Array::scratch(DType::Bf16, tokens, width));
     let by_token = |width: usize| Array::scratch(DType::F32, tokens, width);
+    let longest = decoder.sources.longest();
     let mut out = Forward {
         states: by_token(d),
         states_narrow: narrow(d),
         contexts: by_token(value_width),
         contexts_narrow: narrow(value_width),
-        weights: Array::scratch(DType::F32, 1, decoder.weight_starts[sequences]),
+        weights: match decoder.weight_starts {
+            Some(starts) => Array::scratch(DType::F32, 1, starts[sequences]),
+            None => Array::scratch(DType::F32, sequences, longest),
+        },
         choices: by_token(2),
         taken: vec![None; tokens],
         kept: Kept {
@@ -74,6 +78,7 @@ pub(super) fn forward<T: Kernels>(decoder: &Decoder<'_>, x: &Array, states: [Arr
             widths: [key_width, value_width],
             queries: queries.f32(),
             weight_starts: decoder.weight_starts,
+            longest,
             weights: SharedMut::new(out.weights.f32_mut()),
             contexts: SharedMut::new(out.contexts.f32_mut()),
             contexts_narrow: out.contexts_narrow.as_mut().map(|narrow| SharedMut::new(narrow.bf16_mut())),
@@ -122,7 +127,9 @@ pub(super) struct AttentionStep<'a, T> {
     values: &'a [T],
     widths: [usize; 2],
     queries: &'a [f32],
-    weight_starts: &'a [usize],
+    /// Without them, every row of the step has room for the longest source.
+    weight_starts: Option<&'a [usize]>,
+    longest: usize,
     weights: SharedMut<f32>,
     contexts: SharedMut<f32>,
     contexts_narrow: Option<SharedMut<bf16>>,
@@ -184,7 +191,10 @@ fn attend_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
     let [key_width, value_width] = step.widths;
     let source = step.sources.range(sequence);
     let query = &step.queries[of(row, key_width)];
-    let start = step.weight_starts[sequence] + step.number * source.len();
+    let start = match step.weight_starts {
+        Some(starts) => starts[sequence] + step.number * source.len(),
+        None => row * step.longest,
+    };
     // SAFETY: a row has a token, a source and weights that no other row of the step has; here and below.
     let weights = unsafe { step.weights.slice(start..start + source.len()) };
     // SAFETY: as above.
