@@ -31,6 +31,7 @@ fn place() -> &'static Workplace {
         place.write("words.txt", "word ".repeat(20_000).as_bytes());
         place.write("long.txt", format!("一辆汽车\n{long}\n两本书\n").as_bytes());
         place.write("long.en", format!("a car\n{}\ntwo books\n", "a dog ".repeat(500)).as_bytes());
+        place.write("wide.txt", "a ".repeat(100_000).as_bytes());
         // No line ends at all, and more of it than is ever kept in memory.
         place.write("huge.txt", "x".repeat((16 << 20) + 1).as_bytes());
         place
@@ -135,6 +136,32 @@ fn long_texts_are_refused_cut_or_split_and_reported() {
         ),
         refused("evaluate huge.txt --ref huge.txt", "huge.txt, line 1 has more than 16777216 bytes"),
         refused("serve run --max-text-tokens 3", "it must be from 16 to 131072"),
+    ]);
+}
+
+#[test]
+fn sequences_of_thousands_of_tokens_are_read_and_trained_on() {
+    let common = "--preset tiny --d-model 16 --heads 2 --d-ff 16 --vocabulary-kind character --vocabulary-size 700 --steps 1 \
+                  --batch-tokens 8192";
+    place().good(&format!("train --task lm --text words.txt --block 8192 {common} --out long-writer"));
+    let report = text(&place().read("long-writer/recipe.toml"));
+    assert!(report.contains("block = 8192"), "{report}");
+    check(&[
+        done("classify labels wide.txt", "wide.txt, line 1: more than 1024 tokens, so it is cut"),
+        done(
+            "classify labels wide.txt --long split",
+            "wide.txt, line 1: more than 1024 tokens, so it is split",
+        ),
+        done(
+            "classify labels wide.txt --max-tokens 8192",
+            "wide.txt, line 1: more than 8192 tokens, so it is cut",
+        ),
+        refused("classify labels wide.txt --long error --max-tokens 8192", "too many for the 8192 tokens"),
+        done(
+            "translate run wide.txt --long cut --max-tokens 8192 --beam 1 --max-length 2",
+            "wide.txt, line 1: more than 8192 tokens, so it is cut",
+        ),
+        done("generate long-writer --prompt a --tokens 2 --max-tokens 8192", ""),
     ]);
 }
 

@@ -18,7 +18,8 @@ use anyhow::Result;
 ///
 /// `heedful explain MODEL TEXT` translates a text and shows its attention weights: on the terminal, or with -o in a file.
 /// Layers and heads count from 0, as in the names of parameters. A model folder with the name of a subcommand is written
-/// with a slash: ./heads.
+/// with a slash: ./heads. All weights of a text are kept, layers × heads × the square of its tokens: a text of more tokens
+/// than --max-tokens is refused.
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
