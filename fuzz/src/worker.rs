@@ -93,10 +93,6 @@ impl Progress {
 
 /// Limits what this process may allocate: a length that is believed ends it, instead of the machine.
 pub fn limit_memory() {
-    #[cfg(unix)]
-    {
-        const BYTES: u64 = 4 << 30;
-        rlimit::setrlimit(rlimit::Resource::AS, BYTES, BYTES).expect("a limit below the present one");
-        let _ = rlimit::setrlimit(rlimit::Resource::CORE, 0, 0);
-    }
+    const BYTES: u64 = 4 << 30;
+    heedful::system::limit_memory(BYTES).expect("a limit below the present one");
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use heedful::store::output::{Output, check_folder};
-use heedful::store::system::is_same_file;
+use heedful::system::is_same_file;
 use heedful::tasks::folder::{MODEL, MODEL_FILES};
 
 /// Refuses `command x >> x`, where the system has names for standard input and output: what is written would be read again,

@@ -118,8 +118,8 @@ fn wishes_that_cannot_be_met_are_refused_before_the_training() {
     }
 }
 
-#[cfg(unix)]
 #[test]
+#[cfg_attr(not(unix), ignore = "it sends a signal")]
 fn an_interrupted_demo_says_so_and_the_next_one_replaces_it() {
     let (_place, out) = place();
     let mut child =

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGKILL, SIGTERM};
+use heedful::system::Signal;
 use support::{Workplace, names, send, text};
 
 /// A workplace with a run, a model that is no run, and things that must not be overwritten. Every test shares it, and writes
@@ -135,8 +135,8 @@ fn files_that_are_read_are_not_written() {
     }
 }
 
-#[cfg(unix)]
 #[test]
+#[cfg_attr(not(unix), ignore = "only Unix tells which file it is")]
 fn what_standard_input_comes_from_is_not_written() {
     let before = place().read("valid.zh");
     let input = File::open(place().path("valid.zh")).expect("it is there");
@@ -222,8 +222,8 @@ fn force_writes_all_the_same() {
     place.good("translate model valid.zh");
 }
 
-#[cfg(unix)]
 #[test]
+#[cfg_attr(not(unix), ignore = "only Unix has them as files")]
 fn devices_and_pipes_are_written_and_stay() {
     let translations = place().good("translate run valid.zh");
     assert_eq!(place().good("translate run valid.zh -o /dev/stdout"), translations);
@@ -248,13 +248,14 @@ fn waiting(place: &Workplace) -> std::process::Child {
     child
 }
 
-#[cfg(unix)]
 #[test]
+#[cfg_attr(not(unix), ignore = "it sends signals")]
 fn an_interrupted_command_leaves_nothing_and_says_by_its_status_what_ended_it() {
     let place = Workplace::new(300);
     place.good(&Workplace::training("run", "--steps 7"));
-    for (signal, status) in [(SIGINT, Some(130)), (SIGTERM, Some(143)), (SIGHUP, Some(129)), (SIGKILL, None)]
-    {
+    const SIGKILL: i32 = 9;
+    let ends = [Signal::Interrupt, Signal::Terminate, Signal::Hangup].map(Signal::number);
+    for (signal, status) in ends.into_iter().zip([130, 143, 129].map(Some)).chain([(SIGKILL, None)]) {
         let mut child = waiting(&place);
         send(&child, signal);
         assert_eq!(child.wait().expect("it ends").code(), status);

@@ -19,6 +19,7 @@ impl Drop for Killed {
 }
 
 #[test]
+#[cfg_attr(not(unix), ignore = "it sends a signal")]
 fn a_run_is_served_under_its_languages_until_sigterm() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 20"));

@@ -9,11 +9,11 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use heedful::metrics::Measure;
+use heedful::system::Signal;
 use heedful::tensor::random::Stream;
 use heedful::train::checkpoint::{self, Checkpoints};
 use heedful::train::log::read_metrics;
 use serde_json::Value;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use support::{Workplace, names, send, text};
 
 /// The newest checkpoint of a run.
@@ -126,11 +126,12 @@ fn started(place: &Workplace, mut command: Command) -> Child {
 }
 
 #[test]
+#[cfg_attr(not(unix), ignore = "it sends signals")]
 fn signals_save_and_end_and_the_run_goes_on() {
-    for (signal, status) in [(SIGINT, 130), (SIGTERM, 143), (SIGHUP, 129)] {
+    for (signal, status) in [(Signal::Interrupt, 130), (Signal::Terminate, 143), (Signal::Hangup, 129)] {
         let place = Workplace::new(400);
         let mut child = started(&place, place.command(&Workplace::training("run", "--steps 100000")));
-        send(&child, signal);
+        send(&child, signal.number());
         assert_eq!(child.wait().expect("it ends").code(), Some(status));
         let stopped = last_checkpoint(&place.path("run")).trainer.step;
         assert!(place.path("run/model.safetensors").exists());
@@ -142,6 +143,7 @@ fn signals_save_and_end_and_the_run_goes_on() {
 }
 
 #[test]
+#[cfg_attr(not(unix), ignore = "it sends signals")]
 fn a_run_that_shall_outlive_its_terminal_does() {
     let place = Workplace::new(400);
     let training = Workplace::training("run", "--steps 100000");
@@ -149,13 +151,13 @@ fn a_run_that_shall_outlive_its_terminal_does() {
     let script = format!("trap '' HUP; exec {} {training}", env!("CARGO_BIN_EXE_heedful"));
     command.current_dir(place.path("")).args(["-c", &script]);
     let mut child = started(&place, command);
-    send(&child, SIGHUP);
+    send(&child, Signal::Hangup.number());
     let then = reached(&place);
     while reached(&place) < then + 21 {
         assert!(child.try_wait().expect("a process").is_none(), "it ended by the signal that it ignores");
         sleep(Duration::from_millis(20));
     }
-    send(&child, SIGTERM);
+    send(&child, Signal::Terminate.number());
     assert_eq!(child.wait().expect("it ends").code(), Some(143));
 }
 

@@ -2,8 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
+use heedful::system::{self, Signal, Signals};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
@@ -29,16 +31,13 @@ impl Server {
     /// Loads the models and begins to listen.
     pub fn start(options: ServerOptions) -> Result<Server, ServerError> {
         check(&options)?;
-        #[cfg(unix)]
-        {
-            // Each connection needs a file descriptor. If the system grants fewer, connections wait instead.
-            let _ = rlimit::increase_nofile_limit(options.limits.connections as u64 + 512);
-        }
+        // Each connection needs a file descriptor. If the system grants fewer, connections wait instead.
+        system::allow_open_files(options.limits.connections as u64 + 512);
         let stamps = Stamps::of(&options.models);
         let state = Arc::new(AppState::new(&options)?);
         // The cores belong to the models: HTTP is little work, and more threads for it delay those of a model, which
         // wait for each other.
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).div_ceil(4);
+        let threads = thread::available_parallelism().map_or(1, usize::from).div_ceil(4);
         let runtime =
             Builder::new_multi_thread().worker_threads(threads).enable_all().thread_name("http").build()?;
         let address = options.address;
@@ -113,12 +112,10 @@ impl Server {
     /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. SIGHUP reloads all
     /// models. `announce` is called when signals are handled.
     pub fn run_until_signal(self, announce: impl FnOnce(&Server)) -> Result<(), ServerError> {
-        let mut signals = {
-            let _inside = self.runtime.enter();
-            Signals::listen()?
-        };
+        // One listener from the start: a signal that arrives while a model is loaded is not lost.
+        let mut signals = Signals::listen(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;
         announce(&self);
-        while let Signal::Reload = self.runtime.block_on(signals.next()) {
+        while signals.wait() == Signal::Hangup {
             let failures = self.reload();
             for error in &failures {
                 eprintln!("heedful: {error}; the old model keeps serving");
@@ -127,63 +124,15 @@ impl Server {
                 eprintln!("heedful: all models were reloaded");
             }
         }
-        self.runtime.spawn(async move {
-            while let Signal::Reload = signals.next().await {}
-            std::process::exit(130);
-        });
+        let end_at_once = move || loop {
+            let signal = signals.wait();
+            if signal != Signal::Hangup {
+                std::process::exit(signal.exit_status().into());
+            }
+        };
+        thread::Builder::new().name("signals".to_owned()).spawn(end_at_once)?;
         self.stop();
         Ok(())
-    }
-}
-
-/// What a signal of the system asks for.
-enum Signal {
-    Stop,
-    Reload,
-}
-
-/// One listener for all signals from the start: a signal that arrives while a model is loaded is not lost.
-#[cfg(unix)]
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    hangup: tokio::signal::unix::Signal,
-}
-
-#[cfg(unix)]
-impl Signals {
-    fn listen() -> std::io::Result<Signals> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) -> Signal {
-        tokio::select! {
-            _ = self.interrupt.recv() => Signal::Stop,
-            _ = self.terminate.recv() => Signal::Stop,
-            _ = self.hangup.recv() => Signal::Reload,
-        }
-    }
-}
-
-#[cfg(windows)]
-struct Signals {
-    interrupt: tokio::signal::windows::CtrlC,
-}
-
-#[cfg(windows)]
-impl Signals {
-    fn listen() -> std::io::Result<Signals> {
-        Ok(Signals { interrupt: tokio::signal::windows::ctrl_c()? })
-    }
-
-    async fn next(&mut self) -> Signal {
-        self.interrupt.recv().await;
-        Signal::Stop
     }
 }
 
@@ -193,8 +142,9 @@ const BACKLOG: u32 = 4096;
 fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // A server that is restarted at once can bind its port.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
+    if system::REBINDS_PORTS {
+        socket.set_reuseaddr(true)?;
+    }
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }

@@ -11,9 +11,27 @@ const HOST_MACHINERY: &str = concat!("crate::", "cpu");
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/t", "mp/"), concat!("/Use", "rs/")];
 
+/// Where systems may be named: once for everyone, and once for system calls, which take unsafe code.
+const SYSTEM_MODULES: [&str; 2] = ["crates/heedful/src/system/", "crates/tensor/src/cpu/system.rs"];
+/// Crates and attributes that one system has and another lacks.
+const SYSTEM_WORDS: [&str; 10] = [
+    "unix",
+    "cfg(windows)",
+    "os::windows",
+    "os::fd",
+    "target_os",
+    "target_family",
+    "libc",
+    "rlimit",
+    "signal_hook",
+    "tokio::signal",
+];
+const SYSTEM_FOLDERS: [&str; 2] = ["\"/proc/", "\"/sys/"];
+
 pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
     let rust = path.ends_with(".rs");
     let is_operation = is_operation(path);
+    let knows_no_system = knows_no_system(path);
     let tests = if rust { lines_before_tests(text) } else { 0 };
     length(path, text, complaints);
     if !text.is_empty() && !text.ends_with('\n') {
@@ -39,6 +57,9 @@ pub(super) fn check(path: &str, text: &str, complaints: &mut Vec<String>) {
                 "an operation matches on the device and calls its own `cpu` module, which alone uses the machinery",
             );
         }
+        if knows_no_system && index < tests && names_system(code) {
+            complain("what only some systems have belongs in `heedful::system`");
+        }
         if opens_unsafe_code(code) && !path.starts_with("crates/tensor/") {
             complain("only crates/tensor may contain unsafe code");
         }
@@ -51,6 +72,18 @@ fn is_operation(path: &str) -> bool {
     let Some(inside) = path.strip_prefix("crates/tensor/src/ops/") else { return false };
     let mut parts = inside.split('/');
     !parts.any(|part| part == "cpu" || part == "cpu.rs" || part == "tests")
+}
+
+/// Whether a file must compile and work alike on all systems. Tests may look at what one of them has.
+fn knows_no_system(path: &str) -> bool {
+    let is_ours = (path.starts_with("crates/") && path.contains("/src/")) || path.starts_with("fuzz/src/");
+    let is_test = path.contains("/tests/") || path.ends_with("/tests.rs");
+    is_ours && !is_test && !SYSTEM_MODULES.iter().any(|module| path.starts_with(module))
+}
+
+fn names_system(code: &str) -> bool {
+    SYSTEM_WORDS.iter().any(|word| has_word(code, word))
+        || SYSTEM_FOLDERS.iter().any(|folder| code.contains(folder))
 }
 
 fn length(path: &str, text: &str, complaints: &mut Vec<String>) {
@@ -137,6 +170,31 @@ mod tests {
         }
         let tested = format!("fn f() {{}}\n\n#[cfg(test)]\nmod tests {{\n    {text}}}\n");
         assert!(complaints("crates/tensor/src/ops/norm/mod.rs", &tested).is_empty());
+    }
+
+    #[test]
+    fn systems_are_named_in_one_place() {
+        for code in [
+            "#[cfg(unix)]",
+            "#[cfg(not(unix))]",
+            "use std::os::unix::fs::MetadataExt;",
+            "#[cfg(target_os = \"linux\")]",
+            "use tokio::signal::ctrl_c;",
+            "let status = read(\"/proc/self/status\");",
+        ] {
+            let text = format!("{code}\n");
+            for path in ["crates/cli/src/main.rs", "crates/tensor/src/cpu/isa.rs", "fuzz/src/worker.rs"] {
+                assert_eq!(complaints(path, &text).len(), 1, "{path}: {code}");
+            }
+            for path in SYSTEM_MODULES.into_iter().chain(["crates/cli/tests/demo.rs", "xtask/src/test.rs"]) {
+                let path = if path.ends_with('/') { format!("{path}unix.rs") } else { path.to_owned() };
+                assert!(complaints(&path, &text).is_empty(), "{path}: {code}");
+            }
+            let tested = format!("fn f() {{}}\n\n#[cfg(test)]\nmod tests {{\n    {text}}}\n");
+            assert!(complaints("crates/cli/src/output.rs", &tested).is_empty(), "{code}");
+        }
+        let other = "let pairs = lines.windows(2); let unixes = UNIX_EPOCH; // unix\n";
+        assert!(complaints("crates/cli/src/main.rs", other).is_empty());
     }
 
     #[test]

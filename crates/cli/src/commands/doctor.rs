@@ -17,7 +17,7 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
     let mut text = format!("heedful           {}\n", env!("CARGO_PKG_VERSION"));
     text += &format!("instruction sets  {}; {} is used\n", available.join(", "), isa::current());
     text += &format!("threads           {}\n", threads::thread_count());
-    if let Some(bytes) = heedful::train::run::machine_memory() {
+    if let Some(bytes) = heedful::system::memory() {
         text += &format!("memory            {} GiB\n", bytes >> 30);
     }
     match cuda::card() {

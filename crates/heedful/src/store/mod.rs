@@ -1,7 +1,6 @@
 //! Files: [`durable`] writes them atomically, [`output`] those that a user asked for; [`seal`] says which ones belong
 //! together; [`weights`] are matrices by name, as safetensors.
 
-pub mod system;
 pub mod unfinished;
 
 pub mod durable;

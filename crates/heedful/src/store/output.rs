@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::durable::WriteError;
-use super::system::is_same_file;
 use super::unfinished::{Unfinished, remove_leftovers};
+use crate::system::is_same_file;
 
 /// A file that a command writes. It appears whole, by [`Output::finish`], or not at all.
 #[derive(Debug)]

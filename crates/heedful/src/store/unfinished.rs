@@ -15,7 +15,7 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::system;
+use crate::system;
 
 const ENDING: &str = ".heedful.tmp";
 const BUFFER: usize = 1 << 20;

@@ -14,4 +14,5 @@ pub mod isa;
 pub(crate) mod math;
 pub mod memory;
 pub(crate) mod number;
+mod system;
 pub mod threads;

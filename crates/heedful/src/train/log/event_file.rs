@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{LogError, Record, crc32c, event};
+use crate::system;
 use crate::tasks::validation::Sample;
 
 /// An open events file. TensorBoard reads all files of a folder in the order of their names, which is chronological.
@@ -97,11 +98,8 @@ fn now() -> f64 {
 
 /// The host name, reduced to characters that are safe in a file name.
 fn host_name() -> String {
-    let named = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let named =
-        named.or_else(|| std::env::var("HOSTNAME").ok()).or_else(|| std::env::var("COMPUTERNAME").ok());
     let fit = |c: &char| c.is_ascii_alphanumeric() || ['-', '.', '_'].contains(c);
-    let name: String = named.unwrap_or_default().trim().chars().filter(fit).collect();
+    let name: String = system::host_name().unwrap_or_default().chars().filter(fit).collect();
     if name.is_empty() { "localhost".to_owned() } else { name }
 }
 

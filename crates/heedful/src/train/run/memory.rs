@@ -7,30 +7,18 @@
 //!
 //! A run takes more than this: what is refused here would never have fitted.
 
-use std::fs;
-
 use super::RunError;
 use crate::models::Model;
 use crate::recipe::Recipe;
+use crate::system;
 use crate::tasks::TaskError;
 
 /// Where the system does not tell its memory: more than machines have.
 const UNKNOWN_MEMORY: u64 = 1 << 44;
 
-/// Bytes of the machine's memory, or of what a container may use of it, where the system tells.
-pub fn machine_memory() -> Option<u64> {
-    let total = fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let kibibytes: u64 = text.lines().next()?.split_whitespace().nth(1)?.parse().ok()?;
-        Some(kibibytes << 10)
-    });
-    let granted =
-        fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
-    total.into_iter().chain(granted).min()
-}
-
 /// Refuses a recipe whose model, for vocabularies of these sizes and this number of labels, cannot fit.
 pub(super) fn check(recipe: &Recipe, vocabularies: [usize; 2], labels: usize) -> Result<(), RunError> {
-    check_within(machine_memory().unwrap_or(UNKNOWN_MEMORY), recipe, vocabularies, labels)
+    check_within(system::memory().unwrap_or(UNKNOWN_MEMORY), recipe, vocabularies, labels)
 }
 
 fn check_within(
@@ -83,12 +71,5 @@ mod tests {
         recipe.model.heads = 1;
         let error = check(&recipe).expect_err("terabytes");
         assert!(error.contains("parameters takes at least") && error.contains("16.0 GB"), "{error}");
-    }
-
-    #[test]
-    fn this_machine_has_memory() {
-        if let Some(bytes) = machine_memory() {
-            assert!(bytes > 1 << 27, "{bytes}");
-        }
     }
 }

@@ -37,7 +37,6 @@ mod trial;
 pub use clock::{Clock, SystemClock};
 pub use device::{ChosenDevice, DeviceChoice, NotOnCard};
 pub use error::RunError;
-pub use memory::machine_memory;
 pub(crate) use page::{environment, settings};
 pub use prepare::is_run;
 pub(crate) use prepare::with_absolute_paths;

@@ -4,6 +4,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::cpu::system;
 use crate::regions;
 
 /// Cache line and AVX-512 / AMX row width: no vector ever straddles two lines.
@@ -62,29 +63,9 @@ fn layout(capacity: usize) -> Layout {
 }
 
 /// Asks for pages of 2 MiB, before the first touch. Products and the optimizer walk through hundreds of MiB with large
-/// strides; in pages of 4 KiB, and twice so in a virtual machine, looking up addresses costs a twentieth of a step. A
-/// kernel that has no such pages just says no.
-#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+/// strides; in pages of 4 KiB, and twice so in a virtual machine, looking up addresses costs a twentieth of a step.
 fn ask_for_huge_pages(start: NonNull<u8>, capacity: usize) {
-    const SYS_MADVISE: i64 = 28;
-    const MADV_HUGEPAGE: i64 = 14;
-    if capacity < HUGE_PAGE {
-        return;
-    }
-    // SAFETY: advice changes no contents; the kernel clobbers rcx and r11.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inlateout("rax") SYS_MADVISE => _,
-            in("rdi") start.as_ptr(),
-            in("rsi") capacity,
-            in("rdx") MADV_HUGEPAGE,
-            out("rcx") _,
-            out("r11") _,
-            options(nostack),
-        );
+    if capacity >= HUGE_PAGE {
+        system::advise_huge_pages(start, capacity);
     }
 }
-
-#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}

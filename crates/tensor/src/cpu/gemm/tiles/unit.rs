@@ -10,43 +10,18 @@ use std::sync::OnceLock;
 use half::bf16;
 
 use super::{BLOCK, DEPTH};
+use crate::cpu::system;
 
 /// Asks the kernel, once for the process, to let threads use the tile registers.
 pub(crate) fn is_permitted() -> bool {
     static PERMITTED: OnceLock<bool> = OnceLock::new();
-    *PERMITTED.get_or_init(|| has_amx_bf16() && request_permission())
+    *PERMITTED.get_or_init(|| has_amx_bf16() && system::permits_tiles())
 }
 
 fn has_amx_bf16() -> bool {
     let leaf = std::arch::x86_64::__cpuid_count(7, 0);
     let (bf16, tile) = (leaf.edx >> 22 & 1, leaf.edx >> 24 & 1);
     bf16 == 1 && tile == 1 && is_x86_feature_detected!("avx512bf16")
-}
-
-#[cfg(target_os = "linux")]
-fn request_permission() -> bool {
-    const SYS_ARCH_PRCTL: i64 = 158;
-    const ARCH_REQ_XCOMP_PERM: i64 = 0x1023;
-    const XFEATURE_XTILEDATA: i64 = 18;
-    let result: i64;
-    // SAFETY: a system call that changes nothing but this process's permission; the kernel clobbers rcx and r11.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") SYS_ARCH_PRCTL => result,
-            in("rdi") ARCH_REQ_XCOMP_PERM,
-            in("rsi") XFEATURE_XTILEDATA,
-            out("rcx") _,
-            out("r11") _,
-            options(nostack),
-        );
-    }
-    result == 0
-}
-
-#[cfg(not(target_os = "linux"))]
-fn request_permission() -> bool {
-    false
 }
 
 /// Every tile register: 16 rows of 64 bytes. Loaded once for each thread; it stays through context switches.

@@ -1,0 +1,158 @@
+//! Signals that ask the program to end: Ctrl-C (SIGINT), SIGTERM, SIGHUP and SIGQUIT.
+//!
+//! Most commands end at once and leave no unfinished file. Those that have something to save hold an [`Interrupt`]: the first
+//! signal is then a request, and only a second one ends the process. The exit status is 128 and the number of the signal, as
+//! that of a program that does not handle it.
+//!
+//! A signal that is ignored when the program starts stays so: `nohup heedful train …` survives the end of its terminal.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::process::{self, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+
+use heedful::store::unfinished;
+use heedful::system::{Signal, Signals};
+
+/// The first signal that arrived while someone held an [`Interrupt`].
+static REQUESTED: OnceLock<Signal> = OnceLock::new();
+/// How many hold one.
+static HOLDERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Handles signals from here on.
+pub(crate) fn handle_signals() -> io::Result<()> {
+    let heeded: Vec<Signal> = Signal::ALL.into_iter().filter(|signal| !signal.is_ignored()).collect();
+    let mut signals = Signals::listen(&heeded)?;
+    let listen = move || loop {
+        arrived(signals.wait());
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(listen)?;
+    Ok(())
+}
+
+/// Called for every signal, on a thread of its own.
+fn arrived(signal: Signal) {
+    let is_request = HOLDERS.load(Ordering::SeqCst) > 0 && REQUESTED.set(signal).is_ok();
+    if !is_request {
+        unfinished::abandon_all();
+        process::exit(signal.exit_status().into());
+    }
+}
+
+/// While it is held, the first signal is a request to save and end.
+#[derive(Clone, Debug)]
+pub(crate) struct Interrupt {
+    _holder: Arc<Holder>,
+}
+
+#[derive(Debug)]
+struct Holder;
+
+impl Interrupt {
+    pub(crate) fn hold() -> Interrupt {
+        HOLDERS.fetch_add(1, Ordering::SeqCst);
+        Interrupt { _holder: Arc::new(Holder) }
+    }
+
+    /// Whether a signal has arrived.
+    pub(crate) fn is_requested(&self) -> bool {
+        REQUESTED.get().is_some()
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        HOLDERS.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// The end of a command that a signal has asked to end, after it has saved what it had.
+#[derive(Debug)]
+pub(crate) struct Interrupted {
+    message: Option<String>,
+}
+
+impl Interrupted {
+    /// With a message for the user.
+    pub(crate) fn because(message: impl Into<String>) -> Interrupted {
+        Interrupted { message: Some(message.into()) }
+    }
+
+    /// Everything is said.
+    pub(crate) fn in_silence() -> Interrupted {
+        Interrupted { message: None }
+    }
+
+    pub(crate) fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    pub(crate) fn status() -> ExitCode {
+        REQUESTED.get().map_or(ExitCode::FAILURE, |signal| ExitCode::from(signal.exit_status()))
+    }
+}
+
+impl fmt::Display for Interrupted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.message().unwrap_or("interrupted"))
+    }
+}
+
+impl Error for Interrupted {}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// In a process of its own: signals concern all threads of one.
+    fn status_of(test: &str) -> Option<i32> {
+        let this = std::env::current_exe().expect("a running test has a file");
+        let name = format!("interrupt::tests::{test}");
+        let child = Command::new(this).args(["--ignored", "--exact", &name]).output();
+        child.expect("the tests start again").status.code()
+    }
+
+    /// To this process.
+    fn send(signal: Signal) {
+        let arguments = [format!("-{}", signal.number()), process::id().to_string()];
+        assert!(Command::new("kill").args(arguments).status().expect("kill is there").success());
+    }
+
+    #[test]
+    #[cfg_attr(not(unix), ignore = "it sends signals")]
+    fn one_signal_ends_a_command_that_has_nothing_to_save_and_two_end_any() {
+        assert_eq!(status_of("signalled_once"), Some(129));
+        assert_eq!(status_of("signalled_twice"), Some(143));
+    }
+
+    #[test]
+    #[ignore = "ends its process; the test above runs it"]
+    fn signalled_once() {
+        handle_signals().expect("signals can be listened to");
+        drop(Interrupt::hold());
+        send(Signal::Hangup);
+        loop {
+            thread::park();
+        }
+    }
+
+    #[test]
+    #[ignore = "ends its process; the test above runs it"]
+    fn signalled_twice() {
+        handle_signals().expect("signals can be listened to");
+        let interrupt = Interrupt::hold();
+        send(Signal::Terminate);
+        while !interrupt.is_requested() {
+            thread::yield_now();
+        }
+        send(Signal::Terminate);
+        loop {
+            thread::park();
+        }
+    }
+}
