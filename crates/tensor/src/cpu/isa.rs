@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 pub enum Isa {
     /// Whatever the compiler makes of plain Rust.
     Portable = 1,
-    /// ARM's 128-bit vectors.
+    /// ARM's 128-bit vectors, with fused multiply-add. Products have kernels of their own; for all else the compiler makes NEON
+    /// of plain Rust, as it does for `Portable` there, so both give the same bits.
     Neon = 2,
     /// 256-bit vectors with fused multiply-add.
     Avx2 = 3,

@@ -3,6 +3,8 @@
 //! A block of `height × 32` sums stays in registers while `k` runs from first to last: one chain of additions for
 //! each sum. The right side is packed `[strip][k][32]`, the left side is read where it lies.
 
+#[cfg(target_arch = "aarch64")]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -26,6 +28,8 @@ const TALLEST: usize = 14;
 pub(crate) fn strip_height() -> usize {
     match isa::current() {
         Isa::Amx | Isa::Avx512 => TALLEST,
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => neon::HEIGHT,
         _ => 4,
     }
 }
@@ -158,6 +162,8 @@ fn walk(parts: &[Part<'_>], rows: Range<usize>, strips: Range<usize>, out: &Dest
         #[cfg(target_arch = "x86_64")]
         // SAFETY: this machine has AVX2 and FMA.
         Isa::Avx2 => unsafe { x86::walk_avx2(parts, rows, strips, out) },
+        #[cfg(target_arch = "aarch64")]
+        Isa::Neon => neon::walk(parts, rows, strips, out),
         _ => walk_with(parts, rows, strips, out, portable),
     }
 }
