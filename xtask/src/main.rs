@@ -1,5 +1,6 @@
 //! The project's own commands, run as `cargo xtask COMMAND`.
 
+mod aarch64;
 mod bench;
 mod bits;
 mod browser;
@@ -11,6 +12,7 @@ mod golden;
 mod python;
 mod step;
 mod study;
+mod targets;
 mod test;
 mod tidy;
 mod workspace;
@@ -35,6 +37,9 @@ Usage: cargo xtask COMMAND
   card-kit [FOLDER]  a folder (target/card-kit) with tests, races and a script for a machine with a card and without Rust
   fuzz [ARGS]        ten million broken inputs for everything that reads files, text and requests; --help lists ARGS
   study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch
+  aarch64 [ARGS]     the tensor crate's tests and the bits of the release binary on an emulated ARM processor;
+                     ARGS: test [ARGUMENTS OF CARGO TEST], or bits [BEFORE]
+  targets            compile for Linux, Windows and macOS: every target whose standard library is installed
   golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
 bench, study and golden make a Python environment under target/ at first use (several GB), test a small one;
@@ -74,8 +79,10 @@ fn run(arguments: &[String]) -> Result<()> {
         ["study", kind, data, seeds] => study::run(kind, data, Some(seeds)),
         ["study", ..] => bail!("usage: cargo xtask study classify|language DATA [SEEDS]"),
         ["golden"] => golden::run(),
+        ["aarch64", rest @ ..] => aarch64::run(rest),
+        ["targets"] => targets::run(),
         [] => bail!("no command given\n\n{HELP}"),
-        [known @ ("check" | "test" | "page" | "fmt" | "tidy" | "golden"), ..] => {
+        [known @ ("check" | "test" | "page" | "fmt" | "tidy" | "golden" | "targets"), ..] => {
             bail!("{known} takes no arguments")
         }
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),

@@ -13,8 +13,9 @@
 
 mod corpus;
 
+use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -97,24 +98,35 @@ const CASES: &[Case] = &[
 const TRAINING: &str = "--preset tiny --steps 20 --warmup 5 --batch-tokens 300 --dropout 0.1 --seed 7 \
     --validation-every 10 --checkpoint-every 20 --log-every 5 --vocabulary-size 420 --quiet";
 
-/// Prints the table; with a file that holds an earlier one, marks what differs and fails if something does.
+/// The program whose bits are asked for: its path, behind that of an emulator if it needs one.
+pub(crate) struct Program {
+    pub(crate) words: Vec<OsString>,
+}
+
+/// The table of this tree's release binary, or of the one that `HEEDFUL_BITS_OF` names.
 pub(crate) fn run(before: Option<&str>) -> Result<()> {
+    let program = match std::env::var_os("HEEDFUL_BITS_OF") {
+        Some(program) => program,
+        None => {
+            step::command(&mut cargo(["build", "--release"]))?;
+            let name = format!("heedful{}", std::env::consts::EXE_SUFFIX);
+            target().join("release").join(name).into()
+        }
+    };
+    table(&Program { words: vec![program] }, before)
+}
+
+/// Prints the table; with a file that holds an earlier one, marks what differs and fails if something does.
+pub(crate) fn table(program: &Program, before: Option<&str>) -> Result<()> {
     let before =
         before.map(|file| fs::read_to_string(file).with_context(|| format!("could not read {file}")));
     let before = before.transpose()?;
-    let program = match std::env::var_os("HEEDFUL_BITS_OF") {
-        Some(program) => PathBuf::from(program),
-        None => {
-            step::command(&mut cargo(["build", "--release"]))?;
-            target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX))
-        }
-    };
     let folder = target().join("bits");
     corpus::write(&folder)?;
     let mut different = 0;
     for isa in ["portable", "neon", "avx2", "avx512", "amx"] {
         for (case, compute) in CASES.iter().flat_map(|case| [(case, "f32"), (case, "bf16")]) {
-            let Some(line) = case.line(&program, &folder, isa, compute)? else { break };
+            let Some(line) = case.line(program, &folder, isa, compute)? else { break };
             let is_known = before.as_ref().is_none_or(|before| before.lines().any(|old| old == line));
             println!("{line}{}", if is_known { "" } else { "   DIFFERENT" });
             different += usize::from(!is_known);
@@ -126,7 +138,7 @@ pub(crate) fn run(before: Option<&str>) -> Result<()> {
 
 impl Case {
     /// Trains and uses the model, and returns its line. `None` where this machine lacks the instruction set.
-    fn line(&self, program: &Path, folder: &Path, isa: &str, compute: &str) -> Result<Option<String>> {
+    fn line(&self, program: &Program, folder: &Path, isa: &str, compute: &str) -> Result<Option<String>> {
         let run = folder.join("run");
         if run.exists() {
             fs::remove_dir_all(&run)?;
@@ -181,10 +193,15 @@ impl Task {
 }
 
 /// The output of a command. `None` if this machine lacks the instruction set: the program then warns and uses another.
-fn output(program: &Path, folder: &Path, isa: &str, words: &str) -> Result<Option<Vec<u8>>> {
-    let mut command = Command::new(program);
-    command.current_dir(folder).args(words.split_whitespace()).env("HEEDFUL_ISA", isa);
-    let output = command.output().with_context(|| format!("could not start {}", program.display()))?;
+fn output(program: &Program, folder: &Path, isa: &str, words: &str) -> Result<Option<Vec<u8>>> {
+    let mut command = Command::new(&program.words[0]);
+    command
+        .args(&program.words[1..])
+        .current_dir(folder)
+        .args(words.split_whitespace())
+        .env("HEEDFUL_ISA", isa);
+    let output =
+        command.output().with_context(|| format!("could not start {}", program.words[0].display()))?;
     let messages = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         bail!("`heedful {words}` failed: {messages}");
