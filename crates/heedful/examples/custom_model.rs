@@ -61,6 +61,7 @@ impl MajorityVote {
             mask: Mask::full(),
             dropout: pass.dropout(0.0),
             weights: pass.weights(AttentionRole::Pooling, HEADS, &one_each, sequences),
+            rounding: pass.compute().precision.rounding(),
         };
         let pooled = ops::attention(
             Part { tensor: query, columns: 0..D },

@@ -27,6 +27,16 @@ pub enum Precision {
     Int8,
 }
 
+/// Where sums of products are rounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Rounding {
+    /// Once for a product and its addition, on instruction sets that fuse them; sums in the order that is fastest there.
+    #[default]
+    Fused,
+    /// After every operation and in one order: the same bits on every instruction set.
+    Uniform,
+}
+
 /// How many rows a packed matrix meets in a product. The same row times the same matrix has the same bits in any company,
 /// if both were packed for as many: a question of bits is never decided by the number of rows of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,10 +89,13 @@ impl Precision {
         }
     }
 
-    /// Whether results have the same bits on every instruction set.
+    /// How everything around the products is rounded.
     #[inline]
-    pub const fn is_uniform(self) -> bool {
-        matches!(self, Precision::Int8)
+    pub const fn rounding(self) -> Rounding {
+        match self {
+            Precision::F32 | Precision::Bf16 => Rounding::Fused,
+            Precision::Int8 => Rounding::Uniform,
+        }
     }
 }
 

@@ -41,7 +41,7 @@ mod compute;
 pub mod ops;
 
 pub use array::Array;
-pub use compute::{Compute, Precision, Rows};
+pub use compute::{Compute, Precision, Rounding, Rows};
 pub use device::{DType, Device};
 pub use params::{Init, Param, Params};
 pub use ragged::Ragged;

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use heedful_tensor::ops::TopK;
-use heedful_tensor::{Precision, Ragged, Tensor};
+use heedful_tensor::{Precision, Ragged, Rounding, Tensor};
 
 use super::DecodeError;
 use super::hypothesis::Continuation;
@@ -82,6 +82,7 @@ pub(super) struct Engine<'m, P> {
     read: usize,
     rows: Vec<Row>,
     best: TopK,
+    rounding: Rounding,
 }
 
 struct Waiting<P> {
@@ -116,6 +117,7 @@ impl<'m, P: Plan> Engine<'m, P> {
             read: 0,
             rows: Vec::new(),
             best: TopK::default(),
+            rounding: compute.rounding(),
         }
     }
 
@@ -160,7 +162,7 @@ impl<'m, P: Plan> Engine<'m, P> {
         }
         let logits = self.decoding.step(&self.rows);
         let width = self.open.iter().map(|open| open.plan.width()).max().unwrap_or(1);
-        self.best.find(&logits, width);
+        self.best.find(&logits, width, self.rounding);
         for open in self.open.iter_mut().filter(|open| open.is_read) {
             let mut rows = open.first..open.first + open.plan.rows().len();
             open.is_broken = rows.any(|row| !self.best.normalizer(row).is_finite());

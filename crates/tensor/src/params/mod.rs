@@ -6,6 +6,7 @@
 mod card;
 mod gradients;
 mod host;
+mod quantized;
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,7 @@ use crate::{Array, Device};
 use card::NarrowCopy;
 pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
 use host::PackedCopies;
+use quantized::QuantizedCopies;
 
 /// Every parameter starts on a cache line.
 pub(crate) const ALIGNMENT: usize = 16;
@@ -60,6 +62,7 @@ struct Flat {
     /// Raised whenever values change: packed copies of an older version are stale.
     version: AtomicU64,
     packed: PackedCopies,
+    quantized: QuantizedCopies,
     narrow: NarrowCopy,
 }
 
@@ -165,6 +168,7 @@ impl Params {
             Device::Cuda => values.to_device(device),
         };
         flat.packed.clear();
+        flat.quantized.clear();
         flat.narrow.clear();
         in_order(flat.gradients.lock()).move_to(device);
     }
@@ -334,6 +338,7 @@ impl Store {
             }
             let gradients = FlatGradients::new(&entries);
             let packed = PackedCopies::new(entries.len());
+            let quantized = QuantizedCopies::new(entries.len());
             let narrow = NarrowCopy::default();
             Flat {
                 narrow,
@@ -342,6 +347,7 @@ impl Store {
                 gradients: Mutex::new(gradients),
                 version: AtomicU64::new(0),
                 packed,
+                quantized,
             }
         })
     }

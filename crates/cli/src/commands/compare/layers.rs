@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use heedful::compare::layers::{self, LayerSettings};
+use heedful::tensor::Precision;
 
 use crate::machine::Machine;
 use crate::output::Force;
@@ -51,6 +52,11 @@ Examples:
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("measuring layers", arguments.quiet.verbosity())?;
+    if arguments.machine.compute() == Precision::Int8 {
+        bail!(
+            "layers are measured in training too, and int8 is for inference only: use --compute bf16 or f32"
+        );
+    }
     if let Some(folder) = &arguments.out {
         arguments.force.check_folder(folder, &[])?;
     }

@@ -121,6 +121,7 @@ impl ConvolutionalDecoderLayer {
             mask: Mask::full(),
             dropout: pass.dropout(0.0),
             weights: pass.weights(self.site.role, 1, sequences, &memory.sequences),
+            rounding: pass.compute().precision.rounding(),
         };
         let attended = ops::attention(queries, keys, values, sequences, &memory.sequences, &options);
         if let Some(weights) = attended.weights {
@@ -139,7 +140,12 @@ impl ConvolutionalDecoderLayer {
     ) -> Tensor {
         let h = self.convolution.step(x, windows, rows.parents, pass);
         let queries = Part::whole(self.query(&h, embedded, pass));
-        let options = CachedAttentionOptions { heads: 1, key_width: self.d_model, scale: self.scale };
+        let options = CachedAttentionOptions {
+            heads: 1,
+            key_width: self.d_model,
+            scale: self.scale,
+            rounding: pass.compute().precision.rounding(),
+        };
         let context = ops::cached_attention(&queries, rows.sources, options);
         self.joined(x, &h, &context, pass)
     }

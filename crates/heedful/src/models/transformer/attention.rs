@@ -155,6 +155,7 @@ impl MultiHeadAttention {
             mask: mask.clone(),
             dropout: pass.dropout(self.dropout),
             weights: pass.weights(self.site.role, self.heads, query_sequences, key_sequences),
+            rounding: pass.compute().precision.rounding(),
         };
         let attended = ops::attention(queries, keys, values, query_sequences, key_sequences, &options);
         if let Some(weights) = attended.weights {
@@ -166,8 +167,12 @@ impl MultiHeadAttention {
 
     /// As [`MultiHeadAttention::forward`] for single queries, each with the cached keys and values that it attends to.
     fn step(&self, queries: Part, cached: &[KeyValueRows<'_>], pass: &Pass) -> Tensor {
-        let options =
-            CachedAttentionOptions { heads: self.heads, key_width: self.key_width, scale: self.scale() };
+        let options = CachedAttentionOptions {
+            heads: self.heads,
+            key_width: self.key_width,
+            scale: self.scale(),
+            rounding: pass.compute().precision.rounding(),
+        };
         self.output.forward(&ops::cached_attention(&queries, cached, options), pass)
     }
 

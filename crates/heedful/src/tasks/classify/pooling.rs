@@ -100,6 +100,7 @@ impl Pool {
             mask: Mask::full(),
             dropout: Dropout::NONE,
             weights: pass.weights(site.role, 1, &one_each, sequences),
+            rounding: compute.precision.rounding(),
         };
         let attended = ops::attention(queries, keys, values, &one_each, sequences, &options);
         if let Some(weights) = attended.weights {

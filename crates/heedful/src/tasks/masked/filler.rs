@@ -131,7 +131,7 @@ impl Filler {
         let mut best = TopK::default();
         // Special tokens are no guesses; there may be better ones behind them.
         let wanted = top.saturating_add(special::NAMES.len()).min(scores.width());
-        best.find(&scores, wanted);
+        best.find(&scores, wanted, compute.rounding());
         let mut gaps = Vec::new();
         for (gap, &row) in rows.iter().enumerate() {
             let normalizer = best.normalizer(gap);

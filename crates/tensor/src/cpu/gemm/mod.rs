@@ -9,6 +9,7 @@
 //! - `tiles`: AMX, bf16 operands with f32 sums; for many rows also singles, each cut into three bf16.
 
 mod finish;
+pub(crate) mod int8;
 mod matrix;
 mod packed;
 pub(crate) mod panels;
@@ -18,6 +19,7 @@ mod product;
 pub(crate) mod tiles;
 
 pub use finish::{Finish, Output, Rectifier};
+pub use int8::Int8Matrix;
 pub use matrix::{Elements, Matrix};
 pub use packed::Packed;
 pub(crate) use packed::Piece;

@@ -30,7 +30,7 @@ use std::ops::Range;
 
 use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
-use crate::{Array, DType, Device, Ragged, Tensor};
+use crate::{Array, DType, Device, Ragged, Rounding, Tensor};
 
 mod cpu;
 pub(crate) mod cuda;
@@ -60,6 +60,8 @@ pub struct AttentionOptions {
     pub dropout: Dropout,
     /// Whether the weights come out too.
     pub weights: Weights,
+    /// How sums are rounded.
+    pub rounding: Rounding,
 }
 
 /// Whether attention hands out its weights.
@@ -135,6 +137,7 @@ pub fn attention(
         scale: options.scale,
         mask: options.mask.clone(),
         dropout: options.dropout,
+        rounding: options.rounding,
     };
     let Forward { context, peaks, weights } = match problem.inputs[0].0.device() {
         Device::Cpu => cpu::forward(&problem, options.weights),
@@ -176,6 +179,7 @@ struct Problem {
     scale: f32,
     mask: Mask,
     dropout: Dropout,
+    rounding: Rounding,
 }
 
 /// What the forward pass computes.

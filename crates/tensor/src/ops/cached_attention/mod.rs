@@ -28,7 +28,7 @@ pub use store::KeyValueStore;
 
 use super::Part;
 use crate::cuda;
-use crate::{Array, Device, Tensor};
+use crate::{Array, Device, Rounding, Tensor};
 
 /// The choices of [`cached_attention`].
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,8 @@ pub struct CachedAttentionOptions {
     pub key_width: usize,
     /// Scores are multiplied by this.
     pub scale: f32,
+    /// How sums are rounded.
+    pub rounding: Rounding,
 }
 
 /// What one query sees.

@@ -5,11 +5,12 @@ use std::ops::Range;
 use half::bf16;
 
 use super::{EmbeddingOptions, Positions, sinusoid};
+use crate::cpu::gemm::Int8Matrix;
 use crate::cpu::number;
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::params::Write;
+use crate::params::{Orientation, Write};
 use crate::random::Dropout;
-use crate::{Array, DType, Param};
+use crate::{Array, DType, Param, Precision};
 
 /// Tokens of one forward task.
 const TOKENS: usize = 64;
@@ -38,10 +39,19 @@ pub(super) fn forward(
         Positions::Learned(param) => Some(param.values()),
         _ => None,
     };
+    let (numbers, integers) = match options.compute.precision {
+        Precision::F32 | Precision::Bf16 => (Some(table.values()), None),
+        Precision::Int8 => (None, Some(table.quantized(Orientation::Transposed))),
+    };
+    let lookup = match (&numbers, &integers) {
+        (Some(numbers), _) => Table::Numbers(numbers),
+        (None, Some(integers)) => Table::Integers(integers),
+        (None, None) => unreachable!("one of them is there"),
+    };
     let job = Forward {
         width,
         ids,
-        table: &table.values(),
+        table: &lookup,
         scale: options.scale,
         positions,
         added: waves.as_deref().or(learned.as_deref()),
@@ -77,7 +87,7 @@ pub(super) fn scatter(g: &Array, rows: &[usize], scale: f32, dropout: Dropout, p
 struct Forward<'a> {
     width: usize,
     ids: &'a [u32],
-    table: &'a [f32],
+    table: &'a Table<'a>,
     scale: f32,
     positions: &'a [usize],
     /// One row for each position.
@@ -85,6 +95,14 @@ struct Forward<'a> {
     dropout: Dropout,
     y: SharedMut<f32>,
     narrow: Option<SharedMut<bf16>>,
+}
+
+/// Where vectors are looked up.
+enum Table<'a> {
+    /// Row after row.
+    Numbers(&'a [f32]),
+    /// The output projection's integers, whose columns are the table's rows.
+    Integers(&'a Int8Matrix),
 }
 
 struct Scatter<'a> {
@@ -106,8 +124,13 @@ kernel! {
             // SAFETY: every token belongs to one task, here and below.
             let y = unsafe { job.y.slice(range.clone()) };
             let id = job.ids[token] as usize;
-            for (y, x) in y.iter_mut().zip(&job.table[id * width..(id + 1) * width]) {
-                *y = job.scale * x;
+            match job.table {
+                Table::Numbers(table) => {
+                    for (y, x) in y.iter_mut().zip(&table[id * width..(id + 1) * width]) {
+                        *y = job.scale * x;
+                    }
+                }
+                Table::Integers(table) => table.column(id, job.scale, y),
             }
             if let Some(added) = job.added {
                 let position = job.positions[token];

@@ -6,13 +6,14 @@ use half::bf16;
 
 use super::{Activation, Forward, LinearOptions};
 use crate::cpu::column_sums::add_column_sums;
+use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{Finish, Matrix, Output, Rectifier, multiply, multiply_transposed};
 use crate::cpu::math::{from_bf16_bits, gelu as gelu_of, gelu_slope, to_bf16_bits};
 use crate::cpu::number::Numbers;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::{GradientSlot, Orientation, Write};
 use crate::random::Dropout;
-use crate::{Array, Compute, DType, Param, Tensor};
+use crate::{Array, Compute, DType, Param, Precision, Tensor};
 
 /// Elements of one task.
 const CHUNK: usize = 16 * 1024;
@@ -58,8 +59,11 @@ pub(super) fn project(x: &Tensor, weight: &Param, compute: Compute) -> Array {
 }
 
 /// A product for few rows with f32 results.
-pub(super) fn wide(x: &Tensor, weight: &Param, orientation: Orientation, dtype: DType) -> Array {
-    let packed = weight.packed(orientation, Compute::inference(dtype));
+pub(super) fn wide(x: &Tensor, weight: &Param, orientation: Orientation, precision: Precision) -> Array {
+    if precision == Precision::Int8 {
+        return int8_product(x, weight, orientation, Finish::NONE);
+    }
+    let (dtype, packed) = (precision.dtype(), weight.packed(orientation, Compute::inference(precision)));
     let mut output = Array::scratch(DType::F32, x.rows(), packed.n());
     multiply(Matrix::of(x.array_as(dtype)), &packed, Output::over(&mut output), Finish::NONE);
     output
@@ -72,9 +76,21 @@ fn product(
     compute: Compute,
     finish: Finish<'_>,
 ) -> Array {
+    if compute.precision == Precision::Int8 {
+        return int8_product(x, weight, orientation, finish);
+    }
     let packed = weight.packed(orientation, compute);
     let mut output = Array::scratch(compute.dtype(), x.rows(), packed.n());
     multiply(Matrix::of(x.array_as(compute.dtype())), &packed, Output::over(&mut output), finish);
+    output
+}
+
+/// A product of integers: rows are rounded as they come, weights were rounded once.
+fn int8_product(x: &Tensor, weight: &Param, orientation: Orientation, finish: Finish<'_>) -> Array {
+    let (rows, matrix) =
+        (Int8Rows::new(x.array_as(DType::F32).f32(), x.width()), weight.quantized(orientation));
+    let mut output = Array::scratch(DType::F32, x.rows(), matrix.n());
+    int8::multiply(&rows, &matrix, Output::over(&mut output), finish);
     output
 }
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
-use crate::{Array, Compute, DType, Device, Param, Tensor};
+use crate::{Array, Compute, DType, Device, Param, Precision, Tensor};
 
 /// What a linear layer does to its sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,19 +111,19 @@ pub fn project(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
 /// ties of tokens that a search must tell apart. The product is that for few rows in any pass. No gradient flows back.
 pub fn project_wide(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
-    wide(x, weight, Orientation::Transposed, compute.dtype())
+    wide(x, weight, Orientation::Transposed, compute.precision)
 }
 
 /// `x W` for inference with `W` of `[in, out]`, as [`project_wide`].
 pub fn times(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[0], "times: x is {:?}, W is {:?}", x.shape(), weight.shape());
-    wide(x, weight, Orientation::AsIs, compute.dtype())
+    wide(x, weight, Orientation::AsIs, compute.precision)
 }
 
-fn wide(x: &Tensor, weight: &Param, orientation: Orientation, dtype: DType) -> Tensor {
+fn wide(x: &Tensor, weight: &Param, orientation: Orientation, precision: Precision) -> Tensor {
     Tensor::new(match x.device() {
-        Device::Cpu => cpu::wide(x, weight, orientation, dtype),
-        Device::Cuda => cuda::wide(x, weight, orientation, dtype),
+        Device::Cpu => cpu::wide(x, weight, orientation, precision),
+        Device::Cuda => cuda::wide(x, weight, orientation, precision.dtype()),
     })
 }
 

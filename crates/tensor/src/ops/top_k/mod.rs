@@ -11,7 +11,7 @@
 mod cpu;
 
 use crate::cuda;
-use crate::{Device, Tensor};
+use crate::{Device, Rounding, Tensor};
 
 /// A column of a row and its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub struct TopK {
 
 impl TopK {
     /// Finds the `count` best columns of each row (all of them if there are fewer), of equals the first.
-    pub fn find(&mut self, scores: &Tensor, count: usize) {
+    pub fn find(&mut self, scores: &Tensor, count: usize, rounding: Rounding) {
         let [rows, width] = scores.shape();
         self.count = count.min(width);
         self.normalizers.clear();
@@ -40,7 +40,7 @@ impl TopK {
         self.best.clear();
         self.best.resize(rows * self.count, NOTHING);
         match scores.device() {
-            Device::Cpu => cpu::find(scores.array(), &mut self.normalizers, &mut self.best),
+            Device::Cpu => cpu::find(scores.array(), rounding, &mut self.normalizers, &mut self.best),
             Device::Cuda => cuda::unsupported("top_k"),
         }
     }
@@ -77,7 +77,7 @@ mod tests {
                 let values: Vec<f32> =
                     (0..3 * width as u32).map(|i| (stream.bits(i) % 400) as f32 * 0.01).collect();
                 let mut found = TopK::default();
-                found.find(&Tensor::from_f32(3, width, &values), count);
+                found.find(&Tensor::from_f32(3, width, &values), count, Rounding::Fused);
                 for (row, values) in values.chunks_exact(width).enumerate() {
                     let mut order: Vec<usize> = (0..width).collect();
                     order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
@@ -115,6 +115,7 @@ mod tests {
                 ],
             ),
             2,
+            Rounding::Fused,
         );
         assert_eq!(found.best(0)[0], Scored { index: 1, score: 2.0 });
         assert_eq!(found.normalizer(0), 2.0);

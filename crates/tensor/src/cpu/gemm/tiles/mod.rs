@@ -38,7 +38,7 @@ pub(crate) use pack::{pack_columns, pack_columns_and_sum, pack_rows};
 use pack::{pack_left, pack_some_columns, pack_some_rows};
 pub(crate) use transpose::transpose;
 use unit::Left;
-pub(crate) use unit::{is_permitted, peak_work};
+pub(crate) use unit::{configure_thread, is_permitted, peak_work};
 pub(crate) use walk::CHUNK;
 use walk::{Segment, Task, chunks, one_chunk, row_by_row};
 

@@ -25,7 +25,7 @@ fn has_amx_bf16() -> bool {
 }
 
 /// Every tile register: 16 rows of 64 bytes. Loaded once for each thread; it stays through context switches.
-pub(super) fn configure_thread() {
+pub(crate) fn configure_thread() {
     thread_local! {
         static CONFIGURED: Cell<bool> = const { Cell::new(false) };
     }

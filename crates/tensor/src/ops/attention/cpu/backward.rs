@@ -137,6 +137,7 @@ impl<'a> Workspace<'a> {
             left,
             right,
             Sums { values: self.scores, row_stride: stride, start: Start::Zero },
+            problem.rounding,
         );
         let (left, right) =
             (Left::rows(self.d_context, value_stride), Right::transposed(self.transposed_values, d_v, first));
@@ -145,6 +146,7 @@ impl<'a> Workspace<'a> {
             left,
             right,
             Sums { values: self.d_scores, row_stride: stride, start: Start::Zero },
+            problem.rounding,
         );
 
         // W = dropout(softmax(S)): W takes the place of S, dS that of dW
@@ -164,6 +166,7 @@ impl<'a> Workspace<'a> {
                 left,
                 right,
                 Sums { values, row_stride: value_stride, start: Start::Existing },
+                problem.rounding,
             );
         }
         // S = (scale · Q) Kᵀ, so dK = dSᵀ (scale · Q) and dQ = scale · dS K
@@ -175,6 +178,7 @@ impl<'a> Workspace<'a> {
                 left,
                 right,
                 Sums { values, row_stride: key_stride, start: Start::Existing },
+                problem.rounding,
             );
         }
         if let Some((output, column)) = inputs.targets[0] {
@@ -183,7 +187,13 @@ impl<'a> Workspace<'a> {
                 Right::rows(&self.keys[first * key_stride..], key_stride),
             );
             let values = &mut *self.d_queries;
-            multiply([m, d_k, n], left, right, Sums { values, row_stride: key_stride, start: Start::Zero });
+            multiply(
+                [m, d_k, n],
+                left,
+                right,
+                Sums { values, row_stride: key_stride, start: Start::Zero },
+                problem.rounding,
+            );
             // SAFETY: this head's columns of these rows are this task's alone.
             unsafe { output.write(block.rows.clone(), column + pair.head * d_k, queries, self.d_queries) };
         }

@@ -139,6 +139,7 @@ impl<'a> Workspace<'a> {
             left,
             right,
             Sums { values: self.scores, row_stride: stride, start: Start::Zero },
+            problem.rounding,
         );
 
         // P = softmax(S)
@@ -163,6 +164,7 @@ impl<'a> Workspace<'a> {
             left,
             right,
             Sums { values: self.context, row_stride: value_stride, start: Start::Zero },
+            problem.rounding,
         );
         let context = Copied { width: d_v, stride: value_stride, scale: 1.0 };
         // SAFETY: this head's columns of these rows are this task's alone.

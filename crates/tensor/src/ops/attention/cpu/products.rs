@@ -3,6 +3,7 @@
 //! Four rows of sums stay in registers while `k` runs from first to last, so every sum is one chain of additions,
 //! however the rows and columns around it are cut up.
 
+use crate::Rounding;
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::simd::{LANES, Lanes};
 
@@ -65,9 +66,18 @@ impl<'a> Right<'a> {
 
 /// `m × n` sums of `k` products each. Columns are computed up to the next multiple of 16.
 ///
-/// Multiply and add are fused where the instruction set can: the time nearly halves. So the plain path of x86
-/// rounds a little differently, as it does in the large products; all others agree to the bit.
-pub(super) fn multiply(shape: [usize; 3], left: Left<'_>, right: Right<'_>, sums: Sums<'_>) {
+/// Multiply and add are fused where the instruction set can, unless rounding is to be uniform: the time nearly halves. So
+/// the plain path of x86 rounds a little differently, as it does in the large products; all others agree to the bit.
+pub(super) fn multiply(
+    shape: [usize; 3],
+    left: Left<'_>,
+    right: Right<'_>,
+    sums: Sums<'_>,
+    rounding: Rounding,
+) {
+    if rounding == Rounding::Uniform {
+        return multiply_uniform(shape, left, right, sums);
+    }
     // Not a `kernel!`: each instruction set has its own number of registers.
     match isa::current() {
         #[cfg(target_arch = "x86_64")]
@@ -77,6 +87,12 @@ pub(super) fn multiply(shape: [usize; 3], left: Left<'_>, right: Right<'_>, sums
         // SAFETY: as above.
         Isa::Avx2 => unsafe { multiply_avx2(shape, left, right, sums) },
         _ => blocks::<{ cfg!(target_arch = "aarch64") }, 1>(shape, left, right, sums),
+    }
+}
+
+kernel! {
+    fn multiply_uniform(shape: [usize; 3], left: Left<'_>, right: Right<'_>, sums: Sums<'_>) {
+        blocks::<false, 1>(shape, left, right, sums);
     }
 }
 

@@ -209,8 +209,18 @@ enum Side {
 
 impl<'a> Call<'a> {
     fn new(problem: &'a Problem, weights: Weights) -> Call<'a> {
-        let Problem { inputs, query_sequences, key_sequences, heads, d_k, d_v, scale, mask, dropout } =
-            problem;
+        let Problem {
+            inputs,
+            query_sequences,
+            key_sequences,
+            heads,
+            d_k,
+            d_v,
+            scale,
+            mask,
+            dropout,
+            rounding: _,
+        } = problem;
         let work = Work::of(query_sequences, key_sequences);
         let parts = inputs.each_ref().map(|(tensor, column)| {
             let array = tensor.array();

@@ -87,7 +87,14 @@ impl Case {
     fn options(&self) -> AttentionOptions {
         let (mask, dropout) = (self.mask(), self.dropout);
         let scale = 1.0 / (self.d_k as f32).sqrt();
-        AttentionOptions { heads: self.heads, scale, mask, dropout, weights: Weights::Keep }
+        AttentionOptions {
+            heads: self.heads,
+            scale,
+            mask,
+            dropout,
+            weights: Weights::Keep,
+            rounding: Rounding::Fused,
+        }
     }
 
     /// Queries, keys, values and the gradient of the context.

@@ -14,7 +14,7 @@ use crate::cpu::number::{self, Number, Numbers, NumbersMut, SharedNumbers};
 use crate::cpu::simd::{LANES, Lanes, fold};
 use crate::cpu::threads::parallel;
 use crate::ops::Part;
-use crate::{Array, DType};
+use crate::{Array, DType, Rounding};
 
 pub(super) use store::{grown, write_rows};
 
@@ -35,6 +35,7 @@ pub(super) fn attend(
         d_k: options.key_width / options.heads,
         d_v: value_width / options.heads,
         scale: options.scale,
+        rounding: options.rounding,
     };
     let work: usize = seen.iter().map(|seen| seen.len() * (options.key_width + value_width)).sum();
     let group = (rows * TASK / work.max(1)).clamp(1, rows.max(1));
@@ -60,6 +61,7 @@ pub(super) struct Sizes {
     pub(super) d_k: usize,
     pub(super) d_v: usize,
     pub(super) scale: f32,
+    pub(super) rounding: Rounding,
 }
 
 /// One task's scratch memory.
@@ -94,7 +96,7 @@ impl Workspace {
 
     /// The rows that are seen must be rows of their array.
     fn attend(&mut self, query: Numbers<'_>, seen: &KeyValueRows<'_>, out: NumbersMut<'_>) {
-        let Sizes { heads, d_k, d_v, scale } = self.sizes;
+        let Sizes { heads, d_k, d_v, scale, .. } = self.sizes;
         let (scaled, rest) = self.memory.f32_mut().split_at_mut(heads * d_k);
         let (context, weights) = rest.split_at_mut(heads * d_v);
         let stride = self.longest.next_multiple_of(LANES);
@@ -125,8 +127,8 @@ impl Workspace {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn avx512_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
-    let there = matches!(isa::current(), Isa::Amx | Isa::Avx512);
+fn avx512_fits(Sizes { d_k, d_v, rounding, .. }: Sizes) -> bool {
+    let there = rounding == Rounding::Fused && matches!(isa::current(), Isa::Amx | Isa::Avx512);
     there && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
 }
 

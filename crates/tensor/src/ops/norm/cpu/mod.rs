@@ -7,6 +7,8 @@ mod rows;
 use std::ops::Range;
 
 use super::{Forward, Inputs, Keep, Kept, NormOptions};
+#[cfg(target_arch = "x86_64")]
+use crate::Rounding;
 use crate::cpu::number::{Numbers, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::random::Dropout;
@@ -65,7 +67,7 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
     parallel(rows.div_ceil(ROWS), |task| {
         let rows = task * ROWS..((task + 1) * ROWS).min(rows);
         #[cfg(target_arch = "x86_64")]
-        if avx512::fits_forward(&job) {
+        if options.compute.precision.rounding() == Rounding::Fused && avx512::fits_forward(&job) {
             // SAFETY: it fits only where AVX-512 is.
             return unsafe { avx512::forward(&job, rows) };
         }

@@ -4,12 +4,12 @@
 mod avx512;
 
 use super::{NOTHING, Scored};
-use crate::Array;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::exp;
 use crate::cpu::number;
 use crate::cpu::threads::{SharedMut, parallel};
+use crate::{Array, Rounding};
 
 /// Columns of one block.
 const BLOCK: usize = 64;
@@ -17,7 +17,7 @@ const BLOCK: usize = 64;
 const ROWS: usize = 8;
 
 /// Fills one normalizer for each row of `scores`, and as many best columns as there is room for.
-pub(super) fn find(scores: &Array, normalizers: &mut [f64], best: &mut [Scored]) {
+pub(super) fn find(scores: &Array, rounding: Rounding, normalizers: &mut [f64], best: &mut [Scored]) {
     let (rows, width, values) = (scores.rows(), scores.width(), scores.f32());
     let count = best.len() / rows.max(1);
     let (normalizers, best) = (SharedMut::new(normalizers), SharedMut::new(best));
@@ -25,7 +25,7 @@ pub(super) fn find(scores: &Array, normalizers: &mut [f64], best: &mut [Scored])
         for row in task * ROWS..((task + 1) * ROWS).min(rows) {
             // SAFETY: every row belongs to one task, here and below.
             let best = unsafe { best.slice(row * count..(row + 1) * count) };
-            let normalizer = best_of_row(&values[row * width..(row + 1) * width], best);
+            let normalizer = best_of_row(&values[row * width..(row + 1) * width], rounding, best);
             // SAFETY: as above.
             unsafe { normalizers.set(row, normalizer) };
         }
@@ -33,10 +33,10 @@ pub(super) fn find(scores: &Array, normalizers: &mut [f64], best: &mut [Scored])
 }
 
 /// Fills `best` and returns the row's normalizer.
-fn best_of_row(scores: &[f32], best: &mut [Scored]) -> f64 {
+fn best_of_row(scores: &[f32], rounding: Rounding, best: &mut [Scored]) -> f64 {
     let top = top_and_best(scores, best);
     #[cfg(target_arch = "x86_64")]
-    if matches!(isa::current(), Isa::Amx | Isa::Avx512) {
+    if rounding == Rounding::Fused && matches!(isa::current(), Isa::Amx | Isa::Avx512) {
         // SAFETY: `isa::current()` only names what this machine was found to have.
         let sum = unsafe { avx512::sum_of_powers(scores, top) };
         return f64::from(top) + f64::from(sum).ln();

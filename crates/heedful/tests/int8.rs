@@ -1,0 +1,67 @@
+//! Int8: the same bits on every instruction set, not far from f32. A process of its own, since it changes the
+//! instruction set.
+
+use heedful::data::batch::Batch;
+use heedful::decode::{Hypothesis, MaxLength, SearchOptions, search};
+use heedful::layers::{Norm, Pass};
+use heedful::models::transformer::{Transformer, TransformerConfig};
+use heedful::tensor::Precision;
+use heedful::tensor::cpu::isa;
+use heedful::tensor::ops::Activation;
+
+const VOCABULARY: usize = 61;
+
+fn variants() -> [TransformerConfig; 3] {
+    // No width is a multiple of a tile.
+    let odd = TransformerConfig { d_model: 36, d_ff: 70, heads: 3, ..TransformerConfig::tiny(VOCABULARY) };
+    [
+        TransformerConfig { norm: Norm::Pre, activation: Activation::Gelu, window: Some(3), ..odd.clone() },
+        odd,
+        TransformerConfig { d_model: 64, heads: 2, d_ff: 130, ..TransformerConfig::tiny(VOCABULARY) },
+    ]
+}
+
+fn sources() -> Vec<Vec<u32>> {
+    let word = |i: usize| (3 + (i * i * 7 + i * 31) % (VOCABULARY - 3)) as u32;
+    let lengths = [1, 9, 33, 2, 17, 5, 40, 12];
+    lengths.iter().enumerate().map(|(i, &n)| (i * 13..i * 13 + n).map(word).collect()).collect()
+}
+
+fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
+    found.iter().map(|f| (f.tokens.clone(), f.score.to_bits(), f.log_probability.to_bits())).collect()
+}
+
+#[test]
+fn the_same_bits_on_every_instruction_set() {
+    let options = SearchOptions {
+        compute: Precision::Int8,
+        beam: 4,
+        max_length: MaxLength::Relative { factor: 0.5, plus: 9 },
+        ..SearchOptions::default()
+    };
+    for config in variants() {
+        let model = Transformer::new(config, 5).expect("a good configuration");
+        let mut first = None;
+        for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            isa::select(isa);
+            let found = search(&model, &sources(), &options).expect("good sources");
+            let found: Vec<_> = found.iter().map(|found| bits(found)).collect();
+            assert!(*first.get_or_insert_with(|| found.clone()) == found, "{isa}");
+        }
+    }
+}
+
+#[test]
+fn scores_are_near_those_of_f32() {
+    for config in variants() {
+        let model = Transformer::new(config, 5).expect("a good configuration");
+        let pairs: Vec<_> = sources().into_iter().map(|source| (source, vec![8, 9, 10])).collect();
+        let batch = Batch::new(&pairs, 1, 2).expect("a good batch");
+        let scores = |compute| model.logits(&batch, &mut Pass::inference(compute)).to_vec();
+        let (exact, rounded) = (scores(Precision::F32), scores(Precision::Int8));
+        let square = |values: &mut dyn Iterator<Item = f32>| values.map(|x| f64::from(x * x)).sum::<f64>();
+        let distance = square(&mut exact.iter().zip(&rounded).map(|(a, b)| a - b)).sqrt();
+        let size = square(&mut exact.iter().copied()).sqrt();
+        assert!(distance > 0.0 && distance < 0.03 * size, "{}", distance / size);
+    }
+}

@@ -1,0 +1,94 @@
+//! Which kernel multiplies.
+
+use super::{BLOCK, STRIP, Tile, portable};
+#[cfg(target_arch = "x86_64")]
+use super::{amx, avx2, vnni};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::isa::{self, Isa};
+
+/// Sums of a block of rows with the columns of a strip.
+#[derive(Clone)]
+#[repr(C, align(64))]
+pub(super) struct Sums(pub(super) [[i32; STRIP]; BLOCK]);
+
+impl Sums {
+    pub(super) const ZERO: Sums = Sums([[0; STRIP]; BLOCK]);
+}
+
+/// Rows that a kernel multiplies with a strip.
+#[derive(Clone, Copy)]
+pub(super) struct Left<'a> {
+    /// `rows` rows of `stride` integers; behind the last there is memory up to a multiple of 16 rows.
+    pub(super) integers: &'a [i8],
+    pub(super) rows: usize,
+    pub(super) stride: usize,
+}
+
+/// The ways of this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kernel {
+    Portable,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Vnni,
+    #[cfg(target_arch = "x86_64")]
+    Amx,
+}
+
+impl Kernel {
+    /// The fastest one for as many rows.
+    pub(super) fn for_rows(rows: usize) -> Kernel {
+        #[cfg(target_arch = "x86_64")]
+        match isa::current() {
+            Isa::Amx if rows > vnni::FEW && amx::is_there() => return Kernel::Amx,
+            Isa::Amx | Isa::Avx512 if vnni::is_there() => return Kernel::Vnni,
+            Isa::Amx | Isa::Avx512 | Isa::Avx2 => return Kernel::Avx2,
+            Isa::Neon | Isa::Portable => {}
+        }
+        #[cfg(target_arch = "aarch64")]
+        if crate::cpu::isa::current() == crate::cpu::isa::Isa::Neon {
+            return Kernel::Neon;
+        }
+        let _ = rows;
+        Kernel::Portable
+    }
+
+    /// The sums of at most [`BLOCK`] rows with a strip, whose columns sum to `column_sums`.
+    pub(super) fn multiply(
+        self,
+        left: Left<'_>,
+        strip: &[Tile],
+        column_sums: &[i32; STRIP],
+        sums: &mut Sums,
+    ) {
+        let depth = strip.len() / 2 * super::DEPTH;
+        assert!(
+            left.rows <= BLOCK && left.stride >= depth,
+            "int8 product: {} rows of {}",
+            left.rows,
+            left.stride
+        );
+        assert!(left.integers.len() >= left.rows * left.stride, "int8 product: rows");
+        let _ = column_sums;
+        match self {
+            Kernel::Portable => portable::multiply(left, strip, sums),
+            #[cfg(target_arch = "aarch64")]
+            Kernel::Neon => super::neon::multiply(left, strip, sums),
+            // SAFETY: `for_rows` only names what this machine has, here and below; the assertions above are what the kernels ask for.
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Avx2 => unsafe { avx2::multiply(left, strip, sums) },
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Vnni => unsafe { vnni::multiply(left, strip, column_sums, sums) },
+            #[cfg(target_arch = "x86_64")]
+            Kernel::Amx => {
+                let tall = left.rows.next_multiple_of(16);
+                assert!(left.integers.len() >= tall * left.stride, "int8 product: rows do not fill tiles");
+                // SAFETY: as above.
+                unsafe { amx::multiply(left, strip, sums) }
+            }
+        }
+    }
+}

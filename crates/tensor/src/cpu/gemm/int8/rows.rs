@@ -1,0 +1,93 @@
+//! Rows of activations as integers, each with its scale.
+
+use super::{DEPTH, nearest, scale_of};
+use crate::cpu::simd::LANES;
+use crate::cpu::threads::{SharedMut, is_inside_task, parallel};
+use crate::{Array, DType};
+
+/// Numbers that are worth a task of their own.
+const TASK: usize = 16 * 1024;
+
+/// The left-hand matrix of a product (`m × k`).
+pub(crate) struct Int8Rows {
+    rows: usize,
+    stride: usize,
+    /// Bytes, `[row][stride]`, in memory of the pool: as many rows as fill tiles.
+    integers: Array,
+    scales: Array,
+}
+
+impl Int8Rows {
+    /// Rounds the rows of a row-major matrix of `k` columns.
+    pub(crate) fn new(values: &[f32], k: usize) -> Int8Rows {
+        let rows = values.len() / k.max(1);
+        // Where a row is filled up, the other side has zeros: whatever is there adds nothing.
+        let stride = k.next_multiple_of(DEPTH);
+        let mut integers = Array::scratch(DType::F32, rows.next_multiple_of(16), stride / 4);
+        let mut scales = Array::scratch(DType::F32, 1, rows);
+        let bytes = SharedMut::new(bytemuck::cast_slice_mut::<f32, i8>(integers.f32_mut()));
+        let all_scales = SharedMut::new(scales.f32_mut());
+        let some = |range: std::ops::Range<usize>| {
+            for row in range {
+                let values = &values[row * k..(row + 1) * k];
+                // SAFETY: every row belongs to one task, here and below.
+                let out = unsafe { bytes.slice(row * stride..row * stride + k) };
+                let scale = round_row(values, out);
+                // SAFETY: as above.
+                unsafe { all_scales.set(row, scale) };
+            }
+        };
+        let group = (TASK / k.max(1)).max(1);
+        if rows <= group || is_inside_task() {
+            some(0..rows);
+        } else {
+            parallel(rows.div_ceil(group), |task| some(task * group..((task + 1) * group).min(rows)));
+        }
+        Int8Rows { rows, stride, integers, scales }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// All rows from `row` on, those behind the last that fill a tile up included.
+    #[inline]
+    pub(super) fn from(&self, row: usize) -> &[i8] {
+        &bytemuck::cast_slice(self.integers.f32())[row * self.stride..]
+    }
+
+    #[inline]
+    pub(super) fn scale(&self, row: usize) -> f32 {
+        self.scales.f32()[row]
+    }
+}
+
+kernel! {
+    /// Rounds a row; returns its scale.
+    fn round_row(values: &[f32], out: &mut [i8]) -> f32 {
+        // Magnitudes compare as integers do, and what is no number is the greatest of all.
+        let mut largest = [0_u32; LANES];
+        let (blocks, rest) = values.as_chunks::<LANES>();
+        for block in blocks {
+            for lane in 0..LANES {
+                largest[lane] = largest[lane].max(block[lane].to_bits() & 0x7fff_ffff);
+            }
+        }
+        for (lane, value) in rest.iter().enumerate() {
+            largest[lane] = largest[lane].max(value.to_bits() & 0x7fff_ffff);
+        }
+        let mut top = 0;
+        for lane in largest {
+            top = top.max(lane);
+        }
+        let (scale, inverse) = scale_of(f32::from_bits(top));
+        for (out, &value) in out.iter_mut().zip(values) {
+            *out = nearest(value * inverse);
+        }
+        scale
+    }
+}

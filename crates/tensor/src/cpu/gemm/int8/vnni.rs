@@ -1,0 +1,88 @@
+//! AVX-512 VNNI: four products of bytes and their sum in one instruction, the left side without a sign. A row is therefore
+//! moved up by 128, and 128 times the sum of each column is taken off at the end.
+
+use std::arch::x86_64::*;
+
+use super::kernel::{Left, Sums};
+use super::{STRIP, Tile};
+
+/// Up to as many rows these are faster than tiles.
+pub(super) const FEW: usize = 2;
+
+pub(super) fn is_there() -> bool {
+    is_x86_feature_detected!("avx512vnni")
+}
+
+/// # Safety
+/// The machine must have AVX-512 VNNI; the left side must have its rows, at least as long as the strip is deep.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], column_sums: &[i32; STRIP], sums: &mut Sums) {
+    let mut row = 0;
+    while row < left.rows {
+        let start = left.integers.as_ptr().wrapping_add(row * left.stride);
+        let out = &mut sums.0[row..];
+        // SAFETY: the caller's promise.
+        row += unsafe {
+            match left.rows - row {
+                1 => rows::<1, 4>(start, left.stride, strip, column_sums, out),
+                2 => rows::<2, 2>(start, left.stride, strip, column_sums, out),
+                3 => rows::<3, 2>(start, left.stride, strip, column_sums, out),
+                4 | 5 => rows::<4, 1>(start, left.stride, strip, column_sums, out),
+                _ => rows::<6, 1>(start, left.stride, strip, column_sums, out),
+            }
+        };
+    }
+}
+
+/// Some rows; each has `CHAINS` sums for every column, so that no addition waits for the one before it.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn rows<const ROWS: usize, const CHAINS: usize>(
+    start: *const i8,
+    stride: usize,
+    strip: &[Tile],
+    column_sums: &[i32; STRIP],
+    out: &mut [[i32; STRIP]],
+) -> usize {
+    let lift = _mm512_set1_epi8(-128);
+    let mut sums = [[[_mm512_setzero_si512(); 2]; CHAINS]; ROWS];
+    let mut at = start;
+    for tiles in strip.chunks_exact(2) {
+        let [left, right] = [tiles[0].0.as_ptr(), tiles[1].0.as_ptr()];
+        for group in (0..16).step_by(CHAINS) {
+            for chain in 0..CHAINS {
+                let line = group + chain;
+                // SAFETY: a tile has 16 lines of 64 bytes.
+                let columns = unsafe {
+                    [
+                        _mm512_load_si512(left.add(line * 64).cast()),
+                        _mm512_load_si512(right.add(line * 64).cast()),
+                    ]
+                };
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    // SAFETY: 64 integers of each row belong to these tiles, four to each line.
+                    let four = unsafe { at.add(row * stride + line * 4).cast::<i32>().read_unaligned() };
+                    let four = _mm512_xor_si512(_mm512_set1_epi32(four), lift);
+                    for side in 0..2 {
+                        sums[chain][side] = _mm512_dpbusd_epi32(sums[chain][side], four, columns[side]);
+                    }
+                }
+            }
+        }
+        at = at.wrapping_add(64);
+    }
+    for (sums, out) in sums.iter().zip(out) {
+        for side in 0..2 {
+            let mut sum = sums[0][side];
+            for chain in &sums[1..] {
+                sum = _mm512_add_epi32(sum, chain[side]);
+            }
+            // SAFETY: sixteen sums each.
+            unsafe {
+                let column_sums = _mm512_loadu_si512(column_sums.as_ptr().add(side * 16).cast());
+                let sum = _mm512_sub_epi32(sum, _mm512_slli_epi32::<7>(column_sums));
+                _mm512_storeu_si512(out.as_mut_ptr().add(side * 16).cast(), sum);
+            }
+        }
+    }
+    ROWS
+}

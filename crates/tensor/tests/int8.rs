@@ -1,0 +1,161 @@
+//! Products of integers: what they compute, and that it is the same everywhere.
+
+use heedful_tensor::cpu::{isa, threads};
+use heedful_tensor::ops::{
+    Activation, EmbeddingOptions, LinearOptions, Positions, embedding_at, linear, project_wide, times,
+};
+use heedful_tensor::random::{Dropout, Stream};
+use heedful_tensor::{Compute, Init, Param, Params, Precision, Tensor};
+
+/// Widths that fill tiles, and that do not.
+const SHAPES: [(usize, usize); 7] = [(64, 32), (512, 96), (1, 1), (3, 5), (70, 33), (130, 64), (200, 257)];
+const ROWS: [usize; 9] = [1, 2, 3, 5, 7, 16, 17, 33, 70];
+
+fn values(seed: u64, n: usize) -> Vec<f32> {
+    let stream = Stream::new(seed, 0, 0);
+    (0..n as u32).map(|i| stream.normal(i)).collect()
+}
+
+fn weight(seed: u64, rows: usize, width: usize) -> Param {
+    let param = Params::new(seed).add("weight", rows, width, Init::Constant(0.0));
+    param.set(&values(seed, rows * width));
+    param
+}
+
+/// Integers and scale of some numbers, in double precision as far as it shows.
+fn rounded(numbers: &[f32]) -> (Vec<i64>, f32) {
+    let largest = numbers.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
+    let inverse = if largest > 0.0 { 127.0 / largest } else { 0.0 };
+    let integers = numbers.iter().map(|x| (x * inverse).round_ties_even() as i64).collect();
+    (integers, largest / 127.0)
+}
+
+/// The definition, element by element.
+fn reference(x: &[f32], weight: &[f32], [rows, k, n]: [usize; 3]) -> Vec<f32> {
+    let columns: Vec<_> = (0..n)
+        .map(|column| rounded(&(0..k).map(|row| weight[row * n + column]).collect::<Vec<_>>()))
+        .collect();
+    let mut out = Vec::new();
+    for row in x.chunks_exact(k).take(rows) {
+        let (integers, scale) = rounded(row);
+        out.extend(columns.iter().map(|(column, column_scale)| {
+            let sum: i64 = integers.iter().zip(column).map(|(a, b)| a * b).sum();
+            sum as f32 * (scale * column_scale)
+        }));
+    }
+    out
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| x.to_bits()).collect()
+}
+
+fn on_every_isa(check: impl Fn(&str)) {
+    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        isa::select(isa);
+        check(&isa.to_string());
+    }
+}
+
+const INT8: fn() -> Compute = || Compute::inference(Precision::Int8);
+
+#[test]
+fn products_are_those_of_the_definition_to_the_bit() {
+    on_every_isa(|isa| {
+        for (k, n) in SHAPES {
+            let weight = weight(7, k, n);
+            for rows in ROWS {
+                let x = values(rows as u64, rows * k);
+                let found = times(&Tensor::from_f32(rows, k, &x), &weight, INT8()).to_vec();
+                let expected = reference(&x, &weight.to_vec(), [rows, k, n]);
+                assert_eq!(bits(&found), bits(&expected), "{isa}: {rows}×{k} by {k}×{n}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_row_has_the_same_bits_in_any_company_and_for_any_number_of_threads() {
+    let (k, n) = (192, 520);
+    let weight = weight(3, n, k);
+    let x = values(9, 40 * k);
+    let all = project_wide(&Tensor::from_f32(40, k, &x), &weight, INT8()).to_vec();
+    for count in [1, 2, 5] {
+        threads::set_thread_count(count);
+        for (first, rows) in [(0, 1), (3, 2), (7, 12), (0, 40), (21, 19)] {
+            let part = Tensor::from_f32(rows, k, &x[first * k..(first + rows) * k]);
+            let found = project_wide(&part, &weight, INT8()).to_vec();
+            assert_eq!(
+                bits(&found),
+                bits(&all[first * n..(first + rows) * n]),
+                "{rows} rows, {count} threads"
+            );
+        }
+    }
+}
+
+#[test]
+fn bias_and_activation_follow_the_sums() {
+    let (rows, k, n) = (5, 70, 40);
+    let params = Params::new(1);
+    let (weight, bias) =
+        (params.add("w", k, n, Init::Constant(0.0)), params.add("b", 1, n, Init::Constant(0.0)));
+    weight.set(&values(4, k * n));
+    bias.set(&values(5, n));
+    let x = values(6, rows * k);
+    let sums = reference(&x, &weight.to_vec(), [rows, k, n]);
+    let expected: Vec<f32> = sums
+        .chunks(n)
+        .flat_map(|row| row.iter().zip(bias.to_vec()).map(|(x, b)| (x + b).max(0.0)).collect::<Vec<_>>())
+        .collect();
+    on_every_isa(|isa| {
+        let options = LinearOptions { activation: Activation::Relu, dropout: Dropout::NONE, compute: INT8() };
+        let found = linear(&Tensor::from_f32(rows, k, &x), &weight, Some(&bias), options).to_vec();
+        assert_eq!(bits(&found), bits(&expected), "{isa}");
+    });
+}
+
+#[test]
+fn vectors_are_looked_up_as_they_are_multiplied() {
+    let (vocabulary, d) = (45, 70);
+    let table = weight(8, vocabulary, d);
+    let options = EmbeddingOptions {
+        scale: 2.0,
+        positions: Positions::None,
+        first_position: 0,
+        dropout: Dropout::NONE,
+        compute: INT8(),
+    };
+    let found = embedding_at(&[44, 0, 17], &[0, 1, 2], &table, options).to_vec();
+    for (found, id) in found.chunks_exact(d).zip([44, 0, 17]) {
+        let (integers, scale) = rounded(&table.to_vec()[id * d..(id + 1) * d]);
+        let expected: Vec<f32> = integers.iter().map(|&integer| integer as f32 * (scale * 2.0)).collect();
+        assert_eq!(bits(found), bits(&expected), "{id}");
+    }
+}
+
+#[test]
+fn zeros_stay_zeros_and_what_is_no_number_shows() {
+    let weight = weight(2, 64, 32);
+    on_every_isa(|isa| {
+        let zeros = times(&Tensor::from_f32(2, 64, &[0.0; 128]), &weight, INT8()).to_vec();
+        assert!(zeros.iter().all(|&x| x == 0.0), "{isa}");
+        for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut x = values(1, 64);
+            x[40] = broken;
+            let found = times(&Tensor::from_f32(1, 64, &x), &weight, INT8()).to_vec();
+            assert!(found.iter().all(|x| !x.is_finite()), "{isa}: {broken}");
+        }
+    });
+}
+
+#[test]
+fn integers_follow_their_weights() {
+    let weight = weight(2, 64, 32);
+    let x = Tensor::from_f32(1, 64, &values(1, 64));
+    let before = times(&x, &weight, INT8()).to_vec();
+    weight.set(&values(30, 64 * 32));
+    let after = times(&x, &weight, INT8()).to_vec();
+    assert_ne!(bits(&before), bits(&after));
+    assert_eq!(bits(&after), bits(&reference(&values(1, 64), &weight.to_vec(), [1, 64, 32])));
+}
