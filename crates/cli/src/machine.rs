@@ -7,8 +7,11 @@
 //! Threads                      --threads N                   vocab, which has no numbers to compute
 //! ```
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use clap::ValueEnum;
+use heedful::tasks::folder::ModelFolder;
 use heedful::tensor::Precision;
 use heedful::tensor::cpu::threads;
 use heedful::train::run::DeviceChoice;
@@ -20,9 +23,9 @@ const HEADING: &str = "Machine";
 /// The machine that a model runs on.
 #[derive(clap::Args)]
 pub(crate) struct Machine {
-    /// Number type of the matrix products; everything else is computed in f32
-    #[arg(long, value_enum, default_value = "bf16", value_name = "TYPE", help_heading = HEADING)]
-    compute: Compute,
+    /// Number type of the matrix products; everything else is computed in f32 [default: bf16; int8 for a model of integers]
+    #[arg(long, value_enum, value_name = "TYPE", help_heading = HEADING)]
+    compute: Option<Compute>,
     #[command(flatten)]
     device: DeviceName,
     #[command(flatten)]
@@ -107,12 +110,22 @@ impl Machine {
         Ok(())
     }
 
-    /// Number type of the matrix products.
-    pub(crate) fn compute(&self) -> Precision {
+    /// Number type of the matrix products of a model, or of several that compute alike.
+    pub(crate) fn compute<P: AsRef<Path>>(&self, folders: impl IntoIterator<Item = P>) -> Precision {
+        // A folder that cannot be read is somebody else's message.
+        let is_int8 = |folder: P| {
+            let folder = ModelFolder::open(folder.as_ref());
+            folder.and_then(|folder| folder.precision()).is_ok_and(|found| found == Precision::Int8)
+        };
         match self.compute {
-            Compute::Bf16 => Precision::Bf16,
-            Compute::F32 => Precision::F32,
-            Compute::Int8 => Precision::Int8,
+            Some(Compute::Bf16) => Precision::Bf16,
+            Some(Compute::F32) => Precision::F32,
+            Some(Compute::Int8) => Precision::Int8,
+            None => {
+                let mut folders = folders.into_iter().peekable();
+                let are_int8 = folders.peek().is_some() && folders.all(is_int8);
+                if are_int8 { Precision::Int8 } else { Precision::Bf16 }
+            }
         }
     }
 }

@@ -67,6 +67,12 @@ impl Array {
         array
     }
 
+    /// Zeros in the host's memory that take room only where they are written.
+    pub(crate) fn reserved_zeros(width: usize) -> Array {
+        let memory = Memory::Host(Buffer::reserved(width * 4));
+        Array { memory, dtype: DType::F32, rows: 1, width, sums: None }
+    }
+
     /// A copy of `values`, which must hold `rows × width` numbers.
     pub fn from_f32_on(device: Device, rows: usize, width: usize, values: &[f32]) -> Array {
         assert_eq!(values.len(), rows * width, "Array::from_f32: {} values for {rows}×{width}", values.len());

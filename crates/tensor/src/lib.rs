@@ -43,6 +43,6 @@ pub mod ops;
 pub use array::Array;
 pub use compute::{Compute, Precision, Rounding, Rows};
 pub use device::{DType, Device};
-pub use params::{Init, Param, Params};
+pub use params::{Channels, Init, Param, Params};
 pub use ragged::Ragged;
 pub use tensor::Tensor;

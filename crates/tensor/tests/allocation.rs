@@ -95,6 +95,7 @@ impl Model {
             mask: Mask::full().causal(),
             dropout,
             weights: Weights::Discard,
+            rounding: heedful_tensor::Rounding::Fused,
         };
         let attended = attention(part(0), part(1), part(2), &sequences, &sequences, &how).context;
         let norm = NormOptions { epsilon: 1e-5, compute };

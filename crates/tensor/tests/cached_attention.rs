@@ -39,7 +39,12 @@ impl Case {
     }
 
     fn options(&self) -> CachedAttentionOptions {
-        CachedAttentionOptions { heads: self.heads, key_width: self.heads * self.d_k, scale: SCALE }
+        CachedAttentionOptions {
+            heads: self.heads,
+            key_width: self.heads * self.d_k,
+            scale: SCALE,
+            rounding: heedful_tensor::Rounding::Fused,
+        }
     }
 
     fn run(&self, dtype: DType, rows: &[usize]) -> Vec<Vec<f32>> {
@@ -122,7 +127,12 @@ fn stored_rows_survive_growth() {
 #[should_panic(expected = "cached attention: query 0 sees no key")]
 fn a_query_that_sees_nothing_is_an_error() {
     let stored = Array::zeros(DType::F32, 3, 4);
-    let options = CachedAttentionOptions { heads: 1, key_width: 2, scale: 1.0 };
+    let options = CachedAttentionOptions {
+        heads: 1,
+        key_width: 2,
+        scale: 1.0,
+        rounding: heedful_tensor::Rounding::Fused,
+    };
     cached_attention(
         &Part::whole(Tensor::from_f32(1, 2, &[0.0; 2])),
         &[KeyValueRows::Listed(&stored, &[])],

@@ -60,6 +60,7 @@ impl Model {
             mask: Mask::full().causal(),
             dropout,
             weights: Weights::Discard,
+            rounding: heedful_tensor::Rounding::Fused,
         };
         let context = attention(part(0), part(1), part(2), sequences, sequences, &choices).context;
         let mixed = linear(

@@ -41,6 +41,7 @@ fn attend(queries: Tensor, keys: Tensor, values: Tensor, heads: usize, lengths: 
         mask: Mask::full(),
         dropout: Dropout::NONE,
         weights: Weights::Keep,
+        rounding: heedful_tensor::Rounding::Fused,
     };
     let [queries, keys, values] = [queries, keys, values].map(|tensor| {
         let columns = 0..tensor.width();

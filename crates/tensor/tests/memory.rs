@@ -88,6 +88,7 @@ fn attention_takes_memory_by_its_length_and_not_by_the_square_of_it() {
             mask: Mask::full(),
             dropout: Dropout::NONE,
             weights: Weights::Discard,
+            rounding: heedful_tensor::Rounding::Fused,
         };
         let most = most_bytes_held(|| {
             let attended = attention(part(0), part(1), part(2), &sequence, &sequence, &options);

@@ -223,7 +223,9 @@ fn classify(classifier: &Classifier, texts: &[Vec<u32>], arguments: &Arguments) 
             tokens <= CHUNK_TOKENS
         };
         let count = rest.iter().take_while(fits).count().max(1);
-        found.extend(classifier.classify_tokens(&rest[..count], arguments.machine.compute())?);
+        found.extend(
+            classifier.classify_tokens(&rest[..count], arguments.machine.compute([&arguments.model]))?,
+        );
     }
     Ok(found)
 }

@@ -75,8 +75,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 filler.limit().first(text, encode).tokens
             }
         };
-        let filled =
-            filler.fill_tokens(tokens, arguments.top, arguments.machine.compute()).with_context(place)?;
+        let filled = filler
+            .fill_tokens(tokens, arguments.top, arguments.machine.compute([&arguments.model]))
+            .with_context(place)?;
         if arguments.json {
             writeln!(out, "{}", object(text, &filled))?;
         } else {

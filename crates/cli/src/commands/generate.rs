@@ -149,7 +149,7 @@ impl Arguments {
             n_best: self.n,
             sampling: samples.then_some(sampling),
             no_repeat_ngram: self.no_repeat_ngram,
-            compute: self.machine.compute(),
+            compute: self.machine.compute([&self.model]),
             ..SearchOptions::default()
         }
     }

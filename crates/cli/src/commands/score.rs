@@ -64,7 +64,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     check_standard_output(&[&arguments.src, &arguments.tgt])?;
     let mut translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
-    let options = SearchOptions { compute: arguments.machine.compute(), ..SearchOptions::default() };
+    let options =
+        SearchOptions { compute: arguments.machine.compute([&arguments.model]), ..SearchOptions::default() };
     let mut out = BufWriter::new(io::stdout().lock());
     let limits = [translator.source_limit(), translator.target_limit()];
     let files = CorpusFiles::parallel(&arguments.src, &arguments.tgt);

@@ -4,7 +4,7 @@
 //! scales its rows to the size of the positional encodings.
 
 use heedful_tensor::ops::{self, EmbeddingOptions};
-use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
+use heedful_tensor::{Channels, Init, Param, Params, Ragged, Tensor};
 
 use super::{Pass, PositionalEncoding};
 
@@ -20,7 +20,8 @@ impl Embedding {
     /// Registers a table `<name>.weight` of `vocabulary × d` for [`Embedding::new`]. Tied embeddings are layers that share
     /// a table.
     pub fn table(params: &Params, name: &str, vocabulary: usize, d: usize) -> Param {
-        params.add(&format!("{name}.weight"), vocabulary, d, Init::Normal((d as f32).powf(-0.5)))
+        let init = Init::Normal((d as f32).powf(-0.5));
+        params.add_weight(&format!("{name}.weight"), [vocabulary, d], init, Channels::Rows)
     }
 
     /// The layer over `table`; `dropout` is the rate on the sum of both vectors.

@@ -2,7 +2,7 @@
 
 use heedful_tensor::ops::{self, Activation, LinearOptions};
 use heedful_tensor::random::Dropout;
-use heedful_tensor::{Init, Param, Params, Tensor};
+use heedful_tensor::{Channels, Init, Param, Params, Tensor};
 
 use super::Pass;
 
@@ -17,7 +17,12 @@ impl Linear {
     /// From vectors of width `input` to vectors of width `output`.
     pub fn new(params: &Params, name: &str, input: usize, output: usize) -> Linear {
         Linear {
-            weight: params.add(&format!("{name}.weight"), input, output, Init::Xavier),
+            weight: params.add_weight(
+                &format!("{name}.weight"),
+                [input, output],
+                Init::Xavier,
+                Channels::Columns,
+            ),
             bias: params.add(&format!("{name}.bias"), 1, output, Init::Constant(0.0)),
         }
     }

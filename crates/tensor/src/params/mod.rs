@@ -53,6 +53,7 @@ struct Entry {
     rows: usize,
     width: usize,
     init: Init,
+    channels: Option<Channels>,
 }
 
 struct Flat {
@@ -77,6 +78,15 @@ pub struct Param {
     width: usize,
 }
 
+/// Which vectors of a weight belong to one output of its product each, and have a scale of their own as integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Channels {
+    /// `x W`: the columns.
+    Columns,
+    /// `x Wᵀ`, and tables in which rows are looked up: the rows.
+    Rows,
+}
+
 /// Which way round a weight enters a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Orientation {
@@ -97,6 +107,21 @@ impl Params {
     /// # Panics
     /// If the name is taken, or if the parameters are already in use.
     pub fn add(&self, name: &str, rows: usize, width: usize, init: Init) -> Param {
+        self.announce(name, [rows, width], init, None)
+    }
+
+    /// [`Params::add`] for the weight of products, which may be kept as integers.
+    pub fn add_weight(&self, name: &str, [rows, width]: [usize; 2], init: Init, channels: Channels) -> Param {
+        self.announce(name, [rows, width], init, Some(channels))
+    }
+
+    fn announce(
+        &self,
+        name: &str,
+        [rows, width]: [usize; 2],
+        init: Init,
+        channels: Option<Channels>,
+    ) -> Param {
         assert!(
             self.store.flat.get().is_none(),
             "Params::add: {name} comes after the first use of the others"
@@ -106,7 +131,7 @@ impl Params {
         // Saturating: a model that fits into no memory is announced too, to be counted and refused.
         let end = announced.last().map_or(0, |e| e.offset.saturating_add(e.rows.saturating_mul(e.width)));
         let offset = end.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
-        announced.push(Entry { name: name.into(), offset, rows, width, init });
+        announced.push(Entry { name: name.into(), offset, rows, width, init, channels });
         self.param(announced.len() - 1, &announced[announced.len() - 1])
     }
 
@@ -190,12 +215,21 @@ impl Params {
 
     /// The flat vector, to read.
     pub(crate) fn values(&self) -> RwLockReadGuard<'_, Array> {
-        in_order(self.store.flat().values.read())
+        let flat = self.store.flat();
+        (0..flat.entries.len()).for_each(|index| flat.write_out(index));
+        in_order(flat.values.read())
+    }
+
+    /// Lays the vectors out with zeros instead of first values, if they are not laid out yet: for weights that are about to be
+    /// installed. What is never written takes no memory.
+    pub fn lay_out(&self) {
+        self.store.flat.get_or_init(|| self.store.laid_out(false));
     }
 
     /// The flat vector, to change; packed copies are made anew afterwards.
     pub(crate) fn values_mut(&self) -> RwLockWriteGuard<'_, Array> {
         let flat = self.store.flat();
+        (0..flat.entries.len()).for_each(|index| flat.write_out(index));
         let guard = in_order(flat.values.write());
         flat.version.fetch_add(1, Ordering::Release);
         guard
@@ -262,13 +296,16 @@ impl Param {
 
     /// A copy of the numbers.
     pub fn to_vec(&self) -> Vec<f32> {
-        in_order(self.store.flat().values.read()).part_to_vec(self.range())
+        let flat = self.store.flat();
+        flat.write_out(self.index);
+        in_order(flat.values.read()).part_to_vec(self.range())
     }
 
     /// The numbers in the host's memory, to read.
     pub(crate) fn values(&self) -> Values<'_> {
-        let guard = in_order(self.store.flat().values.read());
-        Values { guard, range: self.range() }
+        let flat = self.store.flat();
+        flat.write_out(self.index);
+        Values { guard: in_order(flat.values.read()), range: self.range() }
     }
 
     /// Replaces the numbers by a copy of `values`.
@@ -282,6 +319,7 @@ impl Param {
             self.shape()
         );
         let flat = self.store.flat();
+        flat.quantized.forget(self.index);
         let mut all = in_order(flat.values.write());
         all.copy_part_from(self.offset, values);
         flat.version.fetch_add(1, Ordering::Release);
@@ -327,29 +365,36 @@ impl Entry {
 
 impl Store {
     fn flat(&self) -> &Flat {
-        self.flat.get_or_init(|| {
-            let entries = self.announced.lock().expect("params lock").clone();
-            let len = entries.last().map_or(0, |entry| entry.range().end);
-            // First values are drawn on the host, whatever the device.
+        self.flat.get_or_init(|| self.laid_out(true))
+    }
+
+    fn laid_out(&self, is_drawn: bool) -> Flat {
+        let entries = self.announced.lock().expect("params lock").clone();
+        let len = entries.last().map_or(0, |entry| entry.range().end);
+        // First values are drawn on the host, whatever the device.
+        let values = if is_drawn {
             let mut values = Array::lasting_zeros_on(Device::Cpu, len);
             for (index, entry) in entries.iter().enumerate() {
                 let stream = Stream::new(self.seed, 0, index as u64);
                 entry.init.fill(&mut values.f32_mut()[entry.range()], entry, stream);
             }
-            let gradients = FlatGradients::new(&entries);
-            let packed = PackedCopies::new(entries.len());
-            let quantized = QuantizedCopies::new(entries.len());
-            let narrow = NarrowCopy::default();
-            Flat {
-                narrow,
-                entries,
-                values: RwLock::new(values),
-                gradients: Mutex::new(gradients),
-                version: AtomicU64::new(0),
-                packed,
-                quantized,
-            }
-        })
+            values
+        } else {
+            Array::reserved_zeros(len)
+        };
+        let gradients = FlatGradients::new(&entries);
+        let packed = PackedCopies::new(entries.len());
+        let quantized = QuantizedCopies::new(entries.len());
+        let narrow = NarrowCopy::default();
+        Flat {
+            narrow,
+            entries,
+            values: RwLock::new(values),
+            gradients: Mutex::new(gradients),
+            version: AtomicU64::new(0),
+            packed,
+            quantized,
+        }
     }
 }
 

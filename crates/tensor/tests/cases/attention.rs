@@ -66,6 +66,7 @@ impl Setting {
             mask: self.mask(),
             dropout: self.dropout,
             weights: Weights::Discard,
+            rounding: heedful_tensor::Rounding::Fused,
         };
         attention(queries, keys, values, &ragged(&self.queries), &ragged(&self.keys), &options).context
     }

@@ -50,9 +50,11 @@ Examples:
   heedful compare layers
   heedful compare layers --lengths 64,1024,16384 --widths 512 --compute f32 --out layers";
 
+const NO_MODEL: [&str; 0] = [];
+
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("measuring layers", arguments.quiet.verbosity())?;
-    if arguments.machine.compute() == Precision::Int8 {
+    if arguments.machine.compute(NO_MODEL) == Precision::Int8 {
         bail!(
             "layers are measured in training too, and int8 is for inference only: use --compute bf16 or f32"
         );
@@ -66,7 +68,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         window: arguments.window,
         taps: arguments.taps,
         seconds: arguments.seconds,
-        compute: arguments.machine.compute().dtype(),
+        compute: arguments.machine.compute(NO_MODEL).dtype(),
     };
     check(arguments)?;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), settings.count());

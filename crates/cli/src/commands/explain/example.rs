@@ -53,7 +53,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let folders = models(arguments)?;
     let inputs: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
-    let options = SearchOptions { beam: 1, compute: arguments.machine.compute(), ..SearchOptions::default() };
+    let options =
+        SearchOptions { beam: 1, compute: arguments.machine.compute(&folders), ..SearchOptions::default() };
     let mut explanations = Vec::new();
     let mut shown = Vec::new();
     for folder in &folders {

@@ -120,7 +120,7 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     let options = SearchOptions {
         beam: arguments.beam,
         n_best: arguments.n_best,
-        compute: arguments.machine.compute(),
+        compute: arguments.machine.compute([model]),
         ..SearchOptions::default()
     };
     options.check()?;

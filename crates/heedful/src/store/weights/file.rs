@@ -8,6 +8,7 @@
 //! with it, as its last tensor (`checksum`), and is written in one pass. A model has it as the first value of its metadata,
 //! so that its tensors are its parameters and nothing else; it counts with zeros for its own digits.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::hash::Hasher;
@@ -15,7 +16,7 @@ use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use safetensors::tensor::TensorInfo;
+use safetensors::tensor::{TensorInfo, TensorView};
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 use serde::Deserialize;
 use twox_hash::XxHash3_64;
@@ -34,11 +35,20 @@ const LONGEST_HEADER: u64 = 100_000_000;
 /// Numbers are converted, hashed and written in chunks of this size.
 const CHUNK: usize = 64 * 1024;
 
-/// What a file holds: metadata, and sets of weights, each with a prefix for its names.
+/// What a file holds: metadata, tensors as bytes, and sets of f32 weights, each with a prefix for its names.
 pub(crate) struct Contents<'a> {
     pub(crate) metadata: Metadata,
+    pub(crate) tensors: Vec<StoredTensor<'a>>,
     pub(crate) sets: Vec<(&'static str, &'a Weights)>,
     pub(crate) checksum: Checksum,
+}
+
+/// A tensor in a file's own bytes.
+pub(crate) struct StoredTensor<'a> {
+    pub(crate) name: String,
+    pub(crate) dtype: Dtype,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) bytes: Cow<'a, [u8]>,
 }
 
 /// Where a file has its checksum.
@@ -62,11 +72,11 @@ pub enum WeightsFileError {
     /// The file has no checksum.
     #[error("it has no checksum")]
     NoChecksum,
-    /// A tensor is not an f32 matrix.
+    /// A tensor is no matrix of a known type.
     #[error(
-        "`{name}` has the type {found} and {axes} axes, not f32 and two: save the weights as f32 matrices"
+        "`{name}` has the type {found} and {axes} axes, not f32 or bf16 and two: save the weights as such matrices"
     )]
-    NotF32Matrix {
+    NotMatrix {
         /// The tensor.
         name: String,
         /// Its type.
@@ -82,7 +92,8 @@ impl Contents<'_> {
         let numbers: usize =
             self.sets.iter().flat_map(|(_, weights)| weights.iter()).map(|(.., values)| values.len()).sum();
         let metadata: usize = self.metadata.values().map(String::len).sum();
-        (numbers * 4 + metadata) as u64
+        let tensors: usize = self.tensors.iter().map(|tensor| tensor.bytes.len()).sum();
+        (tensors + numbers * 4 + metadata) as u64
     }
 
     /// Writes the file.
@@ -107,6 +118,9 @@ impl Contents<'_> {
     }
 
     fn write_numbers(&self, out: &mut dyn Write) -> io::Result<()> {
+        for tensor in &self.tensors {
+            out.write_all(&tensor.bytes)?;
+        }
         let mut bytes = vec![[0; 4]; CHUNK];
         for (_, weights) in &self.sets {
             for (.., values) in weights.iter() {
@@ -129,6 +143,10 @@ impl Contents<'_> {
             end += bytes;
             (start, end)
         };
+        for StoredTensor { name, dtype, shape, bytes } in &self.tensors {
+            let data_offsets = allocate(bytes.len());
+            tensors.push((name.clone(), TensorInfo { dtype: *dtype, shape: shape.clone(), data_offsets }));
+        }
         for (prefix, weights) in &self.sets {
             for (name, shape, values) in weights.iter() {
                 let data_offsets = allocate(4 * values.len());
@@ -196,20 +214,27 @@ impl<'a> Opened<'a> {
         self.metadata.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
+    /// The tensors' names, in the order of the file.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str).filter(|name| *name != CHECKSUM)
+    }
+
+    pub(super) fn tensor(&self, name: &str) -> Result<TensorView<'_>, WeightsFileError> {
+        Ok(self.tensors.tensor(name)?)
+    }
+
     /// The matrices whose names begin with `prefix`, with the prefix removed; `None` if there are none.
     pub(crate) fn weights(&self, prefix: &str) -> Result<Option<Weights>, WeightsFileError> {
         let mut matrices = Vec::new();
         let mut values = Vec::new();
         for name in &self.names {
             let Some(short) = name.strip_prefix(prefix).filter(|_| name != CHECKSUM) else { continue };
-            let view = self.tensors.tensor(name)?;
-            let (Dtype::F32, &[rows, width]) = (view.dtype(), view.shape()) else {
-                let (name, found, axes) = (name.clone(), view.dtype(), view.shape().len());
-                return Err(WeightsFileError::NotF32Matrix { name, found, axes });
-            };
-            matrices.push((short.to_owned(), [rows, width]));
-            let (numbers, _) = view.data().as_chunks::<4>();
-            values.extend(numbers.iter().map(|&bytes| f32::from_le_bytes(bytes)));
+            if self.is_part_of_another(name) {
+                continue;
+            }
+            let stored = self.matrix(name)?;
+            matrices.push((short.to_owned(), stored.shape()));
+            stored.append_to(&mut values);
         }
         Ok((!matrices.is_empty()).then(|| Weights::from_matrices(matrices.into_iter(), values)))
     }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use safetensors::Dtype;
 use safetensors::tensor::TensorInfo;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
@@ -15,8 +16,10 @@ pub type Metadata = BTreeMap<String, String>;
 pub fn header(metadata: &Metadata, tensors: &[(String, TensorInfo)]) -> Vec<u8> {
     let json =
         serde_json::to_vec(&Header { metadata, tensors }).expect("a header has only names and numbers");
-    // Padded, so that the numbers are aligned for readers that map the file.
-    let length = json.len().next_multiple_of(8);
+    // Padded, so that the numbers are aligned for readers that map the file: integers for products on cache lines.
+    let has_integers = tensors.first().is_some_and(|(_, info)| info.dtype == Dtype::I8);
+    let length =
+        if has_integers { (json.len() + 8).next_multiple_of(64) - 8 } else { json.len().next_multiple_of(8) };
     let mut bytes = (length as u64).to_le_bytes().to_vec();
     bytes.extend(json);
     bytes.resize(8 + length, b' ');
@@ -41,7 +44,7 @@ impl Serialize for Header<'_> {
 
 #[cfg(test)]
 mod tests {
-    use safetensors::{Dtype, SafeTensors};
+    use safetensors::SafeTensors;
 
     use super::*;
 

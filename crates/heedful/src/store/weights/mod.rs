@@ -5,7 +5,9 @@
 
 pub(crate) mod file;
 mod header;
+pub(crate) mod narrow;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use file::WeightsFileError;
@@ -109,7 +111,7 @@ impl Weights {
 
     /// The numbers laid out as the parameters are.
     pub(crate) fn flat(&self, params: &Params) -> Result<Vec<f32>, WeightsMismatch> {
-        self.check(params)?;
+        check(self.entries.iter().map(|entry| (entry.name.as_str(), entry.shape)), params)?;
         let mut flat = vec![0.0; params.flat_len()];
         for param in params.iter() {
             flat[param.range()].copy_from_slice(self.get(param.name()).expect("it was checked"));
@@ -117,27 +119,30 @@ impl Weights {
         Ok(flat)
     }
 
-    /// Before the parameters take memory: a wrong configuration may be that of a model that fits into none.
-    fn check(&self, params: &Params) -> Result<(), WeightsMismatch> {
-        let shapes = params.shapes();
-        for (name, wanted) in &shapes {
-            let (name, wanted) = (name.to_string(), *wanted);
-            let entry = self.entries.iter().find(|entry| entry.name == name);
-            match entry.map(|entry| entry.shape) {
-                None => return Err(WeightsMismatch::Missing { name }),
-                Some(found) if found != wanted => return Err(WeightsMismatch::Shape { name, found, wanted }),
-                Some(_) => {}
-            }
-        }
-        let unknown = |entry: &&Entry| !shapes.iter().any(|(name, _)| **name == *entry.name);
-        match self.entries.iter().find(unknown) {
-            Some(entry) => Err(WeightsMismatch::Unknown { name: entry.name.clone() }),
-            None => Ok(()),
-        }
-    }
-
     fn numbers(&self, entry: &Entry) -> &[f32] {
         &self.values[entry.start..entry.start + entry.shape[0] * entry.shape[1]]
+    }
+}
+
+/// Whether matrices are those of a model. Before its parameters take memory: a wrong configuration may be that of a model
+/// that fits into none.
+fn check<'a>(
+    found: impl Iterator<Item = (&'a str, [usize; 2])>,
+    params: &Params,
+) -> Result<(), WeightsMismatch> {
+    let mut found: BTreeMap<&str, [usize; 2]> = found.collect();
+    for (name, wanted) in params.shapes() {
+        match found.remove(&*name) {
+            None => return Err(WeightsMismatch::Missing { name: name.to_string() }),
+            Some(found) if found != wanted => {
+                return Err(WeightsMismatch::Shape { name: name.to_string(), found, wanted });
+            }
+            Some(_) => {}
+        }
+    }
+    match found.into_keys().next() {
+        Some(name) => Err(WeightsMismatch::Unknown { name: name.to_owned() }),
+        None => Ok(()),
     }
 }
 

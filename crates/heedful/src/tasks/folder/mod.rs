@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! config.json                its task, its family, its configuration, and the version of this format
-//! model.safetensors          every parameter by name, f32; its metadata is the seal
+//! model.safetensors          every parameter by name, f32, bf16 or int8; its metadata is the seal
 //! tokenizer.json             one vocabulary for both sides, or
 //! source.tokenizer.json      one for each
 //! target.tokenizer.json
@@ -19,13 +19,14 @@ mod config;
 mod error;
 mod files;
 
-use std::fs;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 pub use error::FolderError;
 use files::ModelFiles;
 pub use files::{MODEL_FILES, TokenizerFiles};
-use heedful_tensor::Params;
+use heedful_tensor::cpu::gemm::MappedFile;
+use heedful_tensor::{Params, Precision};
 
 use crate::data::labels::{LABELS_FILE, Labels, LabelsError};
 use crate::data::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE, Tokenizers};
@@ -33,8 +34,9 @@ use crate::data::{Tokenizer, TokenizerError};
 use crate::models::Model;
 use crate::store::durable;
 use crate::store::seal::Seal;
-use crate::store::weights::file::{Checksum, Contents, Opened, read_metadata};
-use crate::store::weights::{Metadata, Weights, WeightsFileError};
+use crate::store::weights::file::{Checksum, Contents, Opened, StoredTensor, read_metadata};
+use crate::store::weights::narrow::{self, InstallError, NarrowWeights};
+use crate::store::weights::{Metadata, Weights, WeightsFileError, WeightsMismatch};
 use crate::tasks::{ModelConfig, OpenError};
 
 /// The version of the format, in `config.json` and in `model.safetensors`.
@@ -106,12 +108,41 @@ impl ModelFolder {
     /// Replaces the folder's weights atomically: a kill at any moment leaves the old ones or the new ones. The other files,
     /// as they were opened or created, are sealed with them.
     pub fn save(&self, weights: &Weights) -> Result<(), FolderError> {
+        self.write(self.metadata(), Vec::new(), weights)
+    }
+
+    /// [`ModelFolder::save`] with the weights of products in fewer bits: bf16 or int8. Returns how many matrices these are.
+    pub fn save_narrow(&self, params: &Params, precision: Precision) -> Result<usize, FolderError> {
+        let narrow = NarrowWeights::of(params, precision);
+        let mut metadata = self.metadata();
+        metadata.extend(narrow.metadata());
+        self.write(metadata, narrow.tensors(), &narrow.rest)?;
+        Ok(narrow.len())
+    }
+
+    /// In what numbers the weights of products are saved.
+    pub fn precision(&self) -> Result<Precision, FolderError> {
+        let path = self.path.join(MODEL);
+        let metadata = read_metadata(&path).map_err(|cause| FolderError::Header { path, cause })?;
+        Ok(narrow::precision(&metadata))
+    }
+
+    fn metadata(&self) -> Metadata {
         let mut metadata = Metadata::from([
             ("format".to_owned(), FORMAT.to_string()),
             ("task".to_owned(), self.config.task().to_string()),
         ]);
         metadata.extend(self.files.seal().to_metadata());
-        let contents = Contents { metadata, sets: vec![("", weights)], checksum: Checksum::First };
+        metadata
+    }
+
+    fn write(
+        &self,
+        metadata: Metadata,
+        tensors: Vec<StoredTensor<'_>>,
+        weights: &Weights,
+    ) -> Result<(), FolderError> {
+        let contents = Contents { metadata, tensors, sets: vec![("", weights)], checksum: Checksum::First };
         Ok(durable::write(&self.path.join(MODEL), contents.bytes(), |out| contents.write(out))?)
     }
 
@@ -119,13 +150,16 @@ impl ModelFolder {
     /// configuration; damaged ones are refused.
     pub fn seal(path: &Path) -> Result<ModelFolder, OpenError> {
         let folder = ModelFolder::read(path, None)?;
-        let weights = folder.weights_where(|_| Ok(()))?;
-        folder.fit(&weights, folder.build()?.params())?;
+        let model = folder.build()?;
+        folder.install_where(|_| Ok(()), model.params())?;
         folder.tokenizers()?;
         if folder.files.get(LABELS_FILE).is_some() {
             folder.labels()?;
         }
-        folder.save(&weights)?;
+        match folder.precision()? {
+            Precision::F32 => folder.save(&Weights::of(model.params()))?,
+            narrow => drop(folder.save_narrow(model.params(), narrow)?),
+        }
         Ok(folder)
     }
 
@@ -166,23 +200,43 @@ impl ModelFolder {
 
     /// Reads the weights and builds the model.
     pub fn load(&self) -> Result<Box<dyn Model>, FolderError> {
-        let weights = self.weights()?;
         let model = self.build()?;
-        self.fit(&weights, model.params())?;
+        self.install(model.params())?;
         Ok(model)
     }
 
     /// Reads the weights into a model that was built from the configuration.
     pub fn install(&self, params: &Params) -> Result<(), FolderError> {
-        self.fit(&self.weights()?, params)
+        self.install_where(self.sealed(), params)
+    }
+
+    fn install_where(
+        &self,
+        accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
+        params: &Params,
+    ) -> Result<(), FolderError> {
+        self.opened(accept, |opened, file| {
+            opened.install(params, file).map_err(|error| match error {
+                InstallError::File(damage) => FolderError::Damaged { path: self.path.join(MODEL), damage },
+                InstallError::Mismatch(mismatch) => self.mismatch(mismatch),
+                InstallError::NotFinite { name } => {
+                    FolderError::NotFinite { name, path: self.path.join(MODEL) }
+                }
+            })
+        })
     }
 
     /// Reads the weights, and checks that every byte of them and of the other files is as it was saved.
     pub fn weights(&self) -> Result<Weights, FolderError> {
-        self.weights_where(|seal| {
+        self.weights_where(self.sealed())
+    }
+
+    /// Accepts weights whose seal is that of the other files.
+    fn sealed(&self) -> impl FnOnce(Option<Seal>) -> Result<(), FolderError> {
+        |seal| {
             let sealed = seal.ok_or_else(|| FolderError::unsealed(&self.path.join(MODEL)))?;
             self.files.check(&self.path, &sealed)
-        })
+        }
     }
 
     /// The vocabularies.
@@ -206,12 +260,9 @@ impl ModelFolder {
         self.config.build(0).map_err(|cause| FolderError::Unbuildable { path: path(), cause })
     }
 
-    fn fit(&self, weights: &Weights, params: &Params) -> Result<(), FolderError> {
-        weights.install(params).map_err(|mismatch| FolderError::WeightsMismatch {
-            path: self.path.join(MODEL),
-            config: self.path.join(CONFIG),
-            mismatch,
-        })
+    fn mismatch(&self, mismatch: WeightsMismatch) -> FolderError {
+        let [path, config] = [MODEL, CONFIG].map(|name| self.path.join(name));
+        FolderError::WeightsMismatch { path, config, mismatch }
     }
 
     /// Reads the weights if `accept` agrees with their seal; `None` is the seal of a file that has no checksum.
@@ -220,10 +271,30 @@ impl ModelFolder {
         accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
     ) -> Result<Weights, FolderError> {
         let path = self.path.join(MODEL);
+        self.opened(accept, |file, _| {
+            let weights =
+                file.weights("").map_err(|damage| FolderError::Damaged { path: path.clone(), damage })?;
+            let weights = weights.ok_or_else(|| FolderError::NoWeights { path: path.clone() })?;
+            match weights.first_not_finite() {
+                Some(name) => Err(FolderError::NotFinite { name: name.to_owned(), path: path.clone() }),
+                None => Ok(weights),
+            }
+        })
+    }
+
+    /// Maps the file of the weights and uses it if `accept` agrees with its seal; `None` is the seal of a file that has no
+    /// checksum.
+    fn opened<R>(
+        &self,
+        accept: impl FnOnce(Option<Seal>) -> Result<(), FolderError>,
+        work: impl FnOnce(&Opened<'_>, &MappedFile) -> Result<R, FolderError>,
+    ) -> Result<R, FolderError> {
+        let path = self.path.join(MODEL);
         if !path.exists() {
             return Err(FolderError::NoModel { path });
         }
-        let bytes = fs::read(&path).map_err(|cause| FolderError::read(&path, cause))?;
+        let bytes = File::open(&path).and_then(|file| MappedFile::open(&file));
+        let bytes = bytes.map_err(|cause| FolderError::read(&path, cause))?;
         let damaged = |damage| FolderError::Damaged { path: path.clone(), damage };
         let (file, is_sealed) = match Opened::new(&bytes, Checksum::First) {
             Err(WeightsFileError::NoChecksum) => (Opened::unverified(&bytes).map_err(damaged)?, false),
@@ -233,12 +304,7 @@ impl ModelFolder {
             return Err(FolderError::Version { path, found: found.to_owned() });
         }
         accept(Seal::in_metadata(&file.all_metadata()).filter(|_| is_sealed))?;
-        let weights = file.weights("").map_err(damaged)?;
-        let weights = weights.ok_or_else(|| FolderError::NoWeights { path: path.clone() })?;
-        match weights.first_not_finite() {
-            Some(name) => Err(FolderError::NotFinite { name: name.to_owned(), path }),
-            None => Ok(weights),
-        }
+        work(&file, &bytes)
     }
 }
 

@@ -1,3 +1,5 @@
+use std::fs;
+
 use heedful_tensor::random::Stream;
 
 use super::*;
@@ -136,8 +138,12 @@ fn weights_that_change_between_two_looks_do_not_mix() {
 fn weights_without_a_seal_are_refused_and_the_remedy_is_named() {
     let (_parent, path, model) = saved();
     let weights = Weights::of(model.params());
-    let contents =
-        Contents { metadata: Metadata::new(), sets: vec![("", &weights)], checksum: Checksum::Last };
+    let contents = Contents {
+        metadata: Metadata::new(),
+        tensors: Vec::new(),
+        sets: vec![("", &weights)],
+        checksum: Checksum::Last,
+    };
     let mut bytes = Vec::new();
     contents.write(&mut bytes).expect("room");
     fs::write(path.join(MODEL), bytes).expect("a writable disk");
@@ -212,4 +218,35 @@ fn missing_parts_are_named() {
     assert!(complaint(parent.path()).contains("config.json is missing"));
     fs::remove_file(path.join(MODEL)).expect("it is there");
     assert!(complaint(&path).contains("model.safetensors is missing"));
+}
+
+#[test]
+fn narrow_weights_are_used_where_they_lie_and_come_back_as_they_were() {
+    let (parent, path, model) = saved();
+    let folder = ModelFolder::open(&path).expect("a good folder");
+    let sizes = [Precision::F32, Precision::Bf16, Precision::Int8].map(|precision| {
+        let path = parent.path().join(precision.to_string());
+        let narrow = folder.copy_to(&path).expect("a writable disk");
+        match precision {
+            Precision::F32 => narrow.save(&Weights::of(model.params())).expect("a writable disk"),
+            _ => assert!(narrow.save_narrow(model.params(), precision).expect("a writable disk") > 4),
+        }
+        let opened = ModelFolder::open(&path).expect("a model");
+        assert_eq!(opened.precision().expect("a header"), precision);
+        let loaded = opened.load().expect("its weights");
+        let integers = |model: &dyn Model| {
+            let bytes = |param: heedful_tensor::Param| Some(param.to_int8()?.bytes().to_vec());
+            model.params().iter().filter_map(bytes).collect::<Vec<_>>()
+        };
+        if precision == Precision::Int8 {
+            assert_eq!(integers(&*loaded), integers(&model));
+        }
+        // As numbers, they are the same by either way.
+        let numbers = opened.weights().expect("its weights");
+        for (name, _, values) in Weights::of(loaded.params()).iter() {
+            assert_eq!(numbers.get(name), Some(values), "{precision}: {name}");
+        }
+        fs::metadata(path.join(MODEL)).expect("it is there").len()
+    });
+    assert!(sizes[1] < sizes[0] && sizes[2] < sizes[0], "{sizes:?}");
 }

@@ -43,7 +43,7 @@ pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), Checkpoi
     let metadata = Metadata::from([("format".to_owned(), VERSION.to_owned()), ("state".to_owned(), state)]);
     let mut sets = vec![(PARAMETERS, parameters), (MEAN, mean), (SQUARE, square)];
     sets.extend(average.as_ref().map(|average| (AVERAGE, average)));
-    let contents = Contents { metadata, sets, checksum: Checksum::Last };
+    let contents = Contents { metadata, tensors: Vec::new(), sets, checksum: Checksum::Last };
     Ok(durable::write(path, contents.bytes(), |out| contents.write(out))?)
 }
 

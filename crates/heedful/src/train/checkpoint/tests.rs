@@ -162,6 +162,7 @@ fn other_versions_and_other_files_are_distinguished_from_damage() {
         let metadata = format.map(|format| ("format".to_owned(), format.to_owned())).into_iter().collect();
         let contents = crate::store::weights::file::Contents {
             metadata,
+            tensors: Vec::new(),
             sets: vec![("", &weights)],
             checksum: crate::store::weights::file::Checksum::Last,
         };

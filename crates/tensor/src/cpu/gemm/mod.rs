@@ -19,7 +19,7 @@ mod product;
 pub(crate) mod tiles;
 
 pub use finish::{Finish, Output, Rectifier};
-pub use int8::Int8Matrix;
+pub use int8::{Int8Matrix, MappedFile};
 pub use matrix::{Elements, Matrix};
 pub use packed::Packed;
 pub(crate) use packed::Piece;

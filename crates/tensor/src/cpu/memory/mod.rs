@@ -11,6 +11,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
+use memmap2::MmapMut;
+
 use crate::cpu::threads;
 use crate::regions::{Growth, Place, Regions};
 use shelves::{SMALLEST, Shelves};
@@ -36,6 +38,8 @@ pub(crate) struct Buffer {
 enum Home {
     Shelf(Block),
     Region(Place),
+    /// Back to the system.
+    Reserved(#[allow(dead_code, reason = "it is the memory")] MmapMut),
 }
 
 // SAFETY: a Buffer owns its memory exclusively; it is plain bytes with no tie to a thread.
@@ -61,6 +65,18 @@ impl Buffer {
         let capacity = bytes.next_multiple_of(SMALLEST).max(SMALLEST);
         let idle = pool().lock().expect("pool lock").shelves.take_idle(capacity);
         Buffer::on_shelf(idle.unwrap_or_else(|| Block::new(capacity)))
+    }
+
+    /// Zeros that take no memory until they are written: for numbers that may never be asked for.
+    pub(crate) fn reserved(bytes: usize) -> Buffer {
+        match MmapMut::map_anon(bytes.max(1)) {
+            Ok(mut memory) => {
+                let start = NonNull::new(memory.as_mut_ptr()).expect("mapped memory is somewhere");
+                Buffer::at(start, memory.len(), Home::Reserved(memory))
+            }
+            // A system without such memory gives what it has.
+            Err(_) => Buffer::lasting(bytes),
+        }
     }
 
     fn on_shelf(block: Block) -> Buffer {
@@ -91,6 +107,7 @@ impl Drop for Buffer {
         match self.home.take().expect("a buffer is dropped once") {
             Home::Shelf(block) => pool.shelves.put(block),
             Home::Region(place) => pool.regions.give_back(&place),
+            Home::Reserved(memory) => drop(memory),
         }
     }
 }

@@ -29,6 +29,15 @@ pub(super) fn forward(
     let mut y = Array::scratch(DType::F32, tokens, width);
     let bf16 = options.compute.dtype() == DType::Bf16;
     let mut narrow = bf16.then(|| Array::scratch(DType::Bf16, tokens, width));
+    let (numbers, integers) = match options.compute.precision {
+        Precision::F32 | Precision::Bf16 => (Some(table.values()), None),
+        Precision::Int8 => (None, Some(table.quantized(Orientation::Transposed))),
+    };
+    let lookup = match (&numbers, &integers) {
+        (Some(numbers), _) => Table::Numbers(numbers),
+        (None, Some(integers)) => Table::Integers(integers),
+        (None, None) => unreachable!("one of them is there"),
+    };
     let waves = match options.positions {
         Positions::Sinusoidal => {
             Some(sinusoid::table(width, positions.iter().max().map_or(0, |last| last + 1)))
@@ -38,15 +47,6 @@ pub(super) fn forward(
     let learned = match options.positions {
         Positions::Learned(param) => Some(param.values()),
         _ => None,
-    };
-    let (numbers, integers) = match options.compute.precision {
-        Precision::F32 | Precision::Bf16 => (Some(table.values()), None),
-        Precision::Int8 => (None, Some(table.quantized(Orientation::Transposed))),
-    };
-    let lookup = match (&numbers, &integers) {
-        (Some(numbers), _) => Table::Numbers(numbers),
-        (None, Some(integers)) => Table::Integers(integers),
-        (None, None) => unreachable!("one of them is there"),
     };
     let job = Forward {
         width,

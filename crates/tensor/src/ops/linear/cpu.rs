@@ -7,7 +7,9 @@ use half::bf16;
 use super::{Activation, Forward, LinearOptions};
 use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::int8::{self, Int8Rows};
-use crate::cpu::gemm::{Finish, Matrix, Output, Rectifier, multiply, multiply_transposed};
+use crate::cpu::gemm::{
+    Finish, Int8Matrix, Matrix, Output, Packed, Rectifier, multiply, multiply_transposed,
+};
 use crate::cpu::math::{from_bf16_bits, gelu as gelu_of, gelu_slope, to_bf16_bits};
 use crate::cpu::number::Numbers;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -26,11 +28,16 @@ pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options:
         Activation::Identity => Finish { dropout, ..Finish::NONE },
         Activation::Gelu => Finish::NONE,
     };
-    let product = {
-        let bias = bias.map(Param::values);
-        let finish = Finish { bias: bias.as_deref(), ..inside };
-        Arc::new(product(x, weight, Orientation::AsIs, compute, finish))
-    };
+    let product = Arc::new(match compute.precision {
+        Precision::Int8 => {
+            let matrix = weight.quantized(Orientation::AsIs);
+            int8_product(x, &matrix, Finish { bias: bias.map(Param::values).as_deref(), ..inside })
+        }
+        Precision::F32 | Precision::Bf16 => {
+            let packed = weight.packed(Orientation::AsIs, compute);
+            product(x, &packed, compute, Finish { bias: bias.map(Param::values).as_deref(), ..inside })
+        }
+    });
     let output = match activation {
         Activation::Gelu => Arc::new(gelu(&product, dropout)),
         _ => product.clone(),
@@ -55,13 +62,18 @@ pub(super) fn activation_backward(
 
 /// `x Wᵀ`.
 pub(super) fn project(x: &Tensor, weight: &Param, compute: Compute) -> Array {
-    product(x, weight, Orientation::Transposed, compute, Finish::NONE)
+    match compute.precision {
+        Precision::Int8 => int8_product(x, &weight.quantized(Orientation::Transposed), Finish::NONE),
+        Precision::F32 | Precision::Bf16 => {
+            product(x, &weight.packed(Orientation::Transposed, compute), compute, Finish::NONE)
+        }
+    }
 }
 
 /// A product for few rows with f32 results.
 pub(super) fn wide(x: &Tensor, weight: &Param, orientation: Orientation, precision: Precision) -> Array {
     if precision == Precision::Int8 {
-        return int8_product(x, weight, orientation, Finish::NONE);
+        return int8_product(x, &weight.quantized(orientation), Finish::NONE);
     }
     let (dtype, packed) = (precision.dtype(), weight.packed(orientation, Compute::inference(precision)));
     let mut output = Array::scratch(DType::F32, x.rows(), packed.n());
@@ -69,28 +81,17 @@ pub(super) fn wide(x: &Tensor, weight: &Param, orientation: Orientation, precisi
     output
 }
 
-fn product(
-    x: &Tensor,
-    weight: &Param,
-    orientation: Orientation,
-    compute: Compute,
-    finish: Finish<'_>,
-) -> Array {
-    if compute.precision == Precision::Int8 {
-        return int8_product(x, weight, orientation, finish);
-    }
-    let packed = weight.packed(orientation, compute);
+fn product(x: &Tensor, packed: &Packed, compute: Compute, finish: Finish<'_>) -> Array {
     let mut output = Array::scratch(compute.dtype(), x.rows(), packed.n());
-    multiply(Matrix::of(x.array_as(compute.dtype())), &packed, Output::over(&mut output), finish);
+    multiply(Matrix::of(x.array_as(compute.dtype())), packed, Output::over(&mut output), finish);
     output
 }
 
 /// A product of integers: rows are rounded as they come, weights were rounded once.
-fn int8_product(x: &Tensor, weight: &Param, orientation: Orientation, finish: Finish<'_>) -> Array {
-    let (rows, matrix) =
-        (Int8Rows::new(x.array_as(DType::F32).f32(), x.width()), weight.quantized(orientation));
+fn int8_product(x: &Tensor, matrix: &Int8Matrix, finish: Finish<'_>) -> Array {
+    let rows = Int8Rows::new(x.array_as(DType::F32).f32(), x.width());
     let mut output = Array::scratch(DType::F32, x.rows(), matrix.n());
-    int8::multiply(&rows, &matrix, Output::over(&mut output), finish);
+    int8::multiply(&rows, matrix, Output::over(&mut output), finish);
     output
 }
 

@@ -80,6 +80,7 @@ impl Kernel {
             // SAFETY: `for_rows` only names what this machine has, here and below; the assertions above are what the kernels ask for.
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => unsafe { avx2::multiply(left, strip, sums) },
+            // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Kernel::Vnni => unsafe { vnni::multiply(left, strip, column_sums, sums) },
             #[cfg(target_arch = "x86_64")]

@@ -1,9 +1,14 @@
 //! A weight as integers, packed in the one layout of all kernels.
 
-use std::ops::Range;
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use memmap2::Mmap;
+
 use super::{DEPTH, STRIP, TILE, nearest, scale_of};
+use crate::Channels;
 use crate::cpu::gemm::{Elements, Matrix};
 use crate::cpu::threads::{SharedMut, parallel};
 
@@ -17,11 +22,53 @@ pub(crate) struct Tile(pub(crate) [i8; TILE]);
 pub struct Int8Matrix {
     k: usize,
     n: usize,
-    tiles: Arc<[Tile]>,
+    tiles: Tiles,
     /// One for each column, zeros for those that fill the last strip up.
     scales: Arc<[f32]>,
     /// Sums of each column's integers, for kernels whose left side has no sign.
     sums: Arc<[i32]>,
+}
+
+/// Where the integers are.
+#[derive(Clone)]
+enum Tiles {
+    Owned(Arc<[Tile]>),
+    /// Some bytes of a file.
+    Mapped(MappedFile, Range<usize>),
+}
+
+impl Deref for Tiles {
+    type Target = [Tile];
+
+    #[inline]
+    fn deref(&self) -> &[Tile] {
+        match self {
+            Tiles::Owned(tiles) => tiles,
+            Tiles::Mapped(file, range) => bytemuck::cast_slice(&file[range.clone()]),
+        }
+    }
+}
+
+/// A file in memory that all processes share which read it.
+#[derive(Clone)]
+pub struct MappedFile(Arc<Mmap>);
+
+impl MappedFile {
+    /// Maps a whole file. It must not be changed as long as this or a matrix from it is used: a file that is replaced, as
+    /// models are, is another one.
+    pub fn open(file: &File) -> io::Result<MappedFile> {
+        // SAFETY: nothing can forbid others to write into the file; see above. What is read are plain bytes.
+        unsafe { Mmap::map(file) }.map(|map| MappedFile(Arc::new(map)))
+    }
+}
+
+impl Deref for MappedFile {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl Int8Matrix {
@@ -40,20 +87,91 @@ impl Int8Matrix {
             let scales = unsafe { all_scales.slice(columns.clone()) };
             round_strip(matrix, columns, tiles, scales);
         });
-        Int8Matrix::from_parts(k, n, tiles.into(), scales.into())
+        Int8Matrix::from_parts(k, n, Tiles::Owned(tiles.into()), scales.into())
     }
 
-    /// A matrix from its integers and scales.
+    /// A matrix of `k × n` from bytes of a file, as [`Int8Matrix::bytes`] has them, and its scales. `None` if there are not as
+    /// many, or they do not begin on a cache line.
+    pub fn from_file(
+        [k, n]: [usize; 2],
+        file: &MappedFile,
+        range: Range<usize>,
+        scales: &[f32],
+    ) -> Option<Int8Matrix> {
+        let bytes = file.get(range.clone())?;
+        let fits = bytes.len() == Int8Matrix::byte_count([k, n]) && scales.len() == n;
+        if !fits || bytemuck::try_cast_slice::<u8, Tile>(bytes).is_err() {
+            return None;
+        }
+        let mut padded_scales = scales.to_vec();
+        padded_scales.resize(padded(n), 0.0);
+        Some(Int8Matrix::from_parts(k, n, Tiles::Mapped(file.clone(), range), padded_scales.into()))
+    }
+
+    /// A matrix of `k × n` from a copy of such bytes, and its scales; `None` if there are not as many.
+    pub fn from_bytes([k, n]: [usize; 2], bytes: &[u8], scales: &[f32]) -> Option<Int8Matrix> {
+        if bytes.len() != Int8Matrix::byte_count([k, n]) || scales.len() != n {
+            return None;
+        }
+        let mut tiles = vec![Tile([0; TILE]); tile_count(k, n)];
+        bytemuck::cast_slice_mut::<Tile, u8>(&mut tiles).copy_from_slice(bytes);
+        let mut scales = scales.to_vec();
+        scales.resize(padded(n), 0.0);
+        Some(Int8Matrix::from_parts(k, n, Tiles::Owned(tiles.into()), scales.into()))
+    }
+
+    /// Writes the numbers of the weight that this is made from, row after row.
     ///
     /// # Panics
-    /// If there are not as many as `k × n` needs.
-    pub(crate) fn from_parts(k: usize, n: usize, tiles: Arc<[Tile]>, scales: Arc<[f32]>) -> Int8Matrix {
-        assert!(
-            tiles.len() == tile_count(k, n) && scales.len() == padded(n),
-            "int8 matrix: {k}×{n} is not {} tiles and {} scales",
-            tiles.len(),
-            scales.len()
+    /// If there are not as many.
+    pub fn write_numbers(&self, channels: Channels, out: &mut [f32]) {
+        assert_eq!(
+            out.len(),
+            self.k * self.n,
+            "int8 matrix: {} numbers for {}×{}",
+            out.len(),
+            self.k,
+            self.n
         );
+        match channels {
+            Channels::Rows => {
+                for (row, out) in out.chunks_exact_mut(self.k.max(1)).enumerate() {
+                    self.column(row, 1.0, out);
+                }
+            }
+            Channels::Columns => {
+                let mut column = vec![0.0; self.k];
+                for number in 0..self.n {
+                    self.column(number, 1.0, &mut column);
+                    for (value, row) in column.iter().zip(out.chunks_exact_mut(self.n)) {
+                        row[number] = *value;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Bytes of the integers of a `k × n` matrix.
+    pub fn byte_count([k, n]: [usize; 2]) -> usize {
+        tile_count(k, n).saturating_mul(TILE)
+    }
+
+    /// The integers, as `[strips of 32 columns][steps of 64 k][2][16 fours of k][16 columns × 4 k]`.
+    pub fn bytes(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.tiles)
+    }
+
+    /// The axes of [`Int8Matrix::bytes`].
+    pub fn axes(&self) -> [usize; 5] {
+        [self.n.div_ceil(STRIP), self.steps(), 2, 16, 64]
+    }
+
+    /// The scales of its columns.
+    pub fn column_scales(&self) -> &[f32] {
+        &self.scales[..self.n]
+    }
+
+    fn from_parts(k: usize, n: usize, tiles: Tiles, scales: Arc<[f32]>) -> Int8Matrix {
         let sums = sums(&tiles, k, n);
         Int8Matrix { k, n, tiles, scales, sums }
     }
@@ -121,7 +239,7 @@ fn padded(n: usize) -> usize {
 
 /// Tiles of a `k × n` matrix.
 pub(crate) fn tile_count(k: usize, n: usize) -> usize {
-    n.div_ceil(STRIP) * k.div_ceil(DEPTH) * 2
+    n.div_ceil(STRIP).saturating_mul(k.div_ceil(DEPTH)).saturating_mul(2)
 }
 
 fn round_strip(matrix: Matrix<'_>, columns: Range<usize>, tiles: &mut [Tile], scales: &mut [f32]) {

@@ -28,8 +28,8 @@ mod rows;
 #[cfg(target_arch = "x86_64")]
 mod vnni;
 
-pub use matrix::Int8Matrix;
 pub(crate) use matrix::Tile;
+pub use matrix::{Int8Matrix, MappedFile};
 pub(crate) use product::multiply;
 pub(crate) use rows::Int8Rows;
 
