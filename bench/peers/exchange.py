@@ -19,8 +19,17 @@ def serve(answer):
 
 def peak_memory():
     """The most memory this process ever held, in bytes."""
-    with open("/proc/self/status") as status:
-        for line in status:
-            if line.startswith("VmHWM:"):
+    return status("VmHWM:")
+
+
+def resident_memory():
+    """The memory this process holds now, in bytes."""
+    return status("VmRSS:")
+
+
+def status(name):
+    with open("/proc/self/status") as lines:
+        for line in lines:
+            if line.startswith(name):
                 return int(line.split()[1]) * 1024
-    raise RuntimeError("no VmHWM in /proc/self/status")
+    raise RuntimeError(f"no {name} in /proc/self/status")

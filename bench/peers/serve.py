@@ -10,7 +10,6 @@ of the first, or while a batch is at work, make a batch together.
 """
 
 import asyncio
-import json
 import socket
 import tempfile
 import threading
@@ -20,78 +19,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import ctranslate2
-import numpy
 import uvicorn
-from ctranslate2.specs import common_spec, transformer_spec
 from fastapi import FastAPI, Request
-from safetensors.numpy import load_file
 
+from ctranslate2_model import convert, name, number
 from exchange import peak_memory, serve
-
-LONGEST = 1024
-SPECIAL = {0: "<blank>", 1: "<s>", 2: "</s>", 3: "<unk>"}
-
-
-def name(token):
-    return SPECIAL.get(token, f"t{token}")
-
-
-def number(token):
-    return next((i for i, special in SPECIAL.items() if special == token), None) or int(token[1:])
-
-
-def convert(folder, into):
-    """Writes a heedful model as CTranslate2 reads it; anything but a post-norm Transformer with one tied table is refused."""
-    config = json.loads((Path(folder) / "config.json").read_text())
-    for key, wanted in {"norm": "post", "positions": "sinusoidal", "tying": "all", "activation": "relu", "window": None}.items():
-        if config[key] != wanted:
-            raise ValueError(f"{key} is {config[key]}, this peer knows {wanted} alone")
-    weights = load_file(Path(folder) / "model.safetensors")
-    layers = (config["encoder_layers"], config["decoder_layers"])
-    spec = transformer_spec.TransformerSpec.from_config(layers, config["heads"], pre_norm=False, activation=common_spec.Activation.RELU)
-
-    def linear(place, name):
-        # CTranslate2 keeps a linear map as out x in.
-        place.weight = numpy.ascontiguousarray(weights[f"{name}.weight"].T)
-        place.bias = weights[f"{name}.bias"].reshape(-1)
-
-    def norm(place, name):
-        place.gamma, place.beta = weights[f"{name}.gamma"].reshape(-1), weights[f"{name}.beta"].reshape(-1)
-
-    def own(layer, name):
-        linear(layer.self_attention.linear[0], f"{name}.self_attention.qkv")
-        linear(layer.self_attention.linear[1], f"{name}.self_attention.output")
-        norm(layer.self_attention.layer_norm, f"{name}.self_attention_norm")
-        linear(layer.ffn.linear_0, f"{name}.feed_forward.inner")
-        linear(layer.ffn.linear_1, f"{name}.feed_forward.outer")
-        norm(layer.ffn.layer_norm, f"{name}.feed_forward_norm")
-
-    for depth, layer in enumerate(spec.encoder.layer):
-        own(layer, f"encoder.{depth}")
-    for depth, layer in enumerate(spec.decoder.layer):
-        own(layer, f"decoder.{depth}")
-        for place, part in zip(layer.attention.linear, ("query", "key_value", "output")):
-            linear(place, f"decoder.{depth}.cross_attention.{part}")
-        norm(layer.attention.layer_norm, f"decoder.{depth}.cross_attention_norm")
-    table = weights["embedding.weight"]
-    spec.encoder.embeddings[0].weight = table
-    spec.decoder.embeddings.weight = table
-    spec.decoder.projection.weight = table
-    for side in (spec.encoder, spec.decoder):
-        side.scale_embeddings = True
-        side.position_encodings.encodings = sinusoids(LONGEST, config["d_model"])
-    vocabulary = [name(token) for token in range(len(table))]
-    spec.register_source_vocabulary(vocabulary)
-    spec.register_target_vocabulary(vocabulary)
-    spec.config.layer_norm_epsilon = config["norm_epsilon"]
-    spec.validate()
-    spec.optimize()
-    spec.save(into)
-
-
-def sinusoids(length, width):
-    angles = numpy.arange(length)[:, None] / 10000.0 ** (numpy.arange(0, width, 2) / width)
-    return numpy.stack([numpy.sin(angles), numpy.cos(angles)], -1).reshape(length, width).astype(numpy.float32)
 
 
 class Engine:
@@ -99,7 +31,7 @@ class Engine:
         self.folder = tempfile.TemporaryDirectory()
         model = Path(self.folder.name) / "model"
         model.mkdir()
-        convert(request["folder"], str(model))
+        convert(request["folder"], model)
         self.beam, self.alpha, self.longest = request["beam"], request["alpha"], request["longest"]
         self.batch, self.wait = request["batch"], request["wait_ms"] / 1000
         known = ctranslate2.get_supported_compute_types("cpu")

@@ -12,7 +12,7 @@ mod training;
 
 pub use lengths::{realistic_lengths, text_lengths};
 pub use memory::{peak_memory, resident_memory};
-pub use pair::{Paired, Quartiles, Turn, race, take_turns};
+pub use pair::{Paired, Quartiles, Turn, quantile, race, take_turns};
 pub use peer::{Allocator, Peer};
-pub use report::{Cell, print, report};
+pub use report::{Cell, print, record, report};
 pub use training::race_training;

@@ -78,16 +78,19 @@ pub struct Quartiles {
 impl Quartiles {
     /// Interpolates between adjacent values. Panics on an empty set.
     pub fn of(values: &[f64]) -> Self {
-        assert!(!values.is_empty(), "quartiles of no measurements");
-        let mut sorted = values.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let at = |share: f64| {
-            let place = share * (sorted.len() - 1) as f64;
-            let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
-            below + (above - below) * place.fract()
-        };
+        let at = |share| quantile(values, share);
         Self { least: at(0.0), p25: at(0.25), median: at(0.5), p75: at(0.75), most: at(1.0) }
     }
+}
+
+/// The value below which this share of them lies, interpolated between adjacent ones. Panics on an empty set.
+pub fn quantile(values: &[f64], share: f64) -> f64 {
+    assert!(!values.is_empty(), "a quantile of no measurements");
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let place = share * (sorted.len() - 1) as f64;
+    let (below, above) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+    below + (above - below) * place.fract()
 }
 
 #[cfg(test)]

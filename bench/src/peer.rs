@@ -1,7 +1,8 @@
 //! A peer: a long-lived child process that does the same work in another library and answers one line of JSON per request.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -27,12 +28,9 @@ pub struct Peer {
 impl Peer {
     /// Starts `bench/peers/NAME.py` with the interpreter that `HEEDFUL_BENCH_PYTHON` names.
     pub fn start(name: &str, allocator: Allocator) -> Result<Self> {
-        let python = std::env::var_os("HEEDFUL_BENCH_PYTHON")
-            .context("HEEDFUL_BENCH_PYTHON is not set; run the bench as `cargo xtask bench NAME`")?;
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(format!("{name}.py"));
-        let mut command = Command::new(python);
-        // -B: no __pycache__ folders in the source tree.
-        command.arg("-B").arg(script);
+        let [program, arguments @ ..] = Self::script(name)?;
+        let mut command = Command::new(program);
+        command.args(arguments);
         if allocator == Allocator::Tuned {
             for (variable, bytes) in [
                 ("MALLOC_MMAP_THRESHOLD_", 1_u64 << 32),
@@ -43,6 +41,17 @@ impl Peer {
             }
         }
         Self::spawn(name, &mut command)
+    }
+
+    /// The words of the command that [`Peer::start`] runs. `HEEDFUL_BENCH_PEERS` names another folder of scripts, for a
+    /// machine without the sources.
+    pub fn script(name: &str) -> Result<[OsString; 3]> {
+        let python = std::env::var_os("HEEDFUL_BENCH_PYTHON")
+            .context("HEEDFUL_BENCH_PYTHON is not set; run the bench as `cargo xtask bench NAME`")?;
+        let folder = std::env::var_os("HEEDFUL_BENCH_PEERS")
+            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("peers"), PathBuf::from);
+        // -B: no __pycache__ folders in the source tree.
+        Ok([python, "-B".into(), folder.join(format!("{name}.py")).into()])
     }
 
     /// Starts any program that answers as peers do.
@@ -62,12 +71,12 @@ impl Peer {
         requests.flush()?;
         let mut line = String::new();
         if self.answers.read_line(&mut line)? == 0 {
-            bail!("the peer {name} ended without an answer to {request}");
+            bail!("the peer {name} ended without an answer to {}", beginning(&request.to_string()));
         }
         let answer: Value = serde_json::from_str(&line)
             .with_context(|| format!("the peer {name} answered what is not JSON: {}", line.trim_end()))?;
         if let Some(error) = answer["error"].as_str() {
-            bail!("the peer {name} failed at {request}: {error}");
+            bail!("the peer {name} failed at {}: {error}", beginning(&request.to_string()));
         }
         Ok(answer)
     }
@@ -84,6 +93,15 @@ impl Peer {
         let list = answer[field].as_array().and_then(|list| list.iter().map(Value::as_f64).collect());
         list.with_context(|| format!("no list of numbers `{field}` in the answer {answer}"))
     }
+}
+
+/// As much of a request as an error message needs.
+fn beginning(request: &str) -> String {
+    const ENOUGH: usize = 300;
+    if request.chars().count() <= ENOUGH {
+        return request.to_owned();
+    }
+    request.chars().take(ENOUGH).chain(['…']).collect()
 }
 
 impl Drop for Peer {

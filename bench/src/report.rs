@@ -14,36 +14,74 @@ pub struct Cell {
     bench: String,
     name: String,
     unit: &'static str,
+    best: Best,
     ours: Quartiles,
     peer: Quartiles,
     ratio: Quartiles,
 }
 
+/// Which of several measurements is the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Best {
+    Most,
+    Least,
+}
+
 impl Cell {
     /// A cell of paired turns, each of which does `work` units: `tokens/s`, `GFLOP/s`. Its ratio is our speed over the peer's.
     pub fn rate(bench: &str, name: &str, unit: &'static str, work: f64, paired: &Paired) -> Self {
-        let rates = |seconds: &[f64]| -> Vec<f64> { seconds.iter().map(|seconds| work / seconds).collect() };
+        Self::rates(bench, name, unit, [work; 2], paired)
+    }
+
+    /// The same where both sides did not do the same amount of it: our units, and the peer's.
+    pub fn rates(bench: &str, name: &str, unit: &'static str, work: [f64; 2], paired: &Paired) -> Self {
+        let rates = |seconds: &[f64], work: f64| -> Vec<f64> { seconds.iter().map(|s| work / s).collect() };
+        let [ours, peer] = [rates(&paired.ours, work[0]), rates(&paired.peer, work[1])];
+        let ratios: Vec<f64> = ours.iter().zip(&peer).map(|(ours, peer)| ours / peer).collect();
         Self {
             bench: bench.to_owned(),
             name: name.to_owned(),
             unit,
-            ours: Quartiles::of(&rates(&paired.ours)),
-            peer: Quartiles::of(&rates(&paired.peer)),
+            best: Best::Most,
+            ours: Quartiles::of(&ours),
+            peer: Quartiles::of(&peer),
+            ratio: Quartiles::of(&ratios),
+        }
+    }
+
+    /// A cell of what is better the less it is: seconds, bytes. Its ratio is the peer's over ours, so that more is better
+    /// here too.
+    pub fn cost(bench: &str, name: &str, unit: &'static str, paired: &Paired) -> Self {
+        Self {
+            bench: bench.to_owned(),
+            name: name.to_owned(),
+            unit,
+            best: Best::Least,
+            ours: Quartiles::of(&paired.ours),
+            peer: Quartiles::of(&paired.peer),
             ratio: Quartiles::of(&paired.ratios()),
         }
     }
 
-    /// A cell of one number each, in bytes. Its ratio is the peer's memory over ours, so that more is better here too.
+    /// A cell of one number each, in bytes.
     pub fn memory(bench: &str, name: &str, ours: f64, peer: f64) -> Self {
-        let mebibytes = |bytes: f64| Quartiles::of(&[bytes / f64::from(1 << 20)]);
-        Self {
-            bench: bench.to_owned(),
-            name: name.to_owned(),
-            unit: "MiB",
-            ours: mebibytes(ours),
-            peer: mebibytes(peer),
-            ratio: Quartiles::of(&[peer / ours]),
-        }
+        let [ours, peer] = [ours, peer].map(|bytes| vec![bytes / f64::from(1 << 20)]);
+        Self::cost(bench, name, "MiB", &Paired { ours, peer })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it is measured in.
+    pub fn unit(&self) -> &'static str {
+        self.unit
+    }
+
+    /// Our median.
+    pub fn ours(&self) -> f64 {
+        self.ours.median
     }
 
     /// The median of the paired ratios.
@@ -58,9 +96,9 @@ impl Cell {
     }
 
     fn row(&self, width: usize) -> String {
-        // The largest rate is the best; of memory there is one number, four times.
         let four = |q: Quartiles| {
-            format!("{:>9} {:>9} {:>9} {:>9}", short(q.most), short(q.median), short(q.p25), short(q.p75))
+            let best = if self.best == Best::Most { q.most } else { q.least };
+            format!("{:>9} {:>9} {:>9} {:>9}", short(best), short(q.median), short(q.p25), short(q.p75))
         };
         let ratio = self.ratio;
         format!(
@@ -76,17 +114,23 @@ impl Cell {
     }
 }
 
-/// Prints the table, then the JSON lines, which also go to `target/bench/NAME.jsonl`.
+/// Prints the table, then the JSON lines, and records these.
 pub fn report(bench: &str, cells: &[Cell]) -> Result<()> {
-    let lines = print(cells);
+    print(cells);
+    record(bench, cells)
+}
+
+/// Writes the JSON lines to `target/bench/NAME.jsonl`, or into the folder that `HEEDFUL_BENCH_OUTPUT` names. A long bench
+/// does so whenever it has more cells, so that a run that is stopped leaves those it had.
+pub fn record(bench: &str, cells: &[Cell]) -> Result<()> {
     let path = jsonl(bench);
     let folder = path.parent().context("the report has no folder")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    fs::write(&path, lines).with_context(|| format!("cannot write {}", path.display()))
+    fs::write(&path, lines(cells)).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Prints the table, then the JSON lines, which it returns.
-pub fn print(cells: &[Cell]) -> String {
+/// Prints the table, then the JSON lines.
+pub fn print(cells: &[Cell]) {
     let width = cells.iter().map(|cell| cell.name.len()).max().unwrap_or(0).max(4);
     let four = format!("{:>9} {:>9} {:>9} {:>9}", "best", "median", "p25", "p75");
     println!("{:<width$}  {:<8} | {:<39} | {:<39} | ours to peer", "", "", "ours", "peer");
@@ -95,15 +139,21 @@ pub fn print(cells: &[Cell]) -> String {
         println!("{}", cell.row(width));
     }
     println!();
-    let lines: String = cells.iter().map(|cell| cell.json() + "\n").collect();
-    print!("{lines}");
-    lines
+    print!("{}", lines(cells));
+}
+
+fn lines(cells: &[Cell]) -> String {
+    cells.iter().map(|cell| cell.json() + "\n").collect()
 }
 
 fn jsonl(bench: &str) -> PathBuf {
+    let name = format!("{bench}.jsonl");
+    if let Some(folder) = std::env::var_os("HEEDFUL_BENCH_OUTPUT") {
+        return PathBuf::from(folder).join(name);
+    }
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
-    root.join(target).join("bench").join(format!("{bench}.jsonl"))
+    root.join(target).join("bench").join(name)
 }
 
 /// Three or four digits, whatever the size.
@@ -130,6 +180,21 @@ mod tests {
         let expected = json!({"bench": "step", "cell": "small bf16 equal", "ours": 6.0, "peer": 3.0, "unit": "tokens/s",
                               "ratio": 2.0});
         assert_eq!(line, expected);
+    }
+
+    #[test]
+    fn sides_that_do_different_amounts_are_compared_by_their_rates() {
+        let cell = Cell::rates("translate", "trained", "tokens/s", [6.0, 12.0], &paired());
+        // 6, 3 and 1.5 against 6, 2 and 3 a second.
+        assert_eq!((cell.ours(), cell.ratio()), (3.0, 1.0));
+    }
+
+    #[test]
+    fn the_best_of_costs_is_the_least() {
+        let cell = Cell::cost("translate", "load", "ms", &paired());
+        assert_eq!((cell.ours(), cell.ratio()), (2.0, 2.0));
+        let best = cell.row(4).split('|').nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+        assert_eq!(best, "1.00");
     }
 
     #[test]

@@ -1,0 +1,78 @@
+"""A model that heedful trained as CTranslate2 reads it, and the names of its tokens there."""
+
+import json
+from pathlib import Path
+
+import numpy
+from ctranslate2.specs import common_spec, transformer_spec
+
+LONGEST = 1024
+SPECIAL = {0: "<blank>", 1: "<s>", 2: "</s>", 3: "<unk>"}
+
+
+def name(token):
+    return SPECIAL.get(token, f"t{token}")
+
+
+def number(token):
+    return next((i for i, special in SPECIAL.items() if special == token), None) if token[0] == "<" else int(token[1:])
+
+
+def convert(folder, into, stored=None):
+    """Writes the model into a folder that exists, its weights `stored` as float32 (None), int8, int16 or bfloat16.
+
+    Anything but a post-norm Transformer with one tied table is refused.
+    """
+    # Whoever only reads converted models needs no safetensors.
+    from safetensors.numpy import load_file
+
+    config = json.loads((Path(folder) / "config.json").read_text())
+    for key, wanted in {"norm": "post", "positions": "sinusoidal", "tying": "all", "activation": "relu", "window": None}.items():
+        if config[key] != wanted:
+            raise ValueError(f"{key} is {config[key]}, this peer knows {wanted} alone")
+    weights = load_file(Path(folder) / "model.safetensors")
+    layers = (config["encoder_layers"], config["decoder_layers"])
+    spec = transformer_spec.TransformerSpec.from_config(layers, config["heads"], pre_norm=False, activation=common_spec.Activation.RELU)
+
+    def linear(place, name):
+        # CTranslate2 keeps a linear map as out x in.
+        place.weight = numpy.ascontiguousarray(weights[f"{name}.weight"].T)
+        place.bias = weights[f"{name}.bias"].reshape(-1)
+
+    def norm(place, name):
+        place.gamma, place.beta = weights[f"{name}.gamma"].reshape(-1), weights[f"{name}.beta"].reshape(-1)
+
+    def own(layer, name):
+        linear(layer.self_attention.linear[0], f"{name}.self_attention.qkv")
+        linear(layer.self_attention.linear[1], f"{name}.self_attention.output")
+        norm(layer.self_attention.layer_norm, f"{name}.self_attention_norm")
+        linear(layer.ffn.linear_0, f"{name}.feed_forward.inner")
+        linear(layer.ffn.linear_1, f"{name}.feed_forward.outer")
+        norm(layer.ffn.layer_norm, f"{name}.feed_forward_norm")
+
+    for depth, layer in enumerate(spec.encoder.layer):
+        own(layer, f"encoder.{depth}")
+    for depth, layer in enumerate(spec.decoder.layer):
+        own(layer, f"decoder.{depth}")
+        for place, part in zip(layer.attention.linear, ("query", "key_value", "output")):
+            linear(place, f"decoder.{depth}.cross_attention.{part}")
+        norm(layer.attention.layer_norm, f"decoder.{depth}.cross_attention_norm")
+    table = weights["embedding.weight"]
+    spec.encoder.embeddings[0].weight = table
+    spec.decoder.embeddings.weight = table
+    spec.decoder.projection.weight = table
+    for side in (spec.encoder, spec.decoder):
+        side.scale_embeddings = True
+        side.position_encodings.encodings = sinusoids(LONGEST, config["d_model"])
+    vocabulary = [name(token) for token in range(len(table))]
+    spec.register_source_vocabulary(vocabulary)
+    spec.register_target_vocabulary(vocabulary)
+    spec.config.layer_norm_epsilon = config["norm_epsilon"]
+    spec.validate()
+    spec.optimize(quantization=stored)
+    spec.save(str(into))
+
+
+def sinusoids(length, width):
+    angles = numpy.arange(length)[:, None] / 10000.0 ** (numpy.arange(0, width, 2) / width)
+    return numpy.stack([numpy.sin(angles), numpy.cos(angles)], -1).reshape(length, width).astype(numpy.float32)

@@ -1,0 +1,137 @@
+//! Translation against CTranslate2 on the same weights: `cargo xtask bench translate [MODEL FILE] [OPTIONS]`.
+//!
+//! ```text
+//! int8 b32 beam4 2t           our type, sentences of a batch, beam, threads: tokens/s of random weights, 25 tokens in and 25 out
+//! small int8 b32 beam4 2t     the same of a smaller model
+//! int8 b32 beam4 2t avx2      the same with older instructions on both sides
+//! int8 b32 beam4 2t busy      the same beside two busy processes on the same two cores; `… kept`: the share of its speed
+//! int8 b32 beam4 2t trained   a trained model and natural ends: sentences/s; `… tokens`: tokens/s
+//! … p50, … p99                what a sentence takes at batch 1
+//! … 2t over 1t                how many times as fast more threads are
+//! int8 2t load                seconds from the disk to the first translation; memory, peak: of a process of its own
+//! ```
+//!
+//! The peer computes in the fastest of its types for each cell, in float32 where ours does. `--help` lists the options.
+
+mod cells;
+mod cores;
+mod limits;
+mod model;
+mod options;
+mod process;
+mod race;
+mod spec;
+mod start;
+mod work;
+mod worker;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use heedful::tensor::cpu::isa;
+use heedful_bench::{Cell, record, report};
+use serde_json::json;
+
+use self::model::{Model, Size, VOCABULARY};
+use self::options::{Options, USAGE};
+use self::process::Process;
+use self::race::{Processes, race};
+use self::spec::{FEW_THREADS, Spec};
+use self::work::Work;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--worker"] => worker::serve(),
+        ["--spin"] => cores::spin(),
+        ["--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        _ => measure(&Options::parse(arguments)?),
+    }
+}
+
+fn measure(options: &Options) -> Result<()> {
+    let about = Process::converter()?.ask(&json!({"op": "types"}))?;
+    let types: Vec<String> = serde_json::from_value(about["types"].clone()).context("the peer's types")?;
+    println!(
+        "{}, threads {:?}, {} rounds of {} s; CTranslate2 {} computes in {}",
+        isa::current(),
+        options.threads,
+        options.rounds,
+        options.seconds,
+        about["version"].as_str().unwrap_or_default(),
+        types.join(", ")
+    );
+    let cells = match &options.trained {
+        Some((model, file)) => trained(model, file, options, &types)?,
+        None => random(options, &types)?,
+    };
+    if cells.is_empty() {
+        bail!("no cell has these words in its name\n{USAGE}");
+    }
+    report("translate", &cells)
+}
+
+/// Models with random weights.
+fn random(options: &Options, types: &[String]) -> Result<Vec<Cell>> {
+    let mut specs = spec::random(&options.threads);
+    specs.retain(|spec| options.only.fits(&spec.name()));
+    let few = options.threads.iter().copied().find(|&threads| threads == FEW_THREADS);
+    let few = few.unwrap_or(options.threads[0]);
+    let mut cells = Vec::new();
+    for size in [Size::Base, Size::Small] {
+        let of_size: Vec<Spec> =
+            specs.iter().copied().filter(|spec| spec.kind.size() == Some(size)).collect();
+        if of_size.is_empty() && !start::is_wanted(size, few, &options.only) {
+            continue;
+        }
+        let model = Model::random(size)?;
+        let work = |spec: Spec| Work::forced(VOCABULARY, spec.batch, spec.beam);
+        groups(of_size, &model, work, options, types, &mut cells)?;
+        cells.extend(start::cells(&model, size, few, &options.only, options.rounds)?);
+    }
+    Ok(cells)
+}
+
+/// A trained model and a file of sentences.
+fn trained(folder: &Path, file: &Path, options: &Options, types: &[String]) -> Result<Vec<Cell>> {
+    let sources = model::sentences(folder, file)?;
+    let model = Model::trained(folder)?;
+    let mut specs = spec::trained(&options.threads);
+    specs.retain(|spec| options.only.fits(&spec.name()));
+    let work = |spec: Spec| Work::natural(sources.clone(), spec.batch, spec.beam);
+    let mut cells = Vec::new();
+    groups(specs, &model, work, options, types, &mut cells)?;
+    Ok(cells)
+}
+
+fn groups(
+    specs: Vec<Spec>,
+    model: &Model,
+    work: impl Fn(Spec) -> Work,
+    options: &Options,
+    types: &[String],
+    found: &mut Vec<Cell>,
+) -> Result<()> {
+    let mut processes = Processes::new(model);
+    for group in spec::groups(specs) {
+        let work = work(group[0]);
+        let raced = race(&group, &work, &mut processes, types, options)?;
+        found.extend(cells::cells(&raced, &work, &mut processes)?);
+        record("translate", found)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! A side is a process: ours is this program itself with `--worker`, the peer's is `peers/translate.py`. Both answer the same
+//! requests, and each gets its threads, its instruction set and its cores when it starts.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use heedful::tensor::cpu::isa::Isa;
+use heedful_bench::Peer;
+use serde_json::{Value, json};
+
+use super::cores::cores;
+use super::model::Model;
+use super::work::{Outputs, Work};
+
+/// Who translates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    Ours,
+    CTranslate2,
+}
+
+/// What a process is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Setting {
+    pub(super) threads: usize,
+    /// The instruction set, if not the best one.
+    pub(super) isa: Option<Isa>,
+    pub(super) cores: Cores,
+}
+
+/// Where its threads run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cores {
+    Any,
+    /// On as many cores as there are threads, the same for every process.
+    Shared,
+}
+
+/// A running side.
+pub(super) struct Process {
+    peer: Peer,
+    /// The compute types in which the model is open.
+    open: HashSet<String>,
+}
+
+/// What was translated.
+pub(super) struct Translated {
+    /// Seconds of each batch, of one pass or several.
+    pub(super) times: Vec<f64>,
+    /// Tokens of the outputs of one pass.
+    pub(super) tokens: usize,
+    /// The outputs of one pass, if they were asked for.
+    pub(super) outputs: Vec<Vec<u32>>,
+}
+
+impl Process {
+    pub(super) fn start(engine: Engine, setting: Setting) -> Result<Process> {
+        let words: Vec<OsString> = match engine {
+            Engine::Ours => vec![std::env::current_exe()?.into(), "--worker".into()],
+            Engine::CTranslate2 => Peer::script("translate")?.into(),
+        };
+        let mut command = match setting.cores {
+            Cores::Any => Command::new(&words[0]),
+            Cores::Shared => pinned(&cores(setting.threads)?, &words[0]),
+        };
+        command.args(&words[1..]);
+        match engine {
+            Engine::Ours => {
+                command.env("HEEDFUL_THREADS", setting.threads.to_string());
+                if let Some(isa) = setting.isa {
+                    command.env("HEEDFUL_ISA", isa.to_string());
+                }
+            }
+            Engine::CTranslate2 => {
+                if let Some(isa) = setting.isa {
+                    command.env("CT2_FORCE_CPU_ISA", isa.to_string().to_uppercase());
+                }
+            }
+        }
+        let name = match engine {
+            Engine::Ours => "heedful",
+            Engine::CTranslate2 => "CTranslate2",
+        };
+        Ok(Process { peer: Peer::spawn(name, &mut command)?, open: HashSet::new() })
+    }
+
+    /// A process of the peer that measures nothing.
+    pub(super) fn converter() -> Result<Peer> {
+        Peer::start("translate", heedful_bench::Allocator::AsInstalled)
+    }
+
+    pub(super) fn ask(&mut self, request: &Value) -> Result<Value> {
+        self.peer.ask(request)
+    }
+
+    /// Opens a model for a compute type, unless it is open; returns the seconds that it took.
+    pub(super) fn open(
+        &mut self,
+        engine: Engine,
+        model: &Model,
+        compute: &str,
+        threads: usize,
+    ) -> Result<f64> {
+        if !self.open.insert(compute.to_owned()) {
+            return Ok(0.0);
+        }
+        let folder = match engine {
+            Engine::Ours => &model.folder,
+            Engine::CTranslate2 => &model.converted,
+        };
+        let request = json!({"op": "open", "folder": folder, "compute": compute, "threads": threads});
+        self.peer.ask_number(&request, "seconds")
+    }
+
+    /// Translates for about so many seconds, at least all batches once.
+    pub(super) fn translate(
+        &mut self,
+        work: &Work,
+        compute: &str,
+        seconds: f64,
+        outputs: Outputs,
+    ) -> Result<Translated> {
+        let mut answer = self.ask(&work.request(compute, seconds, outputs))?;
+        let times: Vec<f64> =
+            serde_json::from_value(answer["times"].take()).context("the times of batches")?;
+        if times.is_empty() || !times.len().is_multiple_of(work.batches.len()) {
+            bail!("{} times for {} batches", times.len(), work.batches.len());
+        }
+        Ok(Translated {
+            times,
+            tokens: answer["tokens"].as_u64().context("the number of tokens")? as usize,
+            outputs: serde_json::from_value(answer["outputs"].take()).context("the outputs")?,
+        })
+    }
+}
+
+impl Translated {
+    /// The seconds of one pass over the work.
+    pub(super) fn pass(&self, work: &Work) -> f64 {
+        self.times.iter().sum::<f64>() / (self.times.len() / work.batches.len()) as f64
+    }
+}
+
+/// A command that runs a program on these cores alone.
+pub(super) fn pinned(cores: &[usize], program: &OsString) -> Command {
+    let list: Vec<String> = cores.iter().map(usize::to_string).collect();
+    let mut command = Command::new("taskset");
+    command.args(["-c", &list.join(",")]).arg(program);
+    command
+}

@@ -1,0 +1,225 @@
+//! One work in the same rounds: all our types, and the peer in its fastest, with every number of threads.
+
+use std::cell::RefCell;
+
+use anyhow::{Context, Result, bail};
+use heedful::tensor::Precision;
+use heedful_bench::{Cell, Paired, Turn, take_turns};
+
+use super::cores::{Spinners, cores};
+use super::model::Model;
+use super::options::Options;
+use super::process::{Cores, Engine, Process, Setting};
+use super::spec::{Kind, Spec};
+use super::work::{Outputs, Work};
+
+/// Timed trials of each of the peer's types; the fastest counts.
+const TRIALS: usize = 2;
+
+/// Processes that are running, with the model open.
+pub(super) struct Processes<'m> {
+    model: &'m Model,
+    running: Vec<(Engine, Setting, Process)>,
+}
+
+impl<'m> Processes<'m> {
+    pub(super) fn new(model: &'m Model) -> Processes<'m> {
+        Processes { model, running: Vec::new() }
+    }
+
+    /// The place of a process; it is started if it does not run. Those with other instructions or cores are ended.
+    fn find(&mut self, engine: Engine, setting: Setting) -> Result<usize> {
+        self.running.retain(|(_, other, _)| (other.isa, other.cores) == (setting.isa, setting.cores));
+        let same = |(other, set, _): &(Engine, Setting, Process)| (*other, *set) == (engine, setting);
+        if let Some(place) = self.running.iter().position(same) {
+            return Ok(place);
+        }
+        self.running.push((engine, setting, Process::start(engine, setting)?));
+        Ok(self.running.len() - 1)
+    }
+
+    /// The process of a side, with the model open in its type.
+    pub(super) fn of(&mut self, side: &Side) -> Result<&mut Process> {
+        let place = self.find(side.engine, side.setting)?;
+        let process = &mut self.running[place].2;
+        process.open(side.engine, self.model, &side.compute, side.setting.threads)?;
+        Ok(process)
+    }
+}
+
+/// Who takes a turn, and how it computes.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Side {
+    pub(super) engine: Engine,
+    pub(super) setting: Setting,
+    pub(super) compute: String,
+}
+
+/// What the rounds of a group gave.
+pub(super) struct Raced {
+    /// For each cell our side and the peer's, as places among the sides.
+    pub(super) pairs: Vec<(Spec, [usize; 2])>,
+    pub(super) sides: Vec<Side>,
+    /// For each side its seconds for the work, round by round, alone.
+    pub(super) alone: Vec<Vec<f64>>,
+    /// The same beside busy processes; empty where that was not measured.
+    pub(super) busy: Vec<Vec<f64>>,
+    /// For each side the seconds of every batch of all rounds of its cell.
+    pub(super) batches: Vec<Vec<f64>>,
+    /// For each side the tokens of its outputs.
+    pub(super) tokens: Vec<usize>,
+    outputs: Vec<Vec<Vec<u32>>>,
+}
+
+/// Races the cells of a group, which have one work.
+pub(super) fn race(
+    group: &[Spec],
+    work: &Work,
+    processes: &mut Processes<'_>,
+    types: &[String],
+    options: &Options,
+) -> Result<Raced> {
+    let (mut sides, mut pairs) = (Vec::new(), Vec::new());
+    let mut place = |side: Side| {
+        sides.iter().position(|known| *known == side).unwrap_or_else(|| {
+            sides.push(side);
+            sides.len() - 1
+        })
+    };
+    let mut fastest: Vec<(usize, String)> = Vec::new();
+    for &spec in group {
+        let setting = setting(spec);
+        let compute = if spec.precision == Precision::F32 {
+            "float32".to_owned()
+        } else if let Some((_, compute)) = fastest.iter().find(|(threads, _)| *threads == spec.threads) {
+            compute.clone()
+        } else {
+            let compute = fastest_type(work, processes, types, setting)?;
+            fastest.push((spec.threads, compute.clone()));
+            compute
+        };
+        let ours = place(Side { engine: Engine::Ours, setting, compute: spec.precision.to_string() });
+        let peer = place(Side { engine: Engine::CTranslate2, setting, compute });
+        pairs.push((spec, [ours, peer]));
+    }
+    let (mut tokens, mut outputs) = (Vec::new(), Vec::new());
+    for side in &sides {
+        let translated = processes.of(side)?.translate(work, &side.compute, 0.0, Outputs::Wanted)?;
+        if work.forced_tokens().is_some_and(|forced| forced != translated.tokens) {
+            bail!("{side:?} generated {} tokens, not as many as it was asked for", translated.tokens);
+        }
+        tokens.push(translated.tokens);
+        outputs.push(translated.outputs);
+    }
+
+    let is_busy = group[0].kind == Kind::Busy;
+    let neighbours = if is_busy { vec![false, true] } else { vec![false] };
+    let batches = RefCell::new(vec![Vec::new(); sides.len()]);
+    let processes = RefCell::new(processes);
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    for &beside in &neighbours {
+        for (number, side) in sides.iter().enumerate() {
+            let (batches, processes) = (&batches, &processes);
+            turns.push(Box::new(move || {
+                let spinners = beside.then(|| Spinners::start(&cores(side.setting.threads)?)).transpose()?;
+                let translated = processes.borrow_mut().of(side)?.translate(
+                    work,
+                    &side.compute,
+                    options.seconds,
+                    Outputs::Unwanted,
+                )?;
+                drop(spinners);
+                if beside == is_busy {
+                    batches.borrow_mut()[number].extend(&translated.times);
+                }
+                Ok(translated.pass(work))
+            }));
+        }
+    }
+    let mut alone = take_turns(options.rounds, &mut turns)?;
+    drop(turns);
+    let busy = alone.split_off(sides.len());
+    Ok(Raced { pairs, sides, alone, busy, batches: batches.into_inner(), tokens, outputs })
+}
+
+fn setting(spec: Spec) -> Setting {
+    let isa = if let Kind::Isa(isa) = spec.kind { Some(isa) } else { None };
+    let cores = if spec.kind == Kind::Busy { Cores::Shared } else { Cores::Any };
+    Setting { threads: spec.threads, isa, cores }
+}
+
+/// The peer's fastest type for this work.
+fn fastest_type(
+    work: &Work,
+    processes: &mut Processes<'_>,
+    types: &[String],
+    setting: Setting,
+) -> Result<String> {
+    let mut trials = Vec::new();
+    for compute in types {
+        let side = Side { engine: Engine::CTranslate2, setting, compute: compute.clone() };
+        let process = processes.of(&side)?;
+        let mut seconds = Vec::new();
+        // The first one warms up.
+        for _ in 0..=TRIALS {
+            seconds.push(process.translate(work, compute, 0.0, Outputs::Unwanted)?.pass(work));
+        }
+        trials.push((compute, seconds[1..].iter().copied().fold(f64::INFINITY, f64::min)));
+    }
+    let fastest = trials.iter().min_by(|a, b| a.1.total_cmp(&b.1)).context("the peer has no type")?;
+    Ok(fastest.0.clone())
+}
+
+impl Raced {
+    /// The seconds of both sides of a cell.
+    pub(super) fn paired(&self, [ours, peer]: [usize; 2]) -> Paired {
+        let seconds = if self.busy.is_empty() { &self.alone } else { &self.busy };
+        Paired { ours: seconds[ours].clone(), peer: seconds[peer].clone() }
+    }
+
+    /// What share of their speed both sides keep beside busy processes: its ratio is that of their ratios.
+    pub(super) fn kept(&self, name: &str, pair: [usize; 2]) -> Cell {
+        let [ours, peer] = pair.map(|side| quotients(&self.busy[side], &self.alone[side]));
+        Cell::rate("translate", &format!("{name} kept"), "of alone", 1.0, &Paired { ours, peer })
+    }
+
+    /// How many times as fast both sides are with more threads: `few` and `many` are cells of one type.
+    pub(super) fn scaling(&self, name: &str, few: [usize; 2], many: [usize; 2]) -> Cell {
+        let side = |i: usize| quotients(&self.alone[many[i]], &self.alone[few[i]]);
+        Cell::rate("translate", name, "times", 1.0, &Paired { ours: side(0), peer: side(1) })
+    }
+
+    /// How many outputs are the same on both sides, of how many.
+    pub(super) fn same(&self, [ours, peer]: [usize; 2]) -> (usize, usize) {
+        let pairs = self.outputs[ours].iter().zip(&self.outputs[peer]);
+        (pairs.filter(|(ours, peer)| ours == peer).count(), self.outputs[ours].len())
+    }
+}
+
+fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
+    above.iter().zip(below).map(|(above, below)| above / below).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_kept_and_gains_of_threads_compare_round_by_round() {
+        let raced = Raced {
+            pairs: Vec::new(),
+            sides: Vec::new(),
+            alone: vec![vec![1.0, 2.0], vec![4.0, 8.0], vec![0.5, 1.0], vec![4.0, 4.0]],
+            busy: vec![vec![2.0, 4.0], vec![5.0, 10.0]],
+            batches: Vec::new(),
+            tokens: Vec::new(),
+            outputs: vec![vec![vec![1], vec![2]], vec![vec![1], vec![3]]],
+        };
+        let kept = raced.kept("cell", [0, 1]);
+        assert_eq!((kept.ours(), kept.ratio()), (0.5, 0.625));
+        let scaling = raced.scaling("2t over 1t", [0, 1], [2, 3]);
+        assert_eq!((scaling.ours(), scaling.ratio()), (2.0, 1.5));
+        assert_eq!(raced.same([0, 1]), (1, 2));
+        assert_eq!(raced.paired([0, 1]).peer, [5.0, 10.0]);
+    }
+}

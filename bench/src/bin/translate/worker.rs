@@ -1,0 +1,90 @@
+//! Our side of the race: answers requests as `peers/translate.py` does, which describes them; `limits` is ours alone.
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use heedful::decode::{MaxLength, SearchOptions, search};
+use heedful::tasks::translate::Translator;
+use heedful::tensor::Precision;
+use heedful_bench::{peak_memory, resident_memory};
+use serde_json::{Value, json};
+
+use super::limits;
+
+/// Answers until the input ends.
+pub(super) fn serve() -> Result<()> {
+    let mut translator = None;
+    for line in std::io::stdin().lock().lines() {
+        let request: Value = serde_json::from_str(&line?)?;
+        let answer = answer(&request, &mut translator)
+            .unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
+        let mut out = std::io::stdout().lock();
+        writeln!(out, "{answer}")?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn answer(request: &Value, translator: &mut Option<Translator>) -> Result<Value> {
+    match request["op"].as_str().unwrap_or_default() {
+        "open" => {
+            let start = Instant::now();
+            // One model for every compute type.
+            if translator.is_none() {
+                let folder = request["folder"].as_str().context("which folder?")?;
+                *translator = Some(Translator::open(Path::new(folder))?);
+            }
+            Ok(json!({ "seconds": start.elapsed().as_secs_f64() }))
+        }
+        "translate" => translate(request, translator.as_ref().context("no model is open")?),
+        "memory" => Ok(json!({ "resident": resident_memory()?, "peak": peak_memory()? })),
+        "limits" => {
+            let bytes = request["bytes"].as_u64().context("of how many bytes?")?;
+            let operations = limits::peak(precision(&request["compute"])?);
+            Ok(json!({ "operations": operations, "bandwidth": limits::bandwidth(bytes as usize) }))
+        }
+        other => bail!("there is no operation {other}"),
+    }
+}
+
+fn translate(request: &Value, translator: &Translator) -> Result<Value> {
+    let whole = |key: &str| request[key].as_u64().map(|n| n as usize).with_context(|| format!("no {key}"));
+    let number = |key: &str| request[key].as_f64().with_context(|| format!("no {key}"));
+    let batches: Vec<Vec<Vec<u32>>> = serde_json::from_value(request["batches"].clone())?;
+    let options = SearchOptions {
+        beam: whole("beam")?,
+        length_penalty: number("alpha")?,
+        min_length: whole("shortest")?,
+        max_length: MaxLength::Absolute(whole("longest")?),
+        compute: precision(&request["compute"])?,
+        // A batch is decoded together, whatever its size.
+        batch_tokens: 1 << 20,
+        ..SearchOptions::default()
+    };
+    let seconds = number("seconds")?;
+    let (begin, mut times, mut outputs) = (Instant::now(), Vec::new(), Vec::new());
+    while times.is_empty() || begin.elapsed().as_secs_f64() < seconds {
+        outputs.clear();
+        for batch in &batches {
+            let start = Instant::now();
+            let found = search(translator.model(), batch, &options)?;
+            times.push(start.elapsed().as_secs_f64());
+            outputs.extend(found.into_iter().map(|mut found| found.remove(0).tokens));
+        }
+    }
+    let tokens: usize = outputs.iter().map(Vec::len).sum();
+    if request["outputs"] != true {
+        outputs.clear();
+    }
+    Ok(json!({ "times": times, "tokens": tokens, "outputs": outputs }))
+}
+
+fn precision(name: &Value) -> Result<Precision> {
+    let known = [Precision::F32, Precision::Bf16, Precision::Int8];
+    known
+        .into_iter()
+        .find(|known| *name == known.to_string())
+        .with_context(|| format!("there is no type {name}"))
+}
