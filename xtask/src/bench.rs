@@ -10,7 +10,10 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<()> {
     if !known.iter().any(|known| known == name) {
         bail!("there is no bench `{name}`; there are: {}", known.join(", "));
     }
-    let python = python::environment()?;
+    let python = match std::env::var_os("HEEDFUL_BENCH_PYTHON") {
+        Some(python) => python.into(),
+        None => python::environment()?,
+    };
     let build = ["build", "--profile", "bench", "--package", "heedful-bench", "--bin", name];
     step::command(&mut cargo(build))?;
     let run = ["run", "--quiet", "--profile", "bench", "--package", "heedful-bench", "--bin", name, "--"];

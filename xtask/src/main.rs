@@ -2,6 +2,7 @@
 
 mod aarch64;
 mod bench;
+mod bench_kit;
 mod bits;
 mod browser;
 mod card_kit;
@@ -9,6 +10,7 @@ mod check;
 mod format;
 mod fuzz;
 mod golden;
+mod kit;
 mod python;
 mod step;
 mod study;
@@ -34,6 +36,9 @@ Usage: cargo xtask COMMAND
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  measure heedful against its peers; without NAME, list the benches; ARGS are passed to the bench
+  bench-kit FOLDER [VERSION]
+                     the bench translate with its peer for a machine without Rust and without a network; VERSION is that of
+                     its Python (3.12), if it is not that of python3 here
   card-kit [FOLDER]  a folder (target/card-kit) with tests, races and a script for a machine with a card and without Rust
   fuzz [ARGS]        ten million broken inputs for everything that reads files, text and requests; --help lists ARGS
   study KIND DATA    train classifiers (KIND classify) or language models (language) on data sets beside PyTorch
@@ -43,7 +48,8 @@ Usage: cargo xtask COMMAND
   golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
 bench, study and golden make a Python environment under target/ at first use (several GB), test a small one;
-HEEDFUL_PYTHON names the interpreter to make them with (python3 by default).";
+HEEDFUL_PYTHON names the interpreter to make them with (python3 by default). For bench, HEEDFUL_BENCH_PYTHON names one that
+already has what its peer needs.";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -72,6 +78,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["bits", before] => bits::run(Some(before)),
         ["bench", name, rest @ ..] => bench::run(name, rest),
         ["bench"] => bail!("which bench? One of: {}", bench::names()?.join(", ")),
+        ["bench-kit", folder] => bench_kit::run(folder, None),
+        ["bench-kit", folder, python] => bench_kit::run(folder, Some(python)),
+        ["bench-kit", ..] => bail!("usage: cargo xtask bench-kit FOLDER [VERSION]"),
         ["card-kit"] => card_kit::run(None),
         ["card-kit", folder] => card_kit::run(Some(folder)),
         ["fuzz", rest @ ..] => fuzz::run(rest),

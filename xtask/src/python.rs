@@ -64,9 +64,19 @@ fn made(purpose: &Purpose) -> Result<PathBuf> {
     Ok(python)
 }
 
+/// The list of the peers' packages.
+pub(crate) fn peer_requirements() -> Result<String> {
+    let list = root().join(PEERS.requirements);
+    fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))
+}
+
+/// The interpreter that environments are made with.
+pub(crate) fn maker() -> OsString {
+    std::env::var_os("HEEDFUL_PYTHON").unwrap_or_else(|| OsString::from("python3"))
+}
+
 fn create(folder: &Path) -> Result<()> {
-    let maker = std::env::var_os("HEEDFUL_PYTHON").unwrap_or_else(|| OsString::from("python3"));
-    step::command(Command::new(maker).args(["-m", "venv"]).arg(folder)).context(
+    step::command(Command::new(maker()).args(["-m", "venv"]).arg(folder)).context(
         "this needs Python 3.11 or newer with its venv module; HEEDFUL_PYTHON names another interpreter",
     )
 }

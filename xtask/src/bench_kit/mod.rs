@@ -1,0 +1,75 @@
+//! `cargo xtask bench-kit FOLDER [VERSION]`: the bench `translate` with its peer, for a machine that has Python with numpy, but
+//! neither Rust nor a network.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::kit::{build, clear, copy, found};
+use crate::workspace::root;
+use crate::{python, step};
+
+const PROGRAM: &str = "translate";
+/// The peer and what it imports.
+const PEERS: [&str; 3] = ["translate.py", "ctranslate2_model.py", "exchange.py"];
+/// What it imports that is not ours.
+const PACKAGES: [&str; 2] = ["ctranslate2", "safetensors"];
+/// The systems whose wheels a Linux machine of the last years can use.
+const PLATFORMS: [&str; 2] = ["manylinux_2_28_x86_64", "manylinux2014_x86_64"];
+const SCRIPT: &str = include_str!("run.sh");
+
+pub(crate) fn run(folder: &str, version: Option<&str>) -> Result<()> {
+    let folder = Path::new(folder);
+    let requirements = python::peer_requirements()?;
+    let wanted = pinned(&requirements)?;
+    // As `cargo xtask bench` builds it: other words would build all dependencies again.
+    let how = ["--profile", "bench", "--package", "heedful-bench"];
+    let built = step::timed("build the program of the kit", || build(&how, &[PROGRAM], &[]))?;
+    for part in ["peers", "wheels", "site"] {
+        clear(&folder.join(part))?;
+    }
+    copy(&found(&built, "bin", PROGRAM)?, &folder.join(PROGRAM))?;
+    // Lines for profilers are three quarters of it, and it may have to go through a narrow door.
+    step::command(Command::new("strip").arg(folder.join(PROGRAM)))?;
+    for name in PEERS {
+        copy(&root().join("bench/peers").join(name), &folder.join("peers").join(name))?;
+    }
+    let mut pip = Command::new(python::maker());
+    pip.args(["-m", "pip", "download", "--disable-pip-version-check", "--quiet", "--no-deps"]);
+    // Another system's wheels are only given without sources, which would have to be built.
+    pip.args(["--only-binary", ":all:"]).args(PLATFORMS.iter().flat_map(|name| ["--platform", name]));
+    pip.args(version.iter().flat_map(|version| ["--python-version", version]));
+    step::command(pip.arg("--dest").arg(folder.join("wheels")).args(wanted))?;
+    let script = folder.join("run.sh");
+    fs::write(&script, SCRIPT).with_context(|| format!("cannot write {}", script.display()))?;
+    println!("{}: copy it to the other machine and run `sh run.sh --help` in it", folder.display());
+    Ok(())
+}
+
+/// The packages of the kit with their versions, as the peers' requirements have them.
+fn pinned(requirements: &str) -> Result<Vec<&str>> {
+    let line = |package: &str| {
+        let name = |line: &&str| line.split_once("==").is_some_and(|(name, _)| name == package);
+        requirements.lines().find(name)
+    };
+    let found: Vec<&str> = PACKAGES.iter().filter_map(|package| line(package)).collect();
+    if found.len() < PACKAGES.len() {
+        bail!("the requirements of the peers pin only {} of {}", found.join(", "), PACKAGES.join(", "));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_come_from_the_requirements() {
+        let found = pinned("# CTranslate2\nctranslate2==4.8.4\nnumpy==2.4.6\nsafetensors==0.8.0\n").unwrap();
+        assert_eq!(found, ["ctranslate2==4.8.4", "safetensors==0.8.0"]);
+        assert!(pinned("safetensors==0.8.0\n").is_err());
+        assert!(pinned(&python::peer_requirements().unwrap()).is_ok());
+    }
+}
