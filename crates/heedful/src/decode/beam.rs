@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use super::engine::{Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
+use super::needs::{Needs, Others};
 use super::options::{SearchOptions, Stop};
 use crate::data::SpecialTokens;
 
@@ -160,8 +161,10 @@ impl Plan for Beam {
         &self.rows
     }
 
-    fn width(&self) -> usize {
-        self.options.beam + self.open.iter().map(|open| open.banned.len()).max().unwrap_or(0)
+    fn needs(&self) -> Needs<'_> {
+        let banned = self.open.iter().map(|open| open.banned.len()).max().unwrap_or(0);
+        let others = Others::Tokens(std::slice::from_ref(&self.special.eos));
+        Needs { best: self.options.beam + banned, others }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {

@@ -13,11 +13,12 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use heedful_tensor::ops::TopK;
-use heedful_tensor::{Precision, Ragged, Rounding, Tensor};
+use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::DecodeError;
 use super::hypothesis::Continuation;
-use crate::models::{BrokenModel, Decoding, Generate, Row};
+use super::needs::{Needs, Others};
+use crate::models::{BrokenModel, Decoding, Generate, Row, Wanted};
 
 /// Maximum number of steps that a sentence waits for others to be encoded with it.
 const MAX_WAIT: usize = 6;
@@ -30,10 +31,10 @@ pub(super) trait Plan {
     /// The rows of the next step; none when the sentence is finished.
     fn rows(&self) -> &[Continuation];
 
-    /// How many of each row's best tokens it needs.
-    fn width(&self) -> usize;
+    /// What it reads of the scores of its rows. It has rows.
+    fn needs(&self) -> Needs<'_>;
 
-    /// Chooses the next rows, given the scores of the current ones.
+    /// Chooses the next rows, given the scores of the current ones that it needs.
     fn advance(&mut self, scores: &Scores<'_>);
 
     /// The result of a plan without rows.
@@ -42,27 +43,32 @@ pub(super) trait Plan {
 
 /// The model's scores for the rows of one sentence.
 pub(super) struct Scores<'a> {
-    logits: &'a Tensor,
+    /// Of all tokens, if a plan needs them.
+    logits: Option<&'a Tensor>,
     best: &'a TopK,
     first: usize,
 }
 
 impl Scores<'_> {
-    /// A row's best tokens and their log-probabilities, best first.
+    /// A row's best tokens and their log-probabilities, best first: [`Needs::best`] of them, or more.
     pub(super) fn best(&self, row: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
         let normalizer = self.normalizer(row);
         let best = self.best.best(self.first + row).iter();
         best.map(move |best| (best.index, f64::from(best.score) - normalizer))
     }
 
-    /// The log-probability of one token after a row.
+    /// The log-probability of one token after a row: one of [`Needs::others`].
     pub(super) fn log_probability(&self, row: usize, token: u32) -> f64 {
-        f64::from(self.row(row)[token as usize]) - self.normalizer(row)
+        let score = match self.logits {
+            Some(logits) => logits.row(self.first + row)[token as usize],
+            None => self.best.other(self.first + row, token).expect("a token that the plan needs"),
+        };
+        f64::from(score) - self.normalizer(row)
     }
 
-    /// The scores of all tokens after a row.
+    /// The scores of all tokens after a row, if the plan needs [`Others::All`](super::needs::Others::All).
     pub(super) fn row(&self, row: usize) -> Cow<'_, [f32]> {
-        self.logits.row(self.first + row)
+        self.logits.expect("the plan needs all tokens").row(self.first + row)
     }
 
     fn normalizer(&self, row: usize) -> f64 {
@@ -82,7 +88,7 @@ pub(super) struct Engine<'m, P> {
     read: usize,
     rows: Vec<Row>,
     best: TopK,
-    rounding: Rounding,
+    wanted: Wanted,
 }
 
 struct Waiting<P> {
@@ -117,7 +123,7 @@ impl<'m, P: Plan> Engine<'m, P> {
             read: 0,
             rows: Vec::new(),
             best: TopK::default(),
-            rounding: compute.rounding(),
+            wanted: Wanted { rounding: compute.rounding(), ..Wanted::default() },
         }
     }
 
@@ -160,14 +166,13 @@ impl<'m, P: Plan> Engine<'m, P> {
         if self.rows.is_empty() {
             return self.release();
         }
-        let logits = self.decoding.step(&self.rows);
-        let width = self.open.iter().map(|open| open.plan.width()).max().unwrap_or(1);
-        self.best.find(&logits, width, self.rounding);
+        self.gather_needs();
+        let logits = self.decoding.step_for(&self.rows, &self.wanted, &mut self.best);
         for open in self.open.iter_mut().filter(|open| open.is_read) {
             let mut rows = open.first..open.first + open.plan.rows().len();
             open.is_broken = rows.any(|row| !self.best.normalizer(row).is_finite());
             if !open.is_broken {
-                open.plan.advance(&Scores { logits: &logits, best: &self.best, first: open.first });
+                open.plan.advance(&Scores { logits: logits.as_ref(), best: &self.best, first: open.first });
             }
         }
         self.release()
@@ -226,6 +231,24 @@ impl<'m, P: Plan> Engine<'m, P> {
                 parent: row.parent.map(|parent| before + parent),
                 token: row.token,
             }));
+        }
+    }
+
+    /// What all plans need of the step together.
+    fn gather_needs(&mut self) {
+        let wanted = &mut self.wanted;
+        (wanted.best, wanted.all) = (0, false);
+        wanted.others.clear();
+        for open in self.open.iter().filter(|open| open.is_read) {
+            let Needs { best, others } = open.plan.needs();
+            wanted.best = wanted.best.max(best);
+            match others {
+                Others::All => wanted.all = true,
+                Others::Tokens(tokens) => {
+                    let rows = open.first..open.first + open.plan.rows().len();
+                    wanted.others.extend(rows.flat_map(|row| tokens.iter().map(move |&token| (row, token))));
+                }
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 use super::DecodeError;
 use super::engine::{Engine, Plan, Scores};
 use super::hypothesis::Continuation;
+use super::needs::{Needs, Others};
 use super::options::SearchOptions;
 use crate::data::SpecialTokens;
 use crate::data::batch::Batch;
@@ -71,8 +72,9 @@ impl Plan for Forced {
         &self.rows
     }
 
-    fn width(&self) -> usize {
-        0
+    fn needs(&self) -> Needs<'_> {
+        let next = &self.target[self.tokens.len()..][..1];
+        Needs { best: 0, others: Others::Tokens(next) }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {

@@ -12,6 +12,8 @@
 mod error;
 mod options;
 
+mod needs;
+
 mod beam;
 mod forced;
 mod hypothesis;

@@ -9,6 +9,7 @@ use heedful_tensor::random::Stream;
 
 use super::engine::{Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
+use super::needs::{Needs, Others};
 use super::options::{Sampling, SearchOptions};
 use crate::data::SpecialTokens;
 
@@ -124,8 +125,8 @@ impl Plan for Samples {
         &self.rows
     }
 
-    fn width(&self) -> usize {
-        0
+    fn needs(&self) -> Needs<'_> {
+        Needs { best: 0, others: Others::All }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {

@@ -8,6 +8,7 @@ use super::DecodeError;
 use super::beam::Beam;
 use super::engine::{Engine, Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis};
+use super::needs::Needs;
 use super::options::SearchOptions;
 use super::sample::Samples;
 use crate::data::batch::{BatchError, lay_end_to_end};
@@ -136,10 +137,10 @@ impl Plan for Strategy {
         }
     }
 
-    fn width(&self) -> usize {
+    fn needs(&self) -> Needs<'_> {
         match self {
-            Strategy::Beam(beam) => beam.width(),
-            Strategy::Samples(samples) => samples.width(),
+            Strategy::Beam(beam) => beam.needs(),
+            Strategy::Samples(samples) => samples.needs(),
         }
     }
 

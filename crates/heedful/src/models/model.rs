@@ -14,7 +14,8 @@
 use std::sync::Arc;
 
 use heedful_tensor::ops::CrossEntropy;
-use heedful_tensor::{Device, Params, Precision, Ragged, Tensor};
+use heedful_tensor::ops::TopK;
+use heedful_tensor::{Device, Params, Precision, Ragged, Rounding, Tensor};
 
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
@@ -105,6 +106,27 @@ pub trait Decoding {
     /// Appends a token to each row's past: rows × vocabulary logits (f32) of the next token. A sentence that had rows in an
     /// earlier step and has none in this one is finished: its state may be freed.
     fn step(&mut self, rows: &[Row]) -> Tensor;
+
+    /// As [`Decoding::step`] for a search that wants no more than it says: its best tokens go to `best`. Returns the logits if
+    /// all are wanted, or they were computed anyway.
+    fn step_for(&mut self, rows: &[Row], wanted: &Wanted, best: &mut TopK) -> Option<Tensor> {
+        let logits = self.step(rows);
+        best.find(&logits, wanted.best, wanted.rounding);
+        Some(logits)
+    }
+}
+
+/// What a search wants of the logits of a step.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// How many of each row's best tokens.
+    pub best: usize,
+    /// The logits of tokens besides them, by row.
+    pub others: Vec<(usize, u32)>,
+    /// Whether the logits of all tokens are wanted.
+    pub all: bool,
+    /// How sums are rounded.
+    pub rounding: Rounding,
 }
 
 /// A hypothesis at one step.

@@ -30,6 +30,26 @@ pub(crate) fn exp(x: f32) -> f32 {
     if x > 88.0 { f32::INFINITY } else { value }
 }
 
+/// `log x` to about one unit in the last place, in plain arithmetic: libraries differ by machine. For numbers that are not
+/// positive, or not finite, what the library says.
+pub(crate) fn ln(x: f64) -> f64 {
+    if !(x.is_normal() && x > 0.0) {
+        return x.ln();
+    }
+    // x = m · 2^e with √½ ≤ m < √2, and log m = 2 (s + s³/3 + s⁵/5 + …) with s = (m − 1) / (m + 1).
+    const MANTISSA: u64 = (1 << 52) - 1;
+    let bits = x.to_bits();
+    let (mut m, mut e) = (f64::from_bits(bits & MANTISSA | 1023 << 52), (bits >> 52) as i64 - 1023);
+    if m > std::f64::consts::SQRT_2 {
+        m *= 0.5;
+        e += 1;
+    }
+    let s = (m - 1.0) / (m + 1.0);
+    let square = s * s;
+    let series = (1..=11).rev().fold(0.0, |sum, i| (sum + 1.0 / f64::from(2 * i + 1)) * square);
+    e as f64 * std::f64::consts::LN_2 + 2.0 * s * (1.0 + series)
+}
+
 /// The error function, absolute error below 2e-7 (Abramowitz & Stegun 7.1.26 refitted is not enough near zero, so
 /// small arguments take the Taylor series).
 #[inline(always)]
@@ -113,6 +133,18 @@ mod tests {
         assert_eq!(exp(-1e30), 0.0);
         assert_eq!(exp(0.0), 1.0);
         assert_eq!(exp(1e30), f32::INFINITY);
+    }
+
+    #[test]
+    fn ln_is_accurate() {
+        let mut x = 1e-300_f64;
+        while x < 1e300 {
+            let (ours, exact) = (ln(x), x.ln());
+            assert!((ours - exact).abs() <= 4e-16 * exact.abs().max(0.5), "ln({x}) = {ours}, not {exact}");
+            x *= 1.0371;
+        }
+        assert_eq!([ln(1.0), ln(f64::INFINITY), ln(0.0)], [0.0, f64::INFINITY, f64::NEG_INFINITY]);
+        assert!(ln(f64::NAN).is_nan() && ln(-1.0).is_nan());
     }
 
     #[test]

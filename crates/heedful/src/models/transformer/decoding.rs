@@ -8,14 +8,14 @@
 //! A hypothesis that continues another copies its list and adds one slot: lists of numbers are copied, keys and values
 //! never. Slots that are in no list are collected when free ones run out.
 
-use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore};
+use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore, TopK};
 use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Transformer;
 use super::slots::{Parent, Pasts, Slots};
 use crate::layers::Pass;
 use crate::models::sources::Sources;
-use crate::models::{Decoding, Row};
+use crate::models::{Decoding, Row, Wanted};
 
 /// A Transformer's [`Decoding`].
 pub(super) struct CachedDecoding<'m> {
@@ -65,6 +65,27 @@ impl Decoding for CachedDecoding<'_> {
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
+        let states = self.states(rows);
+        ops::project_wide(&states, &self.model.output, self.pass.compute())
+    }
+
+    fn step_for(&mut self, rows: &[Row], wanted: &Wanted, best: &mut TopK) -> Option<Tensor> {
+        let compute = self.pass.compute();
+        let states = self.states(rows);
+        if !wanted.all
+            && best.find_in_product(&states, &self.model.output, compute, wanted.best, &wanted.others)
+        {
+            return None;
+        }
+        let logits = ops::project_wide(&states, &self.model.output, compute);
+        best.find(&logits, wanted.best, wanted.rounding);
+        Some(logits)
+    }
+}
+
+impl CachedDecoding<'_> {
+    /// The decoder's output for the newest token of every row.
+    fn states(&mut self, rows: &[Row]) -> Tensor {
         self.sources.forget_finished(rows);
         self.pasts.follow(rows.iter().map(|row| row.parent.map_or(Parent::NONE, Parent::Row)));
         let newest = self.slots.take(rows.len(), &[self.pasts.all()]);
@@ -85,8 +106,7 @@ impl Decoding for CachedDecoding<'_> {
                 pasts,
                 memory: rows.iter().map(|row| memory_of(row, sources, layer)).collect(),
             };
-            let states = model.decoder.step(embedded, cache, pass);
-            ops::project_wide(&states, &model.output, pass.compute())
+            model.decoder.step(embedded, cache, pass)
         })
     }
 }

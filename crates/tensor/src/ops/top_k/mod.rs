@@ -11,7 +11,7 @@
 mod cpu;
 
 use crate::cuda;
-use crate::{Device, Rounding, Tensor};
+use crate::{Compute, Device, Param, Precision, Rounding, Tensor};
 
 /// A column of a row and its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,21 +28,58 @@ pub struct TopK {
     normalizers: Vec<f64>,
     best: Vec<Scored>,
     count: usize,
+    /// Scores that were asked for by row and column, in that order.
+    others: Vec<(usize, u32, f32)>,
 }
 
 impl TopK {
     /// Finds the `count` best columns of each row (all of them if there are fewer), of equals the first.
     pub fn find(&mut self, scores: &Tensor, count: usize, rounding: Rounding) {
         let [rows, width] = scores.shape();
-        self.count = count.min(width);
-        self.normalizers.clear();
-        self.normalizers.resize(rows, 0.0);
-        self.best.clear();
-        self.best.resize(rows * self.count, NOTHING);
+        self.clear(rows, count.min(width));
         match scores.device() {
             Device::Cpu => cpu::find(scores.array(), rounding, &mut self.normalizers, &mut self.best),
             Device::Cuda => cuda::unsupported("top_k"),
         }
+    }
+
+    /// As [`TopK::find`] for the scores `x Wᵀ`, which are never written: they are looked through as they are computed. Also
+    /// computes the scores of some columns of some rows, for [`TopK::other`]. False, and nothing is found, if there is no such way for
+    /// this type of product or as many columns.
+    pub fn find_in_product(
+        &mut self,
+        x: &Tensor,
+        weight: &Param,
+        compute: Compute,
+        count: usize,
+        others: &[(usize, u32)],
+    ) -> bool {
+        let [width, k] = weight.shape();
+        assert_eq!(x.width(), k, "find_in_product: x is {:?}, W is {:?}", x.shape(), weight.shape());
+        let there = compute.precision == Precision::Int8 && x.device() == Device::Cpu;
+        if !there || count > MOST_IN_PRODUCT {
+            return false;
+        }
+        self.clear(x.rows(), count.min(width));
+        self.others.extend(others.iter().map(|&(row, column)| (row, column, 0.0)));
+        self.others.sort_unstable_by_key(|&(row, column, _)| (row, column));
+        cpu::find_in_product(x, weight, self);
+        true
+    }
+
+    /// The score of a column that was asked for.
+    pub fn other(&self, row: usize, column: u32) -> Option<f32> {
+        let place = self.others.binary_search_by_key(&(row, column), |&(row, column, _)| (row, column));
+        place.ok().map(|place| self.others[place].2)
+    }
+
+    fn clear(&mut self, rows: usize, count: usize) {
+        self.count = count;
+        self.normalizers.clear();
+        self.normalizers.resize(rows, 0.0);
+        self.best.clear();
+        self.best.resize(rows * count, NOTHING);
+        self.others.clear();
     }
 
     /// `log Σ_k e^{x_k}` of a row: the logarithm of a probability is its score less this. Not a finite number if the
@@ -58,6 +95,9 @@ impl TopK {
         &self.best[row * self.count..(row + 1) * self.count]
     }
 }
+
+/// More best columns than this are found in scores that are there.
+const MOST_IN_PRODUCT: usize = 64;
 
 const NOTHING: Scored = Scored { index: 0, score: f32::NEG_INFINITY };
 

@@ -211,6 +211,28 @@ impl Int8Matrix {
         self.sums[strip * STRIP..].first_chunk().expect("sums fill strips")
     }
 
+    /// The scale of a column.
+    pub(super) fn scale(&self, column: usize) -> f32 {
+        self.scales[column]
+    }
+
+    /// The sum of a row of integers with a column.
+    pub(super) fn sum(&self, row: &[i8], column: usize) -> i32 {
+        let mut sum = 0;
+        for (four, line) in row.chunks(4).zip(self.fours(column)) {
+            sum += four.iter().zip(line).map(|(&a, &b)| i32::from(a) * i32::from(b)).sum::<i32>();
+        }
+        sum
+    }
+
+    /// The integers of a column, four at a time.
+    fn fours(&self, column: usize) -> impl Iterator<Item = &[i8]> {
+        let (strip, within) = (column / STRIP, column % STRIP);
+        let (tile, lane) = (within / 16, within % 16 * 4);
+        let tiles = self.strip(strip).iter().skip(tile).step_by(2);
+        tiles.flat_map(move |tile| tile.0.chunks_exact(64).map(move |line| &line[lane..lane + 4]))
+    }
+
     /// Writes the numbers of column `column` (scale times integer), times `factor`.
     pub(crate) fn column(&self, column: usize, factor: f32, out: &mut [f32]) {
         assert!(
@@ -219,15 +241,10 @@ impl Int8Matrix {
             self.k,
             self.n
         );
-        let (strip, within) = (column / STRIP, column % STRIP);
-        let (tile, lane) = (within / 16, within % 16 * 4);
         let scale = self.scales[column] * factor;
-        let tiles = self.strip(strip).iter().skip(tile).step_by(2);
-        for (out, tile) in out.chunks_mut(DEPTH).zip(tiles) {
-            for (out, line) in out.chunks_mut(4).zip(tile.0.chunks_exact(64)) {
-                for (out, &integer) in out.iter_mut().zip(&line[lane..lane + 4]) {
-                    *out = f32::from(integer) * scale;
-                }
+        for (out, four) in out.chunks_mut(4).zip(self.fours(column)) {
+            for (out, &integer) in out.iter_mut().zip(four) {
+                *out = f32::from(integer) * scale;
             }
         }
     }

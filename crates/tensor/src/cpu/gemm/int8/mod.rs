@@ -30,7 +30,7 @@ mod vnni;
 
 pub(crate) use matrix::Tile;
 pub use matrix::{Int8Matrix, MappedFile};
-pub(crate) use product::multiply;
+pub(crate) use product::{Product, multiply};
 pub(crate) use rows::Int8Rows;
 
 /// `k` values of a step.

@@ -44,6 +44,12 @@ impl<'a> Product<'a> {
         self.matrix.n().div_ceil(STRIP)
     }
 
+    /// One scaled sum.
+    pub(crate) fn element(&self, row: usize, column: usize) -> f32 {
+        let integers = &self.rows.from(row)[..self.matrix.k()];
+        self.matrix.sum(integers, column) as f32 * (self.rows.scale(row) * self.matrix.scale(column))
+    }
+
     /// Calls `each` with the scaled sums of every block: its first row, how many rows it has, and its first column.
     pub(crate) fn blocks(
         &self,

@@ -2,6 +2,10 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod product;
+mod uniform;
+
+pub(super) use product::find_in_product;
 
 use super::{NOTHING, Scored};
 #[cfg(target_arch = "x86_64")]
@@ -25,7 +29,11 @@ pub(super) fn find(scores: &Array, rounding: Rounding, normalizers: &mut [f64], 
         for row in task * ROWS..((task + 1) * ROWS).min(rows) {
             // SAFETY: every row belongs to one task, here and below.
             let best = unsafe { best.slice(row * count..(row + 1) * count) };
-            let normalizer = best_of_row(&values[row * width..(row + 1) * width], rounding, best);
+            let scores = &values[row * width..(row + 1) * width];
+            let normalizer = match rounding {
+                Rounding::Fused => best_of_row(scores, best),
+                Rounding::Uniform => uniform::best_of_row(scores, best),
+            };
             // SAFETY: as above.
             unsafe { normalizers.set(row, normalizer) };
         }
@@ -33,10 +41,10 @@ pub(super) fn find(scores: &Array, rounding: Rounding, normalizers: &mut [f64], 
 }
 
 /// Fills `best` and returns the row's normalizer.
-fn best_of_row(scores: &[f32], rounding: Rounding, best: &mut [Scored]) -> f64 {
+fn best_of_row(scores: &[f32], best: &mut [Scored]) -> f64 {
     let top = top_and_best(scores, best);
     #[cfg(target_arch = "x86_64")]
-    if rounding == Rounding::Fused && matches!(isa::current(), Isa::Amx | Isa::Avx512) {
+    if matches!(isa::current(), Isa::Amx | Isa::Avx512) {
         // SAFETY: `isa::current()` only names what this machine was found to have.
         let sum = unsafe { avx512::sum_of_powers(scores, top) };
         return f64::from(top) + f64::from(sum).ln();
