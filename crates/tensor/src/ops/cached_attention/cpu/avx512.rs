@@ -5,7 +5,8 @@ use std::arch::x86_64::*;
 
 use half::bf16;
 
-use super::{Parts, Sizes};
+use super::{Parts, Sizes, uniform};
+use crate::Rounding;
 use crate::cpu::avx512::{exp, load_bf16};
 use crate::cpu::number::Numbers;
 use crate::cpu::simd::LANES;
@@ -26,8 +27,20 @@ pub(super) unsafe fn attend(stored: Stored<'_>, sizes: Sizes, parts: &mut Parts<
     // SAFETY: the caller's promise.
     unsafe {
         match stored.values {
-            Numbers::F32(values) => run::<false>(values.as_ptr().cast(), stored.starts, sizes, parts),
-            Numbers::Bf16(values) => run::<true>(values.as_ptr().cast(), stored.starts, sizes, parts),
+            Numbers::F32(values) => {
+                let values = values.as_ptr().cast();
+                match sizes.rounding {
+                    Rounding::Fused => run::<false, true>(values, stored.starts, sizes, parts),
+                    Rounding::Uniform => run::<false, false>(values, stored.starts, sizes, parts),
+                }
+            }
+            Numbers::Bf16(values) => {
+                let values = values.as_ptr().cast();
+                match sizes.rounding {
+                    Rounding::Fused => run::<true, true>(values, stored.starts, sizes, parts),
+                    Rounding::Uniform => run::<true, false>(values, stored.starts, sizes, parts),
+                }
+            }
         }
     }
 }
@@ -36,7 +49,12 @@ pub(super) unsafe fn attend(stored: Stored<'_>, sizes: Sizes, parts: &mut Parts<
 /// As for [`attend`]; `values` are bf16 if `NARROW`, else f32.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn run<const NARROW: bool>(values: *const u8, starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+unsafe fn run<const NARROW: bool, const FUSED: bool>(
+    values: *const u8,
+    starts: &[usize],
+    sizes: Sizes,
+    parts: &mut Parts<'_>,
+) {
     let Sizes { heads, d_k, d_v, .. } = sizes;
     assert!(parts.query.len() == heads * d_k && parts.context.len() == heads * d_v, "query and context");
     assert!(parts.stride >= starts.len().next_multiple_of(LANES), "a row of weights");
@@ -44,20 +62,20 @@ unsafe fn run<const NARROW: bool>(values: *const u8, starts: &[usize], sizes: Si
     // SAFETY: the caller's promise, and the length that was just found.
     unsafe {
         for first in (0..starts.len()).step_by(LANES) {
-            score::<NARROW>(values, starts, first, sizes, parts);
+            score::<NARROW, FUSED>(values, starts, first, sizes, parts);
         }
         for head in 0..heads {
             let weights = &mut parts.weights[head * parts.stride..][..starts.len().next_multiple_of(LANES)];
-            softmax(weights);
+            if FUSED { softmax(weights) } else { uniform::softmax(weights) }
         }
         let vectors = heads * d_v / LANES;
         let mut vector = 0;
         while vector < vectors {
             match vectors - vector {
-                8.. => mix::<NARROW, 8>(values, starts, vector, sizes, parts),
-                4.. => mix::<NARROW, 4>(values, starts, vector, sizes, parts),
-                2.. => mix::<NARROW, 2>(values, starts, vector, sizes, parts),
-                _ => mix::<NARROW, 1>(values, starts, vector, sizes, parts),
+                8.. => mix::<NARROW, FUSED, 8>(values, starts, vector, sizes, parts),
+                4.. => mix::<NARROW, FUSED, 4>(values, starts, vector, sizes, parts),
+                2.. => mix::<NARROW, FUSED, 2>(values, starts, vector, sizes, parts),
+                _ => mix::<NARROW, FUSED, 1>(values, starts, vector, sizes, parts),
             }
             vector += match vectors - vector {
                 8.. => 8,
@@ -75,7 +93,7 @@ unsafe fn run<const NARROW: bool>(values: *const u8, starts: &[usize], sizes: Si
 /// As for [`run`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn score<const NARROW: bool>(
+unsafe fn score<const NARROW: bool, const FUSED: bool>(
     values: *const u8,
     starts: &[usize],
     first: usize,
@@ -95,7 +113,7 @@ unsafe fn score<const NARROW: bool>(
             unsafe {
                 let query = _mm512_loadu_ps(parts.query.as_ptr().add(column));
                 for (sum, key) in sums.iter_mut().zip(keys) {
-                    *sum = _mm512_fmadd_ps(query, load::<NARROW>(values, key + column), *sum);
+                    *sum = add_product::<FUSED>(query, load::<NARROW>(values, key + column), *sum);
                 }
             }
         }
@@ -106,6 +124,13 @@ unsafe fn score<const NARROW: bool>(
         // SAFETY: the row of weights has room for whole vectors.
         unsafe { _mm512_storeu_ps(parts.weights.as_mut_ptr().add(head * parts.stride + first), scores) };
     }
+}
+
+/// `a b + sum`, rounded once or twice.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn add_product<const FUSED: bool>(a: __m512, b: __m512, sum: __m512) -> __m512 {
+    if FUSED { _mm512_fmadd_ps(a, b, sum) } else { _mm512_add_ps(sum, _mm512_mul_ps(a, b)) }
 }
 
 /// The sums of sixteen vectors, one in each lane: halves of two are joined to one vector until one is left.
@@ -183,7 +208,7 @@ fn power(x: __m512) -> __m512 {
 /// As for [`run`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn mix<const NARROW: bool, const VECTORS: usize>(
+unsafe fn mix<const NARROW: bool, const FUSED: bool, const VECTORS: usize>(
     values: *const u8,
     starts: &[usize],
     first: usize,
@@ -201,7 +226,7 @@ unsafe fn mix<const NARROW: bool, const VECTORS: usize>(
             // SAFETY: the columns are within every value, and there is a weight for every position.
             unsafe {
                 let weight = _mm512_set1_ps(*weights[i].add(position));
-                *sum = _mm512_fmadd_ps(weight, load::<NARROW>(values, value + i * LANES), *sum);
+                *sum = add_product::<FUSED>(weight, load::<NARROW>(values, value + i * LANES), *sum);
             }
         }
     }

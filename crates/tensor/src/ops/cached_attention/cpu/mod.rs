@@ -3,6 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod store;
+mod uniform;
 
 use half::bf16;
 
@@ -116,6 +117,10 @@ impl Workspace {
                 // SAFETY: AVX-512 is there for such heads, and the rows were found to be there.
                 unsafe { avx512::attend(stored, self.sizes, &mut parts) };
             }
+            values if self.sizes.rounding == Rounding::Uniform => match values {
+                Numbers::F32(stored) => attend_uniform(stored, &self.starts, self.sizes, &mut parts),
+                Numbers::Bf16(stored) => attend_uniform_bf16(stored, &self.starts, self.sizes, &mut parts),
+            },
             Numbers::F32(stored) => attend_f32(stored, &self.starts, self.sizes, &mut parts),
             Numbers::Bf16(stored) => attend_bf16(stored, &self.starts, self.sizes, &mut parts),
         }
@@ -127,8 +132,8 @@ impl Workspace {
 }
 
 #[cfg(target_arch = "x86_64")]
-fn avx512_fits(Sizes { d_k, d_v, rounding, .. }: Sizes) -> bool {
-    let there = rounding == Rounding::Fused && matches!(isa::current(), Isa::Amx | Isa::Avx512);
+fn avx512_fits(Sizes { d_k, d_v, .. }: Sizes) -> bool {
+    let there = matches!(isa::current(), Isa::Amx | Isa::Avx512);
     there && d_k.is_multiple_of(LANES) && d_v.is_multiple_of(LANES)
 }
 
@@ -163,6 +168,18 @@ kernel! {
 kernel! {
     fn attend_bf16(stored: &[bf16], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
         attend_query(stored, starts, sizes, parts);
+    }
+}
+
+kernel! {
+    fn attend_uniform(stored: &[f32], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+        uniform::attend(stored, starts, sizes, parts);
+    }
+}
+
+kernel! {
+    fn attend_uniform_bf16(stored: &[bf16], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+        uniform::attend(stored, starts, sizes, parts);
     }
 }
 

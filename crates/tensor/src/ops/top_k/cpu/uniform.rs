@@ -39,7 +39,7 @@ impl Segment {
         }
         let largest = fold(largest, |a, b| if b > a { b } else { a });
         if let Some(last) = best.last()
-            && !(largest <= last.score)
+            && largest > last.score
         {
             for (column, &score) in scores.iter().enumerate() {
                 let end = best.len() - 1;
