@@ -11,11 +11,14 @@
 //! a token is never above 0. When that bound is no better than the worst of the `n_best` finished hypotheses, for every
 //! open one, the search ends.
 //!
+//! Constraints change what is expanded and which expansions are kept: see [`constraints`](super::constraints).
+//!
 //! At the maximum length `<eos>` is the only next token, so every finished hypothesis is complete and has a
 //! log-probability.
 
 use std::sync::Arc;
 
+use super::constraints::{Constraints, Phrases, Placed, allocate};
 use super::engine::{Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::needs::{Needs, Others};
@@ -28,12 +31,16 @@ pub(super) struct Beam {
     special: SpecialTokens,
     /// Maximum number of tokens, without `<eos>`.
     limit: usize,
+    prefix: Vec<u32>,
+    phrases: Phrases,
     tree: Tree,
     open: Vec<Open>,
     rows: Vec<Continuation>,
     /// The finished hypotheses, best first, at most `n_best`.
     found: Vec<Hypothesis>,
     expansions: Vec<Expansion>,
+    /// The tokens whose scores it reads, among the best or not.
+    wanted: Vec<u32>,
 }
 
 #[derive(Clone, Copy)]
@@ -41,22 +48,39 @@ struct Expansion {
     row: usize,
     token: u32,
     log_probability: f64,
+    /// How many tokens of phrases it lacks.
+    missing: usize,
+}
+
+impl Placed for Expansion {
+    fn missing(&self) -> usize {
+        self.missing
+    }
 }
 
 impl Beam {
-    pub(super) fn new(options: Arc<SearchOptions>, special: SpecialTokens, limit: usize) -> Beam {
+    pub(super) fn new(
+        options: Arc<SearchOptions>,
+        special: SpecialTokens,
+        constraints: &Constraints,
+        limit: usize,
+    ) -> Beam {
         let mut beam = Beam {
             options,
             special,
             limit,
+            prefix: constraints.prefix.clone(),
+            phrases: Phrases::new(&constraints.phrases),
             tree: Tree::default(),
             open: Vec::new(),
             rows: vec![Continuation { parent: None, token: special.bos }],
             found: Vec::new(),
             expansions: Vec::new(),
+            wanted: Vec::new(),
         };
-        let first = beam.with_bans(Open::new());
+        let first = beam.with_bans(Open::new(beam.phrases.start()));
         beam.open.push(first);
+        beam.gather_wanted();
         beam
     }
 
@@ -69,22 +93,59 @@ impl Beam {
     fn expand(&mut self, scores: &Scores<'_>) {
         self.expansions.clear();
         for (row, open) in self.open.iter().enumerate() {
+            let expansion = |(token, log_p): (u32, f64)| Expansion {
+                row,
+                token,
+                log_probability: open.log_probability + log_p,
+                missing: self.phrases.missing_after(&open.progress, token),
+            };
+            if let Some(&token) = self.prefix.get(open.length) {
+                self.expansions.push(expansion((token, scores.log_probability(row, token))));
+                continue;
+            }
             if open.length == self.limit {
                 continue;
             }
+            let first = self.expansions.len();
             let allowed =
                 scores.best(row).filter(|&(token, log_p)| log_p > f64::NEG_INFINITY && open.allows(token));
-            for (token, log_p) in allowed.take(self.options.beam) {
-                self.expansions.push(Expansion { row, token, log_probability: open.log_probability + log_p });
+            self.expansions.extend(allowed.take(self.options.beam).map(expansion));
+            for token in self.phrases.next_tokens(&open.progress) {
+                let log_p = scores.log_probability(row, token);
+                let is_new = self.expansions[first..].iter().all(|other| other.token != token);
+                if is_new && log_p > f64::NEG_INFINITY {
+                    self.expansions.push(expansion((token, log_p)));
+                }
             }
         }
+        if !self.phrases.is_empty() {
+            self.leave_room_for_phrases();
+        }
         if self.expansions.is_empty() {
-            // The maximum length is reached, or no token is allowed: all hypotheses end here.
-            let eos = self.special.eos;
-            for (row, open) in self.open.iter().enumerate() {
-                let log_probability = open.log_probability + scores.log_probability(row, eos);
-                self.expansions.push(Expansion { row, token: eos, log_probability });
-            }
+            self.end_all(scores);
+        }
+    }
+
+    /// Drops what cannot meet all phrases within the maximum length, unless nothing can.
+    fn leave_room_for_phrases(&mut self) {
+        let length = |expansion: &Expansion| self.open[expansion.row].length + 1;
+        let is_possible = |expansion: &Expansion| {
+            expansion.token == self.special.eos || length(expansion) + expansion.missing <= self.limit
+        };
+        if self.expansions.iter().any(is_possible) {
+            self.expansions.retain(is_possible);
+        }
+    }
+
+    /// The maximum length is reached, or no token is allowed: all hypotheses end here. Those that lack a phrase do so only
+    /// if there is no other, and the rest of them lack as much.
+    fn end_all(&mut self, scores: &Scores<'_>) {
+        let token = self.special.eos;
+        let missing = |open: &Open| self.phrases.missing(&open.progress);
+        let least = if self.found.is_empty() { self.open.iter().map(missing).min().unwrap_or(0) } else { 0 };
+        for (row, open) in self.open.iter().enumerate().filter(|(_, open)| missing(open) <= least) {
+            let log_probability = open.log_probability + scores.log_probability(row, token);
+            self.expansions.push(Expansion { row, token, log_probability, missing: least });
         }
     }
 
@@ -94,14 +155,18 @@ impl Beam {
             by_score.then(a.row.cmp(&b.row)).then(a.token.cmp(&b.token))
         };
         self.expansions.sort_unstable_by(order);
-        self.expansions.truncate(self.options.beam);
+        if self.phrases.is_empty() {
+            self.expansions.truncate(self.options.beam);
+        } else {
+            allocate(&mut self.expansions, self.options.beam);
+        }
     }
 
     fn finish(&mut self) {
         let parents = std::mem::take(&mut self.open);
         self.rows.clear();
         for index in 0..self.expansions.len() {
-            let Expansion { row, token, log_probability } = self.expansions[index];
+            let Expansion { row, token, log_probability, .. } = self.expansions[index];
             let parent = &parents[row];
             if token == self.special.eos {
                 let score = log_probability / self.options.penalty(parent.length + 1);
@@ -109,7 +174,9 @@ impl Beam {
                 self.keep(Hypothesis { tokens, score, log_probability });
             } else {
                 let last = Some(self.tree.add(parent.last, token));
-                let open = Open { last, length: parent.length + 1, log_probability, banned: Vec::new() };
+                let progress = self.phrases.after(&parent.progress, token);
+                let length = parent.length + 1;
+                let open = Open { last, length, log_probability, banned: Vec::new(), progress };
                 let open = self.with_bans(open);
                 self.open.push(open);
                 self.rows.push(Continuation { parent: Some(row), token });
@@ -119,6 +186,20 @@ impl Beam {
             self.open.clear();
             self.rows.clear();
         }
+        self.gather_wanted();
+    }
+
+    fn gather_wanted(&mut self) {
+        self.wanted.clear();
+        self.wanted.push(self.special.eos);
+        for open in &self.open {
+            match self.prefix.get(open.length) {
+                Some(&forced) => self.wanted.push(forced),
+                None => self.wanted.extend(self.phrases.next_tokens(&open.progress)),
+            }
+        }
+        self.wanted.sort_unstable();
+        self.wanted.dedup();
     }
 
     /// Of equal scores, the hypothesis that finished first ranks higher.
@@ -145,9 +226,8 @@ impl Beam {
         if let Some(n) = self.options.no_repeat_ngram {
             open.banned = self.tree.repeats(open.last, n);
         }
-        if open.length < self.options.min_length
-            && let Err(place) = open.banned.binary_search(&self.special.eos)
-        {
+        let is_early = open.length < self.options.min_length || self.phrases.missing(&open.progress) > 0;
+        if is_early && let Err(place) = open.banned.binary_search(&self.special.eos) {
             open.banned.insert(place, self.special.eos);
         }
         open
@@ -163,8 +243,7 @@ impl Plan for Beam {
 
     fn needs(&self) -> Needs<'_> {
         let banned = self.open.iter().map(|open| open.banned.len()).max().unwrap_or(0);
-        let others = Others::Tokens(std::slice::from_ref(&self.special.eos));
-        Needs { best: self.options.beam + banned, others }
+        Needs { best: self.options.beam + banned, others: Others::Tokens(&self.wanted) }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {

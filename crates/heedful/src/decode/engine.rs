@@ -13,12 +13,12 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use heedful_tensor::ops::TopK;
-use heedful_tensor::{Precision, Ragged, Tensor};
+use heedful_tensor::{Ragged, Rounding, Tensor};
 
 use super::DecodeError;
 use super::hypothesis::Continuation;
 use super::needs::{Needs, Others};
-use crate::models::{BrokenModel, Decoding, Generate, Row, Wanted};
+use crate::models::{BrokenModel, Decoding, Row, Wanted};
 
 /// Maximum number of steps that a sentence waits for others to be encoded with it.
 const MAX_WAIT: usize = 6;
@@ -89,6 +89,8 @@ pub(super) struct Engine<'m, P> {
     rows: Vec<Row>,
     best: TopK,
     wanted: Wanted,
+    /// Sentences that had rows, summed over all steps.
+    generated: usize,
 }
 
 struct Waiting<P> {
@@ -109,13 +111,19 @@ struct Open<P> {
     is_read: bool,
     /// Whether the model's scores were not finite.
     is_broken: bool,
+    /// Steps in which it had rows.
+    generated: usize,
 }
 
 impl<'m, P: Plan> Engine<'m, P> {
     /// An engine without sentences. The weights of the open ones sum to at most `capacity`, unless there is only one.
-    pub(super) fn new(model: &'m dyn Generate, compute: Precision, capacity: usize) -> Engine<'m, P> {
+    pub(super) fn new(
+        decoding: Box<dyn Decoding + 'm>,
+        rounding: Rounding,
+        capacity: usize,
+    ) -> Engine<'m, P> {
         Engine {
-            decoding: model.start(compute),
+            decoding,
             capacity,
             waiting: VecDeque::new(),
             waited: 0,
@@ -123,7 +131,8 @@ impl<'m, P: Plan> Engine<'m, P> {
             read: 0,
             rows: Vec::new(),
             best: TopK::default(),
-            wanted: Wanted { rounding: compute.rounding(), ..Wanted::default() },
+            wanted: Wanted { rounding, ..Wanted::default() },
+            generated: 0,
         }
     }
 
@@ -152,6 +161,16 @@ impl<'m, P: Plan> Engine<'m, P> {
         self.open.retain(|open| open.ticket != ticket);
     }
 
+    /// Tokens that were generated: one for each sentence and step.
+    pub(super) fn generated(&self) -> usize {
+        self.generated
+    }
+
+    /// Tokens that were generated for an open sentence.
+    pub(super) fn generated_for(&self, ticket: usize) -> Option<usize> {
+        self.open.iter().find(|open| open.ticket == ticket).map(|open| open.generated)
+    }
+
     /// Whether no sentence is waiting or open.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty() && self.waiting.is_empty()
@@ -169,6 +188,8 @@ impl<'m, P: Plan> Engine<'m, P> {
         self.gather_needs();
         let logits = self.decoding.step_for(&self.rows, &self.wanted, &mut self.best);
         for open in self.open.iter_mut().filter(|open| open.is_read) {
+            self.generated += 1;
+            open.generated += 1;
             let mut rows = open.first..open.first + open.plan.rows().len();
             open.is_broken = rows.any(|row| !self.best.normalizer(row).is_finite());
             if !open.is_broken {
@@ -201,6 +222,7 @@ impl<'m, P: Plan> Engine<'m, P> {
                 first: 0,
                 is_read: false,
                 is_broken: false,
+                generated: 0,
             });
             self.read += 1;
         }

@@ -20,4 +20,30 @@ pub enum DecodeError {
     /// More attention weights than can be recorded.
     #[error(transparent)]
     Weights(#[from] TooManyWeights),
+    /// What an output must have is not possible.
+    #[error("the constraints of sentence {sentence}: {reason}")]
+    Constraints {
+        /// The index of the sentence.
+        sentence: usize,
+        /// Why, and what to do.
+        reason: &'static str,
+    },
+    /// Models that cannot decode together.
+    #[error("the ensemble: {reason}")]
+    Ensemble {
+        /// Why, and what to do.
+        reason: &'static str,
+    },
+    /// Another thread ended the call.
+    #[error("the call was cancelled")]
+    Cancelled,
+    /// The call needs more tokens than it may generate.
+    #[error("the call needs more than {budget} tokens, its budget: give it more, or less text")]
+    OverBudget {
+        /// How many it may generate.
+        budget: usize,
+    },
+    /// The thread that decodes has panicked.
+    #[error("the thread that decodes has panicked: its message is on standard error")]
+    Panicked,
 }

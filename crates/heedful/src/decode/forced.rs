@@ -5,6 +5,7 @@
 
 use super::DecodeError;
 use super::engine::{Engine, Plan, Scores};
+use super::ensemble::Ensemble;
 use super::hypothesis::Continuation;
 use super::needs::{Needs, Others};
 use super::options::SearchOptions;
@@ -28,12 +29,21 @@ pub fn score(
     pairs: &[(Vec<u32>, Vec<u32>)],
     options: &SearchOptions,
 ) -> Result<Vec<TargetScore>, DecodeError> {
+    score_by(&model.into(), pairs, options)
+}
+
+/// As [`score`], by several models.
+pub fn score_by(
+    ensemble: &Ensemble<'_>,
+    pairs: &[(Vec<u32>, Vec<u32>)],
+    options: &SearchOptions,
+) -> Result<Vec<TargetScore>, DecodeError> {
     if pairs.is_empty() {
         return Ok(Vec::new());
     }
-    let special = model.special_tokens();
-    model.check(&Batch::new(pairs, special.bos, special.eos)?)?;
-    let mut engine = Engine::new(model, options.compute, options.batch_tokens);
+    let special = ensemble.special_tokens();
+    ensemble.check(&Batch::new(pairs, special.bos, special.eos)?)?;
+    let mut engine = Engine::new(ensemble.start(options.compute), options.compute.rounding(), options.batch_tokens);
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     // The longest first, so that no long one is left to be decoded alone at the end.
     order.sort_by_key(|&i| std::cmp::Reverse(pairs[i].1.len()));

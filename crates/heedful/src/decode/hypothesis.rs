@@ -1,5 +1,7 @@
 //! Finished and open hypotheses of a search, and the tree of their tokens.
 
+use super::constraints::Progress;
+
 /// A finished hypothesis: an output.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hypothesis {
@@ -20,6 +22,8 @@ pub(super) struct Open {
     pub(super) log_probability: f64,
     /// Tokens that must not come next, sorted.
     pub(super) banned: Vec<u32>,
+    /// How much of each phrase it has.
+    pub(super) progress: Progress,
 }
 
 /// The row of the previous step that a row continues (counted within its sentence), and its token.
@@ -42,8 +46,8 @@ struct Node {
 
 impl Open {
     /// Without any token.
-    pub(super) fn new() -> Open {
-        Open { last: None, length: 0, log_probability: 0.0, banned: Vec::new() }
+    pub(super) fn new(progress: Progress) -> Open {
+        Open { last: None, length: 0, log_probability: 0.0, banned: Vec::new(), progress }
     }
 
     pub(super) fn allows(&self, token: u32) -> bool {

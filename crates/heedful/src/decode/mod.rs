@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! search    the best targets of a source (beam search; beam size 1 is greedy), or random ones (sampling)
+//!           with constraints: a forced prefix, phrases that an output must contain; by one model or an ensemble
 //! score     the log-probability of a given target: search reports the same number, to the bit
 //! attend    the attention weights of every head for a given target; align: word alignments from them
 //! ```
@@ -10,9 +11,12 @@
 //! it. The result for a sentence does not depend on the others.
 
 mod error;
+mod limits;
 mod options;
 
 mod needs;
+
+mod constraints;
 
 mod beam;
 mod forced;
@@ -20,7 +24,9 @@ mod hypothesis;
 mod sample;
 
 mod engine;
+mod ensemble;
 mod search;
+mod unique;
 
 mod align;
 mod attend;
@@ -29,9 +35,13 @@ mod greedy;
 pub(crate) use align::align_by;
 pub use align::{AlignmentLayer, align, pharaoh};
 pub use attend::{attend, attend_to_source};
+pub use constraints::Constraints;
+pub use ensemble::Ensemble;
 pub use error::DecodeError;
-pub use forced::{TargetScore, score};
+pub use forced::{TargetScore, score, score_by};
 pub use greedy::{GreedyOptions, greedy};
 pub use hypothesis::Hypothesis;
+pub use limits::{Cancel, Limits};
 pub use options::{MaxLength, OptionsError, Sampling, SearchOptions, Stop};
-pub use search::{Search, search};
+pub use search::{Search, SearchInput, search, search_by};
+pub use unique::UniqueSearch;

@@ -1,5 +1,7 @@
 //! Sampling: `y_i ~ softmax(logits / temperature)`, with top-k and top-p.
 //!
+//! Tokens of a forced prefix are taken as they are.
+//!
 //! The random number for token `i` of output `s` of a source is a function of (seed, source, s, i): what else is decoded,
 //! and in which order, has no influence. The same source always has the same outputs; several outputs of one source differ.
 
@@ -7,10 +9,12 @@ use std::sync::Arc;
 
 use heedful_tensor::random::Stream;
 
+use super::constraints::Progress;
 use super::engine::{Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::needs::{Needs, Others};
 use super::options::{Sampling, SearchOptions};
+use super::search::SearchInput;
 use crate::data::SpecialTokens;
 
 /// The sampled outputs of one sentence.
@@ -18,6 +22,7 @@ pub(super) struct Samples {
     options: Arc<SearchOptions>,
     sampling: Sampling,
     special: SpecialTokens,
+    prefix: Vec<u32>,
     limit: usize,
     tree: Tree,
     open: Vec<(Open, Stream)>,
@@ -38,17 +43,20 @@ impl Samples {
         options: Arc<SearchOptions>,
         sampling: Sampling,
         special: SpecialTokens,
-        source: &[u32],
+        input: &SearchInput,
         limit: usize,
     ) -> Samples {
-        let source = fingerprint(source);
-        let open = |number: usize| (Open::new(), Stream::new(sampling.seed, source, number as u64));
+        let source = fingerprint(&input.source);
+        let open = |number: usize| {
+            (Open::new(Progress::default()), Stream::new(sampling.seed, source, number as u64))
+        };
         Samples {
             open: (0..options.n_best).map(open).collect(),
             rows: vec![Continuation { parent: None, token: special.bos }; options.n_best],
             options,
             sampling,
             special,
+            prefix: input.constraints.prefix.clone(),
             limit,
             tree: Tree::default(),
             found: Vec::new(),
@@ -132,7 +140,8 @@ impl Plan for Samples {
     fn advance(&mut self, scores: &Scores<'_>) {
         self.rows.clear();
         for (row, (open, stream)) in std::mem::take(&mut self.open).into_iter().enumerate() {
-            let token = self.draw(&open, stream, &scores.row(row));
+            let forced = self.prefix.get(open.length).copied();
+            let token = forced.unwrap_or_else(|| self.draw(&open, stream, &scores.row(row)));
             let log_probability = open.log_probability + scores.log_probability(row, token);
             if token == self.special.eos {
                 let score = log_probability / self.options.penalty(open.length + 1);
@@ -140,8 +149,7 @@ impl Plan for Samples {
                 self.found.push(Hypothesis { tokens, score, log_probability });
             } else {
                 let last = Some(self.tree.add(open.last, token));
-                let length = open.length + 1;
-                self.open.push((Open { last, length, log_probability, banned: Vec::new() }, stream));
+                self.open.push((Open { last, length: open.length + 1, log_probability, ..open }, stream));
                 self.rows.push(Continuation { parent: Some(row), token });
             }
         }

@@ -6,39 +6,70 @@ use heedful_tensor::Ragged;
 
 use super::DecodeError;
 use super::beam::Beam;
+use super::constraints::Constraints;
 use super::engine::{Engine, Plan, Scores};
+use super::ensemble::Ensemble;
 use super::hypothesis::{Continuation, Hypothesis};
+use super::limits::Limits;
 use super::needs::Needs;
 use super::options::SearchOptions;
 use super::sample::Samples;
-use crate::data::batch::{BatchError, lay_end_to_end};
+use super::unique::UniqueSearch;
+use crate::data::batch::{Batch, BatchError, lay_end_to_end};
 use crate::models::Generate;
 
+/// A source, and what its outputs must have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SearchInput {
+    /// The tokens of the source.
+    pub source: Vec<u32>,
+    /// What the outputs must have.
+    pub constraints: Constraints,
+}
+
+impl From<Vec<u32>> for SearchInput {
+    fn from(source: Vec<u32>) -> SearchInput {
+        SearchInput { source, constraints: Constraints::default() }
+    }
+}
+
 /// For each source its `n_best` hypotheses, best first. The result for a source depends, to the bit, neither on the other
-/// sources nor on their order, nor on `batch_tokens`, nor on the number of threads.
+/// sources nor on their order, nor on `batch_tokens`, nor on the number of threads. Equal sources are decoded once.
 pub fn search(
     model: &dyn Generate,
     sources: &[Vec<u32>],
     options: &SearchOptions,
 ) -> Result<Vec<Vec<Hypothesis>>, DecodeError> {
+    let inputs: Vec<SearchInput> = sources.iter().cloned().map(SearchInput::from).collect();
+    search_by(&model.into(), &inputs, options, &Limits::default())
+}
+
+/// As [`search`], by several models, with constraints and limits.
+pub fn search_by(
+    ensemble: &Ensemble<'_>,
+    inputs: &[SearchInput],
+    options: &SearchOptions,
+    limits: &Limits,
+) -> Result<Vec<Vec<Hypothesis>>, DecodeError> {
     options.check()?;
-    if sources.is_empty() {
+    if inputs.is_empty() {
         return Ok(Vec::new());
     }
-    let (tokens, sequences) = lay_end_to_end(sources.iter().map(Vec::as_slice))?;
-    model.check_source(&tokens, &sequences)?;
-    let mut search = Search::new(model, options)?;
-    let mut order: Vec<usize> = (0..sources.len()).collect();
+    let (tokens, sequences) = lay_end_to_end(inputs.iter().map(|input| input.source.as_slice()))?;
+    ensemble.check_source(&tokens, &sequences)?;
+    let mut search = UniqueSearch::new(ensemble, options)?;
+    let mut order: Vec<usize> = (0..inputs.len()).collect();
     // The longest first, so that no long one is left to be decoded alone at the end.
-    order.sort_by_key(|&i| std::cmp::Reverse(sources[i].len()));
+    order.sort_by_key(|&i| std::cmp::Reverse(inputs[i].source.len()));
     for i in order {
-        search.push(i, sources[i].clone())?;
+        search.push(i, inputs[i].clone())?;
     }
-    let mut found = vec![Vec::new(); sources.len()];
+    let mut found = vec![Vec::new(); inputs.len()];
     while !search.is_idle() {
         for (i, hypotheses) in search.step() {
             found[i] = hypotheses?;
         }
+        limits.check(search.generated())?;
     }
     Ok(found)
 }
@@ -46,7 +77,7 @@ pub fn search(
 /// A search that takes sources at any time and returns each result as soon as it is finished. [`search`] uses it; programs
 /// that must not wait for input push what they have and step.
 pub struct Search<'m> {
-    model: &'m dyn Generate,
+    ensemble: Ensemble<'m>,
     options: Arc<SearchOptions>,
     engine: Engine<'m, Strategy>,
 }
@@ -54,9 +85,14 @@ pub struct Search<'m> {
 impl<'m> Search<'m> {
     /// A search without sources.
     pub fn new(model: &'m dyn Generate, options: &SearchOptions) -> Result<Search<'m>, DecodeError> {
+        Search::by(&model.into(), options)
+    }
+
+    /// A search without sources, by several models.
+    pub fn by(ensemble: &Ensemble<'m>, options: &SearchOptions) -> Result<Search<'m>, DecodeError> {
         options.check()?;
-        let engine = Engine::new(model, options.compute, options.batch_tokens);
-        Ok(Search { model, options: Arc::new(options.clone()), engine })
+        let engine = Engine::new(ensemble.start(options.compute), options.compute.rounding(), options.batch_tokens);
+        Ok(Search { ensemble: ensemble.clone(), options: Arc::new(options.clone()), engine })
     }
 
     /// Adds a source under an identifier of the caller's, which errors name.
@@ -73,20 +109,49 @@ impl<'m> Search<'m> {
         source: Vec<u32>,
         options: Arc<SearchOptions>,
     ) -> Result<(), DecodeError> {
+        self.push_input(ticket, source.into(), options)
+    }
+
+    /// As [`Search::push_with`] with constraints.
+    pub fn push_input(
+        &mut self,
+        ticket: usize,
+        input: SearchInput,
+        options: Arc<SearchOptions>,
+    ) -> Result<(), DecodeError> {
         options.check()?;
+        self.check(ticket, &input, &options)?;
+        let SearchInput { source, constraints } = &input;
+        let limit = options.limit(source.len(), self.ensemble.longest_target()).max(constraints.prefix.len());
+        let weight = source.len() * options.rows();
+        let special = self.ensemble.special_tokens();
+        let strategy = match options.sampling {
+            None => Strategy::Beam(Beam::new(options, special, constraints, limit)),
+            Some(sampling) => Strategy::Samples(Samples::new(options, sampling, special, &input, limit)),
+        };
+        self.engine.push(ticket, input.source, weight, strategy);
+        Ok(())
+    }
+
+    fn check(&self, ticket: usize, input: &SearchInput, options: &SearchOptions) -> Result<(), DecodeError> {
+        let SearchInput { source, constraints } = input;
         if source.is_empty() {
             return Err(BatchError::EmptySource { sentence: ticket }.into());
         }
         let alone = Ragged::from_lengths([source.len()]);
-        self.model.check_source(&source, &alone).map_err(|error| error.of_sentence(ticket))?;
-        let limit = options.limit(source.len(), self.model.longest_target());
-        let weight = source.len() * options.rows();
-        let special = self.model.special_tokens();
-        let strategy = match options.sampling {
-            None => Strategy::Beam(Beam::new(options, special, limit)),
-            Some(sampling) => Strategy::Samples(Samples::new(options, sampling, special, &source, limit)),
-        };
-        self.engine.push(ticket, source, weight, strategy);
+        let of_ticket = |error: BatchError| error.of_sentence(ticket);
+        self.ensemble.check_source(source, &alone).map_err(of_ticket)?;
+        let special = self.ensemble.special_tokens();
+        constraints.check(ticket, special.eos)?;
+        if options.sampling.is_some() && !constraints.phrases.is_empty() {
+            let reason = "phrases need beam search: do not sample";
+            return Err(DecodeError::Constraints { sentence: ticket, reason });
+        }
+        let prefix = (!constraints.prefix.is_empty()).then_some(&constraints.prefix);
+        for target in constraints.phrases.iter().chain(prefix) {
+            let batch = Batch::new(&[(source.clone(), target.clone())], special.bos, special.eos)?;
+            self.ensemble.check(&batch).map_err(of_ticket)?;
+        }
         Ok(())
     }
 
@@ -112,6 +177,16 @@ impl<'m> Search<'m> {
             Strategy::Beam(beam) => beam.so_far(),
             Strategy::Samples(samples) => samples.so_far(),
         }
+    }
+
+    /// Tokens that were generated: one for each source and step, however wide the beam.
+    pub fn generated(&self) -> usize {
+        self.engine.generated()
+    }
+
+    /// Tokens that were generated for a source; `None` if it is not being decoded.
+    pub fn generated_for(&self, ticket: usize) -> Option<usize> {
+        self.engine.generated_for(ticket)
     }
 
     /// One more token for every open hypothesis: returns the identifiers and hypotheses of the sources that are finished. A

@@ -1,5 +1,8 @@
 //! Search finds what it promises, and the same in any company.
 
+mod constraints;
+mod ensemble;
+mod limits;
 mod table;
 mod transformer;
 

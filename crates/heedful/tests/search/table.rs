@@ -19,6 +19,8 @@ pub(crate) struct TableModel {
     pub(crate) steps: AtomicUsize,
     /// How often sources were read.
     pub(crate) reads: AtomicUsize,
+    /// How many sources were read.
+    pub(crate) sources: AtomicUsize,
     params: Params,
 }
 
@@ -30,6 +32,7 @@ impl TableModel {
             fixed: |_, _| None,
             steps: AtomicUsize::new(0),
             reads: AtomicUsize::new(0),
+            sources: AtomicUsize::new(0),
             params: Params::new(1),
         }
     }
@@ -90,6 +93,7 @@ impl Generate for TableModel {
 impl Decoding for TableDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         self.model.reads.fetch_add(1, Ordering::Relaxed);
+        self.model.sources.fetch_add(sequences.ranges().count(), Ordering::Relaxed);
         self.sources.extend(sequences.ranges().map(|range| source[range].to_vec()));
     }
 

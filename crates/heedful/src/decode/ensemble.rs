@@ -1,0 +1,112 @@
+//! Several models that decode together.
+//!
+//! ```text
+//! log p(y) = 1/M Σ_m log p_m(y) − log Z
+//! ```
+//!
+//! The arithmetic mean of log-probabilities, normalized again (`Z`), so that it is a distribution and a score is a
+//! log-probability. The normalizers of the members are constants of a row, so the mean of the logits says the same: a
+//! model with itself has exactly its own scores.
+
+use heedful_tensor::{Precision, Ragged, Tensor};
+
+use super::DecodeError;
+use crate::data::SpecialTokens;
+use crate::data::batch::{Batch, BatchError};
+use crate::models::{Decoding, Generate, Row};
+
+/// Models of one source and one target vocabulary, at least one.
+#[derive(Clone)]
+pub struct Ensemble<'m> {
+    members: Vec<&'m dyn Generate>,
+}
+
+impl<'m> From<&'m dyn Generate> for Ensemble<'m> {
+    /// One model: it decodes as it does alone.
+    fn from(model: &'m dyn Generate) -> Ensemble<'m> {
+        Ensemble { members: vec![model] }
+    }
+}
+
+impl<'m> Ensemble<'m> {
+    /// Models whose tokens mean the same. None at all, or other tokens for `<bos>` and `<eos>`, is an error.
+    pub fn new(members: Vec<&'m dyn Generate>) -> Result<Ensemble<'m>, DecodeError> {
+        let first =
+            members.first().ok_or(DecodeError::Ensemble { reason: "it has no model: give at least one" })?;
+        if members.iter().any(|member| member.special_tokens() != first.special_tokens()) {
+            let reason = "its models begin or end their outputs differently: use models of one vocabulary";
+            return Err(DecodeError::Ensemble { reason });
+        }
+        Ok(Ensemble { members })
+    }
+
+    pub(super) fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.members.iter().try_for_each(|member| member.check_source(source, sequences))
+    }
+
+    pub(super) fn check(&self, batch: &Batch) -> Result<(), BatchError> {
+        self.members.iter().try_for_each(|member| member.check(batch))
+    }
+
+    pub(super) fn longest_target(&self) -> Option<usize> {
+        self.members.iter().filter_map(|member| member.longest_target()).min()
+    }
+
+    pub(super) fn special_tokens(&self) -> SpecialTokens {
+        self.members[0].special_tokens()
+    }
+
+    pub(super) fn start(&self, compute: Precision) -> Box<dyn Decoding + 'm> {
+        if let [only] = self.members[..] {
+            return only.start(compute);
+        }
+        let members = self.members.iter().map(|member| member.start(compute)).collect();
+        Box::new(Together { members, sums: Vec::new(), means: Vec::new() })
+    }
+}
+
+/// The decoding of several models: every row is one of each of them.
+struct Together<'m> {
+    members: Vec<Box<dyn Decoding + 'm>>,
+    sums: Vec<f64>,
+    means: Vec<f32>,
+}
+
+impl Decoding for Together<'_> {
+    fn read(&mut self, source: &[u32], sequences: &Ragged) {
+        self.members.iter_mut().for_each(|member| member.read(source, sequences));
+    }
+
+    fn read_on(&mut self) {
+        self.members.iter_mut().for_each(|member| member.read_on());
+    }
+
+    fn is_read(&self, sentence: usize) -> bool {
+        self.members.iter().all(|member| member.is_read(sentence))
+    }
+
+    fn forget(&mut self, sentence: usize) {
+        self.members.iter_mut().for_each(|member| member.forget(sentence));
+    }
+
+    fn step(&mut self, rows: &[Row]) -> Tensor {
+        let logits: Vec<Tensor> = self.members.iter_mut().map(|member| member.step(rows)).collect();
+        let [count, width] = logits[0].shape();
+        for other in &logits {
+            assert_eq!(other.shape(), [count, width], "ensemble: the vocabularies differ in size");
+        }
+        let members = logits.len() as f64;
+        self.means.clear();
+        for row in 0..count {
+            // In f64, sums of the same number divide without a remainder.
+            self.sums.clear();
+            self.sums.resize(width, 0.0);
+            for member in &logits {
+                let scores = member.row(row);
+                self.sums.iter_mut().zip(scores.iter()).for_each(|(sum, &score)| *sum += f64::from(score));
+            }
+            self.means.extend(self.sums.iter().map(|sum| (sum / members) as f32));
+        }
+        Tensor::from_f32(count, width, &self.means)
+    }
+}
