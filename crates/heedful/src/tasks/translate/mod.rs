@@ -1,11 +1,22 @@
-//! Translation, by an encoder-decoder of any family ([`Config`]).
+//! Translation, by an encoder-decoder of any family ([`Config`]) or by several of them.
 
 mod translator;
+
+mod join;
+mod terms;
+
+mod pending;
+mod stream;
+mod worker;
 
 mod recipe;
 mod validation;
 
+pub use join::JoinError;
+pub use pending::PendingTranslation;
 pub(crate) use recipe::Definition;
+pub use stream::{TranslationEvent, TranslationStream};
+pub use terms::{Term, Terms, TermsError};
 pub use translator::{Output, Translation, Translator};
 
 pub use crate::models::EncoderDecoderConfig as Config;

@@ -12,31 +12,47 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! ```text
+//! translate, translate_inputs   texts in, translations out
+//! stream                        one text, token by token
+//! submit                        a future that a thread of the translator completes
+//! ```
+//!
+//! All of them give a text the same translation, to the bit. A translator may be shared by threads, and a clone shares the
+//! model. [`Limits`] end a call early: by another thread, or when its tokens are spent.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Config;
+use super::pending::PendingTranslation;
+use super::stream::TranslationStream;
+use super::terms::Terms;
+use super::worker::Worker;
 use crate::data::TextLimit;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
 use crate::decode::{
-    AlignmentLayer, DecodeError, Hypothesis, Search, SearchOptions, TargetScore, align, attend,
-    attend_to_source, score, search,
+    AlignmentLayer, Constraints, DecodeError, Ensemble, Hypothesis, Limits, Search, SearchInput,
+    SearchOptions, TargetScore, align, attend, attend_to_source, score_by, search_by,
 };
 use crate::layers::AttentionMap;
-use crate::models::HeadName;
-use crate::models::{Generate, Model};
+use crate::models::{Generate, HeadName};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
 
-/// A translation model that takes and returns text.
+/// A translation model, or several that translate together, that takes and returns text. Clones share the models.
+#[derive(Clone)]
 pub struct Translator {
-    model: Box<dyn Generate>,
-    tokenizers: Tokenizers,
-    source_limit: TextLimit,
-    target_limit: TextLimit,
+    /// At least one.
+    pub(super) models: Vec<Arc<dyn Generate>>,
+    pub(super) tokenizers: Tokenizers,
+    pub(super) source_limit: TextLimit,
+    pub(super) target_limit: TextLimit,
     /// Attention heads of all layers.
     heads: usize,
+    pub(super) worker: Arc<Worker>,
 }
 
 /// The translations of one text.
@@ -73,7 +89,7 @@ impl Translator {
     /// As [`Translator::open`], with these heads pruned.
     pub fn open_without(folder: &Path, heads: &[HeadName]) -> Result<Translator, OpenError> {
         let (translator, config) = Translator::open_with_config(folder)?;
-        config.prune_heads(translator.model.params(), heads)?;
+        config.prune_heads(translator.model().params(), heads)?;
         Ok(translator)
     }
 
@@ -89,10 +105,16 @@ impl Translator {
         Translator {
             source_limit: TextLimit::new(&tokenizers.source, positions, trained),
             target_limit: TextLimit::new(&tokenizers.target, of_target, trained),
-            model,
+            models: vec![model.into()],
             tokenizers,
             heads: 1,
+            worker: Arc::default(),
         }
+    }
+
+    /// The same models with no thread of their own.
+    pub(super) fn without_worker(&self) -> Translator {
+        Translator { worker: Arc::default(), ..self.clone() }
     }
 
     /// Sets the most tokens of a text, source or target.
@@ -119,9 +141,15 @@ impl Translator {
         longer.saturating_mul(longer).saturating_mul(self.heads)
     }
 
-    /// The model.
+    /// The model; of several, the first.
     pub fn model(&self) -> &dyn Generate {
-        &*self.model
+        &*self.models[0]
+    }
+
+    /// All models.
+    pub fn ensemble(&self) -> Ensemble<'_> {
+        let models = self.models.iter().map(|model| &**model).collect();
+        Ensemble::new(models).expect("at least one model, and vocabularies that were compared")
     }
 
     /// The vocabularies.
@@ -135,22 +163,91 @@ impl Translator {
         texts: &[&str],
         options: &SearchOptions,
     ) -> Result<Vec<Translation>, DecodeError> {
-        let sources: Vec<Vec<u32>> = texts.iter().map(|text| self.encode(text)).collect();
-        let filled: Vec<usize> = (0..sources.len()).filter(|&i| !sources[i].is_empty()).collect();
-        let wanted: Vec<Vec<u32>> = filled.iter().map(|&i| sources[i].clone()).collect();
-        let found = search(&self.model, &wanted, options)?;
-        let mut translations: Vec<Translation> =
-            sources.into_iter().map(|source| Translation { source, outputs: Vec::new() }).collect();
+        let inputs = texts.iter().map(|text| SearchInput::from(self.encode(text))).collect();
+        self.translate_inputs(inputs, options, &Limits::default())
+    }
+
+    /// As [`Translator::translate`], with constraints and limits.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::path::Path;
+    /// # use heedful::decode::{Limits, SearchOptions};
+    /// # use heedful::tasks::translate::{Terms, Translator};
+    /// # let translator = Translator::open(Path::new("run"))?;
+    /// let terms = Terms::parse("terms", "dog\tHund")?;
+    /// // Begins with “Der”, and says “Hund” because the text says “dog”.
+    /// let input = translator.input("The dog runs.", "Der", &terms);
+    /// let found = translator.translate_inputs(vec![input], &SearchOptions::default(), &Limits::of_tokens(100))?;
+    /// println!("{}", found[0].best());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn translate_inputs(
+        &self,
+        inputs: Vec<SearchInput>,
+        options: &SearchOptions,
+        limits: &Limits,
+    ) -> Result<Vec<Translation>, DecodeError> {
+        let (filled, wanted): (Vec<usize>, Vec<SearchInput>) =
+            inputs.iter().cloned().enumerate().filter(|(_, input)| !input.source.is_empty()).unzip();
+        let found = search_by(&self.ensemble(), &wanted, options, limits)?;
+        let mut translations: Vec<Translation> = inputs
+            .into_iter()
+            .map(|input| Translation { source: input.source, outputs: Vec::new() })
+            .collect();
         for (i, hypotheses) in filled.into_iter().zip(found) {
             translations[i].outputs = self.outputs(hypotheses);
         }
         Ok(translations)
     }
 
+    /// Translates one text token by token.
+    pub fn stream(
+        &self,
+        text: &str,
+        options: &SearchOptions,
+        limits: Limits,
+    ) -> Result<TranslationStream<'_>, DecodeError> {
+        TranslationStream::new(self, self.encode(text).into(), options, limits)
+    }
+
+    /// Hands a text to the translator's own thread, which translates all texts that were submitted to this translator and its
+    /// clones in one batch, without any effect on their translations. The result is a future of any runtime;
+    /// [`PendingTranslation::wait`] waits for it without one. Dropped, it is cancelled.
+    ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::path::Path;
+    /// # use heedful::decode::{Limits, SearchOptions};
+    /// # use heedful::tasks::translate::{Terms, Translator};
+    /// let translator = Translator::open(Path::new("run"))?;
+    /// let input = translator.input("A dog runs.", "", &Terms::default());
+    /// let translation = translator.submit(input, &SearchOptions::default(), Limits::default()).await?;
+    /// println!("{}", translation.best());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn submit(&self, input: SearchInput, options: &SearchOptions, limits: Limits) -> PendingTranslation {
+        self.worker.submit(self, input, options, limits)
+    }
+
+    /// A text with the text that its translation begins with (none if it is blank), and the terms that apply to it.
+    pub fn input(&self, text: &str, prefix: &str, terms: &Terms) -> SearchInput {
+        SearchInput { source: self.encode(text), constraints: self.constraints(text, prefix, terms) }
+    }
+
+    /// What the translations of a text must have.
+    pub fn constraints(&self, text: &str, prefix: &str, terms: &Terms) -> Constraints {
+        let prefix = if prefix.trim().is_empty() { Vec::new() } else { self.encode_target(prefix) };
+        let found = terms.found_in(text);
+        Constraints { prefix, phrases: found.iter().map(|term| self.encode_target(&term.target)).collect() }
+    }
+
     /// A search for texts as they arrive; [`Translator::encode`] gives its sources, [`Translator::outputs`] decodes its
     /// results.
     pub fn search(&self, options: &SearchOptions) -> Result<Search<'_>, DecodeError> {
-        Search::new(&self.model, options)
+        Search::by(&self.ensemble(), options)
     }
 
     /// A text as tokens, however many; none if it is blank.
@@ -172,6 +269,11 @@ impl Translator {
         hypotheses.into_iter().map(output).collect()
     }
 
+    /// The text of an output that is not complete: bytes of an incomplete character at its end are left out.
+    pub(super) fn partial_text(&self, tokens: &[u32]) -> String {
+        self.tokenizers.target.decode(tokens).trim_end_matches('\u{FFFD}').to_owned()
+    }
+
     /// The attention weights of every head for an output.
     pub fn attend(
         &self,
@@ -179,7 +281,7 @@ impl Translator {
         target: &[u32],
         options: &SearchOptions,
     ) -> Result<Vec<AttentionMap>, DecodeError> {
-        attend(&self.model, source, target, options)
+        attend(self.model(), source, target, options)
     }
 
     /// As [`Translator::attend`] for the cross attention alone, which is all that [`Translator::align`] needs.
@@ -189,7 +291,7 @@ impl Translator {
         target: &[u32],
         options: &SearchOptions,
     ) -> Result<Vec<AttentionMap>, DecodeError> {
-        attend_to_source(&self.model, source, target, options)
+        attend_to_source(self.model(), source, target, options)
     }
 
     /// The word alignment of an output, as (source word, target word).
@@ -205,7 +307,7 @@ impl Translator {
         target: &[u32],
         options: &SearchOptions,
     ) -> Result<TargetScore, DecodeError> {
-        let mut scores = score(&self.model, &[(source.to_vec(), target.to_vec())], options)?;
+        let mut scores = score_by(&self.ensemble(), &[(source.to_vec(), target.to_vec())], options)?;
         Ok(scores.swap_remove(0))
     }
 
@@ -240,7 +342,7 @@ impl Translator {
         pairs: &[(Vec<u32>, Vec<u32>)],
         options: &SearchOptions,
     ) -> Result<Vec<TargetScore>, DecodeError> {
-        score(&self.model, pairs, options)
+        score_by(&self.ensemble(), pairs, options)
     }
 }
 

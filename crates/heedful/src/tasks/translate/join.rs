@@ -1,0 +1,65 @@
+//! Translators that translate together.
+
+use std::sync::Arc;
+
+use super::Translator;
+use crate::data::TextLimit;
+use crate::data::batch::Side;
+
+/// Translators that cannot translate together.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JoinError {
+    /// There is none.
+    #[error("an ensemble needs a model: give at least one")]
+    Empty,
+    /// They read or write other tokens.
+    #[error(
+        "model {number} of the ensemble has another {side} vocabulary than the first: use models that were trained with \
+         the same vocabulary"
+    )]
+    Vocabulary {
+        /// Which model, counted from 1.
+        number: usize,
+        /// The side.
+        side: Side,
+    },
+}
+
+impl Translator {
+    /// Translators that translate together, by the mean of their log-probabilities
+    /// ([`Ensemble`](crate::decode::Ensemble)). They have one source and one target vocabulary; attention weights and
+    /// alignments are those of the first.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::path::Path;
+    /// # use heedful::tasks::translate::Translator;
+    /// let both = [Translator::open(Path::new("run1"))?, Translator::open(Path::new("run2"))?];
+    /// let translator = Translator::join(both)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn join(translators: impl IntoIterator<Item = Translator>) -> Result<Translator, JoinError> {
+        let mut translators = translators.into_iter();
+        let mut joined = translators.next().ok_or(JoinError::Empty)?;
+        joined.worker = Arc::default();
+        for (other, number) in translators.zip(2..) {
+            for (side, first, second) in [
+                (Side::Source, &joined.tokenizers.source, &other.tokenizers.source),
+                (Side::Target, &joined.tokenizers.target, &other.tokenizers.target),
+            ] {
+                if !Arc::ptr_eq(first, second) && first.to_json() != second.to_json() {
+                    return Err(JoinError::Vocabulary { number, side });
+                }
+            }
+            joined.source_limit = shorter(joined.source_limit, other.source_limit);
+            joined.target_limit = shorter(joined.target_limit, other.target_limit);
+            joined.models.extend(other.models);
+        }
+        Ok(joined)
+    }
+}
+
+fn shorter(first: TextLimit, second: TextLimit) -> TextLimit {
+    if second.tokens() < first.tokens() { second } else { first }
+}

@@ -1,0 +1,100 @@
+//! A translation, token by token.
+
+use super::{Translation, Translator};
+use crate::decode::{DecodeError, Limits, Search, SearchInput, SearchOptions};
+
+/// A translation that is being made: an iterator over what happens, one step of the search for each item. Dropped, it ends.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::path::Path;
+/// use heedful::decode::{Limits, SearchOptions};
+/// use heedful::tasks::translate::{TranslationEvent, Translator};
+///
+/// let translator = Translator::open(Path::new("run"))?;
+/// // A beam of one never takes a token back.
+/// let options = SearchOptions { beam: 1, ..SearchOptions::default() };
+/// for event in translator.stream("A dog runs.", &options, Limits::of_tokens(100))? {
+///     match event? {
+///         TranslationEvent::Partial { text, .. } => println!("{text} …"),
+///         TranslationEvent::Done(translation) => println!("{}", translation.best()),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct TranslationStream<'t> {
+    translator: &'t Translator,
+    source: Vec<u32>,
+    limits: Limits,
+    /// None when there is nothing left to do.
+    search: Option<Search<'t>>,
+    /// The result of blank text.
+    blank: Option<Translation>,
+}
+
+/// What happens while a text is translated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TranslationEvent {
+    /// One more token. A beam wider than one may prefer another hypothesis than before, which then replaces it.
+    Partial {
+        /// The best hypothesis so far.
+        tokens: Vec<u32>,
+        /// Its text, without the bytes of an incomplete character at its end.
+        text: String,
+    },
+    /// The end: what [`Translator::translate`] returns, to the bit.
+    Done(Translation),
+}
+
+impl<'t> TranslationStream<'t> {
+    pub(super) fn new(
+        translator: &'t Translator,
+        input: SearchInput,
+        options: &SearchOptions,
+        limits: Limits,
+    ) -> Result<TranslationStream<'t>, DecodeError> {
+        let source = input.source.clone();
+        let mut search = translator.search(options)?;
+        let blank = source.is_empty().then(Translation::default);
+        if blank.is_none() {
+            search.push_input(0, input, options.clone().into())?;
+        }
+        Ok(TranslationStream { translator, source, limits, search: Some(search), blank })
+    }
+
+    fn step(&mut self) -> Option<Result<TranslationEvent, DecodeError>> {
+        if let Some(blank) = self.blank.take() {
+            self.search = None;
+            return Some(Ok(TranslationEvent::Done(blank)));
+        }
+        let search = self.search.as_mut()?;
+        if let Err(error) = self.limits.check(search.generated()) {
+            return Some(Err(error));
+        }
+        let finished = search.step().pop();
+        if let Err(error) = self.limits.check(search.generated()) {
+            return Some(Err(error));
+        }
+        let Some((_, hypotheses)) = finished else {
+            let tokens = search.so_far(0).unwrap_or_default();
+            let text = self.translator.partial_text(&tokens);
+            return Some(Ok(TranslationEvent::Partial { tokens, text }));
+        };
+        let source = std::mem::take(&mut self.source);
+        let translation = |hypotheses| Translation { source, outputs: self.translator.outputs(hypotheses) };
+        Some(hypotheses.map(translation).map(TranslationEvent::Done))
+    }
+}
+
+impl Iterator for TranslationStream<'_> {
+    type Item = Result<TranslationEvent, DecodeError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let event = self.step();
+        if !matches!(event, Some(Ok(TranslationEvent::Partial { .. }))) {
+            self.search = None;
+        }
+        event
+    }
+}

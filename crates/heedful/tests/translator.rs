@@ -1,0 +1,261 @@
+//! A translator gives the same translations at once, token by token and from its own thread, alone and together.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use heedful::data::batch::{Batch, BatchError};
+use heedful::data::tokenizer::{Tokenizer, Tokenizers, VocabularyKind, VocabularyOptions, WordCounts};
+use heedful::decode::{Cancel, DecodeError, Limits, MaxLength, SearchOptions};
+use heedful::layers::Pass;
+use heedful::models::transformer::{Transformer, TransformerConfig};
+use heedful::models::{Decoding, Generate, Model};
+use heedful::tasks::translate::{JoinError, Terms, Translation, TranslationEvent, Translator};
+use heedful::tensor::ops::CrossEntropy;
+use heedful::tensor::{Params, Precision, Ragged};
+
+const TEXTS: [&str; 5] = ["a dog runs", "the cat", "", "a dog runs", "cats and dogs run to the house"];
+
+fn tokenizer(text: &str) -> Tokenizer {
+    let options =
+        VocabularyOptions { kind: VocabularyKind::Character, size: 290, ..VocabularyOptions::default() };
+    let mut counts = WordCounts::new(&options);
+    counts.add(text);
+    counts.train().expect("a vocabulary")
+}
+
+fn translator_of(seed: u64, text: &str) -> Translator {
+    let tokenizer = tokenizer(text);
+    let config = TransformerConfig { d_model: 32, d_ff: 64, ..TransformerConfig::tiny(tokenizer.size()) };
+    let model = Transformer::new(config, seed).expect("a good configuration");
+    // Fresh models are undecided; sharper scores make translations differ from one another.
+    for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
+        let sharper: Vec<f32> = param.to_vec().iter().map(|x| 3.0 * x).collect();
+        param.set(&sharper);
+    }
+    Translator::new(Box::new(model), Tokenizers::joint(tokenizer))
+}
+
+fn translator(seed: u64) -> Translator {
+    translator_of(seed, "a dog runs the cat cats and dogs run to the house")
+}
+
+fn options() -> SearchOptions {
+    SearchOptions { max_length: MaxLength::Absolute(10), n_best: 2, beam: 3, ..SearchOptions::default() }
+}
+
+fn all(translator: &Translator) -> Vec<Translation> {
+    translator.translate(&TEXTS, &options()).expect("good texts")
+}
+
+#[test]
+fn a_translator_is_shared_and_cloned() {
+    fn is_shared<T: Send + Sync + Clone + 'static>(_: &T) {}
+    let translator = translator(4);
+    is_shared(&translator);
+    let expected = all(&translator);
+    assert!(expected[0].outputs.len() == 2 && expected[2].outputs.is_empty());
+    assert_ne!(expected[0].outputs, expected[4].outputs);
+    let clones = [translator.clone(), translator];
+    thread::scope(|scope| {
+        let found = clones.each_ref().map(|translator| scope.spawn(|| all(translator)));
+        for found in found {
+            assert_eq!(found.join().expect("no panic"), expected);
+        }
+    });
+}
+
+#[test]
+fn token_by_token_ends_with_the_same_translation() {
+    let translator = translator(4);
+    let expected = all(&translator);
+    for beam in [1, 3] {
+        let options = SearchOptions { beam, n_best: 1, ..options() };
+        for (text, expected) in TEXTS.iter().zip(&expected) {
+            let stream = translator.stream(text, &options, Limits::default()).expect("a good text");
+            let events: Vec<TranslationEvent> = stream.map(|event| event.expect("no limit")).collect();
+            let Some((TranslationEvent::Done(done), partial)) = events.split_last() else {
+                panic!("a stream ends with its result: {events:?}");
+            };
+            assert_eq!(done.outputs.is_empty(), expected.source.is_empty());
+            let whole = translator.translate(&[text], &options).expect("a good text").swap_remove(0);
+            assert_eq!(done, &whole);
+            for (number, event) in partial.iter().enumerate() {
+                let TranslationEvent::Partial { tokens, .. } = event else { panic!("one end: {event:?}") };
+                assert_eq!(tokens.len(), number + 1);
+                if beam == 1 {
+                    assert!(whole.outputs[0].hypothesis.tokens.starts_with(tokens));
+                }
+            }
+        }
+    }
+}
+
+/// Wakes the thread that waits.
+struct Alarm(Thread, AtomicUsize);
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Alarm>) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.unpark();
+    }
+}
+
+fn block_on<F: Future>(future: F) -> F::Output {
+    let alarm = Arc::new(Alarm(thread::current(), AtomicUsize::new(0)));
+    let waker = Waker::from(alarm);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(result) => return result,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+#[test]
+fn futures_of_one_thread_have_the_same_translations() {
+    let translator = translator(4);
+    let expected = all(&translator);
+    let none = Terms::default();
+    let submit =
+        |text: &str| translator.submit(translator.input(text, "", &none), &options(), Limits::default());
+    let pending = TEXTS.map(submit);
+    let bf16 = SearchOptions { compute: Precision::Bf16, ..options() };
+    let other = translator.submit(translator.input(TEXTS[0], "", &none), &bf16, Limits::default());
+    for (pending, expected) in pending.into_iter().zip(&expected) {
+        assert_eq!(block_on(pending).as_ref(), Ok(expected));
+    }
+    let in_bf16 = translator.translate(&TEXTS[..1], &bf16).expect("a good text").swap_remove(0);
+    assert_eq!(other.wait(), Ok(in_bf16));
+    // Bad options are errors of their own call.
+    let bad = SearchOptions { beam: 0, ..options() };
+    let input = translator.input("a dog", "", &none);
+    assert!(matches!(translator.submit(input, &bad, Limits::default()).wait(), Err(DecodeError::Options(_))));
+    assert_eq!(submit(TEXTS[1]).wait().as_ref(), Ok(&expected[1]));
+}
+
+#[test]
+fn cancelled_and_spent_calls_end_alike_everywhere() {
+    let translator = translator(4);
+    let text = "a dog runs";
+    let run = |limits: &Limits| {
+        let input = || translator.input(text, "", &Terms::default());
+        let whole =
+            translator.translate_inputs(vec![input()], &options(), limits).map(|mut all| all.remove(0));
+        let pending = translator.submit(input(), &options(), limits.clone()).wait();
+        assert_eq!(whole, pending);
+        let stream = translator.stream(text, &options(), limits.clone()).expect("a good text");
+        let last = stream.last().expect("an event").map(|event| match event {
+            TranslationEvent::Done(done) => done,
+            TranslationEvent::Partial { .. } => panic!("a stream ends with a result or an error"),
+        });
+        assert_eq!(whole, last);
+        whole
+    };
+    let enough = (1..).find(|&tokens| run(&Limits::of_tokens(tokens)).is_ok()).expect("a number");
+    assert!(enough > 1);
+    let error = run(&Limits::of_tokens(enough - 1)).expect_err("too few");
+    assert_eq!(error, DecodeError::OverBudget { budget: enough - 1 });
+    let cancel = Cancel::default();
+    cancel.cancel();
+    assert_eq!(run(&Limits { cancel, tokens: None }), Err(DecodeError::Cancelled));
+    // What nobody waits for is given up, and the next one is translated.
+    drop(translator.submit(translator.input(text, "", &Terms::default()), &options(), Limits::default()));
+    run(&Limits::default()).expect("no limit");
+}
+
+/// A model whose first search panics.
+struct Startled {
+    model: Transformer,
+    is_calm: AtomicBool,
+}
+
+impl Model for Startled {
+    fn params(&self) -> &Params {
+        self.model.params()
+    }
+
+    fn check(&self, batch: &Batch) -> Result<(), BatchError> {
+        self.model.check(batch)
+    }
+
+    fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
+        self.model.loss(batch, pass)
+    }
+}
+
+impl Generate for Startled {
+    fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        self.model.check_source(source, sequences)
+    }
+
+    fn longest_target(&self) -> Option<usize> {
+        self.model.longest_target()
+    }
+
+    fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
+        assert!(self.is_calm.swap(true, Ordering::Relaxed), "as the test wishes");
+        self.model.start(compute)
+    }
+}
+
+#[test]
+fn a_panic_of_the_thread_is_an_error_and_the_next_text_is_translated() {
+    let tokenizer = tokenizer("a dog");
+    let config = TransformerConfig { d_model: 32, d_ff: 64, ..TransformerConfig::tiny(tokenizer.size()) };
+    let model = Transformer::new(config, 4).expect("a good configuration");
+    let model = Startled { model, is_calm: AtomicBool::new(false) };
+    let translator = Translator::new(Box::new(model), Tokenizers::joint(tokenizer));
+    let submit =
+        || translator.submit(translator.input("a dog", "", &Terms::default()), &options(), Limits::default());
+    assert_eq!(submit().wait(), Err(DecodeError::Panicked));
+    let again = submit().wait();
+    assert_eq!(again, Ok(translator.translate(&["a dog"], &options()).expect("a good text").swap_remove(0)));
+}
+
+#[test]
+fn prefixes_and_terms_are_in_the_translation() {
+    let translator = translator(4);
+    let terms = Terms::parse("terms", "dog\tcat\nhouse\tthe run").expect("good terms");
+    let input = translator.input("a dog runs to the house", "the dogs", &terms);
+    assert_eq!(input.constraints.phrases.len(), 2);
+    let options = SearchOptions { max_length: MaxLength::Absolute(60), beam: 6, ..options() };
+    let found = translator.translate_inputs(vec![input.clone()], &options, &Limits::default());
+    let found = found.expect("a good text").swap_remove(0);
+    assert_eq!(found.outputs.len(), 2);
+    for output in &found.outputs {
+        assert!(output.text.starts_with("the dogs"), "{}", output.text);
+        assert!(output.text.contains("cat") && output.text.contains("the run"), "{}", output.text);
+        assert!(input.constraints.missing(&output.hypothesis.tokens).is_empty());
+    }
+}
+
+#[test]
+fn translators_of_one_vocabulary_translate_together() {
+    let [first, second] = [4, 5].map(translator);
+    let twice = Translator::join([first.clone(), first.clone()]).expect("one vocabulary");
+    assert_eq!(all(&twice), all(&first));
+    let both = Translator::join([first.clone(), second.clone()]).expect("one vocabulary");
+    let swapped = Translator::join([second.clone(), first.clone()]).expect("one vocabulary");
+    assert_eq!(all(&both), all(&swapped));
+    assert_ne!(all(&both), all(&first));
+    assert_ne!(all(&both), all(&second));
+    // Its outputs have the scores that were reported.
+    let found = all(&both).swap_remove(0);
+    let tokens = &found.outputs[0].hypothesis.tokens;
+    let scored = both.token_scores(&found.source, tokens, &options()).expect("a good pair");
+    assert_eq!(scored.log_probability, found.outputs[0].hypothesis.log_probability);
+
+    let foreign = translator_of(4, "other words with xyz");
+    let error = Translator::join([first, second, foreign]).err().expect("another vocabulary");
+    assert!(matches!(error, JoinError::Vocabulary { number: 3, .. }), "{error}");
+    assert!(
+        error.to_string().starts_with("model 3 of the ensemble has another source vocabulary"),
+        "{error}"
+    );
+    assert_eq!(Translator::join([]).err(), Some(JoinError::Empty));
+}
