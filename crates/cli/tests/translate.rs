@@ -103,6 +103,73 @@ fn n_best_lists_are_ordered_and_scores_are_those_of_score() {
 }
 
 #[test]
+fn a_model_with_itself_translates_as_it_does_alone() {
+    let alone = translated("translate run valid.zh --json --align");
+    assert_eq!(translated("translate run run run valid.zh --json --align"), alone);
+    let text = &place().lines("valid.zh")[0];
+    let by_text = translated(&format!("translate run run --text {text} --json --align"));
+    assert_eq!(by_text, alone[..1]);
+}
+
+#[test]
+fn lines_that_repeat_have_the_same_translation_each_time() {
+    let sources = &place().lines("valid.zh")[..5];
+    let alone = translated("translate run valid.zh --scores");
+    let repeated: Vec<&str> = sources.iter().cycle().take(42).map(String::as_str).collect();
+    place().write("repeated.zh", repeated.join("\n").as_bytes());
+    let expected: Vec<String> = alone[..5].iter().cycle().take(42).cloned().collect();
+    assert_eq!(translated("translate run repeated.zh --scores"), expected);
+    assert_eq!(translated("translate run repeated.zh --scores --batch-tokens 1"), expected);
+}
+
+#[test]
+fn a_translation_begins_with_its_prefix() {
+    let free = translated("translate run valid.zh --scores");
+    let prefix = |i: usize| if i % 3 == 1 { "" } else { "which of the" };
+    let prefixes: Vec<&str> = (0..40).map(prefix).collect();
+    place().write("prefixes.en", (prefixes.join("\n") + "\n").as_bytes());
+    let forced = translated("translate run valid.zh --scores --prefix prefixes.en");
+    for (i, (forced, free)) in forced.iter().zip(&free).enumerate() {
+        match prefix(i) {
+            "" => assert_eq!(forced, free),
+            prefix => assert!(forced.starts_with(prefix), "{forced}"),
+        }
+    }
+    // In any company, and of a text on the command line.
+    let first = place().lines("valid.zh").swap_remove(0);
+    place().write("one.en", b"which of the\n");
+    assert_eq!(translated(&format!("translate run --text {first} --prefix one.en --scores")), forced[..1]);
+    place().write("few.en", (prefixes[..39].join("\n") + "\n").as_bytes());
+    let error = place().bad("translate run valid.zh --prefix few.en");
+    assert!(error.contains("few.en: it ends after line 39, and there is valid.zh, line 40"), "{error}");
+    place().write("many.en", (prefixes.join("\n") + "\na\n").as_bytes());
+    let error = place().bad("translate run valid.zh --prefix many.en");
+    assert!(error.contains("many.en: it has more lines than the text, which ends after line 40"), "{error}");
+}
+
+#[test]
+fn a_term_of_the_source_has_its_translation() {
+    let sources = place().lines("valid.zh");
+    let free = translated("translate run valid.zh");
+    // The last character of the first line, wherever else it stands.
+    let term = sources[0].chars().next_back().expect("a character");
+    place().write("terms.tsv", format!("{term}\tgreen zebra\n").as_bytes());
+    let said = translated("translate run valid.zh --terms terms.tsv --beam 6 --n-best 2");
+    for (i, (source, free)) in sources.iter().zip(&free).enumerate() {
+        for line in &said[2 * i..2 * i + 2] {
+            assert_eq!(line.contains("green zebra"), source.contains(term), "{source}: {line}");
+        }
+        assert!(!free.contains("green zebra"));
+    }
+    let output = place().run("translate run valid.zh --terms terms.tsv --max-length 1");
+    let warning = text(&output.stderr);
+    assert!(output.status.success(), "{warning}");
+    assert!(warning.contains("line 1: no translation with “green zebra” was possible"), "{warning}");
+    let quiet = place().run("translate run valid.zh --terms terms.tsv --max-length 1 --quiet");
+    assert_eq!(text(&quiet.stderr), "");
+}
+
+#[test]
 fn sampling_depends_on_the_seed_alone() {
     let draw =
         |seed| translated(&format!("translate run valid.zh --sample --top-k 20 --top-p 0.9 --seed {seed}"));
@@ -217,6 +284,14 @@ fn what_cannot_be_translated_is_refused_and_named() {
         ("translate run valid.zh --n-best 9", "at least 9"),
         ("translate run valid.zh --sample --top-p 2", "top-p"),
         ("translate run valid.zh --compute int3", "bf16, f32"),
+        ("translate run nowhere valid.zh", "nowhere"),
+        ("translate run run valid.zh --without-head cross.0.1", "--without-head is for one model"),
+        ("translate run valid.zh --text 一辆汽车", "valid.zh and --text: translate a file or texts"),
+        ("translate run valid.zh --terms nowhere.tsv", "nowhere.tsv"),
+        ("translate run valid.zh --terms valid.en", "valid.en, line 1: write a source term, a tab"),
+        ("translate run valid.zh --terms valid.en --sample", "cannot be used with"),
+        ("translate run valid.zh --prefix nowhere.en", "nowhere.en"),
+        ("translate run valid.zh --prefix valid.en -o valid.en", "which is read"),
         ("score run --src valid.zh --tgt nowhere.en", "nowhere.en"),
         ("score run --src train.zh --tgt valid.en", "valid.en"),
     ];

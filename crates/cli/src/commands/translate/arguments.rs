@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use heedful::decode::{MaxLength, Sampling, SearchOptions};
 use heedful::models::HeadName;
 
@@ -14,16 +14,19 @@ use crate::progress::Quiet;
 /// Translate text: one line in, one line out, in order
 ///
 /// Each line of the input is a sentence. Translations are written as soon as they and all lines before them are done, so
-/// a program may send a line, read its translation and send the next one. A blank line stays blank.
+/// a program may send a line, read its translation and send the next one. A blank line stays blank. Several models
+/// translate together, by the mean of their log-probabilities; they must have one vocabulary.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Folder of a translator or of its training run
-    pub(crate) model: PathBuf,
-    /// Text file, one sentence per line; may be compressed (.gz, .xz, .zst) [default: standard input]
-    pub(crate) file: Option<PathBuf>,
+    model: PathBuf,
+    /// Folders of more models for an ensemble; then a text file, one sentence per line, which may be compressed (.gz, .xz,
+    /// .zst) [default: standard input]
+    #[arg(value_name = "MODEL|FILE")]
+    more: Vec<PathBuf>,
     /// Translate this text instead of a file; repeatable
-    #[arg(long, value_name = "TEXT", conflicts_with = "file")]
+    #[arg(long, value_name = "TEXT")]
     pub(crate) text: Vec<String>,
 
     /// Beam size: hypotheses kept at every step; 1 is greedy
@@ -44,6 +47,13 @@ pub(crate) struct Arguments {
     /// Number of translations for each line, best first; at most the beam size
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
     pub(crate) n_best: usize,
+    /// File of what translations begin with: one line for each line of the text, blank for no prefix
+    #[arg(long, value_name = "FILE", help_heading = "Search")]
+    pub(crate) prefix: Option<PathBuf>,
+    /// File of terms, one in a line: source term, tab, target term. Where a line has the source term, as whole words and
+    /// spelled alike, its translation has the target term; a wider beam finds better places for it
+    #[arg(long, value_name = "FILE", conflicts_with = "sample", help_heading = "Search")]
+    pub(crate) terms: Option<PathBuf>,
     /// Prune an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
     pub(crate) without_head: Vec<HeadName>,
@@ -102,6 +112,8 @@ Examples:
   heedful translate run news.en -o news.de
   echo 'A dog runs.' | heedful translate run --beam 8 --n-best 3
   heedful translate run --text 'A dog runs.' --align --scores
+  heedful translate run1 run2 run3 news.en -o news.de
+  heedful translate run news.en --terms terms.tsv --beam 12
 
 Lines of output:
   translation                                  as it is
@@ -112,7 +124,31 @@ Lines of output:
 impl Arguments {
     /// What is read.
     pub(crate) fn inputs(&self) -> Vec<&Path> {
-        std::iter::once(&self.model).chain(&self.file).map(PathBuf::as_path).collect()
+        let files = self.more.iter().chain(&self.prefix).chain(&self.terms);
+        std::iter::once(&self.model).chain(files).map(PathBuf::as_path).collect()
+    }
+
+    /// The folders of the models.
+    pub(crate) fn models(&self) -> Vec<&Path> {
+        let more = &self.more[..self.more.len() - usize::from(self.file().is_some())];
+        std::iter::once(&self.model).chain(more).map(PathBuf::as_path).collect()
+    }
+
+    /// The text file: what is named last, unless it is a folder.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.more.last().map(PathBuf::as_path).filter(|last| !last.is_dir())
+    }
+
+    /// Whether what is named goes together.
+    pub(crate) fn check(&self) -> Result<()> {
+        if let (Some(file), false) = (self.file(), self.text.is_empty()) {
+            bail!("{} and --text: translate a file or texts, not both", file.display());
+        }
+        ensure!(
+            self.models().len() == 1 || self.without_head.is_empty(),
+            "--without-head is for one model: its heads are not those of the others"
+        );
+        Ok(())
     }
 
     /// What to do with long lines.

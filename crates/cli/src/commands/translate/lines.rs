@@ -1,7 +1,7 @@
 //! Reads the lines to translate in a thread of its own, so that decoding never waits for a slow producer.
 
 use std::fmt;
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use anyhow::Result;
@@ -9,6 +9,7 @@ use heedful::data::corpus::{Lines, LongLines};
 use heedful::data::{Input, TextLimit};
 
 use super::Arguments;
+use super::prefixes::{Prefix, Prefixes};
 use super::read_ahead::{Held, ReadAhead};
 use crate::long_text::{LONGEST_LINE, Long};
 
@@ -20,15 +21,18 @@ pub(super) struct Line {
     /// Counted from 0.
     pub(super) number: usize,
     pub(super) text: String,
+    /// What its translation begins with.
+    pub(super) prefix: Option<Prefix>,
     pub(super) location: Location,
     /// Its share of what is read ahead.
     _held: Held,
 }
 
 /// Where a line was read, for messages.
+#[derive(Clone)]
 pub(super) struct Location {
-    file: String,
-    line: usize,
+    pub(super) file: String,
+    pub(super) line: usize,
 }
 
 impl fmt::Display for Location {
@@ -46,40 +50,56 @@ pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Resul
     };
     let (sender, receiver) = sync_channel(READ_AHEAD);
     let ahead = ReadAhead::default();
+    let mut prefixes = arguments.prefix.as_deref().map(Prefixes::open).transpose()?;
     if !arguments.text.is_empty() {
         let texts = arguments.text.clone();
         thread::spawn(move || {
-            let line = |(number, text)| Line {
-                number,
-                text,
-                location: Location { file: "--text".to_owned(), line: number + 1 },
-                _held: ReadAhead::default().hold(0),
-            };
-            // Sending fails when the receiver has stopped, which is no error here.
-            let _ = texts.into_iter().enumerate().map(line).try_for_each(|line| sender.send(Ok(line)));
+            let held = ReadAhead::default();
+            for (number, text) in texts.into_iter().enumerate() {
+                let location = Location { file: "--text".to_owned(), line: number + 1 };
+                let prefix = prefixes.as_mut().map(|prefixes| prefixes.next(&location)).transpose();
+                let line = prefix.map(|prefix| Line { number, text, prefix, location, _held: held.hold(0) });
+                if !send(&sender, line) {
+                    return;
+                }
+            }
+            send_end(&sender, prefixes);
         });
         return Ok(receiver);
     }
-    let input = arguments.file.as_ref().map_or(Input::Standard, Input::new);
+    let input = arguments.file().map_or(Input::Standard, Input::new);
     let mut lines = Lines::open(&input)?.bounded(most_bytes, long);
     thread::spawn(move || {
         let file = input.to_string();
         for number in 0.. {
             let line = match lines.next() {
-                Ok(None) => return,
-                Ok(Some(text)) => Ok(Line {
-                    number,
-                    text: text.to_owned(),
-                    location: Location { file: file.clone(), line: number + 1 },
-                    _held: ahead.hold(text.len()),
-                }),
+                Ok(None) => break,
+                Ok(Some(text)) => {
+                    let location = Location { file: file.clone(), line: number + 1 };
+                    let (text, _held) = (text.to_owned(), ahead.hold(text.len()));
+                    let prefix = prefixes.as_mut().map(|prefixes| prefixes.next(&location)).transpose();
+                    prefix.map(|prefix| Line { number, text, prefix, location, _held })
+                }
                 Err(error) => Err(error.into()),
             };
-            let failed = line.is_err();
-            if sender.send(line).is_err() || failed {
+            if !send(&sender, line) {
                 return;
             }
         }
+        send_end(&sender, prefixes);
     });
     Ok(receiver)
+}
+
+/// Whether more can be sent: neither was this an error, nor has the receiver stopped, which is no error here.
+fn send(sender: &SyncSender<Result<Line>>, line: Result<Line>) -> bool {
+    let is_good = line.is_ok();
+    sender.send(line).is_ok() && is_good
+}
+
+/// There are no more lines: no prefix may be left.
+fn send_end(sender: &SyncSender<Result<Line>>, prefixes: Option<Prefixes>) {
+    if let Some(Err(error)) = prefixes.map(Prefixes::finish) {
+        let _ = sender.send(Err(error));
+    }
 }

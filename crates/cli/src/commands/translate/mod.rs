@@ -3,33 +3,40 @@
 mod arguments;
 
 mod lines;
+mod prefixes;
 mod read_ahead;
+mod window;
 
 mod attention;
 mod joined;
+mod missing_terms;
 mod output;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use heedful::data::text_limit::Part;
-use heedful::decode::SearchOptions;
-use heedful::tasks::translate::Translator;
+use heedful::decode::{Constraints, SearchInput, SearchOptions, UniqueSearch};
+use heedful::tasks::translate::{JoinError, Terms, Translator};
 
 pub(crate) use self::arguments::Arguments;
 use self::attention::AttentionFile;
 use self::joined::{OpenLine, TranslatedLine};
-use self::lines::Line;
+use self::lines::{Line, Location};
+use self::missing_terms::MissingTerms;
 use self::output::{Destination, OutputWriter};
+use self::window::{Waiting, Window};
 use crate::long_text::{Long, LongTexts, refused};
-use crate::progress::{Bar, line_count};
+use crate::progress::{Bar, Verbosity, line_count};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
     arguments.machine.set_up("searching", verbosity)?;
     let options = arguments.search_options();
     options.check()?;
+    arguments.check()?;
     if arguments.output.is_some() && arguments.output == arguments.attention {
         bail!("--output and --attention name the same file: give each its own");
     }
@@ -37,15 +44,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let destination = Destination::open(arguments)?;
     let mut attention =
         arguments.attention.as_deref().map(|path| AttentionFile::create(path, arguments)).transpose()?;
-    let mut translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
+    let terms = arguments.terms.as_deref().map(Terms::open).transpose()?.unwrap_or_default();
+    let mut translator = open(arguments)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
     let lines = lines::read(arguments, long, translator.source_limit())?;
     let mut writer = OutputWriter::new(arguments, destination, &translator, &options);
-    let mut reader = LineReader::new(&translator, long);
-    let count =
-        if arguments.text.is_empty() { line_count(arguments.file.as_deref()) } else { arguments.text.len() };
+    let mut reader = LineReader::new(&translator, long, &terms, verbosity);
+    let count = if arguments.text.is_empty() { line_count(arguments.file()) } else { arguments.text.len() };
     let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
-    translate(&mut reader, &options, &lines, |line, translated| {
+    let source = LineSource::new(arguments, &lines);
+    translate(&mut reader, &options, &source, |line, translated| {
         bar.show(line + 1, 0.0, || format!("{} lines translated", line + 1));
         if let Some(file) = &mut attention
             && let Some(whole) = translated.whole()
@@ -58,23 +66,62 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     })?;
     bar.finish();
     reader.long_texts.finish();
+    reader.missing_terms.finish();
     if let Some(file) = attention {
         file.finish()?;
     }
     writer.finish()
 }
 
+/// The model, or the ensemble of all models that are named.
+fn open(arguments: &Arguments) -> Result<Translator> {
+    let models = arguments.models();
+    let open = |folder: &&Path| Translator::open_without(folder, &arguments.without_head);
+    let translators = models.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    Translator::join(translators).map_err(|error| match error {
+        JoinError::Vocabulary { number, .. } => anyhow!("{}: {error}", models[number - 1].display()),
+        JoinError::Empty => error.into(),
+    })
+}
+
 /// From lines to what the model reads of them.
 struct LineReader<'t> {
     translator: &'t Translator,
+    terms: &'t Terms,
     long: Long,
     long_texts: LongTexts,
+    missing_terms: MissingTerms,
 }
 
 impl<'t> LineReader<'t> {
-    fn new(translator: &'t Translator, long: Long) -> LineReader<'t> {
+    fn new(translator: &'t Translator, long: Long, terms: &'t Terms, verbosity: Verbosity) -> LineReader<'t> {
         let what = if long == Long::Cut { "cut" } else { "split" };
-        LineReader { translator, long, long_texts: LongTexts::new(what, translator.source_limit()) }
+        let long_texts = LongTexts::new(what, translator.source_limit());
+        LineReader { translator, terms, long, long_texts, missing_terms: MissingTerms::new(verbosity) }
+    }
+
+    /// What is searched for: the parts, the first of which has the prefix of the line.
+    fn inputs(&self, line: &Line, parts: &[Part]) -> Result<Vec<SearchInput>> {
+        let mut prefix = self.prefix(line)?;
+        let input = |part: &Part| {
+            let mut constraints = Constraints { prefix: std::mem::take(&mut prefix), phrases: Vec::new() };
+            if !self.terms.is_empty() {
+                let text = self.translator.tokenizers().source.decode(&part.tokens);
+                constraints.phrases = self.translator.constraints(&text, "", self.terms).phrases;
+            }
+            SearchInput { source: part.tokens.clone(), constraints }
+        };
+        Ok(parts.iter().map(input).collect())
+    }
+
+    /// The tokens that the translation of a line begins with.
+    fn prefix(&self, line: &Line) -> Result<Vec<u32>> {
+        let Some(prefix) = line.prefix.as_ref().filter(|prefix| !prefix.text.trim().is_empty()) else {
+            return Ok(Vec::new());
+        };
+        let encode = |text: &str| self.translator.encode_target(text);
+        let tokens = self.translator.target_limit().encode(&prefix.text, encode);
+        tokens.map_err(|error| refused(&prefix.location, error, "--max-tokens N"))
     }
 
     /// The parts of a line: one unless it is split; none if it is blank.
@@ -99,58 +146,90 @@ impl<'t> LineReader<'t> {
     }
 }
 
+/// Where lines come from.
+struct LineSource<'l> {
+    lines: &'l Receiver<Result<Line>>,
+    /// Whether nobody waits for an answer before the next line comes, so that it may be waited for.
+    is_complete: bool,
+}
+
+impl<'l> LineSource<'l> {
+    fn new(arguments: &Arguments, lines: &'l Receiver<Result<Line>>) -> LineSource<'l> {
+        let is_complete = !arguments.text.is_empty() || arguments.file().is_some_and(Path::is_file);
+        LineSource { lines, is_complete }
+    }
+
+    /// The next line, if it is there or nothing else is to be done.
+    fn next(&self, is_idle: bool) -> Result<Result<Line>, TryRecvError> {
+        if is_idle || self.is_complete {
+            self.lines.recv().map_err(|_| TryRecvError::Disconnected)
+        } else {
+            self.lines.try_recv()
+        }
+    }
+}
+
 /// Translates lines as they arrive and passes the translations to `write` in the order of the lines, each as soon as it
-/// and all lines before it are done.
+/// and all lines before it are done. Lines that are equal are decoded once, and long ones first.
 ///
 /// While sentences are being decoded, input is polled and never waited for: a producer that waits for a translation before
 /// it sends its next line gets it.
 fn translate(
     reader: &mut LineReader<'_>,
     options: &SearchOptions,
-    lines: &Receiver<Result<Line>>,
+    lines: &LineSource<'_>,
     mut write: impl FnMut(usize, TranslatedLine) -> Result<()>,
 ) -> Result<()> {
     let translator = reader.translator;
-    let mut search = translator.search(options)?;
-    // What is searched for, by its ticket: the number of the line and of the part in it.
-    let mut places = BTreeMap::new();
+    let mut search = UniqueSearch::new(&translator.ensemble(), options)?;
+    let mut window = Window::default();
+    // What is searched for, by its ticket.
+    let mut searched: BTreeMap<usize, ((usize, usize), Location, Constraints)> = BTreeMap::new();
     let mut open: BTreeMap<usize, OpenLine> = BTreeMap::new();
     let mut done: BTreeMap<usize, TranslatedLine> = BTreeMap::new();
     let (mut tickets, mut next, mut has_ended) = (0.., 0, false);
     loop {
-        while !has_ended && search.has_capacity() {
-            let line = if search.is_idle() {
-                lines.recv().map_err(|_| TryRecvError::Disconnected)
-            } else {
-                lines.try_recv()
-            };
-            match line {
-                Ok(line) => {
-                    let line = line?;
-                    let parts = reader.parts(&line)?;
-                    if parts.is_empty() {
-                        done.insert(line.number, TranslatedLine::default());
-                        continue_writing(&mut done, &mut next, &mut write)?;
-                        continue;
+        if window.is_empty() && search.has_capacity() {
+            while !has_ended && !window.is_full() {
+                match lines.next(search.is_idle() && window.is_empty()) {
+                    Ok(line) => {
+                        let line = line?;
+                        let parts = reader.parts(&line)?;
+                        if parts.is_empty() {
+                            done.insert(line.number, TranslatedLine::default());
+                            continue_writing(&mut done, &mut next, &mut write)?;
+                            continue;
+                        }
+                        for (part, input) in reader.inputs(&line, &parts)?.into_iter().enumerate() {
+                            let (place, location) = ((line.number, part), line.location.clone());
+                            window.add(Waiting { place, location, input });
+                        }
+                        open.insert(line.number, OpenLine::new(parts));
                     }
-                    for ((part, Part { tokens, .. }), ticket) in parts.iter().enumerate().zip(&mut tickets) {
-                        search.push(ticket, tokens.clone()).with_context(|| line.location.to_string())?;
-                        places.insert(ticket, (line.number, part));
-                    }
-                    open.insert(line.number, OpenLine::new(parts));
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => has_ended = true,
                 }
-                Err(TryRecvError::Empty) => break,
-                Err(TryRecvError::Disconnected) => has_ended = true,
             }
+            window.order();
         }
-        if search.is_idle() && has_ended {
+        while search.has_capacity()
+            && let Some(Waiting { place, location, input }) = window.take()
+            && let Some(ticket) = tickets.next()
+        {
+            let constraints = input.constraints.clone();
+            search.push(ticket, input).with_context(|| location.to_string())?;
+            searched.insert(ticket, (place, location, constraints));
+        }
+        if search.is_idle() && window.is_empty() && has_ended {
             return Ok(());
         }
         for (ticket, hypotheses) in search.step() {
-            let (number, part) =
-                places.remove(&ticket).expect("every result belongs to a part that was pushed");
+            let ((number, part), location, constraints) =
+                searched.remove(&ticket).expect("every result belongs to a part that was pushed");
+            let hypotheses = hypotheses?;
+            reader.missing_terms.look_for(translator, &constraints, &hypotheses, &location);
             let line = open.get_mut(&number).expect("a line is open until its last part is done");
-            if let Some(translated) = line.add(part, translator.outputs(hypotheses?)) {
+            if let Some(translated) = line.add(part, translator.outputs(hypotheses)) {
                 open.remove(&number);
                 done.insert(number, translated);
             }

@@ -1,0 +1,46 @@
+//! Says which terms of `--terms` a translation lacks, where it was not possible to have them.
+
+use heedful::decode::{Constraints, Hypothesis};
+use heedful::tasks::translate::Translator;
+
+use super::lines::Location;
+use crate::progress::Verbosity;
+
+/// Counts the translations that lack a term: the first is reported at once, all at the end.
+pub(super) struct MissingTerms {
+    verbosity: Verbosity,
+    count: usize,
+}
+
+impl MissingTerms {
+    pub(super) fn new(verbosity: Verbosity) -> MissingTerms {
+        MissingTerms { verbosity, count: 0 }
+    }
+
+    /// Compares the best hypothesis with what it should have.
+    pub(super) fn look_for(
+        &mut self,
+        translator: &Translator,
+        constraints: &Constraints,
+        found: &[Hypothesis],
+        location: &Location,
+    ) {
+        let missing = found.first().map_or_else(Vec::new, |best| constraints.missing(&best.tokens));
+        let Some(&first) = missing.first() else { return };
+        self.count += 1;
+        if self.count == 1 && self.verbosity == Verbosity::Normal {
+            let term = translator.tokenizers().target.decode(&constraints.phrases[first]);
+            eprintln!(
+                "heedful: {location}: no translation with “{term}” was possible within the maximum length: raise --max-length, \
+                 or leave the term out"
+            );
+        }
+    }
+
+    /// Reports how many there were, if it was more than the one that is known.
+    pub(super) fn finish(&self) {
+        if self.count > 1 && self.verbosity == Verbosity::Normal {
+            eprintln!("heedful: {} translations lack a term that they should have", self.count);
+        }
+    }
+}

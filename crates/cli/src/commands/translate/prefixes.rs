@@ -1,0 +1,55 @@
+//! `--prefix`: what translations begin with, one line for each line of the text.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use heedful::data::Input;
+use heedful::data::corpus::Lines;
+
+use super::lines::Location;
+
+/// The lines of the file, read beside those of the text.
+pub(super) struct Prefixes {
+    lines: Lines,
+    file: String,
+    read: usize,
+}
+
+/// What a translation begins with; blank for nothing.
+pub(super) struct Prefix {
+    pub(super) text: String,
+    pub(super) location: Location,
+}
+
+impl Prefixes {
+    pub(super) fn open(path: &Path) -> Result<Prefixes> {
+        let input = Input::new(path);
+        Ok(Prefixes { lines: Lines::open(&input)?, file: input.to_string(), read: 0 })
+    }
+
+    /// The prefix of the next line of the text.
+    pub(super) fn next(&mut self, line: &Location) -> Result<Prefix> {
+        let Some(text) = self.lines.next()? else {
+            bail!(
+                "{}: it ends after line {}, and there is {line} to translate: give one prefix for each line, blank for none",
+                self.file,
+                self.read
+            );
+        };
+        self.read += 1;
+        let location = Location { file: self.file.clone(), line: self.read };
+        Ok(Prefix { text: text.to_owned(), location })
+    }
+
+    /// Whether there is none left when the text has ended.
+    pub(super) fn finish(mut self) -> Result<()> {
+        if self.lines.next()?.is_some() {
+            bail!(
+                "{}: it has more lines than the text, which ends after line {}: give one prefix for each line",
+                self.file,
+                self.read
+            );
+        }
+        Ok(())
+    }
+}
