@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use heedful::decode::{DecodeError, Hypothesis, Search};
+use heedful::decode::{Constraints, DecodeError, Hypothesis, Search, SearchInput};
 use heedful::explain::{ExplainedSource, Explanation};
 use heedful::models::Generate;
 use heedful::tasks::translate::{Output, Translation};
@@ -109,9 +109,11 @@ fn admit(item: WorkItem, search: &mut Search<'_>, in_flight: &mut InFlight<'_>) 
         item.job.done(item.index, unchanged(&item), Instant::now());
         return;
     }
-    let (tokens, options) = (item.input.tokens.clone(), item.job.options.clone());
+    let constraints = Constraints { prefix: item.input.prefix.clone(), phrases: Vec::new() };
+    let input = SearchInput { source: item.input.tokens.clone(), constraints };
+    let options = item.job.options.clone();
     let number = in_flight.add(item);
-    if let Err(error) = search.push_with(number, tokens, options) {
+    if let Err(error) = search.push_input(number, input, options) {
         in_flight.fail(number, JobError::InvalidInput(error.to_string()));
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Job {
 pub(crate) struct Input {
     pub(crate) text: String,
     pub(crate) tokens: Vec<u32>,
+    /// The tokens that its outputs begin with.
+    pub(crate) prefix: Vec<u32>,
 }
 
 /// How much is reported about an input.

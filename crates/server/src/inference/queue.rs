@@ -149,7 +149,7 @@ mod tests {
     use crate::inference::{Delivery, Detail, JobError, Outcome};
 
     fn job(name: &str, inputs: usize) -> Job {
-        let input = |i| Input { text: format!("{name}{i}"), tokens: vec![5] };
+        let input = |i| Input { text: format!("{name}{i}"), tokens: vec![5], prefix: Vec::new() };
         Job {
             inputs: (0..inputs).map(input).collect(),
             options: Arc::new(SearchOptions::default()),

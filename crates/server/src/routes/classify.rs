@@ -88,7 +88,7 @@ pub(crate) async fn classify(
     let bytes = given.iter().map(String::len).sum();
     let input = move |(index, text): (usize, String)| {
         let tokens = engine.read(&text).map_err(|error| too_long("text", index, error))?;
-        Ok(Input { tokens, text })
+        Ok(Input { tokens, text, prefix: Vec::new() })
     };
     let read = move || given.into_iter().enumerate().map(input).collect::<Result<_, ApiError>>();
     let all: Vec<Input> = off_thread(bytes, read).await??;

@@ -71,7 +71,7 @@ fn split(engine: &Engine, texts: &[String], format: Format, most: usize) -> Resu
     let sentences = layouts.iter().flat_map(|layout| &layout.sentences).enumerate();
     let input = |(index, text): (usize, &String)| {
         let tokens = engine.read(text).map_err(|error| too_long("sentence", index, error))?;
-        Ok(Input { tokens, text: text.clone() })
+        Ok(Input { tokens, text: text.clone(), prefix: Vec::new() })
     };
     let inputs = sentences.map(input).collect::<Result<_, ApiError>>()?;
     Ok(Tokenized { layouts, inputs })

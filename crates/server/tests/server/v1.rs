@@ -42,6 +42,25 @@ fn an_answer_explains_every_sentence_as_the_library_does() {
 }
 
 #[test]
+fn a_translation_begins_with_its_prefix() {
+    let (server, _folder) = serving();
+    let texts = json!(["一辆汽车。 一套房子", "一本书", " "]);
+    let free = post(&server, "/v1/translate", &json!({"text": texts})).json();
+    let body = json!({"text": texts, "prefix": ["the red", "", "a"]});
+    let forced = post(&server, "/v1/translate", &body).json();
+    let text = |answer: &Value, i: usize| answer["results"][i]["text"].as_str().expect("text").to_owned();
+    assert!(text(&forced, 0).starts_with("the red"), "{forced}");
+    assert_eq!(forced["results"][0]["sentences"][1], free["results"][0]["sentences"][1]);
+    assert_eq!((text(&forced, 1), text(&forced, 2)), (text(&free, 1), text(&free, 2)));
+    let few = post(&server, "/v1/translate", &json!({"text": texts, "prefix": "the"}));
+    assert_eq!(few.status, 400);
+    assert_eq!(
+        few.json()["error"],
+        "`prefix`: there are 1 for 3 texts: send one for each text, \"\" for none"
+    );
+}
+
+#[test]
 fn a_stream_tells_how_far_it_is_and_ends_with_the_whole_answer() {
     let (server, _folder) = serving();
     let body = json!({"text": ["一辆汽车。一套房子。", "一本书"], "stream": true});

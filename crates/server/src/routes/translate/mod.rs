@@ -1,6 +1,7 @@
 //! `POST /v1/translate`: translations with scores, alignments and attention weights, at once or as a stream.
 
 mod assembly;
+mod prefix;
 
 use std::sync::Arc;
 
@@ -43,6 +44,8 @@ pub(crate) struct TranslateRequest {
     n_best: Option<usize>,
     /// Hypotheses of the beam search; that of the server by default, and at least n_best.
     beam: Option<usize>,
+    /// What translations begin with: one text, or an array with one for each text.
+    prefix: Option<Texts>,
     /// The form of the attention weights.
     #[serde(default)]
     #[schema(default = "none")]
@@ -99,11 +102,15 @@ pub(crate) async fn translate(
     let options = search_options(&state, &fields)?;
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
     let (served, detected) = select(&state, &fields)?;
-    check_characters(&state, texts.characters())?;
-    state.keys.admit(key, texts.characters())?;
+    let characters = texts.characters() + fields.prefix.as_ref().map_or(0, Texts::characters);
+    check_characters(&state, characters)?;
+    state.keys.admit(key, characters)?;
 
     let loaded = served.current();
-    let tokenized = sentences(&state, &loaded, texts, Format::Text).await?;
+    let mut tokenized = sentences(&state, &loaded, texts, Format::Text).await?;
+    if let Some(prefixes) = &fields.prefix {
+        prefix::add(&loaded.engine, prefixes, &mut tokenized)?;
+    }
     if fields.attention != AttentionForm::None {
         check_weights(&loaded.engine, &tokenized.inputs, options.n_best)?;
     }

@@ -1,0 +1,27 @@
+//! What translations begin with.
+
+use super::super::tokenize::{Tokenized, too_long};
+use crate::error::ApiError;
+use crate::models::Engine;
+use crate::wire::Texts;
+
+/// Gives the first sentence of every text its prefix.
+pub(super) fn add(engine: &Engine, prefixes: &Texts, tokenized: &mut Tokenized) -> Result<(), ApiError> {
+    let Engine::Translator(translator) = engine else { return Ok(()) };
+    let (given, texts) = (prefixes.all().len(), tokenized.layouts.len());
+    if given != texts {
+        return Err(ApiError::bad_request(format!(
+            "`prefix`: there are {given} for {texts} texts: send one for each text, \"\" for none"
+        )));
+    }
+    let mut first = 0;
+    for (index, (prefix, layout)) in prefixes.all().iter().zip(&tokenized.layouts).enumerate() {
+        if !layout.sentences.is_empty() && !prefix.trim().is_empty() {
+            let encode = |text: &str| translator.encode_target(text);
+            let tokens = translator.target_limit().encode(prefix, encode);
+            tokenized.inputs[first].prefix = tokens.map_err(|error| too_long("prefix", index, error))?;
+        }
+        first += layout.sentences.len();
+    }
+    Ok(())
+}
