@@ -5,6 +5,7 @@ use std::path::Path;
 
 use heedful::data::labels::Labels;
 use heedful::data::{CorpusFiles, Input};
+use heedful::tasks::translate::Terms;
 
 use super::small_model::LINES;
 use super::{Opened, Target, Verdict};
@@ -18,6 +19,7 @@ pub(super) fn targets() -> Vec<Target> {
         Target { name: "tab-separated", open: tab_separated, words: WORDS, short: 500 },
         Target { name: "labelled-text", open: labelled, words: WORDS, short: 500 },
         Target { name: "parallel-text", open: parallel, words: WORDS, short: 500 },
+        Target { name: "terms", open: terms, words: WORDS, short: 500 },
     ]
 }
 
@@ -47,6 +49,20 @@ fn tab_separated(folder: &Path) -> Opened {
         read(&files)
     };
     Opened { good: vec!["a dog\tein Hund\n\n一\tone\tthird\r\n".into()], read: Box::new(reads) }
+}
+
+/// A list of terms, which are then looked for in the list itself.
+fn terms(folder: &Path) -> Opened {
+    let file = folder.join("terms.tsv");
+    let reads = move |bytes: &[u8]| {
+        fs::write(&file, bytes).expect("room");
+        let terms = Terms::open(&file);
+        if let Ok(terms) = &terms {
+            terms.found_in(&String::from_utf8_lossy(bytes));
+        }
+        Verdict::of(terms)
+    };
+    Opened { good: vec!["dog\tHund\n\nNew York\tNueva York\r\n一套\tone\n".into()], read: Box::new(reads) }
 }
 
 fn labelled(folder: &Path) -> Opened {
