@@ -43,7 +43,8 @@ pub fn score_by(
     }
     let special = ensemble.special_tokens();
     ensemble.check(&Batch::new(pairs, special.bos, special.eos)?)?;
-    let mut engine = Engine::new(ensemble.start(options.compute), options.compute.rounding(), options.batch_tokens);
+    let mut engine =
+        Engine::new(ensemble.start(options.compute), options.compute.rounding(), options.batch_tokens);
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     // The longest first, so that no long one is left to be decoded alone at the end.
     order.sort_by_key(|&i| std::cmp::Reverse(pairs[i].1.len()));

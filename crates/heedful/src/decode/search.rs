@@ -91,7 +91,8 @@ impl<'m> Search<'m> {
     /// A search without sources, by several models.
     pub fn by(ensemble: &Ensemble<'m>, options: &SearchOptions) -> Result<Search<'m>, DecodeError> {
         options.check()?;
-        let engine = Engine::new(ensemble.start(options.compute), options.compute.rounding(), options.batch_tokens);
+        let engine =
+            Engine::new(ensemble.start(options.compute), options.compute.rounding(), options.batch_tokens);
         Ok(Search { ensemble: ensemble.clone(), options: Arc::new(options.clone()), engine })
     }
 

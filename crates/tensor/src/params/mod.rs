@@ -6,6 +6,7 @@
 mod card;
 mod gradients;
 mod host;
+mod init;
 mod quantized;
 
 use std::ops::{Deref, Range};
@@ -18,21 +19,11 @@ use crate::{Array, Device};
 use card::NarrowCopy;
 pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
 use host::PackedCopies;
+pub use init::Init;
 use quantized::QuantizedCopies;
 
 /// Every parameter starts on a cache line.
 pub(crate) const ALIGNMENT: usize = 16;
-
-/// How a parameter is filled at first.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Init {
-    /// Every element the same.
-    Constant(f32),
-    /// Uniform in `±√(6 / (rows + width))` (Glorot), which keeps the variance through a linear layer.
-    Xavier,
-    /// Normal with this standard deviation.
-    Normal(f32),
-}
 
 /// All parameters of a model. Cloning shares them.
 #[derive(Clone)]
@@ -376,7 +367,7 @@ impl Store {
             let mut values = Array::lasting_zeros_on(Device::Cpu, len);
             for (index, entry) in entries.iter().enumerate() {
                 let stream = Stream::new(self.seed, 0, index as u64);
-                entry.init.fill(&mut values.f32_mut()[entry.range()], entry, stream);
+                entry.init.fill(&mut values.f32_mut()[entry.range()], [entry.rows, entry.width], stream);
             }
             values
         } else {
@@ -402,19 +393,6 @@ impl Store {
 /// whoever catches it calls [`Params::abandon_step`].
 fn in_order<G>(locked: LockResult<G>) -> G {
     locked.unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Init {
-    fn fill(self, values: &mut [f32], entry: &Entry, stream: Stream) {
-        let bound = (6.0 / (entry.rows + entry.width) as f32).sqrt();
-        for (i, value) in values.iter_mut().enumerate() {
-            *value = match self {
-                Init::Constant(constant) => constant,
-                Init::Xavier => (2.0 * stream.uniform(i as u32) - 1.0) * bound,
-                Init::Normal(deviation) => deviation * stream.normal(i as u32),
-            };
-        }
-    }
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ impl Arguments {
             n_best: self.n_best,
             sampling: self.sample.then_some(sampling),
             no_repeat_ngram: self.no_repeat_ngram,
-            compute: self.machine.compute([&self.model]),
+            compute: self.machine.compute(self.models()),
             batch_tokens: self.batch_tokens,
             ..defaults
         }
