@@ -29,8 +29,11 @@ impl Segment {
     /// Adds the columns of a strip, and puts those among the best that are: `best` are those of the segment, best first.
     #[inline(always)]
     pub(super) fn add(&mut self, scores: &[f32], first: usize, best: &mut [Scored]) {
-        let mut padded = [f32::NEG_INFINITY; STRIP];
-        padded[..scores.len()].copy_from_slice(scores);
+        // Nearly all strips are whole; a length that the compiler knows spares a call for every one of them.
+        let padded: [f32; STRIP] = match scores.try_into() {
+            Ok(whole) => whole,
+            Err(_) => std::array::from_fn(|i| scores.get(i).copied().unwrap_or(f32::NEG_INFINITY)),
+        };
         let mut largest: Lanes = [f32::NEG_INFINITY; LANES];
         for half in padded.as_chunks::<LANES>().0 {
             for lane in 0..LANES {

@@ -1,0 +1,54 @@
+//! `heedful quantize` as a process.
+
+mod support;
+
+use support::Workplace;
+
+#[test]
+fn a_quantized_model_translates_as_the_model_does_with_integers() {
+    let place = Workplace::new(60);
+    place.good(&Workplace::training("run", "--steps 30"));
+    place.good("quantize run --to int8 -o small");
+    place.good("quantize run --to bf16 -o half");
+    let size = |folder: &str| place.read(&format!("{folder}/model.safetensors")).len();
+    assert!(size("small") < size("half") && size("half") < size("run"));
+
+    let translate = |words: &str| place.good(&format!("translate {words} valid.zh --scores"));
+    let integers = translate("run --compute int8");
+    assert_eq!(translate("small"), integers, "a model of integers computes with them");
+    assert_eq!(translate("small --compute int8"), integers);
+    assert_ne!(translate("run --compute f32"), integers);
+    // The numbers of a narrow model can be computed with in any type.
+    translate("small --compute f32");
+    translate("half");
+
+    let before = place.read("small/model.safetensors");
+    place.good("seal small");
+    assert!(place.read("small/model.safetensors") == before, "a seal changes nothing");
+}
+
+#[test]
+fn what_cannot_be_quantized_is_an_error_that_says_why() {
+    let place = Workplace::new(60);
+    place.good(&Workplace::training("run", "--steps 2"));
+    place.good("quantize run --to int8 -o small");
+    for (words, message) in [
+        ("quantize small --to bf16 -o again", "integers already"),
+        ("quantize run --to int8 -o run", "run"),
+        ("quantize run --to int8 -o small", "--force"),
+        ("quantize nowhere --to int8 -o other", "nowhere"),
+        ("quantize run --to int4 -o other", "int4"),
+        ("quantize run -o other", "--to"),
+        ("compare layers --compute int8", "int8 is for inference only"),
+    ] {
+        let complaint = place.bad(words);
+        assert!(complaint.contains(message), "{words}: {complaint}");
+    }
+    // A flipped bit among the integers is refused.
+    let mut bytes = place.read("small/model.safetensors");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 4;
+    place.write("small/model.safetensors", &bytes);
+    let complaint = place.bad("translate small valid.zh");
+    assert!(complaint.contains("checksum"), "{complaint}");
+}
