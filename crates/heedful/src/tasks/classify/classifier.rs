@@ -4,10 +4,10 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::path::Path;
 //! use heedful::tasks::classify::Classifier;
-//! use heedful::tensor::{DType, Precision};
+//! use heedful::tensor::Precision;
 //!
 //! let classifier = Classifier::open(Path::new("run"))?;
-//! for found in classifier.classify(&["Stocks fell sharply on Monday."], DType::F32)? {
+//! for found in classifier.classify(&["Stocks fell sharply on Monday."], Precision::F32)? {
 //!     println!("{} ({:.0} %)", classifier.labels().name(found.label()), 100.0 * found.probability());
 //! }
 //! # Ok(())

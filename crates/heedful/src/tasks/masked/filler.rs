@@ -4,10 +4,10 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use std::path::Path;
 //! use heedful::tasks::masked::Filler;
-//! use heedful::tensor::{DType, Precision};
+//! use heedful::tensor::Precision;
 //!
 //! let filler = Filler::open(Path::new("run"))?;
-//! let filled = filler.fill("the <mask> drives through the rain", 3, DType::F32)?;
+//! let filled = filler.fill("the <mask> drives through the rain", 3, Precision::F32)?;
 //! println!("{}", filled.text);
 //! # Ok(())
 //! # }
