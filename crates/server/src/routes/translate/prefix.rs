@@ -9,6 +9,10 @@ use crate::wire::Texts;
 pub(super) fn add(engine: &Engine, prefixes: &Texts, tokenized: &mut Tokenized) -> Result<(), ApiError> {
     let Engine::Translator(translator) = engine else { return Ok(()) };
     let (given, texts) = (prefixes.all().len(), tokenized.layouts.len());
+    // No prefix at all is none for any number of texts.
+    if given == 0 {
+        return Ok(());
+    }
     if given != texts {
         return Err(ApiError::bad_request(format!(
             "`prefix`: there are {given} for {texts} texts: send one for each text, \"\" for none"
