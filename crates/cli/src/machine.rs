@@ -57,7 +57,7 @@ enum Compute {
     Bf16,
     /// Operands and sums in f32
     F32,
-    /// Operands as integers of eight bits, with a scale for each row and column; the fastest, and the same result on every machine
+    /// Operands as integers of eight bits, with a scale for each row and column; the same result on every instruction set
     Int8,
 }
 
@@ -114,8 +114,7 @@ impl Machine {
     pub(crate) fn compute<P: AsRef<Path>>(&self, folders: impl IntoIterator<Item = P>) -> Precision {
         // A folder that cannot be read is somebody else's message.
         let is_int8 = |folder: P| {
-            let folder = ModelFolder::open(folder.as_ref());
-            folder.and_then(|folder| folder.precision()).is_ok_and(|found| found == Precision::Int8)
+            ModelFolder::precision_in(folder.as_ref()).is_ok_and(|found| found == Precision::Int8)
         };
         match self.compute {
             Some(Compute::Bf16) => Precision::Bf16,

@@ -11,12 +11,12 @@ use heedful::tensor::Precision;
 use crate::output::Force;
 use crate::progress::{Bar, Quiet, Verbosity};
 
-/// Save a model in fewer bits: smaller files, faster translation
+/// Save a model in fewer bits: smaller files, faster translation of single sentences
 ///
 /// The weights of matrix products, embeddings and output projection included, become integers of eight bits with a scale for
 /// each output (int8, about a quarter of the size), or are rounded to bf16 (half of it). No data is needed. An int8 model
 /// computes with its integers unless --compute says otherwise; its file is used where it lies, so that it starts in
-/// milliseconds and several processes share its memory. Its result has the same bits on every machine.
+/// milliseconds and several processes share its memory. Its result has the same bits on every instruction set.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {

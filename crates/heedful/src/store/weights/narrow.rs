@@ -44,12 +44,12 @@ impl NarrowWeights {
         let mut shapes = BTreeMap::new();
         for param in params.iter() {
             let (name, shape) = (param.name().to_owned(), param.shape());
-            match (precision, param.channels(), param.to_int8()) {
-                (Precision::Int8, Some(channels), Some(matrix)) => {
+            match (precision, param.channels()) {
+                (Precision::Int8, Some(channels)) => {
                     shapes.insert(name.clone(), shape);
-                    integers.push((name, channels, matrix));
+                    integers.push((name, channels, param.to_int8().expect("the weight of products")));
                 }
-                (Precision::Bf16, Some(_), _) => rounded.push((name, shape, bf16_bytes(&param.to_vec()))),
+                (Precision::Bf16, Some(_)) => rounded.push((name, shape, bf16_bytes(&param.to_vec()))),
                 _ => rest.push((name, shape, param.to_vec())),
             }
         }

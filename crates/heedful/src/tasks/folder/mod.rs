@@ -122,7 +122,12 @@ impl ModelFolder {
 
     /// In what numbers the weights of products are saved.
     pub fn precision(&self) -> Result<Precision, FolderError> {
-        let path = self.path.join(MODEL);
+        ModelFolder::precision_in(&self.path)
+    }
+
+    /// [`ModelFolder::precision`] of a folder that is not opened: only the header of its weights is read.
+    pub fn precision_in(folder: &Path) -> Result<Precision, FolderError> {
+        let path = folder.join(MODEL);
         let metadata = read_metadata(&path).map_err(|cause| FolderError::Header { path, cause })?;
         Ok(narrow::precision(&metadata))
     }

@@ -185,21 +185,10 @@ kernel! {
 
 #[inline(always)]
 fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
-    let Sizes { heads, d_k, d_v, .. } = sizes;
-    let Parts { query, context, weights, stride } = parts;
-    let (key_width, stride) = (heads * d_k, *stride);
-
-    // S = scale · q Kᵀ
-    for (position, &start) in starts.iter().enumerate() {
-        let key = &stored[start..start + key_width];
-        for (head, (query, key)) in query.chunks_exact(d_k).zip(key.chunks_exact(d_k)).enumerate() {
-            // Finite even if the sum overflowed: ∞ − ∞ is no number.
-            weights[head * stride + position] = dot(query, key).clamp(f32::MIN, f32::MAX);
-        }
-    }
+    score(stored, starts, sizes, parts);
 
     // P = softmax(S)
-    for weights in weights.chunks_exact_mut(stride).take(heads) {
+    for weights in parts.weights.chunks_exact_mut(parts.stride).take(sizes.heads) {
         let weights = &mut weights[..starts.len()];
         let top = number::max(weights);
         for weight in &mut *weights {
@@ -211,7 +200,29 @@ fn attend_query<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: 
         }
     }
 
-    // o = P V
+    mix(stored, starts, sizes, parts);
+}
+
+/// `S = q Kᵀ`, the query being scaled.
+#[inline(always)]
+fn score<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+    let Sizes { heads, d_k, .. } = sizes;
+    let (key_width, stride) = (heads * d_k, parts.stride);
+    for (position, &start) in starts.iter().enumerate() {
+        let key = &stored[start..start + key_width];
+        for (head, (query, key)) in parts.query.chunks_exact(d_k).zip(key.chunks_exact(d_k)).enumerate() {
+            // Finite even if the sum overflowed: ∞ − ∞ is no number.
+            parts.weights[head * stride + position] = dot(query, key).clamp(f32::MIN, f32::MAX);
+        }
+    }
+}
+
+/// `o = P V`.
+#[inline(always)]
+fn mix<T: Number>(stored: &[T], starts: &[usize], sizes: Sizes, parts: &mut Parts<'_>) {
+    let Sizes { heads, d_k, d_v, .. } = sizes;
+    let Parts { context, weights, stride, .. } = parts;
+    let (key_width, stride) = (heads * d_k, *stride);
     context.fill(0.0);
     for (position, &start) in starts.iter().enumerate() {
         let value = &stored[start + key_width..start + key_width + heads * d_v];
