@@ -73,6 +73,15 @@ impl Compute {
 }
 
 impl Precision {
+    /// In what type keys and values are kept for later steps. Beside integers of eight bits bf16 is precise enough, and it is
+    /// half as much to read at every step.
+    pub const fn cached_dtype(self) -> DType {
+        match self {
+            Precision::F32 => DType::F32,
+            Precision::Bf16 | Precision::Int8 => DType::Bf16,
+        }
+    }
+
     const fn of(dtype: DType) -> Precision {
         match dtype {
             DType::F32 => Precision::F32,

@@ -78,7 +78,8 @@ impl Convolutional {
                 &ops::add(&states, &embedded),
                 &sizes(sequences, states.width(), states.device()),
             );
-            let key_value = ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().dtype());
+            let key_value =
+                ops::cast(&ops::concat_columns(&[&states, &values]), pass.compute().precision.cached_dtype());
             ConvolutionalMemory { key_value, sequences: sequences.clone() }
         })
     }

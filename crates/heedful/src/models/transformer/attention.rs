@@ -117,7 +117,7 @@ impl CrossAttention {
 
     /// The keys and values of the memory, which stay the same while its sentences are decoded.
     pub(super) fn memory_key_values(&self, memory: &Memory, pass: &Pass) -> Tensor {
-        self.key_value.forward(&memory.states, pass)
+        ops::cast(&self.key_value.forward(&memory.states, pass), pass.compute().precision.cached_dtype())
     }
 
     /// As [`CrossAttention::forward`] for the newest token of every row, given the memory that each row attends to.

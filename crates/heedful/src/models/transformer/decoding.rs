@@ -51,7 +51,7 @@ impl<'m> CachedDecoding<'m> {
             slots: Slots::default(),
             pasts: Pasts::default(),
             stores: (0..model.config.decoder_layers)
-                .map(|_| KeyValueStore::new(model.params.device(), compute.dtype(), width))
+                .map(|_| KeyValueStore::new(model.params.device(), compute.cached_dtype(), width))
                 .collect(),
         }
     }

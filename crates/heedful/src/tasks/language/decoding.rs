@@ -69,7 +69,7 @@ impl<'m> PromptDecoding<'m> {
             slots: Slots::default(),
             pasts: Pasts::default(),
             stores: (0..depth)
-                .map(|_| KeyValueStore::new(model.params.device(), compute.dtype(), width))
+                .map(|_| KeyValueStore::new(model.params.device(), compute.cached_dtype(), width))
                 .collect(),
         }
     }

@@ -115,6 +115,20 @@ impl<'a> Destination<'a> {
         self
     }
 
+    /// Where element `(row, column)` goes and the bias from there on, if a whole panel of as many rows is overwritten in f32 and
+    /// nothing is dropped.
+    pub(super) fn plain(
+        &self,
+        (row, column): (usize, usize),
+        rows: usize,
+    ) -> Option<(*mut f32, Option<&[f32]>)> {
+        let Place::F32(values) = &self.place else { return None };
+        let whole = column + PANEL <= self.columns && self.finish.dropout.is_none();
+        assert!((row + rows) * self.columns <= values.len(), "rows {row} + {rows} of an output");
+        let bias = self.finish.bias.map(|bias| &bias[column..]);
+        whole.then(|| (values.address(row * self.columns + column).cast_mut(), bias))
+    }
+
     /// Stores a block of sums (`rows` rows of up to [`PANEL`] columns, at a stride of [`PANEL`]) whose upper left
     /// corner is element `(row, column)`.
     ///

@@ -7,25 +7,22 @@
 //! Which thread takes which task is left to chance in the end, so a task must write only what no other task writes,
 //! and must not depend on how many threads there are: then results have the same bits for any number of threads.
 //!
-//! Workers spin for a moment before they sleep: a training step has hundreds of parallel regions with microseconds
-//! between them, and waking a thread costs more than that. They do sleep: a spinning thread slows its neighbours.
+//! How workers wait, and who wakes them, is told in `pool`.
 //!
 //! A server computes for several clients at once, on a thread for each kind of work; `turns` says who goes first.
 
+mod pool;
 mod shared;
 mod turns;
 
 use std::cell::Cell;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use pool::{Region, Task, pool};
 pub(crate) use shared::SharedMut;
 pub use turns::{RANKS, ranked};
-use turns::{Way, give_way, leaves_one_free, must_give_way};
-
-const SPIN: Duration = Duration::from_micros(100);
+use turns::{Way, give_way, leaves_one_free};
 
 /// Calls `task(0) … task(count - 1)`, spread over the pool, and returns when all are done. Inside a task, and
 /// while another thread is using the pool, the tasks run one after the other on the calling thread. If its work has a
@@ -118,194 +115,15 @@ thread_local! {
     static TASK_SERIAL: Cell<u64> = const { Cell::new(0) };
 }
 
-type Task<'a> = dyn Fn(usize) + Sync + 'a;
-
-/// Numbered tasks, and how they are done.
-struct Region<'a> {
-    task: &'a Task<'a>,
-    count: usize,
-    /// Threads that take part, so that `set_thread_count` can lower the number.
-    threads: usize,
-    /// If it gives way.
-    rank: Option<usize>,
-}
-
-impl Region<'_> {
-    /// The tasks that `thread` begins with.
-    fn share(&self, thread: usize) -> Range<usize> {
-        let first = |thread: usize| thread * self.count / self.threads;
-        first(thread)..first(thread + 1)
-    }
-}
-
 /// More threads than this are not used.
 pub const MOST_THREADS: usize = 256;
 
-/// A counter with a cache line of its own, so that threads do not slow each other down by counting.
-#[repr(align(128))]
-struct Share(AtomicUsize);
-
-struct Pool {
-    /// Held by the thread whose tasks are running.
-    turn: Mutex<()>,
-    job: Mutex<Option<Job>>,
-    wake: Condvar,
-    /// Counts jobs; a change tells a spinning worker that there is a new one.
-    epoch: AtomicU64,
-    /// The next task of every thread's share.
-    next: [Share; MOST_THREADS],
-    /// Workers that may still be inside the current job.
-    busy: AtomicUsize,
-    panicked: AtomicUsize,
-    workers: Mutex<usize>,
-}
-
-/// The region of [`Pool::run`], for as long as that runs.
-#[derive(Clone, Copy)]
-struct Job(*const Region<'static>);
-// SAFETY: the pointer is dereferenced only while `Pool::run` keeps the region alive, and its closure is Sync.
-unsafe impl Send for Job {}
-
-fn pool() -> &'static Pool {
-    static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| Pool {
-        turn: Mutex::new(()),
-        job: Mutex::new(None),
-        wake: Condvar::new(),
-        epoch: AtomicU64::new(0),
-        next: [const { Share(AtomicUsize::new(0)) }; MOST_THREADS],
-        busy: AtomicUsize::new(0),
-        panicked: AtomicUsize::new(0),
-        workers: Mutex::new(0),
-    })
-}
-
-impl Pool {
-    /// The right to use the pool, unless another thread has it.
-    fn try_turn(&self) -> Option<MutexGuard<'_, ()>> {
-        match self.turn.try_lock() {
-            Ok(turn) => Some(turn),
-            // A task of an earlier call panicked; that call has cleaned up, the pool is whole.
-            Err(TryLockError::Poisoned(turn)) => Some(turn.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    /// Does the region's tasks, those of each thread's share from `start(thread)` on. If the region has to give way, it
-    /// leaves some undone: see [`Pool::next_of`].
-    fn run(&'static self, _turn: &MutexGuard<'_, ()>, region: &Region<'_>, start: &dyn Fn(usize) -> usize) {
-        self.hire(region.threads - 1);
-        for (thread, share) in self.next.iter().enumerate().take(region.threads) {
-            share.0.store(start(thread), Ordering::Relaxed);
-        }
-        self.panicked.store(0, Ordering::Relaxed);
-        self.busy.store(0, Ordering::Relaxed);
-        // Only the lifetime is lost. `run` does not return before `busy` is 0 and the job is withdrawn, so no worker
-        // touches the region after it is gone.
-        let job = Job((&raw const *region).cast());
-        let mut posted = self.job.lock().expect("pool lock");
-        *posted = Some(job);
-        // Under the lock: a worker that has just found nothing new holds it until it sleeps, and would miss the call.
-        self.epoch.fetch_add(1, Ordering::Release);
-        drop(posted);
-        self.wake.notify_all();
-
-        let own = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.take_tasks(region, 0)));
-
-        // Withdraw the job, so that no late worker enters, then wait for those inside.
-        *self.job.lock().expect("pool lock") = None;
-        while self.busy.load(Ordering::Acquire) > 0 {
-            match region.rank {
-                None => std::hint::spin_loop(),
-                // The core is somebody else's already.
-                Some(_) => std::thread::yield_now(),
-            }
-        }
-        if let Err(panic) = own {
-            std::panic::resume_unwind(panic);
-        }
-        assert_eq!(
-            self.panicked.load(Ordering::Relaxed),
-            0,
-            "a parallel task panicked; its message is above"
-        );
-    }
-
-    /// The first task of a share that the last region has left undone, or its end or more. For the holder of the turn.
-    fn next_of(&self, thread: usize) -> usize {
-        self.next[thread].0.load(Ordering::Relaxed)
-    }
-
-    fn take_tasks(&self, region: &Region<'_>, thread: usize) {
-        struct Inside;
-        impl Drop for Inside {
-            fn drop(&mut self) {
-                INSIDE_TASK.set(None);
-            }
-        }
-        INSIDE_TASK.set(Some(thread));
-        let _inside = Inside;
-        let is_last = thread + 1 == region.threads;
-        for share in (0..region.threads).map(|i| (thread + i) % region.threads) {
-            let end = region.share(share).end;
-            loop {
-                if region.rank.is_some_and(|rank| must_give_way(rank) || is_last && leaves_one_free(rank)) {
-                    return;
-                }
-                let number = self.next[share].0.fetch_add(1, Ordering::Relaxed);
-                if number >= end {
-                    break;
-                }
-                TASK_SERIAL.set(TASK_SERIAL.get() + 1);
-                (region.task)(number);
-            }
-        }
-    }
-
-    fn hire(&'static self, wanted: usize) {
-        let mut workers = self.workers.lock().expect("pool lock");
-        while *workers < wanted {
-            *workers += 1;
-            let name = format!("heedful-{workers}");
-            let thread = *workers;
-            std::thread::Builder::new().name(name).spawn(move || self.work(thread)).expect("a worker thread");
-        }
-    }
-
-    fn work(&self, thread: usize) {
-        let mut seen = 0;
-        loop {
-            let since = Instant::now();
-            while self.epoch.load(Ordering::Acquire) == seen && since.elapsed() < SPIN {
-                for _ in 0..64 {
-                    std::hint::spin_loop();
-                }
-            }
-            let mut job = self.job.lock().expect("pool lock");
-            while self.epoch.load(Ordering::Acquire) == seen {
-                job = self.wake.wait(job).expect("pool lock");
-            }
-            seen = self.epoch.load(Ordering::Acquire);
-            let Some(Job(region)) = *job else { continue };
-            // SAFETY: under the lock while the job is posted, so `run` has not returned.
-            let region = unsafe { &*region };
-            if thread >= region.threads {
-                continue;
-            }
-            // From here on `run` waits for us, without the lock too.
-            self.busy.fetch_add(1, Ordering::Relaxed);
-            drop(job);
-            let tasks = std::panic::AssertUnwindSafe(|| self.take_tasks(region, thread));
-            if std::panic::catch_unwind(tasks).is_err() {
-                self.panicked.fetch_add(1, Ordering::Relaxed);
-            }
-            self.busy.fetch_sub(1, Ordering::Release);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::{Mutex, MutexGuard};
+    use std::time::{Duration, Instant};
+
+    use super::turns::must_give_way;
     use super::*;
 
     #[test]
@@ -327,23 +145,42 @@ mod tests {
     fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
         let failed = std::panic::catch_unwind(|| parallel(64, |i| assert!(i != 40, "on purpose")));
         assert!(failed.is_err());
-        // Still on several threads: the first two tasks wait for each other. Not if the tests beside this one have the
-        // pool, or have changed the number of threads: then it tries again.
-        set_thread_count(2);
-        let was_shared = || {
-            let arrived = AtomicUsize::new(0);
-            let outside = AtomicUsize::new(0);
+        // Still on several threads: the first two tasks meet. Not if the tests beside this one have the pool, or have changed
+        // the number of threads, or if the other thread sleeps on: then it tries again.
+        let have_met = || {
+            let (arrived, since) = (AtomicUsize::new(0), Instant::now());
+            set_thread_count(2);
             parallel(2, |_| {
-                outside.fetch_add(usize::from(!is_inside_task()), Ordering::SeqCst);
-                arrived.fetch_add(1, Ordering::SeqCst);
-                while arrived.load(Ordering::SeqCst) < 2 && outside.load(Ordering::SeqCst) == 0 {
+                arrived.fetch_add(usize::from(is_inside_task()), Ordering::SeqCst);
+                while arrived.load(Ordering::SeqCst) < 2 && since.elapsed() < Duration::from_millis(50) {
                     std::thread::yield_now();
                 }
             });
-            outside.into_inner() == 0
+            since.elapsed() < Duration::from_millis(50)
         };
-        while !was_shared() {
-            set_thread_count(2);
+        while !have_met() {}
+    }
+
+    #[test]
+    fn every_task_of_many_small_regions_runs_once_whoever_sleeps() {
+        let (stream, done) = (crate::random::Stream::new(5, 6, 7), AtomicUsize::new(0));
+        let mut expected = 0;
+        for region in 0..3000_u32 {
+            let bits = stream.bits(region) as usize;
+            set_thread_count(1 + bits % 5);
+            let count = bits / 8 % 12;
+            parallel(count, |_| {
+                for _ in 0..bits / 128 % 4000 {
+                    std::hint::spin_loop();
+                }
+                done.fetch_add(1, Ordering::Relaxed);
+            });
+            expected += count;
+            assert_eq!(done.load(Ordering::Relaxed), expected, "region {region}");
+            if bits / 1024 % 16 == 0 {
+                // Long enough for everybody to fall asleep.
+                std::thread::sleep(Duration::from_micros(300));
+            }
         }
     }
 

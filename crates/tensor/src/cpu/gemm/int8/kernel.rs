@@ -22,6 +22,8 @@ pub(super) struct Left<'a> {
     pub(super) integers: &'a [i8],
     pub(super) rows: usize,
     pub(super) stride: usize,
+    /// Whether these are the first rows that meet a strip.
+    pub(super) is_first: bool,
 }
 
 /// The ways of this machine.
@@ -88,7 +90,7 @@ impl Kernel {
                 let tall = left.rows.next_multiple_of(16);
                 assert!(left.integers.len() >= tall * left.stride, "int8 product: rows do not fill tiles");
                 // SAFETY: as above.
-                unsafe { amx::multiply(left, strip, sums) }
+                unsafe { amx::multiply(left, strip, left.is_first, sums) }
             }
         }
     }

@@ -18,6 +18,8 @@
 mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
 mod kernel;
 mod matrix;
 #[cfg(target_arch = "aarch64")]
@@ -30,7 +32,7 @@ mod vnni;
 
 pub(crate) use matrix::Tile;
 pub use matrix::{Int8Matrix, MappedFile};
-pub(crate) use product::{Product, multiply};
+pub(crate) use product::{Block, Product, multiply};
 pub(crate) use rows::Int8Rows;
 
 /// `k` values of a step.
@@ -44,6 +46,9 @@ pub(crate) const BLOCK: usize = 32;
 /// The largest integer on either side.
 pub(crate) const LARGEST: f32 = 127.0;
 
+/// Adding 1.5 · 2²³ rounds as the processor's own conversion does, and leaves the integer in the last bits.
+const ROUND: f32 = 12_582_912.0;
+
 /// The scale of numbers of which `largest` is the greatest in magnitude, and what they are multiplied with to become
 /// integers. All zeros stay zeros; what is not finite gives a scale that is not, and so does every sum with it.
 #[inline(always)]
@@ -55,7 +60,5 @@ fn scale_of(largest: f32) -> (f32, f32) {
 /// The nearest integer, ties to even, for numbers of up to 127 or so.
 #[inline(always)]
 fn nearest(x: f32) -> i8 {
-    // Adding 1.5 · 2²³ rounds as the processor's own conversion does, and leaves the integer in the last bits.
-    const ROUND: f32 = 12_582_912.0;
     (x + ROUND).to_bits() as i8
 }

@@ -2,10 +2,15 @@
 
 use std::ops::Range;
 
+#[cfg(target_arch = "x86_64")]
+use super::avx512;
 use super::kernel::{Kernel, Left, Sums};
 use super::{BLOCK, Int8Matrix, Int8Rows, STRIP};
 use crate::cpu::gemm::finish::Destination;
 use crate::cpu::gemm::{Finish, Output};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::isa::{self, Isa};
+use crate::cpu::simd::{LANES, Lanes};
 use crate::cpu::threads::{is_inside_task, parallel, thread_count};
 
 /// Multiplications that are worth a task: below that, a thread more costs more than it brings.
@@ -21,9 +26,38 @@ pub(crate) struct Product<'a> {
     kernel: Kernel,
 }
 
-/// Scaled sums of a block of rows with a strip.
-#[repr(C, align(64))]
-pub(crate) struct Scaled(pub(crate) [f32; BLOCK * STRIP]);
+/// Sums of a block of rows with a strip, and what makes numbers of them.
+pub(crate) struct Block<'a> {
+    pub(super) sums: &'a Sums,
+    /// Scales of its rows; there are as many rows.
+    pub(super) rows: &'a [f32],
+    pub(super) columns: &'a [f32; STRIP],
+    /// The first row, and the first column.
+    pub(crate) corner: (usize, usize),
+}
+
+impl Block<'_> {
+    /// How many rows it has.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The numbers of a row, in two halves: vectors, if this is part of a kernel.
+    #[inline(always)]
+    pub(crate) fn row(&self, row: usize) -> [Lanes; STRIP / LANES] {
+        let (own, sums) = (self.rows[row], self.sums.0[row].as_chunks::<LANES>().0);
+        let columns = self.columns.as_chunks::<LANES>().0;
+        let mut numbers = [[0.0; LANES]; STRIP / LANES];
+        for (half, numbers) in numbers.iter_mut().enumerate() {
+            let (sums, columns) = (&sums[half], &columns[half]);
+            for lane in 0..LANES {
+                numbers[lane] = sums[lane] as f32 * (own * columns[lane]);
+            }
+        }
+        numbers
+    }
+}
 
 impl<'a> Product<'a> {
     pub(crate) fn new(rows: &'a Int8Rows, matrix: &'a Int8Matrix) -> Product<'a> {
@@ -44,29 +78,35 @@ impl<'a> Product<'a> {
         self.matrix.n().div_ceil(STRIP)
     }
 
+    /// Columns of the matrix.
+    pub(crate) fn columns(&self) -> usize {
+        self.matrix.n()
+    }
+
     /// One scaled sum.
     pub(crate) fn element(&self, row: usize, column: usize) -> f32 {
         let integers = &self.rows.from(row)[..self.matrix.k()];
-        self.matrix.sum(integers, column) as f32 * (self.rows.scale(row) * self.matrix.scale(column))
+        self.matrix.sum(integers, column) as f32
+            * (self.rows.scales(row..row + 1)[0] * self.matrix.scale(column))
     }
 
-    /// Calls `each` with the scaled sums of every block: its first row, how many rows it has, and its first column.
-    pub(crate) fn blocks(
-        &self,
-        rows: Range<usize>,
-        strips: Range<usize>,
-        mut each: impl FnMut(&Scaled, usize, usize, usize),
-    ) {
-        let (mut sums, mut scaled) = (Sums::ZERO, Scaled([0.0; BLOCK * STRIP]));
+    /// Calls `each` with every block.
+    pub(crate) fn blocks(&self, rows: Range<usize>, strips: Range<usize>, mut each: impl FnMut(&Block<'_>)) {
+        let mut sums = Sums::ZERO;
         for strip in strips {
-            let (tiles, column_sums, scales) =
+            let (tiles, column_sums, columns) =
                 (self.matrix.strip(strip), self.matrix.sums(strip), self.matrix.scales(strip));
             for row in rows.clone().step_by(BLOCK) {
                 let count = BLOCK.min(rows.end - row);
-                let left = Left { integers: self.rows.from(row), rows: count, stride: self.rows.stride() };
+                let left = Left {
+                    integers: self.rows.from(row),
+                    rows: count,
+                    stride: self.rows.stride(),
+                    is_first: row == rows.start,
+                };
                 self.kernel.multiply(left, tiles, column_sums, &mut sums);
-                scale(&sums, |r| self.rows.scale(row + r), scales, count, &mut scaled);
-                each(&scaled, row, count, strip * STRIP);
+                let rows = self.rows.scales(row..row + count);
+                each(&Block { sums: &sums, rows, columns, corner: (row, strip * STRIP) });
             }
         }
     }
@@ -86,26 +126,30 @@ pub(crate) fn multiply(rows: &Int8Rows, matrix: &Int8Matrix, out: Output<'_>, fi
     let grid = Grid::new(rows.len(), matrix.k(), product.strips());
     parallel(grid.tasks(), |task| {
         let (rows, strips) = grid.part(task);
-        product.blocks(rows, strips, |scaled, row, count, column| {
-            store(&out, scaled, count, row, column);
-        });
+        product.blocks(rows, strips, |block| store(&out, block));
     });
 }
 
-kernel! {
-    fn store(out: &Destination<'_>, scaled: &Scaled, count: usize, row: usize, column: usize) {
-        // SAFETY: blocks of different tasks have no element in common.
-        unsafe { out.store(&scaled.0, count, row, column) };
+fn store(out: &Destination<'_>, block: &Block<'_>) {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(isa::current(), Isa::Amx | Isa::Avx512)
+        && let Some((place, bias)) = out.plain(block.corner, block.len())
+    {
+        // SAFETY: `isa::current()` only names what this machine was found to have; blocks of different tasks have no
+        // element in common.
+        unsafe { avx512::store(block, bias, out.finish.rectifier, place, out.columns) };
+        return;
     }
+    store_rows(out, block);
 }
 
 kernel! {
-    fn scale<F: Fn(usize) -> f32>(sums: &Sums, of_row: F, columns: &[f32; STRIP], count: usize, out: &mut Scaled) {
-        for ((row, sums), out) in sums.0.iter().enumerate().take(count).zip(out.0.as_chunks_mut::<STRIP>().0) {
-            let own = of_row(row);
-            for column in 0..STRIP {
-                out[column] = sums[column] as f32 * (own * columns[column]);
-            }
+    fn store_rows(out: &Destination<'_>, block: &Block<'_>) {
+        let (first, column) = block.corner;
+        for row in 0..block.len() {
+            let numbers = block.row(row);
+            // SAFETY: blocks of different tasks have no element in common.
+            unsafe { out.store(numbers.as_flattened(), 1, first + row, column) };
         }
     }
 }

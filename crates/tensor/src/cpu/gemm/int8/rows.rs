@@ -1,6 +1,8 @@
 //! Rows of activations as integers, each with its scale.
 
 use super::{DEPTH, nearest, scale_of};
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::isa::{self, Isa};
 use crate::cpu::simd::LANES;
 use crate::cpu::threads::{SharedMut, is_inside_task, parallel};
 use crate::{Array, DType};
@@ -32,7 +34,7 @@ impl Int8Rows {
                 let values = &values[row * k..(row + 1) * k];
                 // SAFETY: every row belongs to one task, here and below.
                 let out = unsafe { bytes.slice(row * stride..row * stride + k) };
-                let scale = round_row(values, out);
+                let scale = round(values, out);
                 // SAFETY: as above.
                 unsafe { all_scales.set(row, scale) };
             }
@@ -60,14 +62,24 @@ impl Int8Rows {
         &bytemuck::cast_slice(self.integers.f32())[row * self.stride..]
     }
 
+    /// The scales of some rows.
     #[inline]
-    pub(super) fn scale(&self, row: usize) -> f32 {
-        self.scales.f32()[row]
+    pub(super) fn scales(&self, rows: std::ops::Range<usize>) -> &[f32] {
+        &self.scales.f32()[rows]
     }
 }
 
+/// Rounds a row; returns its scale.
+fn round(values: &[f32], out: &mut [i8]) -> f32 {
+    #[cfg(target_arch = "x86_64")]
+    if matches!(isa::current(), Isa::Amx | Isa::Avx512) {
+        // SAFETY: `isa::current()` only names what this machine was found to have.
+        return unsafe { super::avx512::round_row(values, out) };
+    }
+    round_row(values, out)
+}
+
 kernel! {
-    /// Rounds a row; returns its scale.
     fn round_row(values: &[f32], out: &mut [i8]) -> f32 {
         // Magnitudes compare as integers do, and what is no number is the greatest of all.
         let mut largest = [0_u32; LANES];

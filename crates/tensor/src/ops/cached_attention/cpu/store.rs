@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::rounded;
 use crate::{Array, DType};
 
 /// A copy with `rows` rows, of which the last ones are unspecified.
@@ -22,16 +23,31 @@ pub(in crate::ops::cached_attention) fn write_rows(
     to: &mut Array,
     rows: &[u32],
 ) {
-    match to.dtype() {
-        DType::F32 => copy_rows(from.f32(), from.width(), columns, to.f32_mut(), rows),
-        DType::Bf16 => copy_rows(from.bf16(), from.width(), columns, to.bf16_mut(), rows),
+    let stride = from.width();
+    match (from.dtype(), to.dtype()) {
+        (DType::F32, DType::F32) => {
+            each(from.f32(), stride, columns, to.f32_mut(), rows, |from, to| to.copy_from_slice(from));
+        }
+        (DType::Bf16, DType::Bf16) => {
+            each(from.bf16(), stride, columns, to.bf16_mut(), rows, |from, to| to.copy_from_slice(from));
+        }
+        (DType::F32, DType::Bf16) => each(from.f32(), stride, columns, to.bf16_mut(), rows, rounded),
+        (DType::Bf16, DType::F32) => panic!("key value store: bf16 into f32"),
     }
 }
 
-fn copy_rows<T: Copy>(from: &[T], stride: usize, columns: Range<usize>, to: &mut [T], rows: &[u32]) {
+/// Writes each row.
+fn each<T, S>(
+    from: &[T],
+    stride: usize,
+    columns: Range<usize>,
+    to: &mut [S],
+    rows: &[u32],
+    write: impl Fn(&[T], &mut [S]),
+) {
     let width = columns.len();
     for (from, &row) in from.chunks_exact(stride).zip(rows) {
         let start = row as usize * width;
-        to[start..start + width].copy_from_slice(&from[columns.clone()]);
+        write(&from[columns.clone()], &mut to[start..start + width]);
     }
 }

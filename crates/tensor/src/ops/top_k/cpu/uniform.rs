@@ -2,7 +2,7 @@
 //! scores are there already or are just being computed.
 //!
 //! ```text
-//! segment    1024 columns: the largest score m and the sum Σ e^{x − m} so far, strip by strip; a larger m shrinks the sum
+//! segment    512 columns: the largest score m, then the sum Σ e^{x − m}, sixteen columns side by side
 //! row        its segments joined in order
 //! ```
 
@@ -11,12 +11,10 @@ use super::insert;
 use crate::cpu::math::{exp, ln};
 use crate::cpu::simd::{LANES, Lanes, fold};
 
-/// Columns that are looked at together.
-pub(super) const STRIP: usize = 32;
 /// Columns of a segment.
-pub(super) const SEGMENT: usize = 1024;
+pub(super) const SEGMENT: usize = 512;
 
-/// What is known of a row's segment so far.
+/// What is known of a row's segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     top: f32,
@@ -25,48 +23,66 @@ pub(super) struct Segment {
 
 impl Segment {
     pub(super) const EMPTY: Segment = Segment { top: f32::NEG_INFINITY, sum: 0.0 };
+}
 
-    /// Adds the columns of a strip, and puts those among the best that are: `best` are those of the segment, best first.
+/// The largest scores so far, one for each lane.
+#[derive(Clone, Copy)]
+pub(super) struct Tops(Lanes);
+
+impl Tops {
+    pub(super) const NONE: Tops = Tops([f32::NEG_INFINITY; LANES]);
+
     #[inline(always)]
-    pub(super) fn add(&mut self, scores: &[f32], first: usize, best: &mut [Scored]) {
-        // Nearly all strips are whole; a length that the compiler knows spares a call for every one of them.
-        let padded: [f32; STRIP] = match scores.try_into() {
-            Ok(whole) => whole,
-            Err(_) => std::array::from_fn(|i| scores.get(i).copied().unwrap_or(f32::NEG_INFINITY)),
-        };
-        let mut largest: Lanes = [f32::NEG_INFINITY; LANES];
-        for half in padded.as_chunks::<LANES>().0 {
-            for lane in 0..LANES {
-                largest[lane] = if half[lane] > largest[lane] { half[lane] } else { largest[lane] };
+    pub(super) fn add(&mut self, scores: &Lanes) {
+        for lane in 0..LANES {
+            self.0[lane] = if scores[lane] > self.0[lane] { scores[lane] } else { self.0[lane] };
+        }
+    }
+
+    /// The largest of all. Numbers that are none are not seen here; they are in the [sum](Powers).
+    #[inline(always)]
+    pub(super) fn top(&self) -> f32 {
+        fold(self.0, |a, b| if b > a { b } else { a })
+    }
+}
+
+/// Sums of `e^{x − top}` so far, one for each lane.
+#[derive(Clone, Copy)]
+pub(super) struct Powers(Lanes);
+
+impl Powers {
+    pub(super) const NONE: Powers = Powers([0.0; LANES]);
+
+    #[inline(always)]
+    pub(super) fn add(&mut self, scores: &Lanes, top: f32) {
+        // Less than nothing is nothing, and what is no number stays none: −∞ − −∞ would be none as well.
+        let top = if top == f32::NEG_INFINITY { 0.0 } else { top };
+        for lane in 0..LANES {
+            self.0[lane] += exp(scores[lane] - top);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn segment(&self, top: f32) -> Segment {
+        Segment { top, sum: fold(self.0, |a, b| a + b) }
+    }
+}
+
+/// Puts those of sixteen columns from `first` on among the best that are; best first.
+#[inline(always)]
+pub(super) fn select(scores: &Lanes, first: usize, best: &mut [Scored]) {
+    let Some(end) = best.len().checked_sub(1) else { return };
+    let bar = best[end].score;
+    let mut any = false;
+    for lane in 0..LANES {
+        any |= scores[lane] > bar;
+    }
+    if any {
+        for (lane, &score) in scores.iter().enumerate() {
+            if score > best[end].score {
+                insert(best, end, Scored { index: (first + lane) as u32, score });
             }
         }
-        let largest = fold(largest, |a, b| if b > a { b } else { a });
-        if let Some(last) = best.last()
-            && largest > last.score
-        {
-            for (column, &score) in scores.iter().enumerate() {
-                let end = best.len() - 1;
-                if score > best[end].score {
-                    insert(best, end, Scored { index: (first + column) as u32, score });
-                }
-            }
-        }
-        if largest > self.top {
-            self.sum *= exp(self.top - largest);
-            self.top = largest;
-        }
-        if self.top == f32::NEG_INFINITY {
-            // Nothing but −∞, or something that is no number.
-            self.sum += if scores.iter().any(|score| score.is_nan()) { f32::NAN } else { 0.0 };
-            return;
-        }
-        let mut sums: Lanes = [0.0; LANES];
-        for half in padded.as_chunks::<LANES>().0 {
-            for lane in 0..LANES {
-                sums[lane] += exp(half[lane] - self.top);
-            }
-        }
-        self.sum += fold(sums, |a, b| a + b);
     }
 }
 
@@ -79,7 +95,7 @@ pub(super) fn normalizer(segments: impl Iterator<Item = Segment> + Clone) -> f64
     f64::from(top) + ln(total)
 }
 
-/// Puts the best of a later segment among the best of those before it.
+/// Puts the best of later columns among the best of those before them.
 pub(super) fn join(best: &mut [Scored], later: &[Scored]) {
     for &scored in later {
         let Some(end) = best.len().checked_sub(1) else { return };
@@ -91,20 +107,26 @@ pub(super) fn join(best: &mut [Scored], later: &[Scored]) {
 
 /// Fills `best` and returns the normalizer of a row that is there.
 pub(super) fn best_of_row(scores: &[f32], best: &mut [Scored]) -> f64 {
-    let mut segments = Vec::with_capacity(scores.len().div_ceil(SEGMENT));
-    best_of_segments(scores, best, &mut segments);
+    best.fill(NOTHING);
+    let segments = scores.chunks(SEGMENT).enumerate();
+    let segments: Vec<Segment> =
+        segments.map(|(number, scores)| best_of_segment(scores, number * SEGMENT, best)).collect();
     normalizer(segments.iter().copied())
 }
 
 kernel! {
-    fn best_of_segments(scores: &[f32], best: &mut [Scored], segments: &mut Vec<Segment>) {
-        best.fill(NOTHING);
-        for (number, scores) in scores.chunks(SEGMENT).enumerate() {
-            let mut segment = Segment::EMPTY;
-            for (strip, scores) in scores.chunks(STRIP).enumerate() {
-                segment.add(scores, number * SEGMENT + strip * STRIP, best);
-            }
-            segments.push(segment);
+    fn best_of_segment(scores: &[f32], first: usize, best: &mut [Scored]) -> Segment {
+        let (vectors, rest) = scores.as_chunks::<LANES>();
+        let rest: Lanes = std::array::from_fn(|i| rest.get(i).copied().unwrap_or(f32::NEG_INFINITY));
+        let (mut tops, mut powers) = (Tops::NONE, Powers::NONE);
+        for scores in vectors.iter().chain([&rest]) {
+            tops.add(scores);
         }
+        let top = tops.top();
+        for (number, scores) in vectors.iter().chain([&rest]).enumerate() {
+            select(scores, first + number * LANES, best);
+            powers.add(scores, top);
+        }
+        powers.segment(top)
     }
 }
