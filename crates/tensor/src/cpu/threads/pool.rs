@@ -38,7 +38,8 @@ const LOOKS: u32 = 32;
 
 pub(super) type Task<'a> = dyn Fn(usize) + Sync + 'a;
 
-/// Numbered tasks, and how they are done.
+/// Numbered tasks, and how they are done. On a cache line of its own: all threads read it at once.
+#[repr(align(64))]
 pub(super) struct Region<'a> {
     pub(super) task: &'a Task<'a>,
     pub(super) count: usize,
@@ -61,20 +62,33 @@ impl Region<'_> {
 struct Apart<T>(T);
 
 struct Worker {
-    thread: OnceLock<Thread>,
+    /// Whether it may be inside the current region.
+    is_busy: AtomicBool,
     is_asleep: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+impl Worker {
+    const NEW: Worker = Worker {
+        is_busy: AtomicBool::new(false),
+        is_asleep: AtomicBool::new(false),
+        thread: OnceLock::new(),
+    };
+}
+
+/// What is called out to the workers.
+struct Post {
+    /// What they look at: changes with every region, and its lower bits say how many threads that asks for.
+    call: AtomicU64,
+    /// The current region, or null. Whoever wants to use it says that it is busy first: the caller, which takes the region
+    /// away and then waits until nobody is busy, sees one or the other.
+    job: AtomicPtr<Region<'static>>,
 }
 
 pub(super) struct Pool {
     /// Held by the thread whose tasks are running.
     turn: Mutex<()>,
-    /// The current region, or null. Whoever wants to use it counts itself among the busy first: the caller, which takes it
-    /// away and then waits until nobody is busy, sees one or the other.
-    job: Apart<AtomicPtr<Region<'static>>>,
-    /// What workers look at: changes with every region, and its lower bits say how many threads that asks for.
-    call: Apart<AtomicU64>,
-    /// Workers that may be inside the current region.
-    busy: Apart<AtomicUsize>,
+    post: Apart<Post>,
     /// The next task of every thread's share.
     next: [Apart<AtomicUsize>; MOST_THREADS],
     panicked: AtomicUsize,
@@ -87,16 +101,14 @@ pub(super) struct Pool {
     workers: [Apart<Worker>; MOST_THREADS],
 }
 
-/// Bits of [`Pool::call`] for the number of threads.
+/// Bits of [`Post::call`] for the number of threads.
 const THREAD_BITS: u32 = 16;
 const _: () = assert!(MOST_THREADS < 1 << THREAD_BITS);
 
 pub(super) fn pool() -> &'static Pool {
     static POOL: Pool = Pool {
         turn: Mutex::new(()),
-        job: Apart(AtomicPtr::new(std::ptr::null_mut())),
-        call: Apart(AtomicU64::new(0)),
-        busy: Apart(AtomicUsize::new(0)),
+        post: Apart(Post { call: AtomicU64::new(0), job: AtomicPtr::new(std::ptr::null_mut()) }),
         next: [const { Apart(AtomicUsize::new(0)) }; MOST_THREADS],
         panicked: AtomicUsize::new(0),
         asleep: AtomicUsize::new(0),
@@ -104,8 +116,7 @@ pub(super) fn pool() -> &'static Pool {
         reluctance: AtomicU32::new(0),
         hired: AtomicUsize::new(0),
         hiring: Mutex::new(()),
-        workers: [const { Apart(Worker { thread: OnceLock::new(), is_asleep: AtomicBool::new(false) }) };
-            MOST_THREADS],
+        workers: [const { Apart(Worker::NEW) }; MOST_THREADS],
     };
     &POOL
 }
@@ -136,25 +147,15 @@ impl Pool {
         self.panicked.store(0, Ordering::Relaxed);
         // Only the lifetime is lost. `run` does not return before the region is withdrawn and nobody is busy, so no
         // worker touches it after it is gone.
-        self.job.0.store((&raw const *region).cast_mut().cast(), Ordering::SeqCst);
-        let serial = (self.call.0.load(Ordering::Relaxed) >> THREAD_BITS) + 1;
-        self.call.0.store(serial << THREAD_BITS | region.threads as u64, Ordering::SeqCst);
+        let Apart(Post { call, job }) = &self.post;
+        job.store((&raw const *region).cast_mut().cast(), Ordering::SeqCst);
+        let serial = (call.load(Ordering::Relaxed) >> THREAD_BITS) + 1;
+        call.store(serial << THREAD_BITS | region.threads as u64, Ordering::SeqCst);
 
         let own = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.take_tasks(region, 0)));
 
-        self.job.0.store(std::ptr::null_mut(), Ordering::SeqCst);
-        let mut looks = 0;
-        let since = Instant::now();
-        while self.busy.0.load(Ordering::SeqCst) > 0 {
-            looks += 1;
-            // A worker that the system has stopped inside its task may need this very core; and if the region gives way,
-            // the core is somebody else's already.
-            if region.rank.is_some() || looks % LOOKS == 0 && since.elapsed() > SPIN {
-                std::thread::yield_now();
-            } else {
-                std::hint::spin_loop();
-            }
-        }
+        job.store(std::ptr::null_mut(), Ordering::SeqCst);
+        self.await_busy(region.rank.is_some());
         if let Err(panic) = own {
             std::panic::resume_unwind(panic);
         }
@@ -163,6 +164,25 @@ impl Pool {
             0,
             "a parallel task panicked; its message is above"
         );
+    }
+
+    /// Waits until no worker is busy. All are looked at: one that came for an earlier region may have found this one.
+    fn await_busy(&self, is_polite: bool) {
+        let (mut looks, mut since) = (0_u32, None);
+        for Apart(worker) in &self.workers[1..=self.hired.load(Ordering::Relaxed)] {
+            while worker.is_busy.load(Ordering::SeqCst) {
+                looks += 1;
+                // A worker that the system has stopped inside its task may need this very core; and who gives way has
+                // lost it to somebody else already.
+                let is_long =
+                    looks.is_multiple_of(LOOKS) && since.get_or_insert_with(Instant::now).elapsed() > SPIN;
+                if is_polite || is_long {
+                    std::thread::yield_now();
+                } else {
+                    std::hint::spin_loop();
+                }
+            }
+        }
     }
 
     /// The first task of a share that the last region has left undone, or its end or more. For the holder of the turn.
@@ -189,7 +209,12 @@ impl Pool {
                 if region.rank.is_some_and(|rank| must_give_way(rank) || is_last && leaves_one_free(rank)) {
                     return done;
                 }
-                let number = self.next[share].0.fetch_add(1, Ordering::Relaxed);
+                let next = &self.next[share].0;
+                // Reading is cheaper where others read as well.
+                if share != thread && next.load(Ordering::Relaxed) >= end {
+                    break;
+                }
+                let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= end {
                     break;
                 }
@@ -220,12 +245,12 @@ impl Pool {
 
     fn work(&self, thread: usize) {
         self.workers[thread].0.thread.get_or_init(std::thread::current);
-        let mut seen = 0;
+        let (is_busy, mut seen) = (&self.workers[thread].0.is_busy, 0);
         loop {
             let was_woken;
             (seen, was_woken) = self.await_call(thread, seen);
-            self.busy.0.fetch_add(1, Ordering::SeqCst);
-            let job = self.job.0.load(Ordering::SeqCst);
+            is_busy.store(true, Ordering::SeqCst);
+            let job = self.post.0.job.load(Ordering::SeqCst);
             let mut done = 0;
             if !job.is_null() {
                 // SAFETY: we are busy, and were so before the region was withdrawn: `run` waits for us.
@@ -239,7 +264,7 @@ impl Pool {
                     });
                 }
             }
-            self.busy.0.fetch_sub(1, Ordering::SeqCst);
+            is_busy.store(false, Ordering::Release);
             if was_woken {
                 self.learn(done > 0);
             }
@@ -277,7 +302,7 @@ impl Pool {
         loop {
             let (mut looks, since) = (0_u32, Instant::now());
             loop {
-                let call = self.call.0.load(Ordering::SeqCst);
+                let call = self.post.0.call.load(Ordering::SeqCst);
                 if call != seen && is_meant(call) {
                     return (call, was_woken);
                 }
@@ -304,7 +329,7 @@ impl Pool {
         is_asleep.store(true, Ordering::SeqCst);
         self.asleep.fetch_add(1, Ordering::SeqCst);
         // Who calls looks for sleepers afterwards: it sees us, or we see the call.
-        if self.call.0.load(Ordering::SeqCst) == seen {
+        if self.post.0.call.load(Ordering::SeqCst) == seen {
             std::thread::park();
         }
         let by_itself = is_asleep.swap(false, Ordering::SeqCst);

@@ -8,7 +8,7 @@ use crate::cpu::threads::{SharedMut, is_inside_task, parallel};
 use crate::{Array, DType};
 
 /// Numbers that are worth a task of their own.
-const TASK: usize = 16 * 1024;
+const TASK: usize = 4 * 1024;
 
 /// The left-hand matrix of a product (`m × k`).
 pub(crate) struct Int8Rows {

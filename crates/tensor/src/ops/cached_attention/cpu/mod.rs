@@ -1,4 +1,4 @@
-//! One query, all heads: a stored row is read once, from its first number to its last.
+//! One query or a few that see the same, all heads: a stored row is read once, from its first number to its last.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
@@ -20,7 +20,7 @@ use crate::{Array, DType, Rounding};
 pub(super) use store::{grown, write_rows};
 
 /// Multiplications that are worth a task.
-const TASK: usize = 200_000;
+const TASK: usize = 100_000;
 
 /// `o = softmax(scale · q Kᵀ) V` for every query.
 pub(super) fn attend(
@@ -45,12 +45,20 @@ pub(super) fn attend(
     let (all, stride) = (Numbers::of(queries.tensor.array()), queries.tensor.width());
     parallel(rows.div_ceil(group), |task| {
         let mut workspace = Workspace::new(sizes, longest);
-        for (row, seen) in seen.iter().enumerate().skip(task * group).take(group) {
-            let start = row * stride + queries.columns.start;
-            let query = all.part(start..start + options.key_width);
-            // SAFETY: every row belongs to one task.
-            let context = unsafe { out.slice(row * value_width..(row + 1) * value_width) };
-            workspace.attend(query, seen, context);
+        let (mut row, end) = (task * group, ((task + 1) * group).min(rows));
+        while row < end {
+            let together = sizes.together(&seen[row..end]);
+            for place in 0..together {
+                let start = (row + place) * stride + queries.columns.start;
+                workspace.take(place, all.part(start..start + options.key_width));
+            }
+            workspace.attend(together, &seen[row]);
+            for place in 0..together {
+                let start = (row + place) * value_width;
+                // SAFETY: every row belongs to one task.
+                workspace.give(place, unsafe { out.slice(start..start + value_width) });
+            }
+            row += together;
         }
     });
     context
@@ -65,6 +73,21 @@ pub(super) struct Sizes {
     pub(super) rounding: Rounding,
 }
 
+impl Sizes {
+    /// How many of these queries, from the first on, are computed together: they must see the same rows.
+    fn together(self, seen: &[KeyValueRows<'_>]) -> usize {
+        let same = seen.iter().take(TOGETHER).take_while(|other| other.is_same_range(&seen[0])).count();
+        match same {
+            #[cfg(target_arch = "x86_64")]
+            2.. if avx512_fits(self) => same - same % 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Queries that are computed together at most.
+const TOGETHER: usize = 4;
+
 /// One task's scratch memory.
 struct Workspace {
     sizes: Sizes,
@@ -76,10 +99,10 @@ struct Workspace {
 
 /// The parts of a [`Workspace`].
 pub(super) struct Parts<'a> {
-    /// Scaled.
+    /// Scaled, one query after the other.
     pub(super) query: &'a mut [f32],
     pub(super) context: &'a mut [f32],
-    /// `[head][position]`, `stride` (a multiple of 16) apart.
+    /// `[query][head][position]`, `stride` (a multiple of 16) apart.
     pub(super) weights: &'a mut [f32],
     pub(super) stride: usize,
 }
@@ -90,43 +113,74 @@ impl Workspace {
         Workspace {
             sizes,
             longest,
-            memory: Array::scratch(DType::F32, 1, len),
+            memory: Array::scratch(DType::F32, TOGETHER, len),
             starts: Vec::with_capacity(longest),
         }
     }
 
-    /// The rows that are seen must be rows of their array.
-    fn attend(&mut self, query: Numbers<'_>, seen: &KeyValueRows<'_>, out: NumbersMut<'_>) {
-        let Sizes { heads, d_k, d_v, scale, .. } = self.sizes;
-        let (scaled, rest) = self.memory.f32_mut().split_at_mut(heads * d_k);
-        let (context, weights) = rest.split_at_mut(heads * d_v);
-        let stride = self.longest.next_multiple_of(LANES);
-        let mut parts = Parts { query: scaled, context, weights, stride };
-        match query {
-            Numbers::F32(query) => scaled_f32(query, scale, parts.query),
-            Numbers::Bf16(query) => scaled_bf16(query, scale, parts.query),
-        }
-        let width = seen.array().width();
-        self.starts.clear();
-        self.starts.extend((0..seen.len()).map(|position| seen.row(position) * width));
+    fn parts(&mut self) -> Parts<'_> {
+        let Sizes { heads, d_k, d_v, .. } = self.sizes;
+        let (query, rest) = self.memory.f32_mut().split_at_mut(TOGETHER * heads * d_k);
+        let (context, weights) = rest.split_at_mut(TOGETHER * heads * d_v);
+        Parts { query, context, weights, stride: self.longest.next_multiple_of(LANES) }
+    }
 
-        match Numbers::of(seen.array()) {
-            #[cfg(target_arch = "x86_64")]
-            values if avx512_fits(self.sizes) => {
-                let stored = avx512::Stored { values, starts: &self.starts };
-                // SAFETY: AVX-512 is there for such heads, and the rows were found to be there.
-                unsafe { avx512::attend(stored, self.sizes, &mut parts) };
-            }
-            values if self.sizes.rounding == Rounding::Uniform => match values {
-                Numbers::F32(stored) => attend_uniform(stored, &self.starts, self.sizes, &mut parts),
-                Numbers::Bf16(stored) => attend_uniform_bf16(stored, &self.starts, self.sizes, &mut parts),
-            },
-            Numbers::F32(stored) => attend_f32(stored, &self.starts, self.sizes, &mut parts),
-            Numbers::Bf16(stored) => attend_bf16(stored, &self.starts, self.sizes, &mut parts),
+    /// Takes a query.
+    fn take(&mut self, place: usize, query: Numbers<'_>) {
+        let Sizes { heads, d_k, scale, .. } = self.sizes;
+        let to = &mut self.parts().query[place * heads * d_k..(place + 1) * heads * d_k];
+        match query {
+            Numbers::F32(query) => scaled_f32(query, scale, to),
+            Numbers::Bf16(query) => scaled_bf16(query, scale, to),
         }
+    }
+
+    /// Gives the context of a query.
+    fn give(&mut self, place: usize, out: NumbersMut<'_>) {
+        let Sizes { heads, d_v, .. } = self.sizes;
+        let context = &self.parts().context[place * heads * d_v..(place + 1) * heads * d_v];
         match out {
-            NumbersMut::F32(out) => out.copy_from_slice(parts.context),
-            NumbersMut::Bf16(out) => rounded(parts.context, out),
+            NumbersMut::F32(out) => out.copy_from_slice(context),
+            NumbersMut::Bf16(out) => rounded(context, out),
+        }
+    }
+
+    /// The first `together` queries; the rows that they see must be rows of their array.
+    fn attend(&mut self, together: usize, seen: &KeyValueRows<'_>) {
+        let width = seen.array().width();
+        let mut starts = std::mem::take(&mut self.starts);
+        starts.clear();
+        starts.extend((0..seen.len()).map(|position| seen.row(position) * width));
+        self.attend_to(together, Numbers::of(seen.array()), &starts);
+        self.starts = starts;
+    }
+
+    fn attend_to(&mut self, together: usize, values: Numbers<'_>, starts: &[usize]) {
+        let sizes = self.sizes;
+        let mut parts = self.parts();
+        #[cfg(target_arch = "x86_64")]
+        if avx512_fits(sizes) {
+            let stored = avx512::Stored { values, starts };
+            // SAFETY: AVX-512 is there for such heads, and the rows were found to be there.
+            return unsafe {
+                match together {
+                    4 => avx512::attend::<4>(stored, sizes, &mut parts),
+                    2 => avx512::attend::<2>(stored, sizes, &mut parts),
+                    _ => avx512::attend::<1>(stored, sizes, &mut parts),
+                }
+            };
+        }
+        debug_assert_eq!(together, 1);
+        let Sizes { heads, d_k, d_v, .. } = sizes;
+        parts.query = &mut parts.query[..heads * d_k];
+        parts.context = &mut parts.context[..heads * d_v];
+        match (values, sizes.rounding) {
+            (Numbers::F32(stored), Rounding::Uniform) => attend_uniform(stored, starts, sizes, &mut parts),
+            (Numbers::Bf16(stored), Rounding::Uniform) => {
+                attend_uniform_bf16(stored, starts, sizes, &mut parts);
+            }
+            (Numbers::F32(stored), Rounding::Fused) => attend_f32(stored, starts, sizes, &mut parts),
+            (Numbers::Bf16(stored), Rounding::Fused) => attend_bf16(stored, starts, sizes, &mut parts),
         }
     }
 }

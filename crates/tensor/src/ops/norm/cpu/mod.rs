@@ -16,6 +16,8 @@ use crate::{Array, DType, Param, Tensor};
 
 /// Rows of one task, and of one partial sum of dγ and dβ.
 const ROWS: usize = 64;
+/// Rows of one task of the forward pass: a step of decoding has only few.
+const FORWARD_ROWS: usize = 8;
 
 /// `x + dropout(sublayer)`.
 pub(super) fn residual(x: &Array, sublayer: &Array, dropout: Dropout) -> Array {
@@ -64,8 +66,8 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
         standard: standard.as_mut().map(SharedNumbers::of),
         inverse_deviation: SharedMut::new(inverse_deviation.f32_mut()),
     };
-    parallel(rows.div_ceil(ROWS), |task| {
-        let rows = task * ROWS..((task + 1) * ROWS).min(rows);
+    parallel(rows.div_ceil(FORWARD_ROWS), |task| {
+        let rows = task * FORWARD_ROWS..((task + 1) * FORWARD_ROWS).min(rows);
         #[cfg(target_arch = "x86_64")]
         if options.compute.precision.rounding() == Rounding::Fused && avx512::fits_forward(&job) {
             // SAFETY: it fits only where AVX-512 is.
