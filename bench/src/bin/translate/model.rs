@@ -11,6 +11,7 @@ use heedful::store::weights::Weights;
 use heedful::tasks::ModelConfig;
 use heedful::tasks::folder::{ModelFolder, TokenizerFiles};
 use heedful::tasks::translate::Translator;
+use heedful::tensor::Precision;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -76,8 +77,10 @@ impl UseOfWeights {
 
 /// A model on disk, for both sides.
 pub(super) struct Model {
-    /// As heedful reads it.
+    /// As heedful has trained it.
     pub(super) folder: PathBuf,
+    /// As `heedful quantize --to int8` has made it.
+    quantized: PathBuf,
     /// As CTranslate2 reads it.
     pub(super) converted: PathBuf,
     _made: TempDir,
@@ -112,7 +115,17 @@ impl Model {
         // In a process that ends: conversion takes memory.
         let mut peer = Process::converter()?;
         peer.ask(&json!({"op": "convert", "folder": folder, "into": converted}))?;
-        Ok(Model { folder, converted, _made: made })
+        let quantized = made.path().join("int8");
+        fs::create_dir(&quantized)?;
+        let opened = ModelFolder::open(&folder)?;
+        let params = opened.load()?;
+        opened.copy_to(&quantized)?.save_narrow(params.params(), Precision::Int8)?;
+        Ok(Model { folder, quantized, converted, _made: made })
+    }
+
+    /// The folder that heedful opens for a compute type: each side has its weights on disk as it computes with them.
+    pub(super) fn ours(&self, compute: &str) -> &Path {
+        if compute == Precision::Int8.to_string() { &self.quantized } else { &self.folder }
     }
 }
 

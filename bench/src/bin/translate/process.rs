@@ -107,7 +107,7 @@ impl Process {
             return Ok(0.0);
         }
         let folder = match engine {
-            Engine::Ours => &model.folder,
+            Engine::Ours => model.ours(compute),
             Engine::CTranslate2 => &model.converted,
         };
         let request = json!({"op": "open", "folder": folder, "compute": compute, "threads": threads});

@@ -1,5 +1,6 @@
 //! Our side of the race: answers requests as `peers/translate.py` does, which describes them; `limits` is ours alone.
 
+use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::path::Path;
 use std::time::Instant;
@@ -15,11 +16,11 @@ use super::limits;
 
 /// Answers until the input ends.
 pub(super) fn serve() -> Result<()> {
-    let mut translator = None;
+    let mut open = HashMap::new();
     for line in std::io::stdin().lock().lines() {
         let request: Value = serde_json::from_str(&line?)?;
-        let answer = answer(&request, &mut translator)
-            .unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
+        let answer =
+            answer(&request, &mut open).unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
         let mut out = std::io::stdout().lock();
         writeln!(out, "{answer}")?;
         out.flush()?;
@@ -27,18 +28,19 @@ pub(super) fn serve() -> Result<()> {
     Ok(())
 }
 
-fn answer(request: &Value, translator: &mut Option<Translator>) -> Result<Value> {
+/// Models by compute type.
+type Open = HashMap<String, Translator>;
+
+fn answer(request: &Value, open: &mut Open) -> Result<Value> {
+    let compute = || request["compute"].as_str().context("in which type?");
     match request["op"].as_str().unwrap_or_default() {
         "open" => {
             let start = Instant::now();
-            // One model for every compute type.
-            if translator.is_none() {
-                let folder = request["folder"].as_str().context("which folder?")?;
-                *translator = Some(Translator::open(Path::new(folder))?);
-            }
+            let folder = request["folder"].as_str().context("which folder?")?;
+            open.insert(compute()?.to_owned(), Translator::open(Path::new(folder))?);
             Ok(json!({ "seconds": start.elapsed().as_secs_f64() }))
         }
-        "translate" => translate(request, translator.as_ref().context("no model is open")?),
+        "translate" => translate(request, open.get(compute()?).context("no model is open")?),
         "memory" => Ok(json!({ "resident": resident_memory()?, "peak": peak_memory()? })),
         "limits" => {
             let bytes = request["bytes"].as_u64().context("of how many bytes?")?;

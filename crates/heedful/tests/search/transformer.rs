@@ -97,8 +97,9 @@ fn token_by_token_is_the_same_as_all_at_once() {
         let tolerance = match compute {
             Precision::F32 => 2e-5,
             Precision::Bf16 => 8e-2,
-            // Both round the same numbers to integers, so they differ where a last digit decides the rounding.
-            Precision::Int8 => 1e-1,
+            // Both round numbers to integers that differ a little, since cached keys and values are bf16: where a digit decides
+            // the rounding, the integer is another one.
+            Precision::Int8 => 2e-1,
         };
         assert!(off < tolerance, "{compute} {:?}: {off}", config.norm);
     }

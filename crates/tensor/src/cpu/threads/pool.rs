@@ -22,8 +22,8 @@ use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use super::turns::{leaves_one_free, must_give_way};
-use super::{INSIDE_TASK, MOST_THREADS, TASK_SERIAL};
+use super::turns::{allowed, must_give_way};
+use super::{INSIDE_TASK, MOST_THREADS, TASK_SERIAL, thread_count};
 
 /// How long a thread spins for what it waits for.
 const SPIN: Duration = Duration::from_micros(30);
@@ -201,12 +201,14 @@ impl Pool {
         INSIDE_TASK.set(Some(thread));
         let _inside = Inside;
         let mut done = 0;
-        let is_last = thread + 1 == region.threads;
         let mut alarm = if thread == 0 { self.alarm(region) } else { None };
         for share in (0..region.threads).map(|i| (thread + i) % region.threads) {
             let end = region.share(share).end;
             loop {
-                if region.rank.is_some_and(|rank| must_give_way(rank) || is_last && leaves_one_free(rank)) {
+                if region
+                    .rank
+                    .is_some_and(|rank| must_give_way(rank) || thread >= allowed(rank, thread_count()))
+                {
                     return done;
                 }
                 let next = &self.next[share].0;

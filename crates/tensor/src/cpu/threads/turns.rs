@@ -5,8 +5,8 @@
 //! and the pool to it until it is done. For nothing to wait for ever, a thread that has given way for [`PATIENCE`]
 //! insists and computes for a [`SLICE`], by itself.
 //!
-//! Giving way takes as long as a task. So that work which takes less than that need not wait for a core, a thread is left
-//! free for it while it was seen [lately](LATELY).
+//! Giving way takes as long as a task. So that work which takes less than that need not wait for a core, half of the threads
+//! are left free for it, and for whoever brings it and takes it away, while it was seen [lately](LATELY).
 //!
 //! Work without a rank, such as training or a command, neither announces itself nor gives way.
 
@@ -75,10 +75,11 @@ pub(super) fn must_give_way(rank: usize) -> bool {
     AT_WORK[..rank].iter().any(|at_work| at_work.load(Ordering::Relaxed) > 0)
 }
 
-/// Whether a thread is to be left free for more urgent work, which was there lately.
-pub(super) fn leaves_one_free(rank: usize) -> bool {
+/// How many of so many threads work of a rank may use: not all while more urgent work was there lately.
+pub(super) fn allowed(rank: usize, threads: usize) -> usize {
     let latest = LAST_AT_WORK[..rank].iter().map(|last| last.load(Ordering::Relaxed)).max().unwrap_or(0);
-    latest > 0 && since_start().saturating_sub(latest) < LATELY.as_millis() as u64
+    let lately = latest > 0 && since_start().saturating_sub(latest) < LATELY.as_millis() as u64;
+    if lately { (threads / 2).max(1) } else { threads }
 }
 
 /// Milliseconds since the first call, from 1 on.
