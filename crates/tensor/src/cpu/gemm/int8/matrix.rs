@@ -279,16 +279,31 @@ fn round_strip(matrix: Matrix<'_>, columns: Range<usize>, tiles: &mut [Tile], sc
 }
 
 fn sums(tiles: &[Tile], k: usize, n: usize) -> Arc<[i32]> {
-    let mut sums = vec![0; padded(n)];
-    for (sums, strip) in sums.chunks_exact_mut(STRIP).zip(tiles.chunks_exact(k.div_ceil(DEPTH).max(1) * 2)) {
-        for (number, tile) in strip.iter().enumerate() {
-            let sums = &mut sums[number % 2 * 16..][..16];
-            for line in tile.0.chunks_exact(64) {
-                for (sum, four) in sums.iter_mut().zip(line.chunks_exact(4)) {
-                    *sum += four.iter().map(|&integer| i32::from(integer)).sum::<i32>();
+    let (mut sums, steps) = (vec![0; padded(n)], k.div_ceil(DEPTH));
+    let all = SharedMut::new(&mut sums);
+    parallel(n.div_ceil(STRIP), |strip| {
+        // SAFETY: every strip belongs to one task.
+        let sums = unsafe { all.slice(strip * STRIP..(strip + 1) * STRIP) };
+        sums_of_strip(&tiles[strip * steps * 2..(strip + 1) * steps * 2], sums);
+    });
+    sums.into()
+}
+
+kernel! {
+    fn sums_of_strip(tiles: &[Tile], sums: &mut [i32]) {
+        for (side, sums) in sums.as_chunks_mut::<16>().0.iter_mut().enumerate() {
+            let mut total = [0_i32; 16];
+            for tile in tiles.iter().skip(side).step_by(2) {
+                // Four integers of a column are one word.
+                let words: &[[i32; 16]; 16] = bytemuck::cast_ref(&tile.0);
+                for line in words {
+                    for lane in 0..16 {
+                        let word = line[lane];
+                        total[lane] += (word << 24 >> 24) + (word << 16 >> 24) + (word << 8 >> 24) + (word >> 24);
+                    }
                 }
             }
+            *sums = total;
         }
     }
-    sums.into()
 }
