@@ -76,6 +76,12 @@ impl Process {
             Engine::CTranslate2 => {
                 if let Some(isa) = setting.isa {
                     command.env("CT2_FORCE_CPU_ISA", isa.to_string().to_uppercase());
+                    // That holds its own loops; its products are those of libraries which look for themselves.
+                    let [mkl, onednn] = match isa {
+                        Isa::Avx2 => ["AVX2", "AVX2"],
+                        _ => ["AVX512_E1", "AVX512_CORE_VNNI"],
+                    };
+                    command.env("MKL_ENABLE_INSTRUCTIONS", mkl).env("ONEDNN_MAX_CPU_ISA", onednn);
                 }
             }
         }

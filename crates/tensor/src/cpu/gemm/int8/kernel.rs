@@ -22,6 +22,8 @@ pub(super) struct Left<'a> {
     pub(super) integers: &'a [i8],
     pub(super) rows: usize,
     pub(super) stride: usize,
+    /// The sums of the rows' integers.
+    pub(super) sums: &'a [i32],
     /// Whether these are the first rows that meet a strip.
     pub(super) is_first: bool,
 }
@@ -74,6 +76,7 @@ impl Kernel {
             left.stride
         );
         assert!(left.integers.len() >= left.rows * left.stride, "int8 product: rows");
+        assert!(left.sums.len() >= left.rows, "int8 product: sums of rows");
         let _ = column_sums;
         match self {
             Kernel::Portable => portable::multiply(left, strip, sums),

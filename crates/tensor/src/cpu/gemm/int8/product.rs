@@ -102,6 +102,7 @@ impl<'a> Product<'a> {
                     integers: self.rows.from(row),
                     rows: count,
                     stride: self.rows.stride(),
+                    sums: self.rows.sums(row..row + count),
                     is_first: row == rows.start,
                 };
                 self.kernel.multiply(left, tiles, column_sums, &mut sums);

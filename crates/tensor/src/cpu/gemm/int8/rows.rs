@@ -17,26 +17,33 @@ pub(crate) struct Int8Rows {
     /// Bytes, `[row][stride]`, in memory of the pool: as many rows as fill tiles.
     integers: Array,
     scales: Array,
+    /// Sums of each row's integers, for kernels whose right side has no sign.
+    sums: Array,
 }
 
 impl Int8Rows {
     /// Rounds the rows of a row-major matrix of `k` columns.
     pub(crate) fn new(values: &[f32], k: usize) -> Int8Rows {
         let rows = values.len() / k.max(1);
-        // Where a row is filled up, the other side has zeros: whatever is there adds nothing.
         let stride = k.next_multiple_of(DEPTH);
         let mut integers = Array::scratch(DType::F32, rows.next_multiple_of(16), stride / 4);
         let mut scales = Array::scratch(DType::F32, 1, rows);
+        let mut sums = Array::scratch(DType::F32, 1, rows);
         let bytes = SharedMut::new(bytemuck::cast_slice_mut::<f32, i8>(integers.f32_mut()));
         let all_scales = SharedMut::new(scales.f32_mut());
+        let all_sums = SharedMut::new(bytemuck::cast_slice_mut::<f32, i32>(sums.f32_mut()));
         let some = |range: std::ops::Range<usize>| {
             for row in range {
                 let values = &values[row * k..(row + 1) * k];
                 // SAFETY: every row belongs to one task, here and below.
-                let out = unsafe { bytes.slice(row * stride..row * stride + k) };
-                let scale = round(values, out);
+                let (out, filling) = unsafe { bytes.slice(row * stride..(row + 1) * stride) }.split_at_mut(k);
+                filling.fill(0);
+                let (scale, sum) = round(values, out);
                 // SAFETY: as above.
-                unsafe { all_scales.set(row, scale) };
+                unsafe {
+                    all_scales.set(row, scale);
+                    all_sums.set(row, sum);
+                }
             }
         };
         let group = (TASK / k.max(1)).max(1);
@@ -45,7 +52,7 @@ impl Int8Rows {
         } else {
             parallel(rows.div_ceil(group), |task| some(task * group..((task + 1) * group).min(rows)));
         }
-        Int8Rows { rows, stride, integers, scales }
+        Int8Rows { rows, stride, integers, scales, sums }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -62,6 +69,12 @@ impl Int8Rows {
         &bytemuck::cast_slice(self.integers.f32())[row * self.stride..]
     }
 
+    /// The sums of some rows' integers.
+    #[inline]
+    pub(super) fn sums(&self, rows: std::ops::Range<usize>) -> &[i32] {
+        &bytemuck::cast_slice(self.sums.f32())[rows]
+    }
+
     /// The scales of some rows.
     #[inline]
     pub(super) fn scales(&self, rows: std::ops::Range<usize>) -> &[f32] {
@@ -69,8 +82,8 @@ impl Int8Rows {
     }
 }
 
-/// Rounds a row; returns its scale.
-fn round(values: &[f32], out: &mut [i8]) -> f32 {
+/// Rounds a row; returns its scale, and the sum of its integers.
+fn round(values: &[f32], out: &mut [i8]) -> (f32, i32) {
     #[cfg(target_arch = "x86_64")]
     if matches!(isa::current(), Isa::Amx | Isa::Avx512) {
         // SAFETY: `isa::current()` only names what this machine was found to have.
@@ -80,7 +93,7 @@ fn round(values: &[f32], out: &mut [i8]) -> f32 {
 }
 
 kernel! {
-    fn round_row(values: &[f32], out: &mut [i8]) -> f32 {
+    fn round_row(values: &[f32], out: &mut [i8]) -> (f32, i32) {
         // Magnitudes compare as integers do, and what is no number is the greatest of all.
         let mut largest = [0_u32; LANES];
         let (blocks, rest) = values.as_chunks::<LANES>();
@@ -97,9 +110,11 @@ kernel! {
             top = top.max(lane);
         }
         let (scale, inverse) = scale_of(f32::from_bits(top));
+        let mut sum = 0;
         for (out, &value) in out.iter_mut().zip(values) {
             *out = nearest(value * inverse);
+            sum += i32::from(*out);
         }
-        scale
+        (scale, sum)
     }
 }

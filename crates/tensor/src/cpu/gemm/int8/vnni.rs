@@ -1,5 +1,6 @@
-//! AVX-512 VNNI: four products of bytes and their sum in one instruction, the left side without a sign. A row is therefore
-//! moved up by 128, and 128 times the sum of each column is taken off at the end.
+//! AVX-512 VNNI: four products of bytes and their sum in one instruction, one side without a sign. That side is therefore moved
+//! up by 128, and 128 times the sum of the other is taken off at the end: of one or two rows the rows are moved, of more the
+//! columns, which are then shared by all of them.
 
 use std::arch::x86_64::*;
 
@@ -26,15 +27,62 @@ pub(super) unsafe fn multiply(left: Left<'_>, strip: &[Tile], column_sums: &[i32
             match left.rows - row {
                 1 => rows::<1, 4>(start, left.stride, strip, column_sums, out),
                 2 => rows::<2, 2>(start, left.stride, strip, column_sums, out),
-                3 => rows::<3, 2>(start, left.stride, strip, column_sums, out),
-                4 | 5 => rows::<4, 1>(start, left.stride, strip, column_sums, out),
-                _ => rows::<6, 1>(start, left.stride, strip, column_sums, out),
+                3 => many::<3>(start, left.stride, strip, &left.sums[row..], out),
+                4 | 5 => many::<4>(start, left.stride, strip, &left.sums[row..], out),
+                6 | 7 => many::<6>(start, left.stride, strip, &left.sums[row..], out),
+                8..12 => many::<8>(start, left.stride, strip, &left.sums[row..], out),
+                _ => many::<12>(start, left.stride, strip, &left.sums[row..], out),
             }
         };
     }
 }
 
-/// Some rows; each has `CHAINS` sums for every column, so that no addition waits for the one before it.
+/// Several rows, which sum to `row_sums`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
+unsafe fn many<const ROWS: usize>(
+    start: *const i8,
+    stride: usize,
+    strip: &[Tile],
+    row_sums: &[i32],
+    out: &mut [[i32; STRIP]],
+) -> usize {
+    let lift = _mm512_set1_epi8(-128);
+    let mut sums = [[_mm512_setzero_si512(); 2]; ROWS];
+    let mut at = start;
+    for tiles in strip.chunks_exact(2) {
+        for line in 0..16 {
+            // SAFETY: a tile has 16 lines of 64 bytes.
+            let columns = [0, 1].map(|side| unsafe {
+                let columns = _mm512_load_si512(tiles[side].0.as_ptr().add(line * 64).cast());
+                _mm512_xor_si512(columns, lift)
+            });
+            for (row, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: 64 integers of each row belong to these tiles, four to each line.
+                let four = unsafe { at.add(row * stride + line * 4).cast::<i32>().read_unaligned() };
+                let four = _mm512_set1_epi32(four);
+                for side in 0..2 {
+                    sums[side] = _mm512_dpbusd_epi32(sums[side], columns[side], four);
+                }
+            }
+        }
+        at = at.wrapping_add(64);
+    }
+    for ((sums, row_sum), out) in sums.iter().zip(row_sums).zip(out) {
+        let lifted = _mm512_set1_epi32(row_sum << 7);
+        for side in 0..2 {
+            // SAFETY: sixteen sums each.
+            unsafe {
+                _mm512_storeu_si512(
+                    out.as_mut_ptr().add(side * 16).cast(),
+                    _mm512_sub_epi32(sums[side], lifted),
+                );
+            }
+        }
+    }
+    ROWS
+}
+
+/// One row or two; each has `CHAINS` sums for every column, so that no addition waits for the one before it.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
 unsafe fn rows<const ROWS: usize, const CHAINS: usize>(
     start: *const i8,
