@@ -177,7 +177,7 @@ mod tests {
             });
             expected += count;
             assert_eq!(done.load(Ordering::Relaxed), expected, "region {region}");
-            if bits / 1024 % 16 == 0 {
+            if (bits / 1024).is_multiple_of(16) {
                 // Long enough for everybody to fall asleep.
                 std::thread::sleep(Duration::from_micros(300));
             }

@@ -69,11 +69,9 @@ struct Worker {
 }
 
 impl Worker {
-    const NEW: Worker = Worker {
-        is_busy: AtomicBool::new(false),
-        is_asleep: AtomicBool::new(false),
-        thread: OnceLock::new(),
-    };
+    const fn new() -> Worker {
+        Worker { is_busy: AtomicBool::new(false), is_asleep: AtomicBool::new(false), thread: OnceLock::new() }
+    }
 }
 
 /// What is called out to the workers.
@@ -116,7 +114,7 @@ pub(super) fn pool() -> &'static Pool {
         reluctance: AtomicU32::new(0),
         hired: AtomicUsize::new(0),
         hiring: Mutex::new(()),
-        workers: [const { Apart(Worker::NEW) }; MOST_THREADS],
+        workers: [const { Apart(Worker::new()) }; MOST_THREADS],
     };
     &POOL
 }

@@ -60,8 +60,8 @@ unsafe fn many<const ROWS: usize>(
                 // SAFETY: 64 integers of each row belong to these tiles, four to each line.
                 let four = unsafe { at.add(row * stride + line * 4).cast::<i32>().read_unaligned() };
                 let four = _mm512_set1_epi32(four);
-                for side in 0..2 {
-                    sums[side] = _mm512_dpbusd_epi32(sums[side], columns[side], four);
+                for (sum, columns) in sums.iter_mut().zip(columns) {
+                    *sum = _mm512_dpbusd_epi32(*sum, columns, four);
                 }
             }
         }
@@ -69,14 +69,9 @@ unsafe fn many<const ROWS: usize>(
     }
     for ((sums, row_sum), out) in sums.iter().zip(row_sums).zip(out) {
         let lifted = _mm512_set1_epi32(row_sum << 7);
-        for side in 0..2 {
-            // SAFETY: sixteen sums each.
-            unsafe {
-                _mm512_storeu_si512(
-                    out.as_mut_ptr().add(side * 16).cast(),
-                    _mm512_sub_epi32(sums[side], lifted),
-                );
-            }
+        for (&sum, out) in sums.iter().zip(out.as_chunks_mut::<16>().0) {
+            // SAFETY: sixteen sums.
+            unsafe { _mm512_storeu_si512(out.as_mut_ptr().cast(), _mm512_sub_epi32(sum, lifted)) };
         }
     }
     ROWS

@@ -34,8 +34,8 @@ impl Tops {
 
     #[inline(always)]
     pub(super) fn add(&mut self, scores: &Lanes) {
-        for lane in 0..LANES {
-            self.0[lane] = if scores[lane] > self.0[lane] { scores[lane] } else { self.0[lane] };
+        for (top, &score) in self.0.iter_mut().zip(scores) {
+            *top = if score > *top { score } else { *top };
         }
     }
 
@@ -57,8 +57,8 @@ impl Powers {
     pub(super) fn add(&mut self, scores: &Lanes, top: f32) {
         // Less than nothing is nothing, and what is no number stays none: −∞ − −∞ would be none as well.
         let top = if top == f32::NEG_INFINITY { 0.0 } else { top };
-        for lane in 0..LANES {
-            self.0[lane] += exp(scores[lane] - top);
+        for (sum, score) in self.0.iter_mut().zip(scores) {
+            *sum += exp(score - top);
         }
     }
 
@@ -74,8 +74,8 @@ pub(super) fn select(scores: &Lanes, first: usize, best: &mut [Scored]) {
     let Some(end) = best.len().checked_sub(1) else { return };
     let bar = best[end].score;
     let mut any = false;
-    for lane in 0..LANES {
-        any |= scores[lane] > bar;
+    for &score in scores {
+        any |= score > bar;
     }
     if any {
         for (lane, &score) in scores.iter().enumerate() {
