@@ -76,4 +76,4 @@ pub use recurrent::{
 };
 pub use score::{AttentionScore, ScoreForm};
 pub use softmax::{log_softmax, softmax};
-pub use top_k::{Scored, TopK};
+pub use top_k::{ChosenColumns, ChosenPart, Scored, TopK, project_chosen};

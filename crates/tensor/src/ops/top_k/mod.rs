@@ -8,7 +8,10 @@
 //! score of each block of it, for the sum, and then only the blocks whose largest score is among the best. No row is
 //! sorted and no row of probabilities is written. There is no gradient.
 
+mod chosen;
 mod cpu;
+
+pub use chosen::{ChosenColumns, ChosenPart, project_chosen};
 
 use crate::cuda;
 use crate::{Compute, Device, Param, Precision, Rounding, Tensor};

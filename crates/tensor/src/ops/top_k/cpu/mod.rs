@@ -2,9 +2,11 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod chosen;
 mod product;
 mod uniform;
 
+pub(super) use chosen::{ChosenWeight, find_in_chosen, project_chosen};
 pub(super) use product::find_in_product;
 
 use super::{NOTHING, Scored};

@@ -1,0 +1,133 @@
+//! Scores of chosen columns: a product for each part, whose scores are looked through while they are in a near cache.
+
+use std::ops::Range;
+
+use super::super::chosen::ChosenPart;
+use super::super::{NOTHING, Scored, TopK};
+use super::{best_of_row, uniform};
+use crate::cpu::gemm::int8::{self, Int8Rows};
+use crate::cpu::gemm::{Finish, Int8Matrix, Matrix, Output, Packed, multiply};
+use crate::cpu::threads::{SharedMut, parallel, thread_count};
+use crate::params::Orientation;
+use crate::{Array, DType, Param, Precision, Rounding, Rows, Tensor};
+
+/// The chosen rows of a weight, packed.
+pub(in crate::ops::top_k) enum ChosenWeight {
+    Numbers(Packed),
+    Integers(Int8Matrix),
+}
+
+impl ChosenWeight {
+    pub(in crate::ops::top_k) fn new(weight: &Param, columns: &[u32], precision: Precision) -> ChosenWeight {
+        if precision == Precision::Int8 {
+            return ChosenWeight::Integers(weight.quantized(Orientation::Transposed).columns(columns));
+        }
+        let (k, all) = (weight.shape()[1], weight.values());
+        let mut rows = Array::scratch(DType::F32, columns.len(), k);
+        for (row, &column) in rows.f32_mut().chunks_exact_mut(k.max(1)).zip(columns) {
+            row.copy_from_slice(&all[column as usize * k..][..k]);
+        }
+        ChosenWeight::Numbers(Packed::new(Matrix::of(&rows).transposed(), precision.dtype(), Rows::Few))
+    }
+
+    /// The length of every sum.
+    pub(in crate::ops::top_k) fn k(&self) -> usize {
+        match self {
+            ChosenWeight::Numbers(packed) => packed.k(),
+            ChosenWeight::Integers(matrix) => matrix.k(),
+        }
+    }
+
+    /// The scores of some rows.
+    fn scores(&self, x: &Tensor, rows: Range<usize>) -> Array {
+        match self {
+            ChosenWeight::Numbers(packed) => {
+                let mut scores = Array::scratch(DType::F32, rows.len(), packed.n());
+                let x = Matrix::of(x.array_as(packed.dtype)).rows(rows);
+                multiply(x, packed, Output::over(&mut scores), Finish::NONE);
+                scores
+            }
+            ChosenWeight::Integers(matrix) => {
+                let mut scores = Array::scratch(DType::F32, rows.len(), matrix.n());
+                let k = matrix.k();
+                let values = &x.array_as(DType::F32).f32()[rows.start * k..rows.end * k];
+                let rows = Int8Rows::new(values, k);
+                int8::multiply(&rows, matrix, Output::over(&mut scores), Finish::NONE);
+                scores
+            }
+        }
+    }
+}
+
+pub(in crate::ops::top_k) fn find_in_chosen(
+    x: &Tensor,
+    parts: &[ChosenPart<'_>],
+    rounding: Rounding,
+    found: &mut TopK,
+) {
+    let (count, asked) = (found.count, by_part(parts, &found.others));
+    let normalizers = SharedMut::new(&mut found.normalizers);
+    let best = SharedMut::new(&mut found.best);
+    let others = SharedMut::new(&mut found.others);
+    each_part(x, parts, |number, ChosenPart { rows, columns }| {
+        let (scores, width) = (columns.weight().scores(x, rows.clone()), columns.columns().len());
+        let row_of = |row: usize| &scores.f32()[(row - rows.start) * width..][..width];
+        for row in rows.clone() {
+            // SAFETY: every row belongs to one part, here and below.
+            let best = unsafe { best.slice(row * count..(row + 1) * count) };
+            let (first, rest) = best.split_at_mut(count.min(width));
+            let normalizer = match rounding {
+                Rounding::Fused => best_of_row(row_of(row), first),
+                Rounding::Uniform => uniform::best_of_row(row_of(row), first),
+            };
+            for Scored { index, .. } in first {
+                *index = columns.columns()[*index as usize];
+            }
+            rest.fill(NOTHING);
+            // SAFETY: as above.
+            unsafe { normalizers.set(row, normalizer) };
+        }
+        // SAFETY: what is asked of a row is asked of its part.
+        for (row, column, score) in unsafe { others.slice(asked[number].clone()) } {
+            *score = columns.score(row_of(*row), *column);
+        }
+    });
+}
+
+/// Which of the scores that are asked for, sorted by row, are those of each part.
+fn by_part(parts: &[ChosenPart<'_>], others: &[(usize, u32, f32)]) -> Vec<Range<usize>> {
+    let place = |row: usize| others.partition_point(|&(other, ..)| other < row);
+    parts.iter().map(|part| place(part.rows.start)..place(part.rows.end)).collect()
+}
+
+pub(in crate::ops::top_k) fn project_chosen(x: &Tensor, parts: &[ChosenPart<'_>], width: usize) -> Array {
+    let mut all = Array::scratch(DType::F32, x.rows(), width);
+    all.f32_mut().fill(f32::NEG_INFINITY);
+    let shared = SharedMut::new(all.f32_mut());
+    each_part(x, parts, |_, ChosenPart { rows, columns }| {
+        let scores = columns.weight().scores(x, rows.clone());
+        let columns = columns.columns();
+        for (row, scores) in rows.clone().zip(scores.f32().chunks_exact(columns.len().max(1))) {
+            // SAFETY: every row belongs to one part.
+            let all = unsafe { shared.slice(row * width..(row + 1) * width) };
+            for (&column, &score) in columns.iter().zip(scores) {
+                all[column as usize] = score;
+            }
+        }
+    });
+    all
+}
+
+/// Calls `work` for every part: side by side if there are enough for all threads, otherwise one after the other, each on all
+/// threads.
+fn each_part(x: &Tensor, parts: &[ChosenPart<'_>], work: impl Fn(usize, &ChosenPart<'_>) + Sync) {
+    // Made here if it must be made: it outlives the parts.
+    if let Some(ChosenWeight::Numbers(packed)) = parts.first().map(|part| part.columns.weight()) {
+        x.array_as(packed.dtype);
+    }
+    if parts.len() < thread_count() {
+        parts.iter().enumerate().for_each(|(number, part)| work(number, part));
+    } else {
+        parallel(parts.len(), |number| work(number, &parts[number]));
+    }
+}

@@ -1,0 +1,87 @@
+//! Scores of chosen columns. A process of its own, since it changes the instruction set.
+
+use heedful_tensor::cpu::isa;
+use heedful_tensor::ops::{ChosenColumns, ChosenPart, TopK, project_chosen, project_wide};
+use heedful_tensor::random::Stream;
+use heedful_tensor::{Channels, Compute, Init, Params, Precision, Tensor};
+
+const WIDTH: usize = 1300;
+const K: usize = 70;
+/// How many of the best are looked for: more than some lists have.
+const COUNT: usize = 6;
+
+/// Lists of a few columns, and one that is longer than a segment of a sum.
+fn lists() -> Vec<Vec<u32>> {
+    let long = (0..WIDTH as u32).filter(|column| column % 7 != 3).collect();
+    vec![vec![2, 3, 40, 700, 1299], vec![0], vec![5, 6, 7, 8, 9, 10], vec![1], long]
+}
+
+/// Rows of each list.
+const HEIGHTS: [usize; 5] = [4, 1, 40, 0, 3];
+
+#[test]
+fn chosen_columns_have_the_scores_that_they_have_among_all() {
+    let params = Params::new(3);
+    let weight = params.add_weight("weight", [WIDTH, K], Init::Normal(1.0), Channels::Rows);
+    let (stream, rows) = (Stream::new(5, 6, 7), HEIGHTS.iter().sum());
+    let values: Vec<f32> = (0..(rows * K) as u32).map(|i| stream.uniform(i) - 0.5).collect();
+    let x = Tensor::from_f32(rows, K, &values);
+    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        isa::select(isa);
+        for precision in [Precision::F32, Precision::Bf16, Precision::Int8] {
+            let compute = Compute::inference(precision);
+            let chosen: Vec<ChosenColumns> =
+                lists().into_iter().map(|list| ChosenColumns::new(&weight, list, compute)).collect();
+            check(&x, &project_wide(&x, &weight, compute), &chosen, precision, &isa.to_string());
+        }
+    }
+}
+
+fn check(x: &Tensor, all: &Tensor, chosen: &[ChosenColumns], precision: Precision, isa: &str) {
+    let mut start = 0;
+    let part = |(columns, height): (_, &usize)| {
+        start += height;
+        ChosenPart { rows: start - height..start, columns }
+    };
+    let parts: Vec<ChosenPart<'_>> = chosen.iter().zip(&HEIGHTS).map(part).collect();
+    let mut found = TopK::default();
+    found.find_in_chosen(x, &parts, COUNT, &[(5, 1299), (0, 3), (0, 4), (5, 9)], precision.rounding());
+    let spread = project_chosen(x, &parts);
+    for part in &parts {
+        let columns = part.columns.columns();
+        for row in part.rows.clone() {
+            let name = format!("{isa} {precision} row {row}");
+            let scores: Vec<f32> = columns.iter().map(|&column| all.row(row)[column as usize]).collect();
+            // As if these were all columns that there are.
+            let mut alone = TopK::default();
+            alone.find(&Tensor::from_f32(1, scores.len(), &scores), COUNT, precision.rounding());
+            assert_eq!(found.normalizer(row).to_bits(), alone.normalizer(0).to_bits(), "{name}");
+            for (rank, best) in found.best(row).iter().enumerate() {
+                match alone.best(0).get(rank) {
+                    Some(expected) => {
+                        assert_eq!(best.score.to_bits(), expected.score.to_bits(), "{name}");
+                        assert_eq!(best.index, columns[expected.index as usize], "{name}");
+                    }
+                    None => assert_eq!(best.score, f32::NEG_INFINITY, "{name}"),
+                }
+            }
+            for (column, score) in spread.row(row).iter().enumerate() {
+                let is_chosen = columns.binary_search(&(column as u32)).is_ok();
+                let expected = if is_chosen { all.row(row)[column] } else { f32::NEG_INFINITY };
+                assert_eq!(score.to_bits(), expected.to_bits(), "{name} column {column}");
+            }
+        }
+    }
+    assert_eq!(found.other(0, 3), Some(all.row(0)[3]));
+    assert_eq!(found.other(5, 9), Some(all.row(5)[9]));
+    assert_eq!([found.other(0, 4), found.other(5, 1299)], [Some(f32::NEG_INFINITY); 2]);
+    assert_eq!(found.other(1, 3), None);
+}
+
+#[test]
+#[should_panic(expected = "parts of 2 rows, x is [3, 8]")]
+fn every_row_has_a_part() {
+    let weight = Params::new(3).add_weight("weight", [9, 8], Init::Normal(1.0), Channels::Rows);
+    let columns = ChosenColumns::new(&weight, vec![1, 2], Compute::inference(Precision::F32));
+    project_chosen(&Tensor::from_f32(3, 8, &[0.0; 24]), &[ChosenPart { rows: 0..2, columns: &columns }]);
+}
