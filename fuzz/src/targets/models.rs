@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use heedful::data::labels::Labels;
+use heedful::data::shortlist::Shortlist;
 use heedful::data::tokenizer::{Tokenizer, VocabularyKind};
 use heedful::models::transformer::TransformerConfig;
 use heedful::models::{EncoderDecoderConfig, Model};
@@ -112,6 +113,7 @@ pub(super) fn targets() -> Vec<Target> {
         Target { name: "config-sealed", open: sealed_config, words: FIELDS, short: 200 },
         Target { name: "tokenizer", open: vocabulary, words: VOCABULARY, short: 100 },
         Target { name: "labels", open: labels, words: JSON, short: 1000 },
+        Target { name: "shortlist", open: |_| shortlist(), words: &["heedful shortlist 1\n"], short: 2000 },
         Target {
             name: "checkpoint",
             open: |folder| checkpoints(folder, <[u8]>::to_vec),
@@ -219,6 +221,18 @@ fn labels(folder: &Path) -> Opened {
         Verdict::of(Labels::load(&folder))
     };
     Opened { good: vec!["[\"bad\", \"good\", \"体育\"]\n".into()], read: Box::new(read) }
+}
+
+fn shortlist() -> Opened {
+    let good = Shortlist::new(9, vec![2, 5], vec![Vec::new(), vec![3, 8], vec![2]]).to_bytes();
+    let read = |bytes: &[u8]| {
+        let loaded = Shortlist::from_bytes(Path::new("shortlist.bin"), bytes, [3, 9]);
+        if let Ok(shortlist) = &loaded {
+            shortlist.tokens(&[0, 1, 2, 300, u32::MAX], [2]);
+        }
+        Verdict::of(loaded)
+    };
+    Opened { good: vec![good], read: Box::new(read) }
 }
 
 fn checkpoints(folder: &Path, seal: fn(&[u8]) -> Vec<u8>) -> Opened {

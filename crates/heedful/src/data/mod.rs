@@ -9,9 +9,10 @@
 //! 3. [`corpus`] reads line pairs from plain, tab-separated and compressed files, and counts what it filters.
 //! 4. [`labels`] are the names of the classes that texts are classified into.
 //! 5. [`tokenizer`] splits text into pieces losslessly, and learns a vocabulary of pieces.
-//! 6. [`text_limit`] is how much text a model reads at a time.
-//! 7. [`encoded`] stores a corpus as token ids in one file: a corpus need not fit into memory.
-//! 8. [`batches`] reads that file in a shuffled order and forms batches with a limited number of tokens.
+//! 6. [`shortlist`] says which target tokens a source may need.
+//! 7. [`text_limit`] is how much text a model reads at a time.
+//! 8. [`encoded`] stores a corpus as token ids in one file: a corpus need not fit into memory.
+//! 9. [`batches`] reads that file in a shuffled order and forms batches with a limited number of tokens.
 
 pub mod batch;
 mod filling;
@@ -19,6 +20,7 @@ pub mod special;
 
 pub mod corpus;
 pub mod labels;
+pub mod shortlist;
 pub mod tokenizer;
 
 pub mod text_limit;

@@ -31,7 +31,7 @@ pub fn align(
     source_words: &[Option<usize>],
     target_words: &[Option<usize>],
 ) -> Vec<(usize, usize)> {
-    weights(maps, layer).map_or_else(Vec::new, |weights| align_by(&weights, source_words, target_words))
+    weights_of(maps, layer, 0).map_or_else(Vec::new, |weights| align_by(&weights, source_words, target_words))
 }
 
 /// As [`align`] by one matrix of target steps × source tokens: a head's, or a mean.
@@ -73,10 +73,10 @@ pub fn pharaoh(alignment: &[(usize, usize)]) -> String {
     links.iter().map(|(source, target)| format!("{source}-{target}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Target steps × source tokens.
-fn weights(maps: &[AttentionMap], layer: AlignmentLayer) -> Option<Vec<f32>> {
+/// Target steps × source tokens of a sequence.
+pub(super) fn weights_of(maps: &[AttentionMap], layer: AlignmentLayer, sequence: usize) -> Option<Vec<f32>> {
     let mut layers = maps.iter().filter(|map| map.site.role == AttentionRole::Cross);
-    let mean = |map: &AttentionMap| map.mean_over_heads(0);
+    let mean = |map: &AttentionMap| map.mean_over_heads(sequence);
     match layer {
         AlignmentLayer::Layer(number) => layers.find(|map| map.site.layer == number).map(mean),
         AlignmentLayer::Sharpest => layers.map(mean).min_by(|a, b| entropy(a).total_cmp(&entropy(b))),

@@ -18,6 +18,8 @@ use heedful_tensor::{Ragged, Rounding, Tensor};
 use super::DecodeError;
 use super::hypothesis::Continuation;
 use super::needs::{Needs, Others};
+#[cfg(doc)]
+use crate::models::Restrict;
 use crate::models::{BrokenModel, Decoding, Row, Wanted};
 
 /// Maximum number of steps that a sentence waits for others to be encoded with it.
@@ -96,6 +98,8 @@ pub(super) struct Engine<'m, P> {
 struct Waiting<P> {
     ticket: usize,
     source: Vec<u32>,
+    /// The tokens that have scores, if not all have.
+    tokens: Option<Vec<u32>>,
     weight: usize,
     plan: P,
 }
@@ -138,7 +142,20 @@ impl<'m, P: Plan> Engine<'m, P> {
 
     /// Adds a sentence to the queue. The source is not empty, and the model has checked it.
     pub(super) fn push(&mut self, ticket: usize, source: Vec<u32>, weight: usize, plan: P) {
-        self.waiting.push_back(Waiting { ticket, source, weight, plan });
+        self.waiting.push_back(Waiting { ticket, source, tokens: None, weight, plan });
+    }
+
+    /// As [`Engine::push`] for a sentence that is [restricted](Restrict) to some tokens, as all others are. The model can
+    /// do that.
+    pub(super) fn push_restricted(
+        &mut self,
+        ticket: usize,
+        source: Vec<u32>,
+        tokens: Vec<u32>,
+        weight: usize,
+        plan: P,
+    ) {
+        self.waiting.push_back(Waiting { ticket, source, tokens: Some(tokens), weight, plan });
     }
 
     /// Whether the engine can take one more sentence soon: the waiting ones do not fill the free capacity.
@@ -207,13 +224,14 @@ impl<'m, P: Plan> Engine<'m, P> {
             return;
         }
         self.waited = 0;
-        let mut sources = Vec::new();
+        let (mut sources, mut restricted) = (Vec::new(), Vec::new());
         while let Some(next) = self.waiting.front()
             && (self.open.is_empty() || weight + next.weight <= self.capacity)
-            && let Some(Waiting { ticket, source, weight: more, plan }) = self.waiting.pop_front()
+            && let Some(Waiting { ticket, source, tokens, weight: more, plan }) = self.waiting.pop_front()
         {
             weight += more;
             sources.push(source);
+            restricted.extend(tokens.map(|tokens| (self.read, tokens)));
             self.open.push(Open {
                 ticket,
                 sentence: self.read,
@@ -229,6 +247,10 @@ impl<'m, P: Plan> Engine<'m, P> {
         if !sources.is_empty() {
             let sequences = Ragged::from_lengths(sources.iter().map(Vec::len));
             self.decoding.read(&sources.concat(), &sequences);
+            for (sentence, tokens) in restricted {
+                let restrict = self.decoding.as_restrict().expect("the search has asked for it");
+                restrict.restrict(sentence, tokens);
+            }
         }
     }
 

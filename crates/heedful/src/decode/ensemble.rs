@@ -40,6 +40,11 @@ impl<'m> Ensemble<'m> {
         Ok(Ensemble { members })
     }
 
+    /// Whether a search may have a [shortlist](super::SearchOptions::shortlist).
+    pub fn takes_shortlist(&self) -> bool {
+        self.start(Precision::default()).as_restrict().is_some()
+    }
+
     pub(super) fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
         self.members.iter().try_for_each(|member| member.check_source(source, sequences))
     }

@@ -34,6 +34,12 @@ pub enum DecodeError {
         /// Why, and what to do.
         reason: &'static str,
     },
+    /// A search cannot use the shortlist.
+    #[error("the shortlist: {reason}")]
+    Shortlist {
+        /// Why, and what to do.
+        reason: &'static str,
+    },
     /// Another thread ended the call.
     #[error("the call was cancelled")]
     Cancelled,

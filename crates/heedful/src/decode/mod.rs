@@ -5,6 +5,7 @@
 //!           with constraints: a forced prefix, phrases that an output must contain; by one model or an ensemble
 //! score     the log-probability of a given target: search reports the same number, to the bit
 //! attend    the attention weights of every head for a given target; align: word alignments from them
+//! links     which target tokens a source token is attended for: a vocabulary shortlist is learned from them
 //! ```
 //!
 //! Search and score run on one engine with continuous batching: finished sentences leave the batch, and waiting ones join
@@ -31,6 +32,7 @@ mod unique;
 mod align;
 mod attend;
 mod greedy;
+mod links;
 
 pub(crate) use align::align_by;
 pub use align::{AlignmentLayer, align, pharaoh};
@@ -42,6 +44,7 @@ pub use forced::{TargetScore, score, score_by};
 pub use greedy::{GreedyOptions, greedy};
 pub use hypothesis::Hypothesis;
 pub use limits::{Cancel, Limits};
+pub use links::{Copies, Links, ShortlistOptions};
 pub use options::{MaxLength, OptionsError, Sampling, SearchOptions, Stop};
 pub use search::{Search, SearchInput, search, search_by};
 pub use unique::UniqueSearch;

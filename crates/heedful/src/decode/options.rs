@@ -1,6 +1,10 @@
 //! The options of a search and their checks.
 
+use std::sync::Arc;
+
 use heedful_tensor::Precision;
+
+use crate::data::shortlist::Shortlist;
 
 /// The options of a search. The defaults are the paper's: beam size 4, α 0.6, at most 50 tokens more than the source.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +26,8 @@ pub struct SearchOptions {
     pub no_repeat_ngram: Option<usize>,
     /// When a search may end.
     pub stop: Stop,
+    /// Only the target tokens that a source may need have scores: the others have the probability 0. For one Transformer.
+    pub shortlist: Option<Arc<Shortlist>>,
     /// Type of the matrix products.
     pub compute: Precision,
     /// Maximum of source tokens × hypotheses that are decoded together. Only speed and memory depend on it.
@@ -141,6 +147,7 @@ impl Default for SearchOptions {
             sampling: None,
             no_repeat_ngram: None,
             stop: Stop::WhenCertain,
+            shortlist: None,
             compute: Precision::F32,
             batch_tokens: 8192,
         }

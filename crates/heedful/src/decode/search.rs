@@ -16,7 +16,8 @@ use super::options::SearchOptions;
 use super::sample::Samples;
 use super::unique::UniqueSearch;
 use crate::data::batch::{Batch, BatchError, lay_end_to_end};
-use crate::models::Generate;
+use crate::data::shortlist::Shortlist;
+use crate::models::{Decoding, Generate};
 
 /// A source, and what its outputs must have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -91,8 +92,11 @@ impl<'m> Search<'m> {
     /// A search without sources, by several models.
     pub fn by(ensemble: &Ensemble<'m>, options: &SearchOptions) -> Result<Search<'m>, DecodeError> {
         options.check()?;
-        let engine =
-            Engine::new(ensemble.start(options.compute), options.compute.rounding(), options.batch_tokens);
+        let mut decoding = ensemble.start(options.compute);
+        if let Some(shortlist) = &options.shortlist {
+            check_shortlist(shortlist, &mut *decoding)?;
+        }
+        let engine = Engine::new(decoding, options.compute.rounding(), options.batch_tokens);
         Ok(Search { ensemble: ensemble.clone(), options: Arc::new(options.clone()), engine })
     }
 
@@ -102,7 +106,7 @@ impl<'m> Search<'m> {
         self.push_with(ticket, source, options)
     }
 
-    /// As [`Search::push`] with options for this source; `compute` and `batch_tokens` are still those of the search. Sources
+    /// As [`Search::push`] with options for this source; `compute`, `shortlist` and `batch_tokens` are still those of the search. Sources
     /// with different options are decoded in one batch, without any effect on their results.
     pub fn push_with(
         &mut self,
@@ -130,7 +134,15 @@ impl<'m> Search<'m> {
             None => Strategy::Beam(Beam::new(options, special, constraints, limit)),
             Some(sampling) => Strategy::Samples(Samples::new(options, sampling, special, &input, limit)),
         };
-        self.engine.push(ticket, input.source, weight, strategy);
+        match &self.options.shortlist {
+            None => self.engine.push(ticket, input.source, weight, strategy),
+            Some(shortlist) => {
+                // What is forced has a score too.
+                let forced = constraints.prefix.iter().chain(constraints.phrases.iter().flatten()).copied();
+                let tokens = shortlist.tokens(source, forced.chain([special.eos]));
+                self.engine.push_restricted(ticket, input.source, tokens, weight, strategy);
+            }
+        }
         Ok(())
     }
 
@@ -194,6 +206,18 @@ impl<'m> Search<'m> {
     /// source whose scores are not finite finishes with an error; the others continue.
     pub fn step(&mut self) -> Vec<(usize, Result<Vec<Hypothesis>, DecodeError>)> {
         self.engine.step()
+    }
+}
+
+/// Whether a model's decoding can use a shortlist.
+fn check_shortlist(shortlist: &Shortlist, decoding: &mut dyn Decoding) -> Result<(), DecodeError> {
+    let refuse = |reason| Err(DecodeError::Shortlist { reason });
+    match decoding.as_restrict() {
+        None => refuse("only a single Transformer can use one: search without it"),
+        Some(restrict) if restrict.vocabulary() != shortlist.target_vocabulary() => {
+            refuse("it was learned for another vocabulary: use that of the model")
+        }
+        Some(_) => Ok(()),
     }
 }
 

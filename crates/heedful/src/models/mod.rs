@@ -22,4 +22,4 @@ mod any;
 pub use any::{EncoderConfig, EncoderDecoderConfig};
 pub use config::ConfigError;
 pub use heads::{HeadError, HeadName};
-pub use model::{BrokenModel, Decoding, Encode, Generate, Label, Model, Row, Wanted};
+pub use model::{BrokenModel, Decoding, Encode, Generate, Label, Model, Restrict, Row, Wanted};

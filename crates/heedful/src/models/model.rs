@@ -103,6 +103,11 @@ pub trait Decoding {
     /// Forgets a sentence that is cancelled before it had rows.
     fn forget(&mut self, _sentence: usize) {}
 
+    /// Its ability to restrict sentences to some of the target tokens, if it has it.
+    fn as_restrict(&mut self) -> Option<&mut dyn Restrict> {
+        None
+    }
+
     /// Appends a token to each row's past: rows × vocabulary logits (f32) of the next token. A sentence that had rows in an
     /// earlier step and has none in this one is finished: its state may be freed.
     fn step(&mut self, rows: &[Row]) -> Tensor;
@@ -114,6 +119,16 @@ pub trait Decoding {
         best.find(&logits, wanted.best, wanted.rounding);
         Some(logits)
     }
+}
+
+/// A decoding that computes the scores of some target tokens only.
+pub trait Restrict {
+    /// How many target tokens there are.
+    fn vocabulary(&self) -> usize;
+
+    /// From now on only these tokens, which are sorted, have scores in the rows of a sentence that was read and had no rows yet;
+    /// the others have −∞. Either all sentences of a decoding are restricted or none.
+    fn restrict(&mut self, sentence: usize, tokens: Vec<u32>);
 }
 
 /// What a search wants of the logits of a step.

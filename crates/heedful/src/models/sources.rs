@@ -72,6 +72,11 @@ impl<Memory> Sources<Memory> {
         });
     }
 
+    /// Whether a sentence was read and is not finished.
+    pub(crate) fn contains(&self, sentence: usize) -> bool {
+        self.sentences.contains_key(&sentence)
+    }
+
     /// The memory of a sentence's group, and the sentence's rows in it.
     ///
     /// # Panics

@@ -6,6 +6,7 @@ use super::folder::FolderError;
 use super::{ConfigError, Task};
 use crate::data::batch::BatchError;
 use crate::data::labels::LabelsError;
+use crate::data::shortlist::ShortlistError;
 use crate::data::{CorpusError, TokenizerError};
 use crate::decode::DecodeError;
 use crate::models::HeadError;
@@ -43,6 +44,9 @@ pub enum OpenError {
     /// The names of the labels cannot be read.
     #[error(transparent)]
     Labels(#[from] LabelsError),
+    /// The shortlist cannot be used.
+    #[error(transparent)]
+    Shortlist(#[from] ShortlistError),
     /// A head to prune does not exist.
     #[error(transparent)]
     Head(#[from] HeadError),

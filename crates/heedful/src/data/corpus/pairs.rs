@@ -173,7 +173,7 @@ impl Iterator for Pairs {
 }
 
 impl Pairs {
-    /// The same pairs of parallel files, each line cut where it has more bytes than these (source, target).
+    /// The same pairs of parallel files or of plain text, each line cut where it has more bytes than these (source, target).
     pub fn cut_at(self, most_bytes: [usize; 2]) -> Pairs {
         Pairs { most_bytes: Some(most_bytes), ..self }
     }
@@ -219,7 +219,15 @@ impl OpenPart {
                 }
             }
             Part::TabSeparated(input) => OpenPart::TabSeparated(Lines::open(input)?),
-            Part::Lines(input, kind) => OpenPart::Lines(Lines::open(input)?, *kind),
+            Part::Lines(input, kind) => {
+                let lines = Lines::open(input)?;
+                let most = most_bytes.filter(|_| *kind == LineKind::Text);
+                let lines = match most {
+                    None => lines,
+                    Some([most, _]) => lines.bounded(most, LongLines::Cut),
+                };
+                OpenPart::Lines(lines, *kind)
+            }
         })
     }
 

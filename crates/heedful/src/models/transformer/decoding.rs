@@ -8,14 +8,16 @@
 //! A hypothesis that continues another copies its list and adds one slot: lists of numbers are copied, keys and values
 //! never. Slots that are in no list are collected when free ones run out.
 
-use heedful_tensor::ops::{self, KeyValueRows, KeyValueStore, TopK};
+use std::collections::BTreeMap;
+
+use heedful_tensor::ops::{self, ChosenColumns, ChosenPart, KeyValueRows, KeyValueStore, TopK};
 use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Transformer;
 use super::slots::{Parent, Pasts, Slots};
 use crate::layers::Pass;
 use crate::models::sources::Sources;
-use crate::models::{Decoding, Row, Wanted};
+use crate::models::{Decoding, Restrict, Row, Wanted};
 
 /// A Transformer's [`Decoding`].
 pub(super) struct CachedDecoding<'m> {
@@ -27,6 +29,8 @@ pub(super) struct CachedDecoding<'m> {
     pasts: Pasts,
     /// One for each decoder layer.
     stores: Vec<KeyValueStore>,
+    /// The output projection of each sentence, if they are restricted to some tokens.
+    outputs: BTreeMap<usize, ChosenColumns>,
 }
 
 /// The KV cache of one block in a step.
@@ -53,6 +57,7 @@ impl<'m> CachedDecoding<'m> {
             stores: (0..model.config.decoder_layers)
                 .map(|_| KeyValueStore::new(model.params.device(), compute.cached_dtype(), width))
                 .collect(),
+            outputs: BTreeMap::new(),
         }
     }
 }
@@ -64,14 +69,30 @@ impl Decoding for CachedDecoding<'_> {
         self.sources.add(key_values, sequences);
     }
 
+    fn forget(&mut self, sentence: usize) {
+        self.outputs.remove(&sentence);
+    }
+
+    fn as_restrict(&mut self) -> Option<&mut dyn Restrict> {
+        Some(self)
+    }
+
     fn step(&mut self, rows: &[Row]) -> Tensor {
         let states = self.states(rows);
+        if !self.outputs.is_empty() {
+            return ops::project_chosen(&states, &self.parts(rows));
+        }
         ops::project_wide(&states, &self.model.output, self.pass.compute())
     }
 
     fn step_for(&mut self, rows: &[Row], wanted: &Wanted, best: &mut TopK) -> Option<Tensor> {
         let compute = self.pass.compute();
         let states = self.states(rows);
+        if !self.outputs.is_empty() {
+            let parts = self.parts(rows);
+            best.find_in_chosen(&states, &parts, wanted.best, &wanted.others, wanted.rounding);
+            return wanted.all.then(|| ops::project_chosen(&states, &parts));
+        }
         if !wanted.all
             && best.find_in_product(&states, &self.model.output, compute, wanted.best, &wanted.others)
         {
@@ -83,10 +104,33 @@ impl Decoding for CachedDecoding<'_> {
     }
 }
 
+impl Restrict for CachedDecoding<'_> {
+    fn vocabulary(&self) -> usize {
+        self.model.config.target_vocabulary
+    }
+
+    fn restrict(&mut self, sentence: usize, tokens: Vec<u32>) {
+        let chosen = ChosenColumns::new(&self.model.output, tokens, self.pass.compute());
+        self.outputs.insert(sentence, chosen);
+    }
+}
+
 impl CachedDecoding<'_> {
+    /// The rows of each sentence, with its tokens.
+    fn parts(&self, rows: &[Row]) -> Vec<ChosenPart<'_>> {
+        let mut end = 0;
+        let part = |rows: &[Row]| {
+            let columns = self.outputs.get(&rows[0].sentence).expect("all sentences are restricted or none");
+            end += rows.len();
+            ChosenPart { rows: end - rows.len()..end, columns }
+        };
+        rows.chunk_by(|one, next| one.sentence == next.sentence).map(part).collect()
+    }
+
     /// The decoder's output for the newest token of every row.
     fn states(&mut self, rows: &[Row]) -> Tensor {
         self.sources.forget_finished(rows);
+        self.outputs.retain(|&sentence, _| self.sources.contains(sentence));
         self.pasts.follow(rows.iter().map(|row| row.parent.map_or(Parent::NONE, Parent::Row)));
         let newest = self.slots.take(rows.len(), &[self.pasts.all()]);
         self.pasts.append(&newest);

@@ -7,6 +7,7 @@
 //! source.tokenizer.json      one for each
 //! target.tokenizer.json
 //! labels.json                the names of a classifier's labels
+//! shortlist.bin              which target tokens a source may need, if that was learned
 //! ```
 //!
 //! The seal names the other files with their sizes and hashes, and has a checksum of the weights: the files know each other,
@@ -29,6 +30,7 @@ use heedful_tensor::cpu::gemm::MappedFile;
 use heedful_tensor::{Params, Precision};
 
 use crate::data::labels::{LABELS_FILE, Labels, LabelsError};
+use crate::data::shortlist::{SHORTLIST_FILE, Shortlist, ShortlistError};
 use crate::data::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE, Tokenizers};
 use crate::data::{Tokenizer, TokenizerError};
 use crate::models::Model;
@@ -120,6 +122,29 @@ impl ModelFolder {
         Ok(narrow.len())
     }
 
+    /// Writes a folder, which may be this one, with the same model and a shortlist. The weights are saved in the numbers that
+    /// this folder has them in.
+    pub fn save_with_shortlist(
+        &self,
+        path: &Path,
+        params: &Params,
+        shortlist: &Shortlist,
+    ) -> Result<ModelFolder, FolderError> {
+        let precision = self.precision()?;
+        let mut with_shortlist = self.clone();
+        with_shortlist.files.add(SHORTLIST_FILE, shortlist.to_bytes());
+        let folder = with_shortlist.copy_to(path)?;
+        folder.save_in(params, precision)?;
+        Ok(folder)
+    }
+
+    fn save_in(&self, params: &Params, precision: Precision) -> Result<(), FolderError> {
+        match precision {
+            Precision::F32 => self.save(&Weights::of(params)),
+            narrow => self.save_narrow(params, narrow).map(drop),
+        }
+    }
+
     /// In what numbers the weights of products are saved.
     pub fn precision(&self) -> Result<Precision, FolderError> {
         ModelFolder::precision_in(&self.path)
@@ -157,14 +182,11 @@ impl ModelFolder {
         let folder = ModelFolder::read(path, None)?;
         let model = folder.build()?;
         folder.install_where(|_| Ok(()), model.params())?;
-        folder.tokenizers()?;
+        folder.shortlist(&folder.tokenizers()?)?;
         if folder.files.get(LABELS_FILE).is_some() {
             folder.labels()?;
         }
-        match folder.precision()? {
-            Precision::F32 => folder.save(&Weights::of(model.params()))?,
-            narrow => drop(folder.save_narrow(model.params(), narrow)?),
-        }
+        folder.save_in(model.params(), folder.precision()?)?;
         Ok(folder)
     }
 
@@ -186,8 +208,8 @@ impl ModelFolder {
             return Ok(());
         }
         let seal = read_seal(&weights)?;
-        let found = ModelFiles::read(path, Some(&seal))?.seal().without(CONFIG);
-        match seal.without(CONFIG).difference(&found) {
+        let found = text_files_of(ModelFiles::read(path, Some(&seal))?.seal());
+        match text_files_of(seal).difference(&found) {
             None => Ok(()),
             Some(difference) => Err(FolderError::differs(path, difference)),
         }
@@ -200,7 +222,7 @@ impl ModelFolder {
 
     /// Sizes and hashes of the vocabularies and of the labels: what gives the model's numbers their meaning.
     pub fn text_files(&self) -> Seal {
-        self.files.seal().without(CONFIG)
+        text_files_of(self.files.seal())
     }
 
     /// Reads the weights and builds the model.
@@ -260,6 +282,13 @@ impl ModelFolder {
         Labels::from_bytes(&self.path.join(LABELS_FILE), self.files.get(LABELS_FILE).unwrap_or_default())
     }
 
+    /// Which target tokens a source may need, if that was learned; the vocabularies are those of the folder.
+    pub fn shortlist(&self, tokenizers: &Tokenizers) -> Result<Option<Shortlist>, ShortlistError> {
+        let sizes = [tokenizers.source.size(), tokenizers.target.size()];
+        let parse = |bytes| Shortlist::from_bytes(&self.path.join(SHORTLIST_FILE), bytes, sizes);
+        self.files.get(SHORTLIST_FILE).map(parse).transpose()
+    }
+
     fn build(&self) -> Result<Box<dyn Model>, FolderError> {
         let path = || self.path.join(CONFIG);
         self.config.build(0).map_err(|cause| FolderError::Unbuildable { path: path(), cause })
@@ -311,6 +340,11 @@ impl ModelFolder {
         accept(Seal::in_metadata(&file.all_metadata()).filter(|_| is_sealed))?;
         work(&file, &bytes)
     }
+}
+
+/// The seal of the vocabularies and of the labels.
+fn text_files_of(seal: Seal) -> Seal {
+    seal.without(CONFIG).without(SHORTLIST_FILE)
 }
 
 /// The seal of weights, from the header of their file alone.

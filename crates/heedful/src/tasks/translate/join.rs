@@ -55,6 +55,7 @@ impl Translator {
             joined.source_limit = shorter(joined.source_limit, other.source_limit);
             joined.target_limit = shorter(joined.target_limit, other.target_limit);
             joined.models.extend(other.models);
+            joined.shortlist = None;
         }
         Ok(joined)
     }

@@ -31,6 +31,7 @@ use super::stream::TranslationStream;
 use super::terms::Terms;
 use super::worker::Worker;
 use crate::data::TextLimit;
+use crate::data::shortlist::Shortlist;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
 use crate::decode::{
@@ -52,6 +53,7 @@ pub struct Translator {
     pub(super) target_limit: TextLimit,
     /// Attention heads of all layers.
     heads: usize,
+    pub(super) shortlist: Option<Arc<Shortlist>>,
     pub(super) worker: Arc<Worker>,
 }
 
@@ -81,9 +83,10 @@ impl Translator {
 
     /// As [`Translator::open`], with the model's configuration.
     pub(crate) fn open_with_config(folder: &Path) -> Result<(Translator, Config), OpenError> {
-        let Opened { config, model, tokenizers, trained, .. } = open::<Config>(folder, Task::Translate)?;
+        let Opened { config, model, tokenizers, folder, trained } = open::<Config>(folder, Task::Translate)?;
         let heads = config.heads().len().max(1);
-        Ok((Translator { heads, ..Translator::trained_with(trained, model, tokenizers) }, config))
+        let shortlist = folder.shortlist(&tokenizers)?.map(Arc::new);
+        Ok((Translator { heads, shortlist, ..Translator::trained_with(trained, model, tokenizers) }, config))
     }
 
     /// As [`Translator::open`], with these heads pruned.
@@ -108,6 +111,7 @@ impl Translator {
             models: vec![model.into()],
             tokenizers,
             heads: 1,
+            shortlist: None,
             worker: Arc::default(),
         }
     }
@@ -150,6 +154,23 @@ impl Translator {
     pub fn ensemble(&self) -> Ensemble<'_> {
         let models = self.models.iter().map(|model| &**model).collect();
         Ensemble::new(models).expect("at least one model, and vocabularies that were compared")
+    }
+
+    /// The shortlist of the model's folder, for [`SearchOptions::shortlist`]; none for several models.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::path::Path;
+    /// # use heedful::decode::SearchOptions;
+    /// # use heedful::tasks::translate::Translator;
+    /// let translator = Translator::open(Path::new("run"))?;
+    /// let options = SearchOptions { shortlist: translator.shortlist().cloned(), ..SearchOptions::default() };
+    /// println!("{}", translator.translate(&["A dog runs."], &options)?[0].best());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn shortlist(&self) -> Option<&Arc<Shortlist>> {
+        self.shortlist.as_ref()
     }
 
     /// The vocabularies.

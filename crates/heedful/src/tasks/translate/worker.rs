@@ -6,8 +6,6 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use heedful_tensor::Precision;
-
 use super::pending::{PendingTranslation, Promise, promise};
 use super::{Translation, Translator};
 use crate::decode::{DecodeError, Hypothesis, Limits, Search, SearchInput, SearchOptions};
@@ -57,8 +55,8 @@ fn start(translator: Translator) -> Sender<Job> {
 
 /// Runs until no job can come any more.
 fn run(translator: &Translator, jobs: &Receiver<Job>) {
-    // Matrix products have the type of their search.
-    let mut searches: Vec<(Precision, Search<'_>)> = Vec::new();
+    // Type of the products and shortlist are those of a search.
+    let mut searches: Vec<(Arc<SearchOptions>, Search<'_>)> = Vec::new();
     let mut open: BTreeMap<usize, Job> = BTreeMap::new();
     let mut numbers = 0..;
     loop {
@@ -102,18 +100,19 @@ fn admit<'t>(
     translator: &'t Translator,
     number: usize,
     job: Job,
-    searches: &mut Vec<(Precision, Search<'t>)>,
+    searches: &mut Vec<(Arc<SearchOptions>, Search<'t>)>,
     open: &mut BTreeMap<usize, Job>,
 ) {
     if job.input.source.is_empty() {
         return job.promise.fulfil(Ok(Translation::default()));
     }
-    let compute = job.options.compute;
-    let place = match searches.iter().position(|(of, _)| *of == compute) {
+    let fits =
+        |of: &SearchOptions| of.compute == job.options.compute && of.shortlist == job.options.shortlist;
+    let place = match searches.iter().position(|(of, _)| fits(of)) {
         Some(place) => place,
         None => match translator.search(&job.options) {
             Ok(search) => {
-                searches.push((compute, search));
+                searches.push((job.options.clone(), search));
                 searches.len() - 1
             }
             Err(error) => return job.promise.fulfil(Err(error)),
