@@ -1,8 +1,9 @@
 //! Where commands write: everything is checked before the work begins.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use heedful::store::output::{Output, check_folder};
 use heedful::system::is_same_file;
 use heedful::tasks::folder::{MODEL, MODEL_FILES};
@@ -19,6 +20,19 @@ pub(crate) fn check_standard_output(inputs: &[&Path]) -> Result<()> {
     if let Some(input) = read.find(|input| is_same_file(output, input)) {
         let input = input.display();
         bail!("standard output is the same file as {input}, which is read: write to another file");
+    }
+    Ok(())
+}
+
+/// Copies the recipe of a run beside its model in another folder: it says how long the texts were that the model was trained
+/// with.
+pub(crate) fn copy_recipe(from: &Path, to: &Path) -> Result<()> {
+    const RECIPE: &str = "recipe.toml";
+    let recipe = from.join(RECIPE);
+    // A file that is copied to itself would be empty.
+    if recipe.exists() && !is_same_file(from, to) {
+        let to = to.join(RECIPE);
+        fs::copy(&recipe, &to).with_context(|| format!("cannot write {}", to.display()))?;
     }
     Ok(())
 }

@@ -186,6 +186,10 @@ fn folders_that_hold_a_model_or_anything_else_of_the_user_are_not_written() {
         ("average run --last 1 --out valid.zh".to_owned(), "valid.zh: it is a file"),
         ("average run --last 1 --out valid.zh/new".to_owned(), "valid.zh: it is a file"),
         ("average run --last 1 --ema --out new".to_owned(), "has no moving average"),
+        (
+            "shortlist run --src valid.zh -o model".to_owned(),
+            "model already holds a model or a run (config.json)",
+        ),
         ("compare layers --out run".to_owned(), "run already holds a model or a run"),
         ("compare layers --out valid.zh".to_owned(), "it is a file"),
         (training("model").replace("train ", "compare variations "), "model already holds a model or a run"),

@@ -23,7 +23,11 @@ impl Drop for Killed {
 fn a_run_is_served_under_its_languages_until_sigterm() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 20"));
-    let mut command = place.command("serve run --port 0");
+    let complaint = place.bad("serve run --port 0 --shortlist");
+    assert!(complaint.contains("run: it has no shortlist: learn one with heedful shortlist"), "{complaint}");
+    // So few tokens that a translation is another one without it.
+    place.good("shortlist run --src valid.zh --tgt valid.en --per-token 1 --frequent 1");
+    let mut command = place.command("serve run --port 0 --shortlist");
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
     let mut child = Killed(child);
     let mut lines = BufReader::new(child.0.stderr.take().expect("standard error"));
@@ -42,7 +46,8 @@ fn a_run_is_served_under_its_languages_until_sigterm() {
     stream.write_all((head + body).as_bytes()).expect("it reads");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
-    let translated = place.good("translate run --text 一辆汽车");
+    let translated = place.good("translate run --text 一辆汽车 --shortlist");
+    assert_ne!(translated, place.good("translate run --text 一辆汽车"));
     let expected =
         serde_json::json!({ "translatedText": translated.strip_suffix('\n').expect("a line") }).to_string();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with(&expected), "{answer}\n{expected}");

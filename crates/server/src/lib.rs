@@ -55,5 +55,5 @@ pub mod fuzzing;
 
 pub use error::ServerError;
 pub use models::{Engine, ModelSpec, Origin};
-pub use options::{AccessLog, Limits, ServerOptions};
+pub use options::{AccessLog, Limits, ServerOptions, Shortlists};
 pub use server::Server;

@@ -21,6 +21,8 @@ pub struct ServerOptions {
     pub run: Option<(String, PathBuf)>,
     /// The default search; `compute` and `batch_tokens` hold for all requests.
     pub search: SearchOptions,
+    /// Whether translators use the shortlists of their folders.
+    pub shortlists: Shortlists,
     /// How long an idle worker waits, after the first sentence, until the batch is as large as the last one. A single
     /// client never waits.
     pub batch_wait: Duration,
@@ -41,6 +43,16 @@ pub struct ServerOptions {
     pub metrics_address: Option<SocketAddr>,
     /// The access log on standard error.
     pub log: AccessLog,
+}
+
+/// Whether translators use the shortlists of their folders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shortlists {
+    /// All target tokens have scores.
+    #[default]
+    Unused,
+    /// Those of a sentence's list have scores. A translator without a shortlist is not served.
+    Used,
 }
 
 /// The access log on standard error.
@@ -110,6 +122,7 @@ impl Default for ServerOptions {
             runs: None,
             run: None,
             search: SearchOptions::default(),
+            shortlists: Shortlists::Unused,
             batch_wait: Duration::from_millis(2),
             limits: Limits::default(),
             keys: None,

@@ -9,6 +9,7 @@ pub(crate) mod vocab;
 pub(crate) mod average;
 pub(crate) mod quantize;
 pub(crate) mod seal;
+pub(crate) mod shortlist;
 
 pub(crate) mod classify;
 pub(crate) mod fill;

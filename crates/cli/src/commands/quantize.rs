@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use heedful::tasks::folder::{MODEL, ModelFolder};
 use heedful::tensor::Precision;
 
-use crate::output::Force;
+use crate::output::{Force, copy_recipe};
 use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Save a model in fewer bits: smaller files, faster translation of single sentences
@@ -47,9 +47,6 @@ Examples:
   heedful quantize run --to int8 -o small
   heedful translate small < source.txt";
 
-/// Files beside the model that say how it was trained.
-const RECIPE: &str = "recipe.toml";
-
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let folder = ModelFolder::open(&arguments.model)?;
     arguments.force.check_folder(&arguments.output, &[&arguments.model])?;
@@ -65,12 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     bar.show(0, 0.0, || format!("rounding {} to {precision}", arguments.model.display()));
     let model = folder.load()?;
     let count = folder.copy_to(&arguments.output)?.save_narrow(model.params(), precision)?;
-    // It says how long the texts were that the model was trained with.
-    let recipe = arguments.model.join(RECIPE);
-    if recipe.exists() {
-        let to = arguments.output.join(RECIPE);
-        fs::copy(&recipe, &to).with_context(|| format!("cannot write {}", to.display()))?;
-    }
+    copy_recipe(&arguments.model, &arguments.output)?;
     bar.finish();
     if arguments.quiet.verbosity() == Verbosity::Normal {
         let size =

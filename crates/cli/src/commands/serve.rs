@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
-use heedful_server::{AccessLog, Limits, ModelSpec, Origin, Server, ServerOptions};
+use heedful_server::{AccessLog, Limits, ModelSpec, Origin, Server, ServerOptions, Shortlists};
 
 use crate::machine::Machine;
 use crate::progress::{Bar, Verbosity};
@@ -75,6 +75,9 @@ pub(crate) struct Arguments {
     /// Never generate the same n-gram of N tokens twice in a translation
     #[arg(long, value_name = "N", help_heading = "Search")]
     no_repeat_ngram: Option<usize>,
+    /// Translators consider only the target tokens that a sentence may need, by their shortlists (`heedful shortlist`)
+    #[arg(long, help_heading = "Search")]
+    shortlist: bool,
 
     /// Maximum size of a request in bytes
     #[arg(long, default_value_t = Limits::default().body_bytes, value_name = "N", help_heading = "Limits")]
@@ -188,6 +191,7 @@ impl Arguments {
                 batch_tokens: self.batch_tokens,
                 ..SearchOptions::default()
             },
+            shortlists: if self.shortlist { Shortlists::Used } else { Shortlists::Unused },
             batch_wait: Duration::from_millis(self.batch_wait),
             limits: Limits {
                 body_bytes: self.max_bytes,

@@ -17,12 +17,15 @@ use super::queue::Queue;
 use super::{JobError, classification, generation};
 use crate::metrics::ModelMetrics;
 use crate::models::Engine;
+use crate::options::Shortlists;
 
 /// How a worker batches and searches.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerOptions {
     /// The search that sentences join; jobs have beams and numbers of outputs of their own.
     pub(crate) search: SearchOptions,
+    /// Whether a translator's search has its shortlist.
+    pub(crate) shortlists: Shortlists,
     /// How long an idle worker waits, after the first input, until the batch is as large as the last one.
     pub(crate) batch_wait: Duration,
 }
@@ -78,7 +81,11 @@ fn run(
 ) -> Result<(), DecodeError> {
     match engine {
         Engine::Translator(translator) => {
-            generation::run((engine, translator.model()), (queue, lane), options, in_flight)
+            let mut options = options.clone();
+            if options.shortlists == Shortlists::Used {
+                options.search.shortlist = translator.shortlist().cloned();
+            }
+            generation::run((engine, translator.model()), (queue, lane), &options, in_flight)
         }
         Engine::Generator(generator) => {
             generation::run((engine, generator.model()), (queue, lane), options, in_flight)

@@ -20,7 +20,7 @@ pub(crate) use self::watch::{Stamps, watch};
 use crate::error::ServerError;
 use crate::inference::{Queue, WorkerOptions, start};
 use crate::metrics::ModelMetrics;
-use crate::options::ServerOptions;
+use crate::options::{ServerOptions, Shortlists};
 
 /// All models of a server, in the order in which they were given.
 pub(crate) struct Models {
@@ -81,9 +81,13 @@ impl ServedModel {
     fn open(spec: ModelSpec, options: &ServerOptions) -> Result<ServedModel, ServerError> {
         let failed = |cause| ServerError::Model { name: spec.name.clone(), cause };
         let text_tokens = options.limits.text_tokens;
-        let engine = load(&spec, text_tokens).map_err(failed)?;
+        let engine = load(&spec, text_tokens, options.shortlists).map_err(failed)?;
         let (task, metrics) = (engine.task(), Arc::new(ModelMetrics::default()));
-        let worker_options = WorkerOptions { search: options.search.clone(), batch_wait: options.batch_wait };
+        let worker_options = WorkerOptions {
+            search: options.search.clone(),
+            shortlists: options.shortlists,
+            batch_wait: options.batch_wait,
+        };
         let capacity = options.limits.queue;
         let loaded = LoadedModel::start(&spec.name, engine, capacity, &worker_options, &metrics)?;
         let current = RwLock::new(Arc::new(loaded));
@@ -100,7 +104,8 @@ impl ServedModel {
     pub(crate) fn reload(&self) -> Result<(), ServerError> {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |cause| ServerError::Model { name: self.spec.name.clone(), cause };
-        let engine = load(&self.spec, self.text_tokens).map_err(failed)?;
+        let shortlists = self.worker_options.shortlists;
+        let engine = load(&self.spec, self.text_tokens, shortlists).map_err(failed)?;
         if engine.task() != self.task {
             let (old, new) = (self.task.model(), engine.task().model());
             return Err(failed(format!("it was {old} and is now {new}: restart the server for that")));
@@ -119,8 +124,14 @@ impl ServedModel {
 }
 
 /// Loads a model and limits its texts; the error is a sentence.
-fn load(spec: &ModelSpec, text_tokens: Option<usize>) -> Result<Engine, String> {
+fn load(spec: &ModelSpec, text_tokens: Option<usize>, shortlists: Shortlists) -> Result<Engine, String> {
     let mut engine = spec.origin.load()?;
+    if let (Engine::Translator(translator), Shortlists::Used) = (&engine, shortlists)
+        && translator.shortlist().is_none()
+    {
+        let remedy = "learn one with heedful shortlist, or serve without --shortlist";
+        return Err(format!("it has no shortlist: {remedy}"));
+    }
     text_tokens.map_or(Ok(()), |tokens| engine.set_max_tokens(tokens))?;
     Ok(engine)
 }

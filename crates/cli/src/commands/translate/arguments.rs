@@ -54,6 +54,10 @@ pub(crate) struct Arguments {
     /// spelled alike, its translation has the target term; a wider beam finds better places for it
     #[arg(long, value_name = "FILE", conflicts_with = "sample", help_heading = "Search")]
     pub(crate) terms: Option<PathBuf>,
+    /// Consider only the target tokens that a line may need, by the model's shortlist (`heedful shortlist` learns it): faster,
+    /// and rarely another translation
+    #[arg(long, help_heading = "Search")]
+    pub(crate) shortlist: bool,
     /// Prune an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
     pub(crate) without_head: Vec<HeadName>,
@@ -147,6 +151,10 @@ impl Arguments {
         ensure!(
             self.models().len() == 1 || self.without_head.is_empty(),
             "--without-head is for one model: its heads are not those of the others"
+        );
+        ensure!(
+            self.models().len() == 1 || !self.shortlist,
+            "--shortlist is for one model: leave it out for an ensemble"
         );
         Ok(())
     }

@@ -14,9 +14,11 @@ mod output;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
 use anyhow::{Context, Result, anyhow, bail};
+use heedful::data::shortlist::Shortlist;
 use heedful::data::text_limit::Part;
 use heedful::decode::{Constraints, SearchInput, SearchOptions, UniqueSearch};
 use heedful::tasks::translate::{JoinError, Terms, Translator};
@@ -34,7 +36,7 @@ use crate::progress::{Bar, Verbosity, line_count};
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
     arguments.machine.set_up("searching", verbosity)?;
-    let options = arguments.search_options();
+    let mut options = arguments.search_options();
     options.check()?;
     arguments.check()?;
     if arguments.output.is_some() && arguments.output == arguments.attention {
@@ -46,6 +48,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         arguments.attention.as_deref().map(|path| AttentionFile::create(path, arguments)).transpose()?;
     let terms = arguments.terms.as_deref().map(Terms::open).transpose()?.unwrap_or_default();
     let mut translator = open(arguments)?;
+    if arguments.shortlist {
+        options.shortlist = Some(shortlist(arguments, &translator)?);
+    }
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
     let lines = lines::read(arguments, long, translator.source_limit())?;
     let mut writer = OutputWriter::new(arguments, destination, &translator, &options);
@@ -81,6 +86,14 @@ fn open(arguments: &Arguments) -> Result<Translator> {
     Translator::join(translators).map_err(|error| match error {
         JoinError::Vocabulary { number, .. } => anyhow!("{}: {error}", models[number - 1].display()),
         JoinError::Empty => error.into(),
+    })
+}
+
+/// The shortlist of the model.
+fn shortlist(arguments: &Arguments, translator: &Translator) -> Result<Arc<Shortlist>> {
+    let name = arguments.models()[0].display();
+    translator.shortlist().cloned().with_context(|| {
+        format!("{name} has no shortlist: learn one with heedful shortlist {name} --src FILE --tgt FILE")
     })
 }
 
