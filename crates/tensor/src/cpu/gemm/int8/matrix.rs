@@ -1,5 +1,7 @@
 //! A weight as integers, packed in the one layout of all kernels.
 
+mod columns;
+
 use std::fs::File;
 use std::io;
 use std::ops::{Deref, Range};
@@ -7,6 +9,7 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
+use self::columns::ColumnCopy;
 use super::{DEPTH, STRIP, TILE, nearest, scale_of};
 use crate::Channels;
 use crate::cpu::gemm::{Elements, Matrix};
@@ -27,6 +30,7 @@ pub struct Int8Matrix {
     scales: Arc<[f32]>,
     /// Sums of each column's integers, for kernels whose left side has no sign.
     sums: Arc<[i32]>,
+    column_copy: ColumnCopy,
 }
 
 /// Where the integers are.
@@ -120,34 +124,6 @@ impl Int8Matrix {
         Some(Int8Matrix::from_parts(k, n, Tiles::Owned(tiles.into()), scales.into()))
     }
 
-    /// Some of the columns, in this order: integers and scales are those of this matrix.
-    pub(crate) fn columns(&self, chosen: &[u32]) -> Int8Matrix {
-        let (n, steps) = (chosen.len(), self.steps());
-        let mut tiles = vec![Tile([0; TILE]); tile_count(self.k, n)];
-        let all_tiles = SharedMut::new(&mut tiles);
-        parallel(n.div_ceil(STRIP), |strip| {
-            // SAFETY: every strip belongs to one task.
-            let tiles = unsafe { all_tiles.slice(strip * steps * 2..(strip + 1) * steps * 2) };
-            let chosen = &chosen[strip * STRIP..((strip + 1) * STRIP).min(n)];
-            for (within, &column) in chosen.iter().enumerate() {
-                self.copy_column(column as usize, within, tiles);
-            }
-        });
-        let mut scales: Vec<f32> = chosen.iter().map(|&column| self.scale(column as usize)).collect();
-        scales.resize(padded(n), 0.0);
-        Int8Matrix::from_parts(self.k, n, Tiles::Owned(tiles.into()), scales.into())
-    }
-
-    /// Copies the integers of a column to the place `within` of a strip.
-    fn copy_column(&self, column: usize, within: usize, strip: &mut [Tile]) {
-        let lane = within % 16 * 4;
-        let lines =
-            strip.iter_mut().skip(within / 16).step_by(2).flat_map(|tile| tile.0.chunks_exact_mut(64));
-        for (line, four) in lines.zip(self.fours(column)) {
-            line[lane..lane + 4].copy_from_slice(four);
-        }
-    }
-
     /// Writes the numbers of the weight that this is made from, row after row.
     ///
     /// # Panics
@@ -201,7 +177,7 @@ impl Int8Matrix {
 
     fn from_parts(k: usize, n: usize, tiles: Tiles, scales: Arc<[f32]>) -> Int8Matrix {
         let sums = sums(&tiles, k, n);
-        Int8Matrix { k, n, tiles, scales, sums }
+        Int8Matrix { k, n, tiles, scales, sums, column_copy: ColumnCopy::default() }
     }
 
     /// Rows of the matrix: the length of every sum.
