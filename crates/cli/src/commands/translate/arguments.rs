@@ -54,8 +54,8 @@ pub(crate) struct Arguments {
     /// spelled alike, its translation has the target term; a wider beam finds better places for it
     #[arg(long, value_name = "FILE", conflicts_with = "sample", help_heading = "Search")]
     pub(crate) terms: Option<PathBuf>,
-    /// Consider only the target tokens that a line may need, by the model's shortlist (`heedful shortlist` learns it): faster,
-    /// and rarely another translation
+    /// Consider only the target tokens that a line may need, by the model's shortlist (`heedful shortlist` learns it): faster
+    /// with large vocabularies; some translations are other ones
     #[arg(long, help_heading = "Search")]
     pub(crate) shortlist: bool,
     /// Prune an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
