@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pool::{Region, Task, pool};
 pub(crate) use shared::SharedMut;
 pub use turns::{RANKS, ranked};
-use turns::{Way, allowed, give_way};
+use turns::{Way, give_way, is_left_free};
 
 /// Calls `task(0) … task(count - 1)`, spread over the pool, and returns when all are done. Inside a task, and
 /// while another thread is using the pool, the tasks run one after the other on the calling thread. If its work has a
@@ -59,7 +59,7 @@ fn giving_way(rank: usize, count: usize, task: &Task<'_>) {
     let mut undone: Vec<Range<usize>> = (0..threads).map(|thread| region.share(thread)).collect();
     while undone.iter().any(|share| !share.is_empty()) {
         let turn = match give_way(rank) {
-            Way::Clear if threads.min(allowed(rank, thread_count())) > 1 => pool().try_turn(),
+            Way::Clear if threads > 1 && !is_left_free(rank, 1, thread_count()) => pool().try_turn(),
             Way::Clear | Way::Insist => None,
         };
         if let Some(turn) = turn {

@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use super::turns::{allowed, must_give_way};
+use super::turns::{is_left_free, must_give_way};
 use super::{INSIDE_TASK, MOST_THREADS, TASK_SERIAL, thread_count};
 
 /// How long a thread spins for what it waits for.
@@ -95,7 +95,6 @@ pub(super) struct Pool {
     reluctant: AtomicU32,
     reluctance: AtomicU32,
     hired: AtomicUsize,
-    hiring: Mutex<()>,
     workers: [Apart<Worker>; MOST_THREADS],
 }
 
@@ -113,7 +112,6 @@ pub(super) fn pool() -> &'static Pool {
         reluctant: AtomicU32::new(0),
         reluctance: AtomicU32::new(0),
         hired: AtomicUsize::new(0),
-        hiring: Mutex::new(()),
         workers: [const { Apart(Worker::new()) }; MOST_THREADS],
     };
     &POOL
@@ -205,7 +203,7 @@ impl Pool {
             loop {
                 if region
                     .rank
-                    .is_some_and(|rank| must_give_way(rank) || thread >= allowed(rank, thread_count()))
+                    .is_some_and(|rank| must_give_way(rank) || is_left_free(rank, thread, thread_count()))
                 {
                     return done;
                 }
@@ -230,11 +228,8 @@ impl Pool {
         done
     }
 
+    /// Has at least so many workers. For the holder of the turn.
     fn hire(&'static self, wanted: usize) {
-        if self.hired.load(Ordering::Relaxed) >= wanted {
-            return;
-        }
-        let _hiring = self.hiring.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         for number in self.hired.load(Ordering::Relaxed) + 1..=wanted {
             let name = format!("heedful-{number}");
             let hired = std::thread::Builder::new().name(name).spawn(move || self.work(number));

@@ -75,11 +75,13 @@ pub(super) fn must_give_way(rank: usize) -> bool {
     AT_WORK[..rank].iter().any(|at_work| at_work.load(Ordering::Relaxed) > 0)
 }
 
-/// How many of so many threads work of a rank may use: not all while more urgent work was there lately.
-pub(super) fn allowed(rank: usize, threads: usize) -> usize {
+/// Whether a thread of so many is left free by work of a rank: the second half are while more urgent work was there lately.
+pub(super) fn is_left_free(rank: usize, thread: usize, threads: usize) -> bool {
+    if thread < (threads / 2).max(1) {
+        return false;
+    }
     let latest = LAST_AT_WORK[..rank].iter().map(|last| last.load(Ordering::Relaxed)).max().unwrap_or(0);
-    let lately = latest > 0 && since_start().saturating_sub(latest) < LATELY.as_millis() as u64;
-    if lately { (threads / 2).max(1) } else { threads }
+    latest > 0 && since_start().saturating_sub(latest) < LATELY.as_millis() as u64
 }
 
 /// Milliseconds since the first call, from 1 on.

@@ -80,20 +80,26 @@ fn select(scores: &[f32], best: &mut [Scored]) {
     let mut start = first;
     while start < scores.len() {
         let end = (start + BLOCK).min(scores.len());
-        let block = &scores[start..end];
-        let bar = best[last].score;
-        let mut any = false;
-        for &score in block {
-            any |= score > bar;
-        }
-        if any {
-            for (i, &score) in block.iter().enumerate() {
-                if score > best[last].score {
-                    insert(best, last, Scored { index: (start + i) as u32, score });
-                }
+        admit(&scores[start..end], start, best);
+        start = end;
+    }
+}
+
+/// Puts those of a few columns from `first` on among the best, best first, that are better than the last of them.
+#[inline(always)]
+fn admit(scores: &[f32], first: usize, best: &mut [Scored]) {
+    let Some(last) = best.len().checked_sub(1) else { return };
+    let bar = best[last].score;
+    let mut any = false;
+    for &score in scores {
+        any |= score > bar;
+    }
+    if any {
+        for (i, &score) in scores.iter().enumerate() {
+            if score > best[last].score {
+                insert(best, last, Scored { index: (first + i) as u32, score });
             }
         }
-        start = end;
     }
 }
 

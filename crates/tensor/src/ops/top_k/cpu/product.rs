@@ -4,7 +4,8 @@
 use std::ops::Range;
 
 use super::super::{NOTHING, Scored, TopK};
-use super::uniform::{Powers, SEGMENT, Segment, Tops, join, normalizer, select};
+use super::admit;
+use super::uniform::{Powers, SEGMENT, Segment, Tops, join, normalizer};
 use crate::cpu::gemm::int8::{self, BLOCK, Block, Int8Rows, Product};
 use crate::cpu::simd::{LANES, Lanes};
 use crate::cpu::threads::{SharedMut, parallel, thread_count};
@@ -152,7 +153,7 @@ kernel! {
                 let scores = &scores[row * HALVES..(row + 1) * HALVES];
                 for (half, scores) in scores.iter().enumerate() {
                     if has_some {
-                        select(scores, first + strip * int8::STRIP + half * LANES, best);
+                        admit(scores, first + strip * int8::STRIP + half * LANES, best);
                     }
                     powers.add(scores, top);
                 }

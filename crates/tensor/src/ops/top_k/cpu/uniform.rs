@@ -7,7 +7,7 @@
 //! ```
 
 use super::super::{NOTHING, Scored};
-use super::insert;
+use super::{admit, insert};
 use crate::cpu::math::{exp, ln};
 use crate::cpu::simd::{LANES, Lanes, fold};
 
@@ -68,24 +68,6 @@ impl Powers {
     }
 }
 
-/// Puts those of sixteen columns from `first` on among the best that are; best first.
-#[inline(always)]
-pub(super) fn select(scores: &Lanes, first: usize, best: &mut [Scored]) {
-    let Some(end) = best.len().checked_sub(1) else { return };
-    let bar = best[end].score;
-    let mut any = false;
-    for &score in scores {
-        any |= score > bar;
-    }
-    if any {
-        for (lane, &score) in scores.iter().enumerate() {
-            if score > best[end].score {
-                insert(best, end, Scored { index: (first + lane) as u32, score });
-            }
-        }
-    }
-}
-
 /// `log Σ e^x` of a row's segments.
 pub(super) fn normalizer(segments: impl Iterator<Item = Segment> + Clone) -> f64 {
     let top = segments
@@ -124,7 +106,7 @@ kernel! {
         }
         let top = tops.top();
         for (number, scores) in vectors.iter().chain([&rest]).enumerate() {
-            select(scores, first + number * LANES, best);
+            admit(scores, first + number * LANES, best);
             powers.add(scores, top);
         }
         powers.segment(top)
