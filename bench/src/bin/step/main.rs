@@ -12,9 +12,9 @@ mod work;
 
 use anyhow::{Context, Result, bail};
 use heedful_bench::{Allocator, Cell, Paired, Peer, Quartiles, Turn, report, take_turns};
-use heedful_tensor::DType;
 use heedful_tensor::cpu::gemm::measured_peak;
 use heedful_tensor::cpu::{isa, threads};
+use heedful_tensor::{DType, Precision};
 use ours::Run;
 use serde_json::json;
 use work::{Lengths, Size, Spread};
@@ -95,7 +95,7 @@ fn speed(
         sides.push(Box::new(|| peer_epoch(peer, &batches)));
     }
     sides.push(Box::new(|| {
-        peaks.push(measured_peak(DType::Bf16));
+        peaks.push(measured_peak(Precision::Bf16));
         Ok(0.0)
     }));
     let seconds = take_turns(rounds, &mut sides)?;

@@ -15,7 +15,6 @@
 
 mod cells;
 mod cores;
-mod limits;
 mod model;
 mod options;
 mod process;

@@ -9,10 +9,9 @@ use anyhow::{Context, Result, bail};
 use heedful::decode::{MaxLength, SearchOptions, search};
 use heedful::tasks::translate::Translator;
 use heedful::tensor::Precision;
+use heedful::tensor::cpu::gemm::{measured_bandwidth, measured_peak};
 use heedful_bench::{peak_memory, resident_memory};
 use serde_json::{Value, json};
-
-use super::limits;
 
 /// Answers until the input ends.
 pub(super) fn serve() -> Result<()> {
@@ -44,8 +43,8 @@ fn answer(request: &Value, open: &mut Open) -> Result<Value> {
         "memory" => Ok(json!({ "resident": resident_memory()?, "peak": peak_memory()? })),
         "limits" => {
             let bytes = request["bytes"].as_u64().context("of how many bytes?")?;
-            let operations = limits::peak(precision(&request["compute"])?);
-            Ok(json!({ "operations": operations, "bandwidth": limits::bandwidth(bytes as usize) }))
+            let operations = measured_peak(precision(&request["compute"])?);
+            Ok(json!({ "operations": operations, "bandwidth": measured_bandwidth(bytes as usize) }))
         }
         other => bail!("there is no operation {other}"),
     }

@@ -427,6 +427,17 @@ mod tests {
     }
 
     #[test]
+    fn passes_over_many_rows_leave_the_copy_for_few_rows_alone() {
+        let params = Params::new(3);
+        let weight = params.add("weight", 5, 7, Init::Normal(1.0));
+        let packed = |compute| weight.packed(Orientation::AsIs, compute);
+        packed(Compute::inference(DType::F32));
+        let kept = packed(Compute::inference(DType::F32));
+        packed(Compute::training(DType::F32));
+        assert!(Arc::ptr_eq(&packed(Compute::inference(DType::F32)), &kept));
+    }
+
+    #[test]
     fn packed_copies_are_made_anew_after_an_update() {
         let params = Params::new(3);
         let weight = params.add("weight", 2, 2, Init::Constant(1.0));

@@ -22,8 +22,8 @@ pub use finish::{Finish, Output, Rectifier};
 pub use int8::{Int8Matrix, MappedFile};
 pub use matrix::{Elements, Matrix};
 pub use packed::Packed;
-pub(crate) use packed::Piece;
-pub use peak::measured_peak;
+pub(crate) use packed::{LAYOUTS, Piece, layout_for};
+pub use peak::{measured_bandwidth, measured_peak};
 pub(crate) use product::{ROW_BLOCK, multiply_pieces};
 pub use product::{multiply, multiply_transposed};
 

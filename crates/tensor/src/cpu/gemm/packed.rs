@@ -46,7 +46,19 @@ impl Parts {
     }
 }
 
+/// How many places [`Layout::index`] names.
+pub(crate) const LAYOUTS: usize = 2;
+
 impl Layout {
+    /// Panels or tiles. Tiles of one part and of three serve different types, and nothing computes in both for long.
+    pub(crate) fn index(self) -> usize {
+        match self {
+            Layout::Panels => 0,
+            #[cfg(target_arch = "x86_64")]
+            Layout::Tiles(_) => 1,
+        }
+    }
+
     /// Rows of a kernel's block of sums.
     pub(super) fn height(self) -> usize {
         match self {

@@ -1,32 +1,96 @@
-//! How fast this chip multiplies when nothing has to be loaded or stored: the measure for every product.
+//! How fast this chip multiplies when nothing has to be loaded or stored, and how fast it reads: the measures for every product.
 
+use std::hint::black_box;
+use std::sync::Mutex;
 use std::time::Instant;
 
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::gemm::packed::Parts;
 use crate::cpu::gemm::packed::{Layout, layout_for};
+use crate::cpu::simd::LANES;
 use crate::cpu::threads::{parallel, thread_count};
-use crate::{DType, Rows};
+use crate::{DType, Precision, Rows};
 
-/// Floating point operations per second of all threads together, operands in registers: an upper bound that depends
-/// on the machine's mood, so measure it next to what it is held against.
-pub fn measured_peak(dtype: DType) -> f64 {
-    const ROUNDS: usize = 20_000;
-    let threads = thread_count();
-    let work: fn(usize) -> f64 = match layout_for(dtype, Rows::Many) {
-        #[cfg(target_arch = "x86_64")]
-        Layout::Tiles(Parts::One) => super::tiles::peak_work,
-        // A product of singles is six of their parts.
-        #[cfg(target_arch = "x86_64")]
-        Layout::Tiles(Parts::Three) => |rounds| super::tiles::peak_work(rounds) / 6.0,
-        Layout::Panels => super::panels::peak_work,
+/// Tries of each measurement; the best one counts.
+const TRIES: usize = 5;
+
+/// Operations per second of all threads together, operands in registers or the first cache: an upper bound that depends on the
+/// machine's mood, so measure it next to what it is held against. Singles are measured as products of many rows multiply them.
+pub fn measured_peak(precision: Precision) -> f64 {
+    const ROUNDS: usize = 4_000;
+    let work = |rounds| match precision {
+        Precision::Int8 => super::int8::peak_work(rounds),
+        Precision::Bf16 => numbers(DType::Bf16, rounds),
+        Precision::F32 => numbers(DType::F32, rounds),
     };
     work(1);
-    let start = Instant::now();
-    let done = std::sync::Mutex::new(0.0);
-    parallel(threads, |_| {
-        let operations = work(ROUNDS);
-        *done.lock().expect("peak lock") += operations;
-    });
-    done.into_inner().expect("peak lock") / start.elapsed().as_secs_f64()
+    let rate = || {
+        let start = Instant::now();
+        let done = Mutex::new(0.0);
+        parallel(thread_count(), |_| {
+            let operations = work(ROUNDS);
+            *done.lock().expect("peak lock") += operations;
+        });
+        done.into_inner().expect("peak lock") / start.elapsed().as_secs_f64()
+    };
+    (0..TRIES).map(|_| rate()).fold(0.0, f64::max)
+}
+
+fn numbers(dtype: DType, rounds: usize) -> f64 {
+    match layout_for(dtype, Rows::Many) {
+        #[cfg(target_arch = "x86_64")]
+        Layout::Tiles(Parts::One) => super::tiles::peak_work(rounds),
+        // A product of singles is six of their parts.
+        #[cfg(target_arch = "x86_64")]
+        Layout::Tiles(Parts::Three) => super::tiles::peak_work(rounds) / 6.0,
+        Layout::Panels => super::panels::peak_work(rounds),
+    }
+}
+
+/// Bytes per second that all threads together read of so many, over and over: from the caches, as far as they hold them.
+pub fn measured_bandwidth(bytes: usize) -> f64 {
+    let words = vec![1_u32; bytes.div_ceil(4).max(1)];
+    let threads = thread_count();
+    let share = words.len().div_ceil(threads);
+    let read = || {
+        let start = Instant::now();
+        parallel(threads, |thread| {
+            let end = words.len().min((thread + 1) * share);
+            black_box(sum(&words[(thread * share).min(end)..end]));
+        });
+        start.elapsed().as_secs_f64()
+    };
+    read();
+    4.0 * words.len() as f64 / (0..TRIES).map(|_| read()).fold(f64::INFINITY, f64::min)
+}
+
+kernel! {
+    /// The sum of all words, in several chains: it is to wait for memory, not for additions.
+    fn sum(words: &[u32]) -> u32 {
+        const CHAINS: usize = 8;
+        let mut sums = [[0_u32; LANES]; CHAINS];
+        let (blocks, rest) = words.as_chunks::<{ CHAINS * LANES }>();
+        for block in blocks {
+            let lines = block.as_chunks::<LANES>().0;
+            for chain in 0..CHAINS {
+                for lane in 0..LANES {
+                    sums[chain][lane] = sums[chain][lane].wrapping_add(lines[chain][lane]);
+                }
+            }
+        }
+        let sum = |words: &[u32]| words.iter().fold(0, |sum: u32, word| sum.wrapping_add(*word));
+        sum(sums.as_flattened()).wrapping_add(sum(rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_read() {
+        for count in [0, 1, 127, 128, 1001] {
+            assert_eq!(sum(&vec![1; count]), count as u32);
+        }
+    }
 }

@@ -20,6 +20,8 @@ mod amx;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "x86_64")]
+mod avx512bw;
 mod kernel;
 mod matrix;
 #[cfg(target_arch = "aarch64")]
@@ -28,11 +30,13 @@ mod portable;
 mod product;
 mod rows;
 #[cfg(target_arch = "x86_64")]
+mod split;
+#[cfg(target_arch = "x86_64")]
 mod vnni;
 
 pub(crate) use matrix::Tile;
 pub use matrix::{Int8Matrix, MappedFile};
-pub(crate) use product::{Block, Product, multiply};
+pub(crate) use product::{Block, Product, multiply, peak_work};
 pub(crate) use rows::Int8Rows;
 
 /// `k` values of a step.

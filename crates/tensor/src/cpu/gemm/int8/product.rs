@@ -7,7 +7,7 @@ use super::avx512;
 use super::kernel::{Kernel, Left, Sums};
 use super::{BLOCK, Int8Matrix, Int8Rows, STRIP};
 use crate::cpu::gemm::finish::Destination;
-use crate::cpu::gemm::{Finish, Output};
+use crate::cpu::gemm::{Finish, Matrix, Output};
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::simd::{LANES, Lanes};
@@ -129,6 +129,22 @@ pub(crate) fn multiply(rows: &Int8Rows, matrix: &Int8Matrix, out: Output<'_>, fi
         let (rows, strips) = grid.part(task);
         product.blocks(rows, strips, |block| store(&out, block));
     });
+}
+
+/// Multiplies a handful of integers in the first cache; returns the operations done. See
+/// [`measured_peak`](crate::cpu::gemm::measured_peak).
+pub(crate) fn peak_work(rounds: usize) -> f64 {
+    const K: usize = 256;
+    let rows = Int8Rows::new(&vec![0.5; BLOCK * K], K);
+    let numbers = vec![0.25; K * STRIP];
+    let matrix = Int8Matrix::new(Matrix::f32(&numbers, K, STRIP));
+    let product = Product::new(&rows, &matrix);
+    for _ in 0..rounds {
+        product.blocks(0..BLOCK, 0..1, |block| {
+            std::hint::black_box(block);
+        });
+    }
+    (rounds * 2 * BLOCK * K * STRIP) as f64
 }
 
 fn store(out: &Destination<'_>, block: &Block<'_>) {

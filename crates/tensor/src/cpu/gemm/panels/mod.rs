@@ -180,10 +180,12 @@ fn walk_with(
 ) {
     let height = strip_height();
     let k: usize = parts.iter().map(|part| part.k).sum();
+    let mut sums = [0.0_f32; TALLEST * PANEL];
     for (row, group) in groups(rows.clone(), strips, height, 16, k * PANEL * 4) {
         let (i, count) = ((row - rows.start) / height, height.min(rows.end - row));
         for strip in group {
-            let mut sums = [0.0_f32; TALLEST * PANEL];
+            // No more than are used: of one row, clearing all would take as long as a tenth of its product.
+            sums[..count * PANEL].fill(0.0);
             for Part { left, right, k } in parts {
                 let b = &right[strip * k * PANEL..(strip + 1) * k * PANEL];
                 let start = (i * left.block_stride).min(left.values.len());
@@ -198,7 +200,7 @@ fn walk_with(
 /// Runs the kernel over a handful of numbers in the first cache; returns the operations done. See
 /// [`super::measured_peak`].
 pub(crate) fn peak_work(rounds: usize) -> f64 {
-    const K: usize = 64;
+    const K: usize = 128;
     let height = strip_height();
     let left = vec![0.5; height * K];
     let source = vec![0.25; K * PANEL];

@@ -1,0 +1,54 @@
+//! Products of bytes for processors that multiply bytes without a sign and bytes with one, and sum two products in 16 bits.
+//!
+//! ```text
+//! q w = |q| · (w xor s) + |q|·[q < 0]        s = −1 where q < 0, else 0, since −w = (w xor −1) + 1
+//! ```
+//!
+//! Two such products are at most 2 · 127 · 128, so nothing saturates, and what is added behind them depends on the row alone. An
+//! exclusive or runs on any of the three ports of vectors, where a negation by sign would take one of the two that multiply.
+
+use std::arch::x86_64::*;
+
+/// Magnitudes and signs of 64 integers.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Split([[i32; 16]; 2]);
+
+impl Split {
+    pub(super) const EMPTY: Split = Split([[0; 16]; 2]);
+
+    /// Splits what lies at `integers`; returns the magnitudes of negative ones, in four partial sums.
+    ///
+    /// # Safety
+    /// There are 64 of them.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn fill(&mut self, integers: *const i8) -> __m256i {
+        let zero = _mm256_setzero_si256();
+        let mut lack = zero;
+        for half in 0..2 {
+            // SAFETY: the caller's promise; a half is eight numbers of four bytes.
+            unsafe {
+                let integers = _mm256_loadu_si256(integers.add(half * 32).cast());
+                let (magnitudes, signs) = (_mm256_abs_epi8(integers), _mm256_cmpgt_epi8(zero, integers));
+                _mm256_store_si256(self.0[0].as_mut_ptr().add(half * 8).cast(), magnitudes);
+                _mm256_store_si256(self.0[1].as_mut_ptr().add(half * 8).cast(), signs);
+                let negative = _mm256_sad_epu8(_mm256_and_si256(magnitudes, signs), zero);
+                lack = _mm256_add_epi64(lack, negative);
+            }
+        }
+        lack
+    }
+
+    /// Magnitudes and signs of the four integers that meet a line.
+    #[inline(always)]
+    pub(super) fn four(&self, line: usize) -> [i32; 2] {
+        [self.0[0][line], self.0[1][line]]
+    }
+}
+
+/// The sum of partial sums.
+#[target_feature(enable = "avx2")]
+pub(super) fn total(partial: __m256i) -> i32 {
+    let half = _mm_add_epi64(_mm256_castsi256_si128(partial), _mm256_extracti128_si256::<1>(partial));
+    _mm_cvtsi128_si32(_mm_add_epi64(half, _mm_unpackhi_epi64(half, half)))
+}
