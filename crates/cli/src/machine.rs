@@ -35,19 +35,30 @@ pub(crate) struct Machine {
 /// How many threads compute. Results never depend on it.
 #[derive(clap::Args)]
 pub(crate) struct Threads {
-    /// Number of threads that compute; the results are the same with any number [default: one per core]
-    #[arg(long, value_name = "N", value_parser = thread_count, help_heading = HEADING)]
-    threads: Option<usize>,
+    /// Number of threads that compute; the results are the same with any number. `auto` is one for each core that this process
+    /// may use: its affinity and the limits of its control group count [default: HEEDFUL_THREADS, or auto]
+    #[arg(long, value_name = "N|auto", value_parser = thread_count, help_heading = HEADING)]
+    threads: Option<ThreadCount>,
 }
 
-fn thread_count(value: &str) -> Result<usize, String> {
+#[derive(Clone, Copy)]
+enum ThreadCount {
+    Auto,
+    Exactly(usize),
+}
+
+fn thread_count(value: &str) -> Result<ThreadCount, String> {
     let most = threads::MOST_THREADS;
-    let count =
-        value.parse().map_err(|_| format!("the number of threads is a whole number from 1 to {most}"))?;
+    if value == "auto" {
+        return Ok(ThreadCount::Auto);
+    }
+    let count = value
+        .parse()
+        .map_err(|_| format!("the number of threads is a whole number from 1 to {most}, or auto"))?;
     match count {
         0 => Err("no thread would compute: use 1 or more".to_owned()),
         count if count > most => Err(format!("heedful computes with {most} threads at most")),
-        count => Ok(count),
+        count => Ok(ThreadCount::Exactly(count)),
     }
 }
 
@@ -132,8 +143,10 @@ impl Machine {
 impl Threads {
     /// Sets the number of threads, before anything is computed.
     pub(crate) fn set_up(&self) {
-        if let Some(count) = self.threads {
-            threads::set_thread_count(count);
+        match self.threads {
+            Some(ThreadCount::Exactly(count)) => threads::set_thread_count(count),
+            Some(ThreadCount::Auto) => threads::set_thread_count(threads::available_cores()),
+            None => {}
         }
     }
 }

@@ -231,7 +231,7 @@ fn numbers_that_no_machine_could_serve_are_refused_with_a_sentence() {
         ),
         refused("translate run short.txt --threads 257", "heedful computes with 256 threads at most"),
         refused("translate run short.txt --threads 0", "no thread would compute: use 1 or more"),
-        refused("translate run short.txt --threads many", "a whole number from 1 to 256"),
+        refused("translate run short.txt --threads many", "a whole number from 1 to 256, or auto"),
         refused("generate writer --tokens 0", "the maximum length is 0"),
         refused(
             "generate writer --tokens 1000000000000",

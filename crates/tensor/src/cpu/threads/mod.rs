@@ -78,14 +78,24 @@ fn giving_way(rank: usize, count: usize, task: &Task<'_>) {
 pub fn thread_count() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
-            let cores = std::thread::available_parallelism().map_or(1, usize::from);
-            let wished = std::env::var("HEEDFUL_THREADS").ok().and_then(|n| n.parse().ok());
-            let count = wished.unwrap_or(cores).clamp(1, MOST_THREADS);
+            let cores = available_cores();
+            let count = match std::env::var("HEEDFUL_THREADS") {
+                Ok(wish) => wish.parse().ok().filter(|n| (1..=MOST_THREADS).contains(n)).unwrap_or_else(|| {
+                    eprintln!("HEEDFUL_THREADS={wish}: not a number from 1 to {MOST_THREADS}; using {cores}");
+                    cores
+                }),
+                Err(_) => cores,
+            };
             THREADS.store(count, Ordering::Relaxed);
             count
         }
         count => count,
     }
+}
+
+/// Cores that this process may use, as its affinity and the limits of its control group say.
+pub fn available_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS)
 }
 
 /// True inside a task of [`parallel`].
