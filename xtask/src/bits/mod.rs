@@ -49,6 +49,7 @@ const CASES: &[Case] = &[
         task: Task::Translate,
         flags: "--norm pre --activation gelu --positions learned",
     },
+    Case { name: "transformer-silu", task: Task::Translate, flags: "--activation silu" },
     Case {
         name: "transformer-window-dot",
         task: Task::Translate,
@@ -92,6 +93,7 @@ const CASES: &[Case] = &[
         flags: "--block none --norm pre --accumulate 2 --clip-norm 0.5",
     },
     Case { name: "masked", task: Task::Masked, flags: "" },
+    Case { name: "masked-gelu-tanh", task: Task::Masked, flags: "--activation gelu-tanh" },
 ];
 
 /// Flags that all trainings share. The sizes fit no kernel exactly, so that tails and odd rows are covered.

@@ -183,7 +183,10 @@ choices!(PositionKind {
 });
 choices!(Averaging { "none" => Averaging::None, "best" => Averaging::Best, "last" => Averaging::Last });
 choices!(Norm { "post" => Norm::Post, "pre" => Norm::Pre });
-choices!(Activation { "relu" => Activation::Relu, "gelu" => Activation::Gelu, "identity" => Activation::Identity });
+choices!(Activation {
+    "relu" => Activation::Relu, "gelu" => Activation::Gelu, "gelu-tanh" => Activation::GeluTanh,
+    "silu" => Activation::Silu, "identity" => Activation::Identity,
+});
 choices!(Tying {
     "all" => Tying::All, "source-target" => Tying::SourceTarget, "target-output" => Tying::TargetOutput,
     "none" => Tying::None,

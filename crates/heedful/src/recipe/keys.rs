@@ -106,7 +106,7 @@ recipe! {
         norm: Norm = Norm::Post, Any, DECLARED;
         /// ε of the layer norm: added to the variance, against division by 0
         norm_epsilon: f64 = 1e-5, Above(0.0), DECLARED;
-        /// Activation of the feed-forward layers: `relu`, `gelu`, `identity`
+        /// Activation of the feed-forward layers: `relu`, `gelu` (exact), `gelu-tanh` (its approximation), `silu`, `identity`
         activation: Activation = Activation::Relu, Any, DECLARED;
         /// Position encoding: `sinusoidal`, `learned`, `none`
         positions: PositionKind = PositionKind::Sinusoidal, Any, DECLARED;

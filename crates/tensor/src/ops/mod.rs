@@ -62,8 +62,9 @@ pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, 
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};
 pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};
 pub use elementwise::{
-    add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, log, matmul,
-    mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
+    add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, gelu_tanh,
+    log, matmul, mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, silu, subtract, sum,
+    sum_rows, tanh,
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
 pub use glu::glu;

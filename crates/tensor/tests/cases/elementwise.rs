@@ -61,11 +61,13 @@ fn arithmetic(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&
 type Function = (&'static str, fn(&Tensor) -> Tensor, fn(f64) -> f64, Values);
 
 fn functions(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&str) -> String) {
-    let table: [Function; 6] = [
+    let table: [Function; 8] = [
         ("tanh", tanh, f64::tanh, Values::Within(3.0)),
         ("sigmoid", sigmoid, |x| 1.0 / (1.0 + (-x).exp()), Values::Within(3.0)),
         ("relu", relu, |x| x.max(0.0), Values::Beyond(0.1)),
         ("gelu", gelu, reference::gelu, Values::Within(3.0)),
+        ("gelu_tanh", gelu_tanh, reference::gelu_tanh, Values::Within(3.0)),
+        ("silu", silu, reference::silu, Values::Within(3.0)),
         ("exp", exp, f64::exp, Values::Within(3.0)),
         ("log", log, f64::ln, Values::Positive),
     ];

@@ -53,6 +53,9 @@ pub(super) enum ActivationName {
     Identity,
     Relu,
     Gelu,
+    #[serde(rename = "gelu-tanh")]
+    GeluTanh,
+    Silu,
 }
 
 impl LayerConfig {

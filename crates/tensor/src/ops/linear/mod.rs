@@ -10,7 +10,8 @@
 //! With `z = x W + b` and `dz = dy · factor · f′(z)`:
 //! `dx = dz Wᵀ`, `dW = xᵀ dz`, `db = Σ_t dz_t`.
 //!
-//! Kept for backward: `x` in the compute type, or a way to recompute it; `y` for ReLU (`y > 0` says where it passed), `z` for GELU. Bias,
+//! Kept for backward: `x` in the compute type, or a way to recompute it; `y` for ReLU (`y > 0` says where it passed), `z` for the
+//! smooth activations. Bias,
 //! ReLU, dropout and rounding happen inside the product, on sums that are still in the innermost cache.
 
 mod cpu;
@@ -33,6 +34,10 @@ pub enum Activation {
     Relu,
     /// `x Φ(x)`, exact.
     Gelu,
+    /// `x (1 + tanh √(2/π) (x + 0.044715 x³)) / 2`, the approximation of GELU.
+    GeluTanh,
+    /// `x σ(x)`.
+    Silu,
 }
 
 /// The choices of [`linear`].
@@ -86,7 +91,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
 /// What the forward pass of [`linear`] computes.
 struct Forward {
     output: Arc<Array>,
-    /// What f′ needs: y for ReLU, z for GELU, nothing for a plain map.
+    /// What f′ needs: y for ReLU, z for the smooth activations, nothing for a plain map.
     passed: Option<Arc<Array>>,
 }
 
