@@ -114,6 +114,8 @@ recipe! {
         max_positions: usize = 512, AtLeast(1.0), DECLARED.when(&[LEARNED_POSITIONS]);
         /// Weight tying: which embeddings share one matrix: `all`, `source-target`, `target-output`, `none`
         tying: Tying = Tying::All, Any, DECLARED;
+        /// Whether the output projection has a bias, one number for each token of the vocabulary
+        output_bias: bool = false, Any, DECLARED;
         /// Attention score of a query and a key: `scaled-dot`, `dot`; recurrent models also `additive`, `general`
         score: AttentionScore = AttentionScore::ScaledDot, Any, DECLARED.when(&[ATTENDS]);
         /// Restricted self attention: maximum distance of a key from its query; `none` for no limit

@@ -62,6 +62,7 @@ fn build(golden: &GoldenFile) -> Convolutional {
         tying: if word("tying") == "tied" { Tying::All } else { Tying::None },
         score: if word("score") == "dot" { AttentionScore::Dot } else { AttentionScore::ScaledDot },
         dropout: 0.0,
+        output_bias: false,
         label_smoothing: golden.config["label_smoothing"].as_f64().expect("a number") as f32,
         ..ConvolutionalConfig::tiny(size("vocabulary"))
     };

@@ -77,7 +77,12 @@ pub(crate) fn language(folder: &Path) {
     let stack = transformer().decoder();
     write(
         folder,
-        ModelConfig::Language(LanguageConfig { stack, text: TextShape::Lines, label_smoothing: 0.0 }),
+        ModelConfig::Language(LanguageConfig {
+            stack,
+            text: TextShape::Lines,
+            label_smoothing: 0.0,
+            output_bias: false,
+        }),
         4,
     );
 }

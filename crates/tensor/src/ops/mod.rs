@@ -68,7 +68,7 @@ pub use elementwise::{
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
 pub use glu::glu;
-pub use linear::{Activation, LinearOptions, linear, project, project_wide, times};
+pub use linear::{Activation, LinearOptions, Projection, linear, project, project_wide, times};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
 pub use pool::{Pooled, attention_pool, max_pool, mean_pool};

@@ -1,4 +1,4 @@
-use heedful_tensor::ops::{Activation, LinearOptions, linear, project};
+use heedful_tensor::ops::{Activation, LinearOptions, Projection, linear, project};
 
 use super::dropouts;
 use crate::support::reference::{gelu, gelu_tanh, silu};
@@ -57,6 +57,16 @@ pub(crate) fn cases() -> Vec<Case> {
             inputs,
             Values::Within(1.0),
         ));
+        let case = Case::new(
+            format!("project with bias {rows}×{inputs} by {outputs}×{inputs} transposed"),
+            |run| project(&run.x[0], Projection { weight: &run.p[0], bias: Some(&run.p[1]) }, run.compute),
+            |m| m[0].times(&m[1].transposed()).plus_row(&m[2]),
+        );
+        cases.push(
+            case.wide_input(rows, inputs, Values::Within(1.0))
+                .param(outputs, inputs, Values::Within(1.0))
+                .param(1, outputs, Values::Within(1.0)),
+        );
     }
     cases.into_iter().map(Case::on_card).collect()
 }

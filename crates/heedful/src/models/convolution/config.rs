@@ -39,6 +39,9 @@ pub struct ConvolutionalConfig {
     pub positions: Positions,
     /// Which embedding matrices are tied.
     pub tying: Tying,
+    /// Whether the output projection has a bias.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub output_bias: bool,
     /// How the decoder's state is compared with the encoder's.
     #[serde(with = "ScoreName")]
     pub score: AttentionScore,
@@ -74,6 +77,7 @@ impl ConvolutionalConfig {
             norm_epsilon: 1e-5,
             positions: Positions::Sinusoidal,
             tying: Tying::All,
+            output_bias: false,
             score: AttentionScore::ScaledDot,
             dropout: 0.2,
             label_smoothing: 0.1,

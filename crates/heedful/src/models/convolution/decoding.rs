@@ -7,7 +7,7 @@
 //!
 //! A hypothesis that continues another copies that one's windows: k vectors for each layer, whatever its length.
 
-use heedful_tensor::ops::{self, KeyValueRows};
+use heedful_tensor::ops::KeyValueRows;
 use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Convolutional;
@@ -63,7 +63,7 @@ impl Decoding for ConvolutionalDecoding<'_> {
         pass.within(|pass| {
             let embedded = model.target_embedding.at(&ids, &positions, pass);
             let states = model.decoder.step(&embedded, &rows, windows, pass);
-            ops::project_wide(&states, &model.output, pass.compute())
+            model.output.scores(&states, pass)
         })
     }
 }

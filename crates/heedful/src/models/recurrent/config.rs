@@ -94,6 +94,9 @@ pub struct RecurrentConfig {
     pub attention: Option<RecurrentAttention>,
     /// Which embedding matrices are tied.
     pub tying: Tying,
+    /// Whether the output projection has a bias.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub output_bias: bool,
     /// Dropout rate on embeddings, between layers and before the output projection.
     pub dropout: f32,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
@@ -162,6 +165,7 @@ impl RecurrentConfig {
             norm_epsilon: None,
             attention: None,
             tying: Tying::All,
+            output_bias: false,
             dropout: 0.2,
             label_smoothing: 0.1,
         }

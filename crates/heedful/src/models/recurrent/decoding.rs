@@ -74,7 +74,7 @@ impl Decoding for RecurrentDecoding<'_> {
             *past = std::iter::once(context.clone()).chain(last.iter().flat_map(parts)).collect();
             let x = ops::concat_columns(&[&embedded, &contexts]);
             let read = model.read_out(&outputs, &x, pass);
-            ops::project_wide(&read, &model.output, pass.compute())
+            model.output.scores(&read, pass)
         })
     }
 }

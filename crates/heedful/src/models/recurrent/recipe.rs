@@ -16,6 +16,7 @@ impl EncoderDecoderFamily for RecurrentConfig {
         "model.encoder_layers",
         "model.decoder_layers",
         "model.tying",
+        "model.output_bias",
         "model.score",
         "model.cell",
         "model.attention",
@@ -54,6 +55,7 @@ impl EncoderDecoderFamily for RecurrentConfig {
             norm_epsilon: None,
             attention: hardness.map(attention),
             tying: model.tying,
+            output_bias: model.output_bias,
             dropout: training.dropout as f32,
             label_smoothing: training.label_smoothing as f32,
         }

@@ -7,13 +7,13 @@
 //! start      s_0 = tanh([h→ ; h←] W_h + b_h) for each decoder layer (an LSTM's second state without tanh)
 //! decoder    s_i = stack(s_{i−1}, [E_target y_{i−1} ; c])          with attention its own c_i at every step
 //! readout    t_i = tanh([s_i ; E_target y_{i−1} ; c] W + b)
-//! output     p(y_i) = softmax(t_i E_outputᵀ)
+//! output     p(y_i) = softmax(t_i E_outputᵀ + b)                   b only with an output bias
 //! ```
 //!
 //! A decoder layer starts from the encoder layer of the same number, counted from the top.
 
 use heedful_tensor::ops::{self, CrossEntropy, RecurrentState};
-use heedful_tensor::{DType, Param, Params, Precision, Ragged, Tensor, tape};
+use heedful_tensor::{DType, Params, Precision, Ragged, Tensor, tape};
 
 use super::decoder::{Decoded, Decoder};
 use super::decoding::RecurrentDecoding;
@@ -21,7 +21,7 @@ use super::hard::Reinforcement;
 use super::stack::side_by_side;
 use super::{Hardness, RecurrentConfig, RecurrentStack};
 use crate::data::batch::{Batch, BatchError, Side, check_side};
-use crate::layers::{Embedding, Linear, Pass, PositionalEncoding, embedding_tables};
+use crate::layers::{Embedding, Linear, OutputProjection, Pass, PositionalEncoding, embedding_tables};
 use crate::models::config::ConfigError;
 use crate::models::{Decoding, Generate, Model};
 
@@ -36,7 +36,7 @@ pub struct Seq2Seq {
     pub(super) decoder: Decoder,
     reinforcement: Option<Reinforcement>,
     readout: Linear,
-    pub(super) output: Param,
+    pub(super) output: OutputProjection,
 }
 
 /// What the decoder reads of the sources.
@@ -90,7 +90,7 @@ impl Seq2Seq {
             decoder: Decoder::new(&params, &config),
             reinforcement,
             readout: Linear::new(&params, "readout", d + decoder.input, d),
-            output,
+            output: OutputProjection::new(&params, output, config.output_bias),
             params,
             config,
         })
@@ -138,7 +138,7 @@ impl Seq2Seq {
     /// Logits of every target token at every position of the batch's targets.
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         let states = self.states(batch, pass);
-        pass.within(|pass| ops::project(&states, &self.output, pass.compute()))
+        pass.within(|pass| self.output.logits(&states, pass))
     }
 
     /// The cross entropy of the batch's targets. The logits are never in memory all at once.
@@ -149,7 +149,7 @@ impl Seq2Seq {
             let decoded = self.decoder.forward(&embedded, &batch.target_sequences, &memory, pass);
             let states = self.read(&embedded, &decoded, pass);
             let (labels, smoothing) = (&batch.target_out, self.config.label_smoothing);
-            let found = ops::cross_entropy(&states, &self.output, labels, pass.loss_options(smoothing));
+            let found = self.output.loss(&states, labels, smoothing, pass);
             match (&self.reinforcement, &decoded.draws) {
                 (Some(reinforcement), Some(draws)) if tape::is_recording() => {
                     reinforcement.add_gradients(found, draws)

@@ -44,6 +44,9 @@ pub struct TransformerConfig {
     pub positions: Positions,
     /// Which embedding matrices are tied.
     pub tying: Tying,
+    /// Whether the output projection has a bias.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub output_bias: bool,
     /// How a query is compared with a key.
     #[serde(with = "ScoreName")]
     pub score: AttentionScore,
@@ -134,8 +137,8 @@ impl TransformerConfig {
         let head = layer.key_width().max(layer.value_width()) / self.heads;
         match device {
             Device::Cpu => true,
-            // As wide as the kernels of norms and of attention go.
-            Device::Cuda => self.d_model <= 1024 && head <= 256,
+            // As wide as the kernels of norms and of attention go; the cross entropy has none for a bias.
+            Device::Cuda => self.d_model <= 1024 && head <= 256 && !self.output_bias,
             _ => false,
         }
     }

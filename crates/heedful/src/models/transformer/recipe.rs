@@ -31,7 +31,7 @@ macro_rules! keys {
 
 impl EncoderDecoderFamily for TransformerConfig {
     const KEYS: &'static [&'static str] =
-        keys!["model.encoder_layers", "model.decoder_layers", "model.tying"];
+        keys!["model.encoder_layers", "model.decoder_layers", "model.tying", "model.output_bias"];
 
     fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> TransformerConfig {
         let Recipe { model, training, .. } = recipe;
@@ -50,6 +50,7 @@ impl EncoderDecoderFamily for TransformerConfig {
             activation: model.activation,
             positions: recipe.positions(),
             tying: model.tying,
+            output_bias: model.output_bias,
             score: model.score,
             window: model.window,
             dropout: DropoutRates {

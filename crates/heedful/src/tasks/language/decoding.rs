@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use heedful_tensor::ops::{self, KeyValueStore};
+use heedful_tensor::ops::KeyValueStore;
 use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::LanguageModel;
@@ -183,7 +183,7 @@ impl Decoding for PromptDecoding<'_> {
         let PromptDecoding { model, pass, stores, pasts, .. } = self;
         pass.within(|pass| {
             let states = advance(model, pass, stores, (pasts, &newest), &ids);
-            ops::project_wide(&states, model.decoder.table(), pass.compute())
+            model.output.scores(&states, pass)
         })
     }
 }

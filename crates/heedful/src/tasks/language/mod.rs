@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! states   = Decoder(√d E[<bos> y_1 … y_m] + PE)      causal self attention and feed-forward, no cross attention
-//! p(y_i+1) = softmax(states_i Eᵀ)
+//! p(y_i+1) = softmax(states_i Eᵀ + b)                b only with an output bias
 //! ```
 //!
 //! To a search, the source is `<bos>` and the prompt.
@@ -15,7 +15,7 @@ mod validation;
 #[cfg(test)]
 mod tests;
 
-use heedful_tensor::ops::{self, CrossEntropy};
+use heedful_tensor::ops::CrossEntropy;
 use heedful_tensor::{Params, Precision, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub use generator::{GenerateError, Generation, Generator};
 pub(crate) use recipe::Definition;
 
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::Pass;
+use crate::layers::{OutputProjection, Pass};
 use crate::models::config::{ConfigError, check};
 use crate::models::transformer::{StackConfig, StackMask, TextStack};
 use crate::models::{Decoding, Generate, Model};
@@ -39,6 +39,9 @@ pub struct LanguageConfig {
     pub text: TextShape,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
+    /// Whether the output projection has a bias.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub output_bias: bool,
 }
 
 /// The kind of text that a language model was trained on.
@@ -56,6 +59,7 @@ pub struct LanguageModel {
     config: LanguageConfig,
     params: Params,
     decoder: TextStack,
+    output: OutputProjection,
 }
 
 impl LanguageConfig {
@@ -72,7 +76,8 @@ impl LanguageModel {
         config.validate()?;
         let params = Params::new(seed);
         let decoder = TextStack::new(&params, StackMask::Causal, config.stack.clone())?;
-        Ok(LanguageModel { config, params, decoder })
+        let output = OutputProjection::new(&params, decoder.table().clone(), config.output_bias);
+        Ok(LanguageModel { config, params, decoder, output })
     }
 
     /// Its configuration.
@@ -84,7 +89,7 @@ impl LanguageModel {
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let states = self.states(batch, pass);
-            ops::project(&states, self.decoder.table(), pass.compute())
+            self.output.logits(&states, pass)
         })
     }
 
@@ -107,7 +112,7 @@ impl Model for LanguageModel {
         pass.within(|pass| {
             let states = self.states(batch, pass);
             let smoothing = self.config.label_smoothing;
-            ops::cross_entropy(&states, self.decoder.table(), &batch.target_out, pass.loss_options(smoothing))
+            self.output.loss(&states, &batch.target_out, smoothing, pass)
         })
     }
 }

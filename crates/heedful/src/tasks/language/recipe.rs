@@ -61,7 +61,7 @@ impl TaskDefinition for Definition {
     }
 
     fn keys(&self, _family: Family) -> Vec<&'static [&'static str]> {
-        vec![plain_text::KEYS, StackConfig::DECODER_KEYS]
+        vec![plain_text::KEYS, &["model.output_bias"], StackConfig::DECODER_KEYS]
     }
 
     fn training_keys(&self) -> &'static str {
@@ -92,6 +92,7 @@ impl TaskDefinition for Definition {
             stack: StackConfig::decoder_from_recipe(recipe, vocabulary),
             text: if recipe.data.block.is_some() { TextShape::Running } else { TextShape::Lines },
             label_smoothing: recipe.training.label_smoothing as f32,
+            output_bias: recipe.model.output_bias,
         })
     }
 

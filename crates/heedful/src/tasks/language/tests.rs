@@ -9,7 +9,7 @@ use crate::models::transformer::TransformerConfig;
 
 fn model(positions: Positions) -> LanguageModel {
     let stack = StackConfig { positions, ..TransformerConfig::tiny(30).decoder() };
-    let config = LanguageConfig { stack, text: TextShape::Lines, label_smoothing: 0.0 };
+    let config = LanguageConfig { stack, text: TextShape::Lines, label_smoothing: 0.0, output_bias: false };
     LanguageModel::new(config, 3).expect("a good configuration")
 }
 

@@ -59,7 +59,7 @@ impl TaskDefinition for Definition {
     }
 
     fn keys(&self, _family: Family) -> Vec<&'static [&'static str]> {
-        vec![plain_text::KEYS, <StackConfig as EncoderFamily>::KEYS]
+        vec![plain_text::KEYS, &["model.output_bias"], <StackConfig as EncoderFamily>::KEYS]
     }
 
     fn training_keys(&self) -> &'static str {
@@ -95,6 +95,7 @@ impl TaskDefinition for Definition {
         ModelConfig::Masked(MaskedConfig {
             stack: StackConfig::from_recipe(recipe, vocabulary),
             label_smoothing: recipe.training.label_smoothing as f32,
+            output_bias: recipe.model.output_bias,
         })
     }
 

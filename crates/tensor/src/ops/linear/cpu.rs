@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use half::bf16;
 
-use super::{Activation, Forward, LinearOptions};
+use super::{Activation, Forward, LinearOptions, Projection};
 use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{
@@ -64,24 +64,33 @@ pub(super) fn activation_backward(
     }
 }
 
-/// `x Wᵀ`.
-pub(super) fn project(x: &Tensor, weight: &Param, compute: Compute) -> Array {
+/// `x Wᵀ + b`.
+pub(super) fn project(x: &Tensor, Projection { weight, bias }: Projection<'_>, compute: Compute) -> Array {
+    let bias = bias.map(Param::values);
+    let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
     match compute.precision {
-        Precision::Int8 => int8_product(x, &weight.quantized(Orientation::Transposed), Finish::NONE),
+        Precision::Int8 => int8_product(x, &weight.quantized(Orientation::Transposed), finish),
         Precision::F32 | Precision::Bf16 => {
-            product(x, &weight.packed(Orientation::Transposed, compute), compute, Finish::NONE)
+            product(x, &weight.packed(Orientation::Transposed, compute), compute, finish)
         }
     }
 }
 
 /// A product for few rows with f32 results.
-pub(super) fn wide(x: &Tensor, weight: &Param, orientation: Orientation, precision: Precision) -> Array {
+pub(super) fn wide(
+    x: &Tensor,
+    Projection { weight, bias }: Projection<'_>,
+    orientation: Orientation,
+    precision: Precision,
+) -> Array {
+    let bias = bias.map(Param::values);
+    let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
     if precision == Precision::Int8 {
-        return int8_product(x, &weight.quantized(orientation), Finish::NONE);
+        return int8_product(x, &weight.quantized(orientation), finish);
     }
     let (dtype, packed) = (precision.dtype(), weight.packed(orientation, Compute::inference(precision)));
     let mut output = Array::scratch(DType::F32, x.rows(), packed.n());
-    multiply(Matrix::of(x.array_as(dtype)), &packed, Output::over(&mut output), Finish::NONE);
+    multiply(Matrix::of(x.array_as(dtype)), &packed, Output::over(&mut output), finish);
     output
 }
 

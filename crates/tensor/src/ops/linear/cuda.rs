@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Activation, Forward, LinearOptions};
+use super::{Activation, Forward, LinearOptions, Projection};
 use crate::cuda::{Blocks, Card, DropoutArgument, Epilogue, Module, Operand, Product, card, multiply};
 use crate::params::{Orientation, Write};
 use crate::random::Dropout;
@@ -65,13 +65,15 @@ pub(super) fn activation_backward(
     }
 }
 
-/// `x Wᵀ`.
-pub(super) fn project(x: &Tensor, weight: &Param, compute: Compute) -> Array {
-    product(x, weight, Orientation::Transposed, compute, Epilogue::None)
+/// `x Wᵀ + b`.
+pub(super) fn project(x: &Tensor, Projection { weight, bias }: Projection<'_>, compute: Compute) -> Array {
+    let bias = bias.map(|bias| bias.operand(compute.dtype()).pointer);
+    product(x, weight, Orientation::Transposed, compute, bias.map_or(Epilogue::None, Epilogue::Bias))
 }
 
 /// A product with f32 results.
-pub(super) fn wide(x: &Tensor, weight: &Param, orientation: Orientation, dtype: DType) -> Array {
+pub(super) fn wide(x: &Tensor, map: Projection<'_>, orientation: Orientation, dtype: DType) -> Array {
+    let Projection { weight, bias: None } = map else { crate::cuda::unsupported("project with a bias") };
     let right = oriented(weight, orientation, dtype);
     let out = Array::scratch_on(x.device(), DType::F32, x.rows(), right.columns());
     let left = x.array_as(dtype).operand();
