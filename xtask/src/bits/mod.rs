@@ -80,6 +80,9 @@ const CASES: &[Case] = &[
     Case { name: "convolutional", task: Task::Translate, flags: "--family convolutional --taps 5" },
     Case { name: "classify-transformer", task: Task::Classify, flags: "" },
     Case { name: "classify-first", task: Task::Classify, flags: "--pooling first --label-smoothing 0.1" },
+    Case { name: "classify-last", task: Task::Classify, flags: "--family recurrent --pooling last" },
+    Case { name: "classify-mean", task: Task::Classify, flags: "--pooling mean" },
+    Case { name: "classify-max", task: Task::Classify, flags: "--family convolutional --pooling max" },
     Case { name: "classify-recurrent", task: Task::Classify, flags: "--family recurrent" },
     Case {
         name: "classify-convolutional",

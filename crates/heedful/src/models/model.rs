@@ -13,8 +13,7 @@
 
 use std::sync::Arc;
 
-use heedful_tensor::ops::CrossEntropy;
-use heedful_tensor::ops::TopK;
+use heedful_tensor::ops::{self, CrossEntropy, TopK};
 use heedful_tensor::{Device, Params, Precision, Ragged, Rounding, Tensor};
 
 use crate::data::SpecialTokens;
@@ -82,6 +81,12 @@ pub trait Encode: Send + Sync {
 
     /// One vector for each token: tokens × width.
     fn encode(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor;
+
+    /// The last of the vectors of each text: sequences × width.
+    fn last(&self, states: &Tensor, sequences: &Ragged) -> Tensor {
+        let last: Vec<usize> = sequences.ranges().map(|range| range.end - 1).collect();
+        ops::gather_rows(states, &last)
+    }
 }
 
 /// The state of decoding: the encoded sources, and the past of every hypothesis.

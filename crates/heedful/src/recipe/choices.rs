@@ -140,6 +140,12 @@ pub enum Pooling {
     Attention,
     /// The vector of a `<bos>` before the text.
     First,
+    /// The vector of the last token; where a network reads in both directions, the last state of each.
+    Last,
+    /// The mean of its tokens' vectors.
+    Mean,
+    /// The largest of each component of its tokens' vectors.
+    Max,
 }
 
 /// Which checkpoints are averaged into the final model.
@@ -193,7 +199,10 @@ choices!(Tying {
 });
 choices!(DType { "bf16" => DType::Bf16, "f32" => DType::F32 });
 choices!(BestBy { "loss" => BestBy::Loss, "bleu" => BestBy::Bleu, "accuracy" => BestBy::Accuracy });
-choices!(Pooling { "attention" => Pooling::Attention, "first" => Pooling::First });
+choices!(Pooling {
+    "attention" => Pooling::Attention, "first" => Pooling::First, "last" => Pooling::Last, "mean" => Pooling::Mean,
+    "max" => Pooling::Max,
+});
 
 impl Setting for AttentionScore {
     const EXPECTS: &'static str = "the name of a score, such as `scaled-dot`, `dot`, `additive` or `general`";

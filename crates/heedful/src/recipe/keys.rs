@@ -132,7 +132,7 @@ recipe! {
         d_encoder: Option<usize> = None, AtLeast(1.0), DECLARED;
         /// Kernel width of a convolution in tokens; odd
         taps: usize = 3, AtLeast(1.0), DECLARED;
-        /// How a classifier pools a text into one vector: `attention`, or the `first` token
+        /// How a classifier pools a text into one vector: `attention`, the `first` token (a `<bos>`), the `last` state, `mean` or `max`
         pooling: Pooling = Pooling::Attention, Any, DECLARED;
         /// Score of attention pooling, between a token and the learned query: `additive`, `dot`, `general`, `scaled-dot`
         pooling_score: AttentionScore = AttentionScore::Additive, Any, DECLARED.when(&[POOLS_BY_ATTENTION]);

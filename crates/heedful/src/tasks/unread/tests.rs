@@ -74,7 +74,7 @@ fn effect(recipe: &Recipe, labels: &Labels) -> Vec<String> {
     if recipe.training.weight_decay == 0.0 {
         built.training.decayed = Recipe::default().training.decayed;
     }
-    if recipe.model.pooling == Pooling::First {
+    if recipe.model.pooling != Pooling::Attention {
         built.model.pooling_score = Recipe::default().model.pooling_score;
     }
     let config = definition.config(&built, crate::tasks::Sizes { vocabularies: [50; 2], labels: 3 });
