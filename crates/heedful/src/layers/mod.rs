@@ -2,6 +2,7 @@
 
 mod pass;
 
+mod batch_norm;
 mod embedding;
 mod linear;
 mod norm;
@@ -10,9 +11,10 @@ mod position;
 mod score;
 mod tying;
 
+pub use batch_norm::{BatchNorm, BatchStatistics};
 pub use embedding::Embedding;
 pub use linear::Linear;
-pub use norm::{LayerNorm, Norm, Residual};
+pub use norm::{LayerNorm, Norm, NormKind, Normalization, Residual};
 pub use output::OutputProjection;
 pub use pass::{AttentionMap, AttentionRole, AttentionSite, Pass, TooManyWeights};
 pub use position::{PositionalEncoding, Positions};

@@ -15,6 +15,8 @@ use heedful_tensor::ops::{CrossEntropyOptions, Weights};
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Precision, Ragged, tape};
 
+use super::BatchStatistics;
+
 /// One forward pass, for training or for inference.
 #[derive(Clone, Debug)]
 pub struct Pass {
@@ -22,6 +24,8 @@ pub struct Pass {
     draws: Option<Draws>,
     r_drop: Option<f32>,
     recording: Option<Recording>,
+    /// What batch norms have seen of the batch.
+    statistics: Vec<BatchStatistics>,
 }
 
 /// The attention weights that a pass records.
@@ -116,12 +120,19 @@ impl Pass {
             draws: Some(Draws { seed, step, operation: 0 }),
             r_drop: None,
             recording: None,
+            statistics: Vec::new(),
         }
     }
 
     /// A pass without dropout and without gradients.
     pub fn inference(compute: impl Into<Precision>) -> Pass {
-        Pass { compute: Compute::inference(compute), draws: None, r_drop: None, recording: None }
+        Pass {
+            compute: Compute::inference(compute),
+            draws: None,
+            r_drop: None,
+            recording: None,
+            statistics: Vec::new(),
+        }
     }
 
     /// The same pass, recording the weights of every attention layer.
@@ -180,6 +191,21 @@ impl Pass {
         let draws = self.draws.as_mut()?;
         draws.operation += 1;
         Some(Stream::new(draws.seed, draws.step, draws.operation - 1))
+    }
+
+    /// Whether this is a pass of training.
+    pub fn is_training(&self) -> bool {
+        self.draws.is_some()
+    }
+
+    /// Notes the statistics of the batch in one norm.
+    pub fn note(&mut self, statistics: BatchStatistics) {
+        self.statistics.push(statistics);
+    }
+
+    /// The statistics noted so far, in the order of computation.
+    pub fn take_statistics(&mut self) -> Vec<BatchStatistics> {
+        std::mem::take(&mut self.statistics)
     }
 
     /// Runs `work`; at inference without recording it on the tape.

@@ -11,7 +11,7 @@ use super::setting::{Setting, choices};
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
 use crate::data::tokenizer::{Boundaries, NormalizationForm, Sharing, VocabularyKind};
-use crate::layers::{AttentionScore, Norm, Tying};
+use crate::layers::{AttentionScore, Norm, NormKind, Tying};
 use crate::registry::{for_each_family, for_each_task};
 
 /// A named set of defaults for a model and its training.
@@ -188,6 +188,7 @@ choices!(PositionKind {
     "sinusoidal" => PositionKind::Sinusoidal, "learned" => PositionKind::Learned, "none" => PositionKind::None,
 });
 choices!(Averaging { "none" => Averaging::None, "best" => Averaging::Best, "last" => Averaging::Last });
+choices!(NormKind { "layer" => NormKind::Layer, "batch" => NormKind::Batch });
 choices!(Norm { "post" => Norm::Post, "pre" => Norm::Pre });
 choices!(Activation {
     "relu" => Activation::Relu, "gelu" => Activation::Gelu, "gelu-tanh" => Activation::GeluTanh,

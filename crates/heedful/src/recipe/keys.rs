@@ -21,7 +21,7 @@ use super::table::recipe;
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
 use crate::data::tokenizer::{Boundaries, NormalizationForm, Sharing, VocabularyKind};
-use crate::layers::{AttentionScore, Norm, Tying};
+use crate::layers::{AttentionScore, Norm, NormKind, Tying};
 
 recipe! {
     /// Training and validation text. Files may be compressed (.gz, .xz, .zst)
@@ -104,6 +104,8 @@ recipe! {
         value_width: Option<usize> = None, AtLeast(1.0), DECLARED;
         /// Layer norm after each sublayer as in “Attention Is All You Need” (`post`), or before it (`pre`)
         norm: Norm = Norm::Post, Any, DECLARED;
+        /// What the norms normalize over: the features of each position (`layer`), or each feature over a batch (`batch`)
+        norm_kind: NormKind = NormKind::Layer, Any, DECLARED;
         /// ε of the layer norm: added to the variance, against division by 0
         norm_epsilon: f64 = 1e-5, Above(0.0), DECLARED;
         /// Activation of the feed-forward layers: `relu`, `gelu` (exact), `gelu-tanh` (its approximation), `silu`, `identity`

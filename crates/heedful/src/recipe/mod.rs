@@ -83,6 +83,7 @@ impl Recipe {
             ("training", "time") => false,
             // Where these play no part, or are as they were, runs of versions that do not know them keep their
             // fingerprints.
+            ("model", "norm_kind") => !self.model.norm_kind.is_layer(),
             ("model", "output_bias") => self.model.output_bias,
             ("training", "r_drop") => self.training.r_drop.is_some(),
             ("vocabulary", "coverage") => self.vocabulary.coverage != Recipe::default().vocabulary.coverage,

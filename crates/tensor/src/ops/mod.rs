@@ -31,6 +31,9 @@ pub mod convolution;
 pub mod glu;
 pub mod pool;
 
+// What layer norm is compared with.
+pub mod batch_norm;
+
 // What is left to glue them together.
 pub mod elementwise;
 pub mod softmax;
@@ -58,6 +61,7 @@ pub use attention_rnn::{
     AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Estimator, Selection,
     SourceRows, StepWeights, attend_rows, attention_rnn,
 };
+pub use batch_norm::{BatchNormed, batch_norm, batch_norm_by};
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};
 pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};

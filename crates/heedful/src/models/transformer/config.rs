@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
 use super::stack_config::StackConfig;
-use crate::layers::{AttentionScore, Norm, Positions, ScoreName, Tying};
+use crate::layers::{AttentionScore, Norm, NormKind, Positions, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 use crate::models::family::EncoderDecoderFamily;
 use crate::recipe::{Preset, Recipe};
@@ -35,6 +35,9 @@ pub struct TransformerConfig {
     pub decoder_layers: usize,
     /// Where the layer norms are placed.
     pub norm: Norm,
+    /// What the norms normalize over.
+    #[serde(default, skip_serializing_if = "NormKind::is_layer")]
+    pub norm_kind: NormKind,
     /// ε of the layer norms.
     pub norm_epsilon: f32,
     /// Activation of the feed-forward layers.
@@ -98,6 +101,7 @@ impl TransformerConfig {
             key_width: self.key_width,
             value_width: self.value_width,
             norm: self.norm,
+            norm_kind: self.norm_kind,
             norm_epsilon: self.norm_epsilon,
             activation: self.activation,
             score: self.score,
@@ -117,6 +121,7 @@ impl TransformerConfig {
             value_width: self.value_width,
             layers: self.encoder_layers,
             norm: self.norm,
+            norm_kind: self.norm_kind,
             norm_epsilon: self.norm_epsilon,
             activation: self.activation,
             positions: self.positions,
@@ -137,8 +142,10 @@ impl TransformerConfig {
         let head = layer.key_width().max(layer.value_width()) / self.heads;
         match device {
             Device::Cpu => true,
-            // As wide as the kernels of norms and of attention go; the cross entropy has none for a bias.
-            Device::Cuda => self.d_model <= 1024 && head <= 256 && !self.output_bias,
+            // As wide as the kernels of norms and of attention go; there are none for batch norm, nor for an output bias.
+            Device::Cuda => {
+                self.d_model <= 1024 && head <= 256 && self.norm_kind.is_layer() && !self.output_bias
+            }
             _ => false,
         }
     }

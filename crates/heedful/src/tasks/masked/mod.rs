@@ -3,7 +3,7 @@
 //! ```text
 //! x'  = x with 15 % of its tokens masked                       see `masking`
 //! h   = Encoder(x')
-//! p_i = softmax(LayerNorm(gelu(h_i W + b)) Eᵀ + b_out)         at the masked positions only; b_out with an output bias
+//! p_i = softmax(Norm(gelu(h_i W + b)) Eᵀ + b_out)         at the masked positions only; b_out with an output bias
 //! ```
 //!
 //! A classifier may be initialized with its encoder.
@@ -27,7 +27,7 @@ pub use masking::{MaskedText, masked_tokens};
 pub(crate) use recipe::Definition;
 
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::{LayerNorm, Linear, OutputProjection, Pass};
+use crate::layers::{Linear, Normalization, OutputProjection, Pass};
 use crate::models::Model;
 use crate::models::config::{ConfigError, check};
 use crate::models::transformer::{StackConfig, StackMask, TextStack};
@@ -51,7 +51,7 @@ pub struct MaskedModel {
     params: Params,
     encoder: TextStack,
     head: Linear,
-    head_norm: LayerNorm,
+    head_norm: Normalization,
     output: OutputProjection,
 }
 
@@ -69,12 +69,12 @@ impl MaskedModel {
         config.validate()?;
         let params = Params::new(seed);
         let encoder = TextStack::new(&params, StackMask::Bidirectional, config.stack.clone())?;
-        let (d, epsilon) = (config.stack.d_model, config.stack.norm_epsilon);
+        let StackConfig { d_model: d, norm_kind, norm_epsilon, .. } = config.stack;
         let table = encoder.table().clone();
         Ok(MaskedModel {
             encoder,
             head: Linear::new(&params, "head", d, d),
-            head_norm: LayerNorm::new(&params, "head_norm", d, epsilon),
+            head_norm: Normalization::new(&params, "head_norm", norm_kind, d, norm_epsilon),
             output: OutputProjection::new(&params, table, config.output_bias),
             params,
             config,
