@@ -38,7 +38,7 @@ fn stack(norm: Norm) -> StackConfig {
 fn a_language_model_agrees_with_pytorch() {
     let golden = Golden::read("language");
     let config = LanguageConfig {
-        stack: stack(Norm::Pre),
+        stack: stack(Norm::Pre).into(),
         text: TextShape::Lines,
         label_smoothing: 0.0,
         output_bias: false,

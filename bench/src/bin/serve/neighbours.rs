@@ -129,7 +129,7 @@ fn models(size: &TransformerConfig) -> [(&'static str, ModelConfig); 3] {
         encoder: EncoderConfig::Transformer(size.encoder()),
     };
     let language = LanguageConfig {
-        stack: size.decoder(),
+        stack: size.decoder().into(),
         text: TextShape::Lines,
         label_smoothing: 0.0,
         output_bias: false,

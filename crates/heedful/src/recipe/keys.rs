@@ -86,7 +86,7 @@ recipe! {
     [model: ModelKeys, ""] {
         /// Preset with the defaults of all other keys: `tiny`, `small`, `iwslt`, `base`, `big`
         preset: Preset = Preset::Small, Any;
-        /// Model family: `transformer`, `recurrent` or `convolutional`; language models are always Transformers
+        /// Model family: `transformer`, `recurrent` or `convolutional`; language models are `transformer` or `recurrent`, masked ones Transformers
         family: Family = Family::Transformer, Any;
         /// Width of the model: the dimensions of a token's vector
         d_model: usize = 256, AtLeast(1.0);

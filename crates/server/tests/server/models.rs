@@ -78,7 +78,7 @@ pub(crate) fn language(folder: &Path) {
     write(
         folder,
         ModelConfig::Language(LanguageConfig {
-            stack,
+            stack: stack.into(),
             text: TextShape::Lines,
             label_smoothing: 0.0,
             output_bias: false,

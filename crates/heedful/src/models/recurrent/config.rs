@@ -144,7 +144,7 @@ impl Hardness {
 /// The names of the cells in `config.json`; the type itself is the tensor crate's.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Cell", rename_all = "lowercase")]
-enum CellName {
+pub(super) enum CellName {
     Simple,
     Gru,
     Lstm,

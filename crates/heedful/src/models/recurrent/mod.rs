@@ -14,6 +14,7 @@ mod hard;
 
 mod decoding;
 mod seq2seq;
+mod text_decoder;
 mod text_encoder;
 
 mod recipe;
@@ -24,5 +25,7 @@ pub use heedful_tensor::ops::{Cell, Direction, Recurrent, RecurrentState};
 pub use layer::RecurrentLayer;
 pub use seq2seq::{RecurrentMemory, Seq2Seq};
 pub use stack::{RecurrentStack, StackOutput};
+pub(crate) use text_decoder::RecurrentPast;
+pub use text_decoder::{RecurrentDecoderConfig, RecurrentTextDecoder};
 pub use text_encoder::{RecurrentEncoder, RecurrentEncoderConfig};
 pub(crate) use {RecurrentConfig as EncoderDecoder, RecurrentEncoderConfig as Encoder};

@@ -3,7 +3,8 @@
 use heedful_tensor::Params;
 
 use super::{
-    Hardness, RecurrentAttention, RecurrentConfig, RecurrentEncoder, RecurrentEncoderConfig, Seq2Seq,
+    Hardness, RecurrentAttention, RecurrentConfig, RecurrentDecoderConfig, RecurrentEncoder,
+    RecurrentEncoderConfig, Seq2Seq,
 };
 use crate::layers::AttentionScore;
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
@@ -71,6 +72,18 @@ impl EncoderDecoderFamily for RecurrentConfig {
 
     fn summary(&self) -> String {
         self.summary()
+    }
+}
+
+impl RecurrentDecoderConfig {
+    /// The keys that a decoder-only model reads of those that not every run does.
+    pub(crate) const KEYS: &'static [&'static str] = &["model.decoder_layers", "model.cell"];
+
+    /// The configuration of a decoder-only model, as a recipe describes it.
+    pub fn from_recipe(recipe: &Recipe, vocabulary: usize) -> RecurrentDecoderConfig {
+        let RecurrentConfig { cell, d_model, decoder_layers, norm_epsilon, dropout, .. } =
+            RecurrentConfig::from_recipe(recipe, [vocabulary; 2]);
+        RecurrentDecoderConfig { vocabulary, cell, d_model, layers: decoder_layers, norm_epsilon, dropout }
     }
 }
 

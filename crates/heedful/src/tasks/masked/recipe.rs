@@ -80,6 +80,11 @@ impl TaskDefinition for Definition {
 
     fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
         check_single_sided(recipe)?;
+        if recipe.model.family != Family::Transformer {
+            return Err(RecipeError::Conflict(
+                "masked language models are Transformers: set model.family to \"transformer\"".to_owned(),
+            ));
+        }
         if recipe.training.r_drop.is_some() {
             return Err(RecipeError::Conflict(
                 "R-Drop compares two passes that predict the same tokens, and the task mlm masks others in each: set \
