@@ -37,7 +37,7 @@ impl Args for Arguments {
             Arg::new("only")
                 .long("only")
                 .value_name("GROUP,…")
-                .help("Groups of variations to train, separated by commas [default: all]")
+                .help("Groups of variations to train, separated by commas [default: those of table 3]")
                 .value_delimiter(',')
                 .action(ArgAction::Append)
                 .value_parser(group_parser()),
@@ -65,7 +65,8 @@ impl Args for Arguments {
 impl FromArgMatches for Arguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
         let named: Vec<VariationGroup> = matches.get_many("only").into_iter().flatten().copied().collect();
-        let is_selected = |group: &VariationGroup| named.is_empty() || named.contains(group);
+        let wanted = if named.is_empty() { VariationGroup::PAPER.to_vec() } else { named };
+        let is_selected = |group: &VariationGroup| wanted.contains(group);
         Ok(Arguments {
             recipe: RecipeArguments::from_arg_matches(matches)?,
             groups: VariationGroup::ALL.into_iter().filter(is_selected).collect(),
