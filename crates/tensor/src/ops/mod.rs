@@ -55,8 +55,8 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 11] {
 pub use adam::{Adam, AdamOptions, Decayed, Divergence, Guard, PendingStep, StepResult, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
 pub use attention_rnn::{
-    AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Estimator, Selection,
-    SourceRows, StepWeights, attend_rows, attention_rnn,
+    AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,
+    AttentionRnnWeights, Estimator, Selection, SourceRows, StepWeights, attend_rows, attend_tokens, attention_rnn,
 };
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};

@@ -26,12 +26,14 @@ mod cpu;
 mod gradient;
 mod rows;
 mod selection;
+mod tokens;
 
 use std::sync::{Arc, Mutex};
 
 use self::gradient::{Backward, KeptWeights, Late};
 pub use self::rows::{SourceRows, attend_rows};
 pub use self::selection::{Estimator, Selection};
+pub use self::tokens::{AttendInputs, AttendOptions, AttendedTokens, attend_tokens};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
 use super::{AttentionScore, ScoreForm, Weights};
