@@ -3,7 +3,7 @@
 use std::fmt;
 
 use heedful_tensor::DType;
-use heedful_tensor::ops::{Activation, Cell, Decayed};
+use heedful_tensor::ops::{Activation, Cell, Decayed, Direction};
 use serde::{Deserialize, Serialize};
 
 use super::Literal;
@@ -95,6 +95,61 @@ pub enum AttentionKind {
     StraightThrough,
 }
 
+/// When a recurrent decoder attends to the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AttentionOrder {
+    /// Before the step: the query is the state before it, the context enters the step (Bahdanau et al., 2015).
+    #[default]
+    Before,
+    /// After the step: the query is the new state, the context joins it in the readout (Luong et al., 2015).
+    After,
+    /// After the step, and the readout is given to the next step beside its token: Luong's input feeding.
+    Feeding,
+}
+
+/// In which directions a stack reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Directions {
+    /// From the first token to the last.
+    Forward,
+    /// Both, `[h→ ; h←]`: an output depends on the tokens before and after its own.
+    #[default]
+    Both,
+}
+
+impl Directions {
+    /// The directions, in the order of their outputs.
+    pub fn list(self) -> &'static [Direction] {
+        match self {
+            Directions::Forward => &[Direction::Forward],
+            Directions::Both => &[Direction::Forward, Direction::Backward],
+        }
+    }
+}
+
+/// What is applied to the output of every recurrent layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecurrentNorm {
+    /// Nothing.
+    #[default]
+    None,
+    /// A layer norm.
+    Layer,
+}
+
+/// What keeps the variance of a residual sum constant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Balance {
+    /// `(x + y) √½`, as in the paper: if both parts have unit variance, so has the sum.
+    #[default]
+    Scale,
+    /// `LayerNorm(x + y)`.
+    Norm,
+}
+
 /// The shape of the learning rate; [`crate::train::Schedule`] has the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleKind {
@@ -161,6 +216,12 @@ choices!(AttentionKind {
     "none" => AttentionKind::None, "soft" => AttentionKind::Soft, "hard" => AttentionKind::Hard,
     "straight-through" => AttentionKind::StraightThrough,
 });
+choices!(AttentionOrder {
+    "before" => AttentionOrder::Before, "after" => AttentionOrder::After, "feeding" => AttentionOrder::Feeding,
+});
+choices!(RecurrentNorm { "none" => RecurrentNorm::None, "layer" => RecurrentNorm::Layer });
+choices!(Balance { "scale" => Balance::Scale, "norm" => Balance::Norm });
+choices!(Directions { "forward" => Directions::Forward, "both" => Directions::Both });
 choices!(Decayed { "matrices" => Decayed::Matrices, "all" => Decayed::All });
 choices!(Cell { "simple" => Cell::Simple, "gru" => Cell::Gru, "lstm" => Cell::Lstm });
 choices!(VocabularyKind {

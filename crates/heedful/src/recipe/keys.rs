@@ -8,12 +8,13 @@ use heedful_tensor::DType;
 use heedful_tensor::ops::{Activation, Cell, Decayed};
 
 use super::choices::{
-    AttentionKind, Averaging, BestBy, Family, Pooling, PositionKind, Preset, ScheduleKind, Task,
+    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, Directions, Family, Pooling, PositionKind,
+    Preset, RecurrentNorm, ScheduleKind, Task,
 };
 use super::scope::{
-    ALL, ATTENDS, AVERAGES, BLEU, BY_STEPS, COSINE, DECAYS, DECLARED, HARD, HAS_MOST_TOKENS, HAS_PEAK,
-    LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES, NOAM, OWN_VOCABULARY, POOLS_BY_ATTENTION, WARMS_UP,
-    WIDE_BEAM,
+    ADDITIVE, ALL, ATTENDS, AVERAGES, BALANCE_NORM, BLEU, BY_STEPS, COSINE, DECAYS, DECLARED, HARD,
+    HAS_MOST_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES, NOAM, OWN_VOCABULARY,
+    POOLS_BY_ATTENTION, RECURRENT_NORM, WARMS_UP, WIDE_BEAM,
 };
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
@@ -105,7 +106,7 @@ recipe! {
         /// Layer norm after each sublayer as in “Attention Is All You Need” (`post`), or before it (`pre`)
         norm: Norm = Norm::Post, Any, DECLARED;
         /// ε of the layer norm: added to the variance, against division by 0
-        norm_epsilon: f64 = 1e-5, Above(0.0), DECLARED;
+        norm_epsilon: f64 = 1e-5, Above(0.0), DECLARED.when(&[RECURRENT_NORM, BALANCE_NORM]);
         /// Activation of the feed-forward layers: `relu`, `gelu`, `identity`
         activation: Activation = Activation::Relu, Any, DECLARED;
         /// Position encoding: `sinusoidal`, `learned`, `none`
@@ -122,14 +123,24 @@ recipe! {
         cell: Cell = Cell::Lstm, Any, DECLARED;
         /// Attention of a recurrent decoder: `soft`, `none`, or to one word at a time (`hard`, `straight-through`)
         attention: AttentionKind = AttentionKind::Soft, Any, DECLARED;
+        /// When a recurrent decoder attends: `before` its step (Bahdanau), `after` it (Luong), or after it with input `feeding`: the readout enters the next step
+        attend: AttentionOrder = AttentionOrder::Before, Any, DECLARED.when(&[ATTENDS]);
+        /// Width in which the additive score of a recurrent decoder compares; `none` for d_model
+        score_width: Option<usize> = None, AtLeast(1.0), DECLARED.when(&[ATTENDS, ADDITIVE]);
         /// Hard attention: weight of the REINFORCE reward in the training objective
         reward: f64 = 0.02, AtLeast(0.0), DECLARED.when(&[HARD]);
         /// Hard attention: weight of the entropy bonus, which keeps the attention exploring
         entropy: f64 = 0.01, AtLeast(0.0), DECLARED.when(&[HARD]);
-        /// State width of a recurrent encoder in each direction; `none` for half of d_model
+        /// Directions in which a recurrent encoder reads: `both`, or `forward` only
+        directions: Directions = Directions::Both, Any, DECLARED;
+        /// Norm over the output of every recurrent layer: `none` or `layer`
+        recurrent_norm: RecurrentNorm = RecurrentNorm::None, Any, DECLARED;
+        /// State width of a recurrent encoder in each direction; `none` for d_model divided by the directions
         d_encoder: Option<usize> = None, AtLeast(1.0), DECLARED;
         /// Kernel width of a convolution in tokens; odd
         taps: usize = 3, AtLeast(1.0), DECLARED;
+        /// What keeps the variance of a convolutional residual sum: its factor √½ (`scale`), or a layer norm (`norm`)
+        balance: Balance = Balance::Scale, Any, DECLARED;
         /// How a classifier pools a text into one vector: `attention`, or the `first` token
         pooling: Pooling = Pooling::Attention, Any, DECLARED;
         /// Score of attention pooling, between a token and the learned query: `additive`, `dot`, `general`, `scaled-dot`

@@ -6,7 +6,12 @@
 //! ….when(&[condition])   only if other keys have certain values
 //! ```
 
-use super::{AttentionKind, Averaging, Key, Pooling, PositionKind, Recipe, ScheduleKind, find_key};
+use heedful_tensor::ops::ScoreForm;
+
+use super::{
+    AttentionKind, Averaging, Balance, Family, Key, Pooling, PositionKind, Recipe, RecurrentNorm,
+    ScheduleKind, find_key,
+};
 use crate::data::tokenizer::VocabularyKind;
 
 /// Who reads a key.
@@ -80,6 +85,23 @@ pub(super) const ATTENDS: Condition = Condition {
     key: "model.attention",
     purpose: "decoders with attention",
     holds: |recipe| recipe.model.attention != AttentionKind::None,
+};
+pub(super) const ADDITIVE: Condition = Condition {
+    key: "model.score",
+    purpose: "the additive score",
+    holds: |recipe| recipe.model.score.form() == ScoreForm::Additive,
+};
+pub(super) const RECURRENT_NORM: Condition = Condition {
+    key: "model.recurrent_norm",
+    purpose: "recurrent models with a norm",
+    holds: |recipe| {
+        recipe.model.family != Family::Recurrent || recipe.model.recurrent_norm != RecurrentNorm::None
+    },
+};
+pub(super) const BALANCE_NORM: Condition = Condition {
+    key: "model.balance",
+    purpose: "convolutions with a norm",
+    holds: |recipe| recipe.model.family != Family::Convolutional || recipe.model.balance == Balance::Norm,
 };
 pub(super) const HARD: Condition = Condition {
     key: "model.attention",

@@ -56,7 +56,8 @@ pub use adam::{Adam, AdamOptions, Decayed, Divergence, Guard, PendingStep, StepR
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
 pub use attention_rnn::{
     AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,
-    AttentionRnnWeights, Estimator, Selection, SourceRows, StepWeights, attend_rows, attend_tokens, attention_rnn,
+    AttentionRnnWeights, Estimator, Selection, SourceRows, StepWeights, attend_rows, attend_tokens,
+    attention_rnn,
 };
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};

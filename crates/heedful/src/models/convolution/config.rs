@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::encoder::ConvolutionalEncoderConfig;
 use crate::layers::{AttentionScore, Positions, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
+pub use crate::recipe::Balance;
 
 /// The shape and the choices of a convolutional model. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,17 +47,6 @@ pub struct ConvolutionalConfig {
     pub dropout: f32,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
-}
-
-/// What keeps the variance of a residual sum constant.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Balance {
-    /// `(x + y) √½`, as in the paper: if both parts have unit variance, so has the sum.
-    #[default]
-    Scale,
-    /// `LayerNorm(x + y)`.
-    Norm,
 }
 
 impl ConvolutionalConfig {

@@ -5,32 +5,12 @@
 //! tiny    1+1 layers, d_model  64, both directions of  64, GRU,  no dropout       for the demo
 //! ```
 
-use heedful_tensor::ops::{Cell, Direction};
+use heedful_tensor::ops::Cell;
 use serde::{Deserialize, Serialize};
 
 use crate::layers::{AttentionScore, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
-
-/// In which directions a stack reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Directions {
-    /// From the first token to the last.
-    Forward,
-    /// Both, `[h→ ; h←]`: an output depends on the tokens before and after its own.
-    #[default]
-    Both,
-}
-
-impl Directions {
-    /// The directions, in the order of their outputs.
-    pub fn list(self) -> &'static [Direction] {
-        match self {
-            Directions::Forward => &[Direction::Forward],
-            Directions::Both => &[Direction::Forward, Direction::Backward],
-        }
-    }
-}
+pub use crate::recipe::{AttentionOrder, Directions};
 
 /// The shape of a [`super::RecurrentStack`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,6 +91,9 @@ pub struct RecurrentAttention {
     pub width: usize,
     /// Soft or hard attention.
     pub hardness: Hardness,
+    /// Whether it attends before or after its step.
+    #[serde(default)]
+    pub order: AttentionOrder,
 }
 
 /// Soft or hard attention, and how hard attention is trained.
@@ -194,10 +177,16 @@ impl RecurrentConfig {
         }
     }
 
-    /// The configuration of the decoder: its input is the newest token's embedding beside the context.
+    /// The configuration of the decoder: its input is the newest token's embedding beside the context, or beside what is fed
+    /// if it attends after its step.
     pub fn decoder(&self) -> RecurrentStackConfig {
+        let beside = match self.attention.map(|attention| attention.order) {
+            None | Some(AttentionOrder::Before) => self.encoder().output_width(),
+            Some(AttentionOrder::After) => 0,
+            Some(AttentionOrder::Feeding) => self.d_model,
+        };
         RecurrentStackConfig {
-            input: self.d_model + self.encoder().output_width(),
+            input: self.d_model + beside,
             width: self.d_model,
             layers: self.decoder_layers,
             directions: Directions::Forward,
@@ -217,14 +206,19 @@ impl RecurrentConfig {
             Some(Hardness::Soft) => "soft attention",
             Some(Hardness::ScoreFunction { .. } | Hardness::StraightThrough) => "hard attention",
         };
+        let order = match self.attention.map(|attention| attention.order) {
+            None | Some(AttentionOrder::Before) => "",
+            Some(AttentionOrder::After) => " after the step",
+            Some(AttentionOrder::Feeding) => " after the step, with input feeding",
+        };
         let RecurrentConfig { encoder_layers, decoder_layers, d_model, .. } = self;
         format!(
-            "Recurrent network ({cell}) of {encoder_layers} + {decoder_layers} layers, d {d_model}, {attention}"
+            "Recurrent network ({cell}) of {encoder_layers} + {decoder_layers} layers, d {d_model}, {attention}{order}"
         )
     }
 
     fn validate_attention(&self) -> Result<(), ConfigError> {
-        let Some(RecurrentAttention { score, width, hardness }) = self.attention else { return Ok(()) };
+        let Some(RecurrentAttention { score, width, hardness, .. }) = self.attention else { return Ok(()) };
         check::sizes(&[("attention.width", width)])?;
         if let Hardness::ScoreFunction { reward, entropy } = hardness {
             check::not_negative("attention.hardness.reward", reward)?;
@@ -279,7 +273,12 @@ mod tests {
         assert!(complaint(|c| c.dropout = 1.0).starts_with("dropout is 1"));
         assert!(complaint(|c| c.norm_epsilon = Some(0.0)).starts_with("norm_epsilon is 0"));
         assert!(complaint(|c| c.target_vocabulary = 31).contains("have 30 and 31 tokens"));
-        let attention = RecurrentAttention { score: AttentionScore::Dot, width: 8, hardness: Hardness::Soft };
+        let attention = RecurrentAttention {
+            score: AttentionScore::Dot,
+            width: 8,
+            hardness: Hardness::Soft,
+            order: AttentionOrder::Before,
+        };
         assert!(
             complaint(|c| c.attention = Some(attention))
                 .starts_with("the score dot multiplies a state of the")
@@ -292,10 +291,19 @@ mod tests {
     #[test]
     fn a_configuration_comes_back_from_json() {
         let hardness = Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 };
-        let attention = Some(RecurrentAttention { score: AttentionScore::Additive, width: 8, hardness });
+        let order = AttentionOrder::Feeding;
+        let attention =
+            Some(RecurrentAttention { score: AttentionScore::Additive, width: 8, hardness, order });
         let config = RecurrentConfig { norm_epsilon: Some(1e-5), attention, ..RecurrentConfig::base(100) };
         let text = serde_json::to_string(&config).expect("JSON");
         assert!(text.contains(r#""cell":"lstm""#), "{text}");
         assert_eq!(serde_json::from_str::<RecurrentConfig>(&text).expect("a configuration"), config);
+    }
+
+    #[test]
+    fn attention_without_an_order_is_before_the_step() {
+        let text = r#"{"score":"dot","width":8,"hardness":"soft"}"#;
+        let attention = serde_json::from_str::<RecurrentAttention>(text).expect("a model of before");
+        assert_eq!(attention.order, AttentionOrder::Before);
     }
 }

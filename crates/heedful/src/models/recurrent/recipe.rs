@@ -1,15 +1,15 @@
 //! Recurrent models as recipes describe them.
 
 use heedful_tensor::Params;
+use heedful_tensor::ops::ScoreForm;
 
 use super::{
     Hardness, RecurrentAttention, RecurrentConfig, RecurrentEncoder, RecurrentEncoderConfig, Seq2Seq,
 };
 use crate::layers::AttentionScore;
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
-use crate::models::recurrent::Directions;
 use crate::models::{ConfigError, Encode, Generate};
-use crate::recipe::{AttentionKind, Recipe};
+use crate::recipe::{AttentionKind, Recipe, RecurrentNorm};
 
 impl EncoderDecoderFamily for RecurrentConfig {
     const KEYS: &'static [&'static str] = &[
@@ -19,9 +19,14 @@ impl EncoderDecoderFamily for RecurrentConfig {
         "model.score",
         "model.cell",
         "model.attention",
+        "model.attend",
+        "model.score_width",
         "model.reward",
         "model.entropy",
         "model.d_encoder",
+        "model.directions",
+        "model.recurrent_norm",
+        "model.norm_epsilon",
     ];
 
     fn start_recipe(recipe: &mut Recipe) {
@@ -41,17 +46,24 @@ impl EncoderDecoderFamily for RecurrentConfig {
             }
             AttentionKind::StraightThrough => Some(Hardness::StraightThrough),
         };
-        let attention = |hardness| RecurrentAttention { score: model.score, width: model.d_model, hardness };
+        let is_additive = model.score.form() == ScoreForm::Additive;
+        let attention = |hardness| RecurrentAttention {
+            score: model.score,
+            width: model.score_width.filter(|_| is_additive).unwrap_or(model.d_model),
+            hardness,
+            order: model.attend,
+        };
+        let directions = model.directions.list().len();
         RecurrentConfig {
             source_vocabulary: source,
             target_vocabulary: target,
             cell: model.cell,
             d_model: model.d_model,
-            d_encoder: model.d_encoder.unwrap_or(model.d_model.div_ceil(2)),
+            d_encoder: model.d_encoder.unwrap_or(model.d_model.div_ceil(directions)),
             encoder_layers: model.encoder_layers,
             decoder_layers: model.decoder_layers,
-            directions: Directions::Both,
-            norm_epsilon: None,
+            directions: model.directions,
+            norm_epsilon: (model.recurrent_norm == RecurrentNorm::Layer).then_some(model.norm_epsilon as f32),
             attention: hardness.map(attention),
             tying: model.tying,
             dropout: training.dropout as f32,
@@ -73,7 +85,14 @@ impl EncoderDecoderFamily for RecurrentConfig {
 }
 
 impl EncoderFamily for RecurrentEncoderConfig {
-    const KEYS: &'static [&'static str] = &["model.encoder_layers", "model.cell", "model.d_encoder"];
+    const KEYS: &'static [&'static str] = &[
+        "model.encoder_layers",
+        "model.cell",
+        "model.d_encoder",
+        "model.directions",
+        "model.recurrent_norm",
+        "model.norm_epsilon",
+    ];
 
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> RecurrentEncoderConfig {
         let config = RecurrentConfig::from_recipe(recipe, [vocabulary; 2]);

@@ -1,12 +1,11 @@
 //! Sequence to sequence. Without attention the source is encoded as one vector, from which the target is generated; with
-//! it the decoder attends to the source before every token (see [`super::AttentiveLayer`], [`super::decoder`]).
+//! it the decoder attends to the source at every token (see [`super::AttentionOrder`], [`super::decoder`]).
 //!
 //! ```text
 //! encoder    (h_1 … h_n, last states) = stack(E_source x)
 //! context    c = [h→ ; h←], the top layer's last states
 //! start      s_0 = tanh([h→ ; h←] W_h + b_h) for each decoder layer (an LSTM's second state without tanh)
-//! decoder    s_i = stack(s_{i−1}, [E_target y_{i−1} ; c])          with attention its own c_i at every step
-//! readout    t_i = tanh([s_i ; E_target y_{i−1} ; c] W + b)
+//! decoder    t_i = readout(stack(s_{i−1}, [E_target y_{i−1} ; c]))          with attention its own c_i at every step
 //! output     p(y_i) = softmax(t_i E_outputᵀ)
 //! ```
 //!
@@ -15,7 +14,7 @@
 use heedful_tensor::ops::{self, CrossEntropy, RecurrentState};
 use heedful_tensor::{DType, Param, Params, Precision, Ragged, Tensor, tape};
 
-use super::decoder::{Decoded, Decoder};
+use super::decoder::Decoder;
 use super::decoding::RecurrentDecoding;
 use super::hard::Reinforcement;
 use super::stack::side_by_side;
@@ -35,7 +34,6 @@ pub struct Seq2Seq {
     bridges: Vec<Bridge>,
     pub(super) decoder: Decoder,
     reinforcement: Option<Reinforcement>,
-    readout: Linear,
     pub(super) output: Param,
 }
 
@@ -66,7 +64,7 @@ impl Seq2Seq {
         let params = Params::new(seed);
         let vocabularies = [config.source_vocabulary, config.target_vocabulary];
         let (source, target, output) = embedding_tables(&params, config.tying, vocabularies, config.d_model);
-        let (encoder, decoder) = (config.encoder(), config.decoder());
+        let encoder = config.encoder();
         let (d, memory_width) = (config.d_model, encoder.output_width());
         let bridge = |layer: usize| {
             let map = |state| Linear::new(&params, &format!("bridge.{layer}.{state}"), memory_width, d);
@@ -89,7 +87,6 @@ impl Seq2Seq {
             bridges: (0..config.decoder_layers).map(bridge).collect(),
             decoder: Decoder::new(&params, &config),
             reinforcement,
-            readout: Linear::new(&params, "readout", d + decoder.input, d),
             output,
             params,
             config,
@@ -120,19 +117,8 @@ impl Seq2Seq {
     ) -> Tensor {
         pass.within(|pass| {
             let embedded = self.target_embedding.forward(target, sequences, pass);
-            let decoded = self.decoder.forward(&embedded, sequences, memory, pass);
-            self.read(&embedded, &decoded, pass)
+            self.decoder.forward(&embedded, sequences, memory, pass).read
         })
-    }
-
-    fn read(&self, embedded: &Tensor, decoded: &Decoded, pass: &mut Pass) -> Tensor {
-        self.read_out(&decoded.outputs, &ops::concat_columns(&[embedded, &decoded.contexts]), pass)
-    }
-
-    /// `t = dropout(tanh([s ; y ; c] W + b))`, where `x` is `[y ; c]`.
-    pub(super) fn read_out(&self, states: &Tensor, x: &Tensor, pass: &mut Pass) -> Tensor {
-        let sums = self.readout.forward(&ops::concat_columns(&[states, x]), pass);
-        ops::dropout(&ops::tanh(&sums), pass.dropout(self.config.dropout))
     }
 
     /// Logits of every target token at every position of the batch's targets.
@@ -147,9 +133,8 @@ impl Seq2Seq {
         pass.within(|pass| {
             let embedded = self.target_embedding.forward(&batch.target_in, &batch.target_sequences, pass);
             let decoded = self.decoder.forward(&embedded, &batch.target_sequences, &memory, pass);
-            let states = self.read(&embedded, &decoded, pass);
             let (labels, smoothing) = (&batch.target_out, self.config.label_smoothing);
-            let found = ops::cross_entropy(&states, &self.output, labels, pass.loss_options(smoothing));
+            let found = ops::cross_entropy(&decoded.read, &self.output, labels, pass.loss_options(smoothing));
             match (&self.reinforcement, &decoded.draws) {
                 (Some(reinforcement), Some(draws)) if tape::is_recording() => {
                     reinforcement.add_gradients(found, draws)

@@ -7,8 +7,8 @@ use crate::data::corpus::{CorpusFiles, Filters, Pair};
 use crate::data::labels::Labels;
 use crate::data::tokenizer::VocabularyKind;
 use crate::recipe::{
-    Averaging, Family, Key, Literal, Location, Overrides, Pooling, Recipe, RecipeError, Task, VocabularyKeys,
-    find_key,
+    Averaging, Balance, Family, Key, Literal, Location, Overrides, Pooling, Recipe, RecipeError, Task,
+    VocabularyKeys, find_key,
 };
 use crate::tasks::resolve;
 
@@ -22,6 +22,9 @@ const CIRCUMSTANCES: &[&str] = &[
     "model.positions=learned",
     "model.attention=none",
     "model.attention=hard",
+    "model.score=dot",
+    "model.recurrent_norm=layer",
+    "model.balance=norm",
     "model.pooling=first",
     "data.block=none",
     "data.max_tokens=none",
@@ -67,8 +70,8 @@ fn others(key: &Key, current: &Literal) -> Vec<Literal> {
 fn effect(recipe: &Recipe, labels: &Labels) -> Vec<String> {
     let definition = recipe.data.task.definition();
     let mut built = recipe.clone();
-    if recipe.model.family == Family::Convolutional {
-        // It is in the configuration, but the convolutions of recipes have no norm.
+    if recipe.model.family == Family::Convolutional && recipe.model.balance == Balance::Scale {
+        // It is in the configuration, but such convolutions have no norm.
         built.model.norm_epsilon = Recipe::default().model.norm_epsilon;
     }
     if recipe.training.weight_decay == 0.0 {
