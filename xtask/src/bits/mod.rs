@@ -76,10 +76,50 @@ const CASES: &[Case] = &[
         task: Task::Translate,
         flags: "--family recurrent --attention straight-through --cell gru",
     },
+    Case {
+        name: "recurrent-after",
+        task: Task::Translate,
+        flags: "--family recurrent --attend after --decoder-layers 2 --directions forward --recurrent-norm layer",
+    },
+    Case {
+        name: "recurrent-after-hard",
+        task: Task::Translate,
+        flags: "--family recurrent --attend after --attention hard --score-width 24",
+    },
+    Case {
+        name: "recurrent-feeding",
+        task: Task::Translate,
+        flags: "--family recurrent --attend feeding --score dot --cell gru --decoder-layers 2",
+    },
+    Case {
+        name: "recurrent-convolution",
+        task: Task::Translate,
+        flags: "--family recurrent --encoder convolutional --encoder-layers 2 --dilation 2 --positions learned",
+    },
     Case { name: "convolutional", task: Task::Translate, flags: "--family convolutional --taps 5" },
+    Case {
+        name: "convolutional-dilated",
+        task: Task::Translate,
+        flags: "--family convolutional --dilation 3 --encoder-layers 2 --decoder-layers 3",
+    },
+    Case {
+        name: "convolutional-relu-norm",
+        task: Task::Translate,
+        flags: "--family convolutional --convolution relu --balance norm --dilation 2 --decoder-layers 2",
+    },
     Case { name: "classify-transformer", task: Task::Classify, flags: "" },
     Case { name: "classify-first", task: Task::Classify, flags: "--pooling first --label-smoothing 0.1" },
     Case { name: "classify-recurrent", task: Task::Classify, flags: "--family recurrent" },
+    Case {
+        name: "classify-forward",
+        task: Task::Classify,
+        flags: "--family recurrent --directions forward --recurrent-norm layer --norm-epsilon 1e-6",
+    },
+    Case {
+        name: "classify-dilated-relu",
+        task: Task::Classify,
+        flags: "--family convolutional --convolution relu --dilation 2 --encoder-layers 3",
+    },
     Case {
         name: "classify-convolutional",
         task: Task::Classify,

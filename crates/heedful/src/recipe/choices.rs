@@ -150,6 +150,36 @@ pub enum Balance {
     Norm,
 }
 
+/// What follows a convolution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConvolutionKind {
+    /// A gate: `a ∘ σ(g)` of a convolution to twice the width (Dauphin et al., 2017).
+    #[default]
+    Gated,
+    /// `max(0, x)`.
+    Relu,
+}
+
+impl fmt::Display for ConvolutionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ConvolutionKind::Gated => "gated",
+            ConvolutionKind::Relu => "ReLU",
+        })
+    }
+}
+
+/// What reads the source of a recurrent decoder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EncoderKind {
+    /// Recurrent layers.
+    #[default]
+    Recurrent,
+    /// Convolutions.
+    Convolutional,
+}
+
 /// The shape of the learning rate; [`crate::train::Schedule`] has the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleKind {
@@ -220,6 +250,8 @@ choices!(AttentionOrder {
     "before" => AttentionOrder::Before, "after" => AttentionOrder::After, "feeding" => AttentionOrder::Feeding,
 });
 choices!(RecurrentNorm { "none" => RecurrentNorm::None, "layer" => RecurrentNorm::Layer });
+choices!(ConvolutionKind { "gated" => ConvolutionKind::Gated, "relu" => ConvolutionKind::Relu });
+choices!(EncoderKind { "recurrent" => EncoderKind::Recurrent, "convolutional" => EncoderKind::Convolutional });
 choices!(Balance { "scale" => Balance::Scale, "norm" => Balance::Norm });
 choices!(Directions { "forward" => Directions::Forward, "both" => Directions::Both });
 choices!(Decayed { "matrices" => Decayed::Matrices, "all" => Decayed::All });

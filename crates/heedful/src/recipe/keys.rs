@@ -8,13 +8,13 @@ use heedful_tensor::DType;
 use heedful_tensor::ops::{Activation, Cell, Decayed};
 
 use super::choices::{
-    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, Directions, Family, Pooling, PositionKind,
-    Preset, RecurrentNorm, ScheduleKind, Task,
+    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, Directions, EncoderKind,
+    Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
 };
 use super::scope::{
-    ADDITIVE, ALL, ATTENDS, AVERAGES, BALANCE_NORM, BLEU, BY_STEPS, COSINE, DECAYS, DECLARED, HARD,
-    HAS_MOST_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES, NOAM, OWN_VOCABULARY,
-    POOLS_BY_ATTENTION, RECURRENT_NORM, WARMS_UP, WIDE_BEAM,
+    ADDITIVE, ALL, ATTENDS, AVERAGES, BALANCE_NORM, BLEU, BY_STEPS, CONVOLUTIONAL_ENCODER, COSINE, DECAYS,
+    DECLARED, HARD, HAS_MOST_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES, NOAM,
+    OWN_VOCABULARY, POOLS_BY_ATTENTION, RECURRENT_ENCODER, RECURRENT_NORM, WARMS_UP, WIDE_BEAM,
 };
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
@@ -110,9 +110,9 @@ recipe! {
         /// Activation of the feed-forward layers: `relu`, `gelu`, `identity`
         activation: Activation = Activation::Relu, Any, DECLARED;
         /// Position encoding: `sinusoidal`, `learned`, `none`
-        positions: PositionKind = PositionKind::Sinusoidal, Any, DECLARED;
+        positions: PositionKind = PositionKind::Sinusoidal, Any, DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
         /// Number of learned positions: no sentence may have more tokens
-        max_positions: usize = 512, AtLeast(1.0), DECLARED.when(&[LEARNED_POSITIONS]);
+        max_positions: usize = 512, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER, LEARNED_POSITIONS]);
         /// Weight tying: which embeddings share one matrix: `all`, `source-target`, `target-output`, `none`
         tying: Tying = Tying::All, Any, DECLARED;
         /// Attention score of a query and a key: `scaled-dot`, `dot`; recurrent models also `additive`, `general`
@@ -121,6 +121,8 @@ recipe! {
         window: Option<usize> = None, AtLeast(1.0), DECLARED;
         /// Cell of a recurrent model: `lstm`, `gru` or `simple`
         cell: Cell = Cell::Lstm, Any, DECLARED;
+        /// Encoder under a recurrent decoder: `recurrent` or `convolutional`
+        encoder: EncoderKind = EncoderKind::Recurrent, Any, DECLARED;
         /// Attention of a recurrent decoder: `soft`, `none`, or to one word at a time (`hard`, `straight-through`)
         attention: AttentionKind = AttentionKind::Soft, Any, DECLARED;
         /// When a recurrent decoder attends: `before` its step (Bahdanau), `after` it (Luong), or after it with input `feeding`: the readout enters the next step
@@ -132,15 +134,19 @@ recipe! {
         /// Hard attention: weight of the entropy bonus, which keeps the attention exploring
         entropy: f64 = 0.01, AtLeast(0.0), DECLARED.when(&[HARD]);
         /// Directions in which a recurrent encoder reads: `both`, or `forward` only
-        directions: Directions = Directions::Both, Any, DECLARED;
+        directions: Directions = Directions::Both, Any, DECLARED.when(&[RECURRENT_ENCODER]);
         /// Norm over the output of every recurrent layer: `none` or `layer`
         recurrent_norm: RecurrentNorm = RecurrentNorm::None, Any, DECLARED;
         /// State width of a recurrent encoder in each direction; `none` for d_model divided by the directions
-        d_encoder: Option<usize> = None, AtLeast(1.0), DECLARED;
+        d_encoder: Option<usize> = None, AtLeast(1.0), DECLARED.when(&[RECURRENT_ENCODER]);
         /// Kernel width of a convolution in tokens; odd
-        taps: usize = 3, AtLeast(1.0), DECLARED;
+        taps: usize = 3, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
+        /// Dilation of convolutions: the factor by which the distance between taps grows from layer to layer (2: 1, 2, 4, …); 1 for none
+        dilation: usize = 1, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
+        /// What follows a convolution: a gate (`gated`, GLU) or max(0, x) (`relu`)
+        convolution: ConvolutionKind = ConvolutionKind::Gated, Any, DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
         /// What keeps the variance of a convolutional residual sum: its factor √½ (`scale`), or a layer norm (`norm`)
-        balance: Balance = Balance::Scale, Any, DECLARED;
+        balance: Balance = Balance::Scale, Any, DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
         /// How a classifier pools a text into one vector: `attention`, or the `first` token
         pooling: Pooling = Pooling::Attention, Any, DECLARED;
         /// Score of attention pooling, between a token and the learned query: `additive`, `dot`, `general`, `scaled-dot`

@@ -9,8 +9,8 @@
 use heedful_tensor::ops::ScoreForm;
 
 use super::{
-    AttentionKind, Averaging, Balance, Family, Key, Pooling, PositionKind, Recipe, RecurrentNorm,
-    ScheduleKind, find_key,
+    AttentionKind, Averaging, Balance, EncoderKind, Family, Key, Pooling, PositionKind, Recipe,
+    RecurrentNorm, ScheduleKind, find_key,
 };
 use crate::data::tokenizer::VocabularyKind;
 
@@ -91,11 +91,25 @@ pub(super) const ADDITIVE: Condition = Condition {
     purpose: "the additive score",
     holds: |recipe| recipe.model.score.form() == ScoreForm::Additive,
 };
+pub(super) const RECURRENT_ENCODER: Condition = Condition {
+    key: "model.encoder",
+    purpose: "recurrent encoders",
+    holds: |recipe| recipe.model.encoder == EncoderKind::Recurrent,
+};
+pub(super) const CONVOLUTIONAL_ENCODER: Condition = Condition {
+    key: "model.encoder",
+    purpose: "convolutional encoders",
+    holds: |recipe| {
+        recipe.model.family != Family::Recurrent || recipe.model.encoder == EncoderKind::Convolutional
+    },
+};
 pub(super) const RECURRENT_NORM: Condition = Condition {
     key: "model.recurrent_norm",
-    purpose: "recurrent models with a norm",
+    purpose: "layers with a norm",
     holds: |recipe| {
-        recipe.model.family != Family::Recurrent || recipe.model.recurrent_norm != RecurrentNorm::None
+        let model = &recipe.model;
+        let is_balanced = model.encoder == EncoderKind::Convolutional && model.balance == Balance::Norm;
+        model.family != Family::Recurrent || model.recurrent_norm != RecurrentNorm::None || is_balanced
     },
 };
 pub(super) const BALANCE_NORM: Condition = Condition {

@@ -18,6 +18,11 @@ from parameters import parameter_value
 WIDTH, ENCODER_WIDTH, SCORE_WIDTH, EPSILON = 24, 12, 14, 1e-5
 
 
+def sinusoids(length, width):
+    angles = torch.arange(length, dtype=torch.float64)[:, None] / 10000.0 ** (torch.arange(0, width, 2) / width)
+    return torch.stack([angles.sin(), angles.cos()], -1).reshape(length, width).float()
+
+
 class Parameters(dict):
     """Made from their names when they are first asked for, [in, out] as ours are."""
 
@@ -75,8 +80,24 @@ class Seq2Seq:
             outputs.append(state[0])
         return torch.cat(outputs), state
 
+    def convolve(self, source):
+        """Convolutions in place of the recurrent encoder: their outputs, and their mean as the only last state."""
+        choices = self.config["convolution"]["stack"]
+        x = self.embed("source", source) + sinusoids(len(source), WIDTH)
+        for layer in range(choices["layers"]):
+            taps, dilation, gated = choices["taps"], choices["dilation"]**layer, choices["kind"] == "gated"
+            width = 2 * WIDTH if gated else WIDTH
+            weight = self.parameters(f"encoder.{layer}.convolution.weight", taps * WIDTH, width)
+            bias = self.parameters(f"encoder.{layer}.convolution.bias", width)
+            kernel = weight.view(taps, WIDTH, width).permute(2, 1, 0)
+            y = functional.conv1d(x.T[None], kernel, bias, padding=taps // 2 * dilation, dilation=dilation)
+            x = (x + (functional.glu(y, dim=1) if gated else y.relu())[0].T) * math.sqrt(0.5)
+        return x, [[x.mean(0, keepdim=True)] * 2]
+
     def encode(self, source):
         """The top layer's outputs, and the last states of every layer, both directions side by side."""
+        if self.config.get("convolution"):
+            return self.convolve(source)
         x, last = self.embed("source", source), []
         zeros = (torch.zeros(1, ENCODER_WIDTH),) * (2 if self.is_lstm else 1)
         for layer in range(self.config["encoder_layers"]):
@@ -162,13 +183,16 @@ class Seq2Seq:
         return torch.cat(said)
 
 
-def case(cell, layers, attention, norm, tying, order=None, directions="both"):
+def case(cell, layers, attention, norm, tying, order=None, directions="both", convolution=None):
     config = dict(source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, cell=cell, d_model=WIDTH,
                   d_encoder=ENCODER_WIDTH, encoder_layers=layers[0], decoder_layers=layers[1], directions=directions,
                   norm_epsilon=EPSILON if norm else None, tying=tying, dropout=0.0, label_smoothing=SMOOTHING,
                   attention=attention and dict(score=attention, width=SCORE_WIDTH, hardness="soft"))
     if order is not None:
         config["attention"]["order"] = order
+    if convolution is not None:
+        stack = dict(d_model=WIDTH, layers=layers[0], balance="scale", norm_epsilon=EPSILON, dropout=0.0, **convolution)
+        config["convolution"] = dict(stack=stack, positions="sinusoidal")
     model = Seq2Seq(config)
     source, target_in, target_out = batch()
     logits = torch.cat([model.logits(s, t) for s, t in zip(source, target_in)])
@@ -196,6 +220,8 @@ def main():
         ("seq2seq-gru-after-additive", "gru", (1, 1), "additive", False, "all", "after"),
         ("seq2seq-lstm-after-general-norm", "lstm", (2, 2), "general", True, "all", "after", "forward"),
         ("seq2seq-gru-feeding-dot", "gru", (1, 2), "dot", False, "all", "feeding"),
+        ("seq2seq-lstm-convolution", "lstm", (2, 2), "additive", False, "all", "before", "both",
+         dict(taps=3, dilation=2, kind="relu")),
     ]:
         tensors, metadata = case(*choices)
         path = folder / f"{name}.safetensors"

@@ -30,6 +30,11 @@ fn attending_after_the_step_it_agrees_with_pytorch() {
 }
 
 #[test]
+fn over_a_convolutional_encoder_it_agrees_with_pytorch() {
+    check("seq2seq-lstm-convolution");
+}
+
+#[test]
 fn with_input_feeding_it_agrees_with_pytorch() {
     check("seq2seq-gru-feeding-dot");
 }

@@ -5,9 +5,11 @@ use std::ops::Range;
 
 use heedful::data::batch::Batch;
 use heedful::decode::{MaxLength, SearchOptions, score, search};
-use heedful::layers::{AttentionScore, Pass};
+use heedful::layers::{AttentionScore, Pass, Positions};
+use heedful::models::convolution::ConvolutionalConfig;
 use heedful::models::recurrent::{
-    AttentionOrder, Cell, Directions, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq,
+    AttentionOrder, Cell, ConvolutionalSource, Directions, Hardness, RecurrentAttention, RecurrentConfig,
+    Seq2Seq,
 };
 use heedful::models::{Generate, Model, Row};
 use heedful::tensor::cpu::{memory, threads};
@@ -65,7 +67,20 @@ fn configs() -> Vec<RecurrentConfig> {
             &attentive(&small, AttentionScore::Additive, Hardness::StraightThrough),
             AttentionOrder::Feeding,
         ),
+        convolutional(&RecurrentConfig { cell: Cell::Lstm, decoder_layers: 2, ..small.clone() }),
+        attentive(&convolutional(&small), AttentionScore::Dot, Hardness::Soft),
+        after(
+            &attentive(&convolutional(&small), AttentionScore::Additive, Hardness::Soft),
+            AttentionOrder::After,
+        ),
     ]
+}
+
+fn convolutional(config: &RecurrentConfig) -> RecurrentConfig {
+    let stack =
+        ConvolutionalConfig { d_model: config.d_model, dilation: 2, ..ConvolutionalConfig::tiny(VOCABULARY) };
+    let source = ConvolutionalSource { stack: stack.encoder(), positions: Positions::Sinusoidal };
+    RecurrentConfig { convolution: Some(source), ..config.clone() }
 }
 
 fn attentive(config: &RecurrentConfig, score: AttentionScore, hardness: Hardness) -> RecurrentConfig {
@@ -242,13 +257,42 @@ fn a_search_reports_the_score_that_scoring_finds() {
 }
 
 #[test]
+fn a_run_that_was_stopped_goes_on_with_the_same_bits() {
+    let _alone = alone();
+    for config in configs() {
+        let config = RecurrentConfig { dropout: 0.1, label_smoothing: 0.1, ..config };
+        let trainer = |seed| {
+            let model = Seq2Seq::new(config.clone(), seed).expect("a good configuration");
+            let options = TrainerOptions::new(DType::Bf16, 3, Schedule::Constant { rate: 1e-2 });
+            Trainer::new(model, options)
+        };
+        let steps = |trainer: &mut Trainer<Seq2Seq>, count| {
+            for _ in 0..count {
+                trainer.step(&batch(&pairs())).expect("a good batch");
+            }
+        };
+        let mut whole = trainer(1);
+        steps(&mut whole, 2);
+        // Another seed: every number must come from the state.
+        let mut second = trainer(2);
+        second.restore(&whole.state()).expect("the same model");
+        steps(&mut whole, 2);
+        steps(&mut second, 2);
+        assert!(whole.state() == second.state(), "{}", config.summary());
+    }
+}
+
+#[test]
 fn it_learns_to_say_a_sentence_again_and_takes_no_memory_at_steady_state() {
     let _alone = alone();
     let plain = RecurrentConfig { d_model: 48, d_encoder: 24, ..RecurrentConfig::tiny(12) };
     let attentive = attentive(&plain, AttentionScore::General, Hardness::Soft);
-    for config in
-        [&plain, &after(&attentive, AttentionOrder::After), &after(&attentive, AttentionOrder::Feeding)]
-    {
+    for config in [
+        &plain,
+        &after(&attentive, AttentionOrder::After),
+        &after(&attentive, AttentionOrder::Feeding),
+        &convolutional(&attentive),
+    ] {
         let model = Seq2Seq::new(config.clone(), 1).expect("a good configuration");
         let pairs = echoes();
         let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 });

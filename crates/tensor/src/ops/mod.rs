@@ -60,7 +60,7 @@ pub use attention_rnn::{
     attention_rnn,
 };
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
-pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};
+pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows, tapped_windows};
 pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};
 pub use elementwise::{
     add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, log, matmul,

@@ -34,7 +34,7 @@ impl Layer {
                 Body::Recurrence(RecurrentLayer::new(&params, "layer", Cell::Lstm, Direction::Forward, d, d))
             }
             LayerKind::Convolution => {
-                let shape = ConvolutionShape { input: d, output: d, taps: settings.taps, reach: Reach::Same };
+                let shape = ConvolutionShape { input: d, output: d, taps: settings.taps, dilation: 1, reach: Reach::Same };
                 Body::Convolution(Convolution::new(&params, "layer", shape, Init::Xavier))
             }
         };

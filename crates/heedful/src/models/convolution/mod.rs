@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! e        = √d E_source[source] + PE
-//! z        = Encoder(e)                              gated convolutions over both neighbours
+//! z        = Encoder(e)                              convolutions over both neighbours, gated or with ReLU
 //! keys     = z,   values = (z + e) √½ √m             m is the length of the source
 //! g        = √d E_target[<bos> y_1 … y_m] + PE
-//! states   = Decoder(g, keys, values)                causal gated convolutions
+//! states   = Decoder(g, keys, values)                causal convolutions
 //! p(y_i+1) = softmax(states_i E_outputᵀ)
 //! ```
 //!
@@ -27,10 +27,10 @@ mod recipe;
 use heedful_tensor::ops::{self, CrossEntropy};
 use heedful_tensor::{Device, Param, Params, Precision, Ragged, Tensor};
 
-pub use config::{Balance, ConvolutionalConfig};
+pub use config::{Balance, ConvolutionKind, ConvolutionalConfig};
 pub use decoder::{ConvolutionalDecoder, ConvolutionalDecoderLayer, ConvolutionalMemory};
 pub use encoder::{ConvolutionalEncoder, ConvolutionalEncoderConfig};
-pub use layers::{Balanced, Convolution, ConvolutionShape, GatedConvolution};
+pub use layers::{ActivatedConvolution, Balanced, Convolution, ConvolutionShape};
 pub use text_encoder::{ConvolutionalTextEncoder, ConvolutionalTextEncoderConfig};
 pub(crate) use {ConvolutionalConfig as EncoderDecoder, ConvolutionalTextEncoderConfig as Encoder};
 

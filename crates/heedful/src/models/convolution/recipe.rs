@@ -16,6 +16,8 @@ impl EncoderDecoderFamily for ConvolutionalConfig {
         "model.max_positions",
         "model.score",
         "model.taps",
+        "model.dilation",
+        "model.convolution",
         "model.balance",
         "model.norm_epsilon",
     ];
@@ -30,6 +32,8 @@ impl EncoderDecoderFamily for ConvolutionalConfig {
             decoder_layers: model.decoder_layers,
             encoder_taps: model.taps,
             decoder_taps: model.taps,
+            dilation: model.dilation,
+            kind: model.convolution,
             balance: model.balance,
             norm_epsilon: model.norm_epsilon as f32,
             positions: recipe.positions(),
@@ -59,6 +63,8 @@ impl EncoderFamily for ConvolutionalTextEncoderConfig {
         "model.positions",
         "model.max_positions",
         "model.taps",
+        "model.dilation",
+        "model.convolution",
         "model.balance",
         "model.norm_epsilon",
     ];

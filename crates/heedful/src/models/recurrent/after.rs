@@ -34,7 +34,7 @@ impl AfterDecoder {
         config: &RecurrentConfig,
         attention: RecurrentAttention,
     ) -> AfterDecoder {
-        let (d, memory) = (config.d_model, config.encoder().output_width());
+        let (d, memory) = (config.d_model, config.memory_width());
         let top = config.decoder_layers - 1;
         AfterDecoder {
             stack: RecurrentStack::new(params, "decoder", &config.decoder()),

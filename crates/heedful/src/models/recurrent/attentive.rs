@@ -52,7 +52,7 @@ impl AttentiveLayer {
     /// The first layer of the decoder that the validated `config` describes; `None` if it has no attention.
     pub(super) fn new(params: &Params, name: &str, config: &RecurrentConfig) -> Option<AttentiveLayer> {
         let attention = config.attention?;
-        let (d, memory) = (config.d_model, config.encoder().output_width());
+        let (d, memory) = (config.d_model, config.memory_width());
         let gates = config.cell.gates() * d;
         let add = |part: &str, rows, init| params.add(&format!("{name}.{part}"), rows, gates, init);
         Some(AttentiveLayer {

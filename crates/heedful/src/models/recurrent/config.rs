@@ -8,8 +8,9 @@
 use heedful_tensor::ops::Cell;
 use serde::{Deserialize, Serialize};
 
-use crate::layers::{AttentionScore, ScoreName, Tying};
+use crate::layers::{AttentionScore, Positions, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
+use crate::models::convolution::ConvolutionalEncoderConfig;
 pub use crate::recipe::{AttentionOrder, Directions};
 
 /// The shape of a [`super::RecurrentStack`].
@@ -68,7 +69,10 @@ pub struct RecurrentConfig {
     pub decoder_layers: usize,
     /// In which directions the encoder reads.
     pub directions: Directions,
-    /// ε of a layer norm over every layer's output; no norm if not given.
+    /// Convolutions in place of a recurrent encoder: `d_encoder` and `directions` then mean nothing.
+    #[serde(default)]
+    pub convolution: Option<ConvolutionalSource>,
+    /// ε of a layer norm over every recurrent layer's output; no norm if not given.
     pub norm_epsilon: Option<f32>,
     /// How the decoder attends to the source; `None` without attention.
     pub attention: Option<RecurrentAttention>,
@@ -78,6 +82,16 @@ pub struct RecurrentConfig {
     pub dropout: f32,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
+}
+
+/// A convolutional encoder under a recurrent decoder (Gehring et al., 2016).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConvolutionalSource {
+    /// The convolutions; as wide as the model.
+    pub stack: ConvolutionalEncoderConfig,
+    /// How positions are encoded: without them a convolution knows neighbours only.
+    pub positions: Positions,
 }
 
 /// How a recurrent decoder attends to the source.
@@ -142,6 +156,7 @@ impl RecurrentConfig {
             encoder_layers: 2,
             decoder_layers: 2,
             directions: Directions::Both,
+            convolution: None,
             norm_epsilon: None,
             attention: None,
             tying: Tying::All,
@@ -164,7 +179,17 @@ impl RecurrentConfig {
         }
     }
 
-    /// The configuration of the encoder.
+    /// Width of the encoder's outputs, which the decoder attends to.
+    pub fn memory_width(&self) -> usize {
+        self.convolution.map_or_else(|| self.encoder().output_width(), |source| source.stack.d_model)
+    }
+
+    /// How positions of the source are encoded: a recurrent encoder needs none.
+    pub(super) fn positions(&self) -> Positions {
+        self.convolution.map_or(Positions::None, |source| source.positions)
+    }
+
+    /// The configuration of the encoder, if it is recurrent.
     pub fn encoder(&self) -> RecurrentStackConfig {
         RecurrentStackConfig {
             cell: self.cell,
@@ -181,7 +206,7 @@ impl RecurrentConfig {
     /// if it attends after its step.
     pub fn decoder(&self) -> RecurrentStackConfig {
         let beside = match self.attention.map(|attention| attention.order) {
-            None | Some(AttentionOrder::Before) => self.encoder().output_width(),
+            None | Some(AttentionOrder::Before) => self.memory_width(),
             Some(AttentionOrder::After) => 0,
             Some(AttentionOrder::Feeding) => self.d_model,
         };
@@ -211,9 +236,11 @@ impl RecurrentConfig {
             Some(AttentionOrder::After) => " after the step",
             Some(AttentionOrder::Feeding) => " after the step, with input feeding",
         };
+        let encoder = if self.convolution.is_some() { " convolutional" } else { "" };
         let RecurrentConfig { encoder_layers, decoder_layers, d_model, .. } = self;
         format!(
-            "Recurrent network ({cell}) of {encoder_layers} + {decoder_layers} layers, d {d_model}, {attention}{order}"
+            "Recurrent network ({cell}) of {encoder_layers}{encoder} + {decoder_layers} layers, d {d_model}, \
+             {attention}{order}"
         )
     }
 
@@ -224,7 +251,7 @@ impl RecurrentConfig {
             check::not_negative("attention.hardness.reward", reward)?;
             check::not_negative("attention.hardness.entropy", entropy)?;
         }
-        let (query, key) = (self.d_model, self.encoder().output_width());
+        let (query, key) = (self.d_model, self.memory_width());
         if score.requires_equal_widths() && query != key {
             return Err(ConfigError::ScoreWidths { score: score.name(), query, key });
         }
@@ -241,6 +268,14 @@ impl RecurrentConfig {
         ])?;
         check::rates(&[("dropout", self.dropout), ("label_smoothing", self.label_smoothing)])?;
         self.norm_epsilon.map_or(Ok(()), check::epsilon)?;
+        if let Some(ConvolutionalSource { stack, positions }) = self.convolution {
+            stack.validate()?;
+            check::positions(positions, self.d_model)?;
+            if stack.d_model != self.d_model {
+                let (encoder, d_model) = (stack.d_model, self.d_model);
+                return Err(ConfigError::EncoderWidth { encoder, d_model });
+            }
+        }
         self.validate_attention()?;
         check::vocabularies(self.source_vocabulary, self.target_vocabulary, self.tying)
     }
@@ -249,6 +284,7 @@ impl RecurrentConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::convolution::ConvolutionalConfig;
 
     fn complaint(change: impl FnOnce(&mut RecurrentConfig)) -> String {
         let mut config = RecurrentConfig::tiny(30);
@@ -283,6 +319,13 @@ mod tests {
             complaint(|c| c.attention = Some(attention))
                 .starts_with("the score dot multiplies a state of the")
         );
+        let stack = ConvolutionalConfig::tiny(30).encoder();
+        let wide = ConvolutionalEncoderConfig { d_model: 32, ..stack };
+        let positions = Positions::Sinusoidal;
+        let source = |stack| Some(ConvolutionalSource { stack, positions });
+        assert!(complaint(|c| c.convolution = source(wide)).contains("encoder is 32 wide and d_model is 64"));
+        let even = ConvolutionalEncoderConfig { taps: 4, ..stack };
+        assert!(complaint(|c| c.convolution = source(even)).starts_with("taps is 4"));
         let entropy = Hardness::ScoreFunction { reward: 1.0, entropy: -1.0 };
         let attention = RecurrentAttention { score: AttentionScore::General, hardness: entropy, ..attention };
         assert!(complaint(|c| c.attention = Some(attention)).contains("entropy is -1"));

@@ -82,7 +82,7 @@ impl Decoder {
                 }
             },
         };
-        let (d, memory) = (config.d_model, config.encoder().output_width());
+        let (d, memory) = (config.d_model, config.memory_width());
         let embedded = if matches!(layers, Layers::After(_)) { 0 } else { d };
         let readout = Linear::new(params, "readout", d + embedded + memory, d);
         Decoder { layers, readout: Readout { linear: readout, dropout: config.dropout } }
@@ -167,7 +167,7 @@ impl Readout {
 impl AttentiveDecoder {
     fn new(params: &Params, config: &RecurrentConfig) -> AttentiveDecoder {
         let layer = AttentiveLayer::new(params, "decoder.0", config).expect("a decoder with attention");
-        let (d, memory) = (config.d_model, config.encoder().output_width());
+        let (d, memory) = (config.d_model, config.memory_width());
         let above =
             RecurrentStackConfig { input: d + memory, layers: config.decoder_layers - 1, ..config.decoder() };
         AttentiveDecoder {

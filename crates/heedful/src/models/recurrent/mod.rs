@@ -9,6 +9,8 @@ mod config;
 mod layer;
 mod stack;
 
+mod encoder;
+
 mod attentive;
 
 mod after;
@@ -23,7 +25,8 @@ mod recipe;
 
 pub use attentive::{AttentiveLayer, SourceKeyValues};
 pub use config::{
-    AttentionOrder, Directions, Hardness, RecurrentAttention, RecurrentConfig, RecurrentStackConfig,
+    AttentionOrder, ConvolutionalSource, Directions, Hardness, RecurrentAttention, RecurrentConfig,
+    RecurrentStackConfig,
 };
 pub use heedful_tensor::ops::{Cell, Direction, Recurrent, RecurrentState};
 pub use layer::RecurrentLayer;

@@ -4,12 +4,14 @@ use heedful_tensor::Params;
 use heedful_tensor::ops::ScoreForm;
 
 use super::{
-    Hardness, RecurrentAttention, RecurrentConfig, RecurrentEncoder, RecurrentEncoderConfig, Seq2Seq,
+    ConvolutionalSource, Directions, Hardness, RecurrentAttention, RecurrentConfig, RecurrentEncoder,
+    RecurrentEncoderConfig, Seq2Seq,
 };
 use crate::layers::AttentionScore;
+use crate::models::convolution::ConvolutionalConfig;
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::{ConfigError, Encode, Generate};
-use crate::recipe::{AttentionKind, Recipe, RecurrentNorm};
+use crate::recipe::{AttentionKind, EncoderKind, Recipe, RecurrentNorm};
 
 impl EncoderDecoderFamily for RecurrentConfig {
     const KEYS: &'static [&'static str] = &[
@@ -27,6 +29,13 @@ impl EncoderDecoderFamily for RecurrentConfig {
         "model.directions",
         "model.recurrent_norm",
         "model.norm_epsilon",
+        "model.encoder",
+        "model.positions",
+        "model.max_positions",
+        "model.taps",
+        "model.dilation",
+        "model.convolution",
+        "model.balance",
     ];
 
     fn start_recipe(recipe: &mut Recipe) {
@@ -53,16 +62,24 @@ impl EncoderDecoderFamily for RecurrentConfig {
             hardness,
             order: model.attend,
         };
-        let directions = model.directions.list().len();
+        // Convolutions have neither directions nor a width of their own.
+        let is_recurrent = model.encoder == EncoderKind::Recurrent;
+        let directions = if is_recurrent { model.directions } else { Directions::default() };
+        let d_encoder = model.d_encoder.filter(|_| is_recurrent);
+        let convolution = || ConvolutionalSource {
+            stack: ConvolutionalConfig::from_recipe(recipe, [source, target]).encoder(),
+            positions: recipe.positions(),
+        };
         RecurrentConfig {
             source_vocabulary: source,
             target_vocabulary: target,
             cell: model.cell,
             d_model: model.d_model,
-            d_encoder: model.d_encoder.unwrap_or(model.d_model.div_ceil(directions)),
+            d_encoder: d_encoder.unwrap_or(model.d_model.div_ceil(directions.list().len())),
             encoder_layers: model.encoder_layers,
             decoder_layers: model.decoder_layers,
-            directions: model.directions,
+            directions,
+            convolution: (!is_recurrent).then(convolution),
             norm_epsilon: (model.recurrent_norm == RecurrentNorm::Layer).then_some(model.norm_epsilon as f32),
             attention: hardness.map(attention),
             tying: model.tying,
