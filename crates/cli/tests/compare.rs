@@ -36,14 +36,20 @@ fn layers_are_measured_at_every_size() {
     let table = place.good(
         "compare layers --lengths 8,4,8 --widths 8 --window 2 --seconds 0.001 --out layers --threads 1",
     );
-    for layer in ["self attention", "restricted self attention", "recurrence (LSTM)", "convolution"] {
+    for layer in [
+        "self attention",
+        "restricted self attention",
+        "recurrence (LSTM)",
+        "convolution",
+        "dilated convolution",
+    ] {
         let rows = table.lines().filter(|line| line.starts_with(&format!("| {layer} ")));
         assert_eq!(rows.count(), 1 + 2, "{layer}: {table}");
     }
     assert_eq!(names(&place.path("layers")), ["compare.csv", "compare.md", "report.html"]);
     assert_eq!(text(&place.read("layers/compare.md")), table);
     let rows = csv(&text(&place.read("layers/compare.csv")));
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 10);
     for row in &rows {
         assert!(row["forward_seconds"].parse::<f64>().is_ok_and(|time| time > 0.0), "{row:?}");
         assert!(row["forward_and_backward_seconds"].parse::<f64>().is_ok_and(|time| time > 0.0), "{row:?}");
@@ -53,6 +59,13 @@ fn layers_are_measured_at_every_size() {
             "self attention" => 1,
             "restricted self attention" => (n - 1).div_ceil(2),
             "recurrence (LSTM)" => n,
+            "dilated convolution" => {
+                if n == 4 {
+                    2
+                } else {
+                    3
+                }
+            }
             _ => n - 1,
         };
         assert_eq!(row["longest_path"], path.to_string(), "{row:?}");
