@@ -81,7 +81,7 @@ pub struct AttentionRnnOptions {
     pub selection: Selection,
     /// Type of the gates and of the products' operands.
     pub compute: Compute,
-    /// Whether all weights come out ([`Weights::Keep`]).
+    /// Whether all weights come out ([`Weights::Keep`]), and all scores ([`Weights::Scored`]).
     pub weights: Weights,
 }
 
@@ -101,9 +101,11 @@ pub struct AttentionRnn {
     pub taken: Arc<[Option<usize>]>,
     /// What every token attended to, if that was asked for or takes little memory.
     pub attention: Option<StepWeights>,
+    /// The scores `e` of every token, if they were asked for.
+    pub scores: Option<StepWeights>,
 }
 
-/// The attention weights of all steps.
+/// The attention weights of all steps, or their scores.
 #[derive(Clone)]
 pub struct StepWeights {
     weights: Arc<Array>,
@@ -135,7 +137,8 @@ pub fn attention_rnn(
     let c = initial.c.as_ref().map(Tensor::array);
     let c = state::gather_or_zeros(c, schedule.order(), 0, x_gates.device());
     let starts = weight_starts(targets, sources);
-    let is_kept = wanted == Weights::Keep || starts[targets.sequences()] <= KEPT_WEIGHTS;
+    let is_wanted = matches!(wanted, Weights::Keep | Weights::Scored);
+    let is_kept = is_wanted || starts[targets.sequences()] <= KEPT_WEIGHTS;
     let starts = is_kept.then_some(starts);
     let kept_keys = keys.array_as(dtype).clone();
     let kept_values = values.array_as(dtype).clone();
@@ -154,6 +157,10 @@ pub fn attention_rnn(
         Device::Cpu => cpu::forward(&decoder, x_gates, [h.clone(), c.clone()]),
         Device::Cuda => cuda::unsupported("attention_rnn"),
     };
+    let scores = (wanted == Weights::Scored).then(|| match x_gates.device() {
+        Device::Cpu => cpu::scores(&decoder, &found.kept.queries, targets),
+        Device::Cuda => cuda::unsupported("attention_rnn"),
+    });
     let attention = starts.as_ref().map(|_| Arc::new(found.weights));
     let taken: Arc<[Option<usize>]> = found.taken.into();
     let states = Arc::new(found.states);
@@ -191,8 +198,10 @@ pub fn attention_rnn(
     let choices = also_given(Tensor::new(found.choices), &states, move |gradient| {
         to_choices.lock().expect("tape lock").choices = Some(gradient);
     });
-    let attention = attention.zip(starts).map(|(weights, starts)| StepWeights { weights, starts });
-    AttentionRnn { states, contexts, choices, taken, attention }
+    let scores = scores.map(Arc::new).zip(starts.clone());
+    let [attention, scores] = [attention.zip(starts), scores]
+        .map(|kept| kept.map(|(weights, starts)| StepWeights { weights, starts }));
+    AttentionRnn { states, contexts, choices, taken, attention, scores }
 }
 
 /// A decoder and its steps over one batch, as forward and backward both need it.

@@ -7,6 +7,7 @@ mod forward;
 mod backward;
 mod kernels;
 mod rows;
+mod scores;
 
 use half::bf16;
 
@@ -14,6 +15,7 @@ use super::{Decoder, DecoderGradients, Forward, Remembered, ResultGradients};
 use crate::{Array, DType, Tensor};
 
 pub(super) use rows::attend_rows;
+pub(super) use scores::scores;
 
 /// All steps, from the states `[h, c]` on.
 pub(super) fn forward(decoder: &Decoder<'_>, x: &Tensor, states: [Array; 2]) -> Forward {
