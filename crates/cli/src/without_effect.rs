@@ -57,9 +57,15 @@ const RULES: &[Rule] = &[
     },
     Rule {
         command: "explain",
+        flags: &["raw_scores"],
+        has_effect: |given| output_is(given, &["html", "json"]),
+        why: "without -o FILE.json or FILE.html: pictures show weights",
+    },
+    Rule {
+        command: "explain",
         flags: &["n_best"],
         has_effect: |given| output_is(given, &["html", "json"]),
-        why: "without -o FILE.html or FILE.json: the others show the best translation",
+        why: "without -o FILE.html or FILE.json: the others show the best output",
     },
     Rule {
         command: "explain",
@@ -239,6 +245,7 @@ mod tests {
             ("explain run text -o a.json --head 1", "--head has no effect in .html and .json"),
             ("explain run text -o a.svg --scale 3", "--scale has no effect without -o FILE.png"),
             ("explain run text -o a.html --weights none", "--weights has no effect without -o FILE.json"),
+            ("explain run text -o a.svg --raw-scores", "--raw-scores has no effect without -o FILE.json"),
             ("explain run text --n-best 2", "--n-best has no effect without -o FILE.html"),
             ("explain run text --target a --beam 2", "--beam has no effect with --target"),
             ("explain positions -o a.svg --scale 3", "--scale has no effect without -o FILE.png"),

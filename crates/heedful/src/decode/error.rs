@@ -2,7 +2,7 @@
 
 use super::OptionsError;
 use crate::data::batch::BatchError;
-use crate::layers::TooManyWeights;
+use crate::layers::{MaskFault, TooManyWeights};
 use crate::models::BrokenModel;
 
 /// Why a search or a score fails.
@@ -20,6 +20,9 @@ pub enum DecodeError {
     /// More attention weights than can be recorded.
     #[error(transparent)]
     Weights(#[from] TooManyWeights),
+    /// A given mask cannot be applied.
+    #[error(transparent)]
+    Mask(#[from] MaskFault),
     /// What an output must have is not possible.
     #[error("the constraints of sentence {sentence}: {reason}")]
     Constraints {

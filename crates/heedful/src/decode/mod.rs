@@ -36,7 +36,7 @@ mod links;
 
 pub(crate) use align::align_by;
 pub use align::{AlignmentLayer, align, pharaoh};
-pub use attend::{attend, attend_to_source};
+pub use attend::{attend, attend_in, attend_to_source};
 pub use constraints::Constraints;
 pub use ensemble::Ensemble;
 pub use error::DecodeError;

@@ -3,14 +3,21 @@
 
 mod explanation;
 pub mod heads;
+mod mask_file;
+mod options;
 mod pictures;
+mod texts;
+mod translated;
 mod viewer;
 mod views;
 
+pub(crate) use explanation::packed as packed_weights;
 pub use explanation::{
-    ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation,
+    ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, HeadScores,
     HeadWeights, WeightForm,
 };
+pub use mask_file::{MaskFileError, MaskRows};
+pub use options::{ExplainError, ExplainOptions, ScoresKept};
 pub use pictures::position_table_svg;
 pub use viewer::{FILES as VIEWER_FILES, page};
 pub use views::{

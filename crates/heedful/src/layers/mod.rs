@@ -1,5 +1,6 @@
 //! The layers that all models share. A layer owns named parameters, and its `forward` is its formula.
 
+mod masks;
 mod pass;
 
 mod embedding;
@@ -11,6 +12,7 @@ mod tying;
 
 pub use embedding::Embedding;
 pub use linear::Linear;
+pub use masks::{AttentionMask, MaskFault};
 pub use norm::{LayerNorm, Norm, Residual};
 pub use pass::{AttentionMap, AttentionRole, AttentionSite, Pass, TooManyWeights};
 pub use position::{PositionalEncoding, Positions};

@@ -11,9 +11,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use heedful_tensor::ops::{CrossEntropyOptions, Weights};
+use heedful_tensor::ops::{CrossEntropyOptions, Mask, Weights};
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Precision, Ragged, tape};
+
+use super::masks::{AttentionMask, GivenMasks, MaskFault};
 
 /// One forward pass, for training or for inference.
 #[derive(Clone, Debug)]
@@ -22,12 +24,14 @@ pub struct Pass {
     draws: Option<Draws>,
     r_drop: Option<f32>,
     recording: Option<Recording>,
+    masks: GivenMasks,
 }
 
 /// The attention weights that a pass records.
 #[derive(Clone, Debug)]
 struct Recording {
     rows: RecordedRows,
+    numbers: RecordedNumbers,
     /// The only layers whose weights are recorded; `None` for all.
     role: Option<AttentionRole>,
     maps: Vec<AttentionMap>,
@@ -44,7 +48,14 @@ enum RecordedRows {
     All,
 }
 
-/// The most weights that a pass records: 256 MiB of them.
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordedNumbers {
+    Weights,
+    WeightsAndScores,
+}
+
+/// The most weights and scores that a pass records: 256 MiB of them.
 const MOST_WEIGHTS: usize = 1 << 26;
 
 /// More attention weights than can be recorded: they grow with the square of a text's length.
@@ -58,7 +69,7 @@ pub struct TooManyWeights {
     pub queries: usize,
     /// Its keys.
     pub keys: usize,
-    /// Its weights, with those of the layers before it.
+    /// Its weights and scores, with those of the layers before it.
     pub weights: usize,
 }
 
@@ -82,6 +93,9 @@ pub struct AttentionMap {
     pub keys: Ragged,
     /// `weights[sequence][head]` is a matrix of queries × keys, row after row; each row sums to 1.
     pub weights: Vec<Vec<Vec<f32>>>,
+    /// The scores before the softmax, in the same form, −∞ where a mask hides the key; only a pass that records scores has
+    /// them.
+    pub scores: Option<Vec<Vec<Vec<f32>>>>,
 }
 
 /// An attention layer's place in its model.
@@ -116,35 +130,61 @@ impl Pass {
             draws: Some(Draws { seed, step, operation: 0 }),
             r_drop: None,
             recording: None,
+            masks: GivenMasks::default(),
         }
     }
 
     /// A pass without dropout and without gradients.
     pub fn inference(compute: impl Into<Precision>) -> Pass {
-        Pass { compute: Compute::inference(compute), draws: None, r_drop: None, recording: None }
+        let compute = Compute::inference(compute);
+        Pass { compute, draws: None, r_drop: None, recording: None, masks: GivenMasks::default() }
     }
 
     /// The same pass, recording the weights of every attention layer.
     pub fn recording(self) -> Pass {
-        self.recording_rows(RecordedRows::All, None)
+        self.recording_rows(RecordedRows::All, RecordedNumbers::Weights, None)
+    }
+
+    /// As [`Pass::recording`], with the scores that the weights are made of.
+    pub fn recording_scores(self) -> Pass {
+        self.recording_rows(RecordedRows::All, RecordedNumbers::WeightsAndScores, None)
     }
 
     /// The same pass, recording the weights of the layers of one role.
     pub fn recording_role(self, role: AttentionRole) -> Pass {
-        self.recording_rows(RecordedRows::All, Some(role))
+        self.recording_rows(RecordedRows::All, RecordedNumbers::Weights, Some(role))
     }
 
     /// The same pass, recording for every attention layer the weights of the first query of each sequence: that of a
     /// pooling, or of the token before a text. They grow with the text's length and not with its square.
     pub fn recording_first_queries(self) -> Pass {
-        self.recording_rows(RecordedRows::First, None)
+        self.recording_rows(RecordedRows::First, RecordedNumbers::Weights, None)
     }
 
-    fn recording_rows(self, rows: RecordedRows, role: Option<AttentionRole>) -> Pass {
-        Pass {
-            recording: Some(Recording { rows, role, maps: Vec::new(), weights: 0, overflow: None }),
-            ..self
-        }
+    fn recording_rows(
+        self,
+        rows: RecordedRows,
+        numbers: RecordedNumbers,
+        role: Option<AttentionRole>,
+    ) -> Pass {
+        let recording = Recording { rows, numbers, role, maps: Vec::new(), weights: 0, overflow: None };
+        Pass { recording: Some(recording), ..self }
+    }
+
+    /// The same pass over one sequence, whose attention is further restricted by these masks. [`Pass::check_masks`] says
+    /// afterwards whether they could be applied.
+    pub fn with_masks(self, masks: &[AttentionMask]) -> Pass {
+        Pass { masks: GivenMasks::new(masks), ..self }
+    }
+
+    /// What attention of this role may see: `mask`, and what the masks of this pass leave of it.
+    pub fn mask(&mut self, role: AttentionRole, mask: &Mask, queries: &Ragged, keys: &Ragged) -> Mask {
+        self.masks.restrict(role, mask, queries, keys)
+    }
+
+    /// Whether every mask of this pass fits the attention that it was given for, and was read by a layer.
+    pub fn check_masks(&self) -> Result<(), MaskFault> {
+        self.masks.check()
     }
 
     /// The same pass over batches that are [doubled](crate::data::batch::Batch::doubled), whose loss has R-Drop with
@@ -197,14 +237,19 @@ impl Pass {
         let first = recording.rows == RecordedRows::First;
         let rows = |queries: usize| if first { queries.min(1) } else { queries };
         let sizes = queries.lengths().zip(keys.lengths()).map(|(queries, keys)| rows(queries) * keys);
-        recording.weights = recording.weights.saturating_add(heads * sizes.sum::<usize>());
+        let kinds = if recording.numbers == RecordedNumbers::WeightsAndScores { 2 } else { 1 };
+        recording.weights = recording.weights.saturating_add(kinds * heads * sizes.sum::<usize>());
         if recording.weights > MOST_WEIGHTS {
             let (queries, keys) = (queries.longest(), keys.longest());
             let weights = recording.weights;
             recording.overflow.get_or_insert(TooManyWeights { queries, keys, weights });
             return Weights::Discard;
         }
-        if first { Weights::First } else { Weights::Keep }
+        match (recording.rows, recording.numbers) {
+            (RecordedRows::First, _) => Weights::First,
+            (RecordedRows::All, RecordedNumbers::Weights) => Weights::Keep,
+            (RecordedRows::All, RecordedNumbers::WeightsAndScores) => Weights::Scored,
+        }
     }
 
     /// Records the weights of one attention layer, if this pass is recording.
@@ -304,6 +349,11 @@ mod tests {
             [0; 3].map(|_| pass.weights(AttentionRole::Cross, 2, &some, &some)),
             [Weights::Keep, Weights::Keep, Weights::Discard]
         );
+        let mut scored = Pass::inference(DType::F32).recording_scores();
+        assert_eq!(
+            [0; 2].map(|_| scored.weights(AttentionRole::Cross, 2, &some, &some)),
+            [Weights::Scored, Weights::Discard]
+        );
         let mut first = Pass::inference(DType::F32).recording_first_queries();
         assert_eq!(first.weights(AttentionRole::Cross, 8, &long, &long), Weights::First);
         assert_eq!(
@@ -317,7 +367,7 @@ mod tests {
         let sequences = Ragged::from_lengths([2]);
         let weights = vec![vec![vec![1.0, 0.0, 0.5, 0.5], vec![0.0, 1.0, 0.5, 0.5]]];
         let site = AttentionSite::new("decoder.0.cross_attention", 0, AttentionRole::Cross);
-        let map = AttentionMap { site, queries: sequences.clone(), keys: sequences, weights };
+        let map = AttentionMap { site, queries: sequences.clone(), keys: sequences, weights, scores: None };
         assert_eq!(map.mean_over_heads(0), [0.5; 4]);
         assert_eq!(map.heads(), 2);
     }

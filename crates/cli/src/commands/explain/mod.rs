@@ -2,6 +2,9 @@
 
 mod sentence;
 
+mod mask;
+mod model;
+
 mod example;
 
 mod heads;
@@ -16,7 +19,8 @@ use anyhow::Result;
 
 /// Show what a model attends to: one sentence as a page, a picture or numbers, or its heads over a corpus
 ///
-/// `heedful explain MODEL TEXT` translates a text and shows its attention weights: on the terminal, or with -o in a file.
+/// `heedful explain MODEL TEXT` translates a text, classifies it, fills its gaps or reads it, whatever the model is for, and
+/// shows the attention weights: on the terminal, or with -o in a file.
 /// Layers and heads count from 0, as in the names of parameters. A model folder with the name of a subcommand is written
 /// with a slash: ./heads. All weights of a text are kept, layers × heads × the square of its tokens: a text of more tokens
 /// than --max-tokens is refused.
@@ -40,6 +44,14 @@ Examples:
   heedful explain run 'A dog runs.' -o dog.svg --view grid
   heedful explain run 'A dog runs.' -o dog.png --layer encoder.0 --head 3
       pictures for a paper
+
+  heedful explain run 'A dog runs.' --mask cross=mask.txt -o dog.json --raw-scores
+      under a mask of your own, with the scores before the softmax
+
+  heedful explain news 'shares fell after the report'
+  heedful explain writer 'Once upon a time' -o story.html
+  heedful explain reader 'the <mask> drives' -o gap.svg
+      classifiers, language models and masked language models
 
   heedful explain heads run --src valid.en --tgt valid.de
   heedful explain prune run --src valid.en --ref valid.de

@@ -35,7 +35,7 @@ export function toParameters(choice) {
 // Reads an address from elsewhere: anything unknown is ignored.
 export function fromParameters(parameters) {
   const choice = { ...FIRST };
-  const known = { view: VIEWS, kind: ['encoder', 'decoder', 'cross', 'alignment'], level: ['token', 'word'] };
+  const known = { view: VIEWS, kind: ['encoder', 'decoder', 'cross', 'pooling', 'alignment'], level: ['token', 'word'] };
   for (const [name, values] of Object.entries(known)) {
     if (values.includes(parameters.get(name))) choice[name] = parameters.get(name);
   }

@@ -4,6 +4,7 @@ export const KINDS = {
   encoder: { text: 'Encoder', hint: 'self attention of the source', keys: 'Source, keys', queries: 'Source, queries' },
   decoder: { text: 'Decoder', hint: 'self attention of the output', keys: 'Output before', queries: 'Output' },
   cross: { text: 'Cross', hint: 'attention from the output to the source', keys: 'Source', queries: 'Output' },
+  pooling: { text: 'Pooling', hint: 'attention of a classifier to its text', keys: 'Text', queries: 'Label' },
 };
 
 // Which words are translations of each other: drawn as lines only.

@@ -99,7 +99,7 @@ export class Viewer {
     }
     if (choice.view !== 'tree') {
       const kinds = kindsOf(output);
-      const options = Object.entries(KINDS).map(([value, { text, hint }]) => ({ value, text, hint, disabled: !kinds.includes(value) }));
+      const options = Object.entries(KINDS).filter(([value]) => value !== 'pooling' || kinds.includes(value)).map(([value, { text, hint }]) => ({ value, text, hint, disabled: !kinds.includes(value) }));
       if (choice.view === 'lines') options.push({ value: 'alignment', text: ALIGNMENT.text, hint: ALIGNMENT.hint, disabled: output.alignment.length === 0 });
       if (kinds.length > 1 || output.alignment.length > 0) parts.push(segmented('Attention', options, choice.kind, (kind) => this.change({ kind })));
     }
@@ -166,8 +166,8 @@ export class Viewer {
 }
 
 // Whether any token belongs to a word.
-function hasWords({ source }) {
-  return source.tokens.some(({ word }) => word !== null);
+function hasWords({ source, outputs }) {
+  return [source, ...outputs].some(({ tokens }) => tokens.some(({ word }) => word !== null));
 }
 
 // Identifies a control, so that its replacement can be found.

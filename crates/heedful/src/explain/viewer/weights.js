@@ -30,7 +30,7 @@ export function layersOf(output, kind) {
 
 // The kinds of attention that an output has, in the order of computation.
 export function kindsOf(output) {
-  return ['encoder', 'decoder', 'cross'].filter((kind) => layersOf(output, kind).length > 0);
+  return ['encoder', 'decoder', 'cross', 'pooling'].filter((kind) => layersOf(output, kind).length > 0);
 }
 
 // What is to be drawn: { queries, keys, weights, full, scale }, where queries and keys are units and weights is row after
@@ -68,7 +68,7 @@ function tokensOf(explanation, output, kind) {
   const source = explanation.source.tokens;
   const generated = output.tokens;
   if (kind === 'encoder') return [source, source];
-  if (kind === 'cross') return [generated, source];
+  if (kind === 'cross' || kind === 'pooling') return [generated, source];
   return [generated, [{ piece: '<bos>', word: null }, ...generated.slice(0, -1)]];
 }
 

@@ -58,6 +58,7 @@ fn kind_name(kind: ExplainedKind) -> &'static str {
         ExplainedKind::Encoder => "encoder",
         ExplainedKind::Decoder => "decoder",
         ExplainedKind::Cross => "cross",
+        ExplainedKind::Pooling => "pooling",
     }
 }
 
@@ -145,6 +146,7 @@ mod tests {
                 queries: 150,
                 keys: 150,
                 heads: HeadWeights::Rows(vec![head.clone(); 8]),
+                scores: None,
             })
             .collect();
         let svg = grid_svg(&output, None, "long");

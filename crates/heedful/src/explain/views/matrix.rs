@@ -108,7 +108,7 @@ pub(super) fn sides(
     let (read, generated) = (source.tokens.clone(), output.tokens.clone());
     match kind {
         ExplainedKind::Encoder => [read.clone(), read],
-        ExplainedKind::Cross => [generated, read],
+        ExplainedKind::Cross | ExplainedKind::Pooling => [generated, read],
         ExplainedKind::Decoder => {
             let begin = ExplainedToken { piece: "<bos>".to_owned(), word: None, log_probability: None };
             let past = generated[..generated.len().saturating_sub(1)].iter().cloned();
@@ -209,6 +209,7 @@ pub(super) mod tests {
             queries,
             keys,
             heads: HeadWeights::Rows(heads),
+            scores: None,
         }
     }
 

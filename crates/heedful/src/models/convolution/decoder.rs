@@ -118,7 +118,7 @@ impl ConvolutionalDecoderLayer {
         let options = AttentionOptions {
             heads: 1,
             scale: self.scale,
-            mask: Mask::full(),
+            mask: pass.mask(self.site.role, &Mask::full(), sequences, &memory.sequences),
             dropout: pass.dropout(0.0),
             weights: pass.weights(self.site.role, 1, sequences, &memory.sequences),
             rounding: pass.compute().precision.rounding(),
@@ -126,7 +126,8 @@ impl ConvolutionalDecoderLayer {
         let attended = ops::attention(queries, keys, values, sequences, &memory.sequences, &options);
         if let Some(weights) = attended.weights {
             let (queries, keys) = (sequences.clone(), memory.sequences.clone());
-            pass.record(AttentionMap { site: self.site.clone(), queries, keys, weights });
+            let (site, scores) = (self.site.clone(), attended.scores);
+            pass.record(AttentionMap { site, queries, keys, weights, scores });
         }
         self.joined(x, &h, &attended.context, pass)
     }

@@ -101,10 +101,12 @@ impl AttentiveLayer {
         let options =
             AttentionRnnOptions { cell: self.cell, selection, compute: pass.compute(), weights: wanted };
         let found = ops::attention_rnn(inputs, weights, options);
-        if wanted == ops::Weights::Keep
+        if matches!(wanted, ops::Weights::Keep | ops::Weights::Scored)
             && let Some(attention) = &found.attention
         {
-            pass.record(self.map(attention, &found.taken, targets, &source.sources));
+            let map = self.map(attention, &found.taken, targets, &source.sources);
+            let scores = found.scores.as_ref().map(|scores| by_sequence(scores, targets));
+            pass.record(AttentionMap { scores, ..map });
         }
         found
     }
@@ -167,6 +169,12 @@ impl AttentiveLayer {
             vec![weights]
         };
         let weights = targets.ranges().enumerate().map(of_sequence).collect();
-        AttentionMap { site: self.site.clone(), queries: targets.clone(), keys: sources.clone(), weights }
+        let (queries, keys) = (targets.clone(), sources.clone());
+        AttentionMap { site: self.site.clone(), queries, keys, weights, scores: None }
     }
+}
+
+/// The scores of every sequence, in the form of the weights of one head.
+fn by_sequence(scores: &StepWeights, targets: &Ragged) -> Vec<Vec<Vec<f32>>> {
+    (0..targets.sequences()).map(|sequence| vec![scores.to_vec(sequence)]).collect()
 }

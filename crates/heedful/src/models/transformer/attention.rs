@@ -152,7 +152,7 @@ impl MultiHeadAttention {
         let options = AttentionOptions {
             heads: self.heads,
             scale: self.scale(),
-            mask: mask.clone(),
+            mask: pass.mask(self.site.role, mask, query_sequences, key_sequences),
             dropout: pass.dropout(self.dropout),
             weights: pass.weights(self.site.role, self.heads, query_sequences, key_sequences),
             rounding: pass.compute().precision.rounding(),
@@ -160,7 +160,8 @@ impl MultiHeadAttention {
         let attended = ops::attention(queries, keys, values, query_sequences, key_sequences, &options);
         if let Some(weights) = attended.weights {
             let (queries, keys) = (query_sequences.clone(), key_sequences.clone());
-            pass.record(AttentionMap { site: self.site.clone(), queries, keys, weights });
+            let (site, scores) = (self.site.clone(), attended.scores);
+            pass.record(AttentionMap { site, queries, keys, weights, scores });
         }
         self.output.forward(&attended.context, pass)
     }

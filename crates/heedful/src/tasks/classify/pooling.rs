@@ -97,7 +97,7 @@ impl Pool {
         let options = AttentionOptions {
             heads: 1,
             scale: *scale,
-            mask: Mask::full(),
+            mask: pass.mask(site.role, &Mask::full(), &one_each, sequences),
             dropout: Dropout::NONE,
             weights: pass.weights(site.role, 1, &one_each, sequences),
             rounding: compute.precision.rounding(),
@@ -105,7 +105,8 @@ impl Pool {
         let attended = ops::attention(queries, keys, values, &one_each, sequences, &options);
         if let Some(weights) = attended.weights {
             let (queries, keys) = (one_each, sequences.clone());
-            pass.record(AttentionMap { site: site.clone(), queries, keys, weights });
+            let (site, scores) = (site.clone(), attended.scores);
+            pass.record(AttentionMap { site, queries, keys, weights, scores });
         }
         attended.context
     }
