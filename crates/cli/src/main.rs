@@ -13,6 +13,8 @@ mod output;
 
 mod long_text;
 
+mod attention_file;
+
 mod heatmap;
 
 mod commands;

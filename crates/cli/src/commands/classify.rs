@@ -8,12 +8,13 @@ use std::io::{self, BufWriter, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use heedful::data::corpus::{Lines, LongLines};
 use heedful::data::{Input, TextLimit};
 use heedful::tasks::classify::{Classified, Classifier, Word};
 use serde_json::{Value, json};
 
+use crate::attention_file::{AttendedTokens, AttentionArguments, AttentionFile};
 use crate::long_text::{LONGEST_LINE, Long, LongTexts, MaxTokens, refused};
 use crate::machine::Machine;
 use crate::output::Force;
@@ -45,6 +46,8 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
+    attention: AttentionArguments,
+    #[command(flatten)]
     quiet: Quiet,
     /// List the N words of each text that received the most attention
     #[arg(long, default_value_t = 3, value_name = "N", help_heading = "Output")]
@@ -59,6 +62,7 @@ const EXAMPLES: &str = "\
 Examples:
   heedful classify news articles.txt
   echo 'shares fell after the report' | heedful classify news --json
+  heedful classify news --text 'shares fell' --attention weights.json
 
 Train a classifier with: heedful train --task classify --label-text train.tsv --out news";
 
@@ -75,6 +79,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let inputs: Vec<&Path> =
         iter::once(&arguments.model).chain(&arguments.file).map(PathBuf::as_path).collect();
     let mut file = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
+    let mut attention = arguments.attention.create(arguments.output.as_deref(), &arguments.force, &inputs)?;
+    if attention.is_some() && arguments.long == Long::Split {
+        bail!(
+            "--attention has one set of weights for a text, and --long split makes several: use --long cut or error"
+        );
+    }
     let mut classifier = Classifier::open(&arguments.model)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
     let mut reader = TextReader::new(&classifier, arguments.long);
@@ -88,6 +98,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let chunk: Vec<Vec<Vec<u32>>> = chunk.iter().enumerate().map(read).collect::<Result<_>>()?;
         let lines = label(&classifier, &chunk, line, arguments)
             .with_context(|| format!("{}, lines {} to {}", texts.name, line + 1, line + chunk.len()))?;
+        if let Some(file) = &mut attention {
+            for (index, parts) in chunk.iter().enumerate() {
+                attend(&classifier, parts, line + index, file, arguments)
+                    .with_context(|| format!("{}, line {}", texts.name, line + index + 1))?;
+            }
+        }
         line += chunk.len();
         bar.show(line, 0.0, || format!("{line} texts classified"));
         match &mut file {
@@ -100,7 +116,28 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     bar.finish();
     reader.long_texts.finish();
+    attention.map_or(Ok(()), AttentionFile::finish)?;
     file.map_or(Ok(()), |file| file.finish().context("the labels could not be saved"))
+}
+
+/// Writes what the model attends to in the one part of a text; nothing for a blank one.
+fn attend(
+    classifier: &Classifier,
+    parts: &[Vec<u32>],
+    number: usize,
+    file: &mut AttentionFile,
+    arguments: &Arguments,
+) -> Result<()> {
+    let Some(tokens) = parts.first() else { return Ok(()) };
+    let mut pass = arguments.attention.pass(arguments.machine.compute([&arguments.model]));
+    let (probabilities, maps) = classifier.attend_in(&mut pass, tokens)?;
+    let found = Classified { probabilities, words: Vec::new() };
+    let mut source: Vec<String> = tokens.iter().map(|&id| classifier.tokenizer().piece(id)).collect();
+    if maps.iter().any(|map| map.keys.tokens() > tokens.len()) {
+        source.insert(0, "<bos>".to_owned());
+    }
+    let target = vec![classifier.labels().name(found.label()).to_owned()];
+    file.add(number, &AttendedTokens { source, target }, &maps)
 }
 
 /// Texts to classify, read a chunk at a time.
