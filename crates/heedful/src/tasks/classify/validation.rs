@@ -19,7 +19,7 @@ use crate::models::{Label, Model};
 use crate::plot::{AttentionGrid, Table};
 use crate::recipe::Recipe;
 use crate::tasks::validation::{
-    HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, longest,
+    HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, layer_title, longest,
 };
 use crate::tasks::{Materials, TaskError};
 
@@ -120,16 +120,25 @@ impl ValidationSet for LabelSet {
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
         let (tokens, label) = &self.encoded[0];
         let tokens = &tokens[..tokens.len().min(MOST_TOKENS)];
-        let mut pass = Pass::inference(recipe.training.compute).recording_first_queries();
+        let mut pass = Pass::inference(recipe.training.compute).recording();
         self.model.label_scores(tokens, &Ragged::from_lengths([tokens.len()]), &mut pass);
-        let grid = |map: &AttentionMap| AttentionGrid {
-            title: "attention pooling".to_owned(),
-            heads: map.weights[0].clone(),
-            rows: vec![self.labels.name(label[0]).to_owned()],
-            columns: tokens.iter().map(|&id| self.tokenizer.piece(id)).collect(),
+        let pieces: Vec<String> = tokens.iter().map(|&id| self.tokenizer.piece(id)).collect();
+        let grid = |map: &AttentionMap| {
+            // Where the first token stands for the text, `<bos>` is put before it.
+            let before = if map.keys.tokens() > pieces.len() { vec!["<bos>".to_owned()] } else { Vec::new() };
+            let columns = [before, pieces.clone()].concat();
+            AttentionGrid {
+                title: layer_title(&map.site),
+                heads: map.weights[0].clone(),
+                rows: match map.site.role {
+                    AttentionRole::Pooling => vec![self.labels.name(label[0]).to_owned()],
+                    _ => columns.clone(),
+                },
+                columns,
+            }
         };
         let maps = pass.take_attention().map_err(DecodeError::from)?;
-        Ok(maps.iter().filter(|map| map.site.role == AttentionRole::Pooling).map(grid).collect())
+        Ok(maps.iter().map(grid).collect())
     }
 }
 

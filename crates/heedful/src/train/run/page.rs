@@ -14,6 +14,10 @@ use crate::recipe::{Recipe, SECTIONS, find_key};
 use crate::train::TimePlan;
 use crate::train::log::{AttentionRecord, Record, sample_histories, series};
 
+/// The most tokens of an attention map, and the most cells of all maps together: some 3 MB of pictures.
+const MOST_TOKENS: usize = 48;
+const MOST_CELLS: usize = 1 << 15;
+
 /// Maximum number of pictures of attention over time.
 const MOMENTS: usize = 6;
 
@@ -35,6 +39,11 @@ pub(super) struct Page {
 pub(super) struct Past {
     pub(super) records: Vec<Record>,
     pub(super) attention: Vec<AttentionRecord>,
+}
+
+/// What is shown of the attention of all layers and heads: the first tokens of a long sentence.
+pub(super) fn shown(attention: &[AttentionGrid]) -> Vec<AttentionGrid> {
+    AttentionGrid::bounded(attention, MOST_TOKENS, MOST_CELLS)
 }
 
 /// The whole report.

@@ -10,7 +10,7 @@ use super::clock::Timing;
 use super::device;
 use super::journal::Journal;
 use super::meter::Meter;
-use super::page::{Page, title};
+use super::page::{Page, shown, title};
 use super::prepare::{Prepared, with_absolute_paths};
 use super::validated::{record_of, score};
 use super::{Ending, Event, Outcome, Ready, RunError, Watcher};
@@ -287,11 +287,11 @@ impl<'a> Session<'a> {
         let (validated, seconds) = self.timing.measure(|| self.meter.pause(validate));
         let (result, weights, attention) = validated?;
         self.timing.validation = seconds;
-        if let Some(record) = attention.last().and_then(|grid| AttentionRecord::of(self.step, grid)) {
+        if let Some(record) = AttentionRecord::of(self.step, &attention) {
             self.journal.write_attention(record)?;
         }
         if let Some(page) = self.journal.page() {
-            page.attention = attention;
+            page.attention = shown(&attention);
             page.tables.clone_from(&result.tables);
         }
         let score = score(&result, recipe.validation.best_by);
