@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use heedful::decode::{Constraints, DecodeError, Hypothesis, Search, SearchInput};
-use heedful::explain::{ExplainedSource, Explanation};
+use heedful::explain::{ExplainError, ExplainOptions, Explanation};
 use heedful::models::Generate;
 use heedful::tasks::translate::{Output, Translation};
 
@@ -89,7 +89,7 @@ fn serve(
             for (number, hypotheses) in lane.compute(|| search.step()) {
                 match (hypotheses, in_flight.get(number).map(|started| started.item.job.detail)) {
                     (Err(error), _) => in_flight.fail(number, JobError::Internal(error.to_string())),
-                    (Ok(hypotheses), Some(Detail::Explained(_))) => {
+                    (Ok(hypotheses), Some(Detail::Explained(..))) => {
                         to_explain.push_back((number, hypotheses));
                     }
                     (Ok(hypotheses), Some(Detail::Text)) => finish(engine, number, hypotheses, in_flight),
@@ -126,10 +126,7 @@ fn unchanged(item: &WorkItem) -> Outcome {
             let hypothesis = Hypothesis { tokens: Vec::new(), score: 0.0, log_probability: 0.0 };
             Outcome::Generated(vec![Output { text, hypothesis }])
         }
-        Detail::Explained(_) => {
-            let source = ExplainedSource { text, tokens: Vec::new() };
-            Outcome::Explained(Box::new(Explanation { source, outputs: Vec::new() }))
-        }
+        Detail::Explained(..) => Outcome::Explained(Box::new(Explanation::blank(&text))),
     }
 }
 
@@ -150,15 +147,51 @@ fn explain(
     let Some(started) = in_flight.get(number) else { return };
     count(started, &hypotheses, in_flight);
     let outputs = outputs(engine, started, hypotheses);
-    let (Engine::Translator(translator), Detail::Explained(form)) = (engine, started.item.job.detail) else {
+    let Detail::Explained(form, scores) = started.item.job.detail else {
         return in_flight.done(number, Outcome::Generated(outputs));
     };
-    let input = &started.item.input;
-    let translation = Translation { source: input.tokens.clone(), outputs };
-    let explain = || Explanation::new(translator, &input.text, &translation, form, &options.search);
-    match catch_failure(in_flight.metrics, explain) {
-        Ok(explanation) => in_flight.done(number, Outcome::Explained(Box::new(explanation))),
+    let explaining = ExplainOptions { scores, ..ExplainOptions::new(form, &options.search) };
+    let found = catch_failure(in_flight.metrics, || explained(engine, started, outputs, &explaining));
+    let counted = found.and_then(|outcome| {
+        let job = &started.item.job;
+        match &outcome {
+            Outcome::Explained(explanation) => job.count_weights(explanation)?,
+            Outcome::Attended(texts) => {
+                texts.iter().try_for_each(|(_, explanation)| job.count_weights(explanation))?;
+            }
+            _ => {}
+        }
+        Ok(outcome)
+    });
+    match counted {
+        Ok(outcome) => in_flight.done(number, outcome),
         Err(error) => in_flight.fail(number, error),
+    }
+}
+
+fn explained(
+    engine: &Engine,
+    started: &StartedItem,
+    outputs: Vec<Output>,
+    options: &ExplainOptions,
+) -> Result<Outcome, ExplainError> {
+    let input = &started.item.input;
+    match engine {
+        Engine::Translator(translator) => {
+            let translation = Translation { source: input.tokens.clone(), outputs };
+            let found = Explanation::of_translation(translator, &input.text, &translation, options)?;
+            Ok(Outcome::Explained(Box::new(found)))
+        }
+        Engine::Generator(generator) => {
+            let explain = |output: Output| {
+                // The source begins with `<bos>`.
+                let ids = [&input.tokens[1..], &output.hypothesis.tokens].concat();
+                let explanation = Explanation::of_text(generator, &ids, options)?;
+                Ok((output, explanation))
+            };
+            Ok(Outcome::Attended(outputs.into_iter().map(explain).collect::<Result<_, ExplainError>>()?))
+        }
+        Engine::Classifier(_) | Engine::Filler(_) => Ok(Outcome::Generated(outputs)),
     }
 }
 

@@ -15,6 +15,7 @@ mod queue;
 mod worker;
 
 mod classification;
+mod filling;
 mod generation;
 mod in_flight;
 
@@ -23,8 +24,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use heedful::decode::SearchOptions;
-use heedful::explain::{Explanation, WeightForm};
+use heedful::explain::{Explanation, ScoresKept, WeightForm};
 use heedful::tasks::classify::Classified;
+use heedful::tasks::masked::Filled;
 use heedful::tasks::translate::Output;
 use tokio::sync::mpsc;
 
@@ -51,7 +53,7 @@ pub(crate) struct Input {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     Text,
-    Explained(WeightForm),
+    Explained(WeightForm, ScoresKept),
 }
 
 /// When results are sent.
@@ -82,8 +84,12 @@ pub(crate) enum JobEvent {
 /// The result for one input.
 pub(crate) enum Outcome {
     Generated(Vec<Output>),
+    /// A sentence and its translations.
     Explained(Box<Explanation>),
-    Classified(Classified),
+    /// The texts of a language model, each with what it attended to.
+    Attended(Vec<(Output, Explanation)>),
+    Classified(Classified, Option<Box<Explanation>>),
+    Filled(Filled, Option<Box<Explanation>>),
 }
 
 /// Why a job failed.
@@ -95,6 +101,9 @@ pub(crate) enum JobError {
     Internal(String),
 }
 
+/// The most attention weights of a response: as text, some 250 MB.
+pub(crate) const MOST_WEIGHTS: usize = 1 << 25;
+
 /// Partial texts that are buffered for a slow client; newer ones are skipped.
 const PARTIALS: usize = 64;
 
@@ -104,6 +113,8 @@ pub(crate) struct ActiveJob {
     detail: Detail,
     delivery: Delivery,
     unfinished: AtomicUsize,
+    /// Attention weights and scores so far.
+    weights: AtomicUsize,
     events: mpsc::Sender<JobEvent>,
 }
 
@@ -117,6 +128,7 @@ impl ActiveJob {
             detail: job.detail,
             delivery: job.delivery,
             unfinished: AtomicUsize::new(inputs),
+            weights: AtomicUsize::new(0),
             events,
         };
         (active, receiver)
@@ -125,6 +137,18 @@ impl ActiveJob {
     /// Whether its client has disconnected.
     fn is_cancelled(&self) -> bool {
         self.events.is_closed()
+    }
+
+    /// Counts the attention weights of one more input; an error if all inputs together have too many.
+    fn count_weights(&self, explanation: &Explanation) -> Result<(), JobError> {
+        let all = self.weights.fetch_add(explanation.numbers(), Ordering::Relaxed) + explanation.numbers();
+        if all <= MOST_WEIGHTS {
+            return Ok(());
+        }
+        Err(JobError::InvalidInput(format!(
+            "the response would have more than {MOST_WEIGHTS} attention weights and scores: send less at a time, or ask for \
+             `attention` none"
+        )))
     }
 
     fn partial(&self, input: usize, text: String) {

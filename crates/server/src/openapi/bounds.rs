@@ -6,6 +6,7 @@ use heedful::tasks::Task;
 use serde_json::{Map, Value, json};
 
 use crate::app::AppState;
+use crate::routes::fill::MOST_PREDICTIONS;
 use crate::routes::generate::{TEMPERATURE, TOP_P};
 
 const FORMS: [&str; 2] = ["application/x-www-form-urlencoded", "multipart/form-data"];
@@ -135,6 +136,7 @@ fn bound_number(field: &str, schema: &mut Value, state: &AppState) {
             "beam" | "n_best" => (1, beam as u64),
             "alternatives" => (0, beam as u64 - 1),
             "tokens" => (1, state.limits.tokens as u64),
+            "top" => (1, MOST_PREDICTIONS as u64),
             "top_k" | "no_repeat_ngram" => (1, u64::MAX),
             _ => (0, u64::MAX),
         };
@@ -157,6 +159,7 @@ fn names(body: &str, field: &str, state: &AppState) -> Option<Vec<String>> {
     let task = match body {
         "ClassifyRequest" => Task::Classify,
         "GenerateRequest" => Task::Language,
+        "FillRequest" => Task::Masked,
         "TranslateRequest" | "LibreTranslateRequest" | "TranslateFileRequest" => Task::Translate,
         _ => return None,
     };

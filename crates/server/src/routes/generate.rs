@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use heedful::decode::{Sampling, SearchOptions};
+use heedful::explain::Explanation;
 use heedful::tasks::Task;
 use heedful::tasks::translate::Output;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,9 @@ use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
 use crate::inference::{Delivery, Detail, Input, Job, Outcome};
 use crate::models::Engine;
-use crate::wire::{Body, Json, ModelErrors, RequestErrors, at_most};
+use crate::wire::{
+    AttentionForm, Body, ExplanationSchema, Json, ModelErrors, RequestErrors, at_most, scores_kept,
+};
 
 /// A prompt to continue. Tokens are sampled, unless `beam` or temperature 0 asks for a search.
 #[derive(Deserialize, ToSchema)]
@@ -54,6 +57,14 @@ pub(crate) struct GenerateRequest {
     beam: Option<usize>,
     /// No sequence of so many tokens occurs twice.
     no_repeat_ngram: Option<usize>,
+    /// The form of the attention weights; with one, each result has an explanation.
+    #[serde(default)]
+    #[schema(default = "none")]
+    attention: AttentionForm,
+    /// Send the scores before the softmax too.
+    #[serde(default)]
+    #[schema(default = false)]
+    raw_scores: bool,
     /// Send server-sent events: partial, then done, or error.
     #[serde(default)]
     #[schema(default = false)]
@@ -109,6 +120,10 @@ struct GeneratedText {
     log_probability: f64,
     /// How many tokens were generated.
     tokens: usize,
+    /// Probabilities and attention weights of the whole text, prompt included, if `attention` asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ExplanationSchema>, nullable = false)]
+    explanation: Option<Explanation>,
 }
 
 /// The data of an event of the stream, by its name.
@@ -148,6 +163,10 @@ pub(crate) async fn generate(
     let most = state.limits.tokens;
     let tokens = fields.tokens.map_or(Ok(TOKENS.min(most)), |tokens| at_most("tokens", tokens, most))?;
     let options = search_options(&state, &fields)?;
+    let detail = match (fields.attention, scores_kept(fields.raw_scores, fields.attention)?) {
+        (AttentionForm::None, _) => Detail::Text,
+        (form, scores) => Detail::Explained(form.into(), scores),
+    };
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
     let served = by_name(&state, fields.model.as_deref(), Task::Language)?;
     let prompt = fields.prompt;
@@ -167,7 +186,7 @@ pub(crate) async fn generate(
     let options = generator
         .options(input.tokens.len() - 1, tokens, &options)
         .map_err(|error| ApiError::bad_request(format!("`prompt`, `tokens`: {error}")))?;
-    let job = Job { inputs: vec![input], options: Arc::new(options), detail: Detail::Text, delivery };
+    let job = Job { inputs: vec![input], options: Arc::new(options), detail, delivery };
     let mut job = PendingJob::submit(&state, served, &loaded, job)?;
     let model = served.spec.name.clone();
     match delivery {
@@ -237,16 +256,21 @@ impl sse::Event for GenerateEvent {
 
 impl GenerateResponse {
     fn new(model: String, outcome: Option<Outcome>, job: &PendingJob) -> GenerateResponse {
-        let outputs = match outcome {
-            Some(Outcome::Generated(outputs)) => outputs,
+        let outputs: Vec<(Output, Option<Explanation>)> = match outcome {
+            Some(Outcome::Generated(outputs)) => outputs.into_iter().map(|output| (output, None)).collect(),
+            Some(Outcome::Attended(outputs)) => {
+                outputs.into_iter().map(|(output, explanation)| (output, Some(explanation))).collect()
+            }
             _ => Vec::new(),
         };
-        let result = |Output { text, hypothesis }: Output| GeneratedText {
-            text,
-            score: hypothesis.score,
-            log_probability: hypothesis.log_probability,
-            tokens: hypothesis.tokens.len(),
-        };
+        let result =
+            |(Output { text, hypothesis }, explanation): (Output, Option<Explanation>)| GeneratedText {
+                text,
+                score: hypothesis.score,
+                log_probability: hypothesis.log_probability,
+                tokens: hypothesis.tokens.len(),
+                explanation,
+            };
         GenerateResponse { model, results: outputs.into_iter().map(result).collect(), timings: job.timings() }
     }
 }

@@ -6,10 +6,12 @@ mod fields;
 mod response;
 mod upload;
 
+mod attention;
 mod errors;
 mod explanation;
 mod texts;
 
+pub(crate) use self::attention::{AttentionForm, scores_kept};
 pub(crate) use self::body::{API_KEY, Body, Permit, Query};
 pub(crate) use self::errors::{KeyErrors, ModelErrors, RequestErrors};
 pub(crate) use self::explanation::ExplanationSchema;

@@ -9,7 +9,6 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use heedful::decode::SearchOptions;
-use heedful::explain::WeightForm;
 use heedful::tasks::Task;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -22,10 +21,10 @@ use super::tokenize::{check_characters, sentences};
 use crate::app::AppState;
 use crate::detect::{Detected, detect_among};
 use crate::error::ApiError;
-use crate::inference::{Delivery, Detail, Input, Job};
+use crate::inference::{Delivery, Detail, Input, Job, MOST_WEIGHTS};
 use crate::models::{Engine, ServedModel};
 use crate::text::Format;
-use crate::wire::{Body, Json, ModelErrors, RequestErrors, Texts, at_most};
+use crate::wire::{AttentionForm, Body, Json, ModelErrors, RequestErrors, Texts, at_most, scores_kept};
 
 /// Texts to translate. Without `model`, `source` and `target` select one.
 #[derive(Deserialize, ToSchema)]
@@ -50,33 +49,14 @@ pub(crate) struct TranslateRequest {
     #[serde(default)]
     #[schema(default = "none")]
     attention: AttentionForm,
+    /// Send the scores before the softmax too.
+    #[serde(default)]
+    #[schema(default = false)]
+    raw_scores: bool,
     /// Send server-sent events: partial, sentence, then done, or error.
     #[serde(default)]
     #[schema(default = false)]
     stream: bool,
-}
-
-/// The form of attention weights. packed: base 64 of 16-bit integers, low byte first, 65535 for 1.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum AttentionForm {
-    /// No weights.
-    #[default]
-    None,
-    /// Rows of numbers.
-    Rows,
-    /// One string for each head.
-    Packed,
-}
-
-impl From<AttentionForm> for WeightForm {
-    fn from(form: AttentionForm) -> WeightForm {
-        match form {
-            AttentionForm::None => WeightForm::None,
-            AttentionForm::Rows => WeightForm::Rows,
-            AttentionForm::Packed => WeightForm::Packed,
-        }
-    }
 }
 
 /// Translate, with scores, alignments and attention
@@ -101,6 +81,7 @@ pub(crate) async fn translate(
     let texts = &fields.text;
     let options = search_options(&state, &fields)?;
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
+    let scores = scores_kept(fields.raw_scores, fields.attention)?;
     let (served, detected) = select(&state, &fields)?;
     let characters = texts.characters() + fields.prefix.as_ref().map_or(0, Texts::characters);
     check_characters(&state, characters)?;
@@ -117,7 +98,7 @@ pub(crate) async fn translate(
     let job = Job {
         inputs: tokenized.inputs,
         options: Arc::new(options),
-        detail: Detail::Explained(fields.attention.into()),
+        detail: Detail::Explained(fields.attention.into(), scores),
         delivery,
     };
     let job = PendingJob::submit(&state, served, &loaded, job)?;
@@ -127,9 +108,6 @@ pub(crate) async fn translate(
         Delivery::Streaming => Ok(stream(job, assembly)),
     }
 }
-
-/// The most attention weights of a response: as text, some 250 MB.
-const MOST_WEIGHTS: usize = 1 << 25;
 
 /// Refuses texts whose response would have too many attention weights, which grow with the square of a sentence's length.
 fn check_weights(engine: &Engine, inputs: &[Input], n_best: usize) -> Result<(), ApiError> {
