@@ -22,6 +22,8 @@ use anyhow::{Result, bail};
 use heedful::layers::{AttentionMap, Pass};
 use heedful::store::output::Output;
 use heedful::store::weights::{Metadata, header};
+use heedful::tasks::classify::Classifier;
+use heedful::tasks::language::Generator;
 use heedful::tasks::translate::{Translation, Translator};
 use heedful::tensor::Precision;
 use safetensors::Dtype;
@@ -97,6 +99,32 @@ impl AttendedTokens {
         let mut target: Vec<String> = target.iter().map(|&id| tokenizers.target.piece(id)).collect();
         target.push("<eos>".to_owned());
         AttendedTokens { source, target }
+    }
+}
+
+impl AttendedTokens {
+    /// Of a classifier's text and its label.
+    pub(crate) fn of_text(
+        classifier: &Classifier,
+        tokens: &[u32],
+        label: String,
+        maps: &[AttentionMap],
+    ) -> AttendedTokens {
+        let mut source: Vec<String> = tokens.iter().map(|&id| classifier.tokenizer().piece(id)).collect();
+        // Where the first token stands for the text, `<bos>` is put before it.
+        if maps.iter().any(|map| map.keys.tokens() > tokens.len()) {
+            source.insert(0, "<bos>".to_owned());
+        }
+        AttendedTokens { source, target: vec![label] }
+    }
+
+    /// Of a language model's text.
+    pub(crate) fn of_line(generator: &Generator, tokens: &[u32]) -> AttendedTokens {
+        let mut target: Vec<String> = tokens.iter().map(|&id| generator.tokenizer().piece(id)).collect();
+        if generator.ends_texts() {
+            target.push("<eos>".to_owned());
+        }
+        AttendedTokens { source: Vec::new(), target }
     }
 }
 

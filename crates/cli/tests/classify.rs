@@ -199,7 +199,7 @@ fn what_cannot_be_trained_or_classified_is_refused_and_named() {
         ("translate run train.tsv", "heedful classify"),
         ("generate run --prompt x", "heedful classify"),
         ("fill run x", "heedful classify"),
-        ("score run --src train.tsv --tgt train.tsv", "heedful classify"),
+        ("score run --src train.tsv --tgt train.tsv", "give --label-text FILE"),
     ];
     for (line, named) in cases {
         let error = place.bad(line);

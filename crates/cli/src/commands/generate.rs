@@ -134,11 +134,7 @@ fn write_attention(
     let compute = arguments.machine.compute([&arguments.model]);
     for (number, tokens) in generation.tokens().iter().enumerate() {
         let (_, maps) = generator.attend_in(&mut arguments.attention.pass(compute), tokens)?;
-        let mut target: Vec<String> = tokens.iter().map(|&id| generator.tokenizer().piece(id)).collect();
-        if generator.ends_texts() {
-            target.push("<eos>".to_owned());
-        }
-        file.add(number, &AttendedTokens { source: Vec::new(), target }, &maps)?;
+        file.add(number, &AttendedTokens::of_line(generator, tokens), &maps)?;
     }
     file.finish()
 }

@@ -74,6 +74,7 @@ mod tests {
             queries: Ragged::from_lengths([2]),
             keys: Ragged::from_lengths([3]),
             weights: vec![heads.iter().map(|head| head.to_vec()).collect()],
+            scores: None,
         };
         Trace {
             source: "一自动",

@@ -13,18 +13,16 @@ use crate::data::labels::Labels;
 use crate::data::{Input, Tokenizer};
 use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, AttentionRole, Pass};
-use crate::metrics::Measure;
 use crate::metrics::classification::ConfusionMatrix;
+use crate::metrics::{LabelReport, Measure};
 use crate::models::{Label, Model};
-use crate::plot::{AttentionGrid, Table};
+use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
 use crate::tasks::validation::{
     HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, layer_title, longest,
 };
 use crate::tasks::{Materials, TaskError};
 
-/// Maximum number of labels whose confusion matrix is shown.
-const MOST_SHOWN: usize = 24;
 /// Maximum number of tokens whose attention is shown.
 const MOST_TOKENS: usize = 48;
 
@@ -113,7 +111,7 @@ impl ValidationSet for LabelSet {
             held_out,
             measures: vec![(Measure::ValidMacroF1, confusion.macro_f1())],
             samples: samples.collect(),
-            tables: tables(&confusion, &self.labels),
+            tables: LabelReport::new(self.labels.names(), confusion).tables("of the validation set", 1),
         })
     }
 
@@ -149,33 +147,6 @@ fn predict(scores: &[f32], truth: u32) -> (u32, f64, f64) {
     let top = f64::from(scores[best]);
     let normalizer = top + scores.iter().map(|&score| (f64::from(score) - top).exp()).sum::<f64>().ln();
     (best as u32, (top - normalizer).exp(), f64::from(scores[truth as usize]) - normalizer)
-}
-
-fn tables(confusion: &ConfusionMatrix, labels: &Labels) -> Vec<Table> {
-    let scores = (0..labels.count()).map(|label| {
-        let score = confusion.score(label);
-        let share = |value: f64| format!("{:.1} %", 100.0 * value);
-        let name = labels.names()[label].clone();
-        vec![name, score.texts.to_string(), share(score.precision), share(score.recall), share(score.f1)]
-    });
-    let mut tables = vec![Table {
-        title: "Labels of the validation set".to_owned(),
-        columns: ["label", "texts", "precision", "recall", "F1"].map(str::to_owned).to_vec(),
-        rows: scores.collect(),
-    }];
-    if labels.count() <= MOST_SHOWN {
-        let row = |truth: usize| {
-            let counts = (0..labels.count()).map(|predicted| confusion.count(truth, predicted).to_string());
-            [labels.names()[truth].clone()].into_iter().chain(counts).collect()
-        };
-        let predicted = labels.names().iter().map(|name| format!("predicted {name}"));
-        tables.push(Table {
-            title: "Confusion matrix of the validation set".to_owned(),
-            columns: ["true label".to_owned()].into_iter().chain(predicted).collect(),
-            rows: (0..labels.count()).map(row).collect(),
-        });
-    }
-    tables
 }
 
 #[cfg(test)]

@@ -34,6 +34,8 @@ pub struct Generator {
     model: LanguageModel,
     tokenizers: Tokenizers,
     limit: TextLimit,
+    /// The most tokens of a text that it was trained with, if its folder says so.
+    trained: Option<usize>,
 }
 
 /// Why a language model cannot be opened, or cannot continue a prompt.
@@ -73,7 +75,7 @@ impl Generator {
         // `<bos>` comes before a prompt, and a token after it.
         let positions = model.longest_target().map(|longest| longest.saturating_sub(2));
         let limit = TextLimit::new(&tokenizers.target, positions, trained);
-        Ok(Generator { config, model, tokenizers, limit })
+        Ok(Generator { config, model, tokenizers, limit, trained })
     }
 
     /// Sets the most tokens of a prompt.
@@ -172,6 +174,18 @@ impl Generator {
         pass.check_masks().map_err(DecodeError::from)?;
         let maps = pass.take_attention().map_err(DecodeError::from)?;
         Ok((losses.into_iter().map(|loss| -f64::from(loss)).collect(), maps))
+    }
+
+    /// The tokens of a block of running text: as many as in the training, if its folder says so.
+    pub fn block(&self) -> usize {
+        let longest = self.model.longest_target().unwrap_or(usize::MAX);
+        self.trained.unwrap_or(self.limit.tokens()).min(longest).max(1)
+    }
+
+    /// The tokens that end a line of running text.
+    pub(super) fn line_end(&self) -> Vec<u32> {
+        // What a second, empty line adds to the first.
+        self.tokenizers.target.encode_running("\n")
     }
 
     /// Texts as the model was trained on them, checked.

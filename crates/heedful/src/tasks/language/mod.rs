@@ -10,6 +10,7 @@
 mod decoding;
 mod generator;
 mod recipe;
+mod scoring;
 mod validation;
 
 #[cfg(test)]
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use LanguageConfig as Config;
 pub use generator::{GenerateError, Generation, Generator};
 pub(crate) use recipe::Definition;
+pub use scoring::{TextPerplexity, TextScorer};
 
 use crate::data::batch::{Batch, BatchError, Side};
 use crate::layers::Pass;
