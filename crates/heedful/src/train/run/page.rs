@@ -4,6 +4,7 @@ use std::path::Path;
 
 use heedful_tensor::cpu::{isa, threads};
 
+use super::watcher::flops_text;
 use crate::data::CorpusReport;
 use crate::metrics::Measure;
 use crate::plot::{
@@ -45,6 +46,9 @@ pub(super) struct Past {
 pub(super) fn shown(attention: &[AttentionGrid]) -> Vec<AttentionGrid> {
     AttentionGrid::bounded(attention, MOST_TOKENS, MOST_CELLS)
 }
+
+/// What is counted.
+const FLOPS: &str = "three times the products of the forward passes";
 
 /// The whole report.
 pub(super) fn page(page: &Page, past: &Past, status: Status) -> Report {
@@ -123,6 +127,8 @@ fn results(records: &[Record]) -> Vec<Fact> {
         facts.push(
             Fact::new("training time", format!("{minutes:.1} min")).noted(format!("{} steps", last.step)),
         );
+        let flops = records.iter().rev().find_map(|record| record.value(Measure::Flops));
+        facts.extend(flops.map(|flops| Fact::new("training FLOPs", flops_text(flops)).noted(FLOPS)));
     }
     facts
 }

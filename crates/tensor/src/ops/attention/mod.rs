@@ -28,6 +28,7 @@
 
 use std::ops::Range;
 
+use crate::flops;
 use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Device, Ragged, Rounding, Tensor};
@@ -143,6 +144,8 @@ pub fn attention(
         dropout: options.dropout,
         rounding: options.rounding,
     };
+    let pairs = options.mask.pairs(query_sequences, key_sequences);
+    flops::add(2 * pairs * (parts[0].width() + parts[2].width()) as u64);
     let Forward { context, peaks, weights, scores } = match problem.inputs[0].0.device() {
         Device::Cpu => cpu::forward(&problem, options.weights),
         Device::Cuda => cuda::forward(&problem, options.weights),

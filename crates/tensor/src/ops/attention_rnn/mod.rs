@@ -36,6 +36,7 @@ use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
 use super::{AttentionScore, ScoreForm, Weights};
 use crate::cuda;
+use crate::flops;
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
 /// What [`attention_rnn()`] reads.
@@ -137,6 +138,7 @@ pub fn attention_rnn(
     let c = initial.c.as_ref().map(Tensor::array);
     let c = state::gather_or_zeros(c, schedule.order(), 0, x_gates.device());
     let starts = weight_starts(targets, sources);
+    count(&inputs, &weights, starts[targets.sequences()]);
     let is_wanted = matches!(wanted, Weights::Keep | Weights::Scored);
     let is_kept = is_wanted || starts[targets.sequences()] <= KEPT_WEIGHTS;
     let starts = is_kept.then_some(starts);
@@ -277,6 +279,16 @@ struct DecoderGradients {
     /// Of the initial states, in the schedule's order.
     dh: Array,
     dc: Array,
+}
+
+/// Counts the products: of the state, of the context and of the query in every step, and of queries and values with `pairs` keys.
+fn count(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, pairs: usize) {
+    let tokens = inputs.x_gates.rows();
+    for weight in [Some(weights.hidden), Some(weights.context), weights.query].into_iter().flatten() {
+        let [rows, width] = weight.shape();
+        flops::add_product(tokens, rows, width);
+    }
+    flops::add_product(pairs, 1, inputs.keys.width() + inputs.values.width());
 }
 
 /// Where the weights of each sequence begin, and where the last end.

@@ -29,6 +29,7 @@ pub use slide::slide_windows;
 
 use super::linear::bias_gradient;
 use crate::cuda;
+use crate::flops;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
@@ -76,6 +77,8 @@ pub fn convolution(
     options: ConvolutionOptions,
 ) -> Tensor {
     check(x, sequences, weight, bias, options);
+    let [window, width] = weight.shape();
+    flops::add_product(x.rows(), window, width);
     let ConvolutionOptions { taps, reach, compute } = options;
     let before = reach.before(taps);
     let saved = x.array_as(compute.dtype()).clone();

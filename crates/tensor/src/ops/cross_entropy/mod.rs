@@ -28,6 +28,7 @@
 mod cpu;
 pub(crate) mod cuda;
 
+use crate::flops;
 use crate::tape;
 use crate::{Array, Compute, Device, Param, Tensor};
 
@@ -114,6 +115,7 @@ pub fn cross_entropy(
         );
     }
 
+    flops::add_product(tokens, d, classes);
     let target = Target { smoothing, classes, tokens, counted, r_drop };
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
     let Forward { by_token, loss, totals, gradients } = match x.device() {

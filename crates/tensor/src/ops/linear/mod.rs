@@ -18,6 +18,7 @@ pub(crate) mod cuda;
 
 use std::sync::Arc;
 
+use crate::flops;
 use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
@@ -56,6 +57,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
     if let Some(bias) = bias {
         assert_eq!(bias.shape(), [1, outputs], "linear: W is {:?}, b is {:?}", weight.shape(), bias.shape());
     }
+    flops::add_product(x.rows(), x.width(), weight.shape()[1]);
     let Forward { output, passed } = match x.device() {
         Device::Cpu => cpu::forward(x, weight, bias, options),
         Device::Cuda => cuda::forward(x, weight, bias, options),
@@ -93,6 +95,7 @@ struct Forward {
 /// `y = x Wᵀ` with `W` of `[out, in]`: an output projection that may share its matrix with an embedding.
 pub fn project(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
+    flops::add_product(x.rows(), x.width(), weight.shape()[0]);
     let output = match x.device() {
         Device::Cpu => cpu::project(x, weight, compute),
         Device::Cuda => cuda::project(x, weight, compute),
