@@ -38,6 +38,12 @@ const RULES: &[Rule] = &[
         why: "with --temperature 0, which always takes the most probable token",
     },
     Rule {
+        command: "classify",
+        flags: &["words"],
+        has_effect: |given| !is_given(given, "label_text") || is_given(given, "output"),
+        why: "with --label-text, which prints a report, unless -o FILE takes the lines of labels",
+    },
+    Rule {
         command: "explain",
         flags: &["view"],
         has_effect: |given| output_is(given, &["svg", "png"]),
@@ -240,6 +246,7 @@ mod tests {
             ("generate run --beam 3 --temperature 0.5", "--temperature has no effect with --beam"),
             ("generate run --beam 3 --top-k 5", "--top-k has no effect with --beam"),
             ("generate run --temperature 0 --seed 3", "--seed has no effect with --temperature 0"),
+            ("classify news --label-text a.tsv --words 2", "--words has no effect with --label-text"),
             ("explain run text --view grid", "--view has no effect without -o FILE.svg"),
             ("explain run text -o a.html --layer cross", "--layer has no effect in .html and .json"),
             ("explain run text -o a.json --head 1", "--head has no effect in .html and .json"),
@@ -290,6 +297,7 @@ mod tests {
             "generate run --temperature 0.5 --top-k 5 --seed 3",
             "generate run --temperature 0",
             "generate run --beam 3 --n 3",
+            "classify news --label-text a.tsv --words 2 -o labels",
             "explain run text --layer cross --head 1 --level word",
             "explain run text -o a.png --view grid --scale 3",
             "explain run text -o a.json --weights packed --n-best 3",

@@ -90,7 +90,8 @@ impl Explanation {
             Some(predicted(best.piece.replace(' ', "▁"), Some(gap), best.probability.ln()))
         };
         let predictions: Vec<ExplainedToken> = filled.gaps.iter().enumerate().filter_map(best).collect();
-        let log_probability = predictions.iter().filter_map(|token| token.log_probability).sum();
+        let log_probability =
+            predictions.iter().filter_map(|token| token.log_probability).fold(0.0, |sum, log| sum + log);
         let output = ExplainedOutput {
             text: filled.text,
             score: log_probability,

@@ -25,7 +25,7 @@ use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::{DecodeError, Hypothesis, MaxLength, Search, SearchOptions};
 use crate::layers::{AttentionMap, Pass};
 use crate::models::{Generate, Model};
-use crate::tasks::open::{Opened, open};
+use crate::tasks::open::{Opened, open, trained_block};
 use crate::tasks::{OpenError, Task};
 
 /// A language model that takes and returns text.
@@ -34,8 +34,8 @@ pub struct Generator {
     model: LanguageModel,
     tokenizers: Tokenizers,
     limit: TextLimit,
-    /// The most tokens of a text that it was trained with, if its folder says so.
-    trained: Option<usize>,
+    /// The tokens of the blocks that it was trained with, if its folder says so.
+    block: Option<usize>,
 }
 
 /// Why a language model cannot be opened, or cannot continue a prompt.
@@ -75,7 +75,7 @@ impl Generator {
         // `<bos>` comes before a prompt, and a token after it.
         let positions = model.longest_target().map(|longest| longest.saturating_sub(2));
         let limit = TextLimit::new(&tokenizers.target, positions, trained);
-        Ok(Generator { config, model, tokenizers, limit, trained })
+        Ok(Generator { config, model, tokenizers, limit, block: trained_block(folder) })
     }
 
     /// Sets the most tokens of a prompt.
@@ -179,7 +179,7 @@ impl Generator {
     /// The tokens of a block of running text: as many as in the training, if its folder says so.
     pub fn block(&self) -> usize {
         let longest = self.model.longest_target().unwrap_or(usize::MAX);
-        self.trained.unwrap_or(self.limit.tokens()).min(longest).max(1)
+        self.block.unwrap_or(self.limit.tokens()).min(longest).max(1)
     }
 
     /// The tokens that end a line of running text.
