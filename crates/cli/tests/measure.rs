@@ -26,7 +26,7 @@ fn place() -> &'static Workplace {
         let small = "--preset tiny --vocabulary-size 400 --batch-tokens 512 --steps 20 --warmup 5 --validation-every 10 \
                      --compute f32 --checkpoint-average none";
         for (out, rest) in [
-            ("writer", "--task lm --text train.en --valid-text valid.en"),
+            ("writer", "--task lm --text train.en --valid-text valid.en --block none"),
             ("novel", "--task lm --text train.en --valid-text valid.en --block 24"),
             ("reader", "--task mlm --text train.en --valid-text valid.en"),
             ("news", "--task classify --label-text train.tsv --valid-label-text valid.tsv"),
