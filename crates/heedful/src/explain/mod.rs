@@ -1,6 +1,8 @@
 //! What a model attends to, as numbers and as pictures: for one sentence ([`Explanation`] and its views), and for a
-//! model's heads over a corpus ([`heads`]), with the page that shows explanations.
+//! model's heads over a corpus ([`heads`]), with the page that shows explanations. [`calculator`] has no model at all: the
+//! user's own numbers.
 
+pub mod calculator;
 mod explanation;
 pub mod heads;
 mod pictures;

@@ -14,6 +14,7 @@ mod heat_map;
 mod axis;
 mod legend;
 mod line_chart;
+mod row;
 
 #[cfg(feature = "png")]
 mod png;
@@ -28,3 +29,4 @@ pub use numbers::thousands;
 #[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
 pub use report::{AttentionGrid, Fact, PictureGroup, Report, SampleHistory, SettingsGroup, Status, Table};
+pub use row::row_svg;

@@ -10,7 +10,7 @@ mod prune;
 mod pictures;
 
 mod input;
-mod output;
+pub(in crate::commands) mod output;
 
 use anyhow::Result;
 
