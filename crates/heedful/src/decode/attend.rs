@@ -16,7 +16,7 @@ pub fn attend(
     target: &[u32],
     options: &SearchOptions,
 ) -> Result<Vec<AttentionMap>, DecodeError> {
-    attend_in(Pass::inference(options.compute).recording(), model, source, target)
+    attend_in(Pass::inference(options.compute).recording(), model, [source, target], options)
 }
 
 /// As [`attend`] for the cross attention alone, which is all that an alignment needs.
@@ -27,15 +27,17 @@ pub fn attend_to_source(
     options: &SearchOptions,
 ) -> Result<Vec<AttentionMap>, DecodeError> {
     let pass = Pass::inference(options.compute).recording_role(AttentionRole::Cross);
-    attend_in(pass, model, source, target)
+    attend_in(pass, model, [source, target], options)
 }
 
 fn attend_in(
-    mut pass: Pass,
+    pass: Pass,
     model: &dyn Generate,
-    source: &[u32],
-    target: &[u32],
+    [source, target]: [&[u32]; 2],
+    options: &SearchOptions,
 ) -> Result<Vec<AttentionMap>, DecodeError> {
+    model.check_heads(&options.without_heads)?;
+    let mut pass = pass.without_heads(&options.without_heads);
     let special = model.special_tokens();
     let batch = Batch::new(&[(source.to_vec(), target.to_vec())], special.bos, special.eos)?;
     model.check(&batch)?;

@@ -2,7 +2,7 @@
 
 use super::OptionsError;
 use crate::data::batch::BatchError;
-use crate::layers::TooManyWeights;
+use crate::layers::{HeadError, TooManyWeights};
 use crate::models::BrokenModel;
 
 /// Why a search or a score fails.
@@ -40,6 +40,9 @@ pub enum DecodeError {
         /// Why, and what to do.
         reason: &'static str,
     },
+    /// The model has no such heads to remove.
+    #[error(transparent)]
+    Heads(#[from] HeadError),
     /// Another thread ended the call.
     #[error("the call was cancelled")]
     Cancelled,

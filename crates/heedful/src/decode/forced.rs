@@ -22,8 +22,8 @@ pub struct TargetScore {
     pub tokens: Vec<f64>,
 }
 
-/// The log-probabilities of `(source, target)` pairs, in their order. Of the options only `compute` and `batch_tokens`
-/// matter.
+/// The log-probabilities of `(source, target)` pairs, in their order. Of the options only `compute`, `without_heads` and
+/// `batch_tokens` matter.
 pub fn score(
     model: &dyn Generate,
     pairs: &[(Vec<u32>, Vec<u32>)],
@@ -43,8 +43,7 @@ pub fn score_by(
     }
     let special = ensemble.special_tokens();
     ensemble.check(&Batch::new(pairs, special.bos, special.eos)?)?;
-    let mut engine =
-        Engine::new(ensemble.start(options.compute), options.compute.rounding(), options.batch_tokens);
+    let mut engine = Engine::new(ensemble.start(options)?, options.compute.rounding(), options.batch_tokens);
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     // The longest first, so that no long one is left to be decoded alone at the end.
     order.sort_by_key(|&i| std::cmp::Reverse(pairs[i].1.len()));

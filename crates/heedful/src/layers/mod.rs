@@ -1,5 +1,6 @@
 //! The layers that all models share. A layer owns named parameters, and its `forward` is its formula.
 
+mod heads;
 mod pass;
 
 mod embedding;
@@ -10,6 +11,7 @@ mod score;
 mod tying;
 
 pub use embedding::Embedding;
+pub use heads::{HeadError, HeadName};
 pub use linear::Linear;
 pub use norm::{LayerNorm, Norm, Residual};
 pub use pass::{AttentionMap, AttentionRole, AttentionSite, Pass, TooManyWeights};

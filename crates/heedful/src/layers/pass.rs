@@ -5,7 +5,7 @@
 //! ```
 //!
 //! One value is passed explicitly through all layers: the type to compute in, the random streams of dropout, what is
-//! added to the loss, and whether attention weights are recorded. Nothing about a pass is global, so two passes never interfere, and the same seed and
+//! added to the loss, whether attention weights are recorded, and which heads are removed. Nothing about a pass is global, so two passes never interfere, and the same seed and
 //! step give the same bits after a restart.
 
 use std::fmt;
@@ -15,6 +15,8 @@ use heedful_tensor::ops::{CrossEntropyOptions, Weights};
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Precision, Ragged, tape};
 
+use super::HeadName;
+
 /// One forward pass, for training or for inference.
 #[derive(Clone, Debug)]
 pub struct Pass {
@@ -22,6 +24,8 @@ pub struct Pass {
     draws: Option<Draws>,
     r_drop: Option<f32>,
     recording: Option<Recording>,
+    /// Heads whose output is zero; none in nearly every pass.
+    removed: Option<Arc<[HeadName]>>,
 }
 
 /// The attention weights that a pass records.
@@ -116,12 +120,19 @@ impl Pass {
             draws: Some(Draws { seed, step, operation: 0 }),
             r_drop: None,
             recording: None,
+            removed: None,
         }
     }
 
     /// A pass without dropout and without gradients.
     pub fn inference(compute: impl Into<Precision>) -> Pass {
-        Pass { compute: Compute::inference(compute), draws: None, r_drop: None, recording: None }
+        Pass {
+            compute: Compute::inference(compute),
+            draws: None,
+            r_drop: None,
+            recording: None,
+            removed: None,
+        }
     }
 
     /// The same pass, recording the weights of every attention layer.
@@ -151,6 +162,20 @@ impl Pass {
     /// this weight; `None` for batches as they are.
     pub fn with_r_drop(self, weight: Option<f32>) -> Pass {
         Pass { r_drop: weight, ..self }
+    }
+
+    /// The same pass with the output of these heads set to zero, as if they attended to nothing; their weights are still
+    /// recorded. Heads that a model does not have change nothing: it [says so](crate::models::Generate::check_heads).
+    pub fn without_heads(self, heads: &[HeadName]) -> Pass {
+        Pass { removed: (!heads.is_empty()).then(|| heads.into()), ..self }
+    }
+
+    /// The heads of a layer whose output is zero; `None` for a layer with all its heads.
+    pub fn removed_heads(&self, site: &AttentionSite) -> Option<Vec<usize>> {
+        let removed = self.removed.as_ref()?;
+        let of_layer = removed.iter().filter(|head| head.role == site.role && head.layer == site.layer);
+        let heads: Vec<usize> = of_layer.map(|head| head.head).collect();
+        (!heads.is_empty()).then_some(heads)
     }
 
     /// The weight of R-Drop, if batches are doubled for it.
@@ -310,6 +335,16 @@ mod tests {
             Pass::inference(DType::F32).weights(AttentionRole::Cross, 8, &long, &long),
             Weights::Discard
         );
+    }
+
+    #[test]
+    fn heads_are_removed_by_role_and_layer() {
+        let heads = ["cross.1.3", "cross.1.0", "dec.1.2"].map(|name| name.parse().expect("a head's name"));
+        let pass = Pass::inference(DType::F32).without_heads(&heads);
+        let at = |layer, role| pass.removed_heads(&AttentionSite::new("", layer, role));
+        assert_eq!(at(1, AttentionRole::Cross), Some(vec![3, 0]));
+        assert_eq!(at(1, AttentionRole::DecoderSelf), Some(vec![2]));
+        assert_eq!((at(0, AttentionRole::Cross), at(1, AttentionRole::EncoderSelf)), (None, None));
     }
 
     #[test]

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use heedful::decode::{Constraints, DecodeError, Hypothesis, Search, SearchInput};
+use heedful::decode::{Constraints, DecodeError, Hypothesis, SearchInput, SearchOptions};
 use heedful::explain::{ExplainedSource, Explanation};
 use heedful::models::Generate;
 use heedful::tasks::translate::{Output, Translation};
@@ -19,6 +19,7 @@ use heedful::tasks::translate::{Output, Translation};
 use super::in_flight::{InFlight, StartedItem};
 use super::lanes::Lane;
 use super::queue::Queue;
+use super::searches::Searches;
 use super::worker::{WorkerOptions, catch_failure};
 use super::{Detail, JobError, Outcome, WorkItem};
 use crate::models::Engine;
@@ -57,7 +58,7 @@ fn serve(
     options: &WorkerOptions,
     in_flight: &mut InFlight<'_>,
 ) -> Result<Ended, DecodeError> {
-    let mut search = Search::new(model, &options.search)?;
+    let mut search = Searches::new(model, &options.search)?;
     let mut is_new = true;
     let mut to_explain: VecDeque<(usize, Vec<Hypothesis>)> = VecDeque::new();
     // Sentences of the last step.
@@ -104,7 +105,7 @@ fn serve(
     }
 }
 
-fn admit(item: WorkItem, search: &mut Search<'_>, in_flight: &mut InFlight<'_>) {
+fn admit(item: WorkItem, search: &mut Searches<'_>, in_flight: &mut InFlight<'_>) {
     if item.input.tokens.is_empty() {
         item.job.done(item.index, unchanged(&item), Instant::now());
         return;
@@ -113,7 +114,7 @@ fn admit(item: WorkItem, search: &mut Search<'_>, in_flight: &mut InFlight<'_>) 
     let input = SearchInput { source: item.input.tokens.clone(), constraints };
     let options = item.job.options.clone();
     let number = in_flight.add(item);
-    if let Err(error) = search.push_input(number, input, options) {
+    if let Err(error) = search.push(number, input, options) {
         in_flight.fail(number, JobError::InvalidInput(error.to_string()));
     }
 }
@@ -155,7 +156,9 @@ fn explain(
     };
     let input = &started.item.input;
     let translation = Translation { source: input.tokens.clone(), outputs };
-    let explain = || Explanation::new(translator, &input.text, &translation, form, &options.search);
+    let without_heads = started.item.job.options.without_heads.clone();
+    let search = SearchOptions { without_heads, ..options.search.clone() };
+    let explain = || Explanation::new(translator, &input.text, &translation, form, &search);
     match catch_failure(in_flight.metrics, explain) {
         Ok(explanation) => in_flight.done(number, Outcome::Explained(Box::new(explanation))),
         Err(error) => in_flight.fail(number, error),
@@ -175,7 +178,7 @@ fn count(started: &StartedItem, hypotheses: &[Hypothesis], in_flight: &InFlight<
     in_flight.metrics.target_tokens.add(hypotheses.first().map_or(0, |best| best.tokens.len() as u64));
 }
 
-fn send_partial_texts(engine: &Engine, search: &Search<'_>, in_flight: &InFlight<'_>) {
+fn send_partial_texts(engine: &Engine, search: &Searches<'_>, in_flight: &InFlight<'_>) {
     for (number, started) in in_flight.streaming() {
         if let Some(generated) = search.so_far(number) {
             let text = engine.decode(&started.item.input.tokens, &generated);

@@ -17,6 +17,7 @@ mod worker;
 mod classification;
 mod generation;
 mod in_flight;
+mod searches;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

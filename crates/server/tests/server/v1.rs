@@ -61,6 +61,42 @@ fn a_translation_begins_with_its_prefix() {
 }
 
 #[test]
+fn heads_are_switched_off_for_one_request_and_no_other() {
+    let (server, folder) = serving();
+    let translator = Translator::open(&folder.path().join("zh-en")).expect("a model");
+    let heads = translator.model().heads();
+    let names: Vec<String> = heads.iter().map(ToString::to_string).collect();
+    let whole = post(&server, "/v1/translate", &json!({"text": "一辆汽车", "attention": "rows"})).json();
+    for removed in [&heads[..1], &heads[..], &heads[heads.len() - 1..]] {
+        let options = heedful::decode::SearchOptions { without_heads: removed.to_vec(), ..search() };
+        let translation = translator.translate(&["一辆汽车"], &options).expect("a good text").remove(0);
+        let expected = Explanation::new(&translator, "一辆汽车", &translation, WeightForm::Rows, &options);
+        let expected = serde_json::to_value(expected.expect("a good sentence")).expect("JSON");
+        let named = &names
+            [names.iter().position(|name| *name == removed[0].to_string()).expect("it is there")..]
+            [..removed.len()];
+        // Named twice is named once, in any order.
+        let named: Vec<&String> = named.iter().rev().chain(named).collect();
+        let body = json!({"text": "一辆汽车", "attention": "rows", "without_heads": named});
+        let found = post(&server, "/v1/translate", &body).json();
+        assert_eq!(found["results"][0]["sentences"][0]["explanation"], expected);
+        assert_ne!(
+            found["results"][0]["sentences"][0]["explanation"]["outputs"][0]["score"],
+            whole["results"][0]["sentences"][0]["explanation"]["outputs"][0]["score"]
+        );
+    }
+    let again = post(&server, "/v1/translate", &json!({"text": "一辆汽车", "attention": "rows"})).json();
+    assert_eq!(again["results"], whole["results"]);
+    for (bad, why) in [("cross.9.9", "the model has no head cross.9.9"), ("head", "“head” names no head")]
+    {
+        let reply = post(&server, "/v1/translate", &json!({"text": "一", "without_heads": bad}));
+        assert_eq!(reply.status, 400);
+        let error = reply.json()["error"].as_str().expect("a sentence").to_owned();
+        assert!(error.starts_with(&format!("`without_heads`: {why}")), "{error}");
+    }
+}
+
+#[test]
 fn a_stream_tells_how_far_it_is_and_ends_with_the_whole_answer() {
     let (server, _folder) = serving();
     let body = json!({"text": ["一辆汽车。一套房子。", "一本书"], "stream": true});

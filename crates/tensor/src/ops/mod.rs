@@ -64,6 +64,7 @@ pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entrop
 pub use elementwise::{
     add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, log, matmul,
     mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
+    zero_columns,
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
 pub use glu::glu;

@@ -120,6 +120,12 @@ fn shapes(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&str)
     );
     let one = |case: Case| case.input(rows, width, within);
     cases.push(one(Case::new(named("columns"), |run| columns(&run.x[0], 2..6), |m| m[0].columns(2..6))));
+    let zeroed = |m: &[M]| {
+        let at = |r, c| if (1..3).contains(&c) || c == 5 { 0.0 } else { m[0].at(r, c) };
+        M::build(m[0].rows, m[0].width, at)
+    };
+    let zero = |run: &crate::support::Run| zero_columns(&run.x[0], &[1..3, 5..6, 2..3]);
+    cases.push(one(Case::new(named("zero_columns"), zero, zeroed)));
     let picked = move |i: usize| i * i % rows;
     cases.push(one(Case::new(
         named("gather_rows"),

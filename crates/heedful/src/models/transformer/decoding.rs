@@ -15,7 +15,7 @@ use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Transformer;
 use super::slots::{Parent, Pasts, Slots};
-use crate::layers::Pass;
+use crate::layers::{HeadName, Pass};
 use crate::models::sources::Sources;
 use crate::models::{Decoding, Restrict, Row, Wanted};
 
@@ -45,12 +45,16 @@ pub(crate) struct BlockCache<'a> {
 }
 
 impl<'m> CachedDecoding<'m> {
-    pub(super) fn new(model: &'m Transformer, compute: Precision) -> CachedDecoding<'m> {
+    pub(super) fn new(
+        model: &'m Transformer,
+        compute: Precision,
+        removed: &[HeadName],
+    ) -> CachedDecoding<'m> {
         let layer = model.config.layer();
         let width = layer.key_width() + layer.value_width();
         CachedDecoding {
             model,
-            pass: Pass::inference(compute),
+            pass: Pass::inference(compute).without_heads(removed),
             sources: Sources::new(),
             slots: Slots::default(),
             pasts: Pasts::default(),

@@ -40,7 +40,7 @@ pub use text_stack::TextStack;
 pub(crate) use {StackConfig as Encoder, TransformerConfig as EncoderDecoder};
 
 use crate::data::batch::{Batch, BatchError, Side, check_side};
-use crate::layers::{Embedding, Pass, PositionalEncoding, embedding_tables};
+use crate::layers::{Embedding, HeadError, HeadName, Pass, PositionalEncoding, embedding_tables};
 use crate::models::{ConfigError, Decoding, Generate, Model};
 
 /// An encoder-decoder with its parameters.
@@ -160,7 +160,19 @@ impl Generate for Transformer {
     }
 
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
-        Box::new(decoding::CachedDecoding::new(self, compute))
+        self.start_without(compute, &[])
+    }
+
+    fn heads(&self) -> Vec<HeadName> {
+        self.config.heads()
+    }
+
+    fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
+        self.config.check_heads(heads)
+    }
+
+    fn start_without(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
+        Box::new(decoding::CachedDecoding::new(self, compute, heads))
     }
 }
 

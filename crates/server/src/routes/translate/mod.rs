@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use heedful::decode::SearchOptions;
 use heedful::explain::WeightForm;
+use heedful::models::{HeadError, HeadName};
 use heedful::tasks::Task;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -46,6 +47,8 @@ pub(crate) struct TranslateRequest {
     beam: Option<usize>,
     /// What translations begin with: one text, or an array with one for each text.
     prefix: Option<Texts>,
+    /// Heads whose output is set to zero, to see what they are for: one name such as cross.0.3, or an array of names.
+    without_heads: Option<Texts>,
     /// The form of the attention weights.
     #[serde(default)]
     #[schema(default = "none")]
@@ -99,7 +102,7 @@ pub(crate) async fn translate(
     Body { fields, key }: Body<TranslateRequest>,
 ) -> Result<Response, ApiError> {
     let texts = &fields.text;
-    let options = search_options(&state, &fields)?;
+    let mut options = search_options(&state, &fields)?;
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
     let (served, detected) = select(&state, &fields)?;
     let characters = texts.characters() + fields.prefix.as_ref().map_or(0, Texts::characters);
@@ -113,6 +116,9 @@ pub(crate) async fn translate(
     }
     if fields.attention != AttentionForm::None {
         check_weights(&loaded.engine, &tokenized.inputs, options.n_best)?;
+    }
+    if let Some(names) = &fields.without_heads {
+        options.without_heads = without_heads(&loaded.engine, names)?;
     }
     let job = Job {
         inputs: tokenized.inputs,
@@ -155,6 +161,17 @@ fn search_options(state: &AppState, fields: &TranslateRequest) -> Result<SearchO
     let options = SearchOptions { n_best, beam, ..state.search.clone() };
     options.check().map_err(|error| ApiError::bad_request(format!("`beam`, `n_best`: {error}")))?;
     Ok(options)
+}
+
+/// The heads to remove, which the model has; none twice.
+fn without_heads(engine: &Engine, names: &Texts) -> Result<Vec<HeadName>, ApiError> {
+    let Engine::Translator(translator) = engine else { return Ok(Vec::new()) };
+    let refuse = |error: HeadError| ApiError::bad_request(format!("`without_heads`: {error}"));
+    let named = names.all().iter().map(|name| name.parse::<HeadName>());
+    let named: Vec<HeadName> = named.collect::<Result<_, _>>().map_err(refuse)?;
+    translator.model().check_heads(&named).map_err(refuse)?;
+    // In the order of the model, so that equal sets are decoded together.
+    Ok(translator.model().heads().into_iter().filter(|head| named.contains(head)).collect())
 }
 
 /// The model by name, or by languages.
