@@ -237,6 +237,48 @@ fn pruning_says_what_each_head_costs_and_goes_on_where_it_stopped() {
 }
 
 #[test]
+fn scaling_is_measured() {
+    let text = place().good("explain scaling --widest 256 --queries 256 -o scaling.json");
+    assert!(text.contains("variance") && text.contains("times as much"), "{text}");
+    let numbers = json("scaling.json");
+    assert_eq!(numbers["rows"].as_array().map(Vec::len), Some(9));
+    assert_eq!(numbers["rows"][8]["d_k"], 256);
+    place().good("explain scaling --widest 8 --queries 16 -o scaling.svg");
+    assert_eq!(written("scaling.svg").matches("</svg>").count(), 4);
+    place().good("explain scaling --widest 8 --queries 16 -o scaling.html");
+    assert!(written("scaling.html").contains("Why are scores divided"));
+    assert!(place().bad("explain scaling --widest 0").contains("--widest"));
+}
+
+#[test]
+fn order_is_lost_without_positions() {
+    let most = |side: &str| -> f64 {
+        let moved = json("order.json")[side]["moved"].as_array().expect("numbers").clone();
+        moved.iter().map(|number| number.as_f64().expect("a number")).fold(0.0, f64::max)
+    };
+    for command in ["explain order", "explain order --text 一只狗咬了一个人 run", "explain order --shuffle 7 run --text 一辆新车"]
+    {
+        let text = place().good(&format!("{command} -o order.json"));
+        assert!(text.contains("Without positions") && text.contains("With positions"), "{text}");
+        assert!(most("without_positions") < 1e-4 && most("with_positions") > 1e-2, "{}", written("order.json"));
+    }
+    place().good("explain order -o order.svg");
+    assert!(written("order.svg").contains("bites"));
+    assert!(place().bad("explain order run").contains("--text TEXT"));
+    assert!(place().bad("explain order --text one").contains("2 to 64"));
+    assert!(place().bad("explain order nowhere --text one").contains("nowhere"));
+}
+
+#[test]
+fn a_young_model_is_said_to_be_young() {
+    let text = place().good("explain example --model run");
+    assert!(text.contains("The model is too young: it says “"), "{text}");
+    let complaint = place().bad("explain example --model run --effects effects.svg");
+    assert!(complaint.contains("nothing to write to effects.svg"), "{complaint}");
+    assert!(!place().path("effects.svg").exists());
+}
+
+#[test]
 fn the_paper_s_pictures_are_drawn() {
     place().good("explain positions -o positions.svg");
     assert!(written("positions.svg").contains("50 positions × 128 dimensions"));

@@ -3,6 +3,7 @@
 //! user's own numbers.
 
 pub mod calculator;
+pub mod experiments;
 mod explanation;
 pub mod heads;
 mod pictures;

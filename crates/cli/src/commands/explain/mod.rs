@@ -7,6 +7,10 @@ mod example;
 mod heads;
 mod prune;
 
+mod bottleneck;
+mod experiment;
+mod why;
+
 mod pictures;
 
 mod input;
@@ -43,13 +47,22 @@ Examples:
 
   heedful explain heads run --src valid.en --tgt valid.de
   heedful explain prune run --src valid.en --ref valid.de
-      what each head does, and the BLEU that it is worth";
+      what each head does, and the BLEU that it is worth
+
+  heedful explain scaling
+  heedful explain order
+  heedful explain bottleneck
+  heedful explain example
+      experiments that show why: 1/√d_k, positions, attention, a head's work";
 
 #[derive(clap::Subcommand)]
 enum Command {
     Heads(heads::Arguments),
     Prune(prune::Arguments),
     Example(example::Arguments),
+    Scaling(why::Scaling),
+    Order(why::Order),
+    Bottleneck(bottleneck::Bottleneck),
     Positions(pictures::Positions),
     Schedule(pictures::Schedule),
 }
@@ -60,6 +73,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(Command::Heads(arguments)) => heads::run(arguments),
         Some(Command::Prune(arguments)) => prune::run(arguments),
         Some(Command::Example(arguments)) => example::run(arguments),
+        Some(Command::Scaling(arguments)) => arguments.run(),
+        Some(Command::Order(arguments)) => arguments.run(),
+        Some(Command::Bottleneck(arguments)) => arguments.run(),
         Some(Command::Positions(arguments)) => arguments.run(),
         Some(Command::Schedule(arguments)) => arguments.run(),
     }
