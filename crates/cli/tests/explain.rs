@@ -256,11 +256,18 @@ fn order_is_lost_without_positions() {
         let moved = json("order.json")[side]["moved"].as_array().expect("numbers").clone();
         moved.iter().map(|number| number.as_f64().expect("a number")).fold(0.0, f64::max)
     };
-    for command in ["explain order", "explain order --text 一只狗咬了一个人 run", "explain order --shuffle 7 run --text 一辆新车"]
-    {
+    for command in [
+        "explain order",
+        "explain order --text 一只狗咬了一个人 run",
+        "explain order --shuffle 7 run --text 一辆新车",
+    ] {
         let text = place().good(&format!("{command} -o order.json"));
         assert!(text.contains("Without positions") && text.contains("With positions"), "{text}");
-        assert!(most("without_positions") < 1e-4 && most("with_positions") > 1e-2, "{}", written("order.json"));
+        assert!(
+            most("without_positions") < 1e-4 && most("with_positions") > 1e-2,
+            "{}",
+            written("order.json")
+        );
     }
     place().good("explain order -o order.svg");
     assert!(written("order.svg").contains("bites"));

@@ -222,7 +222,8 @@ fn heads_are_removed_for_one_call_and_no_other() {
     let translator = translator(4);
     let whole = all(&translator);
     let heads = translator.model().heads();
-    let set = |names: &[&str]| names.iter().map(|name| name.parse().expect("a head's name")).collect::<Vec<_>>();
+    let set =
+        |names: &[&str]| names.iter().map(|name| name.parse().expect("a head's name")).collect::<Vec<_>>();
     for removed in [set(&["cross.0.0"]), set(&["enc.0.1", "dec.0.0"]), heads.clone()] {
         let options = SearchOptions { without_heads: removed.clone(), ..options() };
         let found = translator.translate(&TEXTS, &options).expect("good texts");
@@ -231,7 +232,8 @@ fn heads_are_removed_for_one_call_and_no_other() {
         assert_ne!(found, whole, "{removed:?}");
         // From the translator's thread, beside whole calls.
         let input = || translator.input(TEXTS[0], "", &Terms::default());
-        let pending = [&options, &self::options(), &options].map(|options| translator.submit(input(), options, Limits::default()));
+        let pending = [&options, &self::options(), &options]
+            .map(|options| translator.submit(input(), options, Limits::default()));
         let [one, other, again] = pending.map(|pending| pending.wait().expect("a good text"));
         assert_eq!((&one, &other, &again), (&found[0], &whole[0], &found[0]));
         // A score is that of the search, and the attention that of the pass without them.

@@ -132,8 +132,10 @@ mod tests {
     #[test]
     fn a_pass_without_a_head_is_a_pass_of_the_pruned_model() {
         let whole = Transformer::new(config(), 7).expect("a good configuration");
-        for names in [&["enc.0.1"][..], &["dec.1.0"], &["cross.1.2"], &["cross.0.0", "cross.0.3", "enc.1.2"]] {
-            let heads: Vec<HeadName> = names.iter().map(|name| name.parse().expect("a head's name")).collect();
+        for names in [&["enc.0.1"][..], &["dec.1.0"], &["cross.1.2"], &["cross.0.0", "cross.0.3", "enc.1.2"]]
+        {
+            let heads: Vec<HeadName> =
+                names.iter().map(|name| name.parse().expect("a head's name")).collect();
             let pruned = Transformer::new(config(), 7).expect("a good configuration").without_heads(&heads);
             let mut pass = Pass::inference(DType::F32).without_heads(&heads).recording();
             assert_eq!(logits_in(&whole, &mut pass), logits(&pruned.expect("they are there")), "{names:?}");
