@@ -98,7 +98,7 @@ pub fn scaling(settings: &ScalingSettings) -> Experiment {
                 1.0 / settings.keys as f64
             ),
             format!(
-                "And its gradient dies: at d_k {} scores get {:.4} of the gradient that comes to the weights, with scaling {:.4}, {:.1} times as much.",
+                "And less gradient gets through it: at d_k {} scores get {:.4} of the gradient that comes to the weights, with scaling {:.4}, {:.1} times as much.",
                 last.d_k,
                 last.plain.gradient,
                 last.scaled.gradient,

@@ -27,7 +27,7 @@ const DEMO_FOLDERS: [&str; 3] = ["heedful-demo", "heedful-demo/en-zh", "heedful-
 ///
 /// From Chinese to English, “an” must attend to 自动驾驶, whose translation begins with a vowel. From English to Chinese,
 /// the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase. A picture proves nothing, so the
-/// head that attends so is removed, its output set to zero: “an” becomes “a”. Then every head is removed in turn over --phrases
+/// head that attends so is removed, its output set to zero: does “an” become “a”? Then every head is removed in turn over --phrases
 /// unseen phrases: how often does the article or the measure word change without the head of the picture, and how often
 /// without a random one? From English to Chinese, it also shows which words decide whether a solution is 解决方案, 解 or 溶液.
 /// The models are those that `heedful demo` trains.
