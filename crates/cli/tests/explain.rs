@@ -278,14 +278,10 @@ fn order_is_lost_without_positions() {
 fn after_a_quick_demo_the_example_is_right_or_the_model_is_said_to_be_young() {
     let place = Workplace::empty();
     place.good("demo --quick --out demo");
-    let shown = place.good("explain example --model demo --phrases 20 --effects effects.json");
+    let shown = place.good("explain example --model demo --phrases 2000");
     assert!(shown.contains("→ an autonomous driving solution") || shown.contains("too young"), "{shown}");
-    let effects: Value = serde_json::from_slice(&place.read("effects.json")).expect("JSON");
-    assert_eq!(effects["phrases"], 20);
-    // One layer of four heads in the encoder, and one of each kind in the decoder.
-    assert_eq!(effects["heads"].as_array().map(Vec::len), Some(12));
-    let young = place.good("explain example --model demo --phrases 2000");
-    assert!(young.contains("The model is too young: it translates"), "{young}");
+    // It was trained on short phrases alone, and does not know enough of the others.
+    assert!(shown.contains("The model is too young: it "), "{shown}");
     let complaint = place.bad("explain example --model demo --phrases 0 --effects none.svg");
     assert!(complaint.contains("nothing to write to none.svg"), "{complaint}");
     assert!(!place.path("none.svg").exists());
