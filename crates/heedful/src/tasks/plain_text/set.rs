@@ -109,7 +109,7 @@ impl TextSet {
         let tokens = if batch.source.is_empty() { &batch.target_in } else { &batch.source };
         let pieces: Vec<String> = tokens.iter().map(|&id| self.tokenizer.piece(id)).collect();
         let grid = |map: &AttentionMap| AttentionGrid {
-            title: format!("layer {}, self attention", map.site.layer),
+            title: format!("layer {}, self attention", map.site.layer + 1),
             heads: map.weights[0].clone(),
             rows: pieces.clone(),
             columns: pieces.clone(),

@@ -107,7 +107,7 @@ impl ValidationSet for TranslationSet {
         let mut rows: Vec<String> = target.iter().map(|&id| self.tokenizers.target.piece(id)).collect();
         rows.push("<eos>".to_owned());
         let grid = |map: &AttentionMap| AttentionGrid {
-            title: format!("decoder layer {}, cross attention", map.site.layer),
+            title: format!("decoder layer {}, cross attention", map.site.layer + 1),
             heads: map.weights[0].clone(),
             rows: rows.clone(),
             columns: columns.clone(),
