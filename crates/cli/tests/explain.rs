@@ -93,13 +93,13 @@ fn every_view_is_a_picture() {
         place().good(&format!("explain run 一辆新车 -o {view}.png --view {view} --scale 1"));
         assert!(place().read(&format!("{view}.png")).starts_with(b"\x89PNG"), "{view}");
     }
-    assert!(written("grid.svg").contains("encoder.1.self_attention, head 3"));
+    assert!(written("grid.svg").contains("encoder layer 2, self attention, head 4"));
 }
 
 #[test]
 fn layer_head_and_level_are_chosen_by_name() {
     place().good("explain run 一辆新车 -o head.svg --layer encoder.1 --head 3");
-    assert!(written("head.svg").contains("encoder.1.self_attention, head 3"));
+    assert!(written("head.svg").contains("encoder layer 2, self attention, head 4"));
     let output = place()
         .command("explain run 一辆新车 -o level.svg --layer decoder.0.cross --level word --target")
         .arg("a new car")

@@ -40,7 +40,7 @@ pub use attend::{attend, attend_to_source};
 pub use constraints::Constraints;
 pub use ensemble::Ensemble;
 pub use error::DecodeError;
-pub use forced::{TargetScore, score, score_by};
+pub use forced::{TargetScore, score, score_by, score_with_alternatives};
 pub use greedy::{GreedyOptions, greedy};
 pub use hypothesis::Hypothesis;
 pub use limits::{Cancel, Limits};

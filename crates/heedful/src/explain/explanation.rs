@@ -18,6 +18,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use super::alternatives::Alternative;
 use crate::data::tokenizer::Tokenizer;
 use crate::decode::{AlignmentLayer, DecodeError, SearchOptions, align};
 use crate::layers::{AttentionMap, AttentionRole};
@@ -68,6 +69,9 @@ pub struct ExplainedToken {
     /// Its log-probability given all tokens before it; only tokens of outputs have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_probability: Option<f64>,
+    /// What could have stood in its place, most probable first; only if it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Alternative>,
 }
 
 /// The weights of one attention layer.
@@ -163,6 +167,7 @@ fn explain(
         piece: "<eos>".to_owned(),
         word: None,
         log_probability: probabilities.tokens.last().copied(),
+        alternatives: Vec::new(),
     };
     tokens.push(end);
     let attention = match form {
@@ -185,6 +190,7 @@ fn tokens(tokenizer: &Tokenizer, ids: &[u32], log_probabilities: &[f64]) -> Vec<
         piece: tokenizer.piece(id),
         word,
         log_probability: log_probabilities.get(i).copied(),
+        alternatives: Vec::new(),
     };
     ids.iter().zip(words).enumerate().map(token).collect()
 }

@@ -1,12 +1,14 @@
 //! What a model attends to, as numbers and as pictures: for one sentence ([`Explanation`] and its views), and for a
 //! model's heads over a corpus ([`heads`]), with the page that shows explanations.
 
+mod alternatives;
 mod explanation;
 pub mod heads;
 mod pictures;
 mod viewer;
 mod views;
 
+pub use alternatives::{Alternative, generated_tokens};
 pub use explanation::{
     ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation,
     HeadWeights, WeightForm,

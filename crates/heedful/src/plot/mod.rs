@@ -11,6 +11,8 @@ mod numbers;
 mod alignment;
 mod heat_map;
 
+mod colour_scale;
+
 mod axis;
 mod legend;
 mod line_chart;
@@ -22,6 +24,7 @@ mod report;
 
 pub use alignment::alignment_svg;
 pub use axis::Scale;
+pub use colour_scale::with_colour_scale;
 pub use heat_map::{ColourScale, HeatMapOptions, heat_map_svg};
 pub use line_chart::{LineChart, Mark, Series, line_chart_svg};
 pub use numbers::thousands;

@@ -11,7 +11,7 @@ use heedful::explain::{
     page, words_svg,
 };
 use heedful::models::HeadName;
-use heedful::plot::{HeatMapOptions, alignment_svg, heat_map_svg};
+use heedful::plot::{HeatMapOptions, alignment_svg, heat_map_svg, with_colour_scale};
 use heedful::tasks::translate::Translator;
 
 use super::input;
@@ -240,11 +240,9 @@ impl SentenceArguments {
             if let Some(layer) = self.layer {
                 layer.find(output)?;
             }
-            return Ok(grid_svg(
-                output,
-                self.layer,
-                &format!("{} → {}", explanation.source.text, output.text),
-            ));
+            let title = format!("{} → {}", explanation.source.text, output.text);
+            let grid = grid_svg(output, self.layer, &title);
+            return Ok(with_colour_scale(&grid, &HeatMapOptions::default()));
         }
         let matrix = self.matrix(explanation, output)?;
         Ok(match self.view {
@@ -252,7 +250,8 @@ impl SentenceArguments {
             View::Words => words_svg(&matrix),
             View::Matrix | View::Grid => {
                 let options = HeatMapOptions { title: matrix.title, ..HeatMapOptions::default() };
-                heat_map_svg(&matrix.weights, &matrix.rows, &matrix.columns, &options)
+                let map = heat_map_svg(&matrix.weights, &matrix.rows, &matrix.columns, &options);
+                with_colour_scale(&map, &options)
             }
         })
     }

@@ -20,7 +20,7 @@ use std::path::Path;
 use super::{LanguageConfig, LanguageModel, TextShape};
 use crate::data::TextLimit;
 use crate::data::text_limit::LimitError;
-use crate::data::tokenizer::Tokenizers;
+use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::{DecodeError, Hypothesis, MaxLength, Search, SearchOptions};
 use crate::models::Generate;
 use crate::tasks::open::{Opened, open};
@@ -88,6 +88,11 @@ impl Generator {
     /// The model.
     pub fn model(&self) -> &LanguageModel {
         &self.model
+    }
+
+    /// The vocabulary.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizers.target
     }
 
     /// The options of a search for at most `tokens` tokens after a prompt of `prompt` tokens.
