@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use heedful::decode::{Constraints, DecodeError, Hypothesis, Search, SearchInput};
-use heedful::explain::{ExplainedSource, Explanation};
+use heedful::explain::{ExplainedSource, Explanation, generated_tokens};
 use heedful::models::Generate;
 use heedful::tasks::translate::{Output, Translation};
 
@@ -89,7 +89,7 @@ fn serve(
             for (number, hypotheses) in lane.compute(|| search.step()) {
                 match (hypotheses, in_flight.get(number).map(|started| started.item.job.detail)) {
                     (Err(error), _) => in_flight.fail(number, JobError::Internal(error.to_string())),
-                    (Ok(hypotheses), Some(Detail::Explained(_))) => {
+                    (Ok(hypotheses), Some(Detail::Explained { .. } | Detail::Tokens { .. })) => {
                         to_explain.push_back((number, hypotheses));
                     }
                     (Ok(hypotheses), Some(Detail::Text)) => finish(engine, number, hypotheses, in_flight),
@@ -122,11 +122,11 @@ fn admit(item: WorkItem, search: &mut Search<'_>, in_flight: &mut InFlight<'_>) 
 fn unchanged(item: &WorkItem) -> Outcome {
     let text = item.input.text.clone();
     match item.job.detail {
-        Detail::Text => {
+        Detail::Text | Detail::Tokens { .. } => {
             let hypothesis = Hypothesis { tokens: Vec::new(), score: 0.0, log_probability: 0.0 };
             Outcome::Generated(vec![Output { text, hypothesis }])
         }
-        Detail::Explained(_) => {
+        Detail::Explained { .. } => {
             let source = ExplainedSource { text, tokens: Vec::new() };
             Outcome::Explained(Box::new(Explanation { source, outputs: Vec::new() }))
         }
@@ -150,14 +150,35 @@ fn explain(
     let Some(started) = in_flight.get(number) else { return };
     count(started, &hypotheses, in_flight);
     let outputs = outputs(engine, started, hypotheses);
-    let (Engine::Translator(translator), Detail::Explained(form)) = (engine, started.item.job.detail) else {
-        return in_flight.done(number, Outcome::Generated(outputs));
-    };
     let input = &started.item.input;
-    let translation = Translation { source: input.tokens.clone(), outputs };
-    let explain = || Explanation::new(translator, &input.text, &translation, form, &options.search);
-    match catch_failure(in_flight.metrics, explain) {
-        Ok(explanation) => in_flight.done(number, Outcome::Explained(Box::new(explanation))),
+    let explained = match (engine, started.item.job.detail) {
+        (Engine::Translator(translator), Detail::Explained { weights, alternatives }) => {
+            let translation = Translation { source: input.tokens.clone(), outputs };
+            catch_failure(in_flight.metrics, || {
+                let search = &options.search;
+                let mut explanation =
+                    Explanation::new(translator, &input.text, &translation, weights, search)?;
+                if alternatives > 0 {
+                    explanation.add_alternatives(translator, &translation, alternatives, search)?;
+                }
+                Ok(Outcome::Explained(Box::new(explanation)))
+            })
+        }
+        (Engine::Generator(generator), Detail::Tokens { alternatives }) => {
+            catch_failure(in_flight.metrics, || {
+                let tokens = |output: Output| {
+                    let generated = &output.hypothesis.tokens;
+                    let tokens =
+                        generated_tokens(generator, &input.tokens, generated, alternatives, &options.search)?;
+                    Ok((output, tokens))
+                };
+                outputs.into_iter().map(tokens).collect::<Result<_, _>>().map(Outcome::GeneratedTokens)
+            })
+        }
+        _ => Ok(Outcome::Generated(outputs)),
+    };
+    match explained {
+        Ok(outcome) => in_flight.done(number, outcome),
         Err(error) => in_flight.fail(number, error),
     }
 }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use heedful::decode::SearchOptions;
-use heedful::explain::{Explanation, WeightForm};
+use heedful::explain::{ExplainedToken, Explanation, WeightForm};
 use heedful::tasks::classify::Classified;
 use heedful::tasks::translate::Output;
 use tokio::sync::mpsc;
@@ -51,7 +51,15 @@ pub(crate) struct Input {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     Text,
-    Explained(WeightForm),
+    /// A translator's outputs with probabilities, alignment and weights, and so many alternatives to each token.
+    Explained {
+        weights: WeightForm,
+        alternatives: usize,
+    },
+    /// A language model's outputs, token by token, with so many alternatives to each.
+    Tokens {
+        alternatives: usize,
+    },
 }
 
 /// When results are sent.
@@ -82,6 +90,7 @@ pub(crate) enum JobEvent {
 /// The result for one input.
 pub(crate) enum Outcome {
     Generated(Vec<Output>),
+    GeneratedTokens(Vec<(Output, Vec<ExplainedToken>)>),
     Explained(Box<Explanation>),
     Classified(Classified),
 }

@@ -32,6 +32,8 @@ pub(crate) struct ModelInfo {
     family: Option<String>,
     /// The number of its parameters.
     parameters: usize,
+    /// A few texts to try it with, from its training run.
+    examples: Vec<String>,
 }
 
 /// What a model does.
@@ -70,6 +72,7 @@ impl ModelInfo {
             },
             family: spec.origin.family(),
             parameters: loaded.engine.model().params().count(),
+            examples: served.examples.clone(),
         }
     }
 }

@@ -20,7 +20,7 @@ struct ExplainedSource {
     /// The sentence.
     text: String,
     /// Its tokens.
-    tokens: Vec<Token>,
+    tokens: Vec<TokenSchema>,
 }
 
 /// One output.
@@ -33,7 +33,7 @@ struct ExplainedOutput {
     /// The sum over all tokens.
     log_probability: f64,
     /// The tokens that were generated, with `<eos>` at the end.
-    tokens: Vec<Token>,
+    tokens: Vec<TokenSchema>,
     /// Pairs of source word and target word, counted from 0.
     alignment: Vec<(usize, usize)>,
     /// One for each attention layer, in the order of computation; empty unless `attention` asks for weights.
@@ -42,7 +42,8 @@ struct ExplainedOutput {
 
 /// One token.
 #[derive(ToSchema)]
-struct Token {
+#[schema(as = Token)]
+pub(crate) struct TokenSchema {
     /// The piece, with spaces as `▁`.
     piece: String,
     /// The word that it belongs to, counted from 0; null for special tokens and white space.
@@ -51,6 +52,19 @@ struct Token {
     /// Given all tokens before it; only generated tokens have one.
     #[schema(nullable = false)]
     log_probability: Option<f64>,
+    /// The most probable tokens in its place, best first; only if `alternatives` asks for them.
+    #[schema(nullable = false)]
+    alternatives: Option<Vec<AlternativeSchema>>,
+}
+
+/// A token that could have stood in a token's place.
+#[derive(ToSchema)]
+#[schema(as = Alternative)]
+struct AlternativeSchema {
+    /// The piece, with spaces as `▁`.
+    piece: String,
+    /// Given all tokens before it.
+    log_probability: f64,
 }
 
 /// The weights of one attention layer.

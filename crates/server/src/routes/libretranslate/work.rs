@@ -61,7 +61,10 @@ impl Work<'_> {
             if has_tags { tagged.push(input) } else { plain.push(input) }
         }
         // Both wait in the queue before either is waited for.
-        let tagged = self.submit(tagged, Detail::Explained(heedful::explain::WeightForm::None))?;
+        let tagged = self.submit(
+            tagged,
+            Detail::Explained { weights: heedful::explain::WeightForm::None, alternatives: 0 },
+        )?;
         let plain = self.submit(plain, Detail::Text)?;
         let (mut plain, mut tagged) =
             (outcomes(plain).await?.into_iter(), outcomes(tagged).await?.into_iter());
@@ -106,7 +109,7 @@ fn outputs(outcome: Outcome) -> Vec<SentenceOutput> {
             };
             explanation.outputs.iter().map(output).collect()
         }
-        Outcome::Classified(_) => Vec::new(),
+        Outcome::GeneratedTokens(_) | Outcome::Classified(_) => Vec::new(),
     }
 }
 

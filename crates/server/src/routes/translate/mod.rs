@@ -46,6 +46,10 @@ pub(crate) struct TranslateRequest {
     beam: Option<usize>,
     /// What translations begin with: one text, or an array with one for each text.
     prefix: Option<Texts>,
+    /// For each token of an output so many tokens that were most probable in its place.
+    #[serde(default)]
+    #[schema(default = 0)]
+    alternatives: usize,
     /// The form of the attention weights.
     #[serde(default)]
     #[schema(default = "none")]
@@ -100,6 +104,7 @@ pub(crate) async fn translate(
 ) -> Result<Response, ApiError> {
     let texts = &fields.text;
     let options = search_options(&state, &fields)?;
+    let alternatives = at_most("alternatives", fields.alternatives, most_alternatives(&state))?;
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
     let (served, detected) = select(&state, &fields)?;
     let characters = texts.characters() + fields.prefix.as_ref().map_or(0, Texts::characters);
@@ -117,7 +122,7 @@ pub(crate) async fn translate(
     let job = Job {
         inputs: tokenized.inputs,
         options: Arc::new(options),
-        detail: Detail::Explained(fields.attention.into()),
+        detail: Detail::Explained { weights: fields.attention.into(), alternatives },
         delivery,
     };
     let job = PendingJob::submit(&state, served, &loaded, job)?;
@@ -126,6 +131,11 @@ pub(crate) async fn translate(
         Delivery::Complete => complete(job, assembly).await,
         Delivery::Streaming => Ok(stream(job, assembly)),
     }
+}
+
+/// The most alternatives to a token, or to an output.
+pub(crate) fn most_alternatives(state: &AppState) -> usize {
+    state.limits.beam.saturating_sub(1)
 }
 
 /// The most attention weights of a response: as text, some 250 MB.
