@@ -64,11 +64,11 @@ export function reportAddress(run) {
   return `v1/runs/${encodeURIComponent(run)}/report`;
 }
 
-// A link cannot send a key: with one, the report is fetched, and saved as a file.
-export const reportIsFetched = hasKey;
+// A link cannot send a key: with one, a page is fetched, and saved as a file.
+export const pagesAreFetched = hasKey;
 
-export async function report(run) {
-  return (await answered(await fetch(reportAddress(run), { headers: withKey() }))).blob();
+export async function page(address) {
+  return (await answered(await fetch(address, { headers: withKey() }))).blob();
 }
 
 // The offline page without sentences.

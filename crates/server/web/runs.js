@@ -1,8 +1,9 @@
 // Training runs: curves, and what became of a few sentences over the steps. Follows runs while they train.
 
-import { headsAddress, report, reportAddress, reportIsFetched, runs } from './api.js';
+import { headsAddress, page, pagesAreFetched, reportAddress, runs } from './api.js';
 import { AttentionHistory } from './attention-history.js';
 import { MOST_RUNS, curves } from './curves.js';
+import { save } from './download.js';
 import { dropdown, make, segmented } from './elements.js';
 import { FollowedRun } from './followed-run.js';
 import { sentenceOf } from './retry.js';
@@ -74,16 +75,18 @@ export class RunsPage {
     this.timer = setTimeout(() => this.follow(visit), POLL_MS);
   }
 
-  async saveReport(event) {
-    if (!reportIsFetched()) return;
-    event.preventDefault();
-    try {
-      const address = URL.createObjectURL(await report(this.first.name));
-      make('a', { href: address, download: `${this.first.name}-report.html` }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    } catch (error) {
-      this.say(error.message);
-    }
+  // A link to a page about the run.
+  link(address, text) {
+    const open = async (event) => {
+      if (!pagesAreFetched()) return;
+      event.preventDefault();
+      try {
+        save(`${this.first.name}-${address.split('/').at(-1)}.html`, await page(address));
+      } catch (error) {
+        this.say(error.message);
+      }
+    };
+    return make('a', { href: address, on: { click: open } }, text);
   }
 
   turnTo(names) {
@@ -121,8 +124,8 @@ export class RunsPage {
       make('h1', {}, name),
       make('p', { class: 'run-note' }, note),
       ...(this.names.length > 1 ? [dropdown('Run', this.names.map((value) => ({ value, text: value })), name, (chosen) => this.turnTo([chosen]))] : []),
-      ...(plan?.heads ? [make('a', { href: headsAddress(name) }, 'What the heads do')] : []),
-      make('a', { href: reportAddress(name), on: { click: (event) => this.saveReport(event) } }, 'Report'),
+      ...(plan?.heads ? [this.link(headsAddress(name), 'What the heads do')] : []),
+      this.link(reportAddress(name), 'Report'),
     );
     this.drawCurves();
     this.samples.show(records);

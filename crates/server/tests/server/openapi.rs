@@ -10,7 +10,7 @@ use crate::client::{get, post, request, send};
 use crate::models::{classifier, language, options, serving, translator};
 use crate::schema::Schemas;
 
-pub(crate) const ROUTES: [&str; 19] = [
+pub(crate) const ROUTES: [&str; 21] = [
     "/detect",
     "/download_file/{name}",
     "/frontend/settings",
@@ -27,7 +27,9 @@ pub(crate) const ROUTES: [&str; 19] = [
     "/v1/reload",
     "/v1/runs",
     "/v1/runs/{name}/attention",
+    "/v1/runs/{name}/heads",
     "/v1/runs/{name}/metrics",
+    "/v1/runs/{name}/plan",
     "/v1/runs/{name}/report",
     "/v1/translate",
 ];
@@ -149,11 +151,14 @@ fn responses_have_the_form_that_is_described() {
             200,
         ),
         ("/v1/translate", json!({"text": ["一辆"], "attention": "packed"}), 200),
+        ("/v1/translate", json!({"text": ["一辆"], "alternatives": 3}), 200),
+        ("/v1/translate", json!({"text": ["一辆"], "alternatives": 1000}), 400),
         ("/v1/translate", json!({"text": ["一辆"], "stream": true}), 200),
         ("/v1/translate", json!({"text": "一辆", "model": "x"}), 404),
         ("/v1/classify", json!({"text": ["good", " "]}), 200),
         ("/v1/generate", json!({"prompt": "a car", "tokens": 5, "n_best": 2}), 200),
         ("/v1/generate", json!({"prompt": "a car", "tokens": 5, "stream": true}), 200),
+        ("/v1/generate", json!({"prompt": "a car", "tokens": 5, "alternatives": 2}), 200),
         ("/v1/generate", json!({"tokens": 1_000_000}), 400),
         ("/v1/reload", json!({}), 403),
         ("/suggest", json!({"q": "一辆", "s": "a car", "source": "zh", "target": "en"}), 403),

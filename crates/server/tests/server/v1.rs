@@ -140,6 +140,51 @@ fn several_models_are_served_side_by_side() {
     }
 }
 
+/// The tokens, each with its alternatives, are what the response says about them in all its places.
+fn check_alternatives(tokens: &Value, count: usize) {
+    for token in tokens.as_array().expect("tokens") {
+        let alternatives = token["alternatives"].as_array().unwrap_or_else(|| panic!("{token}"));
+        let probabilities: Vec<f64> =
+            alternatives.iter().filter_map(|other| other["log_probability"].as_f64()).collect();
+        assert_eq!(probabilities.len(), count, "{token}");
+        assert!(probabilities.is_sorted_by(|a, b| a >= b), "best first: {token}");
+        assert!(probabilities.iter().map(|log| log.exp()).sum::<f64>() < 1.0 + 1e-6, "{token}");
+        let own = alternatives.iter().find(|other| other["piece"] == token["piece"]);
+        if let Some(own) = own {
+            assert_eq!(own["log_probability"], token["log_probability"], "{token}");
+        }
+    }
+}
+
+#[test]
+fn every_token_has_its_alternatives_and_a_translation_can_go_on_from_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    translator(&at("one"), 1);
+    language(&at("writer"));
+    let named = |name: &str, folder: &str| ModelSpec::named(name, &at(folder));
+    let server =
+        Server::start(options(vec![named("zh-en", "one"), named("writer", "writer")])).expect("a server");
+    let plain = post(&server, "/v1/translate", &json!({"text": "一辆汽车"})).json();
+    let asked = post(&server, "/v1/translate", &json!({"text": "一辆汽车", "alternatives": 3})).json();
+    let output = |reply: &Value| reply["results"][0]["sentences"][0]["explanation"]["outputs"][0].clone();
+    check_alternatives(&output(&asked)["tokens"], 3);
+    assert_eq!(output(&asked)["text"], output(&plain)["text"]);
+    assert_eq!(output(&asked)["score"], output(&plain)["score"], "nothing else changes");
+    assert!(output(&plain)["tokens"][0].get("alternatives").is_none());
+
+    let request = json!({"prompt": "a car", "tokens": 4, "temperature": 0, "alternatives": 2});
+    let said = post(&server, "/v1/generate", &request).json();
+    let result = &said["results"][0];
+    check_alternatives(&result["pieces"], 2);
+    let count = |tokens: &Value| tokens.as_array().map(Vec::len);
+    assert_eq!(count(&result["pieces"]).map(|count| count as u64), result["tokens"].as_u64());
+    // The most probable token each time is what greedy search takes.
+    for token in result["pieces"].as_array().expect("tokens") {
+        assert_eq!(token["piece"], token["alternatives"][0]["piece"]);
+    }
+}
+
 #[test]
 fn runs_are_shown_while_they_go_on_and_nothing_else_is() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -164,6 +209,12 @@ fn runs_are_shown_while_they_go_on_and_nothing_else_is() {
     let report = get(&server, "/v1/runs/first/report");
     assert_eq!((report.status, report.body.as_str()), (200, "<p>curves</p>"));
     assert!(report.header("content-security-policy").is_some_and(|policy| policy.contains("sandbox")));
+    assert_eq!(records("/v1/runs/first/plan"), json!({"steps": null, "seconds": null, "heads": false}));
+    assert!(get(&server, "/v1/runs/first/heads").error().contains("heedful explain heads"));
+    fs::write(run.join("heads.html"), "<p>heads</p>").expect("room");
+    fs::write(run.join("recipe.toml"), "[training]\nsteps = 70\ntime = \"90s\"\n").expect("room");
+    assert_eq!(records("/v1/runs/first/plan"), json!({"steps": 70, "seconds": 90, "heads": true}));
+    assert_eq!(get(&server, "/v1/runs/first/heads").body, "<p>heads</p>");
     for path in ["/v1/runs/../metrics", "/v1/runs/..%2f..%2f/metrics", "/v1/runs/no%20run/metrics"] {
         assert_eq!(get(&server, path).status, 404, "{path}");
     }
