@@ -9,10 +9,10 @@ export function languageName(code) {
   }
 }
 
-// “Chinese → English”, or the model's name where its languages are unknown.
+// “Chinese to English”, or the model's name where its languages are unknown.
 export function modelLabel({ name, source, target }) {
   const [from, to] = [languageName(source), languageName(target)];
-  return from && to ? `${from} → ${to}` : name;
+  return from && to ? `${from} to ${to}` : name;
 }
 
 // Labels for a list of models, with their names where two would look alike.
