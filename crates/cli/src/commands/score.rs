@@ -149,6 +149,7 @@ fn scores(
     let of_blank = |target: &Vec<u32>| TargetScore {
         log_probability: if target.is_empty() { 0.0 } else { f64::NEG_INFINITY },
         tokens: Vec::new(),
+        alternatives: Vec::new(),
     };
     let score = |(source, target): &(Vec<u32>, Vec<u32>)| match source.is_empty() {
         true => Some(of_blank(target)),
