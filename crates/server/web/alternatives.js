@@ -2,7 +2,7 @@
 
 import { make } from './elements.js';
 import { percent } from './numbers.js';
-import { spelled } from './weights.js';
+import { spelled, textOf } from './weights.js';
 
 let open = null;
 
@@ -19,7 +19,7 @@ export function showAlternatives(anchor, { piece, alternatives }, choose) {
       make('span', { class: 'name', dir: 'auto' }, text), bar, make('span', { class: 'value' }, percent(Math.exp(log))));
   };
   const menu = make('div', { class: 'alternatives', role: 'menu', 'aria-label': `Instead of ${nameOf(piece)}` }, alternatives.map(row));
-  document.body.append(menu);
+  (anchor.closest('main') ?? document.body).append(menu);
   place(menu, anchor);
   anchor.setAttribute('aria-expanded', 'true');
   open = { menu, anchor };
@@ -41,13 +41,14 @@ export function closeAlternatives() {
 export function nameOf(piece) {
   if (piece === '<eos>') return '(end)';
   if (piece === '▁') return '(space)';
-  const text = spelled(piece).replaceAll('\n', '⏎');
+  if (textOf(piece).includes('\n')) return textOf(piece).trimStart().replaceAll('\n', '') || '⏎';
+  const text = spelled(piece);
   return piece.startsWith('▁') || !/^[\p{Script=Latin}\p{Script=Cyrillic}\p{Script=Greek}]/u.test(text) ? text : `…${text}`;
 }
 
 // A prefix is text: what ends it, and what is half a character, cannot stand in one.
 function canFollow(piece) {
-  return piece !== '<eos>' && !spelled(piece).includes('\ufffd') && !/^<\w+>$/.test(piece);
+  return !textOf(piece).includes('\ufffd') && !/^<[a-z]+>$/.test(piece);
 }
 
 function place(menu, anchor) {

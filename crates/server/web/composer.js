@@ -20,19 +20,21 @@ export class Composer {
   // was clicked on; `nBest()` says how many outputs are wanted; `stale(isStale)` whether what is shown is an older text's.
   constructor({ suffix = '', found, edited, picked, nBest, stale }) {
     Object.assign(this, { found, edited, picked, nBest, stale, timer: null, running: null, asked: '', answers: new Map(), begins: new Map(), without: new Set() });
+    // Two of these on a page have names of their own.
+    const named = (name) => (suffix ? `${name}, second` : name);
     this.models = new ModelChoice({ changed: () => this.restart(), swapped: () => this.swap() });
     this.hint = make('button', { type: 'button', class: 'chip', hidden: true });
     this.source = new SourceField({
-      id: `text${suffix}`, label: 'Text', placeholder: 'Type a sentence', describedBy: `status${suffix}`,
+      id: `text${suffix}`, label: named('Text'), placeholder: 'Type a sentence', describedBy: `status${suffix}`,
       edited: () => { this.begins.clear(); this.restart(REST_MS); },
       detected: (language) => this.suggest(language),
     });
     this.source.language.after(this.hint);
-    this.output = make('div', { id: `output${suffix}`, class: 'output', dir: 'auto', role: 'region', 'aria-label': 'Translation', 'aria-live': 'polite' });
+    this.output = make('div', { id: `output${suffix}`, class: 'output', dir: 'auto', role: 'region', 'aria-label': named('Translation'), 'aria-live': 'polite' });
     this.copy = make('button', { type: 'button', id: `copy${suffix}`, hidden: true }, 'Copy');
     this.forced = make('div', { class: 'pane-foot forced' });
     this.status = make('p', { id: `status${suffix}`, class: 'status', role: 'status' });
-    this.element = make('section', { class: 'composer card', 'aria-label': 'Text and translation' },
+    this.element = make('section', { class: 'composer card', 'aria-label': named('Text and translation') },
       make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, this.models.select, this.models.swap), this.source.field, this.source.foot),
       make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, make('h2', {}, 'Translation'), this.copy), this.output, this.forced),
       this.status);

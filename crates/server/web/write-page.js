@@ -9,7 +9,7 @@ import { percent, short } from './numbers.js';
 import { Retry } from './retry.js';
 import { writeAddress } from './share.js';
 import { SourceField } from './source-field.js';
-import { spelled } from './weights.js';
+import { spelled, textOf } from './weights.js';
 
 const ALTERNATIVES = 8;
 const DEFAULTS = { temperature: '0.8', tokens: '60', seed: '1' };
@@ -169,13 +169,13 @@ export class WritePage {
 
 // As it stands in the text; what cannot be seen gets a sign.
 function spelledHere(piece) {
-  if (piece.includes('\n')) return piece.replaceAll('▁', ' ').replaceAll('\n', '⏎\n');
+  if (textOf(piece).includes('\n')) return textOf(piece).replaceAll('\n', '⏎\n');
   return spelled(piece) || '␣';
 }
 
 // The text up to a token, and another one in its place.
 function continued(prompt, before, piece) {
-  const joined = [...before.map((token) => token.piece), piece].join('');
-  const text = spelled(joined);
-  return joined.startsWith('▁') && prompt && !/\s$/u.test(prompt) ? `${prompt} ${text}` : prompt + text;
+  const text = textOf([...before.map((token) => token.piece), piece].join(''));
+  // A word's own space is not added to one that stands there already.
+  return prompt === '' || /\s$/u.test(prompt) ? prompt + text.replace(/^ /, '') : prompt + text;
 }

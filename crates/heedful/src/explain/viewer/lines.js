@@ -3,7 +3,7 @@
 
 import { make, makeSvg, roving } from './elements.js';
 import { theme } from './colour.js';
-import { directionOf } from './direction.js';
+import { directionOf } from './text-direction.js';
 import { percent } from './numbers.js';
 import { Scene, shortened, textWidth } from './scene.js';
 import { ALIGNMENT, KINDS, sentence } from './sides.js';

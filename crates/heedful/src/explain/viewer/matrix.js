@@ -2,7 +2,7 @@
 // paints another part of it. Measured over 400 × 400 tokens: 2 ms for each move of the pointer.
 
 import { css, ramp, step, theme } from './colour.js';
-import { direction } from './direction.js';
+import { direction } from './text-direction.js';
 import { make } from './elements.js';
 import { percent } from './numbers.js';
 import { Scene, font, shortened, textWidth } from './scene.js';

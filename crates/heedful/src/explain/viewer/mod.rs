@@ -16,7 +16,7 @@ pub const FILES: &[(&str, &str)] = files![
     "viewer.css",
     "elements.js",
     "numbers.js",
-    "direction.js",
+    "text-direction.js",
     "weights.js",
     "colour.js",
     "scene.js",
@@ -145,6 +145,11 @@ mod tests {
                 if let Some(rest) = line.strip_prefix("export ") {
                     let known = ["function ", "async function ", "class ", "const "];
                     assert!(known.iter().any(|word| rest.starts_with(word)), "{name}: {line}");
+                    assert_ne!(
+                        declared(rest),
+                        variable(name),
+                        "{name} would hide itself where it is imported"
+                    );
                 }
             }
             assert!(!text.contains("</script") && !text.contains("<!--"), "{name} would end its element");

@@ -1,7 +1,7 @@
 // A picture as a list of shapes, which can be written as SVG or painted on a canvas. Files to download are made from
 // it; painting instead of loading an SVG as an image keeps the page within a policy that forbids foreign images.
 
-import { direction } from './direction.js';
+import { direction } from './text-direction.js';
 
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif";
 const PNG_SCALE = 2;

@@ -98,9 +98,14 @@ function label(pieces, level) {
 }
 
 // Pieces put together as text: spaces as spaces, rare characters from the bytes that spell them.
-export function spelled(joined) {
+export function textOf(joined) {
   const bytes = (run) => Uint8Array.from(run.match(/[0-9A-F]{2}(?=>)/g), (byte) => Number.parseInt(byte, 16));
-  return joined.replace(/(?:<0x[0-9A-F]{2}>)+/g, (run) => new TextDecoder().decode(bytes(run))).replaceAll('▁', ' ').trim();
+  return joined.replace(/(?:<0x[0-9A-F]{2}>)+/g, (run) => new TextDecoder().decode(bytes(run))).replaceAll('▁', ' ');
+}
+
+// The same without what surrounds a word.
+export function spelled(joined) {
+  return textOf(joined).trim();
 }
 
 // How much a word attends to a word: the mean over its tokens of the weight that each gives to all tokens of the other.

@@ -1,7 +1,7 @@
 // Both sentences as running text. A word that is hovered, tapped or focused shows what it attended to.
 
 import { css, theme, tints } from './colour.js';
-import { directionOf } from './direction.js';
+import { directionOf } from './text-direction.js';
 import { make, roving } from './elements.js';
 import { percent } from './numbers.js';
 import { Scene, shortened, textWidth } from './scene.js';
