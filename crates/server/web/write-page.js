@@ -160,7 +160,8 @@ export class WritePage {
       button.addEventListener('click', () => showAlternatives(button, token, (piece) => this.write(continued(prompt, written.slice(0, i), piece))));
       return button;
     });
-    const parts = buttons.flatMap((button, i) => (written[i].piece.startsWith('▁') ? [' ', button] : [button]));
+    // Spaces and line ends stand between the buttons, where the browser breaks lines.
+    const parts = buttons.flatMap((button, i) => [written[i].piece.startsWith('▁') ? ' ' : '', button, textOf(written[i].piece).includes('\n') ? '\n' : '']);
     const body = make('span', {}, make('span', { class: 'prompt' }, prompt), parts);
     this.output.replaceChildren(body);
     if (buttons.length > 0) roving(body, buttons);
@@ -169,7 +170,7 @@ export class WritePage {
 
 // As it stands in the text; what cannot be seen gets a sign.
 function spelledHere(piece) {
-  if (textOf(piece).includes('\n')) return textOf(piece).replaceAll('\n', '⏎\n');
+  if (textOf(piece).includes('\n')) return textOf(piece).trimStart().replaceAll('\n', '') || '⏎';
   return spelled(piece) || '␣';
 }
 
