@@ -12,9 +12,11 @@ pub(super) struct Picture<'a> {
     pub(super) report: Option<(&'a str, &'a str)>,
 }
 
-/// Lines and letters, on white: in an `<img>` a picture does not know the colours of the page around it.
+/// Lines and letters, and what is below them: in an `<img>` a picture does not know the colours of the page around it.
 const INK: &str = "#1f2328";
-const PAPER: &str = r##"<rect width="100%" height="100%" fill="#fff"/>"##;
+const PAPER: &str = "#fff";
+/// Around the picture, so that nothing touches the edge of the paper.
+const MARGIN: f64 = 10.0;
 
 impl Picture<'_> {
     /// The picture that the commands left in the folder.
@@ -29,7 +31,7 @@ impl Picture<'_> {
                 chart(&report, title).with_context(|| format!("{file} has no chart `{title}`"))?.to_owned()
             }
         };
-        on_paper(&svg).with_context(|| format!("{} is not SVG", self.name))
+        on_paper(&svg).with_context(|| format!("{} is not SVG of ours", self.name))
     }
 }
 
@@ -44,10 +46,21 @@ fn chart<'a>(page: &'a str, title: &str) -> Option<&'a str> {
     })
 }
 
-/// The picture with colours of its own, and without the titles that a pointer would show. `None` if it has no opening tag.
+/// The picture with colours of its own, and without the titles that a pointer would show. `None` if it has no size.
 fn on_paper(svg: &str) -> Option<String> {
-    let inside = svg.find('>')? + 1;
-    let mut drawn = format!("{}{PAPER}{}", &svg[..inside], &svg[inside..]).replace("currentColor", INK);
+    let (tag, inside) = svg.split_once('>')?;
+    let [width, height] = size(tag)?;
+    let [wide, high] = [width, height].map(|length| ((length + 2.0 * MARGIN) * 10.0).round() / 10.0);
+    let paper =
+        format!(r#"<rect x="-{MARGIN}" y="-{MARGIN}" width="{wide}" height="{high}" fill="{PAPER}"/>"#);
+    let tag = tag
+        .replace(
+            &format!(r#"viewBox="0 0 {width} {height}""#),
+            &format!(r#"viewBox="-{MARGIN} -{MARGIN} {wide} {high}""#),
+        )
+        .replace(&format!(r#" width="{width}""#), &format!(r#" width="{wide}""#))
+        .replace(&format!(r#" height="{height}""#), &format!(r#" height="{high}""#));
+    let mut drawn = format!("{tag}>{paper}{inside}").replace("currentColor", INK);
     // `var(--heat,#0b5c8a)`: a colour of the page, and the one to take without it.
     while let Some(start) = drawn.find("var(--") {
         let end = start + drawn[start..].find(')')?;
@@ -62,15 +75,22 @@ fn on_paper(svg: &str) -> Option<String> {
     Some(lines.join("\n").trim_end().to_owned() + "\n")
 }
 
+/// Width and height in an opening tag.
+fn size(tag: &str) -> Option<[f64; 2]> {
+    let (_, rest) = tag.split_once(r#"viewBox="0 0 "#)?;
+    let (width, height) = rest.split_once('"')?.0.split_once(' ')?;
+    Some([width.parse().ok()?, height.parse().ok()?])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn colours_of_the_page_are_replaced() {
-        let svg = r##"<svg width="9"><path fill="var(--heat,#0b5c8a)" stroke="currentColor"><title>0.9</title></path></svg>"##;
-        let expected =
-            format!("<svg width=\"9\">{PAPER}<path fill=\"#0b5c8a\" stroke=\"{INK}\"></path></svg>\n");
+    fn a_picture_gets_paper_and_colours_of_its_own() {
+        let svg = r##"<svg viewBox="0 0 9.5 7" width="9.5" height="7"><path fill="var(--heat,#0b5c8a)" stroke="currentColor"><title>0.9</title></path></svg>"##;
+        let expected = r##"<svg viewBox="-10 -10 29.5 27" width="29.5" height="27"><rect x="-10" y="-10" width="29.5" height="27" fill="#fff"/><path fill="#0b5c8a" stroke="#1f2328"></path></svg>
+"##;
         assert_eq!(on_paper(svg).unwrap(), expected);
         assert!(on_paper("nothing").is_none());
     }
