@@ -33,7 +33,8 @@ Usage: cargo xtask COMMAND
 
   check              formatting, clippy, tidy and documentation, every warning an error
   test               all of check, every test, a short run of the release binary's demo, and the page in a browser
-  page               the last part of test alone: the demo, and the page in a browser with the model that it leaves
+  page               the last part of test alone: the demo, the commands that the documentation names, and the page in a
+                     browser with the model that the demo leaves
   fmt                rustfmt over every file, also those behind macros, which cargo fmt does not find
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths, dead links
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
