@@ -14,6 +14,7 @@ pub(crate) fn run() -> Result<()> {
         "golden/recurrent.py",
         "golden/seq2seq.py",
         "golden/convolution.py",
+        "golden/calculator.py",
         "golden/tasks/generate.py",
         "metrics/generate.py",
     ] {

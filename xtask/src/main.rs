@@ -11,8 +11,10 @@ mod format;
 mod fuzz;
 mod golden;
 mod kit;
+mod markdown;
 mod python;
 mod step;
+mod story;
 mod study;
 mod targets;
 mod test;
@@ -31,9 +33,10 @@ Usage: cargo xtask COMMAND
 
   check              formatting, clippy, tidy and documentation, every warning an error
   test               all of check, every test, a short run of the release binary's demo, and the page in a browser
-  page               the last part of test alone: the demo, and the page in a browser with the model that it leaves
+  page               the last part of test alone: the demo, the commands that the documentation names, and the page in a
+                     browser with the model that the demo leaves
   fmt                rustfmt over every file, also those behind macros, which cargo fmt does not find
-  tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths
+  tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths, dead links
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  measure heedful against its peers; without NAME, list the benches; ARGS are passed to the bench
   bench-kit FOLDER [VERSION]
@@ -45,6 +48,8 @@ Usage: cargo xtask COMMAND
   aarch64 [ARGS]     the tensor crate's tests and the bits of the release binary on an emulated ARM processor;
                      ARGS: test [ARGUMENTS OF CARGO TEST], or bits [BEFORE]
   targets            compile for Linux, Windows and macOS: every target whose standard library is installed
+  story [check]      run the commands of docs/story, and write what they print and draw into its chapters; check asks only
+                     whether the commands of all documentation exist
   golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
 bench, study and golden make a Python environment under target/ at first use (several GB), test a small one;
@@ -87,6 +92,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["study", kind, data] => study::run(kind, data, None),
         ["study", kind, data, seeds] => study::run(kind, data, Some(seeds)),
         ["study", ..] => bail!("usage: cargo xtask study classify|language DATA [SEEDS]"),
+        ["story"] => story::run(),
+        ["story", "check"] => story::check_only(),
+        ["story", ..] => bail!("usage: cargo xtask story [check]"),
         ["golden"] => golden::run(),
         ["aarch64", rest @ ..] => aarch64::run(rest),
         ["targets"] => targets::run(),

@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::workspace::{cargo, root, target};
-use crate::{browser, check, python, step};
+use crate::{browser, check, python, step, story};
 
 pub(crate) fn run() -> Result<()> {
     check::run()?;
@@ -30,5 +30,6 @@ pub(crate) fn demo_and_page() -> Result<()> {
     step::command(&mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
     // The demo leaves a model behind.
     let program = target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX));
+    story::check_commands(&program)?;
     browser::run(&program, &root().join("heedful-demo"))
 }

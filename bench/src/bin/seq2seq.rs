@@ -7,7 +7,7 @@
 use anyhow::Result;
 use heedful::data::batch::Batch;
 use heedful::layers::AttentionScore;
-use heedful::models::recurrent::{Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
+use heedful::models::recurrent::{AttentionOrder, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
 use heedful_bench::{race_training, realistic_lengths};
 use heedful_tensor::random::Stream;
 use serde_json::json;
@@ -23,8 +23,12 @@ fn main() -> Result<()> {
 }
 
 fn config() -> RecurrentConfig {
-    let attention =
-        RecurrentAttention { score: AttentionScore::Additive, width: D, hardness: Hardness::Soft };
+    let attention = RecurrentAttention {
+        score: AttentionScore::Additive,
+        width: D,
+        hardness: Hardness::Soft,
+        order: AttentionOrder::Before,
+    };
     RecurrentConfig {
         d_model: D,
         d_encoder: D,

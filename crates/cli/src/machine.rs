@@ -140,6 +140,14 @@ impl Machine {
     }
 }
 
+/// Number type of the matrix products where none can be chosen: that of the model's numbers if they are integers, else f32.
+pub(crate) fn precision_of(folder: &Path) -> Precision {
+    match ModelFolder::precision_in(folder) {
+        Ok(Precision::Int8) => Precision::Int8,
+        _ => Precision::F32,
+    }
+}
+
 impl Threads {
     /// Sets the number of threads, before anything is computed.
     pub(crate) fn set_up(&self) {

@@ -13,6 +13,8 @@ mod output;
 
 mod long_text;
 
+mod attention_file;
+
 mod heatmap;
 
 mod commands;
@@ -59,6 +61,7 @@ enum Command {
     Score(commands::score::Arguments),
     Evaluate(commands::evaluate::Arguments),
     Explain(Box<commands::explain::Arguments>),
+    Attend(commands::attend::Arguments),
     Compare(Box<commands::compare::Arguments>),
     Serve(Box<commands::serve::Arguments>),
     Average(commands::average::Arguments),
@@ -104,6 +107,7 @@ fn run(command: Command) -> Result<()> {
         Command::Score(arguments) => commands::score::run(&arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
+        Command::Attend(arguments) => commands::attend::run(&arguments),
         Command::Compare(arguments) => commands::compare::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Average(arguments) => commands::average::run(&arguments),

@@ -79,7 +79,7 @@ fn every_family_can_read_for_a_classifier() {
         let found = place.good(&format!("classify {family} valid.tsv"));
         assert!(found.lines().all(|line| line.split('\t').count() == 3), "{found}");
     }
-    let error = place.bad("train --task lm --text valid.tsv --family recurrent --out x");
+    let error = place.bad("train --task lm --text valid.tsv --family convolutional --out x");
     assert!(error.contains("model.family"), "{error}");
 }
 
@@ -199,7 +199,7 @@ fn what_cannot_be_trained_or_classified_is_refused_and_named() {
         ("translate run train.tsv", "heedful classify"),
         ("generate run --prompt x", "heedful classify"),
         ("fill run x", "heedful classify"),
-        ("score run --src train.tsv --tgt train.tsv", "heedful classify"),
+        ("score run --src train.tsv --tgt train.tsv", "give --label-text FILE"),
     ];
     for (line, named) in cases {
         let error = place.bad(line);

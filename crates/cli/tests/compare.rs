@@ -18,9 +18,19 @@ fn variations(more: &str) -> String {
     )
 }
 
-/// The lines of a CSV file without quotes, by the headings.
+/// The cells of a line of CSV; quoted ones may have commas.
+fn cells(line: &str) -> Vec<String> {
+    let mut is_quoted = false;
+    let is_end = |letter: char| {
+        is_quoted ^= letter == '"';
+        letter == ',' && !is_quoted
+    };
+    line.split(is_end).map(|cell| cell.trim_matches('"').to_owned()).collect()
+}
+
+/// The lines of a CSV file, by the headings.
 fn csv(text: &str) -> Vec<HashMap<String, String>> {
-    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let mut lines = text.lines().map(cells);
     let headings = lines.next().expect("a heading");
     lines
         .map(|cells| {
@@ -36,14 +46,20 @@ fn layers_are_measured_at_every_size() {
     let table = place.good(
         "compare layers --lengths 8,4,8 --widths 8 --window 2 --seconds 0.001 --out layers --threads 1",
     );
-    for layer in ["self attention", "restricted self attention", "recurrence (LSTM)", "convolution"] {
+    for layer in [
+        "self attention",
+        "restricted self attention",
+        "recurrence (LSTM)",
+        "convolution",
+        "dilated convolution",
+    ] {
         let rows = table.lines().filter(|line| line.starts_with(&format!("| {layer} ")));
         assert_eq!(rows.count(), 1 + 2, "{layer}: {table}");
     }
     assert_eq!(names(&place.path("layers")), ["compare.csv", "compare.md", "report.html"]);
     assert_eq!(text(&place.read("layers/compare.md")), table);
     let rows = csv(&text(&place.read("layers/compare.csv")));
-    assert_eq!(rows.len(), 8);
+    assert_eq!(rows.len(), 10);
     for row in &rows {
         assert!(row["forward_seconds"].parse::<f64>().is_ok_and(|time| time > 0.0), "{row:?}");
         assert!(row["forward_and_backward_seconds"].parse::<f64>().is_ok_and(|time| time > 0.0), "{row:?}");
@@ -53,6 +69,8 @@ fn layers_are_measured_at_every_size() {
             "self attention" => 1,
             "restricted self attention" => (n - 1).div_ceil(2),
             "recurrence (LSTM)" => n,
+            // 3 and 7 have two digits in base 3.
+            "dilated convolution" => 2,
             _ => n - 1,
         };
         assert_eq!(row["longest_path"], path.to_string(), "{row:?}");
@@ -145,6 +163,36 @@ fn variations_are_trained_once_and_compared() {
     assert!(rows.iter().all(|row| row["steps"] == "6"), "{rows:?}");
     let error = place.bad(&command.replace("--warmup 20", "--warmup 21"));
     assert!(error.contains("table/base was trained with other settings (warmup = 20)"), "{error}");
+}
+
+#[test]
+fn groups_without_text_are_trained_on_built_in_text() {
+    let place = Workplace::empty();
+    let few = "--steps 4 --validation-every 2 --warmup 2 --quiet";
+    let table = place.good(&format!("compare variations norm {few}"));
+    for name in ["base", "norm-pre-layer", "norm-post-batch", "norm-pre-batch"] {
+        assert!(table.contains(&format!("| {name} ")), "{table}");
+    }
+    let rows = csv(&text(&place.read("heedful-compare-norm/compare.csv")));
+    assert!(rows.iter().all(|row| row["valid_perplexity"].parse::<f64>().is_ok()), "{rows:?}");
+    assert!(place.path("heedful-compare-norm/text/train.zh").is_file());
+
+    let table = place.good(&format!("compare variations pooling --out pooled {few}"));
+    for name in ["base", "pooling-first", "pooling-last", "pooling-mean", "pooling-max"] {
+        assert_eq!(table.matches(&format!("| {name} ")).count(), 2, "{table}");
+    }
+    assert!(table.contains("Accuracy by the length of the text") && table.contains(" tokens |"), "{table}");
+    assert_eq!(place.good(&format!("compare variations pooling --out pooled {few}")), table);
+
+    for (command, expected) in [
+        ("compare variations norm pooling", "by itself"),
+        ("compare variations norm --preset small", "--preset"),
+        ("compare variations norms", "norms"),
+        ("compare variations one.toml two.toml", "neither one recipe nor groups"),
+    ] {
+        let error = place.bad(command);
+        assert!(error.contains(expected), "{command}: {error}");
+    }
 }
 
 #[test]

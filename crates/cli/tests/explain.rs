@@ -93,13 +93,13 @@ fn every_view_is_a_picture() {
         place().good(&format!("explain run 一辆新车 -o {view}.png --view {view} --scale 1"));
         assert!(place().read(&format!("{view}.png")).starts_with(b"\x89PNG"), "{view}");
     }
-    assert!(written("grid.svg").contains("encoder.1.self_attention, head 3"));
+    assert!(written("grid.svg").contains("encoder layer 2, self attention, head 4"));
 }
 
 #[test]
 fn layer_head_and_level_are_chosen_by_name() {
     place().good("explain run 一辆新车 -o head.svg --layer encoder.1 --head 3");
-    assert!(written("head.svg").contains("encoder.1.self_attention, head 3"));
+    assert!(written("head.svg").contains("encoder layer 2, self attention, head 4"));
     let output = place()
         .command("explain run 一辆新车 -o level.svg --layer decoder.0.cross --level word --target")
         .arg("a new car")
@@ -234,6 +234,57 @@ fn pruning_says_what_each_head_costs_and_goes_on_where_it_stopped() {
     let costs = json("cost.json");
     let [bleu, cost] = ["bleu", "cost"].map(|key| costs["heads"][0][key].as_f64().expect("a number"));
     assert!((costs["bleu"].as_f64().expect("a number") - bleu - cost).abs() < 1e-9, "{costs}");
+}
+
+#[test]
+fn scaling_is_measured() {
+    let text = place().good("explain scaling --widest 256 --queries 256 -o scaling.json");
+    assert!(text.contains("variance") && text.contains("times as much"), "{text}");
+    let numbers = json("scaling.json");
+    assert_eq!(numbers["rows"].as_array().map(Vec::len), Some(9));
+    assert_eq!(numbers["rows"][8]["d_k"], 256);
+    place().good("explain scaling --widest 8 --queries 16 -o scaling.svg");
+    assert_eq!(written("scaling.svg").matches("</svg>").count(), 4);
+    place().good("explain scaling --widest 8 --queries 16 -o scaling.html");
+    assert!(written("scaling.html").contains("Why are scores divided"));
+    assert!(place().bad("explain scaling --widest 0").contains("--widest"));
+}
+
+#[test]
+fn order_is_lost_without_positions() {
+    let most = |side: &str| -> f64 {
+        let moved = json("order.json")[side]["moved"].as_array().expect("numbers").clone();
+        moved.iter().map(|number| number.as_f64().expect("a number")).fold(0.0, f64::max)
+    };
+    for command in [
+        "explain order",
+        "explain order --text 一只狗咬了一个人 run",
+        "explain order --shuffle 7 run --text 一辆新车",
+    ] {
+        let text = place().good(&format!("{command} -o order.json"));
+        assert!(text.contains("Without positions") && text.contains("With positions"), "{text}");
+        // A young model moves its states little, and still far more than rounding does.
+        let [with, without] = ["with_positions", "without_positions"].map(most);
+        assert!(without < 1e-5 && with > 1000.0 * without, "{}", written("order.json"));
+    }
+    place().good("explain order -o order.svg");
+    assert!(written("order.svg").contains("bites"));
+    assert!(place().bad("explain order run").contains("--text TEXT"));
+    assert!(place().bad("explain order --text one").contains("2 to 64"));
+    assert!(place().bad("explain order nowhere --text one").contains("nowhere"));
+}
+
+#[test]
+fn after_a_quick_demo_the_example_is_right_or_the_model_is_said_to_be_young() {
+    let place = Workplace::empty();
+    place.good("demo --quick --out demo");
+    let shown = place.good("explain example --model demo --phrases 2000");
+    assert!(shown.contains("→ an autonomous driving solution") || shown.contains("too young"), "{shown}");
+    // It was trained on short phrases alone, and does not know enough of the others.
+    assert!(shown.contains("The model is too young: it "), "{shown}");
+    let complaint = place.bad("explain example --model demo --phrases 0 --effects none.svg");
+    assert!(complaint.contains("nothing to write to none.svg"), "{complaint}");
+    assert!(!place.path("none.svg").exists());
 }
 
 #[test]

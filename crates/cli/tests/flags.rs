@@ -38,7 +38,7 @@ fn a_flag_that_nothing_reads_is_refused_with_a_sentence_and_nothing_is_written()
         ),
         (
             "--set taps=5",
-            "--set taps=5: model.taps is for the family convolutional; the family transformer does not use it",
+            "--set taps=5: model.taps is for the families recurrent and convolutional; the family transformer does not use it",
         ),
         (
             "mine.toml",

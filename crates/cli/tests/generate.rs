@@ -37,6 +37,27 @@ fn written() -> Workplace {
     place
 }
 
+#[test]
+fn recurrent_language_models_are_trained_resumed_and_generate() {
+    let place = written();
+    let flags = "--family recurrent --cell gru --output-bias --block 32";
+    place.good(&training("lm", "whole", &format!("{flags} --steps 40")));
+    place.good(&training("lm", "stopped", &format!("{flags} --steps 20")));
+    place.good("train --resume stopped --steps 40");
+    same_run(&place, "whole", "stopped");
+    let text = place.good("generate whole --prompt First --tokens 8 --seed 3");
+    assert!(text.starts_with("First"), "{text}");
+    assert_eq!(text, place.good("generate stopped --prompt First --tokens 8 --seed 3"));
+    place.good("quantize whole --to int8 -o small");
+    place.good("generate small --prompt First --tokens 8 --beam 2");
+    let error = place.bad(&training("lm", "other", "--family convolutional"));
+    assert!(error.contains("Transformers or recurrent"), "{error}");
+    let error = place.bad(&training("mlm", "other", "--family recurrent"));
+    assert!(error.contains("masked language models are Transformers"), "{error}");
+    let error = place.bad(&training("lm", "other", "--family recurrent --window 3"));
+    assert!(error.contains("window"), "{error}");
+}
+
 /// A workplace with a language model of running text in `run`, one of lines in `lines` and a masked one in `masked`.
 fn place() -> &'static Workplace {
     static PLACE: OnceLock<Workplace> = OnceLock::new();

@@ -72,7 +72,7 @@ fn refused(line: &str, expected: &str) {
     assert_eq!(state(), before, "{line}");
 }
 
-const WRITERS: [(&str, &str); 11] = [
+const WRITERS: [(&str, &str); 15] = [
     ("translate run valid.zh -o OUT", "txt"),
     ("translate run valid.zh --attention OUT", "json"),
     ("classify run valid.zh -o OUT", "txt"),
@@ -81,6 +81,10 @@ const WRITERS: [(&str, &str); 11] = [
     ("explain prune run --src valid.zh --ref valid.en -o OUT", "csv"),
     ("explain prune run --src valid.zh --ref valid.en --journal OUT", "jsonl"),
     ("explain example --model run -o OUT", "html"),
+    ("explain example --model run --effects OUT", "svg"),
+    ("explain scaling -o OUT", "svg"),
+    ("explain order -o OUT", "json"),
+    ("explain bottleneck -o OUT", "html"),
     ("explain positions -o OUT", "svg"),
     ("explain schedule -o OUT", "svg"),
     ("vocab --src train.zh --tgt train.en --size 700 --kind character --out OUT", "json"),

@@ -28,6 +28,31 @@ fn a_quantized_model_translates_as_the_model_does_with_integers() {
 }
 
 #[test]
+fn choices_of_the_model_stay_in_what_is_averaged_quantized_and_resumed() {
+    let place = Workplace::new(60);
+    for (name, flags) in [
+        ("biased", "--output-bias --activation silu"),
+        ("normed", "--norm-kind batch --activation gelu-tanh --output-bias true"),
+        ("recurrent", "--family recurrent --output-bias"),
+    ] {
+        place.good(&Workplace::training(name, &format!("--steps 6 --checkpoint-keep-last 2 {flags}")));
+        place.good(&format!("train --resume {name} --steps 8"));
+        place.good(&format!("average {name} --last 2 --out {name}-average"));
+        place.good(&format!("quantize {name} --to int8 -o {name}-small"));
+        place.good(&format!("seal {name}-small"));
+        for folder in [name, &format!("{name}-average"), &format!("{name}-small")] {
+            place.good(&format!("translate {folder} valid.zh --scores"));
+            let weights = place.read(&format!("{folder}/model.safetensors"));
+            let names = String::from_utf8_lossy(&weights[..weights.len().min(1 << 16)]).into_owned();
+            assert!(names.contains("output.bias"), "{folder}");
+            assert_eq!(names.contains("norm.variance"), name == "normed", "{folder}");
+        }
+    }
+    let error = place.bad(&Workplace::training("other", "--family recurrent --norm-kind batch"));
+    assert!(error.contains("norm_kind") || error.contains("norm-kind"), "{error}");
+}
+
+#[test]
 fn what_cannot_be_quantized_is_an_error_that_says_why() {
     let place = Workplace::new(60);
     place.good(&Workplace::training("run", "--steps 2"));

@@ -39,10 +39,20 @@ fn object((class, noun): Entry, dice: &mut Dice) -> NounPhrase {
     }
 }
 
+/// As [`object`], of a verb of the class.
+fn object_of_verb(entry: Entry, dice: &mut Dice) -> NounPhrase {
+    object(entry, dice).beside_verb(entry.0, dice)
+}
+
+/// A definite object of a verb of the class.
+fn definite_object((class, noun): Entry, dice: &mut Dice) -> NounPhrase {
+    NounPhrase::definite(class, noun, dice).beside_verb(class, dice)
+}
+
 /// 我昨天买了一辆车。 I bought a car yesterday.
 fn past(entry: Entry, dice: &mut Dice) -> Draft {
     let (subject, verb) = (dice.pick(SUBJECTS), dice.pick(entry.0.verbs));
-    let object = object(entry, dice);
+    let object = object_of_verb(entry, dice);
     let (day, when) = if dice.chance(1, 3) { (&["昨天"][..], " yesterday") } else { (&[][..], "") };
     Draft::new()
         .chinese(subject.chinese)
@@ -55,7 +65,7 @@ fn past(entry: Entry, dice: &mut Dice) -> Draft {
 /// 你买了这辆车吗？ Did you buy this car?
 fn question_about_the_past(entry: Entry, dice: &mut Dice) -> Draft {
     let (subject, verb) = (dice.pick(SUBJECTS), dice.pick(entry.0.verbs));
-    let object = object(entry, dice);
+    let object = object_of_verb(entry, dice);
     Draft::new()
         .chinese(subject.chinese)
         .chinese(&[verb.chinese, "了"])
@@ -66,7 +76,7 @@ fn question_about_the_past(entry: Entry, dice: &mut Dice) -> Draft {
 /// 我没有买这辆车。 I did not buy this car.
 fn not_done(entry: Entry, dice: &mut Dice) -> Draft {
     let (subject, verb) = (dice.pick(SUBJECTS), dice.pick(entry.0.verbs));
-    let object = NounPhrase::definite(entry.0, entry.1, dice);
+    let object = definite_object(entry, dice);
     Draft::new()
         .chinese(subject.chinese)
         .chinese(&["没有", verb.chinese])
@@ -78,7 +88,7 @@ fn not_done(entry: Entry, dice: &mut Dice) -> Draft {
 fn doing(entry: Entry, dice: &mut Dice) -> Draft {
     let subject = dice.pick(SUBJECTS);
     let (verb, progressive) = action(entry.0, dice);
-    let object = object(entry, dice);
+    let object = object_of_verb(entry, dice);
     let (marks, words) = match dice.below(3) {
         0 => (&["正在"][..], format!("{} {progressive} {}", subject.be, object.english())),
         1 => (&["会"][..], format!("will {} {}", verb.base, object.english())),
@@ -97,7 +107,7 @@ fn wish(entry: Entry, dice: &mut Dice) -> Draft {
     let subject = dice.pick(SUBJECTS);
     let (verb, _) = action(entry.0, dice);
     let form = dice.below(3);
-    let object = if form == 1 { NounPhrase::definite(entry.0, entry.1, dice) } else { object(entry, dice) };
+    let object = if form == 1 { definite_object(entry, dice) } else { object_of_verb(entry, dice) };
     let marks = if form == 1 { &["不", "想"][..] } else { &["想"][..] };
     let draft = Draft::new()
         .chinese(subject.chinese)

@@ -10,7 +10,8 @@
 //! Translating it requires attention. English chooses a or an by the sound of the next word, wherever that is in the
 //! Chinese; Chinese chooses the measure word (套, 辆, 本) by the noun at the other end of the phrase; adjectives and
 //! whole relative clauses are reordered. It is also learnable: every word has one translation in its context, number and
-//! tense are never lost, so each direction is a function and a model can be correct on every phrase.
+//! tense are never lost, so each direction is a function and a model can be correct on every phrase. One English word has three
+//! translations, as words do: a *solution* is 解决方案, 解 or 溶液, by the adjective or the verb beside it ([`SENSES`]).
 //!
 //! Phrases are lower case without a full stop; sentences begin with a capital and end in `.` or `?`, in Chinese in
 //! `。` or `？`.
@@ -34,6 +35,47 @@ pub use self::split::{LengthClass, Split};
 
 /// The running example. It and every phrase that contains it stay out of training.
 pub const EXAMPLE: (&str, &str) = ("一套自动驾驶解决方案", "an autonomous driving solution");
+
+/// One word in three senses: Chinese, English, the sense, and the words that decide. They stay out of training too.
+pub const SENSES: [Sense; 5] = [
+    Sense {
+        chinese: EXAMPLE.0, english: EXAMPLE.1, noun: "解决方案", deciding: &["autonomous", "driving"]
+    },
+    Sense {
+        chinese: "一个近似解",
+        english: "an approximate solution",
+        noun: "解",
+        deciding: &["approximate"],
+    },
+    Sense {
+        chinese: "一种酸性溶液", english: "an acidic solution", noun: "溶液", deciding: &["acidic"]
+    },
+    Sense {
+        chinese: "她计算了一个解。",
+        english: "She calculated a solution.",
+        noun: "解",
+        deciding: &["calculated"],
+    },
+    Sense {
+        chinese: "她稀释了一种溶液。",
+        english: "She diluted a solution.",
+        noun: "溶液",
+        deciding: &["diluted"],
+    },
+];
+
+/// *Solution* in a phrase whose other words decide what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sense {
+    /// The phrase in Chinese.
+    pub chinese: &'static str,
+    /// The phrase in English.
+    pub english: &'static str,
+    /// What *solution* is in Chinese.
+    pub noun: &'static str,
+    /// The words that say so.
+    pub deciding: &'static [&'static str],
+}
 
 /// After this many draws in a row without a new phrase, the grammar is exhausted.
 const PATIENCE: usize = 10_000;

@@ -11,7 +11,9 @@
 
 use super::article::article;
 use super::dice::Dice;
-use super::lexicon::{Class, Modifier, NUMERALS, Noun, Numeral, OWNERS, Opinion, Owner, SMALL_NUMERALS};
+use super::lexicon::{
+    Class, Modifier, NUMERALS, Noun, Numeral, OWNERS, Opinion, Owner, SMALL_NUMERALS, Senses,
+};
 use super::relative::Relative;
 
 /// A noun with its determiner and modifiers.
@@ -94,7 +96,8 @@ impl NounPhrase {
         noun: &'static Noun,
         dice: &mut Dice,
     ) -> NounPhrase {
-        let kind = if dice.chance(1, 2) { dice.pick_any(class.kinds) } else { None };
+        let is_marked = class.senses == Senses::Marked;
+        let kind = if dice.chance(1, 2) || is_marked { dice.pick_any(class.kinds) } else { None };
         // 昂贵的新德国汽车 has too many modifiers: before a kind, size and age exclude other adjectives.
         let (with_opinion, with_stature, with_colour) = match (dice.weighted(&[6, 4, 3, 3, 2, 2, 2, 1]), kind)
         {
@@ -115,6 +118,12 @@ impl NounPhrase {
             kind,
             noun,
         }
+    }
+
+    /// The same beside a verb of its class, which says what it is: then it may have no kind.
+    pub(super) fn beside_verb(self, class: &Class, dice: &mut Dice) -> NounPhrase {
+        let is_bare = class.senses == Senses::Marked && dice.chance(1, 2);
+        NounPhrase { kind: self.kind.filter(|_| !is_bare), ..self }
     }
 
     pub(super) fn number(&self) -> Number {

@@ -25,7 +25,7 @@ fn the_running_example_is_in_the_language_and_never_in_training() {
     let (class, noun) = Grammar::new()
         .entries
         .into_iter()
-        .find(|(_, noun)| noun.singular == "solution")
+        .find(|(_, noun)| noun.chinese == "解决方案")
         .expect("the lexicon has solutions");
     let kind = class.kinds.iter().find(|kind| kind.chinese == "自动驾驶");
     let phrase = NounPhrase {
@@ -42,6 +42,39 @@ fn the_running_example_is_in_the_language_and_never_in_training() {
     assert!(phrase.is_held_out());
     let inside = Phrase { chinese: format!("我需要{}。", EXAMPLE.0), ..phrase };
     assert!(inside.is_held_out());
+}
+
+#[test]
+fn a_solution_has_three_senses_and_its_context_always_decides() {
+    let grammar = Grammar::new();
+    let contexts = |noun: &str| -> Vec<&str> {
+        let (class, _) = grammar.entries.iter().find(|(_, entry)| entry.chinese == noun).expect("a sense");
+        let kinds = class.kinds.iter().map(|kind| kind.english);
+        kinds.chain(class.verbs.iter().flat_map(|verb| [verb.base, verb.past])).collect()
+    };
+    let mut counts: HashMap<&str, [usize; 2]> = HashMap::new();
+    for phrase in grammar.phrases(9).take(60_000).filter(|phrase| phrase.english.contains("solution")) {
+        for noun in ["解", "溶液"].into_iter().filter(|noun| phrase.chinese_words.contains(noun)) {
+            let decides = |word: &&str| phrase.english.contains(*word);
+            let decided = contexts(noun).iter().any(decides);
+            // A progressive form has the verb's beginning.
+            let is_progressive = phrase.english.contains("ing");
+            assert!(decided || is_progressive, "{}", phrase.english);
+            counts.entry(noun).or_default()[usize::from(!contexts(noun).iter().any(decides))] += 1;
+        }
+    }
+    assert!(counts["解"][0] > 500 && counts["溶液"][0] > 500, "{counts:?}");
+    // In both directions: the examples are what the grammar says, and stay out of training.
+    for sense in SENSES {
+        let drawn = (0..4_000_000).map(|number| grammar.draw(&mut Dice::new(2, number)));
+        let found =
+            drawn.filter(|phrase| phrase.english == sense.english).map(|phrase| phrase.chinese).next();
+        assert_eq!(found.as_deref(), Some(sense.chinese), "{}", sense.english);
+        let phrase =
+            Phrase { chinese: sense.chinese.to_owned(), english: String::new(), chinese_words: Vec::new() };
+        assert!(phrase.is_held_out() && sense.chinese.contains(sense.noun));
+        assert!(sense.deciding.iter().all(|word| sense.english.contains(word)));
+    }
 }
 
 #[test]

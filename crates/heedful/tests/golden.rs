@@ -176,6 +176,7 @@ impl Golden {
             },
             tying: if word("tying") == "tied" { Tying::All } else { Tying::None },
             dropout: DropoutRates::default(),
+            output_bias: false,
             label_smoothing: number("label_smoothing") as f32,
             ..TransformerConfig::base(size("vocabulary"))
         };

@@ -37,7 +37,12 @@ fn stack(norm: Norm) -> StackConfig {
 #[test]
 fn a_language_model_agrees_with_pytorch() {
     let golden = Golden::read("language");
-    let config = LanguageConfig { stack: stack(Norm::Pre), text: TextShape::Lines, label_smoothing: 0.0 };
+    let config = LanguageConfig {
+        stack: stack(Norm::Pre).into(),
+        text: TextShape::Lines,
+        label_smoothing: 0.0,
+        output_bias: false,
+    };
     let model = LanguageModel::new(config, 1).expect("a good configuration");
     set(model.params());
     let batch = golden.batch(BatchLayout::Lines);
@@ -50,7 +55,7 @@ fn a_language_model_agrees_with_pytorch() {
 #[test]
 fn a_masked_language_model_agrees_with_pytorch() {
     let golden = Golden::read("masked");
-    let config = MaskedConfig { stack: stack(Norm::Post), label_smoothing: 0.0 };
+    let config = MaskedConfig { stack: stack(Norm::Post), label_smoothing: 0.0, output_bias: false };
     let model = MaskedModel::new(config, 1).expect("a good configuration");
     set(model.params());
     let masked = MaskedText {

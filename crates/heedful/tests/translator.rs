@@ -12,7 +12,7 @@ use heedful::data::tokenizer::{Tokenizer, Tokenizers, VocabularyKind, Vocabulary
 use heedful::decode::{Cancel, DecodeError, Limits, MaxLength, SearchOptions};
 use heedful::layers::Pass;
 use heedful::models::transformer::{Transformer, TransformerConfig};
-use heedful::models::{Decoding, Generate, Model};
+use heedful::models::{Decoding, Generate, HeadName, Model};
 use heedful::tasks::translate::{JoinError, Terms, Translation, TranslationEvent, Translator};
 use heedful::tensor::ops::CrossEntropy;
 use heedful::tensor::{Params, Precision, Ragged};
@@ -215,6 +215,63 @@ fn a_panic_of_the_thread_is_an_error_and_the_next_text_is_translated() {
     assert_eq!(submit().wait(), Err(DecodeError::Panicked));
     let again = submit().wait();
     assert_eq!(again, Ok(translator.translate(&["a dog"], &options()).expect("a good text").swap_remove(0)));
+}
+
+#[test]
+fn heads_are_removed_for_one_call_and_no_other() {
+    let translator = translator(4);
+    let whole = all(&translator);
+    let heads = translator.model().heads();
+    let set =
+        |names: &[&str]| names.iter().map(|name| name.parse().expect("a head's name")).collect::<Vec<_>>();
+    for removed in [set(&["cross.0.0"]), set(&["enc.0.1", "dec.0.0"]), heads.clone()] {
+        let options = SearchOptions { without_heads: removed.clone(), ..options() };
+        let found = translator.translate(&TEXTS, &options).expect("good texts");
+        let pruned = translator_of_pruned(&removed);
+        assert_eq!(found, all(&pruned), "{removed:?}");
+        assert_ne!(found, whole, "{removed:?}");
+        // From the translator's thread, beside whole calls.
+        let input = || translator.input(TEXTS[0], "", &Terms::default());
+        let pending = [&options, &self::options(), &options]
+            .map(|options| translator.submit(input(), options, Limits::default()));
+        let [one, other, again] = pending.map(|pending| pending.wait().expect("a good text"));
+        assert_eq!((&one, &other, &again), (&found[0], &whole[0], &found[0]));
+        // A score is that of the search, and the attention that of the pass without them.
+        let tokens = &found[0].outputs[0].hypothesis.tokens;
+        let scored = translator.token_scores(&found[0].source, tokens, &options).expect("a good pair");
+        assert_eq!(scored.log_probability, found[0].outputs[0].hypothesis.log_probability);
+        let maps = |translator: &Translator, options: &SearchOptions| {
+            let maps = translator.attend(&found[0].source, tokens, options).expect("few weights");
+            maps.into_iter().map(|map| map.weights).collect::<Vec<_>>()
+        };
+        assert_eq!(maps(&translator, &options), maps(&pruned, &self::options()));
+    }
+    assert_eq!(all(&translator), whole);
+    let unknown = SearchOptions { without_heads: set(&["cross.7.0"]), ..options() };
+    for error in [
+        translator.translate(&TEXTS, &unknown).err(),
+        translator.attend(&whole[0].source, &[5], &unknown).err(),
+        translator.token_scores(&whole[0].source, &[5], &unknown).err(),
+    ] {
+        assert!(error.expect("there is no such head").to_string().contains("no head cross.7.0"));
+    }
+    let both = Translator::join([translator.clone(), translator]).expect("one vocabulary");
+    let error = both.translate(&TEXTS, &SearchOptions { without_heads: heads, ..options() });
+    assert!(error.expect_err("of which model?").to_string().contains("from one model"));
+}
+
+/// As [`translator`] of seed 4, with heads that are pruned in its weights.
+fn translator_of_pruned(heads: &[HeadName]) -> Translator {
+    let text = "a dog runs the cat cats and dogs run to the house";
+    let tokenizer = tokenizer(text);
+    let config = TransformerConfig { d_model: 32, d_ff: 64, ..TransformerConfig::tiny(tokenizer.size()) };
+    let model = Transformer::new(config, 4).expect("a good configuration").without_heads(heads);
+    let model = model.expect("the heads are there");
+    for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
+        let sharper: Vec<f32> = param.to_vec().iter().map(|x| 3.0 * x).collect();
+        param.set(&sharper);
+    }
+    Translator::new(Box::new(model), Tokenizers::joint(tokenizer))
 }
 
 #[test]

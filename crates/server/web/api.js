@@ -13,6 +13,30 @@ export function models() {
   return get('v1/models');
 }
 
+// The most characters of a request.
+export async function characterLimit() {
+  return (await get('frontend/settings')).charLimit ?? null;
+}
+
+// Whether a route takes a field, by the server's own description.
+export async function takes(route, field) {
+  description ??= get('openapi.json');
+  const { paths, components } = await description;
+  const body = paths[route]?.post?.requestBody?.content['application/json']?.schema;
+  const schema = components.schemas[body?.$ref?.split('/').at(-1)] ?? body;
+  return field in (schema?.properties ?? {});
+}
+
+let description = null;
+
+export function detect(text) {
+  return post('detect', { q: text });
+}
+
+export function classify(request, signal) {
+  return post('v1/classify', request, signal);
+}
+
 export function runs() {
   return get('v1/runs');
 }
@@ -20,6 +44,15 @@ export function runs() {
 // The records of a run after a step.
 export function metrics(run, after) {
   return get(`v1/runs/${encodeURIComponent(run)}/metrics?after=${after}`);
+}
+
+// How long a run is to be: { steps, seconds, heads }.
+export function plan(run) {
+  return get(`v1/runs/${encodeURIComponent(run)}/plan`);
+}
+
+export function headsAddress(run) {
+  return `v1/runs/${encodeURIComponent(run)}/heads`;
 }
 
 // What one sentence attends to, after a step.
@@ -31,11 +64,11 @@ export function reportAddress(run) {
   return `v1/runs/${encodeURIComponent(run)}/report`;
 }
 
-// A link cannot send a key: with one, the report is fetched, and saved as a file.
-export const reportIsFetched = hasKey;
+// A link cannot send a key: with one, a page is fetched, and saved as a file.
+export const pagesAreFetched = hasKey;
 
-export async function report(run) {
-  return (await answered(await fetch(reportAddress(run), { headers: withKey() }))).blob();
+export async function page(address) {
+  return (await answered(await fetch(address, { headers: withKey() }))).blob();
 }
 
 // The offline page without sentences.
@@ -43,19 +76,22 @@ export async function emptyPage() {
   return (await answered(await fetch('offline.html'))).text();
 }
 
-export async function translate(request, signal) {
-  const response = await fetch('v1/translate', {
-    method: 'POST',
-    headers: withKey({ 'Content-Type': 'application/json' }),
-    body: JSON.stringify(request),
-    signal,
-  });
-  return (await answered(response)).json();
+export function translate(request, signal) {
+  return post('v1/translate', request, signal);
 }
 
 // A text that takes a while arrives piece by piece: `partial({ result, sentence, text })` for what is known so far.
-export async function translateStreaming(request, partial, signal) {
-  const response = await answered(await fetch('v1/translate', {
+export function translateStreaming(request, partial, signal) {
+  return streaming('v1/translate', request, partial, signal);
+}
+
+// A language model's text as it grows: `partial({ text })`.
+export function generateStreaming(request, partial, signal) {
+  return streaming('v1/generate', request, partial, signal);
+}
+
+async function streaming(path, request, partial, signal) {
+  const response = await answered(await fetch(path, {
     method: 'POST',
     headers: withKey({ 'Content-Type': 'application/json', Accept: 'text/event-stream' }),
     body: JSON.stringify({ ...request, stream: true }),
@@ -91,11 +127,16 @@ async function get(path) {
   return (await answered(await fetch(path, { headers: withKey() }))).json();
 }
 
+async function post(path, request, signal) {
+  const headers = withKey({ 'Content-Type': 'application/json' });
+  return (await answered(await fetch(path, { method: 'POST', headers, body: JSON.stringify(request), signal }))).json();
+}
+
 async function answered(response) {
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
   if (response.status === 403 && await isKeyRequired()) refused(hasKey() ? body.error : '');
-  throw new Error(body.error ?? `The server responded with status ${response.status}.`);
+  throw Object.assign(new Error(body.error ?? `The server responded with status ${response.status}.`), { status: response.status });
 }
 
 async function isKeyRequired() {

@@ -1,45 +1,31 @@
-// The page: translation, the viewer below it, training runs beside it.
+// The pages, by what is served: translation, classification, writing, and training runs beside them.
 
-import { emptyPage, models, onRefused } from './api.js';
-import { Composer } from './composer.js';
+import { models, onRefused } from './api.js';
+import { ClassifyPage } from './classify-page.js';
 import { KeyField } from './key.js';
+import { Retry } from './retry.js';
 import { RunsPage } from './runs.js';
-import { copyAddress, readAddress, writeAddress } from './share.js';
+import { readAddress } from './share.js';
 import { themeSwitch } from './theme.js';
-import { Viewer } from './viewer.js';
+import { TranslatePage } from './translate-page.js';
+import { WritePage } from './write-page.js';
 
-const remember = () => {
-  if (page === 'translate') writeAddress({ text: composer.text.value, model: composer.model, choice: viewer.choice });
+const element = (id) => document.getElementById(id);
+const TASKS = { translate: 'translate', classify: 'classify', write: 'generate' };
+const pages = {
+  translate: new TranslatePage(element('translate')),
+  classify: new ClassifyPage(element('classify')),
+  write: new WritePage(element('write')),
 };
-const viewer = new Viewer(document.getElementById('viewer'), {
-  changed: () => {
-    remember();
-    // The tree and an alternative need more than the best output.
-    composer.ask();
-  },
-  offline: emptyPage,
-  share: async () => {
-    const said = await copyAddress();
-    document.getElementById('status').textContent = said;
-    return said;
-  },
-});
-const composer = new Composer({
-  found: (explanations) => viewer.show(explanations),
-  edited: () => {
-    // Alternatives were those of another text.
-    viewer.choice.output = 0;
-    remember();
-  },
-  picked: (sentence) => viewer.change({ sentence, output: 0 }),
-  alternatives: () => viewer.choice.view === 'tree' || viewer.choice.output > 0,
-});
-const runs = new RunsPage(document.getElementById('runs'));
+const runs = new RunsPage(element('runs'));
+let served = [];
 let page = 'translate';
 
-function turnTo({ page: wanted, run }) {
+const of = (name) => served.filter(({ task }) => task === TASKS[name]);
+
+function turnTo(wanted, run) {
   page = wanted;
-  for (const name of ['translate', 'runs']) document.getElementById(name).hidden = name !== page;
+  for (const name of [...Object.keys(pages), 'runs']) element(name).hidden = name !== page;
   for (const link of document.querySelectorAll('nav [data-page]')) {
     if (link.dataset.page === page) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
@@ -48,42 +34,48 @@ function turnTo({ page: wanted, run }) {
   else runs.close();
 }
 
-// Brings text, model and choices of an address onto the page.
-function follow(wanted) {
-  turnTo(wanted);
-  if (page === 'runs' || served.length === 0) return;
-  viewer.choice = wanted.choice;
-  composer.setModels(served, wanted.model);
-  if (wanted.text) composer.setText(wanted.text);
+// A page for whose task nothing is served gives way to one that has a model; a server without models watches a training.
+function possible(wanted) {
+  if (wanted === 'runs' || of(wanted).length > 0) return wanted;
+  return Object.keys(pages).find((name) => of(name).length > 0) ?? 'runs';
 }
 
-document.getElementById('theme').append(themeSwitch(() => { viewer.update(); runs.draw(); }));
-document.querySelector('nav [data-page=translate]').addEventListener('click', (event) => {
-  // Back to the text as it was left.
-  event.preventDefault();
-  turnTo({ page: 'translate' });
-  remember();
-});
+// Brings what an address says onto the page.
+function follow(address) {
+  turnTo(possible(address.page), address.run);
+  if (page !== 'runs') pages[page].follow(of(page), address);
+}
+
+element('theme').append(themeSwitch(() => { pages.translate.draw(); runs.draw(); }));
+for (const link of document.querySelectorAll('nav [data-page]:not([data-page=runs])')) {
+  link.addEventListener('click', (event) => {
+    // Back to the text as it was left.
+    event.preventDefault();
+    const { page: wanted } = link.dataset;
+    turnTo(wanted);
+    pages[wanted].enter(of(wanted));
+  });
+}
 // The page's own changes of the address are silent: this is a link that somebody followed.
 addEventListener('hashchange', () => follow(readAddress()));
 
-let served = [];
 const keyField = new KeyField(start);
 onRefused((why) => keyField.open(why));
+const retry = new Retry(start, (sentence) => pages.translate.say(sentence, true));
 
 async function start() {
   try {
-    served = (await models()).filter(({ task }) => task === 'translate');
+    served = await models();
+    retry.succeeded();
     const address = readAddress();
-    composer.status.textContent = '';
-    composer.setModels(served, address.model);
-    // A server without translators watches a training.
-    follow(served.length === 0 ? { ...address, page: 'runs' } : address);
-    if (page === 'translate' && !address.text) composer.text.focus();
+    pages.translate.say('');
+    for (const name of Object.keys(pages)) document.querySelector(`nav [data-page=${name}]`).hidden = of(name).length === 0;
+    follow(address);
+    if (page !== 'runs' && !address.text) pages[page].focus();
   } catch (error) {
     // The field for the key says itself what it is for.
-    const said = keyField.isOpen ? '' : error.message;
-    composer.status.textContent = error instanceof TypeError ? 'The server cannot be reached.' : said;
+    if (keyField.isOpen) pages.translate.say('');
+    else retry.failed(error);
   }
 }
 

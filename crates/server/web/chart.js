@@ -1,54 +1,74 @@
-// A curve over the steps of a run.
+// Curves over the steps of runs, with the values under the pointer.
 
-import { makeSvg } from './elements.js';
+import { make, makeSvg } from './elements.js';
 import { short } from './numbers.js';
+import { axis } from './scale.js';
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [380, 210, 46, 14, 12, 26];
 // More points than pixels cannot be seen; of each bucket the least and the greatest stay.
 const BUCKETS = 300;
 
-// `series`: [{ name, points: [[step, value], …] }]; the best of the last one is marked: 'low', 'high' or nothing.
-export function chart(title, series, best) {
-  const drawable = series.map(({ name, points }) => ({ name, points: thinned(points.filter(([, y]) => y !== null && Number.isFinite(y))) }));
-  const all = drawable.flatMap(({ points }) => points);
-  const label = `${title}: ${drawable.filter(({ points }) => points.length).map(({ name, points }) => `${name} ${short(points.at(-1)[1])} at step ${points.at(-1)[0]}`).join(', ')}`;
+// `series`: [{ name, style, points: [[step, value], …], raw }]: raw points are drawn faintly behind smoothed ones. `best` marks the
+// best of the last series: 'low', 'high' or nothing. `form` of the axis: 'linear' or 'log'.
+export function chart(title, series, { best = null, form = 'linear' } = {}) {
+  const good = ([, y]) => y !== null && Number.isFinite(y) && (form === 'linear' || y > 0);
+  const drawable = series.map((one) => ({ ...one, points: one.points.filter(good), raw: one.raw?.filter(good) ?? [] })).filter(({ points }) => points.length > 0);
+  const label = `${title}: ${drawable.map(({ name, points }) => `${name} ${short(points.at(-1)[1])} at step ${points.at(-1)[0]}`).join(', ')}`;
   const svg = makeSvg('svg', { class: 'chart', viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': label });
-  if (all.length === 0) return svg;
-  const ticks = roundNumbers(Math.min(...all.map(([, y]) => y)), Math.max(...all.map(([, y]) => y)), 4);
-  const steps = roundNumbers(0, Math.max(...all.map(([x]) => x)), 4);
-  const x = scale(0, Math.max(1, ...all.map(([step]) => step)), LEFT, WIDTH - RIGHT);
-  const y = scale(ticks[0], ticks.at(-1), HEIGHT - BOTTOM, TOP);
-  for (const tick of ticks) {
-    svg.append(makeSvg('line', { class: 'rule', x1: LEFT, x2: WIDTH - RIGHT, y1: y(tick), y2: y(tick) }), makeSvg('text', { x: LEFT - 8, y: y(tick) + 4, 'text-anchor': 'end' }, short(tick)));
+  const figure = make('div', { class: 'plot' }, svg);
+  if (drawable.length === 0) return figure;
+  const all = drawable.flatMap(({ points, raw }) => [...points, ...raw]);
+  const x = axis([0, ...all.map(([step]) => step)], 'linear', LEFT, WIDTH - RIGHT, { tight: true });
+  const y = axis(all.map(([, value]) => value), form, HEIGHT - BOTTOM, TOP);
+  for (const tick of y.ticks) {
+    svg.append(makeSvg('line', { class: 'rule', x1: LEFT, x2: WIDTH - RIGHT, y1: y.at(tick), y2: y.at(tick) }), makeSvg('text', { x: LEFT - 8, y: y.at(tick) + 4, 'text-anchor': 'end' }, short(tick)));
   }
-  for (const step of steps) if (x(step) <= WIDTH - RIGHT + 1) svg.append(makeSvg('text', { x: x(step), y: HEIGHT - 6, 'text-anchor': 'middle' }, short(step)));
-  drawable.forEach(({ points }, i) => {
-    if (points.length === 0) return;
-    svg.append(makeSvg('path', { class: `curve curve-${i + 1}`, d: points.map(([step, value], k) => `${k ? 'L' : 'M'}${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join('') }));
+  for (const step of x.ticks) if (x.at(step) <= WIDTH - RIGHT + 1) svg.append(makeSvg('text', { x: x.at(step), y: HEIGHT - 6, 'text-anchor': 'middle' }, short(step)));
+  const path = (points) => thinned(points).map(([step, value], k) => `${k ? 'L' : 'M'}${x.at(step).toFixed(1)} ${y.at(value).toFixed(1)}`).join('');
+  for (const { style, points, raw } of drawable) {
+    if (raw.length > 0) svg.append(makeSvg('path', { class: `curve raw ${style}`, d: path(raw) }));
+    svg.append(makeSvg('path', { class: `curve ${style}`, d: path(points) }));
     const [step, value] = points.at(-1);
-    svg.append(makeSvg('circle', { class: `dot curve-${i + 1}`, cx: x(step), cy: y(value), r: 3 }));
-  });
-  const marked = drawable.at(-1).points;
-  if (best && marked.length > 1) {
-    const [step, value] = marked.reduce((a, b) => ((best === 'low' ? b[1] < a[1] : b[1] > a[1]) ? b : a));
-    svg.append(makeSvg('circle', { class: `best curve-${drawable.length}`, cx: x(step), cy: y(value), r: 4.5 }, makeSvg('title', {}, `best ${short(value)} at step ${step}`)));
+    svg.append(makeSvg('circle', { class: `dot ${style}`, cx: x.at(step), cy: y.at(value), r: 3 }));
   }
-  return svg;
+  const { style, points } = drawable.at(-1);
+  if (best && points.length > 1) {
+    const [step, value] = points.reduce((a, b) => ((best === 'low' ? b[1] < a[1] : b[1] > a[1]) ? b : a));
+    svg.append(makeSvg('circle', { class: `best ${style}`, cx: x.at(step), cy: y.at(value), r: 4.5 }, makeSvg('title', {}, `best ${short(value)} at step ${step}`)));
+  }
+  watchPointer(figure, svg, drawable, { x, y });
+  return figure;
 }
 
-function scale(low, high, from, to) {
-  return (value) => from + ((value - low) / (high - low || 1)) * (to - from);
-}
-
-// 1, 2 or 5 times a power of ten, around all values.
-function roundNumbers(low, high, count) {
-  if (high <= low) [low, high] = [low - Math.max(1, Math.abs(low)) / 2, high + Math.max(1, Math.abs(high)) / 2];
-  const rough = (high - low) / count;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((nice) => nice >= rough * (1 - 1e-9));
-  const first = Math.floor(low / step + 1e-9);
-  const last = Math.ceil(high / step - 1e-9);
-  return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
+// The values of all curves at the step that is nearest to the pointer, beside a line there.
+function watchPointer(figure, svg, drawable, { x, y }) {
+  const rule = makeSvg('line', { class: 'pointer', y1: TOP, y2: HEIGHT - BOTTOM, visibility: 'hidden' });
+  const dots = drawable.map(({ style }) => makeSvg('circle', { class: `dot ${style}`, r: 3.5, visibility: 'hidden' }));
+  svg.append(rule, ...dots);
+  const told = make('div', { class: 'told', hidden: true });
+  figure.append(told);
+  const leave = () => {
+    told.hidden = true;
+    for (const part of [rule, ...dots]) part.setAttribute('visibility', 'hidden');
+  };
+  svg.addEventListener('pointermove', (event) => {
+    const box = svg.getBoundingClientRect();
+    const at = x.value(((event.clientX - box.left) / box.width) * WIDTH);
+    const nearest = drawable.map(({ points }) => points.reduce((a, b) => (Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a)));
+    const [step] = nearest.reduce((a, b) => (Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a));
+    rule.setAttribute('x1', x.at(step));
+    rule.setAttribute('x2', x.at(step));
+    rule.setAttribute('visibility', 'visible');
+    nearest.forEach(([own, value], i) => {
+      dots[i].setAttribute('cx', x.at(own));
+      dots[i].setAttribute('cy', y.at(value));
+      dots[i].setAttribute('visibility', 'visible');
+    });
+    told.replaceChildren(make('strong', {}, `step ${step.toLocaleString('en')}`), ...drawable.map(({ name, style }, i) => make('span', { class: style }, `${name} ${short(nearest[i][1])}${nearest[i][0] === step ? '' : ` (step ${short(nearest[i][0])})`}`)));
+    told.hidden = false;
+    told.classList.toggle('on-the-left', x.at(step) > WIDTH / 2);
+  });
+  svg.addEventListener('pointerleave', leave);
 }
 
 function thinned(points) {

@@ -1,78 +1,122 @@
-// Translate as you type. A request leaves when the typing rests; an older answer never replaces a newer one.
+// Translate as you type. A request leaves when the typing rests; an older answer never replaces a newer one. What is on the
+// screen is dim while it does not belong to the text above it.
 
-import { dropdown, make } from './elements.js';
 import { translate, translateStreaming } from './api.js';
+import { make } from './elements.js';
+import { ModelChoice } from './model-choice.js';
+import { writeOutput } from './output-text.js';
+import { Retry } from './retry.js';
 import { isCopied } from './share.js';
+import { SourceField } from './source-field.js';
 
 const REST_MS = 250;
 // Longer texts are shown while they are translated.
 const LONG = 160;
-const ALTERNATIVES = 4;
+const BEAM = 4;
+const TOKENS = 6;
 
 export class Composer {
   // `found(explanations)` is called with every response; `edited()` when text or model changed; `picked(i)` when a sentence
-  // was clicked on; `alternatives()` says whether more than the best output is wanted.
-  constructor({ found, edited, picked, alternatives }) {
-    Object.assign(this, { found, edited, picked, alternatives, model: null, timer: null, running: null, asked: '' });
-    this.text = document.getElementById('text');
-    this.output = document.getElementById('output');
-    this.status = document.getElementById('status');
-    this.copy = document.getElementById('copy');
-    this.text.addEventListener('input', () => {
-      this.fit();
-      this.edited();
-      clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.ask(), REST_MS);
+  // was clicked on; `nBest()` says how many outputs are wanted; `stale(isStale)` whether what is shown is an older text's.
+  constructor({ suffix = '', found, edited, picked, nBest, stale }) {
+    Object.assign(this, { found, edited, picked, nBest, stale, timer: null, running: null, asked: '', answers: new Map(), begins: new Map(), without: new Set() });
+    // Two of these on a page have names of their own.
+    const named = (name) => (suffix ? `${name}, second` : name);
+    this.models = new ModelChoice({ changed: () => this.restart(), swapped: () => this.swap() });
+    this.hint = make('button', { type: 'button', class: 'chip', hidden: true });
+    this.source = new SourceField({
+      id: `text${suffix}`, label: named('Text'), placeholder: 'Type a sentence', describedBy: `status${suffix}`,
+      edited: () => { this.begins.clear(); this.restart(REST_MS); },
+      detected: (language) => this.suggest(language),
     });
-    this.copy.addEventListener('click', async () => {
-      this.status.textContent = (await isCopied(this.output.textContent)) ? 'Copied.' : 'The browser did not let the text be copied.';
-    });
+    this.source.language.after(this.hint);
+    this.output = make('div', { id: `output${suffix}`, class: 'output', dir: 'auto', role: 'region', 'aria-label': named('Translation'), 'aria-live': 'polite' });
+    this.copy = make('button', { type: 'button', id: `copy${suffix}`, hidden: true }, 'Copy');
+    this.forced = make('div', { class: 'pane-foot forced' });
+    this.status = make('p', { id: `status${suffix}`, class: 'status', role: 'status' });
+    this.element = make('section', { class: 'composer card', 'aria-label': named('Text and translation') },
+      make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, this.models.select, this.models.swap), this.source.field, this.source.foot),
+      make('div', { class: 'pane' }, make('div', { class: 'pane-top' }, make('h2', {}, 'Translation'), this.copy), this.output, this.forced),
+      this.status);
+    this.retry = new Retry(() => { this.asked = ''; this.ask(); }, (sentence) => this.say(sentence, true));
+    this.copy.addEventListener('click', async () => this.say((await isCopied(this.output.textContent)) ? 'Copied.' : 'The browser did not let the text be copied.'));
+  }
+
+  get text() {
+    return this.source.field;
+  }
+
+  get model() {
+    return this.models.name;
   }
 
   setModels(models, chosen) {
-    this.model = models.some(({ name }) => name === chosen) ? chosen : (models[0]?.name ?? null);
-    const described = () => {
-      const model = models.find(({ name }) => name === this.model);
-      this.text.setAttribute('lang', model?.source ?? '');
-      this.output.setAttribute('lang', model?.target ?? '');
-    };
-    described();
-    const options = models.map(({ name, source, target }) => ({ value: name, text: source && target ? `${languageName(source)} → ${languageName(target)}` : name }));
-    const twice = options.some(({ text }, i) => options.findIndex((other) => other.text === text) !== i);
-    if (twice) models.forEach(({ name }, i) => { options[i].text += ` (${name})`; });
-    const choose = (value) => {
-      this.model = value;
-      described();
-      this.edited();
-      this.ask();
-    };
-    document.getElementById('model').replaceChildren(models.length > 1 ? dropdown('Model', options, this.model, choose) : make('span', { class: 'soft' }, options[0]?.text ?? ''));
+    this.models.set(models, chosen);
+    this.describe();
+  }
+
+  describe() {
+    this.text.setAttribute('lang', this.models.model?.source ?? '');
+    this.output.setAttribute('lang', this.models.model?.target ?? '');
   }
 
   setText(text) {
-    this.text.value = text;
-    this.fit();
+    this.source.set(text);
     this.ask();
   }
 
-  // The field is as high as its text.
-  fit() {
-    this.text.style.setProperty('height', 'auto');
-    this.text.style.setProperty('height', `${this.text.scrollHeight}px`);
+  swap() {
+    const [text, reverse] = [this.output.textContent, this.models.reverse];
+    if (!reverse) return;
+    this.begins.clear();
+    this.source.set(text || this.text.value);
+    this.models.choose(reverse.name);
+  }
+
+  // Another model reads the language that was found.
+  suggest(language) {
+    const other = language && this.models.reading(language);
+    this.hint.hidden = !other;
+    if (!other) return;
+    this.hint.textContent = 'Translate from it';
+    this.hint.onclick = () => this.models.choose(other.name);
+  }
+
+  say(sentence, isBad = false) {
+    this.status.classList.toggle('bad', isBad);
+    this.status.textContent = sentence;
+  }
+
+  // Text, model or what the model may do has changed: what is shown no longer belongs to it.
+  restart(rest = 0) {
+    this.describe();
+    this.edited();
+    this.retry.stop();
+    if (this.output.textContent) this.dim(true);
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.ask(), rest);
+  }
+
+  dim(isStale) {
+    this.output.classList.toggle('stale', isStale);
+    this.stale(isStale);
+  }
+
+  get request() {
+    return { text: this.text.value, n_best: this.nBest(), beam: BEAM, alternatives: TOKENS, attention: 'packed', ...(this.model ? { model: this.model } : {}) };
   }
 
   // Asks for what is in the field now, unless that is what was asked last.
   async ask() {
     clearTimeout(this.timer);
-    const text = this.text.value;
-    const request = { text, n_best: this.alternatives() ? ALTERNATIVES : 1, beam: ALTERNATIVES, attention: 'packed' };
-    if (this.model) request.model = this.model;
-    const key = JSON.stringify(request);
+    const request = this.request;
+    const key = JSON.stringify([request, ...this.begins, ...this.without]);
     if (key === this.asked) return;
     this.asked = key;
+    this.retry.stop();
     this.running?.abort();
     this.running = null;
-    if (text.trim() === '') {
+    if (request.text.trim() === '') {
       this.output.removeAttribute('aria-busy');
       this.show([], '');
       return;
@@ -80,21 +124,49 @@ export class Composer {
     const running = new AbortController();
     this.running = running;
     this.output.setAttribute('aria-busy', 'true');
+    let answer = null;
     try {
-      const answer = text.length > LONG
-        ? await translateStreaming(request, (part) => this.showPart(part, running), running.signal)
-        : await translate(request, running.signal);
-      if (this.running !== running) return;
-      const { queue_ms: queue, compute_ms: compute } = answer.timings;
-      this.show(answer.results[0].sentences, `${Math.max(1, Math.round(queue + compute))} ms`);
+      answer = await this.answer(request, running);
     } catch (error) {
       if (this.running !== running || error.name === 'AbortError') return;
-      this.asked = '';
-      this.status.classList.add('bad');
-      this.status.textContent = error instanceof TypeError ? 'The server cannot be reached.' : error.message;
-    } finally {
-      if (this.running === running) this.output.removeAttribute('aria-busy');
+      this.output.removeAttribute('aria-busy');
+      this.dim(this.output.textContent !== '');
+      this.retry.failed(error);
+      return;
     }
+    if (this.running !== running) return;
+    this.retry.succeeded();
+    this.output.removeAttribute('aria-busy');
+    this.show(answer.sentences, `${Math.max(1, Math.round(answer.milliseconds))} ms`);
+  }
+
+  // The translation of all sentences; those that are to begin with a text are translated once more, alone.
+  async answer(request, running) {
+    const changes = this.without.size > 0 ? { without_heads: [...this.without] } : {};
+    const whole = await this.once({ ...request, ...changes }, running);
+    const sentences = [...whole.results[0].sentences];
+    for (const [place, prefix] of this.begins) {
+      const text = sentences[place]?.explanation?.source.text;
+      if (!text) continue;
+      const { results: [{ sentences: [alone] }] } = await this.once({ ...request, ...changes, text, prefix }, running);
+      sentences[place] = { ...sentences[place], explanation: alone.explanation };
+    }
+    this.whole = this.without.size > 0 ? (await this.once(request, running)).results[0].text : null;
+    const { queue_ms: queue, compute_ms: compute } = whole.timings;
+    return { sentences, milliseconds: queue + compute };
+  }
+
+  // The answers to the text that is in the field are kept: going back to one takes no request.
+  async once(request, running) {
+    const key = JSON.stringify(request);
+    if (this.answered !== this.text.value) this.answers.clear();
+    this.answered = this.text.value;
+    if (!this.answers.has(key)) {
+      const isLong = request.text.length > LONG;
+      const answer = isLong ? await translateStreaming(request, (part) => this.showPart(part, running), running.signal) : await translate(request, running.signal);
+      this.answers.set(key, answer);
+    }
+    return this.answers.get(key);
   }
 
   showPart({ sentence, text }, running) {
@@ -106,32 +178,33 @@ export class Composer {
 
   show(sentences, status) {
     this.parts = null;
-    const explanations = [];
-    this.output.replaceChildren();
-    for (const { before, explanation, after } of sentences) {
-      const said = explanation?.outputs[0];
-      this.output.append(before ?? '');
-      if (said) {
-        const index = explanations.length;
-        this.output.append(make('span', { 'data-sentence': index, on: { click: () => this.picked(index) } }, said.text));
-        explanations.push(explanation);
-      } else {
-        // What the model has nothing to say about stays as it is.
-        this.output.append(explanation?.source.text ?? '');
-      }
-      this.output.append(after ?? '');
-    }
+    const explanations = writeOutput(this.output, sentences, { picked: this.picked, chosen: (place, prefix) => this.begin(place, prefix) });
     this.copy.hidden = explanations.length === 0;
-    this.status.classList.remove('bad');
-    this.status.textContent = status;
+    this.say(status);
+    this.drawForced();
+    this.dim(false);
     this.found(explanations);
   }
-}
 
-function languageName(code) {
-  try {
-    return new Intl.DisplayNames(['en'], { type: 'language' }).of(code);
-  } catch {
-    return code;
+  // The translation of a sentence goes on from this text.
+  begin(place, prefix) {
+    if (prefix === null) this.begins.delete(place);
+    else this.begins.set(place, prefix);
+    this.restart();
+  }
+
+  // Switches a head off or on.
+  toggle(name) {
+    if (!this.without.delete(name)) this.without.add(name);
+    this.restart();
+  }
+
+  drawForced() {
+    const begins = [...this.begins].map(([place, prefix]) => make('button', { type: 'button', class: 'chip', title: 'Let the model choose again', on: { click: () => this.begin(place, null) } }, make('bdi', {}, `${prefix} …`), ' ×'));
+    const heads = this.without.size === 0 ? [] : [
+      make('button', { type: 'button', class: 'chip', on: { click: () => { this.without.clear(); this.restart(); } } }, `Without ${this.without.size} ${this.without.size === 1 ? 'head' : 'heads'} ×`),
+      make('p', { class: 'with-all' }, this.whole === this.output.textContent ? 'The translation is the same as with all heads.' : make('span', {}, 'With all heads: ', make('bdi', {}, this.whole ?? ''))),
+    ];
+    this.forced.replaceChildren(...begins, ...heads);
   }
 }

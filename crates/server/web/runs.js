@@ -1,60 +1,48 @@
-// Training runs: curves, and what became of a few sentences over the steps. Follows a run while it trains.
+// Training runs: curves, and what became of a few sentences over the steps. Follows runs while they train.
 
-import { attentionHistory, metrics, report, reportAddress, reportIsFetched, runs } from './api.js';
-import { chart } from './chart.js';
-import { dropdown, make } from './elements.js';
+import { headsAddress, page, pagesAreFetched, reportAddress, runs } from './api.js';
 import { AttentionHistory } from './attention-history.js';
-import { short } from './numbers.js';
+import { MOST_RUNS, curves } from './curves.js';
+import { save } from './download.js';
+import { dropdown, make, segmented } from './elements.js';
+import { FollowedRun } from './followed-run.js';
+import { sentenceOf } from './retry.js';
 import { Samples } from './samples.js';
 
 const POLL_MS = 2000;
 
-// Names that belong into one picture; every other number gets a picture of its own.
-const CHARTS = [
-  { title: 'Loss', names: ['loss', 'valid_loss'], best: 'low' },
-  { title: 'BLEU', names: ['valid_bleu'], best: 'high' },
-  { title: 'Accuracy', names: ['accuracy', 'valid_accuracy'], best: 'high' },
-  { title: 'Perplexity', names: ['valid_perplexity'], best: 'low' },
-  { title: 'Learning rate', names: ['learning_rate'], best: null },
-  { title: 'Gradient norm', names: ['gradient_norm'], best: null },
-  { title: 'Tokens per second', names: ['tokens_per_second'], best: null },
-];
-
 export class RunsPage {
   constructor(root) {
-    Object.assign(this, { root, name: null, records: [], attention: [], timer: null, visit: 0 });
+    Object.assign(this, { root, names: null, followed: [], timer: null, visit: 0, settings: { smoothing: 0, form: 'linear' } });
     this.head = make('div', { class: 'run-head' });
+    this.controls = make('div', { class: 'controls' });
     this.charts = make('section', { class: 'charts', 'aria-label': 'Curves' });
     this.samples = new Samples();
     this.history = new AttentionHistory();
-    root.append(this.head, this.charts, this.samples.element, this.history.element);
+    root.append(this.head, this.controls, this.charts, this.samples.element, this.history.element);
   }
 
-  async open(name) {
+  // The run whose samples and attention are shown; the others are curves beside its own.
+  get first() {
+    return this.followed[0] ?? null;
+  }
+
+  // `wanted` names runs, separated by commas: the first, and those that it is compared with.
+  async open(wanted) {
     const visit = ++this.visit;
     try {
       const names = await runs();
       if (visit !== this.visit) return;
-      this.name = names.includes(name) ? name : (names[0] ?? null);
       this.names = names;
-      this.records = [];
-      this.attention = [];
+      const chosen = (wanted === null || names.includes(wanted) ? [wanted] : wanted.split(',')).filter((name) => names.includes(name));
+      this.followed = (chosen.length > 0 ? chosen : names.slice(0, 1)).slice(0, MOST_RUNS).map((name) => new FollowedRun(name));
       this.draw();
-      if (this.name) await this.follow(visit);
+      this.drawControls();
+      if (this.first) await this.follow(visit);
     } catch (error) {
-      this.head.replaceChildren(make('p', { class: 'hint' }, error.message));
-    }
-  }
-
-  async saveReport(event) {
-    if (!reportIsFetched()) return;
-    event.preventDefault();
-    try {
-      const address = URL.createObjectURL(await report(this.name));
-      make('a', { href: address, download: `${this.name}-report.html` }).click();
-      setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    } catch (error) {
-      this.head.querySelector('.run-note').textContent = error.message;
+      if (visit !== this.visit) return;
+      this.say(`${sentenceOf(error)} Trying again.`);
+      this.timer = setTimeout(() => this.open(wanted), POLL_MS);
     }
   }
 
@@ -63,68 +51,84 @@ export class RunsPage {
     clearTimeout(this.timer);
   }
 
-  // Asks for new records again and again until the page is left.
+  say(sentence) {
+    const note = this.head.querySelector('.run-note');
+    if (note) note.textContent = sentence;
+    else this.head.replaceChildren(make('p', { class: 'hint run-note', role: 'status' }, sentence));
+  }
+
+  // Asks for new records again and again until the page is left. What is on the screen is dim while nothing new can be had.
   async follow(visit) {
     clearTimeout(this.timer);
-    let state = 'live';
+    let trouble = null;
     try {
-      const after = (records) => records.at(-1)?.step ?? 0;
-      const [records, attention] = await Promise.all([metrics(this.name, after(this.records)), attentionHistory(this.name, after(this.attention))]);
+      const news = await Promise.all(this.followed.map((run, i) => run.update(i === 0)));
       if (visit !== this.visit) return;
-      this.records.push(...records);
-      this.attention.push(...attention);
-      if (records.length + attention.length > 0) this.draw();
+      if (news.some(Boolean)) this.draw();
     } catch (error) {
-      state = error instanceof TypeError ? 'The server cannot be reached; trying again.' : error.message;
+      trouble = error;
     }
     if (visit !== this.visit) return;
-    this.root.dataset.state = state === 'live' ? 'live' : 'waiting';
-    const note = this.head.querySelector('.run-note');
-    if (note) note.textContent = state === 'live' ? this.note() : state;
+    this.root.dataset.state = trouble ? 'waiting' : 'live';
+    this.charts.classList.toggle('stale', trouble !== null);
+    this.say(trouble ? `${sentenceOf(trouble)} Trying again.` : this.first.note);
     this.timer = setTimeout(() => this.follow(visit), POLL_MS);
   }
 
-  note() {
-    const last = this.records.at(-1);
-    return last ? `step ${last.step.toLocaleString('en')} · ${duration(last.seconds)} of training` : 'no records yet';
+  // A link to a page about the run.
+  link(address, text) {
+    const open = async (event) => {
+      if (!pagesAreFetched()) return;
+      event.preventDefault();
+      try {
+        save(`${this.first.name}-${address.split('/').at(-1)}.html`, await page(address));
+      } catch (error) {
+        this.say(error.message);
+      }
+    };
+    return make('a', { href: address, on: { click: open } }, text);
+  }
+
+  turnTo(names) {
+    location.hash = new URLSearchParams({ runs: names.join() });
+  }
+
+  drawControls() {
+    const { names, followed, settings } = this;
+    this.controls.hidden = !this.first;
+    if (!this.first) return;
+    const slider = make('input', { type: 'range', min: '0', max: '0.98', step: '0.02', value: settings.smoothing, id: 'smoothing', on: { input: () => { settings.smoothing = Number(slider.value); this.drawCurves(); } } });
+    const set = (form) => { settings.form = form; this.drawControls(); this.drawCurves(); };
+    const chosen = followed.map(({ name }) => name);
+    const others = names.filter((name) => name !== chosen[0]);
+    const toggle = (name) => this.turnTo(chosen.includes(name) ? chosen.filter((other) => other !== name) : [...chosen, name]);
+    this.controls.replaceChildren(
+      make('label', { class: 'slider', for: 'smoothing' }, 'Smoothing', slider),
+      segmented('Axis', [{ value: 'linear', text: 'Linear' }, { value: 'log', text: 'Log' }], settings.form, set),
+      others.length > 0 ? make('div', { class: 'others', role: 'group', 'aria-label': 'Compare with' }, make('span', { class: 'soft' }, 'Compare with'),
+        others.slice(0, 24).map((name) => make('button', { type: 'button', class: `chip${chosen.includes(name) ? ` curve-${chosen.indexOf(name) + 1}` : ''}`, 'aria-pressed': String(chosen.includes(name)), disabled: !chosen.includes(name) && chosen.length >= MOST_RUNS, on: { click: () => toggle(name) } }, name))) : '');
+  }
+
+  drawCurves() {
+    this.charts.replaceChildren(...curves(this.followed, this.settings));
   }
 
   draw() {
     if (!this.names) return;
-    if (!this.name) {
+    if (!this.first) {
       this.head.replaceChildren(make('h1', {}, 'Training'), make('p', { class: 'hint' }, 'No runs are served here. `heedful train --dashboard` shows one while it trains.'));
       return;
     }
-    const choose = (name) => { location.hash = new URLSearchParams({ runs: name }); };
+    const { name, note, plan, records, attention } = this.first;
     this.head.replaceChildren(
-      make('h1', {}, this.name),
-      make('p', { class: 'run-note' }, this.note()),
-      ...(this.names.length > 1 ? [dropdown('Run', this.names.map((value) => ({ value, text: value })), this.name, choose)] : []),
-      make('a', { href: reportAddress(this.name), on: { click: (event) => this.saveReport(event) } }, 'Report'),
+      make('h1', {}, name),
+      make('p', { class: 'run-note' }, note),
+      ...(this.names.length > 1 ? [dropdown('Run', this.names.map((value) => ({ value, text: value })), name, (chosen) => this.turnTo([chosen]))] : []),
+      ...(plan?.heads ? [this.link(headsAddress(name), 'What the heads do')] : []),
+      this.link(reportAddress(name), 'Report'),
     );
-    this.charts.replaceChildren(...pictures(this.records));
-    this.samples.show(this.records);
-    this.history.show(this.attention);
+    this.drawCurves();
+    this.samples.show(records);
+    this.history.show(attention);
   }
-}
-
-function pictures(records) {
-  const known = new Set(['step', 'seconds', 'samples', ...CHARTS.flatMap(({ names }) => names)]);
-  const others = [...new Set(records.flatMap(Object.keys))].filter((name) => !known.has(name));
-  const groups = [...CHARTS, ...others.map((name) => ({ title: name.replaceAll('_', ' '), names: [name], best: null }))];
-  return groups.flatMap(({ title, names, best }) => {
-    const series = names
-      .map((name) => ({ name, points: records.filter((record) => name in record).map((record) => [record.step, record[name]]) }))
-      .filter(({ points }) => points.length > 0);
-    if (series.length === 0) return [];
-    const role = (name) => (names.length === 1 ? '' : name.startsWith('valid') ? 'validation ' : 'training ');
-    const key = make('span', { class: 'key' }, series.map(({ name, points }, i) => make('span', { class: `curve-${i + 1}` }, role(name) + short(points.at(-1)[1]))));
-    return [make('figure', { class: 'card' }, make('figcaption', {}, make('h2', {}, title), key), chart(title, series, best))];
-  });
-}
-
-function duration(seconds) {
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  return `${(seconds / 3600).toFixed(1)} h`;
 }

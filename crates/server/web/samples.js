@@ -34,8 +34,8 @@ export class Samples {
     this.step.textContent = step;
     this.slider.setAttribute('aria-valuetext', `step ${step}`);
     this.list.replaceChildren(...record.samples.map(({ source, reference, output }) => make('li', { class: 'card' },
-      make('p', { class: 'source' }, source),
-      make('p', { class: output === reference ? 'said right' : 'said' }, output || '(nothing)'),
-      reference && output !== reference ? make('p', { class: 'reference' }, `meant: ${reference}`) : null)));
+      make('p', { class: 'source', dir: 'auto' }, source),
+      make('p', { class: output === reference ? 'said right' : 'said', dir: 'auto' }, output || '(nothing)'),
+      reference && output !== reference ? make('p', { class: 'reference' }, 'meant: ', make('bdi', {}, reference)) : null)));
   }
 }

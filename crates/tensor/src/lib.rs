@@ -8,8 +8,9 @@
 //! 4. [`Ragged`] says where the sequences of a batch begin; nothing is ever padded.
 //! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order.
 //! 6. [`Compute`] is how a pass computes: in what numbers, and for how many rows.
-//! 7. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
-//! 8. [`cpu`] and [`cuda`] are the machinery below: threads, instruction sets, matrix products; a card's memory, kernels,
+//! 7. [`flops`] counts what [`ops`] compute.
+//! 8. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
+//! 9. [`cpu`] and [`cuda`] are the machinery below: threads, instruction sets, matrix products; a card's memory, kernels,
 //!    matrix products.
 //!
 //! This crate is the only place in the project where `unsafe` code is allowed.
@@ -37,6 +38,8 @@ pub mod random;
 mod params;
 
 mod compute;
+
+pub mod flops;
 
 pub mod ops;
 

@@ -103,7 +103,7 @@ impl Model {
         let hidden = linear(&z, &self.inner, None, map(Activation::Relu));
         let y = linear(&hidden, &self.outer, Some(&self.bias), map(Activation::Identity));
         let y = residual_norm(&z, &y, &self.gamma, &self.beta, dropout, norm);
-        let window = ConvolutionOptions { taps: 3, reach: Reach::Causal, compute };
+        let window = ConvolutionOptions { taps: 3, dilation: 1, reach: Reach::Causal, compute };
         let y = add(&y, &glu(&convolution(&y, &sequences, &self.taps, None, window)));
         let pooled =
             add(&attention_pool(&columns(&y, 0..1), &y, &sequences).pooled, &mean_pool(&y, &sequences));

@@ -109,6 +109,37 @@ fn weights_of_long_sequences_are_not_kept_and_change_no_bit() {
 }
 
 #[test]
+fn scores_are_what_the_softmax_was_given() {
+    let decoder = Decoder::new();
+    for selection in [Selection::Soft, Selection::Best] {
+        let (keys, found) = decoder.run_with(&[(4, 3), (2, 7)], 0, selection, Weights::Scored);
+        let scores = found.scores.as_ref().expect("they were asked for");
+        for (sequence, width) in [(0, 3), (1, 7)] {
+            let weights = weights_of(&found).to_vec(sequence);
+            for (scores, weights) in
+                scores.to_vec(sequence).chunks_exact(width).zip(weights.chunks_exact(width))
+            {
+                let powers: Vec<f64> = scores.iter().map(|&score| f64::from(score).exp()).collect();
+                let total: f64 = powers.iter().sum();
+                for (power, weight) in powers.iter().zip(weights) {
+                    assert!((power / total - f64::from(*weight)).abs() < 1e-6, "{scores:?} {weights:?}");
+                }
+            }
+        }
+        // The first state is 0, and so is the first query: e_j = w · tanh(k_j).
+        let weight = decoder.score.to_vec();
+        let first = scores.to_vec(1)[..7].to_vec();
+        for (score, key) in first.iter().zip(keys.to_vec()[3 * D..].chunks_exact(D)) {
+            let wanted: f64 =
+                key.iter().zip(&weight).map(|(k, w)| f64::from(*w) * f64::from(*k).tanh()).sum();
+            assert!((f64::from(*score) - wanted).abs() < 1e-5, "{score}, not {wanted}");
+        }
+    }
+    let (_, found) = decoder.run(&[(4, 3)], 0, Selection::Soft);
+    assert!(found.scores.is_none() && found.attention.is_some());
+}
+
+#[test]
 fn weights_add_up_to_one_and_hard_attention_takes_one_position() {
     let decoder = Decoder::new();
     for selection in [Selection::Soft, Selection::Best, drawn(Estimator::ScoreFunction)] {

@@ -1,7 +1,7 @@
 //! Scores of chosen columns. A process of its own, since it changes the instruction set.
 
 use heedful_tensor::cpu::isa;
-use heedful_tensor::ops::{ChosenColumns, ChosenPart, TopK, project_chosen, project_wide};
+use heedful_tensor::ops::{ChosenColumns, ChosenPart, Projection, TopK, project_chosen, project_wide};
 use heedful_tensor::random::Stream;
 use heedful_tensor::{Channels, Compute, Init, Params, Precision, Tensor};
 
@@ -23,6 +23,7 @@ const HEIGHTS: [usize; 5] = [4, 1, 40, 0, 3];
 fn chosen_columns_have_the_scores_that_they_have_among_all() {
     let params = Params::new(3);
     let weight = params.add_weight("weight", [WIDTH, K], Init::Normal(1.0), Channels::Rows);
+    let bias = params.add("bias", 1, WIDTH, Init::Normal(1.0));
     let (stream, rows) = (Stream::new(5, 6, 7), HEIGHTS.iter().sum());
     let values: Vec<f32> = (0..(rows * K) as u32).map(|i| stream.uniform(i) - 0.5).collect();
     let x = Tensor::from_f32(rows, K, &values);
@@ -30,9 +31,12 @@ fn chosen_columns_have_the_scores_that_they_have_among_all() {
         isa::select(isa);
         for precision in [Precision::F32, Precision::Bf16, Precision::Int8] {
             let compute = Compute::inference(precision);
-            let chosen: Vec<ChosenColumns> =
-                lists().into_iter().map(|list| ChosenColumns::new(&weight, list, compute)).collect();
-            check(&x, &project_wide(&x, &weight, compute), &chosen, precision, &isa.to_string());
+            for bias in [None, Some(&bias)] {
+                let projection = Projection { weight: &weight, bias };
+                let chosen: Vec<ChosenColumns> =
+                    lists().into_iter().map(|list| ChosenColumns::new(projection, list, compute)).collect();
+                check(&x, &project_wide(&x, projection, compute), &chosen, precision, &isa.to_string());
+            }
         }
     }
 }
@@ -76,6 +80,37 @@ fn check(x: &Tensor, all: &Tensor, chosen: &[ChosenColumns], precision: Precisio
     assert_eq!(found.other(5, 9), Some(all.row(5)[9]));
     assert_eq!([found.other(0, 4), found.other(5, 1299)], [Some(f32::NEG_INFINITY); 2]);
     assert_eq!(found.other(1, 3), None);
+}
+
+#[test]
+fn the_best_of_a_product_are_those_of_its_scores_with_bias_and_without() {
+    let params = Params::new(3);
+    let weight = params.add_weight("weight", [WIDTH, K], Init::Normal(1.0), Channels::Rows);
+    let bias = params.add("bias", 1, WIDTH, Init::Normal(1.0));
+    let stream = Stream::new(5, 6, 8);
+    let values: Vec<f32> = (0..(40 * K) as u32).map(|i| stream.uniform(i) - 0.5).collect();
+    let x = Tensor::from_f32(40, K, &values);
+    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        isa::select(isa);
+        for bias in [None, Some(&bias)] {
+            let (projection, compute) =
+                (Projection { weight: &weight, bias }, Compute::inference(Precision::Int8));
+            let scores = project_wide(&x, projection, compute);
+            let (mut found, mut expected) = (TopK::default(), TopK::default());
+            assert!(found.find_in_product(&x, projection, compute, COUNT, &[(3, 1299), (39, 0)]));
+            expected.find(&scores, COUNT, Precision::Int8.rounding());
+            for row in 0..40 {
+                assert_eq!(found.best(row), expected.best(row), "{isa} row {row}");
+                assert_eq!(
+                    found.normalizer(row).to_bits(),
+                    expected.normalizer(row).to_bits(),
+                    "{isa} row {row}"
+                );
+            }
+            let others = [(3, 1299), (39, 0)].map(|(row, column)| found.other(row, column));
+            assert_eq!(others, [Some(scores.row(3)[1299]), Some(scores.row(39)[0])], "{isa}");
+        }
+    }
 }
 
 #[test]

@@ -53,3 +53,8 @@ fn recurrent() {
 fn attention_rnn() {
     support::check(&cases::attention_rnn::cases());
 }
+
+#[test]
+fn attend_tokens() {
+    support::check(&cases::attend_tokens::cases());
+}

@@ -116,6 +116,34 @@ fn bias_and_activation_follow_the_sums() {
 }
 
 #[test]
+fn smooth_activations_have_the_same_bits_on_every_instruction_set() {
+    let (rows, k, n) = (5, 70, 40);
+    let (weight, x) = (weight(4, k, n), values(6, rows * k));
+    let sums = reference(&x, &weight.to_vec(), [rows, k, n]);
+    let gelu_tanh =
+        |x: f64| 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh());
+    let silu = |x: f64| x / (1.0 + (-x).exp());
+    let functions: [(Activation, &dyn Fn(f64) -> f64); 2] =
+        [(Activation::GeluTanh, &gelu_tanh), (Activation::Silu, &silu)];
+    for (activation, exact) in functions {
+        let first: std::cell::OnceCell<Vec<u32>> = std::cell::OnceCell::new();
+        on_every_isa(|isa| {
+            let options = LinearOptions { activation, dropout: Dropout::NONE, compute: INT8() };
+            let found = linear(&Tensor::from_f32(rows, k, &x), &weight, None, options).to_vec();
+            for (found, &sum) in found.iter().zip(&sums) {
+                let exact = exact(f64::from(sum));
+                assert!(
+                    (f64::from(*found) - exact).abs() < 1e-5,
+                    "{isa}, {activation:?}: {found}, not {exact}"
+                );
+            }
+            let expected = first.get_or_init(|| bits(&found));
+            assert_eq!(&bits(&found), expected, "{isa}, {activation:?}");
+        });
+    }
+}
+
+#[test]
 fn vectors_are_looked_up_as_they_are_multiplied() {
     let (vocabulary, d) = (45, 70);
     let table = weight(8, vocabulary, d);

@@ -69,7 +69,7 @@ impl Model {
             None,
             LinearOptions { activation: Activation::Gelu, ..options },
         );
-        let window = ConvolutionOptions { taps: 5, reach: Reach::Same, compute };
+        let window = ConvolutionOptions { taps: 5, dilation: 1, reach: Reach::Same, compute };
         let mixed = add(&mixed, &glu(&convolution(&x, sequences, &self.taps, None, window)));
         let options = NormOptions { epsilon: 1e-5, compute };
         let y = residual_norm(&x, &mixed, &self.gamma, &self.beta, dropout, options);
@@ -140,13 +140,15 @@ fn a_causal_convolution_has_the_same_bits_token_by_token() {
     let values: Vec<f32> = (0..(sequences.tokens() * D) as u32).map(|i| draws.normal(i)).collect();
     for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
         isa::select(isa);
-        for compute in [DType::F32, DType::Bf16] {
+        for (compute, dilation) in [(DType::F32, 1), (DType::Bf16, 1), (DType::F32, 3), (DType::Bf16, 3)] {
+            let span = (TAPS - 1) * dilation + 1;
             let params = Params::new(4);
             let weight = params.add("weight", TAPS * D, 70, Init::Xavier);
             let bias = params.add("bias", 1, 70, Init::Normal(1.0));
             let x = cast(&Tensor::from_f32(sequences.tokens(), D, &values), compute);
+            let compute_as = Compute::inference(compute);
             let options =
-                ConvolutionOptions { taps: TAPS, reach: Reach::Causal, compute: Compute::inference(compute) };
+                ConvolutionOptions { taps: TAPS, dilation, reach: Reach::Causal, compute: compute_as };
             let whole = tape::paused(|| convolution(&x, &sequences, &weight, Some(&bias), options).to_vec());
             let mut windows: Option<Tensor> = None;
             for step in 0..sequences.longest() {
@@ -158,12 +160,19 @@ fn a_causal_convolution_has_the_same_bits_token_by_token() {
                 let parent = |i: &usize| (step > 0).then(|| before.iter().position(|b| b == i)).flatten();
                 let parents: Vec<Option<usize>> = alive.iter().map(parent).collect();
                 let rows: Vec<usize> = alive.iter().map(|&i| sequences.range(i).start + step).collect();
-                let next = slide_windows(windows.as_ref(), &parents, &gather_rows(&x, &rows), TAPS);
+                // The slots grow with the sequence, up to the span of a window.
+                let slots = span.min(step + 1);
+                let next = slide_windows(windows.as_ref(), &parents, &gather_rows(&x, &rows), slots);
                 let (activation, dropout) = (Activation::Identity, Dropout::NONE);
                 let options = LinearOptions { activation, dropout, compute: Compute::inference(compute) };
-                let y = tape::paused(|| linear(&next, &weight, Some(&bias), options).to_vec());
+                let y = tape::paused(|| {
+                    linear(&tapped_windows(&next, D, TAPS, dilation), &weight, Some(&bias), options).to_vec()
+                });
                 for (y, row) in y.chunks_exact(70).zip(&rows) {
-                    assert!(y == &whole[row * 70..(row + 1) * 70], "step {step} on {isa} in {compute}");
+                    assert!(
+                        y == &whole[row * 70..(row + 1) * 70],
+                        "step {step}, dilation {dilation} on {isa} in {compute}"
+                    );
                 }
                 windows = Some(next);
             }

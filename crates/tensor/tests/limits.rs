@@ -57,7 +57,7 @@ const RECURRENT: RecurrentOptions = RecurrentOptions {
     compute: Compute::training(DType::F32),
 };
 fn convolution_options(taps: usize) -> ConvolutionOptions {
-    ConvolutionOptions { taps, reach: Reach::Same, compute: Compute::training(DType::F32) }
+    ConvolutionOptions { taps, dilation: 1, reach: Reach::Same, compute: Compute::training(DType::F32) }
 }
 
 const NORM: NormOptions = NormOptions { epsilon: 1e-5, compute: Compute::training(DType::F32) };
@@ -196,6 +196,7 @@ fn shapes_that_do_not_fit_are_named() {
         }),
         (&["max_pool", "sequence 1"], || drop(max_pool(&tensor(2, 3), &Ragged::from_lengths([2, 0])))),
         (&["slide_windows", "2×3", "3 parents"], || drop(slide_windows(None, &[None; 3], &tensor(2, 3), 2))),
+        (&["tapped_windows", "2 taps of width 2", "2×3"], || drop(tapped_windows(&tensor(2, 3), 2, 2, 1))),
         (&["mean", "[0, 3]"], || drop(mean(&tensor(0, 3)))),
     ];
     for (fragments, call) in table {

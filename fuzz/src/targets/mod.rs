@@ -1,6 +1,7 @@
 //! What reads input, one file for each group.
 
 mod compressed;
+mod exercises;
 mod logs;
 mod models;
 mod pages;
@@ -63,6 +64,7 @@ pub fn all() -> Vec<Target> {
         compressed::targets(),
         pages::targets(),
         requests::targets(),
+        exercises::targets(),
     ];
     groups.into_iter().flatten().collect()
 }

@@ -54,7 +54,12 @@ pub(super) fn translator(folder: &Path) {
 
 pub(super) fn language(folder: &Path) {
     let stack = transformer(tokenizer(VocabularyKind::Character).size()).decoder();
-    let config = LanguageConfig { stack, text: TextShape::Lines, label_smoothing: 0.0 };
+    let config = LanguageConfig {
+        stack: stack.into(),
+        text: TextShape::Lines,
+        label_smoothing: 0.0,
+        output_bias: false,
+    };
     write(folder, ModelConfig::Language(config), None);
 }
 

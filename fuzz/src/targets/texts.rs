@@ -5,6 +5,8 @@ use std::path::Path;
 
 use heedful::data::labels::Labels;
 use heedful::data::{CorpusFiles, Input};
+use heedful::explain::MaskRows;
+use heedful::layers::AttentionRole;
 use heedful::tasks::translate::Terms;
 
 use super::small_model::LINES;
@@ -20,7 +22,26 @@ pub(super) fn targets() -> Vec<Target> {
         Target { name: "labelled-text", open: labelled, words: WORDS, short: 500 },
         Target { name: "parallel-text", open: parallel, words: WORDS, short: 500 },
         Target { name: "terms", open: terms, words: WORDS, short: 500 },
+        Target { name: "mask", open: mask, words: MASK_WORDS, short: 1000 },
     ]
+}
+
+const MASK_WORDS: &[&str] = &[
+    "0", "1", " ", "\n", ",", "[", "]", "[[", "]]", "true", "false", "#", "null", "\"1\"", "1.0", "1e9", "一",
+];
+
+/// A boolean mask, as text and as JSON.
+fn mask(_: &Path) -> Opened {
+    let reads = |bytes: &[u8]| {
+        let Ok(text) = std::str::from_utf8(bytes) else { return Verdict::Refused };
+        let rows = MaskRows::parse(text);
+        if let Ok(rows) = &rows {
+            rows.mask(AttentionRole::Cross);
+        }
+        Verdict::of(rows)
+    };
+    let good = ["1 0 0\n110\n1,1,1 # all\n", "[[1, 0], [true, 1]]"].map(|text| text.as_bytes().to_vec());
+    Opened { good: good.to_vec(), read: Box::new(reads) }
 }
 
 /// Reads a corpus to its end.

@@ -49,6 +49,7 @@ const CASES: &[Case] = &[
         task: Task::Translate,
         flags: "--norm pre --activation gelu --positions learned",
     },
+    Case { name: "transformer-silu", task: Task::Translate, flags: "--activation silu" },
     Case {
         name: "transformer-window-dot",
         task: Task::Translate,
@@ -76,10 +77,63 @@ const CASES: &[Case] = &[
         task: Task::Translate,
         flags: "--family recurrent --attention straight-through --cell gru",
     },
+    Case {
+        name: "recurrent-after",
+        task: Task::Translate,
+        flags: "--family recurrent --attend after --decoder-layers 2 --directions forward --recurrent-norm layer",
+    },
+    Case {
+        name: "recurrent-after-hard",
+        task: Task::Translate,
+        flags: "--family recurrent --attend after --attention hard --score-width 24",
+    },
+    Case {
+        name: "recurrent-feeding",
+        task: Task::Translate,
+        flags: "--family recurrent --attend feeding --score dot --cell gru --decoder-layers 2",
+    },
+    Case {
+        name: "recurrent-convolution",
+        task: Task::Translate,
+        flags: "--family recurrent --encoder convolutional --encoder-layers 2 --dilation 2 --positions learned",
+    },
     Case { name: "convolutional", task: Task::Translate, flags: "--family convolutional --taps 5" },
+    Case {
+        name: "convolutional-bias",
+        task: Task::Translate,
+        flags: "--family convolutional --output-bias true",
+    },
+    Case {
+        name: "transformer-batch-norm",
+        task: Task::Translate,
+        flags: "--norm-kind batch --output-bias true",
+    },
+    Case {
+        name: "convolutional-dilated",
+        task: Task::Translate,
+        flags: "--family convolutional --dilation 3 --encoder-layers 2 --decoder-layers 3",
+    },
+    Case {
+        name: "convolutional-relu-norm",
+        task: Task::Translate,
+        flags: "--family convolutional --convolution relu --balance norm --dilation 2 --decoder-layers 2",
+    },
     Case { name: "classify-transformer", task: Task::Classify, flags: "" },
     Case { name: "classify-first", task: Task::Classify, flags: "--pooling first --label-smoothing 0.1" },
+    Case { name: "classify-last", task: Task::Classify, flags: "--family recurrent --pooling last" },
+    Case { name: "classify-mean", task: Task::Classify, flags: "--pooling mean" },
+    Case { name: "classify-max", task: Task::Classify, flags: "--family convolutional --pooling max" },
     Case { name: "classify-recurrent", task: Task::Classify, flags: "--family recurrent" },
+    Case {
+        name: "classify-forward",
+        task: Task::Classify,
+        flags: "--family recurrent --directions forward --recurrent-norm layer --norm-epsilon 1e-6",
+    },
+    Case {
+        name: "classify-dilated-relu",
+        task: Task::Classify,
+        flags: "--family convolutional --convolution relu --dilation 2 --encoder-layers 3",
+    },
     Case {
         name: "classify-convolutional",
         task: Task::Classify,
@@ -91,7 +145,14 @@ const CASES: &[Case] = &[
         task: Task::Language,
         flags: "--block none --norm pre --accumulate 2 --clip-norm 0.5",
     },
+    Case { name: "language-recurrent", task: Task::Language, flags: "--block 32 --family recurrent" },
+    Case {
+        name: "language-gru-bias",
+        task: Task::Language,
+        flags: "--block none --family recurrent --cell gru --output-bias true",
+    },
     Case { name: "masked", task: Task::Masked, flags: "" },
+    Case { name: "masked-gelu-tanh", task: Task::Masked, flags: "--activation gelu-tanh" },
 ];
 
 /// Flags that all trainings share. The sizes fit no kernel exactly, so that tails and odd rows are covered.

@@ -1,14 +1,15 @@
 //! `cargo xtask tidy`: the rules of STYLE.md that neither rustfmt nor clippy checks.
 
 mod arrows;
+mod links;
 mod rules;
 
 use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use crate::step;
 use crate::workspace::{files, root};
+use crate::{step, story};
 
 const GOLDEN_FOLDER: &str = "crates/heedful/tests/golden/";
 const GOLDEN_BYTES: u64 = 3 << 20;
@@ -33,17 +34,22 @@ fn complaints() -> Result<Vec<String>> {
     let library =
         fs::read_to_string(root().join(arrows::LIBRARY)).context("cannot read the library's contents")?;
     let order = arrows::order(&library);
+    let mut texts = Vec::new();
     for path in files()? {
         let bytes = fs::read(root().join(&path)).with_context(|| format!("cannot read {path}"))?;
         if path.starts_with(GOLDEN_FOLDER) {
             golden_bytes += bytes.len() as u64;
         }
-        // Binary files (goldens, pictures) have no lines to check.
-        if let Ok(text) = String::from_utf8(bytes) {
-            rules::check(&path, &text, &mut complaints);
-            arrows::check(&path, &text, &order, &mut complaints);
-        }
+        // Binary files (goldens, pictures) have no lines to check, but links may lead to them.
+        texts.push((path, String::from_utf8(bytes).unwrap_or_default()));
     }
+    let places = links::Places::new(&texts);
+    for (path, text) in &texts {
+        rules::check(path, text, &mut complaints);
+        arrows::check(path, text, &order, &mut complaints);
+        places.check(path, text, &mut complaints);
+    }
+    story::check(&texts, &mut complaints);
     if golden_bytes > GOLDEN_BYTES {
         complaints.push(format!(
             "{GOLDEN_FOLDER}: {golden_bytes} bytes, over {GOLDEN_BYTES}: store fewer or smaller cases"

@@ -128,7 +128,12 @@ fn models(size: &TransformerConfig) -> [(&'static str, ModelConfig); 3] {
         label_smoothing: 0.0,
         encoder: EncoderConfig::Transformer(size.encoder()),
     };
-    let language = LanguageConfig { stack: size.decoder(), text: TextShape::Lines, label_smoothing: 0.0 };
+    let language = LanguageConfig {
+        stack: size.decoder().into(),
+        text: TextShape::Lines,
+        label_smoothing: 0.0,
+        output_bias: false,
+    };
     [
         ("classifier", ModelConfig::Classify(classifier)),
         ("language", ModelConfig::Language(language)),

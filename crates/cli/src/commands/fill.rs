@@ -11,11 +11,13 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use heedful::tasks::masked::{Filled, Filler};
+use heedful::tasks::masked::{Filled, Filler, MASK};
 use serde_json::{Value, json};
 
+use crate::attention_file::{AttendedTokens, AttentionArguments, AttentionFile};
 use crate::long_text::{LongTexts, LongWhole, MaxTokens, refused};
 use crate::machine::Machine;
+use crate::output::Force;
 use crate::progress::{Bar, Quiet};
 
 /// Predict the masked tokens of a text with a masked language model
@@ -41,6 +43,10 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
+    attention: AttentionArguments,
+    #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     quiet: Quiet,
     #[command(flatten)]
     machine: Machine,
@@ -50,12 +56,14 @@ const EXAMPLES: &str = "\
 Examples:
   heedful fill reader 'the <mask> drives through the rain'
   heedful fill reader 'the <mask> drives through the <mask>' --top 10 --json
+  heedful fill reader 'the <mask> drives' --attention weights.json --raw-scores
 
 Train a masked language model with: heedful train --task mlm --text all.txt --out reader";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
     arguments.machine.set_up("filling gaps", verbosity)?;
+    let mut attention = arguments.attention.create(None, &arguments.force, &[&arguments.model])?;
     let mut filler = Filler::open(&arguments.model)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| filler.set_max_tokens(tokens))?;
     let mut long_texts = LongTexts::new("cut", filler.limit());
@@ -75,9 +83,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
                 filler.limit().first(text, encode).tokens
             }
         };
-        let filled = filler
-            .fill_tokens(tokens, arguments.top, arguments.machine.compute([&arguments.model]))
-            .with_context(place)?;
+        let compute = arguments.machine.compute([&arguments.model]);
+        if let Some(file) = &mut attention {
+            let mut pass = arguments.attention.pass(compute);
+            let (filled, maps) = filler.attend_in(&mut pass, tokens.clone(), 1).with_context(place)?;
+            file.add(number, &attended(&filler, &tokens, &filled), &maps)?;
+        }
+        let filled = filler.fill_tokens(tokens, arguments.top, compute).with_context(place)?;
         if arguments.json {
             writeln!(out, "{}", object(text, &filled))?;
         } else {
@@ -86,7 +98,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     bar.finish();
     long_texts.finish();
-    Ok(())
+    attention.map_or(Ok(()), AttentionFile::finish)
+}
+
+/// The tokens of a text with its gaps, and the best prediction for each.
+fn attended(filler: &Filler, tokens: &[u32], filled: &Filled) -> AttendedTokens {
+    let piece = |&id: &u32| if id == MASK { "<mask>".to_owned() } else { filler.tokenizer().piece(id) };
+    let best =
+        |gap: &Vec<heedful::tasks::masked::Guess>| gap.first().map(|best| best.piece.replace(' ', "▁"));
+    AttendedTokens {
+        source: tokens.iter().map(piece).collect(),
+        target: filled.gaps.iter().filter_map(best).collect(),
+    }
 }
 
 fn plain(filled: &Filled) -> String {

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use heedful::decode::{Sampling, SearchOptions};
-use heedful::tasks::language::Generator;
+use heedful::tasks::language::{Generation, Generator};
 use serde_json::json;
 
+use crate::attention_file::{AttendedTokens, AttentionArguments, AttentionFile};
 use crate::long_text::{LongTexts, LongWhole, MaxTokens, refused};
 use crate::machine::Machine;
+use crate::output::Force;
 use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Continue a text with a language model
@@ -66,6 +68,10 @@ pub(crate) struct Arguments {
     #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
+    attention: AttentionArguments,
+    #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
     quiet: Quiet,
     #[command(flatten)]
     machine: Machine,
@@ -75,6 +81,7 @@ const EXAMPLES: &str = "\
 Examples:
   heedful generate writer --prompt 'Once upon a time' --temperature 0.8 --top-p 0.95
   heedful generate writer --prompt 'Once upon a time' --beam 4 --n 4 --json
+  heedful generate writer --prompt 'Once upon a time' --attention weights.json
 
 Train a language model with: heedful train --task lm --text book.txt --out writer";
 
@@ -83,6 +90,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("searching", verbosity)?;
     let options = arguments.search_options();
     options.check()?;
+    let attention = arguments.attention.create(None, &arguments.force, &[&arguments.model])?;
     let mut generator = Generator::open(&arguments.model)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| generator.set_max_tokens(tokens))?;
     let prompt = arguments.prompt(&generator)?;
@@ -112,7 +120,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             writeln!(out, "{}", &text[shown.min(text.len())..])?;
         }
     }
-    Ok(())
+    out.flush()?;
+    attention.map_or(Ok(()), |file| write_attention(file, &generator, &generation, arguments))
+}
+
+/// The attention within every text, prompt and continuation.
+fn write_attention(
+    mut file: AttentionFile,
+    generator: &Generator,
+    generation: &Generation<'_>,
+    arguments: &Arguments,
+) -> Result<()> {
+    let compute = arguments.machine.compute([&arguments.model]);
+    for (number, tokens) in generation.tokens().iter().enumerate() {
+        let (_, maps) = generator.attend_in(&mut arguments.attention.pass(compute), tokens)?;
+        file.add(number, &AttendedTokens::of_line(generator, tokens), &maps)?;
+    }
+    file.finish()
 }
 
 /// Prints what was generated since the last call; a character with missing bytes is held back.

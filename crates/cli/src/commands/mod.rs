@@ -19,6 +19,7 @@ pub(crate) mod translate;
 pub(crate) mod evaluate;
 pub(crate) mod score;
 
+pub(crate) mod attend;
 pub(crate) mod compare;
 pub(crate) mod explain;
 

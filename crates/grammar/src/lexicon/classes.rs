@@ -1,6 +1,6 @@
 //! All classes in one list, repeated by how often their nouns occur.
 
-use super::{Class, culture, household, living, machines};
+use super::{Class, culture, household, living, machines, science};
 
 pub(in super::super) const CLASSES: &[Class] = &[
     machines::CARS,
@@ -10,6 +10,11 @@ pub(in super::super) const CLASSES: &[Class] = &[
     machines::TECHNOLOGY,
     machines::TECHNOLOGY,
     machines::TECHNOLOGY,
+    // Twice each: one noun, and the solutions of technology are three times as frequent.
+    science::MATHEMATICS,
+    science::MATHEMATICS,
+    science::CHEMISTRY,
+    science::CHEMISTRY,
     machines::DEVICES,
     culture::BOOKS,
     culture::PAPERS,

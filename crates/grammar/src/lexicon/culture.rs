@@ -2,7 +2,7 @@
 
 use super::adjectives::*;
 use super::verbs::*;
-use super::{Class, Role, State, modifier, noun};
+use super::{Class, Role, Senses, State, modifier, noun};
 
 pub(super) const BOOKS: Class = Class {
     nouns: &[
@@ -28,6 +28,7 @@ pub(super) const BOOKS: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: ON_A_TABLE,
     role: Role::Goods,
+    senses: Senses::Usual,
 };
 
 pub(super) const PAPERS: Class = Class {
@@ -48,6 +49,7 @@ pub(super) const PAPERS: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: ON_A_TABLE,
     role: Role::Belonging,
+    senses: Senses::Usual,
 };
 
 pub(super) const WORKS: Class = Class {
@@ -67,6 +69,7 @@ pub(super) const WORKS: Class = Class {
     states: &[State::Like],
     places: &[],
     role: Role::Unowned,
+    senses: Senses::Usual,
 };
 
 pub(super) const THOUGHTS: Class = Class {
@@ -86,6 +89,7 @@ pub(super) const THOUGHTS: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: &[],
     role: Role::Belonging,
+    senses: Senses::Usual,
 };
 
 pub(super) const INSTRUMENTS: Class = Class {
@@ -103,4 +107,5 @@ pub(super) const INSTRUMENTS: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: INDOORS,
     role: Role::Goods,
+    senses: Senses::Usual,
 };

@@ -2,7 +2,7 @@
 
 use super::adjectives::*;
 use super::verbs::*;
-use super::{Class, Role, State, modifier, noun};
+use super::{Class, Role, Senses, State, modifier, noun};
 
 pub(super) const FURNITURE: Class = Class {
     nouns: &[
@@ -20,6 +20,7 @@ pub(super) const FURNITURE: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: INDOORS,
     role: Role::Goods,
+    senses: Senses::Usual,
 };
 
 pub(super) const HANDHELD: Class = Class {
@@ -40,6 +41,7 @@ pub(super) const HANDHELD: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: ON_A_TABLE,
     role: Role::Goods,
+    senses: Senses::Usual,
 };
 
 pub(super) const CLOTHES: Class = Class {
@@ -67,6 +69,7 @@ pub(super) const CLOTHES: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: INDOORS,
     role: Role::Goods,
+    senses: Senses::Usual,
 };
 
 pub(super) const JEWELLERY: Class = Class {
@@ -84,6 +87,7 @@ pub(super) const JEWELLERY: Class = Class {
     states: &[State::Like, State::Have],
     places: ON_A_TABLE,
     role: Role::Goods,
+    senses: Senses::Usual,
 };
 
 pub(super) const FOOD: Class = Class {
@@ -103,6 +107,7 @@ pub(super) const FOOD: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: &[modifier("桌子上", "on the table"), modifier("厨房里", "in the kitchen")],
     role: Role::Goods,
+    senses: Senses::Usual,
 };
 
 pub(super) const ROOMS: Class = Class {
@@ -120,6 +125,7 @@ pub(super) const ROOMS: Class = Class {
     states: &[State::Like, State::Need],
     places: &[],
     role: Role::Belonging,
+    senses: Senses::Usual,
 };
 
 pub(super) const BUILDINGS: Class = Class {
@@ -139,4 +145,5 @@ pub(super) const BUILDINGS: Class = Class {
     states: &[State::Like, State::Need],
     places: IN_TOWN,
     role: Role::Unowned,
+    senses: Senses::Usual,
 };

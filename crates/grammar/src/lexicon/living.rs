@@ -2,7 +2,7 @@
 
 use super::adjectives::*;
 use super::verbs::*;
-use super::{Class, Role, State, modifier, noun};
+use super::{Class, Role, Senses, State, modifier, noun};
 
 pub(super) const FIRMS: Class = Class {
     nouns: &[
@@ -30,6 +30,7 @@ pub(super) const FIRMS: Class = Class {
     states: &[State::Like, State::Need],
     places: IN_TOWN,
     role: Role::Unowned,
+    senses: Senses::Usual,
 };
 
 pub(super) const SCHOOLS: Class = Class {
@@ -51,6 +52,7 @@ pub(super) const SCHOOLS: Class = Class {
     states: &[State::Like, State::Need],
     places: IN_TOWN,
     role: Role::Unowned,
+    senses: Senses::Usual,
 };
 
 pub(super) const PEOPLE: Class = Class {
@@ -76,6 +78,7 @@ pub(super) const PEOPLE: Class = Class {
     states: &[State::Like, State::Need],
     places: AMONG_PEOPLE,
     role: Role::Person,
+    senses: Senses::Usual,
 };
 
 pub(super) const ANIMALS: Class = Class {
@@ -99,6 +102,7 @@ pub(super) const ANIMALS: Class = Class {
     states: &[State::Like, State::Have],
     places: AMONG_PLANTS,
     role: Role::Belonging,
+    senses: Senses::Usual,
 };
 
 pub(super) const LARGE_ANIMALS: Class = Class {
@@ -115,6 +119,7 @@ pub(super) const LARGE_ANIMALS: Class = Class {
     states: &[State::Like, State::Have],
     places: AMONG_PLANTS,
     role: Role::Belonging,
+    senses: Senses::Usual,
 };
 
 pub(super) const LAND: Class = Class {
@@ -134,6 +139,7 @@ pub(super) const LAND: Class = Class {
     states: &[State::Like],
     places: &[],
     role: Role::Unowned,
+    senses: Senses::Usual,
 };
 
 pub(super) const PLANTS: Class = Class {
@@ -146,4 +152,5 @@ pub(super) const PLANTS: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: AMONG_PLANTS,
     role: Role::Belonging,
+    senses: Senses::Usual,
 };

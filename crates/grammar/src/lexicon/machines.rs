@@ -2,7 +2,7 @@
 
 use super::adjectives::*;
 use super::verbs::*;
-use super::{Class, Modifier, Noun, Role, State, modifier, noun};
+use super::{Class, Modifier, Noun, Role, Senses, State, modifier, noun};
 
 pub(super) const CARS: Class = Class {
     nouns: &[
@@ -31,6 +31,7 @@ pub(super) const CARS: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: OUTDOORS,
     role: Role::Goods,
+    senses: Senses::Usual,
 };
 
 pub(super) const CYCLES: Class = Class {
@@ -60,6 +61,7 @@ pub(super) const CRAFT: Class = Class {
     states: &[State::Like, State::Need],
     places: &[],
     role: Role::Unowned,
+    senses: Senses::Usual,
 };
 
 const FIELDS: &[Modifier] = &[
@@ -107,6 +109,7 @@ pub(super) const TECHNOLOGY: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: &[],
     role: Role::Goods,
+    senses: Senses::Usual,
 };
 
 pub(super) const DEVICES: Class = Class {
@@ -139,4 +142,5 @@ pub(super) const DEVICES: Class = Class {
     states: &[State::Like, State::Need, State::Have],
     places: INDOORS,
     role: Role::Goods,
+    senses: Senses::Usual,
 };

@@ -1,4 +1,5 @@
-//! The words, as tables. A word has one translation in every position, so that both directions are functions.
+//! The words, as tables. A word has one translation in every position, so that both directions are functions. The exception is
+//! *solution*, which has three: 解决方案, 解 and 溶液. The words around it decide, and there is always one that does.
 //!
 //! Nouns are grouped into classes. A class defines which adjectives, verbs and places go with its nouns: an honest
 //! doctor, but no honest bicycle.
@@ -10,6 +11,7 @@ mod function_words;
 mod household;
 mod living;
 mod machines;
+mod science;
 mod verbs;
 
 pub(super) use adjectives::EXPENSIVE;
@@ -84,6 +86,16 @@ pub(super) struct Class {
     pub(super) states: &'static [State],
     pub(super) places: &'static [Modifier],
     pub(super) role: Role,
+    pub(super) senses: Senses,
+}
+
+/// Whether the English nouns of a class have other translations in other classes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Senses {
+    /// This one alone, or this one unless a word of another class decides otherwise.
+    Usual,
+    /// Others too: a kind or a verb, which no other class of the noun has, must be beside it.
+    Marked,
 }
 
 /// What a noun may be in a sentence besides an object.

@@ -1,6 +1,6 @@
 //! Layers and models compared: two tables of "Attention Is All You Need", measured on this machine.
 //!
-//! 1. [`layers`] is table 1: self attention, restricted self attention, recurrence and convolution, with the time and the
+//! 1. [`layers`] is table 1: self attention, restricted self attention, recurrence and convolution, plain and dilated, with the time and the
 //!    memory that they take on this machine as sequences grow.
 //! 2. [`variations`] is table 3: one recipe trained with more and fewer heads, layers, widths and so on, on any corpus.
 //!

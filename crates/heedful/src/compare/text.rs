@@ -16,7 +16,7 @@ pub(super) fn markdown(table: &Table) -> String {
         lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..table.columns.len()).map(|column| width(column).max(3)).collect();
-    let is_number = |cell: &String| cell == NOTHING || cell.parse::<f64>().is_ok();
+    let is_number = |cell: &String| cell == NOTHING || cell == "−∞" || cell.parse::<f64>().is_ok();
     let numbers: Vec<bool> = (0..table.columns.len())
         .map(|column| table.rows.iter().filter_map(|row| row.get(column)).all(is_number))
         .collect();

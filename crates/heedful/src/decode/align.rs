@@ -108,6 +108,7 @@ mod tests {
             queries: Ragged::from_lengths([4]),
             keys: Ragged::from_lengths([3]),
             weights: vec![vec![weights.to_vec()]],
+            scores: None,
         }
     }
 

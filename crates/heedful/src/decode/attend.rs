@@ -16,7 +16,10 @@ pub fn attend(
     target: &[u32],
     options: &SearchOptions,
 ) -> Result<Vec<AttentionMap>, DecodeError> {
-    attend_in(Pass::inference(options.compute).recording(), model, source, target)
+    model.check_heads(&options.without_heads)?;
+    let pass = Pass::inference(options.compute).recording();
+    let (maps, _) = attend_in(&mut pass.without_heads(&options.without_heads), model, source, target)?;
+    Ok(maps)
 }
 
 /// As [`attend`] for the cross attention alone, which is all that an alignment needs.
@@ -26,19 +29,24 @@ pub fn attend_to_source(
     target: &[u32],
     options: &SearchOptions,
 ) -> Result<Vec<AttentionMap>, DecodeError> {
+    model.check_heads(&options.without_heads)?;
     let pass = Pass::inference(options.compute).recording_role(AttentionRole::Cross);
-    attend_in(pass, model, source, target)
+    let (maps, _) = attend_in(&mut pass.without_heads(&options.without_heads), model, source, target)?;
+    Ok(maps)
 }
 
-fn attend_in(
-    mut pass: Pass,
+/// What a pass records of one source and target, and the log-probability of each token of the target and of `<eos>`: a pass
+/// may have masks and lack heads, and both are computed so.
+pub fn attend_in(
+    pass: &mut Pass,
     model: &dyn Generate,
     source: &[u32],
     target: &[u32],
-) -> Result<Vec<AttentionMap>, DecodeError> {
+) -> Result<(Vec<AttentionMap>, Vec<f64>), DecodeError> {
     let special = model.special_tokens();
     let batch = Batch::new(&[(source.to_vec(), target.to_vec())], special.bos, special.eos)?;
     model.check(&batch)?;
-    model.loss(&batch, &mut pass);
-    Ok(pass.take_attention()?)
+    let losses = model.loss(&batch, pass).token_losses();
+    pass.check_masks()?;
+    Ok((pass.take_attention()?, losses.into_iter().map(|loss| -f64::from(loss)).collect()))
 }

@@ -8,9 +8,10 @@
 //! log-probability. The normalizers of the members are constants of a row, so the mean of the logits says the same: a
 //! model with itself has exactly its own scores.
 
-use heedful_tensor::{Precision, Ragged, Tensor};
+use heedful_tensor::{Ragged, Tensor};
 
 use super::DecodeError;
+use super::options::SearchOptions;
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
 use crate::models::{Decoding, Generate, Row};
@@ -42,7 +43,7 @@ impl<'m> Ensemble<'m> {
 
     /// Whether a search may have a [shortlist](super::SearchOptions::shortlist).
     pub fn takes_shortlist(&self) -> bool {
-        self.start(Precision::default()).as_restrict().is_some()
+        self.start(&SearchOptions::default()).is_ok_and(|mut decoding| decoding.as_restrict().is_some())
     }
 
     pub(super) fn check_source(&self, source: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
@@ -61,12 +62,19 @@ impl<'m> Ensemble<'m> {
         self.members[0].special_tokens()
     }
 
-    pub(super) fn start(&self, compute: Precision) -> Box<dyn Decoding + 'm> {
+    /// Starts decoding, with the type of products and without the heads that the options say.
+    pub(super) fn start(&self, options: &SearchOptions) -> Result<Box<dyn Decoding + 'm>, DecodeError> {
+        let SearchOptions { compute, without_heads, .. } = options;
         if let [only] = self.members[..] {
-            return only.start(compute);
+            only.check_heads(without_heads)?;
+            return Ok(only.start_without(*compute, without_heads));
         }
-        let members = self.members.iter().map(|member| member.start(compute)).collect();
-        Box::new(Together { members, sums: Vec::new(), means: Vec::new() })
+        if !without_heads.is_empty() {
+            let reason = "heads are removed from one model: search with one alone";
+            return Err(DecodeError::Ensemble { reason });
+        }
+        let members = self.members.iter().map(|member| member.start(*compute)).collect();
+        Ok(Box::new(Together { members, sums: Vec::new(), means: Vec::new() }))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::OptionsError;
 use crate::data::batch::BatchError;
-use crate::layers::TooManyWeights;
+use crate::layers::{HeadError, MaskFault, TooManyWeights};
 use crate::models::BrokenModel;
 
 /// Why a search or a score fails.
@@ -20,6 +20,9 @@ pub enum DecodeError {
     /// More attention weights than can be recorded.
     #[error(transparent)]
     Weights(#[from] TooManyWeights),
+    /// A given mask cannot be applied.
+    #[error(transparent)]
+    Mask(#[from] MaskFault),
     /// What an output must have is not possible.
     #[error("the constraints of sentence {sentence}: {reason}")]
     Constraints {
@@ -40,6 +43,9 @@ pub enum DecodeError {
         /// Why, and what to do.
         reason: &'static str,
     },
+    /// The model has no such heads to remove.
+    #[error(transparent)]
+    Heads(#[from] HeadError),
     /// Another thread ended the call.
     #[error("the call was cancelled")]
     Cancelled,

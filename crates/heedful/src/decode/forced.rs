@@ -20,10 +20,13 @@ pub struct TargetScore {
     pub log_probability: f64,
     /// `log p` of each token, and of `<eos>` at the end.
     pub tokens: Vec<f64>,
+    /// For each token, and for `<eos>`, the tokens that were most probable in its place with their `log p`, best first: as many
+    /// as were asked for.
+    pub alternatives: Vec<Vec<(u32, f64)>>,
 }
 
-/// The log-probabilities of `(source, target)` pairs, in their order. Of the options only `compute` and `batch_tokens`
-/// matter.
+/// The log-probabilities of `(source, target)` pairs, in their order. Of the options only `compute`, `without_heads` and
+/// `batch_tokens` matter.
 pub fn score(
     model: &dyn Generate,
     pairs: &[(Vec<u32>, Vec<u32>)],
@@ -38,19 +41,28 @@ pub fn score_by(
     pairs: &[(Vec<u32>, Vec<u32>)],
     options: &SearchOptions,
 ) -> Result<Vec<TargetScore>, DecodeError> {
+    score_with_alternatives(ensemble, pairs, 0, options)
+}
+
+/// As [`score_by`], and for each token of a target the `alternatives` most probable ones in its place.
+pub fn score_with_alternatives(
+    ensemble: &Ensemble<'_>,
+    pairs: &[(Vec<u32>, Vec<u32>)],
+    alternatives: usize,
+    options: &SearchOptions,
+) -> Result<Vec<TargetScore>, DecodeError> {
     if pairs.is_empty() {
         return Ok(Vec::new());
     }
     let special = ensemble.special_tokens();
     ensemble.check(&Batch::new(pairs, special.bos, special.eos)?)?;
-    let mut engine =
-        Engine::new(ensemble.start(options.compute), options.compute.rounding(), options.batch_tokens);
+    let mut engine = Engine::new(ensemble.start(options)?, options.compute.rounding(), options.batch_tokens);
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     // The longest first, so that no long one is left to be decoded alone at the end.
     order.sort_by_key(|&i| std::cmp::Reverse(pairs[i].1.len()));
     for i in order {
         let (source, target) = &pairs[i];
-        engine.push(i, source.clone(), source.len(), Forced::new(target, special));
+        engine.push(i, source.clone(), source.len(), Forced::new(target, special, alternatives));
     }
     let mut scores: Vec<Option<TargetScore>> = vec![None; pairs.len()];
     while !engine.is_idle() {
@@ -67,12 +79,20 @@ struct Forced {
     target: Vec<u32>,
     rows: Vec<Continuation>,
     tokens: Vec<f64>,
+    /// How many are wanted for each token, and those of the tokens so far.
+    wanted: usize,
+    alternatives: Vec<Vec<(u32, f64)>>,
 }
 
 impl Forced {
-    fn new(target: &[u32], special: SpecialTokens) -> Forced {
-        let target = target.iter().copied().chain([special.eos]).collect();
-        Forced { target, rows: vec![Continuation { parent: None, token: special.bos }], tokens: Vec::new() }
+    fn new(target: &[u32], special: SpecialTokens, wanted: usize) -> Forced {
+        Forced {
+            target: target.iter().copied().chain([special.eos]).collect(),
+            rows: vec![Continuation { parent: None, token: special.bos }],
+            tokens: Vec::new(),
+            wanted,
+            alternatives: Vec::new(),
+        }
     }
 }
 
@@ -85,12 +105,15 @@ impl Plan for Forced {
 
     fn needs(&self) -> Needs<'_> {
         let next = &self.target[self.tokens.len()..][..1];
-        Needs { best: 0, others: Others::Tokens(next) }
+        Needs { best: self.wanted, others: Others::Tokens(next) }
     }
 
     fn advance(&mut self, scores: &Scores<'_>) {
         let token = self.target[self.tokens.len()];
         self.tokens.push(scores.log_probability(0, token));
+        if self.wanted > 0 {
+            self.alternatives.push(scores.best(0).take(self.wanted).collect());
+        }
         self.rows.clear();
         if self.tokens.len() < self.target.len() {
             self.rows.push(Continuation { parent: Some(0), token });
@@ -102,6 +125,7 @@ impl Plan for Forced {
         TargetScore {
             log_probability: self.tokens.iter().fold(0.0, |sum, log_p| sum + log_p),
             tokens: self.tokens,
+            alternatives: self.alternatives,
         }
     }
 }

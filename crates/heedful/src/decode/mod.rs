@@ -36,11 +36,11 @@ mod links;
 
 pub(crate) use align::align_by;
 pub use align::{AlignmentLayer, align, pharaoh};
-pub use attend::{attend, attend_to_source};
+pub use attend::{attend, attend_in, attend_to_source};
 pub use constraints::Constraints;
 pub use ensemble::Ensemble;
 pub use error::DecodeError;
-pub use forced::{TargetScore, score, score_by};
+pub use forced::{TargetScore, score, score_by, score_with_alternatives};
 pub use greedy::{GreedyOptions, greedy};
 pub use hypothesis::Hypothesis;
 pub use limits::{Cancel, Limits};

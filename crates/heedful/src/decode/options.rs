@@ -5,6 +5,7 @@ use std::sync::Arc;
 use heedful_tensor::Precision;
 
 use crate::data::shortlist::Shortlist;
+use crate::layers::HeadName;
 
 /// The options of a search. The defaults are the paper's: beam size 4, α 0.6, at most 50 tokens more than the source.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,8 @@ pub struct SearchOptions {
     pub stop: Stop,
     /// Only the target tokens that a source may need have scores: the others have the probability 0. For one Transformer.
     pub shortlist: Option<Arc<Shortlist>>,
+    /// Heads whose output is set to zero, to see what they are for. For one Transformer.
+    pub without_heads: Vec<HeadName>,
     /// Type of the matrix products.
     pub compute: Precision,
     /// Maximum of source tokens × hypotheses that are decoded together. Only speed and memory depend on it.
@@ -148,6 +151,7 @@ impl Default for SearchOptions {
             no_repeat_ngram: None,
             stop: Stop::WhenCertain,
             shortlist: None,
+            without_heads: Vec::new(),
             compute: Precision::F32,
             batch_tokens: 8192,
         }

@@ -92,7 +92,7 @@ impl<'m> Search<'m> {
     /// A search without sources, by several models.
     pub fn by(ensemble: &Ensemble<'m>, options: &SearchOptions) -> Result<Search<'m>, DecodeError> {
         options.check()?;
-        let mut decoding = ensemble.start(options.compute);
+        let mut decoding = ensemble.start(options)?;
         if let Some(shortlist) = &options.shortlist {
             check_shortlist(shortlist, &mut *decoding)?;
         }
@@ -106,7 +106,7 @@ impl<'m> Search<'m> {
         self.push_with(ticket, source, options)
     }
 
-    /// As [`Search::push`] with options for this source; `compute`, `shortlist` and `batch_tokens` are still those of the search. Sources
+    /// As [`Search::push`] with options for this source; `compute`, `shortlist`, `without_heads` and `batch_tokens` are still those of the search. Sources
     /// with different options are decoded in one batch, without any effect on their results.
     pub fn push_with(
         &mut self,

@@ -1,29 +1,35 @@
-//! The explanation of one translation, as numbers: pieces, probabilities, alignment, and every attention weight. The
-//! server sends it, `heedful explain` writes it, and the page draws it.
+//! The explanation of what a model did with one text, as numbers: pieces, probabilities, alignment, every attention weight
+//! and, if asked for, every score. The server sends it, `heedful explain` writes it, and the page draws it.
 //!
 //! ```text
 //! {"source": {"text", "tokens": [{"piece", "word"}, …]},
-//!  "outputs": [{"text", "score", "log_probability", "tokens": [{"piece", "word", "log_probability"}, …, <eos>],
+//!  "outputs": [{"text", "score", "log_probability", "tokens": [{"piece", "word", "log_probability"}, …],
 //!               "alignment": [[source word, target word], …],
-//!               "attention": [{"name", "layer", "kind", "queries", "keys", "heads"}, …]}, …]}
+//!               "attention": [{"name", "layer", "kind", "queries", "keys", "heads", "scores"?}, …]}, …]}
 //! ```
 //!
 //! | kind | queries (rows) | keys (columns) |
 //! |---|---|---|
 //! | encoder | the source's tokens | the source's tokens |
-//! | decoder | the output's tokens, each when it is predicted | `<bos>` and the output's tokens without `<eos>` |
+//! | decoder | the output's tokens, each when it is predicted | `<bos>` and the output's tokens without the last |
 //! | cross | the output's tokens | the source's tokens |
+//! | pooling | the output's one token, a label | the source's tokens |
+//!
+//! | model | source | outputs | their tokens |
+//! |---|---|---|---|
+//! | translator | the text | translations | of the translation, and `<eos>` |
+//! | classifier | the text; `<bos>` before it where the first token stands for the text | labels | the label |
+//! | language model | empty | the text itself | of the text, and `<eos>` where texts end with it |
+//! | masked language model | the text | the text with its gaps filled | the best prediction for each `<mask>` |
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use crate::data::tokenizer::Tokenizer;
-use crate::decode::{AlignmentLayer, DecodeError, SearchOptions, align};
+use super::alternatives::Alternative;
 use crate::layers::{AttentionMap, AttentionRole};
-use crate::tasks::translate::{Output, Translation, Translator};
 
-/// The explanation of a sentence and its outputs.
+/// The explanation of a text and its outputs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The source sentence.
@@ -50,7 +56,7 @@ pub struct ExplainedOutput {
     pub score: f64,
     /// The sum of the log-probabilities of all tokens.
     pub log_probability: f64,
-    /// The tokens that the model generated, with `<eos>` at the end.
+    /// The tokens that the model predicted; those of a translation with `<eos>` at the end.
     pub tokens: Vec<ExplainedToken>,
     /// Pairs of source word and target word, in the order of target words.
     pub alignment: Vec<(usize, usize)>,
@@ -68,6 +74,9 @@ pub struct ExplainedToken {
     /// Its log-probability given all tokens before it; only tokens of outputs have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_probability: Option<f64>,
+    /// What could have stood in its place, most probable first; only if it was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Alternative>,
 }
 
 /// The weights of one attention layer.
@@ -85,6 +94,9 @@ pub struct ExplainedLayer {
     pub keys: usize,
     /// One matrix for each head.
     pub heads: HeadWeights,
+    /// Their scores before the softmax, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<HeadScores>,
 }
 
 /// What attends to what.
@@ -97,6 +109,8 @@ pub enum ExplainedKind {
     Decoder,
     /// Cross attention from the output to the source.
     Cross,
+    /// A classifier's attention from its query to the source.
+    Pooling,
 }
 
 /// The matrices of a layer's heads, in the requested form.
@@ -107,6 +121,16 @@ pub enum HeadWeights {
     Rows(Vec<Vec<Vec<f32>>>),
     /// Base 64 of each weight as a 16-bit integer (low byte first), 65535 for 1, row after row: a long sentence has
     /// millions of weights.
+    Packed(Vec<String>),
+}
+
+/// The scores of a layer's heads before the softmax, in the requested form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum HeadScores {
+    /// Rows of numbers; `None` (null) where a mask hides the key, whose score is −∞.
+    Rows(Vec<Vec<Vec<Option<f32>>>>),
+    /// Base 64 of each score as a 32-bit float (low byte first), row after row; −∞ where a mask hides the key.
     Packed(Vec<String>),
 }
 
@@ -124,91 +148,60 @@ pub enum WeightForm {
 }
 
 impl Explanation {
-    /// Runs the model once more over a sentence and its outputs, and records probabilities, alignment and attention.
-    pub fn new(
-        translator: &Translator,
-        text: &str,
-        translation: &Translation,
-        form: WeightForm,
-        options: &SearchOptions,
-    ) -> Result<Explanation, DecodeError> {
-        let tokens = tokens(&translator.tokenizers().source, &translation.source, &[]);
-        let source = ExplainedSource { text: text.to_owned(), tokens };
-        let outputs = translation.outputs.iter();
-        let outputs = outputs
-            .map(|output| explain(translator, &source, &translation.source, output, form, options))
-            .collect::<Result<_, _>>()?;
-        Ok(Explanation { source, outputs })
+    /// How many attention weights and scores it holds.
+    pub fn numbers(&self) -> usize {
+        let layers = self.outputs.iter().flat_map(|output| &output.attention);
+        let of_layer = |layer: &ExplainedLayer| {
+            let kinds = if layer.scores.is_some() { 2 } else { 1 };
+            kinds * layer.head_count() * layer.queries * layer.keys
+        };
+        layers.map(of_layer).sum()
     }
 }
 
-fn explain(
-    translator: &Translator,
-    source: &ExplainedSource,
-    source_ids: &[u32],
-    output: &Output,
-    form: WeightForm,
-    options: &SearchOptions,
-) -> Result<ExplainedOutput, DecodeError> {
-    let generated = &output.hypothesis.tokens;
-    let probabilities = translator.token_scores(source_ids, generated, options)?;
-    let mut tokens = tokens(&translator.tokenizers().target, generated, &probabilities.tokens);
-    let maps = match form {
-        WeightForm::None => translator.attend_to_source(source_ids, generated, options)?,
-        _ => translator.attend(source_ids, generated, options)?,
-    };
-    let words = |tokens: &[ExplainedToken]| tokens.iter().map(|token| token.word).collect::<Vec<_>>();
-    let alignment = align(&maps, AlignmentLayer::default(), &words(&source.tokens), &words(&tokens));
-    let end = ExplainedToken {
-        piece: "<eos>".to_owned(),
-        word: None,
-        log_probability: probabilities.tokens.last().copied(),
-    };
-    tokens.push(end);
-    let attention = match form {
-        WeightForm::None => Vec::new(),
-        form => maps.iter().filter_map(|map| layer(map, form)).collect(),
-    };
-    Ok(ExplainedOutput {
-        text: output.text.clone(),
-        score: output.hypothesis.score,
-        log_probability: output.hypothesis.log_probability,
-        tokens,
-        alignment,
-        attention,
-    })
+impl ExplainedLayer {
+    /// A layer's weights, and its scores if they were recorded, for the only sequence of a pass.
+    pub(super) fn new(map: &AttentionMap, form: WeightForm) -> ExplainedLayer {
+        let (queries, keys) = (map.queries.tokens(), map.keys.tokens());
+        let heads = match form {
+            WeightForm::Packed => {
+                HeadWeights::Packed(map.weights[0].iter().map(|head| packed(head)).collect())
+            }
+            _ => HeadWeights::Rows(map.weights[0].iter().map(|head| rows(head, keys)).collect()),
+        };
+        let scores = map.scores.as_ref().map(|scores| match form {
+            WeightForm::Packed => {
+                HeadScores::Packed(scores[0].iter().map(|head| packed_scores(head)).collect())
+            }
+            _ => HeadScores::Rows(scores[0].iter().map(|head| score_rows(head, keys)).collect()),
+        });
+        let (name, layer, kind) = (map.site.to_string(), map.site.layer, map.site.role.into());
+        ExplainedLayer { name, layer, kind, queries, keys, heads, scores }
+    }
 }
 
-fn tokens(tokenizer: &Tokenizer, ids: &[u32], log_probabilities: &[f64]) -> Vec<ExplainedToken> {
-    let words = tokenizer.display_words(ids);
-    let token = |(i, (&id, word))| ExplainedToken {
-        piece: tokenizer.piece(id),
-        word,
-        log_probability: log_probabilities.get(i).copied(),
-    };
-    ids.iter().zip(words).enumerate().map(token).collect()
-}
-
-fn layer(map: &AttentionMap, form: WeightForm) -> Option<ExplainedLayer> {
-    let kind = match map.site.role {
-        AttentionRole::EncoderSelf => ExplainedKind::Encoder,
-        AttentionRole::DecoderSelf => ExplainedKind::Decoder,
-        AttentionRole::Cross => ExplainedKind::Cross,
-        AttentionRole::Pooling => return None,
-    };
-    let (queries, keys) = (map.queries.tokens(), map.keys.tokens());
-    let heads = match form {
-        WeightForm::Packed => HeadWeights::Packed(map.weights[0].iter().map(|head| packed(head)).collect()),
-        _ => HeadWeights::Rows(map.weights[0].iter().map(|head| rows(head, keys)).collect()),
-    };
-    Some(ExplainedLayer { name: map.site.to_string(), layer: map.site.layer, kind, queries, keys, heads })
+impl From<AttentionRole> for ExplainedKind {
+    fn from(role: AttentionRole) -> ExplainedKind {
+        match role {
+            AttentionRole::EncoderSelf => ExplainedKind::Encoder,
+            AttentionRole::DecoderSelf => ExplainedKind::Decoder,
+            AttentionRole::Cross => ExplainedKind::Cross,
+            AttentionRole::Pooling => ExplainedKind::Pooling,
+        }
+    }
 }
 
 fn rows(weights: &[f32], keys: usize) -> Vec<Vec<f32>> {
     weights.chunks_exact(keys.max(1)).map(<[f32]>::to_vec).collect()
 }
 
-fn packed(weights: &[f32]) -> String {
+fn score_rows(scores: &[f32], keys: usize) -> Vec<Vec<Option<f32>>> {
+    let finite = |score: &f32| score.is_finite().then_some(*score);
+    scores.chunks_exact(keys.max(1)).map(|row| row.iter().map(finite).collect()).collect()
+}
+
+/// The form of [`HeadWeights::Packed`].
+pub(crate) fn packed(weights: &[f32]) -> String {
     let bytes: Vec<u8> = weights
         .iter()
         .flat_map(|weight| ((weight.clamp(0.0, 1.0) * 65535.0).round() as u16).to_le_bytes())
@@ -216,13 +209,44 @@ fn packed(weights: &[f32]) -> String {
     STANDARD.encode(bytes)
 }
 
+fn packed_scores(scores: &[f32]) -> String {
+    STANDARD.encode(scores.iter().flat_map(|score| score.to_le_bytes()).collect::<Vec<u8>>())
+}
+
 #[cfg(test)]
 mod tests {
+    use heedful_tensor::Ragged;
+
     use super::*;
+    use crate::layers::AttentionSite;
 
     #[test]
     fn packed_weights_are_sixteen_bit_numbers_low_byte_first() {
         let bytes = STANDARD.decode(packed(&[0.0, 1.0, 0.5])).expect("base 64");
         assert_eq!(bytes, [0, 0, 255, 255, 0, 128]);
+    }
+
+    #[test]
+    fn scores_of_hidden_keys_are_null_and_come_back() {
+        let two = Ragged::from_lengths([2]);
+        let map = AttentionMap {
+            site: AttentionSite::new("decoder.1.self_attention", 1, AttentionRole::DecoderSelf),
+            queries: two.clone(),
+            keys: two,
+            weights: vec![vec![vec![1.0, 0.0, 0.5, 0.5]]],
+            scores: Some(vec![vec![vec![-0.25, f32::NEG_INFINITY, 3.0, 3.0]]]),
+        };
+        let layer = ExplainedLayer::new(&map, WeightForm::Rows);
+        let json = serde_json::to_string(&layer).expect("plain data");
+        assert!(json.contains(r#""kind":"decoder""#), "{json}");
+        assert!(json.contains(r#""scores":[[[-0.25,null],[3.0,3.0]]]"#), "{json}");
+        assert_eq!(serde_json::from_str::<ExplainedLayer>(&json).expect("the same"), layer);
+        let packed = ExplainedLayer::new(&map, WeightForm::Packed);
+        let Some(HeadScores::Packed(heads)) = &packed.scores else { panic!("{packed:?}") };
+        let bytes = STANDARD.decode(&heads[0]).expect("base 64");
+        let numbers: Vec<f32> = bytes.as_chunks().0.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect();
+        assert_eq!(numbers, [-0.25, f32::NEG_INFINITY, 3.0, 3.0]);
+        let unscored = ExplainedLayer::new(&AttentionMap { scores: None, ..map }, WeightForm::Rows);
+        assert!(!serde_json::to_string(&unscored).expect("plain data").contains("scores"));
     }
 }

@@ -1,16 +1,28 @@
 //! What a model attends to, as numbers and as pictures: for one sentence ([`Explanation`] and its views), and for a
-//! model's heads over a corpus ([`heads`]), with the page that shows explanations.
+//! model's heads over a corpus ([`heads`]), with the page that shows explanations. [`calculator`] has no model at all: the
+//! user's own numbers.
 
+mod alternatives;
+pub mod calculator;
+pub mod experiments;
 mod explanation;
 pub mod heads;
+mod mask_file;
+mod options;
 mod pictures;
+mod texts;
+mod translated;
 mod viewer;
 mod views;
 
+pub use alternatives::{Alternative, generated_tokens};
+pub(crate) use explanation::packed as packed_weights;
 pub use explanation::{
-    ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation,
+    ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, HeadScores,
     HeadWeights, WeightForm,
 };
+pub use mask_file::{MaskFileError, MaskRows};
+pub use options::{ExplainError, ExplainOptions, ScoresKept};
 pub use pictures::position_table_svg;
 pub use viewer::{FILES as VIEWER_FILES, page};
 pub use views::{

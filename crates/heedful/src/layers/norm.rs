@@ -5,13 +5,15 @@
 //! post-norm   LayerNorm(x + dropout(sublayer(x)))      as in the paper
 //! pre-norm    x + dropout(sublayer(LayerNorm(x)))      trains without warm-up; the stack needs one more norm at its end
 //! ```
+//!
+//! A [`Normalization`] may be a [`BatchNorm`] instead, over all positions of a batch, to see what layer norm is better at.
 
 use heedful_tensor::ops::{self, NormOptions};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::Pass;
+use super::{BatchNorm, Pass};
 
 /// Where the layer norms are placed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +24,24 @@ pub enum Norm {
     Post,
     /// Before the sublayer.
     Pre,
+}
+
+/// What the norms of a model normalize over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NormKind {
+    /// The features of each position.
+    #[default]
+    Layer,
+    /// The positions of a batch, each feature on its own.
+    Batch,
+}
+
+impl NormKind {
+    /// Whether it is what models had before there was a choice.
+    pub(crate) fn is_layer(&self) -> bool {
+        *self == NormKind::Layer
+    }
 }
 
 /// A layer norm with parameters `<name>.gamma` and `<name>.beta`.
@@ -57,17 +77,52 @@ impl LayerNorm {
     }
 }
 
+/// A norm of either kind.
+#[derive(Clone)]
+pub enum Normalization {
+    /// Over the features of each position.
+    Layer(LayerNorm),
+    /// Over the positions of a batch.
+    Batch(BatchNorm),
+}
+
+impl Normalization {
+    /// Over vectors of width `d`.
+    pub fn new(params: &Params, name: &str, kind: NormKind, d: usize, epsilon: f32) -> Normalization {
+        match kind {
+            NormKind::Layer => Normalization::Layer(LayerNorm::new(params, name, d, epsilon)),
+            NormKind::Batch => Normalization::Batch(BatchNorm::new(params, name, d, epsilon)),
+        }
+    }
+
+    /// `Norm(x)`.
+    pub fn forward(&self, x: &Tensor, pass: &mut Pass) -> Tensor {
+        match self {
+            Normalization::Layer(norm) => norm.forward(x, pass),
+            Normalization::Batch(norm) => norm.forward(x, pass),
+        }
+    }
+
+    /// `Norm(x + dropout(sublayer))`.
+    pub fn of_sum(&self, x: &Tensor, sublayer: &Tensor, dropout: Dropout, pass: &mut Pass) -> Tensor {
+        match self {
+            Normalization::Layer(norm) => norm.of_sum(x, sublayer, dropout, pass),
+            Normalization::Batch(norm) => norm.forward(&ops::residual(x, sublayer, dropout), pass),
+        }
+    }
+}
+
 /// The residual connection around one sublayer, with its norm and its dropout.
 #[derive(Clone)]
 pub struct Residual {
-    norm: LayerNorm,
+    norm: Normalization,
     order: Norm,
     dropout: f32,
 }
 
 impl Residual {
     /// Around a sublayer whose norm is `norm`, with dropout at this rate on the sublayer's output.
-    pub fn new(norm: LayerNorm, order: Norm, dropout: f32) -> Residual {
+    pub fn new(norm: Normalization, order: Norm, dropout: f32) -> Residual {
         Residual { norm, order, dropout }
     }
 

@@ -5,15 +5,18 @@
 //! ```
 //!
 //! One value is passed explicitly through all layers: the type to compute in, the random streams of dropout, what is
-//! added to the loss, and whether attention weights are recorded. Nothing about a pass is global, so two passes never interfere, and the same seed and
+//! added to the loss, whether attention weights are recorded, and which heads are removed. Nothing about a pass is global, so two passes never interfere, and the same seed and
 //! step give the same bits after a restart.
 
 use std::fmt;
 use std::sync::Arc;
 
-use heedful_tensor::ops::{CrossEntropyOptions, Weights};
+use heedful_tensor::ops::{CrossEntropyOptions, Mask, Weights};
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Precision, Ragged, tape};
+
+use super::masks::{AttentionMask, GivenMasks, MaskFault};
+use super::{BatchStatistics, HeadName};
 
 /// One forward pass, for training or for inference.
 #[derive(Clone, Debug)]
@@ -22,12 +25,18 @@ pub struct Pass {
     draws: Option<Draws>,
     r_drop: Option<f32>,
     recording: Option<Recording>,
+    /// What batch norms have seen of the batch.
+    statistics: Vec<BatchStatistics>,
+    masks: GivenMasks,
+    /// Heads whose output is zero; none in nearly every pass.
+    removed: Option<Arc<[HeadName]>>,
 }
 
 /// The attention weights that a pass records.
 #[derive(Clone, Debug)]
 struct Recording {
     rows: RecordedRows,
+    numbers: RecordedNumbers,
     /// The only layers whose weights are recorded; `None` for all.
     role: Option<AttentionRole>,
     maps: Vec<AttentionMap>,
@@ -44,7 +53,14 @@ enum RecordedRows {
     All,
 }
 
-/// The most weights that a pass records: 256 MiB of them.
+/// What is recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordedNumbers {
+    Weights,
+    WeightsAndScores,
+}
+
+/// The most weights and scores that a pass records: 256 MiB of them.
 const MOST_WEIGHTS: usize = 1 << 26;
 
 /// More attention weights than can be recorded: they grow with the square of a text's length.
@@ -58,7 +74,7 @@ pub struct TooManyWeights {
     pub queries: usize,
     /// Its keys.
     pub keys: usize,
-    /// Its weights, with those of the layers before it.
+    /// Its weights and scores, with those of the layers before it.
     pub weights: usize,
 }
 
@@ -82,6 +98,9 @@ pub struct AttentionMap {
     pub keys: Ragged,
     /// `weights[sequence][head]` is a matrix of queries × keys, row after row; each row sums to 1.
     pub weights: Vec<Vec<Vec<f32>>>,
+    /// The scores before the softmax, in the same form, −∞ where a mask hides the key; only a pass that records scores has
+    /// them.
+    pub scores: Option<Vec<Vec<Vec<f32>>>>,
 }
 
 /// An attention layer's place in its model.
@@ -116,41 +135,91 @@ impl Pass {
             draws: Some(Draws { seed, step, operation: 0 }),
             r_drop: None,
             recording: None,
+            statistics: Vec::new(),
+            masks: GivenMasks::default(),
+            removed: None,
         }
     }
 
     /// A pass without dropout and without gradients.
     pub fn inference(compute: impl Into<Precision>) -> Pass {
-        Pass { compute: Compute::inference(compute), draws: None, r_drop: None, recording: None }
+        let compute = Compute::inference(compute);
+        Pass {
+            compute,
+            draws: None,
+            r_drop: None,
+            recording: None,
+            statistics: Vec::new(),
+            masks: GivenMasks::default(),
+            removed: None,
+        }
     }
 
     /// The same pass, recording the weights of every attention layer.
     pub fn recording(self) -> Pass {
-        self.recording_rows(RecordedRows::All, None)
+        self.recording_rows(RecordedRows::All, RecordedNumbers::Weights, None)
+    }
+
+    /// As [`Pass::recording`], with the scores that the weights are made of.
+    pub fn recording_scores(self) -> Pass {
+        self.recording_rows(RecordedRows::All, RecordedNumbers::WeightsAndScores, None)
     }
 
     /// The same pass, recording the weights of the layers of one role.
     pub fn recording_role(self, role: AttentionRole) -> Pass {
-        self.recording_rows(RecordedRows::All, Some(role))
+        self.recording_rows(RecordedRows::All, RecordedNumbers::Weights, Some(role))
     }
 
     /// The same pass, recording for every attention layer the weights of the first query of each sequence: that of a
     /// pooling, or of the token before a text. They grow with the text's length and not with its square.
     pub fn recording_first_queries(self) -> Pass {
-        self.recording_rows(RecordedRows::First, None)
+        self.recording_rows(RecordedRows::First, RecordedNumbers::Weights, None)
     }
 
-    fn recording_rows(self, rows: RecordedRows, role: Option<AttentionRole>) -> Pass {
-        Pass {
-            recording: Some(Recording { rows, role, maps: Vec::new(), weights: 0, overflow: None }),
-            ..self
-        }
+    fn recording_rows(
+        self,
+        rows: RecordedRows,
+        numbers: RecordedNumbers,
+        role: Option<AttentionRole>,
+    ) -> Pass {
+        let recording = Recording { rows, numbers, role, maps: Vec::new(), weights: 0, overflow: None };
+        Pass { recording: Some(recording), ..self }
+    }
+
+    /// The same pass over one sequence, whose attention is further restricted by these masks. [`Pass::check_masks`] says
+    /// afterwards whether they could be applied.
+    pub fn with_masks(self, masks: &[AttentionMask]) -> Pass {
+        Pass { masks: GivenMasks::new(masks), ..self }
+    }
+
+    /// What attention of this role may see: `mask`, and what the masks of this pass leave of it.
+    pub fn mask(&mut self, role: AttentionRole, mask: &Mask, queries: &Ragged, keys: &Ragged) -> Mask {
+        self.masks.restrict(role, mask, queries, keys)
+    }
+
+    /// Whether every mask of this pass fits the attention that it was given for, and was read by a layer.
+    pub fn check_masks(&self) -> Result<(), MaskFault> {
+        self.masks.check()
     }
 
     /// The same pass over batches that are [doubled](crate::data::batch::Batch::doubled), whose loss has R-Drop with
     /// this weight; `None` for batches as they are.
     pub fn with_r_drop(self, weight: Option<f32>) -> Pass {
         Pass { r_drop: weight, ..self }
+    }
+
+    /// The same pass with the output of these heads set to zero, as if they attended to nothing; their weights are still
+    /// recorded. Heads that a model does not have change nothing: it [says so](crate::models::Generate::check_heads).
+    pub fn without_heads(self, heads: &[HeadName]) -> Pass {
+        Pass { removed: (!heads.is_empty()).then(|| heads.into()), ..self }
+    }
+
+    /// The heads of a layer whose output is zero; `None` for a layer with all its heads.
+    pub fn removed_heads(&self, site: &AttentionSite) -> Option<Vec<usize>> {
+        let removed = self.removed.as_ref()?;
+        let of_layer = removed.iter().filter(|head| head.role == site.role && head.layer == site.layer);
+        let heads: Vec<usize> = of_layer.map(|head| head.head).collect();
+        (!heads.is_empty()).then_some(heads)
     }
 
     /// The weight of R-Drop, if batches are doubled for it.
@@ -182,6 +251,21 @@ impl Pass {
         Some(Stream::new(draws.seed, draws.step, draws.operation - 1))
     }
 
+    /// Whether this is a pass of training.
+    pub fn is_training(&self) -> bool {
+        self.draws.is_some()
+    }
+
+    /// Notes the statistics of the batch in one norm.
+    pub fn note(&mut self, statistics: BatchStatistics) {
+        self.statistics.push(statistics);
+    }
+
+    /// The statistics noted so far, in the order of computation.
+    pub fn take_statistics(&mut self) -> Vec<BatchStatistics> {
+        std::mem::take(&mut self.statistics)
+    }
+
     /// Runs `work`; at inference without recording it on the tape.
     pub fn within<R>(&mut self, work: impl FnOnce(&mut Pass) -> R) -> R {
         if self.draws.is_some() { work(self) } else { tape::paused(|| work(self)) }
@@ -197,14 +281,19 @@ impl Pass {
         let first = recording.rows == RecordedRows::First;
         let rows = |queries: usize| if first { queries.min(1) } else { queries };
         let sizes = queries.lengths().zip(keys.lengths()).map(|(queries, keys)| rows(queries) * keys);
-        recording.weights = recording.weights.saturating_add(heads * sizes.sum::<usize>());
+        let kinds = if recording.numbers == RecordedNumbers::WeightsAndScores { 2 } else { 1 };
+        recording.weights = recording.weights.saturating_add(kinds * heads * sizes.sum::<usize>());
         if recording.weights > MOST_WEIGHTS {
             let (queries, keys) = (queries.longest(), keys.longest());
             let weights = recording.weights;
             recording.overflow.get_or_insert(TooManyWeights { queries, keys, weights });
             return Weights::Discard;
         }
-        if first { Weights::First } else { Weights::Keep }
+        match (recording.rows, recording.numbers) {
+            (RecordedRows::First, _) => Weights::First,
+            (RecordedRows::All, RecordedNumbers::Weights) => Weights::Keep,
+            (RecordedRows::All, RecordedNumbers::WeightsAndScores) => Weights::Scored,
+        }
     }
 
     /// Records the weights of one attention layer, if this pass is recording.
@@ -304,6 +393,11 @@ mod tests {
             [0; 3].map(|_| pass.weights(AttentionRole::Cross, 2, &some, &some)),
             [Weights::Keep, Weights::Keep, Weights::Discard]
         );
+        let mut scored = Pass::inference(DType::F32).recording_scores();
+        assert_eq!(
+            [0; 2].map(|_| scored.weights(AttentionRole::Cross, 2, &some, &some)),
+            [Weights::Scored, Weights::Discard]
+        );
         let mut first = Pass::inference(DType::F32).recording_first_queries();
         assert_eq!(first.weights(AttentionRole::Cross, 8, &long, &long), Weights::First);
         assert_eq!(
@@ -313,11 +407,21 @@ mod tests {
     }
 
     #[test]
+    fn heads_are_removed_by_role_and_layer() {
+        let heads = ["cross.1.3", "cross.1.0", "dec.1.2"].map(|name| name.parse().expect("a head's name"));
+        let pass = Pass::inference(DType::F32).without_heads(&heads);
+        let at = |layer, role| pass.removed_heads(&AttentionSite::new("", layer, role));
+        assert_eq!(at(1, AttentionRole::Cross), Some(vec![3, 0]));
+        assert_eq!(at(1, AttentionRole::DecoderSelf), Some(vec![2]));
+        assert_eq!((at(0, AttentionRole::Cross), at(1, AttentionRole::EncoderSelf)), (None, None));
+    }
+
+    #[test]
     fn heads_are_averaged() {
         let sequences = Ragged::from_lengths([2]);
         let weights = vec![vec![vec![1.0, 0.0, 0.5, 0.5], vec![0.0, 1.0, 0.5, 0.5]]];
         let site = AttentionSite::new("decoder.0.cross_attention", 0, AttentionRole::Cross);
-        let map = AttentionMap { site, queries: sequences.clone(), keys: sequences, weights };
+        let map = AttentionMap { site, queries: sequences.clone(), keys: sequences, weights, scores: None };
         assert_eq!(map.mean_over_heads(0), [0.5; 4]);
         assert_eq!(map.heads(), 2);
     }

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use heedful_tensor::ops::{self, ScoreForm};
-use heedful_tensor::{Init, Param, Params, Tensor};
+use heedful_tensor::ops::{self, Activation, LinearOptions, ScoreForm};
+use heedful_tensor::random::Dropout;
+use heedful_tensor::{DType, Init, Param, Params, Tensor};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
@@ -83,6 +84,14 @@ impl Scorer {
     /// Queries as [`ops::attend_rows`] takes them (f32). No gradient flows back.
     pub fn queries(&self, states: &Tensor, pass: &Pass) -> Tensor {
         self.query.as_ref().map_or_else(|| states.clone(), |query| ops::times(states, query, pass.compute()))
+    }
+
+    /// Queries as [`ops::attend_tokens`] takes them (f32), with their gradient.
+    pub fn projected(&self, states: &Tensor, pass: &Pass) -> Tensor {
+        let Some(query) = &self.query else { return ops::cast(states, DType::F32) };
+        let (activation, dropout) = (Activation::Identity, Dropout::NONE);
+        let options = LinearOptions { activation, dropout, compute: pass.compute() };
+        ops::cast(&ops::linear(states, query, None, options), DType::F32)
     }
 
     /// `w` of the additive score.

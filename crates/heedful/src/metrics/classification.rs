@@ -5,6 +5,7 @@
 //! precision_l    correct among those predicted as l               recall_l   correct among those that are l
 //! F1_l           2 · precision_l · recall_l / (precision_l + recall_l)
 //! macro F1       mean of F1_l over the labels that occur, actual or predicted
+//! weighted F1    mean of F1_l over the texts, l being the label of each
 //! ```
 //!
 //! 0 / 0 is 0, as in scikit-learn.
@@ -91,6 +92,16 @@ impl ConfusionMatrix {
         };
         let scores: Vec<f64> = (0..self.labels).filter(occurs).map(|label| self.score(label).f1).collect();
         if scores.is_empty() { 0.0 } else { scores.iter().sum::<f64>() / scores.len() as f64 }
+    }
+
+    /// The mean of F1 over the texts, each with that of its label: frequent labels count most.
+    pub fn weighted_f1(&self) -> f64 {
+        let of_label = |label: usize| {
+            let score = self.score(label);
+            score.f1 * score.texts as f64
+        };
+        let sum = (0..self.labels).map(of_label).fold(0.0, |sum, score| sum + score);
+        if self.texts() == 0 { 0.0 } else { sum / self.texts() as f64 }
     }
 }
 

@@ -38,6 +38,8 @@ measures! {
     GradientNorm = "gradient_norm",
     /// Training speed in tokens per second.
     TokensPerSecond = "tokens_per_second",
+    /// Floating point operations of the run so far: three times those of its forward passes (`heedful_tensor::flops`).
+    Flops = "flops",
     /// Loss on the validation set.
     ValidLoss = "valid_loss",
     /// Perplexity on the validation set: the exponential of its loss.

@@ -21,6 +21,7 @@
 pub mod accuracy;
 pub mod classification;
 mod evaluation;
+mod label_report;
 mod measure;
 mod references;
 mod signature;
@@ -41,6 +42,7 @@ pub use bleu::{Bleu, BleuOptions, BleuSmoothing, Orders, corpus_bleu};
 pub use case::Case;
 pub use chrf::{ChrfOptions, ChrfSmoothing, Whitespace, corpus_chrf};
 pub use evaluation::{Evaluation, Metric, MetricScore};
+pub use label_report::{LabelReport, LabelReportError};
 pub use measure::Measure;
 pub use references::References;
 pub use signature::{Resampling, SACREBLEU_VERSION, Signature};

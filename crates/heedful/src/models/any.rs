@@ -4,8 +4,8 @@ use heedful_tensor::{Device, Params};
 use serde::{Deserialize, Serialize};
 
 use super::family::{EncoderDecoderFamily, EncoderFamily};
-use super::heads::{HeadError, HeadName};
 use super::{ConfigError, Encode, Generate};
+use crate::layers::{HeadError, HeadName};
 use crate::recipe::{Family, Recipe};
 use crate::registry::for_each_family;
 

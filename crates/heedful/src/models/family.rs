@@ -2,8 +2,8 @@
 
 use heedful_tensor::{Device, Params};
 
-use super::heads::{HeadError, HeadName};
 use super::{ConfigError, Encode, Generate};
+use crate::layers::{HeadError, HeadName};
 use crate::recipe::Recipe;
 
 /// The configuration of a family's encoder-decoder: the recipe defaults, the checks and the constructor.

@@ -10,7 +10,6 @@ mod model;
 
 pub(crate) mod config;
 pub(crate) mod family;
-mod heads;
 pub(crate) mod sources;
 
 pub mod convolution;
@@ -19,7 +18,7 @@ pub mod transformer;
 
 mod any;
 
+pub use crate::layers::{HeadError, HeadName};
 pub use any::{EncoderConfig, EncoderDecoderConfig};
 pub use config::ConfigError;
-pub use heads::{HeadError, HeadName};
 pub use model::{BrokenModel, Decoding, Encode, Generate, Label, Model, Restrict, Row, Wanted};

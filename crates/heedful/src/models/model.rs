@@ -13,13 +13,12 @@
 
 use std::sync::Arc;
 
-use heedful_tensor::ops::CrossEntropy;
-use heedful_tensor::ops::TopK;
+use heedful_tensor::ops::{self, CrossEntropy, TopK};
 use heedful_tensor::{Device, Params, Precision, Ragged, Rounding, Tensor};
 
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
-use crate::layers::Pass;
+use crate::layers::{HeadError, HeadName, Pass};
 
 /// A model that can be trained.
 pub trait Model: Send + Sync {
@@ -58,6 +57,26 @@ pub trait Generate: Model {
 
     /// Starts decoding, with matrix products in this type and no sentence yet.
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_>;
+
+    /// Every attention head that it can run without; none where there are no heads.
+    fn heads(&self) -> Vec<HeadName> {
+        Vec::new()
+    }
+
+    /// Whether it can run without these heads.
+    fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
+        if heads.is_empty() { Ok(()) } else { Err(HeadError::NoHeads) }
+    }
+
+    /// As [`Generate::start`], with the output of these heads set to zero. The model has [checked](Generate::check_heads)
+    /// them.
+    ///
+    /// # Panics
+    /// If it has no heads.
+    fn start_without(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
+        assert!(heads.is_empty(), "start_without: a model without heads");
+        self.start(compute)
+    }
 }
 
 /// A classifier: a score for every label of every text.
@@ -82,6 +101,12 @@ pub trait Encode: Send + Sync {
 
     /// One vector for each token: tokens × width.
     fn encode(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor;
+
+    /// The last of the vectors of each text: sequences × width.
+    fn last(&self, states: &Tensor, sequences: &Ragged) -> Tensor {
+        let last: Vec<usize> = sequences.ranges().map(|range| range.end - 1).collect();
+        ops::gather_rows(states, &last)
+    }
 }
 
 /// The state of decoding: the encoded sources, and the past of every hypothesis.
@@ -205,6 +230,18 @@ macro_rules! forward_to_inner {
 
             fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
                 (**self).start(compute)
+            }
+
+            fn heads(&self) -> Vec<HeadName> {
+                (**self).heads()
+            }
+
+            fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
+                (**self).check_heads(heads)
+            }
+
+            fn start_without(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
+                (**self).start_without(compute, heads)
             }
         }
     };

@@ -11,9 +11,12 @@ mod numbers;
 mod alignment;
 mod heat_map;
 
+mod colour_scale;
+
 mod axis;
 mod legend;
 mod line_chart;
+mod row;
 
 #[cfg(feature = "png")]
 mod png;
@@ -22,9 +25,11 @@ mod report;
 
 pub use alignment::alignment_svg;
 pub use axis::Scale;
+pub use colour_scale::with_colour_scale;
 pub use heat_map::{ColourScale, HeatMapOptions, heat_map_svg};
 pub use line_chart::{LineChart, Mark, Series, line_chart_svg};
 pub use numbers::thousands;
 #[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
 pub use report::{AttentionGrid, Fact, PictureGroup, Report, SampleHistory, SettingsGroup, Status, Table};
+pub use row::row_svg;

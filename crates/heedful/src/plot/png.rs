@@ -1,4 +1,4 @@
-//! SVG to PNG, with the fonts of the system.
+//! SVG to PNG, with a font of its own; the fonts of the system have what that lacks.
 //!
 //! Pictures name their colours for a page: `currentColor`, and CSS variables with a fallback. A PNG has no page around
 //! it, so the fallbacks are substituted and the background is white.
@@ -11,17 +11,9 @@ use resvg::usvg::{FontResolver, Options, Tree, fontdb};
 
 /// The colour of text.
 const INK: &str = "#1c232c";
-/// Sans-serif families, preferred first; a system's default is often a serif font.
-const FAMILIES: [&str; 8] = [
-    "Noto Sans",
-    "Segoe UI",
-    "Roboto",
-    "Helvetica Neue",
-    "DejaVu Sans",
-    "Liberation Sans",
-    "Arial",
-    "Noto Sans CJK SC",
-];
+/// Chinese, Japanese kana, Latin, Greek, Cyrillic: a picture looks the same on every machine.
+const FONT: &[u8] = include_bytes!("font/HeedfulSans.otf");
+const FAMILY: &str = "Heedful Sans";
 /// White border around the picture, in its units: text at an edge is hard to read.
 const MARGIN: f32 = 10.0;
 /// The most pixels that a picture may have.
@@ -60,23 +52,14 @@ pub enum PngError {
 /// Renders an SVG of this crate with `scale` pixels for each of its units, on white.
 pub fn png(svg: &str, scale: f32) -> Result<Png, PngError> {
     let mut fonts = fontdb::Database::new();
+    fonts.load_font_data(FONT.to_vec());
     fonts.load_system_fonts();
     png_with_fonts(svg, scale, fonts)
 }
 
 fn png_with_fonts(svg: &str, scale: f32, mut fonts: fontdb::Database) -> Result<Png, PngError> {
     let mut warnings = Vec::new();
-    if fonts.is_empty() {
-        warnings.push(
-            "no font was found on this system, so the picture has no text: install one, such as Noto Sans (and Noto \
-             Sans CJK for Chinese), or write an .svg file"
-                .to_owned(),
-        );
-    }
-    let has = |family: &str| fonts.faces().any(|face| face.families.iter().any(|(name, _)| name == family));
-    if let Some(family) = FAMILIES.into_iter().find(|family| has(family)) {
-        fonts.set_sans_serif_family(family);
-    }
+    fonts.set_sans_serif_family(FAMILY);
     let missing = Arc::new(Mutex::new(BTreeSet::new()));
     let options = Options {
         fontdb: Arc::new(fonts),
@@ -86,8 +69,8 @@ fn png_with_fonts(svg: &str, scale: f32, mut fonts: fontdb::Database) -> Result<
         },
         ..Options::default()
     };
-    let tree =
-        Tree::from_str(&with_colours(svg), &options).map_err(|error| PngError::Svg(error.to_string()))?;
+    let tree = Tree::from_str(&with_font(&with_colours(svg)), &options)
+        .map_err(|error| PngError::Svg(error.to_string()))?;
     let size = tree.size();
     let [width, height] =
         [size.width(), size.height()].map(|side| f64::from((side + 2.0 * MARGIN) * scale).ceil());
@@ -100,10 +83,9 @@ fn png_with_fonts(svg: &str, scale: f32, mut fonts: fontdb::Database) -> Result<
     resvg::render(&tree, transform, &mut pixmap.as_mut());
     let bytes = pixmap.encode_png().map_err(|error| PngError::Encoding(error.to_string()))?;
     let missing = missing.lock().expect("nobody panics with it").iter().collect::<String>();
-    if !missing.is_empty() && warnings.is_empty() {
+    if !missing.is_empty() {
         warnings.push(format!(
-            "no font of this system has {missing}: install one that does, such as Noto Sans CJK for Chinese, or write \
-             an .svg file"
+            "neither the font of pictures nor one of this system has {missing}: install one that does, or write an .svg file"
         ));
     }
     Ok(Png { bytes, warnings })
@@ -119,6 +101,11 @@ fn recording_fallback(missing: Arc<Mutex<BTreeSet<char>>>) -> resvg::usvg::Fallb
         }
         found
     })
+}
+
+/// The picture in our own font instead of the fonts that a page may have.
+fn with_font(svg: &str) -> String {
+    svg.replace(&format!("font-family=\"{}\"", super::markup::FONT), "font-family=\"sans-serif\"")
 }
 
 /// The picture with plain colours. Only whole attributes are replaced: text escapes quotation marks as `&quot;`, so it
@@ -160,10 +147,33 @@ mod tests {
         assert_eq!(colour(11, 5), [255, 255, 255, 255]);
     }
 
+    /// A word as a picture, by our own font alone.
+    fn written(word: &str) -> Png {
+        let font = super::super::markup::FONT;
+        let svg = format!(
+            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 80 20" width="80" height="20" font-family="{font}"><text x="0" y="15" fill="currentColor">{word}</text></svg>"#
+        );
+        let mut fonts = fontdb::Database::new();
+        fonts.load_font_data(FONT.to_vec());
+        png_with_fonts(&svg, 1.0, fonts).expect("a good picture")
+    }
+
     #[test]
-    fn a_system_without_fonts_is_warned() {
-        let drawn = png_with_fonts(SVG, 1.0, fontdb::Database::new()).expect("a good picture");
-        assert!(drawn.warnings[0].starts_with("no font was found"), "{:?}", drawn.warnings);
+    fn chinese_latin_and_cyrillic_need_no_font_of_the_system() {
+        let empty = written("").bytes;
+        let mut pictures = Vec::new();
+        for word in ["自动驾驶", "自动行车", "Wörter", "слова", "かな", "→ ▁ …"] {
+            let drawn = written(word);
+            assert!(drawn.warnings.is_empty(), "{word}: {:?}", drawn.warnings);
+            assert!(drawn.bytes != empty && !pictures.contains(&drawn.bytes), "{word} is drawn, not boxes");
+            pictures.push(drawn.bytes);
+        }
+    }
+
+    #[test]
+    fn characters_that_no_font_has_are_named() {
+        let drawn = written("\u{1F600}");
+        assert!(drawn.warnings[0].contains('\u{1F600}'), "{:?}", drawn.warnings);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use heedful_tensor::DType;
-use heedful_tensor::ops::{Activation, Cell, Decayed};
+use heedful_tensor::ops::{Activation, Cell, Decayed, Direction};
 use serde::{Deserialize, Serialize};
 
 use super::Literal;
@@ -11,7 +11,7 @@ use super::setting::{Setting, choices};
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
 use crate::data::tokenizer::{Boundaries, NormalizationForm, Sharing, VocabularyKind};
-use crate::layers::{AttentionScore, Norm, Tying};
+use crate::layers::{AttentionScore, Norm, NormKind, Tying};
 use crate::registry::{for_each_family, for_each_task};
 
 /// A named set of defaults for a model and its training.
@@ -95,6 +95,91 @@ pub enum AttentionKind {
     StraightThrough,
 }
 
+/// When a recurrent decoder attends to the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AttentionOrder {
+    /// Before the step: the query is the state before it, the context enters the step (Bahdanau et al., 2015).
+    #[default]
+    Before,
+    /// After the step: the query is the new state, the context joins it in the readout (Luong et al., 2015).
+    After,
+    /// After the step, and the readout is given to the next step beside its token: Luong's input feeding.
+    Feeding,
+}
+
+/// In which directions a stack reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Directions {
+    /// From the first token to the last.
+    Forward,
+    /// Both, `[h→ ; h←]`: an output depends on the tokens before and after its own.
+    #[default]
+    Both,
+}
+
+impl Directions {
+    /// The directions, in the order of their outputs.
+    pub fn list(self) -> &'static [Direction] {
+        match self {
+            Directions::Forward => &[Direction::Forward],
+            Directions::Both => &[Direction::Forward, Direction::Backward],
+        }
+    }
+}
+
+/// What is applied to the output of every recurrent layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RecurrentNorm {
+    /// Nothing.
+    #[default]
+    None,
+    /// A layer norm.
+    Layer,
+}
+
+/// What keeps the variance of a residual sum constant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Balance {
+    /// `(x + y) √½`, as in the paper: if both parts have unit variance, so has the sum.
+    #[default]
+    Scale,
+    /// `LayerNorm(x + y)`.
+    Norm,
+}
+
+/// What follows a convolution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConvolutionKind {
+    /// A gate: `a ∘ σ(g)` of a convolution to twice the width (Dauphin et al., 2017).
+    #[default]
+    Gated,
+    /// `max(0, x)`.
+    Relu,
+}
+
+impl fmt::Display for ConvolutionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ConvolutionKind::Gated => "gated",
+            ConvolutionKind::Relu => "ReLU",
+        })
+    }
+}
+
+/// What reads the source of a recurrent decoder.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EncoderKind {
+    /// Recurrent layers.
+    #[default]
+    Recurrent,
+    /// Convolutions.
+    Convolutional,
+}
+
 /// The shape of the learning rate; [`crate::train::Schedule`] has the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleKind {
@@ -140,6 +225,12 @@ pub enum Pooling {
     Attention,
     /// The vector of a `<bos>` before the text.
     First,
+    /// The vector of the last token; where a network reads in both directions, the last state of each.
+    Last,
+    /// The mean of its tokens' vectors.
+    Mean,
+    /// The largest of each component of its tokens' vectors.
+    Max,
 }
 
 /// Which checkpoints are averaged into the final model.
@@ -161,6 +252,14 @@ choices!(AttentionKind {
     "none" => AttentionKind::None, "soft" => AttentionKind::Soft, "hard" => AttentionKind::Hard,
     "straight-through" => AttentionKind::StraightThrough,
 });
+choices!(AttentionOrder {
+    "before" => AttentionOrder::Before, "after" => AttentionOrder::After, "feeding" => AttentionOrder::Feeding,
+});
+choices!(RecurrentNorm { "none" => RecurrentNorm::None, "layer" => RecurrentNorm::Layer });
+choices!(ConvolutionKind { "gated" => ConvolutionKind::Gated, "relu" => ConvolutionKind::Relu });
+choices!(EncoderKind { "recurrent" => EncoderKind::Recurrent, "convolutional" => EncoderKind::Convolutional });
+choices!(Balance { "scale" => Balance::Scale, "norm" => Balance::Norm });
+choices!(Directions { "forward" => Directions::Forward, "both" => Directions::Both });
 choices!(Decayed { "matrices" => Decayed::Matrices, "all" => Decayed::All });
 choices!(Cell { "simple" => Cell::Simple, "gru" => Cell::Gru, "lstm" => Cell::Lstm });
 choices!(VocabularyKind {
@@ -182,15 +281,22 @@ choices!(PositionKind {
     "sinusoidal" => PositionKind::Sinusoidal, "learned" => PositionKind::Learned, "none" => PositionKind::None,
 });
 choices!(Averaging { "none" => Averaging::None, "best" => Averaging::Best, "last" => Averaging::Last });
+choices!(NormKind { "layer" => NormKind::Layer, "batch" => NormKind::Batch });
 choices!(Norm { "post" => Norm::Post, "pre" => Norm::Pre });
-choices!(Activation { "relu" => Activation::Relu, "gelu" => Activation::Gelu, "identity" => Activation::Identity });
+choices!(Activation {
+    "relu" => Activation::Relu, "gelu" => Activation::Gelu, "gelu-tanh" => Activation::GeluTanh,
+    "silu" => Activation::Silu, "identity" => Activation::Identity,
+});
 choices!(Tying {
     "all" => Tying::All, "source-target" => Tying::SourceTarget, "target-output" => Tying::TargetOutput,
     "none" => Tying::None,
 });
 choices!(DType { "bf16" => DType::Bf16, "f32" => DType::F32 });
 choices!(BestBy { "loss" => BestBy::Loss, "bleu" => BestBy::Bleu, "accuracy" => BestBy::Accuracy });
-choices!(Pooling { "attention" => Pooling::Attention, "first" => Pooling::First });
+choices!(Pooling {
+    "attention" => Pooling::Attention, "first" => Pooling::First, "last" => Pooling::Last, "mean" => Pooling::Mean,
+    "max" => Pooling::Max,
+});
 
 impl Setting for AttentionScore {
     const EXPECTS: &'static str = "the name of a score, such as `scaled-dot`, `dot`, `additive` or `general`";

@@ -8,12 +8,13 @@ use heedful_tensor::DType;
 use heedful_tensor::ops::{Activation, Cell, Decayed};
 
 use super::choices::{
-    AttentionKind, Averaging, BestBy, Family, Pooling, PositionKind, Preset, ScheduleKind, Task,
+    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, Directions, EncoderKind,
+    Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
 };
 use super::scope::{
-    ALL, ATTENDS, AVERAGES, BLEU, BY_STEPS, COSINE, DECAYS, DECLARED, HARD, HAS_MOST_TOKENS, HAS_PEAK,
-    LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES, NOAM, OWN_VOCABULARY, POOLS_BY_ATTENTION, WARMS_UP,
-    WIDE_BEAM,
+    ADDITIVE, ALL, ATTENDS, AVERAGES, BALANCE_NORM, BLEU, BY_STEPS, CONVOLUTIONAL_ENCODER, COSINE, DECAYS,
+    DECLARED, HARD, HAS_MOST_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES, NOAM,
+    OWN_VOCABULARY, POOLS_BY_ATTENTION, RECURRENT_ENCODER, RECURRENT_NORM, WARMS_UP, WIDE_BEAM,
 };
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
@@ -21,7 +22,7 @@ use super::table::recipe;
 use crate::data::OverLong;
 use crate::data::corpus::Duplicates;
 use crate::data::tokenizer::{Boundaries, NormalizationForm, Sharing, VocabularyKind};
-use crate::layers::{AttentionScore, Norm, Tying};
+use crate::layers::{AttentionScore, Norm, NormKind, Tying};
 
 recipe! {
     /// Training and validation text. Files may be compressed (.gz, .xz, .zst)
@@ -86,7 +87,7 @@ recipe! {
     [model: ModelKeys, ""] {
         /// Preset with the defaults of all other keys: `tiny`, `small`, `iwslt`, `base`, `big`
         preset: Preset = Preset::Small, Any;
-        /// Model family: `transformer`, `recurrent` or `convolutional`; language models are always Transformers
+        /// Model family: `transformer`, `recurrent` or `convolutional`; language models are `transformer` or `recurrent`, masked ones Transformers
         family: Family = Family::Transformer, Any;
         /// Width of the model: the dimensions of a token's vector
         d_model: usize = 256, AtLeast(1.0);
@@ -104,33 +105,53 @@ recipe! {
         value_width: Option<usize> = None, AtLeast(1.0), DECLARED;
         /// Layer norm after each sublayer as in “Attention Is All You Need” (`post`), or before it (`pre`)
         norm: Norm = Norm::Post, Any, DECLARED;
+        /// What the norms normalize over: the features of each position (`layer`), or each feature over a batch (`batch`)
+        norm_kind: NormKind = NormKind::Layer, Any, DECLARED;
         /// ε of the layer norm: added to the variance, against division by 0
-        norm_epsilon: f64 = 1e-5, Above(0.0), DECLARED;
-        /// Activation of the feed-forward layers: `relu`, `gelu`, `identity`
+        norm_epsilon: f64 = 1e-5, Above(0.0), DECLARED.when(&[RECURRENT_NORM, BALANCE_NORM]);
+        /// Activation of the feed-forward layers: `relu`, `gelu` (exact), `gelu-tanh` (its approximation), `silu`, `identity`
         activation: Activation = Activation::Relu, Any, DECLARED;
         /// Position encoding: `sinusoidal`, `learned`, `none`
-        positions: PositionKind = PositionKind::Sinusoidal, Any, DECLARED;
+        positions: PositionKind = PositionKind::Sinusoidal, Any, DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
         /// Number of learned positions: no sentence may have more tokens
-        max_positions: usize = 512, AtLeast(1.0), DECLARED.when(&[LEARNED_POSITIONS]);
+        max_positions: usize = 512, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER, LEARNED_POSITIONS]);
         /// Weight tying: which embeddings share one matrix: `all`, `source-target`, `target-output`, `none`
         tying: Tying = Tying::All, Any, DECLARED;
+        /// Whether the output projection has a bias, one number for each token of the vocabulary
+        output_bias: bool = false, Any, DECLARED;
         /// Attention score of a query and a key: `scaled-dot`, `dot`; recurrent models also `additive`, `general`
         score: AttentionScore = AttentionScore::ScaledDot, Any, DECLARED.when(&[ATTENDS]);
         /// Restricted self attention: maximum distance of a key from its query; `none` for no limit
         window: Option<usize> = None, AtLeast(1.0), DECLARED;
         /// Cell of a recurrent model: `lstm`, `gru` or `simple`
         cell: Cell = Cell::Lstm, Any, DECLARED;
+        /// Encoder under a recurrent decoder: `recurrent` or `convolutional`
+        encoder: EncoderKind = EncoderKind::Recurrent, Any, DECLARED;
         /// Attention of a recurrent decoder: `soft`, `none`, or to one word at a time (`hard`, `straight-through`)
         attention: AttentionKind = AttentionKind::Soft, Any, DECLARED;
+        /// When a recurrent decoder attends: `before` its step (Bahdanau), `after` it (Luong), or after it with input `feeding`: the readout enters the next step
+        attend: AttentionOrder = AttentionOrder::Before, Any, DECLARED.when(&[ATTENDS]);
+        /// Width in which the additive score of a recurrent decoder compares; `none` for d_model
+        score_width: Option<usize> = None, AtLeast(1.0), DECLARED.when(&[ATTENDS, ADDITIVE]);
         /// Hard attention: weight of the REINFORCE reward in the training objective
         reward: f64 = 0.02, AtLeast(0.0), DECLARED.when(&[HARD]);
         /// Hard attention: weight of the entropy bonus, which keeps the attention exploring
         entropy: f64 = 0.01, AtLeast(0.0), DECLARED.when(&[HARD]);
-        /// State width of a recurrent encoder in each direction; `none` for half of d_model
-        d_encoder: Option<usize> = None, AtLeast(1.0), DECLARED;
+        /// Directions in which a recurrent encoder reads: `both`, or `forward` only
+        directions: Directions = Directions::Both, Any, DECLARED.when(&[RECURRENT_ENCODER]);
+        /// Norm over the output of every recurrent layer: `none` or `layer`
+        recurrent_norm: RecurrentNorm = RecurrentNorm::None, Any, DECLARED;
+        /// State width of a recurrent encoder in each direction; `none` for d_model divided by the directions
+        d_encoder: Option<usize> = None, AtLeast(1.0), DECLARED.when(&[RECURRENT_ENCODER]);
         /// Kernel width of a convolution in tokens; odd
-        taps: usize = 3, AtLeast(1.0), DECLARED;
-        /// How a classifier pools a text into one vector: `attention`, or the `first` token
+        taps: usize = 3, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
+        /// Dilation of convolutions: the factor by which the distance between taps grows from layer to layer (2: 1, 2, 4, …); 1 for none
+        dilation: usize = 1, AtLeast(1.0), DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
+        /// What follows a convolution: a gate (`gated`, GLU) or max(0, x) (`relu`)
+        convolution: ConvolutionKind = ConvolutionKind::Gated, Any, DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
+        /// What keeps the variance of a convolutional residual sum: its factor √½ (`scale`), or a layer norm (`norm`)
+        balance: Balance = Balance::Scale, Any, DECLARED.when(&[CONVOLUTIONAL_ENCODER]);
+        /// How a classifier pools a text into one vector: `attention`, the `first` token (a `<bos>`), the `last` state, `mean` or `max`
         pooling: Pooling = Pooling::Attention, Any, DECLARED;
         /// Score of attention pooling, between a token and the learned query: `additive`, `dot`, `general`, `scaled-dot`
         pooling_score: AttentionScore = AttentionScore::Additive, Any, DECLARED.when(&[POOLS_BY_ATTENTION]);

@@ -3,7 +3,7 @@
 
 use super::{Literal, Recipe, RecipeError, find_key};
 
-const MOST: [(&str, i64); 17] = [
+const MOST: [(&str, i64); 19] = [
     ("data.block", 1_000_000),
     ("vocabulary.size", 10_000_000),
     ("model.d_model", 1_000_000),
@@ -15,7 +15,9 @@ const MOST: [(&str, i64); 17] = [
     ("model.value_width", 1_000_000),
     ("model.d_encoder", 1_000_000),
     ("model.max_positions", 10_000_000),
+    ("model.score_width", 1_000_000),
     ("model.taps", 1_001),
+    ("model.dilation", 1_000_000),
     ("training.batch_tokens", 100_000_000),
     ("training.accumulate", 1_000_000),
     ("search.beam", 1_000),

@@ -33,7 +33,8 @@ use std::fmt::Write;
 use twox_hash::XxHash3_64;
 
 pub use choices::{
-    AttentionKind, Averaging, BestBy, Family, Pooling, PositionKind, Preset, ScheduleKind, Task,
+    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, Directions, EncoderKind,
+    Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
 };
 pub use error::{Location, RecipeError};
 pub use keys::{
@@ -83,6 +84,8 @@ impl Recipe {
             ("training", "time") => false,
             // Where these play no part, or are as they were, runs of versions that do not know them keep their
             // fingerprints.
+            ("model", "norm_kind") => !self.model.norm_kind.is_layer(),
+            ("model", "output_bias") => self.model.output_bias,
             ("training", "r_drop") => self.training.r_drop.is_some(),
             ("vocabulary", "coverage") => self.vocabulary.coverage != Recipe::default().vocabulary.coverage,
             ("training", "decayed") => self.training.weight_decay != 0.0,

@@ -6,7 +6,12 @@
 //! ….when(&[condition])   only if other keys have certain values
 //! ```
 
-use super::{AttentionKind, Averaging, Key, Pooling, PositionKind, Recipe, ScheduleKind, find_key};
+use heedful_tensor::ops::ScoreForm;
+
+use super::{
+    AttentionKind, Averaging, Balance, EncoderKind, Family, Key, Pooling, PositionKind, Recipe,
+    RecurrentNorm, ScheduleKind, find_key,
+};
 use crate::data::tokenizer::VocabularyKind;
 
 /// Who reads a key.
@@ -80,6 +85,37 @@ pub(super) const ATTENDS: Condition = Condition {
     key: "model.attention",
     purpose: "decoders with attention",
     holds: |recipe| recipe.model.attention != AttentionKind::None,
+};
+pub(super) const ADDITIVE: Condition = Condition {
+    key: "model.score",
+    purpose: "the additive score",
+    holds: |recipe| recipe.model.score.form() == ScoreForm::Additive,
+};
+pub(super) const RECURRENT_ENCODER: Condition = Condition {
+    key: "model.encoder",
+    purpose: "recurrent encoders",
+    holds: |recipe| recipe.model.encoder == EncoderKind::Recurrent,
+};
+pub(super) const CONVOLUTIONAL_ENCODER: Condition = Condition {
+    key: "model.encoder",
+    purpose: "convolutional encoders",
+    holds: |recipe| {
+        recipe.model.family != Family::Recurrent || recipe.model.encoder == EncoderKind::Convolutional
+    },
+};
+pub(super) const RECURRENT_NORM: Condition = Condition {
+    key: "model.recurrent_norm",
+    purpose: "layers with a norm",
+    holds: |recipe| {
+        let model = &recipe.model;
+        let is_balanced = model.encoder == EncoderKind::Convolutional && model.balance == Balance::Norm;
+        model.family != Family::Recurrent || model.recurrent_norm != RecurrentNorm::None || is_balanced
+    },
+};
+pub(super) const BALANCE_NORM: Condition = Condition {
+    key: "model.balance",
+    purpose: "convolutions with a norm",
+    holds: |recipe| recipe.model.family != Family::Convolutional || recipe.model.balance == Balance::Norm,
 };
 pub(super) const HARD: Condition = Condition {
     key: "model.attention",

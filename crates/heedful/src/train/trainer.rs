@@ -26,7 +26,7 @@ use heedful_tensor::{Array, DType, Device, cuda, tape};
 
 use super::{Optimizer, Schedule, StateError, TrainerState, Update, fit};
 use crate::data::batch::{Batch, BatchError};
-use crate::layers::Pass;
+use crate::layers::{BatchStatistics, Pass};
 use crate::models::Model;
 use crate::store::weights::Weights;
 
@@ -50,6 +50,8 @@ struct Pending {
     tokens: usize,
     learning_rate: f32,
     result: PendingStep,
+    /// What batch norms take over once the update is made.
+    statistics: Vec<BatchStatistics>,
 }
 
 impl Pending {
@@ -220,7 +222,8 @@ impl<M: Model> Trainer<M> {
             _ => (None, self.compute_step(batches, tokens, pass)),
         };
         let step = self.optimizer.steps();
-        self.pending.push_back(Pending { ticket, step, tokens, learning_rate, result });
+        let statistics = pass.take_statistics();
+        self.pending.push_back(Pending { ticket, step, tokens, learning_rate, result, statistics });
         Ok(())
     }
 
@@ -296,10 +299,11 @@ impl<M: Model> Trainer<M> {
         let mut reports = Vec::new();
         while self.pending.front().is_some_and(&is_done) {
             let pending = self.pending.pop_front().expect("it is the front");
-            let Pending { step, tokens, learning_rate, result, .. } = pending;
+            let Pending { step, tokens, learning_rate, result, statistics, .. } = pending;
             let result = result.read(&mut self.guard).expect("only steps after a rejected one are not made");
             let StepResult { norm, loss, negative_log_likelihood, correct } =
                 result.map_err(|why| self.rewind(step, why))?;
+            statistics.iter().for_each(BatchStatistics::apply);
             let update = Update { step, learning_rate, gradient_norm: norm };
             reports.push(StepReport { loss, negative_log_likelihood, correct, tokens, update });
         }

@@ -1,10 +1,10 @@
-//! Two small models against PyTorch's `nn.Conv1d`, `glu` and `softmax`: logits, loss, every gradient, ten Adam steps;
+//! Four small models against PyTorch's `nn.Conv1d`, `glu`, `relu` and `softmax`: logits, loss, every gradient, ten Adam steps;
 //! f32, error ≤ 1e-4. `golden/convolution.py` wrote the files.
 
 use heedful::layers::Tying;
 use heedful::layers::{AttentionScore, Pass, Positions};
 use heedful::models::Model;
-use heedful::models::convolution::{Balance, Convolutional, ConvolutionalConfig};
+use heedful::models::convolution::{Balance, ConvolutionKind, Convolutional, ConvolutionalConfig};
 use heedful::tensor::{DType, tape};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 
@@ -16,9 +16,9 @@ use crate::support::{length, parameter_value};
 const FLOOR: f64 = 1e-6;
 
 #[test]
-fn both_forms_agree_with_pytorch() {
+fn all_forms_agree_with_pytorch() {
     let _alone = alone();
-    for name in ["scale-tied", "norm-untied"] {
+    for name in ["scale-tied", "norm-untied", "dilated-gated", "dilated-relu"] {
         let golden = GoldenFile::read("convolution", name);
         let (model, batch) = (build(&golden), golden.batch());
         let logits = model.logits(&batch, &mut Pass::inference(DType::F32)).to_vec();
@@ -54,6 +54,11 @@ fn build(golden: &GoldenFile) -> Convolutional {
         decoder_layers: size("layers"),
         encoder_taps: size("encoder_taps"),
         decoder_taps: size("decoder_taps"),
+        dilation: golden.config["dilation"].as_u64().map_or(1, |dilation| dilation as usize),
+        kind: match golden.config["kind"].as_str() {
+            Some("relu") => ConvolutionKind::Relu,
+            _ => ConvolutionKind::Gated,
+        },
         balance: if word("balance") == "norm" { Balance::Norm } else { Balance::Scale },
         positions: match word("positions") {
             "learned" => Positions::Learned { max_length: size("max_len") },
@@ -62,6 +67,7 @@ fn build(golden: &GoldenFile) -> Convolutional {
         tying: if word("tying") == "tied" { Tying::All } else { Tying::None },
         score: if word("score") == "dot" { AttentionScore::Dot } else { AttentionScore::ScaledDot },
         dropout: 0.0,
+        output_bias: false,
         label_smoothing: golden.config["label_smoothing"].as_f64().expect("a number") as f32,
         ..ConvolutionalConfig::tiny(size("vocabulary"))
     };

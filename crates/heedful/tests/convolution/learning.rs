@@ -2,7 +2,7 @@
 
 use heedful::data::batch::Batch;
 use heedful::decode::{GreedyOptions, greedy};
-use heedful::models::convolution::{Balance, Convolutional, ConvolutionalConfig};
+use heedful::models::convolution::{Balance, ConvolutionKind, Convolutional, ConvolutionalConfig};
 use heedful::tensor::DType;
 use heedful::tensor::random::Stream;
 use heedful::train::{Schedule, Trainer, TrainerOptions};
@@ -19,20 +19,24 @@ fn a_tiny_model_learns_to_copy_and_to_reverse() {
     let _alone = alone();
     let copied = |source: &[u32]| source.to_vec();
     let reversed = |source: &[u32]| source.iter().rev().copied().collect::<Vec<u32>>();
-    learns(Balance::Scale, DType::F32, reversed);
-    learns(Balance::Norm, DType::Bf16, copied);
+    let tiny = ConvolutionalConfig::tiny(VOCABULARY);
+    learns(&tiny, DType::F32, reversed);
+    learns(&ConvolutionalConfig { balance: Balance::Norm, ..tiny.clone() }, DType::Bf16, copied);
+    learns(&ConvolutionalConfig { dilation: 2, ..tiny.clone() }, DType::F32, copied);
+    let relu = ConvolutionalConfig { kind: ConvolutionKind::Relu, dilation: 3, ..tiny };
+    learns(&relu, DType::F32, copied);
 }
 
-fn learns(balance: Balance, compute: DType, said: impl Fn(&[u32]) -> Vec<u32>) {
-    let config = ConvolutionalConfig { balance, ..ConvolutionalConfig::tiny(VOCABULARY) };
-    let model = Convolutional::new(config, 1).expect("a good configuration");
+fn learns(config: &ConvolutionalConfig, compute: DType, said: impl Fn(&[u32]) -> Vec<u32>) {
+    let name = config.summary();
+    let model = Convolutional::new(config.clone(), 1).expect("a good configuration");
     let schedule = Schedule::Cosine { peak: 3e-3, floor: 1e-4, warmup: 30, total: STEPS };
     let mut trainer = Trainer::new(model, TrainerOptions::new(compute, 1, schedule));
     let mut losses = (0..STEPS).map(|step| trainer.step(&batch(step, &said)).expect("a good batch").loss);
     let first = losses.next().expect("a step");
     let last = losses.last().expect("many steps");
-    println!("{balance:?} {compute}: the loss went from {first} to {last}");
-    assert!(first > 2.0 && last < 0.1, "{balance:?} {compute}: the loss went from {first} to {last}");
+    println!("{name} {compute}: the loss went from {first} to {last}");
+    assert!(first > 2.0 && last < 0.1, "{name} {compute}: the loss went from {first} to {last}");
 
     let sources = vec![vec![3, 4, 5], vec![12, 3, 12, 7, 5], vec![9]];
     let options = GreedyOptions { beyond_source: 5, compute: compute.into() };

@@ -1,4 +1,4 @@
-"""Writes the golden files of the convolutional model: what PyTorch's nn.Conv1d, glu and softmax compute for two of them.
+"""Writes the golden files of the convolutional model: what PyTorch's nn.Conv1d, glu, relu and softmax compute for four of them.
 
 Run it with `cargo xtask golden`. Every sentence is computed alone, so that no border can leak, and attention is written
 out: it shares neither code nor method with what it is held against.
@@ -24,36 +24,38 @@ HALF = math.sqrt(0.5)
 
 
 class Layer(nn.Module):
-    def __init__(self, taps, norm):
+    def __init__(self, taps, norm, dilation, gated):
         super().__init__()
-        self.convolution = nn.Conv1d(WIDTH, 2 * WIDTH, taps)
+        self.convolution = nn.Conv1d(WIDTH, 2 * WIDTH if gated else WIDTH, taps, dilation=dilation)
+        self.is_gated = gated
         self.norm = nn.LayerNorm(WIDTH, eps=1e-5) if norm else None
 
-    def gated(self, x, before):
+    def activated(self, x, before):
         """Tokens × width in and out; `before` of the taps lie ahead of their token."""
         after = self.convolution.kernel_size[0] - 1 - before
-        padded = functional.pad(x.T[None], (before, after))
-        return functional.glu(self.convolution(padded), dim=1)[0].T
+        dilation = self.convolution.dilation[0]
+        y = self.convolution(functional.pad(x.T[None], (before * dilation, after * dilation)))
+        return (functional.glu(y, dim=1) if self.is_gated else functional.relu(y))[0].T
 
     def balanced(self, x, y):
         return (x + y) * HALF if self.norm is None else self.norm(x + y)
 
 
 class DecoderLayer(Layer):
-    def __init__(self, taps, norm):
-        super().__init__(taps, norm)
+    def __init__(self, *shape):
+        super().__init__(*shape)
         self.query = nn.Linear(WIDTH, WIDTH)
         self.output = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x, embedded, keys, values, scale):
-        h = self.gated(x, self.convolution.kernel_size[0] - 1)
+        h = self.activated(x, self.convolution.kernel_size[0] - 1)
         query = (self.query(h) + embedded) * HALF
         c = self.output((query @ keys.T * scale).softmax(-1) @ values)
         return self.balanced(x, (h + c) * HALF if self.norm is None else h + c)
 
 
 class Convolutional(nn.Module):
-    def __init__(self, norm, tied, taps, decoder_taps, positions, scaled):
+    def __init__(self, norm, tied, taps, decoder_taps, positions, scaled, dilation, gated):
         super().__init__()
         self.source_embedding = nn.Embedding(VOCABULARY, WIDTH)
         self.target_embedding = self.source_embedding if tied else nn.Embedding(VOCABULARY, WIDTH)
@@ -63,15 +65,16 @@ class Convolutional(nn.Module):
         if positions == "learned":
             self.source_position = nn.Embedding(LONGEST, WIDTH)
             self.target_position = nn.Embedding(LONGEST, WIDTH)
-        self.encoder = nn.ModuleList(Layer(taps, norm) for _ in range(LAYERS))
-        self.decoder = nn.ModuleList(DecoderLayer(decoder_taps, norm) for _ in range(LAYERS))
+        dilations = [dilation**layer for layer in range(LAYERS)]
+        self.encoder = nn.ModuleList(Layer(taps, norm, each, gated) for each in dilations)
+        self.decoder = nn.ModuleList(DecoderLayer(decoder_taps, norm, each, gated) for each in dilations)
         self.scale = WIDTH**-0.5 if scaled else 1.0
 
     def forward(self, source, target):
         embedded = self.embed(source, self.source_embedding, getattr(self, "source_position", None))
         z = embedded
         for layer in self.encoder:
-            z = layer.balanced(z, layer.gated(z, layer.convolution.kernel_size[0] // 2))
+            z = layer.balanced(z, layer.activated(z, layer.convolution.kernel_size[0] // 2))
         values = (z + embedded) * HALF * math.sqrt(len(source))
         embedded = self.embed(target, self.target_embedding, getattr(self, "target_position", None))
         x = embedded
@@ -138,7 +141,8 @@ def adam_losses(model, *tokens):
 def case(config):
     tied = config["tying"] == "tied"
     model = Convolutional(config["balance"] == "norm", tied, config["encoder_taps"], config["decoder_taps"],
-                          config["positions"], config["score"] == "scaled-dot")
+                          config["positions"], config["score"] == "scaled-dot", config.get("dilation", 1),
+                          config.get("kind", "gated") == "gated")
     tokens = batch()
     source, target_in, target_out = tokens
     set_parameters(model, tied)
@@ -160,11 +164,15 @@ def main():
     torch.use_deterministic_algorithms(True)
     folder = Path(__file__).parent / "convolution"
     folder.mkdir(exist_ok=True)
-    for config in [
-        dict(balance="scale", tying="tied", encoder_taps=3, decoder_taps=3, positions="sinusoidal", score="scaled-dot"),
-        dict(balance="norm", tying="untied", encoder_taps=5, decoder_taps=2, positions="learned", score="dot"),
+    for name, config in [
+        ("scale-tied", dict(balance="scale", tying="tied", encoder_taps=3, decoder_taps=3, positions="sinusoidal", score="scaled-dot")),
+        ("norm-untied", dict(balance="norm", tying="untied", encoder_taps=5, decoder_taps=2, positions="learned", score="dot")),
+        ("dilated-gated", dict(balance="scale", tying="tied", encoder_taps=3, decoder_taps=3, positions="sinusoidal",
+                               score="scaled-dot", dilation=3)),
+        ("dilated-relu", dict(balance="norm", tying="tied", encoder_taps=3, decoder_taps=2, positions="sinusoidal",
+                              score="scaled-dot", dilation=2, kind="relu")),
     ]:
-        path = folder / f"{config['balance']}-{config['tying']}.safetensors"
+        path = folder / f"{name}.safetensors"
         tensors, metadata = case(config)
         save_file(tensors, path, metadata)
         print(f"{path.name}: loss {tensors['loss']:.6f} -> {tensors['losses'][-1]:.6f}, {path.stat().st_size} bytes")

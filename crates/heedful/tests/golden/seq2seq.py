@@ -1,4 +1,4 @@
-"""Writes the golden files of the recurrent encoder-decoder: two without attention and three with.
+"""Writes the golden files of the recurrent encoder-decoder: without attention, and with it before and after the step.
 
 Run it with `cargo xtask golden`. Every sentence is computed alone, step after step, so that no border can leak: only the
 gates of one step are PyTorch's own (`gru_cell`, `lstm_cell`). The metadata's `config` is the model's configuration as we write it.
@@ -16,6 +16,11 @@ from generate import SMOOTHING, VOCABULARY, batch, flat, smoothed_loss
 from parameters import parameter_value
 
 WIDTH, ENCODER_WIDTH, SCORE_WIDTH, EPSILON = 24, 12, 14, 1e-5
+
+
+def sinusoids(length, width):
+    angles = torch.arange(length, dtype=torch.float64)[:, None] / 10000.0 ** (torch.arange(0, width, 2) / width)
+    return torch.stack([angles.sin(), angles.cos()], -1).reshape(length, width).float()
 
 
 class Parameters(dict):
@@ -75,12 +80,32 @@ class Seq2Seq:
             outputs.append(state[0])
         return torch.cat(outputs), state
 
+    def convolve(self, source):
+        """Convolutions in place of the recurrent encoder: their outputs, and their mean as the only last state."""
+        choices = self.config["convolution"]["stack"]
+        x = self.embed("source", source) + sinusoids(len(source), WIDTH)
+        for layer in range(choices["layers"]):
+            taps, dilation, gated = choices["taps"], choices["dilation"]**layer, choices["kind"] == "gated"
+            width = 2 * WIDTH if gated else WIDTH
+            weight = self.parameters(f"encoder.{layer}.convolution.weight", taps * WIDTH, width)
+            bias = self.parameters(f"encoder.{layer}.convolution.bias", width)
+            kernel = weight.view(taps, WIDTH, width).permute(2, 1, 0)
+            y = functional.conv1d(x.T[None], kernel, bias, padding=taps // 2 * dilation, dilation=dilation)
+            x = (x + (functional.glu(y, dim=1) if gated else y.relu())[0].T) * math.sqrt(0.5)
+        return x, [[x.mean(0, keepdim=True)] * 2]
+
     def encode(self, source):
         """The top layer's outputs, and the last states of every layer, both directions side by side."""
+        if self.config.get("convolution"):
+            return self.convolve(source)
         x, last = self.embed("source", source), []
         zeros = (torch.zeros(1, ENCODER_WIDTH),) * (2 if self.is_lstm else 1)
         for layer in range(self.config["encoder_layers"]):
             forward, to_the_right = self.run(f"encoder.{layer}.forward", x, zeros)
+            if self.config["directions"] == "forward":
+                x = self.norm(f"encoder.{layer}", forward)
+                last.append(to_the_right)
+                continue
             backward, to_the_left = self.run(f"encoder.{layer}.backward", x.flip(0), zeros)
             x = self.norm(f"encoder.{layer}", torch.cat([forward, backward.flip(0)], -1))
             last.append([torch.cat(pair, -1) for pair in zip(to_the_right, to_the_left)])
@@ -94,17 +119,17 @@ class Seq2Seq:
             h = self.parameters.linear(f"bridge.{layer}.h", ends[0], WIDTH).tanh()
             yield (h, self.parameters.linear(f"bridge.{layer}.c", ends[1], WIDTH)) if self.is_lstm else (h,)
 
-    def look(self, state, memory):
+    def look(self, state, memory, layer="decoder.0"):
         score = self.config["attention"]["score"]
         width = memory.shape[-1]
         if score == "additive":
-            query = state @ self.parameters("decoder.0.query.weight", WIDTH, SCORE_WIDTH)
-            keys = self.parameters.linear("decoder.0.key", memory, SCORE_WIDTH)
-            scores = self.parameters("decoder.0.score.weight", 1, SCORE_WIDTH) @ (query + keys).tanh().T
+            query = state @ self.parameters(f"{layer}.query.weight", WIDTH, SCORE_WIDTH)
+            keys = self.parameters.linear(f"{layer}.key", memory, SCORE_WIDTH)
+            scores = self.parameters(f"{layer}.score.weight", 1, SCORE_WIDTH) @ (query + keys).tanh().T
         elif score == "general":
-            scores = state @ self.parameters("decoder.0.query.weight", WIDTH, width) @ memory.T
+            scores = state @ self.parameters(f"{layer}.query.weight", WIDTH, width) @ memory.T
         else:
-            scores = state @ memory.T / math.sqrt(width)
+            scores = state @ memory.T / (math.sqrt(width) if score == "scaled-dot" else 1)
         return scores.softmax(-1) @ memory
 
     def step(self, token, states, memory, context):
@@ -124,7 +149,30 @@ class Seq2Seq:
             output = self.norm(name.removesuffix(".forward"), after[-1][0])
         return output, context, after
 
+    def stack(self, x, states):
+        """One step of all layers: the top layer's output, and the states."""
+        after = []
+        for layer, state in enumerate(states):
+            after.append(self.cell(f"decoder.{layer}.forward", x, state))
+            x = self.norm(f"decoder.{layer}", after[-1][0])
+        return x, after
+
+    def logits_after(self, source, target):
+        """The decoder that attends after its step (Luong), with and without input feeding."""
+        memory, last = self.encode(source)
+        states, read, said = list(self.start(last)), torch.zeros(1, WIDTH), []
+        for token in self.embed("target", target):
+            feeding = self.config["attention"]["order"] == "feeding"
+            x = torch.cat([token[None], read], -1) if feeding else token[None]
+            output, states = self.stack(x, states)
+            context = self.look(output, memory, f"decoder.{len(states) - 1}")
+            read = self.parameters.linear("readout", torch.cat([output, context], -1), WIDTH).tanh()
+            said.append(read @ self.table("output").T)
+        return torch.cat(said)
+
     def logits(self, source, target):
+        if (self.config["attention"] or {}).get("order", "before") != "before":
+            return self.logits_after(source, target)
         memory, last = self.encode(source)
         states, summary = list(self.start(last)), last[-1][0]
         said = []
@@ -135,11 +183,16 @@ class Seq2Seq:
         return torch.cat(said)
 
 
-def case(cell, layers, attention, norm, tying):
+def case(cell, layers, attention, norm, tying, order=None, directions="both", convolution=None):
     config = dict(source_vocabulary=VOCABULARY, target_vocabulary=VOCABULARY, cell=cell, d_model=WIDTH,
-                  d_encoder=ENCODER_WIDTH, encoder_layers=layers[0], decoder_layers=layers[1], directions="both",
+                  d_encoder=ENCODER_WIDTH, encoder_layers=layers[0], decoder_layers=layers[1], directions=directions,
                   norm_epsilon=EPSILON if norm else None, tying=tying, dropout=0.0, label_smoothing=SMOOTHING,
                   attention=attention and dict(score=attention, width=SCORE_WIDTH, hardness="soft"))
+    if order is not None:
+        config["attention"]["order"] = order
+    if convolution is not None:
+        stack = dict(d_model=WIDTH, layers=layers[0], balance="scale", norm_epsilon=EPSILON, dropout=0.0, **convolution)
+        config["convolution"] = dict(stack=stack, positions="sinusoidal")
     model = Seq2Seq(config)
     source, target_in, target_out = batch()
     logits = torch.cat([model.logits(s, t) for s, t in zip(source, target_in)])
@@ -158,14 +211,19 @@ def main():
     torch.use_deterministic_algorithms(True)
     folder = Path(__file__).parent / "recurrent"
     folder.mkdir(exist_ok=True)
-    for name, cell, layers, attention, norm, tying in [
+    for name, *choices in [
         ("seq2seq-lstm-plain", "lstm", (2, 1), None, False, "none"),
         ("seq2seq-gru-plain", "gru", (1, 2), None, False, "all"),
         ("seq2seq-gru-additive", "gru", (1, 1), "additive", False, "all"),
         ("seq2seq-lstm-scaled-dot", "lstm", (2, 2), "scaled-dot", False, "all"),
         ("seq2seq-gru-general-norm", "gru", (2, 2), "general", True, "none"),
+        ("seq2seq-gru-after-additive", "gru", (1, 1), "additive", False, "all", "after"),
+        ("seq2seq-lstm-after-general-norm", "lstm", (2, 2), "general", True, "all", "after", "forward"),
+        ("seq2seq-gru-feeding-dot", "gru", (1, 2), "dot", False, "all", "feeding"),
+        ("seq2seq-lstm-convolution", "lstm", (2, 2), "additive", False, "all", "before", "both",
+         dict(taps=3, dilation=2, kind="relu")),
     ]:
-        tensors, metadata = case(cell, layers, attention, norm, tying)
+        tensors, metadata = case(*choices)
         path = folder / f"{name}.safetensors"
         save_file(tensors, path, metadata)
         print(f"{path.name}: loss {tensors['loss']:.6f}, {path.stat().st_size} bytes")

@@ -23,6 +23,22 @@ fn with_every_kind_of_score_it_agrees_with_pytorch() {
     check("seq2seq-gru-general-norm");
 }
 
+#[test]
+fn attending_after_the_step_it_agrees_with_pytorch() {
+    check("seq2seq-gru-after-additive");
+    check("seq2seq-lstm-after-general-norm");
+}
+
+#[test]
+fn over_a_convolutional_encoder_it_agrees_with_pytorch() {
+    check("seq2seq-lstm-convolution");
+}
+
+#[test]
+fn with_input_feeding_it_agrees_with_pytorch() {
+    check("seq2seq-gru-feeding-dot");
+}
+
 fn check(name: &str) {
     let _alone = alone();
     let golden = GoldenFile::read("recurrent", name);

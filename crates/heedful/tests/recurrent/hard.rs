@@ -1,7 +1,7 @@
 //! Hard attention: both ways to learn a choice work, and what comes out are single positions.
 
 use heedful::layers::{AttentionScore, Pass};
-use heedful::models::recurrent::{Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
+use heedful::models::recurrent::{AttentionOrder, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
 use heedful::tensor::DType;
 use heedful::train::{Schedule, Trainer, TrainerOptions};
 
@@ -10,27 +10,38 @@ use crate::seq2seq::{batch, echoes};
 
 const STEPS: usize = 150;
 
+const ORDERS: [AttentionOrder; 3] = [AttentionOrder::Before, AttentionOrder::After, AttentionOrder::Feeding];
+
 #[test]
 fn a_choice_learns_by_the_score_function() {
-    learns(Hardness::ScoreFunction { reward: 0.02, entropy: 0.01 });
+    for order in ORDERS {
+        learns(Hardness::ScoreFunction { reward: 0.02, entropy: 0.01 }, order);
+    }
 }
 
 #[test]
 fn a_choice_learns_straight_through() {
-    learns(Hardness::StraightThrough);
+    for order in ORDERS {
+        learns(Hardness::StraightThrough, order);
+    }
 }
 
-fn learns(hardness: Hardness) {
+fn learns(hardness: Hardness, order: AttentionOrder) {
     let _alone = alone();
-    let attention = Some(RecurrentAttention { score: AttentionScore::Additive, width: 32, hardness });
+    let attention = Some(RecurrentAttention { score: AttentionScore::Additive, width: 32, hardness, order });
     let config = RecurrentConfig { d_model: 48, d_encoder: 24, attention, ..RecurrentConfig::tiny(12) };
     let model = Seq2Seq::new(config, 1).expect("a good configuration");
     let batch = batch(&echoes());
     let mut trainer =
         Trainer::new(model, TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 }));
     let losses: Vec<f32> = (0..STEPS).map(|_| trainer.step(&batch).expect("a good batch").loss).collect();
-    println!("{hardness:?}: {} after {}", losses[STEPS - 1], losses[0]);
-    assert!(losses[STEPS - 1] < 0.5 * losses[0], "{hardness:?}: {} after {}", losses[STEPS - 1], losses[0]);
+    println!("{hardness:?} {order:?}: {} after {}", losses[STEPS - 1], losses[0]);
+    assert!(
+        losses[STEPS - 1] < 0.5 * losses[0],
+        "{hardness:?} {order:?}: {} after {}",
+        losses[STEPS - 1],
+        losses[0]
+    );
 
     let mut pass = Pass::inference(DType::F32).recording();
     trainer.model().logits(&batch, &mut pass);

@@ -5,8 +5,12 @@ use std::ops::Range;
 
 use heedful::data::batch::Batch;
 use heedful::decode::{MaxLength, SearchOptions, score, search};
-use heedful::layers::{AttentionScore, Pass};
-use heedful::models::recurrent::{Cell, Directions, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
+use heedful::layers::{AttentionScore, Pass, Positions};
+use heedful::models::convolution::ConvolutionalConfig;
+use heedful::models::recurrent::{
+    AttentionOrder, Cell, ConvolutionalSource, Directions, Hardness, RecurrentAttention, RecurrentConfig,
+    Seq2Seq,
+};
 use heedful::models::{Generate, Model, Row};
 use heedful::tensor::cpu::{memory, threads};
 use heedful::tensor::{DType, Precision, Ragged, tape};
@@ -36,11 +40,58 @@ fn configs() -> Vec<RecurrentConfig> {
             Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 },
         ),
         attentive(&small, AttentionScore::Additive, Hardness::StraightThrough),
+        after(&attentive(&small, AttentionScore::Additive, Hardness::Soft), AttentionOrder::After),
+        after(
+            &attentive(
+                &RecurrentConfig {
+                    cell: Cell::Lstm,
+                    decoder_layers: 2,
+                    norm_epsilon: Some(1e-5),
+                    directions: Directions::Forward,
+                    ..small.clone()
+                },
+                AttentionScore::General,
+                Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 },
+            ),
+            AttentionOrder::After,
+        ),
+        after(
+            &attentive(
+                &RecurrentConfig { cell: Cell::Lstm, d_model: 40, decoder_layers: 2, ..small.clone() },
+                AttentionScore::Dot,
+                Hardness::Soft,
+            ),
+            AttentionOrder::Feeding,
+        ),
+        after(
+            &attentive(&small, AttentionScore::Additive, Hardness::StraightThrough),
+            AttentionOrder::Feeding,
+        ),
+        convolutional(&RecurrentConfig { cell: Cell::Lstm, decoder_layers: 2, ..small.clone() }),
+        attentive(&convolutional(&small), AttentionScore::Dot, Hardness::Soft),
+        after(
+            &attentive(&convolutional(&small), AttentionScore::Additive, Hardness::Soft),
+            AttentionOrder::After,
+        ),
     ]
 }
 
+fn convolutional(config: &RecurrentConfig) -> RecurrentConfig {
+    let stack =
+        ConvolutionalConfig { d_model: config.d_model, dilation: 2, ..ConvolutionalConfig::tiny(VOCABULARY) };
+    let source = ConvolutionalSource { stack: stack.encoder(), positions: Positions::Sinusoidal };
+    RecurrentConfig { convolution: Some(source), ..config.clone() }
+}
+
 fn attentive(config: &RecurrentConfig, score: AttentionScore, hardness: Hardness) -> RecurrentConfig {
-    RecurrentConfig { attention: Some(RecurrentAttention { score, width: 28, hardness }), ..config.clone() }
+    let order = AttentionOrder::Before;
+    let attention = RecurrentAttention { score, width: 28, hardness, order };
+    RecurrentConfig { attention: Some(attention), ..config.clone() }
+}
+
+fn after(config: &RecurrentConfig, order: AttentionOrder) -> RecurrentConfig {
+    let attention = config.attention.map(|attention| RecurrentAttention { order, ..attention });
+    RecurrentConfig { attention, ..config.clone() }
 }
 
 fn model(config: &RecurrentConfig) -> Seq2Seq {
@@ -206,21 +257,56 @@ fn a_search_reports_the_score_that_scoring_finds() {
 }
 
 #[test]
+fn a_run_that_was_stopped_goes_on_with_the_same_bits() {
+    let _alone = alone();
+    for config in configs() {
+        let config = RecurrentConfig { dropout: 0.1, label_smoothing: 0.1, ..config };
+        let trainer = |seed| {
+            let model = Seq2Seq::new(config.clone(), seed).expect("a good configuration");
+            let options = TrainerOptions::new(DType::Bf16, 3, Schedule::Constant { rate: 1e-2 });
+            Trainer::new(model, options)
+        };
+        let steps = |trainer: &mut Trainer<Seq2Seq>, count| {
+            for _ in 0..count {
+                trainer.step(&batch(&pairs())).expect("a good batch");
+            }
+        };
+        let mut whole = trainer(1);
+        steps(&mut whole, 2);
+        // Another seed: every number must come from the state.
+        let mut second = trainer(2);
+        second.restore(&whole.state()).expect("the same model");
+        steps(&mut whole, 2);
+        steps(&mut second, 2);
+        assert!(whole.state() == second.state(), "{}", config.summary());
+    }
+}
+
+#[test]
 fn it_learns_to_say_a_sentence_again_and_takes_no_memory_at_steady_state() {
     let _alone = alone();
-    let config = RecurrentConfig { d_model: 48, d_encoder: 24, ..RecurrentConfig::tiny(12) };
-    let model = Seq2Seq::new(config, 1).expect("a good configuration");
-    let pairs = echoes();
-    let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 });
-    let mut trainer = Trainer::new(model, options);
-    let mut losses = Vec::new();
-    let mut taken = 0;
-    for step in 0..150 {
-        losses.push(trainer.step(&batch(&pairs)).expect("a good batch").loss);
-        if step == 3 {
-            taken = memory::bytes_from_system();
+    let plain = RecurrentConfig { d_model: 48, d_encoder: 24, ..RecurrentConfig::tiny(12) };
+    let attentive = attentive(&plain, AttentionScore::General, Hardness::Soft);
+    for config in [
+        &plain,
+        &after(&attentive, AttentionOrder::After),
+        &after(&attentive, AttentionOrder::Feeding),
+        &convolutional(&attentive),
+    ] {
+        let model = Seq2Seq::new(config.clone(), 1).expect("a good configuration");
+        let pairs = echoes();
+        let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 5e-3 });
+        let mut trainer = Trainer::new(model, options);
+        let mut losses = Vec::new();
+        let mut taken = 0;
+        for step in 0..150 {
+            losses.push(trainer.step(&batch(&pairs)).expect("a good batch").loss);
+            if step == 3 {
+                taken = memory::bytes_from_system();
+            }
         }
+        let name = config.summary();
+        assert_eq!(memory::bytes_from_system(), taken, "{name}: the pool has grown");
+        assert!(losses[149] < 0.1 * losses[0], "{name}: {} after {}", losses[149], losses[0]);
     }
-    assert_eq!(memory::bytes_from_system(), taken, "the pool has grown");
-    assert!(losses[149] < 0.1 * losses[0], "{} after {}", losses[149], losses[0]);
 }

@@ -1,12 +1,13 @@
 //! The worker of a classifier's lane: texts of all clients in one batch.
 
+use heedful::explain::{ExplainOptions, Explanation};
 use heedful::tasks::classify::{Classified, Classifier};
 
 use super::in_flight::InFlight;
 use super::lanes::Lane;
 use super::queue::Queue;
-use super::worker::WorkerOptions;
-use super::{JobError, Outcome};
+use super::worker::{WorkerOptions, catch_failure};
+use super::{Detail, JobError, Outcome};
 
 /// The most texts of a batch.
 const BATCH_SIZE: usize = 64;
@@ -50,7 +51,7 @@ pub(super) fn run(
         match batch {
             Ok(results) => {
                 for (number, result) in numbers.into_iter().zip(results) {
-                    finish(number, Ok(result), in_flight);
+                    explain(classifier, (number, result), lane, options, in_flight);
                 }
             }
             // One of them cannot be read: classified one by one, only that one fails.
@@ -59,21 +60,49 @@ pub(super) fn run(
                     let Some(started) = in_flight.get(number) else { continue };
                     let text = started.item.input.text.as_str();
                     let result = lane.compute(|| classifier.classify(&[text], options.search.compute));
-                    let result =
-                        result.map(|mut results| results.remove(0)).map_err(|error| error.to_string());
-                    finish(number, result, in_flight);
+                    match result {
+                        Ok(mut results) => {
+                            explain(classifier, (number, results.remove(0)), lane, options, in_flight);
+                        }
+                        Err(error) => {
+                            finish(number, Err(JobError::InvalidInput(error.to_string())), in_flight);
+                        }
+                    }
                 }
             }
         }
     }
 }
 
-fn finish(number: usize, result: Result<Classified, String>, in_flight: &mut InFlight<'_>) {
+/// Finishes a text that was classified, with its explanation if that was asked for.
+fn explain(
+    classifier: &Classifier,
+    (number, classified): (usize, Classified),
+    lane: Lane,
+    options: &WorkerOptions,
+    in_flight: &mut InFlight<'_>,
+) {
+    let Some(started) = in_flight.get(number) else { return };
+    let Detail::Explained { weights: form, scores, .. } = started.item.job.detail else {
+        return finish(number, Ok(Outcome::Classified(classified, None)), in_flight);
+    };
+    let (input, job) = (&started.item.input, started.item.job.clone());
+    let explaining = ExplainOptions { scores, ..ExplainOptions::new(form, &options.search) };
+    let explain = || Explanation::of_class(classifier, &input.text, &input.tokens, 1, &explaining);
+    let found = catch_failure(in_flight.metrics, || lane.compute(explain));
+    let found = found.and_then(|explanation| {
+        job.count_weights(&explanation)?;
+        Ok(Outcome::Classified(classified, Some(Box::new(explanation))))
+    });
+    finish(number, found, in_flight);
+}
+
+fn finish(number: usize, result: Result<Outcome, JobError>, in_flight: &mut InFlight<'_>) {
     let Some(started) = in_flight.get(number) else { return };
     in_flight.metrics.sentences.add(1);
     in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
     match result {
-        Ok(classified) => in_flight.done(number, Outcome::Classified(classified)),
-        Err(message) => in_flight.fail(number, JobError::InvalidInput(message)),
+        Ok(outcome) => in_flight.done(number, outcome),
+        Err(error) => in_flight.fail(number, error),
     }
 }

@@ -11,16 +11,17 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use heedful::decode::{Constraints, DecodeError, Hypothesis, Search, SearchInput};
-use heedful::explain::{ExplainedSource, Explanation};
+use heedful::decode::{Constraints, DecodeError, Hypothesis, SearchInput, SearchOptions};
+use heedful::explain::{ExplainError, ExplainOptions, Explanation, WeightForm, generated_tokens};
 use heedful::models::Generate;
 use heedful::tasks::translate::{Output, Translation};
 
 use super::in_flight::{InFlight, StartedItem};
 use super::lanes::Lane;
 use super::queue::Queue;
+use super::searches::Searches;
 use super::worker::{WorkerOptions, catch_failure};
-use super::{Detail, JobError, Outcome, WorkItem};
+use super::{Detail, JobError, Outcome, WorkItem, Written};
 use crate::models::Engine;
 
 /// Runs until the queue is closed and empty. A sentence that fails ends its own job only.
@@ -57,7 +58,7 @@ fn serve(
     options: &WorkerOptions,
     in_flight: &mut InFlight<'_>,
 ) -> Result<Ended, DecodeError> {
-    let mut search = Search::new(model, &options.search)?;
+    let mut search = Searches::new(model, &options.search)?;
     let mut is_new = true;
     let mut to_explain: VecDeque<(usize, Vec<Hypothesis>)> = VecDeque::new();
     // Sentences of the last step.
@@ -89,7 +90,7 @@ fn serve(
             for (number, hypotheses) in lane.compute(|| search.step()) {
                 match (hypotheses, in_flight.get(number).map(|started| started.item.job.detail)) {
                     (Err(error), _) => in_flight.fail(number, JobError::Internal(error.to_string())),
-                    (Ok(hypotheses), Some(Detail::Explained(_))) => {
+                    (Ok(hypotheses), Some(Detail::Explained { .. })) => {
                         to_explain.push_back((number, hypotheses));
                     }
                     (Ok(hypotheses), Some(Detail::Text)) => finish(engine, number, hypotheses, in_flight),
@@ -104,7 +105,7 @@ fn serve(
     }
 }
 
-fn admit(item: WorkItem, search: &mut Search<'_>, in_flight: &mut InFlight<'_>) {
+fn admit(item: WorkItem, search: &mut Searches<'_>, in_flight: &mut InFlight<'_>) {
     if item.input.tokens.is_empty() {
         item.job.done(item.index, unchanged(&item), Instant::now());
         return;
@@ -113,7 +114,7 @@ fn admit(item: WorkItem, search: &mut Search<'_>, in_flight: &mut InFlight<'_>) 
     let input = SearchInput { source: item.input.tokens.clone(), constraints };
     let options = item.job.options.clone();
     let number = in_flight.add(item);
-    if let Err(error) = search.push_input(number, input, options) {
+    if let Err(error) = search.push(number, input, options) {
         in_flight.fail(number, JobError::InvalidInput(error.to_string()));
     }
 }
@@ -126,10 +127,7 @@ fn unchanged(item: &WorkItem) -> Outcome {
             let hypothesis = Hypothesis { tokens: Vec::new(), score: 0.0, log_probability: 0.0 };
             Outcome::Generated(vec![Output { text, hypothesis }])
         }
-        Detail::Explained(_) => {
-            let source = ExplainedSource { text, tokens: Vec::new() };
-            Outcome::Explained(Box::new(Explanation { source, outputs: Vec::new() }))
-        }
+        Detail::Explained { .. } => Outcome::Explained(Box::new(Explanation::blank(&text))),
     }
 }
 
@@ -150,15 +148,69 @@ fn explain(
     let Some(started) = in_flight.get(number) else { return };
     count(started, &hypotheses, in_flight);
     let outputs = outputs(engine, started, hypotheses);
-    let (Engine::Translator(translator), Detail::Explained(form)) = (engine, started.item.job.detail) else {
+    let Detail::Explained { weights, scores, alternatives } = started.item.job.detail else {
         return in_flight.done(number, Outcome::Generated(outputs));
     };
-    let input = &started.item.input;
-    let translation = Translation { source: input.tokens.clone(), outputs };
-    let explain = || Explanation::new(translator, &input.text, &translation, form, &options.search);
-    match catch_failure(in_flight.metrics, explain) {
-        Ok(explanation) => in_flight.done(number, Outcome::Explained(Box::new(explanation))),
+    let without_heads = started.item.job.options.without_heads.clone();
+    let search = SearchOptions { without_heads, ..options.search.clone() };
+    let explaining = ExplainOptions { scores, ..ExplainOptions::new(weights, &search) };
+    let found =
+        catch_failure(in_flight.metrics, || explained(engine, started, outputs, &explaining, alternatives));
+    let counted = found.and_then(|outcome| {
+        let job = &started.item.job;
+        match &outcome {
+            Outcome::Explained(explanation) => job.count_weights(explanation)?,
+            Outcome::Written(texts) => {
+                let mut explanations = texts.iter().filter_map(|text| text.explanation.as_ref());
+                explanations.try_for_each(|explanation| job.count_weights(explanation))?;
+            }
+            _ => {}
+        }
+        Ok(outcome)
+    });
+    match counted {
+        Ok(outcome) => in_flight.done(number, outcome),
         Err(error) => in_flight.fail(number, error),
+    }
+}
+
+fn explained(
+    engine: &Engine,
+    started: &StartedItem,
+    outputs: Vec<Output>,
+    options: &ExplainOptions,
+    alternatives: Option<usize>,
+) -> Result<Outcome, ExplainError> {
+    let input = &started.item.input;
+    match engine {
+        Engine::Translator(translator) => {
+            let translation = Translation { source: input.tokens.clone(), outputs };
+            let mut found = Explanation::of_translation(translator, &input.text, &translation, options)?;
+            if let Some(count) = alternatives.filter(|&count| count > 0) {
+                found.add_alternatives(translator, &translation, count, &options.search)?;
+            }
+            Ok(Outcome::Explained(Box::new(found)))
+        }
+        Engine::Generator(generator) => {
+            let written = |output: Output| {
+                let generated = &output.hypothesis.tokens;
+                let explanation = match options.form {
+                    WeightForm::None => None,
+                    // The source begins with `<bos>`.
+                    _ => {
+                        let ids = [&input.tokens[1..], generated].concat();
+                        Some(Explanation::of_text(generator, &ids, options)?)
+                    }
+                };
+                let pieces = alternatives.map(|count| {
+                    generated_tokens(generator, &input.tokens, generated, count, &options.search)
+                });
+                let pieces = pieces.transpose()?;
+                Ok(Written { output, explanation, pieces })
+            };
+            Ok(Outcome::Written(outputs.into_iter().map(written).collect::<Result<_, ExplainError>>()?))
+        }
+        Engine::Classifier(_) | Engine::Filler(_) => Ok(Outcome::Generated(outputs)),
     }
 }
 
@@ -175,7 +227,7 @@ fn count(started: &StartedItem, hypotheses: &[Hypothesis], in_flight: &InFlight<
     in_flight.metrics.target_tokens.add(hypotheses.first().map_or(0, |best| best.tokens.len() as u64));
 }
 
-fn send_partial_texts(engine: &Engine, search: &Search<'_>, in_flight: &InFlight<'_>) {
+fn send_partial_texts(engine: &Engine, search: &Searches<'_>, in_flight: &InFlight<'_>) {
     for (number, started) in in_flight.streaming() {
         if let Some(generated) = search.so_far(number) {
             let text = engine.decode(&started.item.input.tokens, &generated);

@@ -15,16 +15,19 @@ mod queue;
 mod worker;
 
 mod classification;
+mod filling;
 mod generation;
 mod in_flight;
+mod searches;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use heedful::decode::SearchOptions;
-use heedful::explain::{Explanation, WeightForm};
+use heedful::explain::{ExplainedToken, Explanation, ScoresKept, WeightForm};
 use heedful::tasks::classify::Classified;
+use heedful::tasks::masked::Filled;
 use heedful::tasks::translate::Output;
 use tokio::sync::mpsc;
 
@@ -51,7 +54,12 @@ pub(crate) struct Input {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Detail {
     Text,
-    Explained(WeightForm),
+    /// What the weights and scores are sent as, and how many alternatives to each token of a generated text.
+    Explained {
+        weights: WeightForm,
+        scores: ScoresKept,
+        alternatives: Option<usize>,
+    },
 }
 
 /// When results are sent.
@@ -82,8 +90,21 @@ pub(crate) enum JobEvent {
 /// The result for one input.
 pub(crate) enum Outcome {
     Generated(Vec<Output>),
+    /// A sentence and its translations.
     Explained(Box<Explanation>),
-    Classified(Classified),
+    /// The texts of a language model, looked at closely.
+    Written(Vec<Written>),
+    Classified(Classified, Option<Box<Explanation>>),
+    Filled(Filled, Option<Box<Explanation>>),
+}
+
+/// A text of a language model.
+pub(crate) struct Written {
+    pub(crate) output: Output,
+    /// Probabilities and attention, prompt included, if attention was asked for.
+    pub(crate) explanation: Option<Explanation>,
+    /// The tokens that were generated, if alternatives to them were asked for.
+    pub(crate) pieces: Option<Vec<ExplainedToken>>,
 }
 
 /// Why a job failed.
@@ -95,6 +116,9 @@ pub(crate) enum JobError {
     Internal(String),
 }
 
+/// The most attention weights of a response: as text, some 250 MB.
+pub(crate) const MOST_WEIGHTS: usize = 1 << 25;
+
 /// Partial texts that are buffered for a slow client; newer ones are skipped.
 const PARTIALS: usize = 64;
 
@@ -104,6 +128,8 @@ pub(crate) struct ActiveJob {
     detail: Detail,
     delivery: Delivery,
     unfinished: AtomicUsize,
+    /// Attention weights and scores so far.
+    weights: AtomicUsize,
     events: mpsc::Sender<JobEvent>,
 }
 
@@ -117,6 +143,7 @@ impl ActiveJob {
             detail: job.detail,
             delivery: job.delivery,
             unfinished: AtomicUsize::new(inputs),
+            weights: AtomicUsize::new(0),
             events,
         };
         (active, receiver)
@@ -125,6 +152,18 @@ impl ActiveJob {
     /// Whether its client has disconnected.
     fn is_cancelled(&self) -> bool {
         self.events.is_closed()
+    }
+
+    /// Counts the attention weights of one more input; an error if all inputs together have too many.
+    fn count_weights(&self, explanation: &Explanation) -> Result<(), JobError> {
+        let all = self.weights.fetch_add(explanation.numbers(), Ordering::Relaxed) + explanation.numbers();
+        if all <= MOST_WEIGHTS {
+            return Ok(());
+        }
+        Err(JobError::InvalidInput(format!(
+            "the response would have more than {MOST_WEIGHTS} attention weights and scores: send less at a time, or ask for \
+             `attention` none"
+        )))
     }
 
     fn partial(&self, input: usize, text: String) {

@@ -2,6 +2,7 @@
 //! starts afresh.
 
 use std::any::Any;
+use std::fmt::Display;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use heedful::tensor::cpu::memory;
 use super::in_flight::InFlight;
 use super::lanes::Lane;
 use super::queue::Queue;
-use super::{JobError, classification, generation};
+use super::{JobError, classification, filling, generation};
 use crate::metrics::ModelMetrics;
 use crate::models::Engine;
 use crate::options::Shortlists;
@@ -58,9 +59,9 @@ pub(crate) fn start(
 }
 
 /// Runs something that may fail by an error or a panic.
-pub(super) fn catch_failure<T>(
+pub(super) fn catch_failure<T, E: Display>(
     metrics: &ModelMetrics,
-    body: impl FnOnce() -> Result<T, DecodeError>,
+    body: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, JobError> {
     // State that a panic may leave inconsistent is that of the inputs in flight, which are failed.
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -92,6 +93,10 @@ fn run(
         }
         Engine::Classifier(classifier) => {
             classification::run(classifier, (queue, lane), options, in_flight);
+            Ok(())
+        }
+        Engine::Filler(filler) => {
+            filling::run(filler, (queue, lane), options, in_flight);
             Ok(())
         }
     }

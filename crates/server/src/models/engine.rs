@@ -8,6 +8,7 @@ use heedful::tasks::Task;
 use heedful::tasks::classify::Classifier;
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::language::Generator;
+use heedful::tasks::masked::Filler;
 use heedful::tasks::translate::Translator;
 
 /// A model that can be served.
@@ -19,6 +20,8 @@ pub enum Engine {
     Generator(Box<Generator>),
     /// From a text to its label.
     Classifier(Box<Classifier>),
+    /// From a text with gaps to what they may have been.
+    Filler(Box<Filler>),
 }
 
 impl Engine {
@@ -33,12 +36,7 @@ impl Engine {
             Task::Classify => {
                 Classifier::open(folder).map(Box::new).map(Engine::Classifier).map_err(|e| e.to_string())
             }
-            other => Err(format!(
-                "{} holds {}, which is not served: use heedful {} with it",
-                folder.display(),
-                other.model(),
-                other.command()
-            )),
+            Task::Masked => Filler::open(folder).map(Box::new).map(Engine::Filler).map_err(|e| e.to_string()),
         }
     }
 
@@ -48,6 +46,7 @@ impl Engine {
             Engine::Translator(_) => Task::Translate,
             Engine::Generator(_) => Task::Language,
             Engine::Classifier(_) => Task::Classify,
+            Engine::Filler(_) => Task::Masked,
         }
     }
 
@@ -56,6 +55,7 @@ impl Engine {
             Engine::Translator(translator) => translator.model(),
             Engine::Generator(generator) => generator.model(),
             Engine::Classifier(classifier) => classifier.model(),
+            Engine::Filler(filler) => filler.model(),
         }
     }
 
@@ -65,6 +65,7 @@ impl Engine {
             Engine::Translator(translator) => translator.set_max_tokens(tokens),
             Engine::Generator(generator) => generator.set_max_tokens(tokens),
             Engine::Classifier(classifier) => classifier.set_max_tokens(tokens),
+            Engine::Filler(filler) => filler.set_max_tokens(tokens),
         };
         match set {
             Ok(()) | Err(LimitError::Positions { .. }) => Ok(()),
@@ -83,6 +84,7 @@ impl Engine {
                 prompt.map(|prompt| generator.source(prompt))
             }
             Engine::Classifier(classifier) => classifier.limit().encode(text, |text| classifier.encode(text)),
+            Engine::Filler(filler) => filler.limit().encode(text, |text| filler.encode(text)),
         }
     }
 
@@ -91,7 +93,7 @@ impl Engine {
         match self {
             Engine::Translator(translator) => translator.tokenizers().target.decode(generated),
             Engine::Generator(generator) => generator.decode(source, generated),
-            Engine::Classifier(_) => String::new(),
+            Engine::Classifier(_) | Engine::Filler(_) => String::new(),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod spec;
 
 mod engine;
+mod examples;
 
 mod watch;
 
@@ -31,6 +32,8 @@ pub(crate) struct Models {
 pub(crate) struct ServedModel {
     pub(crate) spec: ModelSpec,
     pub(crate) task: Task,
+    /// A few texts to try it with.
+    pub(crate) examples: Vec<String>,
     pub(crate) metrics: Arc<ModelMetrics>,
     worker_options: WorkerOptions,
     /// Of the queue.
@@ -91,8 +94,17 @@ impl ServedModel {
         let capacity = options.limits.queue;
         let loaded = LoadedModel::start(&spec.name, engine, capacity, &worker_options, &metrics)?;
         let current = RwLock::new(Arc::new(loaded));
-        let reloading = Mutex::new(());
-        Ok(ServedModel { spec, task, metrics, worker_options, capacity, text_tokens, current, reloading })
+        Ok(ServedModel {
+            examples: examples::of(&spec.origin),
+            spec,
+            task,
+            metrics,
+            worker_options,
+            capacity,
+            text_tokens,
+            current,
+            reloading: Mutex::new(()),
+        })
     }
 
     /// The loaded version.

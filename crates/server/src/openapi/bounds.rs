@@ -1,11 +1,14 @@
 //! What no type says: the ranges of numbers, the names of models and languages of this server, and what forms cannot send.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use heedful::tasks::Task;
 use serde_json::{Map, Value, json};
 
 use crate::app::AppState;
+use crate::models::{Engine, LoadedModel};
+use crate::routes::fill::MOST_PREDICTIONS;
 use crate::routes::generate::{TEMPERATURE, TOP_P};
 
 const FORMS: [&str; 2] = ["application/x-www-form-urlencoded", "multipart/form-data"];
@@ -120,6 +123,9 @@ fn bound_body(name: &str, body: &mut Value, state: &AppState) {
         if let Some(names) = names(name, field, state) {
             schema["enum"] = names.into();
         }
+        if field == "without_heads" {
+            name_heads(schema, state);
+        }
         if !required.contains(field) {
             allow_null(schema);
         }
@@ -135,6 +141,7 @@ fn bound_number(field: &str, schema: &mut Value, state: &AppState) {
             "beam" | "n_best" => (1, beam as u64),
             "alternatives" => (0, beam as u64 - 1),
             "tokens" => (1, state.limits.tokens as u64),
+            "top" => (1, MOST_PREDICTIONS as u64),
             "top_k" | "no_repeat_ngram" => (1, u64::MAX),
             _ => (0, u64::MAX),
         };
@@ -157,6 +164,7 @@ fn names(body: &str, field: &str, state: &AppState) -> Option<Vec<String>> {
     let task = match body {
         "ClassifyRequest" => Task::Classify,
         "GenerateRequest" => Task::Language,
+        "FillRequest" => Task::Masked,
         "TranslateRequest" | "LibreTranslateRequest" | "TranslateFileRequest" => Task::Translate,
         _ => return None,
     };
@@ -176,6 +184,25 @@ fn names(body: &str, field: &str, state: &AppState) -> Option<Vec<String>> {
         "target" => codes(|spec| &spec.target, &[]),
         _ => None,
     }
+}
+
+/// One head or several, by the names that this server knows.
+fn name_heads(schema: &mut Value, state: &AppState) {
+    let head = json!({"type": "string", "enum": heads(state)});
+    let several = json!({"type": "array", "items": head});
+    let choices = schema["oneOf"].as_array().into_iter().flatten();
+    let description = [&*schema].into_iter().chain(choices).find_map(|part| part["description"].as_str());
+    *schema = json!({"description": description.unwrap_or_default(), "oneOf": [head, several]});
+}
+
+/// The names of the heads that the translators of this server have.
+fn heads(state: &AppState) -> BTreeSet<String> {
+    let loaded = state.models.with_task(Task::Translate).map(|served| served.current());
+    let of_model = |loaded: Arc<LoadedModel>| match &*loaded.engine {
+        Engine::Translator(translator) => translator.model().heads(),
+        _ => Vec::new(),
+    };
+    loaded.flat_map(of_model).map(|head| head.to_string()).collect()
 }
 
 /// Null is what is absent.

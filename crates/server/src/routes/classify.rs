@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
+use heedful::explain::Explanation;
 use heedful::tasks::Task;
 use heedful::tasks::classify::{Classified, Classifier};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,9 @@ use crate::app::AppState;
 use crate::error::ApiError;
 use crate::inference::{Delivery, Detail, Input, Job, Outcome};
 use crate::models::Engine;
-use crate::wire::{Body, Json, ModelErrors, RequestErrors, Texts};
+use crate::wire::{
+    AttentionForm, Body, ExplanationSchema, Json, ModelErrors, RequestErrors, Texts, scores_kept,
+};
 
 /// Texts to classify.
 #[derive(Deserialize, ToSchema)]
@@ -26,6 +29,14 @@ pub(crate) struct ClassifyRequest {
     text: Texts,
     /// A name from /v1/models; the first classifier by default.
     model: Option<String>,
+    /// The form of the attention weights; with one, each result has an explanation.
+    #[serde(default)]
+    #[schema(default = "none")]
+    attention: AttentionForm,
+    /// Send the scores before the softmax too.
+    #[serde(default)]
+    #[schema(default = false)]
+    raw_scores: bool,
 }
 
 /// The label of each text.
@@ -51,6 +62,10 @@ struct Classification {
     probabilities: BTreeMap<String, f32>,
     /// The words of the text with the attention that each received.
     words: Vec<AttendedWord>,
+    /// Tokens and attention weights, if `attention` asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ExplanationSchema>, nullable = false)]
+    explanation: Option<Box<Explanation>>,
 }
 
 /// A word and the attention that it received.
@@ -75,6 +90,10 @@ pub(crate) async fn classify(
     Body { fields, key }: Body<ClassifyRequest>,
 ) -> Result<Json<ClassifyResponse>, ApiError> {
     let texts = fields.text;
+    let detail = match (fields.attention, scores_kept(fields.raw_scores, fields.attention)?) {
+        (AttentionForm::None, _) => Detail::Text,
+        (form, scores) => Detail::Explained { weights: form.into(), scores, alternatives: None },
+    };
     let served = by_name(&state, fields.model.as_deref(), Task::Classify)?;
     check_characters(&state, texts.characters())?;
     let (count, most) = (texts.all().len(), state.limits.sentences);
@@ -96,7 +115,7 @@ pub(crate) async fn classify(
     let job = Job {
         inputs: all.into_iter().filter(|input| !input.tokens.is_empty()).collect(),
         options: Arc::new(state.search.clone()),
-        detail: Detail::Text,
+        detail,
         delivery: Delivery::Complete,
     };
     let mut job = PendingJob::submit(&state, served, &loaded, job)?;
@@ -105,7 +124,9 @@ pub(crate) async fn classify(
         return Err(ApiError::bad_request(format!("`model`: {} is no classifier", served.spec.name)));
     };
     let result = |has_tokens: bool| match has_tokens.then(|| outcomes.next()).flatten() {
-        Some(Outcome::Classified(classified)) => Some(Classification::new(classifier, &classified)),
+        Some(Outcome::Classified(classified, explanation)) => {
+            Some(Classification { explanation, ..Classification::new(classifier, &classified) })
+        }
         _ => None,
     };
     Ok(Json(ClassifyResponse {
@@ -129,6 +150,7 @@ impl Classification {
                 .zip(classified.probabilities.iter().copied())
                 .collect(),
             words: classified.words.iter().map(|found| word(&found.text, found.attention)).collect(),
+            explanation: None,
         }
     }
 }

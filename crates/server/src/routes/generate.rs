@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use heedful::decode::{Sampling, SearchOptions};
+use heedful::explain::{ExplainedToken, Explanation};
 use heedful::tasks::Task;
 use heedful::tasks::translate::Output;
 use serde::{Deserialize, Serialize};
@@ -15,11 +16,15 @@ use super::model_selection::by_name;
 use super::pending_job::{JobUpdate, PendingJob, Timings};
 use super::sse;
 use super::tokenize::{check_characters, off_thread};
+use super::translate::most_alternatives;
 use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
-use crate::inference::{Delivery, Detail, Input, Job, Outcome};
+use crate::inference::{Delivery, Detail, Input, Job, Outcome, Written};
 use crate::models::Engine;
-use crate::wire::{Body, Json, ModelErrors, RequestErrors, at_most};
+use crate::wire::{
+    AttentionForm, Body, ExplanationSchema, Json, ModelErrors, RequestErrors, TokenSchema, at_most,
+    scores_kept,
+};
 
 /// A prompt to continue. Tokens are sampled, unless `beam` or temperature 0 asks for a search.
 #[derive(Deserialize, ToSchema)]
@@ -54,6 +59,16 @@ pub(crate) struct GenerateRequest {
     beam: Option<usize>,
     /// No sequence of so many tokens occurs twice.
     no_repeat_ngram: Option<usize>,
+    /// The form of the attention weights; with one, each result has an explanation.
+    #[serde(default)]
+    #[schema(default = "none")]
+    attention: AttentionForm,
+    /// Send the scores before the softmax too.
+    #[serde(default)]
+    #[schema(default = false)]
+    raw_scores: bool,
+    /// List the tokens of each output, with so many tokens that were most probable in the place of each.
+    alternatives: Option<usize>,
     /// Send server-sent events: partial, then done, or error.
     #[serde(default)]
     #[schema(default = false)]
@@ -109,6 +124,14 @@ struct GeneratedText {
     log_probability: f64,
     /// How many tokens were generated.
     tokens: usize,
+    /// Probabilities and attention weights of the whole text, prompt included, if `attention` asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<ExplanationSchema>, nullable = false)]
+    explanation: Option<Explanation>,
+    /// The tokens that were generated, if `alternatives` asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<TokenSchema>>, nullable = false)]
+    pieces: Option<Vec<ExplainedToken>>,
 }
 
 /// The data of an event of the stream, by its name.
@@ -148,6 +171,14 @@ pub(crate) async fn generate(
     let most = state.limits.tokens;
     let tokens = fields.tokens.map_or(Ok(TOKENS.min(most)), |tokens| at_most("tokens", tokens, most))?;
     let options = search_options(&state, &fields)?;
+    let alternatives = fields
+        .alternatives
+        .map(|count| at_most("alternatives", count, most_alternatives(&state)))
+        .transpose()?;
+    let detail = match (fields.attention, scores_kept(fields.raw_scores, fields.attention)?, alternatives) {
+        (AttentionForm::None, _, None) => Detail::Text,
+        (form, scores, alternatives) => Detail::Explained { weights: form.into(), scores, alternatives },
+    };
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
     let served = by_name(&state, fields.model.as_deref(), Task::Language)?;
     let prompt = fields.prompt;
@@ -167,7 +198,7 @@ pub(crate) async fn generate(
     let options = generator
         .options(input.tokens.len() - 1, tokens, &options)
         .map_err(|error| ApiError::bad_request(format!("`prompt`, `tokens`: {error}")))?;
-    let job = Job { inputs: vec![input], options: Arc::new(options), detail: Detail::Text, delivery };
+    let job = Job { inputs: vec![input], options: Arc::new(options), detail, delivery };
     let mut job = PendingJob::submit(&state, served, &loaded, job)?;
     let model = served.spec.name.clone();
     match delivery {
@@ -237,16 +268,22 @@ impl sse::Event for GenerateEvent {
 
 impl GenerateResponse {
     fn new(model: String, outcome: Option<Outcome>, job: &PendingJob) -> GenerateResponse {
-        let outputs = match outcome {
-            Some(Outcome::Generated(outputs)) => outputs,
+        let texts: Vec<Written> = match outcome {
+            Some(Outcome::Generated(outputs)) => outputs
+                .into_iter()
+                .map(|output| Written { output, explanation: None, pieces: None })
+                .collect(),
+            Some(Outcome::Written(texts)) => texts,
             _ => Vec::new(),
         };
-        let result = |Output { text, hypothesis }: Output| GeneratedText {
+        let result = |Written { output: Output { text, hypothesis }, explanation, pieces }| GeneratedText {
             text,
             score: hypothesis.score,
             log_probability: hypothesis.log_probability,
             tokens: hypothesis.tokens.len(),
+            explanation,
+            pieces,
         };
-        GenerateResponse { model, results: outputs.into_iter().map(result).collect(), timings: job.timings() }
+        GenerateResponse { model, results: texts.into_iter().map(result).collect(), timings: job.timings() }
     }
 }

@@ -6,6 +6,7 @@ pub(crate) mod libretranslate;
 pub(crate) mod translate;
 
 pub(crate) mod classify;
+pub(crate) mod fill;
 pub(crate) mod generate;
 
 pub(crate) mod models;
@@ -38,12 +39,15 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<AppState>> {
         .routes(routes!(translate::translate))
         .routes(routes!(classify::classify))
         .routes(routes!(generate::generate))
+        .routes(routes!(fill::fill))
         .routes(routes!(models::list))
         .routes(routes!(models::reload))
         .routes(routes!(runs::list))
+        .routes(routes!(runs::plan))
         .routes(routes!(runs::metrics))
         .routes(routes!(runs::attention))
         .routes(routes!(runs::report))
+        .routes(routes!(runs::heads))
         .routes(routes!(service::health))
         .routes(routes!(service::metrics))
         .routes(routes!(service::description))

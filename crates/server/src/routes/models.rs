@@ -25,13 +25,15 @@ pub(crate) struct ModelInfo {
     /// The code of the target language of a translator; und if it is unknown.
     #[schema(required)]
     target: Option<String>,
-    /// Which route it answers: /v1/translate, /v1/classify or /v1/generate.
+    /// Which route it answers: /v1/translate, /v1/classify, /v1/generate or /v1/fill.
     task: ServedTask,
     /// The family of its layers; null if it does not come from a folder.
     #[schema(required, example = "transformer")]
     family: Option<String>,
     /// The number of its parameters.
     parameters: usize,
+    /// A few texts to try it with, from its training run.
+    examples: Vec<String>,
 }
 
 /// What a model does.
@@ -41,6 +43,7 @@ enum ServedTask {
     Translate,
     Classify,
     Generate,
+    Fill,
 }
 
 /// List the models
@@ -67,9 +70,11 @@ impl ModelInfo {
                 Engine::Translator(_) => ServedTask::Translate,
                 Engine::Classifier(_) => ServedTask::Classify,
                 Engine::Generator(_) => ServedTask::Generate,
+                Engine::Filler(_) => ServedTask::Fill,
             },
             family: spec.origin.family(),
             parameters: loaded.engine.model().params().count(),
+            examples: served.examples.clone(),
         }
     }
 }

@@ -8,9 +8,12 @@ use axum::body::Body;
 use axum::extract::{Path as PathParameter, State};
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
+use heedful::recipe::{Author, Overrides};
+use heedful::tasks::resolve;
 use heedful::train::log::{ATTENTION, METRICS, records_after};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::app::AppState;
 use crate::error::{ApiError, ErrorBody};
@@ -18,6 +21,7 @@ use crate::models::Origin;
 use crate::wire::{Json, KeyErrors, Permit, Query, with_type};
 
 const REPORT: &str = "report.html";
+const HEADS: &str = "heads.html";
 /// A report contains its styles and pictures, and no script.
 const REPORT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox";
 
@@ -41,6 +45,49 @@ pub(crate) struct RecordsQuery {
 )]
 pub(crate) async fn list(_: Permit, State(state): State<Arc<AppState>>) -> Json<Vec<String>> {
     Json(runs(&state).into_iter().map(|(name, _)| name).collect())
+}
+
+/// How long a run is to be, and what else there is about it.
+#[derive(Serialize, ToSchema)]
+pub(crate) struct RunPlan {
+    /// The number of its steps; null if it has only a time, or no recipe.
+    #[schema(required)]
+    steps: Option<u64>,
+    /// The seconds of the whole run, if they are limited.
+    #[schema(required)]
+    seconds: Option<u64>,
+    /// Whether /v1/runs/{name}/heads has a page.
+    heads: bool,
+}
+
+/// How long a run is to be
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{name}/plan",
+    tag = "runs",
+    operation_id = "run_plan",
+    params(("name" = String, Path, description = "A name from /v1/runs")),
+    responses(
+        (status = 200, description = "The plan", body = RunPlan),
+        (status = 404, description = "There is no such run", body = ErrorBody),
+        KeyErrors,
+    )
+)]
+pub(crate) async fn plan(
+    _: Permit,
+    State(state): State<Arc<AppState>>,
+    PathParameter(name): PathParameter<String>,
+) -> Result<Json<RunPlan>, ApiError> {
+    let folder = find(&state, &name)?;
+    let mut overrides = Overrides::new();
+    overrides.written_by(Author::Program);
+    // A folder without a recipe, or with one of another version, has no plan that could be told.
+    let recipe = overrides.file(&folder.join("recipe.toml")).ok().and_then(|()| resolve(overrides).ok());
+    Ok(Json(RunPlan {
+        steps: recipe.as_ref().and_then(|recipe| recipe.training.steps),
+        seconds: recipe.as_ref().and_then(|recipe| recipe.training.time).map(|time| time.as_secs()),
+        heads: folder.join(HEADS).is_file(),
+    }))
 }
 
 /// The metrics of a run, step by step
@@ -117,11 +164,38 @@ pub(crate) async fn report(
     State(state): State<Arc<AppState>>,
     PathParameter(name): PathParameter<String>,
 ) -> Result<Response, ApiError> {
-    let page = fs::read(find(&state, &name)?.join(REPORT)).map_err(|_| {
-        ApiError::not_found(format!(
-            "the run {name} has no report yet: it is written with the first validation"
-        ))
-    })?;
+    let missing = format!("the run {name} has no report yet: it is written with the first validation");
+    page(&find(&state, &name)?.join(REPORT), missing)
+}
+
+/// What the heads of a model do over a corpus
+///
+/// The page that `heedful explain heads RUN … -o RUN/heads.html` writes.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/{name}/heads",
+    tag = "runs",
+    operation_id = "run_heads",
+    params(("name" = String, Path, description = "A name from /v1/runs")),
+    responses(
+        (status = 200, description = "A page", body = String, content_type = "text/html"),
+        (status = 404, description = "There is no such run, or its heads were not looked at", body = ErrorBody),
+        KeyErrors,
+    )
+)]
+pub(crate) async fn heads(
+    _: Permit,
+    State(state): State<Arc<AppState>>,
+    PathParameter(name): PathParameter<String>,
+) -> Result<Response, ApiError> {
+    let missing = format!(
+        "the run {name} has no {HEADS}: write it into its folder with heedful explain heads … -o {HEADS}"
+    );
+    page(&find(&state, &name)?.join(HEADS), missing)
+}
+
+fn page(path: &Path, missing: String) -> Result<Response, ApiError> {
+    let page = fs::read(path).map_err(|_| ApiError::not_found(missing))?;
     let mut response = with_type(Body::from(page), "text/html; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(REPORT_POLICY));
     Ok(response)

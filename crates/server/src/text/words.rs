@@ -104,6 +104,7 @@ mod tests {
             piece: piece.to_owned(),
             word,
             log_probability: None,
+            alternatives: Vec::new(),
         };
         let tokens: Vec<ExplainedToken> = tokens.iter().map(token).collect();
         words(text, &tokens).into_iter().map(|range| &text[range]).collect()

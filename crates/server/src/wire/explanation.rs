@@ -4,23 +4,23 @@
 
 use utoipa::ToSchema;
 
-/// What a translator did with one sentence: tokens, probabilities, alignment, attention weights.
+/// What a model did with one text: tokens, probabilities, alignment, attention weights.
 #[derive(ToSchema)]
 #[schema(as = Explanation)]
 pub(crate) struct ExplanationSchema {
-    /// The sentence that was read.
+    /// The text that was read; empty for a language model, whose text is its output.
     source: ExplainedSource,
     /// The outputs, best first.
     outputs: Vec<ExplainedOutput>,
 }
 
-/// The sentence that was read.
+/// The text that was read.
 #[derive(ToSchema)]
 struct ExplainedSource {
-    /// The sentence.
+    /// The text.
     text: String,
     /// Its tokens.
-    tokens: Vec<Token>,
+    tokens: Vec<TokenSchema>,
 }
 
 /// One output.
@@ -32,9 +32,10 @@ struct ExplainedOutput {
     score: f64,
     /// The sum over all tokens.
     log_probability: f64,
-    /// The tokens that were generated, with `<eos>` at the end.
-    tokens: Vec<Token>,
-    /// Pairs of source word and target word, counted from 0.
+    /// The tokens that were predicted, with `<eos>` at the end where texts end with it: of a translation or of a text; the label;
+    /// the best prediction for each gap.
+    tokens: Vec<TokenSchema>,
+    /// Pairs of source word and target word, counted from 0; only translations have them.
     alignment: Vec<(usize, usize)>,
     /// One for each attention layer, in the order of computation; empty unless `attention` asks for weights.
     attention: Vec<AttentionLayer>,
@@ -42,7 +43,8 @@ struct ExplainedOutput {
 
 /// One token.
 #[derive(ToSchema)]
-struct Token {
+#[schema(as = Token)]
+pub(crate) struct TokenSchema {
     /// The piece, with spaces as `▁`.
     piece: String,
     /// The word that it belongs to, counted from 0; null for special tokens and white space.
@@ -51,6 +53,19 @@ struct Token {
     /// Given all tokens before it; only generated tokens have one.
     #[schema(nullable = false)]
     log_probability: Option<f64>,
+    /// The most probable tokens in its place, best first; only if `alternatives` asks for them.
+    #[schema(nullable = false)]
+    alternatives: Option<Vec<AlternativeSchema>>,
+}
+
+/// A token that could have stood in a token's place.
+#[derive(ToSchema)]
+#[schema(as = Alternative)]
+struct AlternativeSchema {
+    /// The piece, with spaces as `▁`.
+    piece: String,
+    /// Given all tokens before it.
+    log_probability: f64,
 }
 
 /// The weights of one attention layer.
@@ -69,6 +84,9 @@ struct AttentionLayer {
     keys: usize,
     /// For each head its matrix: rows of numbers, or one packed string.
     heads: Vec<Head>,
+    /// Scores before the softmax, if `raw_scores` asks for them.
+    #[schema(nullable = false)]
+    scores: Option<Vec<HeadScores>>,
 }
 
 /// What attends to what.
@@ -81,6 +99,8 @@ enum AttentionKind {
     Decoder,
     /// The output to the source.
     Cross,
+    /// A classifier's query to the text.
+    Pooling,
 }
 
 /// The weights of one head.
@@ -90,5 +110,15 @@ enum Head {
     /// Rows of numbers.
     Rows(Vec<Vec<f32>>),
     /// Base 64 of each weight as a 16-bit integer (low byte first), 65535 for 1, row after row.
+    Packed(String),
+}
+
+/// The scores of one head before the softmax.
+#[derive(ToSchema)]
+#[serde(untagged)]
+enum HeadScores {
+    /// Rows of numbers; null where a mask hides the key.
+    Rows(Vec<Vec<Option<f32>>>),
+    /// Base 64 of each score as a 32-bit float (low byte first), row after row; −∞ where a mask hides the key.
     Packed(String),
 }

@@ -6,13 +6,15 @@ mod fields;
 mod response;
 mod upload;
 
+mod attention;
 mod errors;
 mod explanation;
 mod texts;
 
+pub(crate) use self::attention::{AttentionForm, scores_kept};
 pub(crate) use self::body::{API_KEY, Body, Permit, Query};
 pub(crate) use self::errors::{KeyErrors, ModelErrors, RequestErrors};
-pub(crate) use self::explanation::ExplanationSchema;
+pub(crate) use self::explanation::{ExplanationSchema, TokenSchema};
 pub(crate) use self::fields::at_most;
 pub(crate) use self::response::{Json, with_type};
 pub(crate) use self::texts::{OneOrMany, Texts};

@@ -35,12 +35,28 @@ function large(length, layers, heads) {
 
 export function files(at) {
   test('every picture can be had as SVG and PNG', async () => {
-    for (const view of ['words', 'lines', 'matrix', 'grid', 'tree']) {
+    for (const view of ['words', 'lines', 'colours', 'matrix', 'grid', 'tree']) {
       await translated(at.browser, at.url, SHORT, async (page) => {
         const svg = (await download(page, 'SVG')).bytes.toString();
         assert.match(svg, /^<svg /);
         assert.match(svg, /<\/svg>\s*$/);
         assert.ok(!svg.includes('NaN') && !svg.includes('undefined'), view);
+        const titles = { words: 'decoder, mean of all layers, cross attention', colours: 'decoder layer 2, cross attention', grid: 'all heads, cross attention', tree: 'Alternatives' };
+        assert.ok(svg.includes(titles[view] ?? titles.words), `${view}: the picture says what it shows`);
+        // Nothing is cut off: no text begins left of the picture, and no title is wider than it.
+        const outside = await page.evaluate((svg) => {
+          const holder = document.createElement('div');
+          holder.append(new DOMParser().parseFromString(svg, 'image/svg+xml').documentElement);
+          document.body.append(holder);
+          const { width, height } = holder.firstChild.viewBox.baseVal;
+          const texts = [...holder.querySelectorAll('text')].filter((text) => {
+            const [box, frame] = [text.getBoundingClientRect(), holder.firstChild.getBoundingClientRect()];
+            return box.left < frame.left - 1 || box.right > frame.left + width + 1 || box.bottom > frame.top + height + 1;
+          }).map((text) => text.textContent);
+          holder.remove();
+          return texts;
+        }, svg);
+        assert.deepEqual(outside, [], view);
         const png = await download(page, 'PNG');
         assert.equal(png.name, `${SHORT}.png`);
         assert.deepEqual([...png.bytes.subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47]);
@@ -63,13 +79,14 @@ export function files(at) {
       let html = null;
       await translated(at.browser, at.url, text, async (page) => {
         html = (await download(page, 'HTML')).bytes;
-      });
+      }, { choice: { view: 'lines' } });
       await fromFile(at.browser, html, async (page) => {
-        await page.waitForSelector('.word');
+        await page.waitForSelector('.lines .end');
+        assert.ok(await page.$('#viewer [data-value=lines][aria-selected=true]'), 'it opens with what was on the screen');
         assert.equal(await page.$eval('#pair .source', (source) => source.textContent), text);
         const asked = [];
         page.on('request', (request) => asked.push(request.url()));
-        for (const view of ['lines', 'matrix', 'grid', 'tree', 'words']) {
+        for (const view of ['lines', 'colours', 'matrix', 'grid', 'tree', 'words']) {
           await page.click(`#viewer [data-value=${view}]`);
           assert.ok(await page.$eval('.stage', (stage) => stage.childElementCount) > 0, view);
         }

@@ -4,7 +4,7 @@ import { complaints } from './axe.js';
 import { translated } from './browser.js';
 import { LONG, SHORT } from './texts.js';
 
-const VIEWS = ['words', 'lines', 'matrix', 'grid', 'tree'];
+const VIEWS = ['words', 'lines', 'colours', 'matrix', 'grid', 'tree'];
 const PHONE = { width: 360, height: 740, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
 
 const brightness = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).reduce((sum, value) => sum + Number(value), 0));

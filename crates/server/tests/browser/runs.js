@@ -24,6 +24,45 @@ export function runs(at) {
     });
   });
 
+  test('curves tell their values under the pointer, can be smoothed, have a log axis, and hold several runs', async () => {
+    const run = (factor) => Array.from({ length: 30 }, (_, i) => ({ step: 10 * (i + 1), seconds: i + 1, loss: factor * (i % 2 ? 2 : 1), valid_loss: factor }));
+    const logs = { a: run(1), b: run(100) };
+    await visit(at.browser, `${at.url}/`, async (page) => {
+      page.on('request', (request) => {
+        const [, , , name, what] = new URL(request.url()).pathname.split('/');
+        const answer = (body) => request.respond({ status: 200, contentType: 'application/json', body: JSON.stringify(body) });
+        if (request.url().endsWith('/v1/runs')) answer(['a', 'b']);
+        else if (what === 'plan') answer({ steps: 300, seconds: null, heads: false });
+        else if (what === 'attention') answer([]);
+        else if (what === 'metrics') answer(logs[name].filter(({ step }) => step > Number(new URL(request.url()).searchParams.get('after'))));
+        else request.continue();
+      });
+      await page.setRequestInterception(true);
+      await page.click('[data-page=runs]');
+      await page.waitForSelector('.charts figure', PATIENCE);
+      assert.match(await page.$eval('.run-note', (note) => note.textContent), /^step 300 of 300 \(100 %\) .* done$/);
+      const middle = await page.$eval('.chart', (chart) => { const { left, top, width, height } = chart.getBoundingClientRect(); return [left + width / 2, top + height / 2]; });
+      await page.mouse.move(...middle);
+      const told = await page.$eval('.told:not([hidden])', (told) => told.innerText);
+      const [, step] = told.match(/step (\d+)/);
+      const record = logs.a.find((record) => record.step === Number(step));
+      assert.ok(told.includes(`training ${record.loss}`) && told.includes(`validation ${record.valid_loss}`), told);
+      const ends = () => page.$$eval('.charts figure:first-child .curve:not(.raw)', (curves) => curves.map((curve) => curve.getAttribute('d')));
+      const before = await ends();
+      await page.$eval('#smoothing', (slider) => { slider.value = '0.9'; slider.dispatchEvent(new Event('input')); });
+      assert.notDeepEqual(await ends(), before);
+      assert.ok(await page.$('.charts figure:first-child .raw'), 'what was measured stays visible');
+      await page.click('.others .chip');
+      await page.waitForFunction(() => document.querySelectorAll('.charts figure:first-child .curve:not(.raw)').length === 4, PATIENCE);
+      assert.ok(page.url().includes('runs=a%2Cb'));
+      const ticks = () => page.$$eval('.charts figure:first-child text[text-anchor=end]', (texts) => texts.map((text) => Number(text.textContent)));
+      await page.click('[data-value=log]');
+      const log = await ticks();
+      assert.ok(log.every((tick) => tick > 0) && log[1] / log[0] === 10, log.join());
+      assert.deepEqual(await complaints(page), []);
+    });
+  });
+
   test('new records of a run that goes on are drawn as they come', async () => {
     const records = [{ step: 10, seconds: 1, loss: 4 }, { step: 20, seconds: 2, loss: 3 }, { step: 30, seconds: 3, loss: 2 }];
     const looks = records.map(({ step }) => ({ step, layer: 'the last layer', rows: ['▁an', '<eos>'], columns: ['一', '套'], weights: [[1, 0], [0.25, 0.75]] }));
@@ -33,6 +72,7 @@ export function runs(at) {
         const { pathname, searchParams } = new URL(request.url());
         const answer = (body) => request.respond({ status: 200, contentType: 'application/json', body: JSON.stringify(body) });
         if (pathname === '/v1/runs') answer(['live']);
+        else if (pathname === '/v1/runs/live/plan') answer({ steps: 60, seconds: null, heads: true });
         else if (pathname === '/v1/runs/live/attention') answer(looks.slice(0, known).filter(({ step }) => step > Number(searchParams.get('after'))));
         else if (pathname === '/v1/runs/live/metrics') answer(records.slice(0, known).filter(({ step }) => step > Number(searchParams.get('after'))));
         else request.continue();
@@ -46,7 +86,8 @@ export function runs(at) {
       await page.waitForFunction(() => document.querySelectorAll('.strip .tile').length === 3, PATIENCE);
       assert.ok(await page.$('#runs .map canvas'));
       assert.deepEqual(await complaints(page), []);
-      assert.equal(await page.evaluate(() => document.querySelector('.run-note').textContent), 'step 30 · 3 s of training');
+      assert.equal(await page.evaluate(() => document.querySelector('.run-note').textContent), 'step 30 of 60 (50 %) · 3 s of training · about 3 s left');
+      assert.ok(await page.$('.run-head a[href$="/live/heads"]'), 'what its heads do over a corpus');
     });
   });
 }

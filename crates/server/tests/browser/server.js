@@ -3,11 +3,11 @@
 import { spawn } from 'node:child_process';
 import readline from 'node:readline';
 
-export async function startServer(flags = []) {
+export async function startServer(flags = [], model = process.env.HEEDFUL_MODEL) {
   if (process.env.HEEDFUL_URL && flags.length === 0) return { url: process.env.HEEDFUL_URL, stop: async () => {} };
-  const { HEEDFUL_BINARY: binary, HEEDFUL_MODEL: model } = process.env;
-  if (!binary || !model) throw new Error('HEEDFUL_BINARY and HEEDFUL_MODEL name the program and the folder of a model; `cargo xtask test` sets both');
-  const child = spawn(binary, ['serve', model, '--port', '0', ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const { HEEDFUL_BINARY: binary, HEEDFUL_MODEL } = process.env;
+  if (!binary || !HEEDFUL_MODEL) throw new Error('HEEDFUL_BINARY and HEEDFUL_MODEL name the program and the folder of a model; `cargo xtask test` sets both');
+  const child = spawn(binary, ['serve', ...(model ? [model] : []), '--port', '0', ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
   child.stderr.pipe(process.stderr);
   const ended = new Promise((resolve) => { child.once('exit', resolve); });
   const url = await new Promise((resolve, reject) => {

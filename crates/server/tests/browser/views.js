@@ -34,7 +34,7 @@ export function views(at) {
       assert.equal((await read()).piece, second.piece);
       assert.equal((await read()).names[0], second.links[0].piece);
       assert.match(await page.$eval('#viewer [aria-live]', (live) => live.textContent), /attended to/);
-    }, { choice: { level: 'token', layer: 0, head: 1 } });
+    }, { choice: { level: 'token', layer: 1, head: 2 } });
   });
 
   test('another head shows other weights', async () => {
@@ -45,7 +45,7 @@ export function views(at) {
         const shares = await page.$$eval('.bars .value', (values) => values.map((value) => Number.parseFloat(value.textContent)));
         assert.ok(Math.abs(shares[0] - 100 * links[0].weight) <= 0.51, `${shares[0]} is not ${100 * links[0].weight}`);
       }
-    }, { choice: { level: 'token', layer: 0 } });
+    }, { choice: { level: 'token', layer: 1 } });
   });
 
   test('lines join words, and a tapped word holds its own', async () => {
@@ -81,10 +81,11 @@ export function views(at) {
     const layers = explanation.outputs[0].attention.filter(({ kind }) => kind === 'encoder');
     await translated(at.browser, at.url, SHORT, async (page) => {
       assert.equal((await page.$$('.tile')).length, layers.reduce((sum, { heads }) => sum + heads.length, 0));
+      assert.equal(await page.$eval('.tile[data-layer="0"][data-head="1"]', (tile) => tile.getAttribute('aria-label')), 'encoder layer 1, self attention, head 2: open');
       await page.click('.tile[data-layer="0"][data-head="1"]');
       await page.waitForSelector('.map canvas');
       const address = new URLSearchParams(new URL(page.url()).hash.slice(1));
-      assert.deepEqual(['layer', 'head'].map((name) => address.get(name)), ['0', '1']);
+      assert.deepEqual(['layer', 'head'].map((name) => address.get(name)), ['1', '2'], 'people count from 1, in addresses too');
     }, { choice: { view: 'grid', kind: 'encoder' } });
   });
 

@@ -15,6 +15,7 @@ use heedful::tasks::ModelConfig;
 use heedful::tasks::classify::{ClassifierConfig, Pooling};
 use heedful::tasks::folder::{ModelFolder, TokenizerFiles};
 use heedful::tasks::language::{LanguageConfig, TextShape};
+use heedful::tasks::masked::MaskedConfig;
 use heedful_grammar::Grammar;
 use heedful_server::{ModelSpec, Server, ServerOptions};
 use tempfile::TempDir;
@@ -77,9 +78,19 @@ pub(crate) fn language(folder: &Path) {
     let stack = transformer().decoder();
     write(
         folder,
-        ModelConfig::Language(LanguageConfig { stack, text: TextShape::Lines, label_smoothing: 0.0 }),
+        ModelConfig::Language(LanguageConfig {
+            stack: stack.into(),
+            text: TextShape::Lines,
+            label_smoothing: 0.0,
+            output_bias: false,
+        }),
         4,
     );
+}
+
+pub(crate) fn masked(folder: &Path) {
+    let stack = transformer().encoder();
+    write(folder, ModelConfig::Masked(MaskedConfig { stack, label_smoothing: 0.0, output_bias: false }), 4);
 }
 
 /// What tests search with: short outputs, so that nonsense ends soon.

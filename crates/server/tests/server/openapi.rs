@@ -7,10 +7,10 @@ use heedful_server::{ModelSpec, Server};
 use serde_json::{Value, json};
 
 use crate::client::{get, post, request, send};
-use crate::models::{classifier, language, options, serving, translator};
+use crate::models::{classifier, language, masked, options, serving, translator};
 use crate::schema::Schemas;
 
-pub(crate) const ROUTES: [&str; 19] = [
+pub(crate) const ROUTES: [&str; 22] = [
     "/detect",
     "/download_file/{name}",
     "/frontend/settings",
@@ -22,12 +22,15 @@ pub(crate) const ROUTES: [&str; 19] = [
     "/translate",
     "/translate_file",
     "/v1/classify",
+    "/v1/fill",
     "/v1/generate",
     "/v1/models",
     "/v1/reload",
     "/v1/runs",
     "/v1/runs/{name}/attention",
+    "/v1/runs/{name}/heads",
     "/v1/runs/{name}/metrics",
+    "/v1/runs/{name}/plan",
     "/v1/runs/{name}/report",
     "/v1/translate",
 ];
@@ -111,8 +114,14 @@ fn responses_have_the_form_that_is_described() {
     translator(&at("one"), 1);
     classifier(&at("labels"));
     language(&at("writer"));
+    masked(&at("reader"));
     let named = |name: &str, folder: &str| ModelSpec::named(name, &at(folder));
-    let models = vec![named("zh-en", "one"), named("mood", "labels"), named("writer", "writer")];
+    let models = vec![
+        named("zh-en", "one"),
+        named("mood", "labels"),
+        named("writer", "writer"),
+        named("reader", "reader"),
+    ];
     let server = Server::start(options(models)).expect("a server");
     let description = get(&server, "/openapi.json").json();
     let schemas = Schemas::new(&description);
@@ -149,11 +158,26 @@ fn responses_have_the_form_that_is_described() {
             200,
         ),
         ("/v1/translate", json!({"text": ["一辆"], "attention": "packed"}), 200),
+        ("/v1/translate", json!({"text": ["一辆"], "alternatives": 3}), 200),
+        ("/v1/translate", json!({"text": ["一辆"], "alternatives": 1000}), 400),
         ("/v1/translate", json!({"text": ["一辆"], "stream": true}), 200),
+        ("/v1/translate", json!({"text": "一辆", "attention": "rows", "raw_scores": true}), 200),
+        ("/v1/translate", json!({"text": "一辆", "raw_scores": true}), 400),
         ("/v1/translate", json!({"text": "一辆", "model": "x"}), 404),
         ("/v1/classify", json!({"text": ["good", " "]}), 200),
+        ("/v1/classify", json!({"text": "good", "attention": "rows", "raw_scores": true}), 200),
+        ("/v1/classify", json!({"text": "good", "attention": "packed", "raw_scores": true}), 200),
+        ("/v1/classify", json!({"text": "good", "raw_scores": true}), 400),
+        ("/v1/generate", json!({"prompt": "a car", "tokens": 5, "attention": "packed"}), 200),
+        ("/v1/generate", json!({"tokens": 3, "n_best": 2, "attention": "rows", "raw_scores": true}), 200),
+        ("/v1/generate", json!({"prompt": "a", "tokens": 3, "attention": "rows", "stream": true}), 200),
+        ("/v1/fill", json!({"text": ["a <mask>", "<mask> car <mask>"], "top": 2}), 200),
+        ("/v1/fill", json!({"text": "a <mask>", "attention": "rows", "raw_scores": true}), 200),
+        ("/v1/fill", json!({"text": "a car"}), 400),
+        ("/v1/fill", json!({"text": "a <mask>", "top": 101}), 400),
         ("/v1/generate", json!({"prompt": "a car", "tokens": 5, "n_best": 2}), 200),
         ("/v1/generate", json!({"prompt": "a car", "tokens": 5, "stream": true}), 200),
+        ("/v1/generate", json!({"prompt": "a car", "tokens": 5, "alternatives": 2}), 200),
         ("/v1/generate", json!({"tokens": 1_000_000}), 400),
         ("/v1/reload", json!({}), 403),
         ("/suggest", json!({"q": "一辆", "s": "a car", "source": "zh", "target": "en"}), 403),

@@ -51,6 +51,8 @@ fn every_route_that_tells_or_computes_something_needs_a_key() {
         ("GET /v1/runs/first/metrics", "", 200, 200),
         ("GET /v1/runs/first/attention", "", 200, 200),
         ("GET /v1/runs/first/report", "", 200, 200),
+        ("GET /v1/runs/first/plan", "", 200, 200),
+        ("GET /v1/runs/first/heads", "", 404, 404),
         ("GET /metrics", "", 200, 200),
         ("POST /v1/translate", text, 200, 200),
         ("POST /v1/classify", text, 404, 404),

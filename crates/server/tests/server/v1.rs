@@ -61,6 +61,43 @@ fn a_translation_begins_with_its_prefix() {
 }
 
 #[test]
+fn heads_are_switched_off_for_one_request_and_no_other() {
+    let (server, folder) = serving();
+    let translator = Translator::open(&folder.path().join("zh-en")).expect("a model");
+    let heads = translator.model().heads();
+    let names: Vec<String> = heads.iter().map(ToString::to_string).collect();
+    let whole = post(&server, "/v1/translate", &json!({"text": "一辆汽车", "attention": "rows"})).json();
+    for removed in [&heads[..1], &heads[..], &heads[heads.len() - 1..]] {
+        let options = heedful::decode::SearchOptions { without_heads: removed.to_vec(), ..search() };
+        let translation = translator.translate(&["一辆汽车"], &options).expect("a good text").remove(0);
+        let expected = Explanation::new(&translator, "一辆汽车", &translation, WeightForm::Rows, &options);
+        let named = &names
+            [names.iter().position(|name| *name == removed[0].to_string()).expect("it is there")..]
+            [..removed.len()];
+        // Named twice is named once, in any order.
+        let named: Vec<&String> = named.iter().rev().chain(named).collect();
+        let body = json!({"text": "一辆汽车", "attention": "rows", "without_heads": named});
+        let found = post(&server, "/v1/translate", &body).json();
+        let explanation = found["results"][0]["sentences"][0]["explanation"].clone();
+        let explained: Explanation = serde_json::from_value(explanation).expect("an explanation");
+        assert_eq!(explained, expected.expect("a good sentence"));
+        assert_ne!(
+            found["results"][0]["sentences"][0]["explanation"]["outputs"][0]["score"],
+            whole["results"][0]["sentences"][0]["explanation"]["outputs"][0]["score"]
+        );
+    }
+    let again = post(&server, "/v1/translate", &json!({"text": "一辆汽车", "attention": "rows"})).json();
+    assert_eq!(again["results"], whole["results"]);
+    for (bad, why) in [("cross.9.9", "the model has no head cross.9.9"), ("head", "“head” names no head")]
+    {
+        let reply = post(&server, "/v1/translate", &json!({"text": "一", "without_heads": bad}));
+        assert_eq!(reply.status, 400);
+        let error = reply.json()["error"].as_str().expect("a sentence").to_owned();
+        assert!(error.starts_with(&format!("`without_heads`: {why}")), "{error}");
+    }
+}
+
+#[test]
 fn a_stream_tells_how_far_it_is_and_ends_with_the_whole_answer() {
     let (server, _folder) = serving();
     let body = json!({"text": ["一辆汽车。一套房子。", "一本书"], "stream": true});
@@ -140,6 +177,51 @@ fn several_models_are_served_side_by_side() {
     }
 }
 
+/// The tokens, each with its alternatives, are what the response says about them in all its places.
+fn check_alternatives(tokens: &Value, count: usize) {
+    for token in tokens.as_array().expect("tokens") {
+        let alternatives = token["alternatives"].as_array().unwrap_or_else(|| panic!("{token}"));
+        let probabilities: Vec<f64> =
+            alternatives.iter().filter_map(|other| other["log_probability"].as_f64()).collect();
+        assert_eq!(probabilities.len(), count, "{token}");
+        assert!(probabilities.is_sorted_by(|a, b| a >= b), "best first: {token}");
+        assert!(probabilities.iter().map(|log| log.exp()).sum::<f64>() < 1.0 + 1e-6, "{token}");
+        let own = alternatives.iter().find(|other| other["piece"] == token["piece"]);
+        if let Some(own) = own {
+            assert_eq!(own["log_probability"], token["log_probability"], "{token}");
+        }
+    }
+}
+
+#[test]
+fn every_token_has_its_alternatives_and_a_translation_can_go_on_from_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    translator(&at("one"), 1);
+    language(&at("writer"));
+    let named = |name: &str, folder: &str| ModelSpec::named(name, &at(folder));
+    let server =
+        Server::start(options(vec![named("zh-en", "one"), named("writer", "writer")])).expect("a server");
+    let plain = post(&server, "/v1/translate", &json!({"text": "一辆汽车"})).json();
+    let asked = post(&server, "/v1/translate", &json!({"text": "一辆汽车", "alternatives": 3})).json();
+    let output = |reply: &Value| reply["results"][0]["sentences"][0]["explanation"]["outputs"][0].clone();
+    check_alternatives(&output(&asked)["tokens"], 3);
+    assert_eq!(output(&asked)["text"], output(&plain)["text"]);
+    assert_eq!(output(&asked)["score"], output(&plain)["score"], "nothing else changes");
+    assert!(output(&plain)["tokens"][0].get("alternatives").is_none());
+
+    let request = json!({"prompt": "a car", "tokens": 4, "temperature": 0, "alternatives": 2});
+    let said = post(&server, "/v1/generate", &request).json();
+    let result = &said["results"][0];
+    check_alternatives(&result["pieces"], 2);
+    let count = |tokens: &Value| tokens.as_array().map(Vec::len);
+    assert_eq!(count(&result["pieces"]).map(|count| count as u64), result["tokens"].as_u64());
+    // The most probable token each time is what greedy search takes.
+    for token in result["pieces"].as_array().expect("tokens") {
+        assert_eq!(token["piece"], token["alternatives"][0]["piece"]);
+    }
+}
+
 #[test]
 fn runs_are_shown_while_they_go_on_and_nothing_else_is() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -164,6 +246,12 @@ fn runs_are_shown_while_they_go_on_and_nothing_else_is() {
     let report = get(&server, "/v1/runs/first/report");
     assert_eq!((report.status, report.body.as_str()), (200, "<p>curves</p>"));
     assert!(report.header("content-security-policy").is_some_and(|policy| policy.contains("sandbox")));
+    assert_eq!(records("/v1/runs/first/plan"), json!({"steps": null, "seconds": null, "heads": false}));
+    assert!(get(&server, "/v1/runs/first/heads").error().contains("heedful explain heads"));
+    fs::write(run.join("heads.html"), "<p>heads</p>").expect("room");
+    fs::write(run.join("recipe.toml"), "[training]\nsteps = 70\ntime = \"90s\"\n").expect("room");
+    assert_eq!(records("/v1/runs/first/plan"), json!({"steps": 70, "seconds": 90, "heads": true}));
+    assert_eq!(get(&server, "/v1/runs/first/heads").body, "<p>heads</p>");
     for path in ["/v1/runs/../metrics", "/v1/runs/..%2f..%2f/metrics", "/v1/runs/no%20run/metrics"] {
         assert_eq!(get(&server, path).status, 404, "{path}");
     }

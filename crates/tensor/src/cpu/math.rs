@@ -80,6 +80,42 @@ pub(crate) fn gelu_slope(x: f32) -> f32 {
     0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2)) + x * INV_SQRT_2PI * exp(-0.5 * x * x)
 }
 
+/// `√(2/π) (x + 0.044715 x³)`: what the tanh of [`gelu_tanh`] is taken of.
+#[inline(always)]
+fn gelu_tanh_inner(x: f32) -> f32 {
+    SQRT_2_PI * (x + CUBIC * x * x * x)
+}
+
+const SQRT_2_PI: f32 = 0.797_884_6;
+const CUBIC: f32 = 0.044_715;
+
+/// `x (1 + tanh √(2/π) (x + 0.044715 x³)) / 2`: the approximation of [`gelu`] that GPT and BERT were trained with.
+#[inline(always)]
+pub(crate) fn gelu_tanh(x: f32) -> f32 {
+    0.5 * x * (1.0 + tanh(gelu_tanh_inner(x)))
+}
+
+/// `(1 + t) / 2 + x (1 − t²) √(2/π) (1 + 3 · 0.044715 x²) / 2` with `t` the tanh: the derivative of [`gelu_tanh`].
+#[inline(always)]
+pub(crate) fn gelu_tanh_slope(x: f32) -> f32 {
+    let t = tanh(gelu_tanh_inner(x));
+    // Far out 1 − t² is 0 while the cube has no end: the product of both must not become ∞ · 0.
+    let near = if x * x < 100.0 { x } else { 0.0 };
+    0.5 * (1.0 + t) + 0.5 * near * (1.0 - t * t) * SQRT_2_PI * (1.0 + 3.0 * CUBIC * near * near)
+}
+
+/// `x σ(x)`.
+#[inline(always)]
+pub(crate) fn silu(x: f32) -> f32 {
+    x * sigmoid(x)
+}
+
+/// `σ(x) (1 + x σ(−x))`, the derivative of [`silu`].
+#[inline(always)]
+pub(crate) fn silu_slope(x: f32) -> f32 {
+    sigmoid(x) * (1.0 + x * sigmoid(-x))
+}
+
 /// `1 / (1 + e^{−x})`.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
@@ -157,6 +193,28 @@ mod tests {
         }
         assert!((gelu(1.0) - 0.841_344_8).abs() < 1e-6);
         assert!((erf(0.3) - 0.328_626_75).abs() < 1e-6 && (erf(-2.0) + 0.995_322_3).abs() < 1e-6);
+    }
+
+    #[test]
+    fn gelu_by_tanh_and_silu_are_accurate_and_have_the_right_ends() {
+        let exact_gelu = |x: f64| {
+            0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+        };
+        let exact_silu = |x: f64| x / (1.0 + (-x).exp());
+        let slope = |f: &dyn Fn(f64) -> f64, x: f64| (f(x + 1e-5) - f(x - 1e-5)) / 2e-5;
+        for i in -2000..=2000 {
+            let x = i as f32 * 0.005;
+            let wide = f64::from(x);
+            let near = |ours: f32, exact: f64, name| {
+                assert!((f64::from(ours) - exact).abs() < 2e-6, "{name}({x}) = {ours}, not {exact}");
+            };
+            near(gelu_tanh(x), exact_gelu(wide), "gelu_tanh");
+            near(gelu_tanh_slope(x), slope(&exact_gelu, wide), "gelu_tanh_slope");
+            near(silu(x), exact_silu(wide), "silu");
+            near(silu_slope(x), slope(&exact_silu, wide), "silu_slope");
+        }
+        assert_eq!([gelu_tanh(1e10), gelu_tanh(-1e10), silu(1e30), silu(-1e30)], [1e10, 0.0, 1e30, 0.0]);
+        assert_eq!([gelu_tanh_slope(1e30), gelu_tanh_slope(-1e30), silu_slope(-1e30)], [1.0, 0.0, 0.0]);
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub mod convolution;
 pub mod glu;
 pub mod pool;
 
+// What layer norm is compared with.
+pub mod batch_norm;
+
 // What is left to glue them together.
 pub mod elementwise;
 pub mod softmax;
@@ -55,19 +58,22 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 11] {
 pub use adam::{Adam, AdamOptions, Decayed, Divergence, Guard, PendingStep, StepResult, gradient_norm};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
 pub use attention_rnn::{
-    AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Estimator, Selection,
-    SourceRows, StepWeights, attend_rows, attention_rnn,
+    AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,
+    AttentionRnnWeights, Estimator, Selection, SourceRows, StepWeights, attend_rows, attend_tokens,
+    attention_rnn,
 };
+pub use batch_norm::{BatchNormed, batch_norm, batch_norm_by};
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
-pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows};
+pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows, tapped_windows};
 pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};
 pub use elementwise::{
-    add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, log, matmul,
-    mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, subtract, sum, sum_rows, tanh,
+    add, add_row, cast, columns, concat_columns, concat_rows, dropout, exp, gather_rows, gelu, gelu_tanh,
+    log, matmul, mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, silu, subtract, sum,
+    sum_rows, tanh, zero_columns,
 };
 pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
 pub use glu::glu;
-pub use linear::{Activation, LinearOptions, linear, project, project_wide, times};
+pub use linear::{Activation, LinearOptions, Projection, linear, project, project_wide, times};
 pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
 pub use pool::{Pooled, attention_pool, max_pool, mean_pool};

@@ -4,6 +4,7 @@
 //! are announced with [`Params::add`] while a model is built; the vectors are laid out at first use.
 
 mod card;
+mod entry;
 mod gradients;
 mod host;
 mod init;
@@ -17,6 +18,7 @@ use crate::random::Stream;
 use crate::{Array, Device};
 
 use card::NarrowCopy;
+use entry::{Entry, Kind};
 pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
 use host::PackedCopies;
 pub use init::Init;
@@ -35,16 +37,6 @@ struct Store {
     seed: u64,
     announced: Mutex<Vec<Entry>>,
     flat: OnceLock<Flat>,
-}
-
-#[derive(Clone)]
-struct Entry {
-    name: Arc<str>,
-    offset: usize,
-    rows: usize,
-    width: usize,
-    init: Init,
-    channels: Option<Channels>,
 }
 
 struct Flat {
@@ -98,21 +90,21 @@ impl Params {
     /// # Panics
     /// If the name is taken, or if the parameters are already in use.
     pub fn add(&self, name: &str, rows: usize, width: usize, init: Init) -> Param {
-        self.announce(name, [rows, width], init, None)
+        self.announce(name, [rows, width], init, Kind::Learned)
     }
 
     /// [`Params::add`] for the weight of products, which may be kept as integers.
     pub fn add_weight(&self, name: &str, [rows, width]: [usize; 2], init: Init, channels: Channels) -> Param {
-        self.announce(name, [rows, width], init, Some(channels))
+        self.announce(name, [rows, width], init, Kind::Weight(channels))
     }
 
-    fn announce(
-        &self,
-        name: &str,
-        [rows, width]: [usize; 2],
-        init: Init,
-        channels: Option<Channels>,
-    ) -> Param {
+    /// A row of numbers that is kept with the parameters and not learned, such as a running mean: no gradient reaches it, and
+    /// it does not decay.
+    pub fn add_statistic(&self, name: &str, width: usize, init: Init) -> Param {
+        self.announce(name, [1, width], init, Kind::Statistic)
+    }
+
+    fn announce(&self, name: &str, [rows, width]: [usize; 2], init: Init, kind: Kind) -> Param {
         assert!(
             self.store.flat.get().is_none(),
             "Params::add: {name} comes after the first use of the others"
@@ -122,7 +114,7 @@ impl Params {
         // Saturating: a model that fits into no memory is announced too, to be counted and refused.
         let end = announced.last().map_or(0, |e| e.offset.saturating_add(e.rows.saturating_mul(e.width)));
         let offset = end.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
-        announced.push(Entry { name: name.into(), offset, rows, width, init, channels });
+        announced.push(Entry { name: name.into(), offset, rows, width, init, kind });
         self.param(announced.len() - 1, &announced[announced.len() - 1])
     }
 
@@ -140,7 +132,8 @@ impl Params {
 
     /// How many numbers there are to learn.
     pub fn count(&self) -> usize {
-        self.iter().map(|param| param.rows * param.width).sum()
+        let learned = self.store.flat().entries.iter().filter(|entry| !matches!(entry.kind, Kind::Statistic));
+        learned.map(|entry| entry.rows * entry.width).sum()
     }
 
     /// How many numbers have been announced; unlike [`Params::count`] it ends no announcements and takes no memory.
@@ -158,6 +151,12 @@ impl Params {
     /// The places of norms and biases: parameters of one row that begin as constants. In order.
     pub(crate) fn norms_and_biases(&self) -> Vec<Range<usize>> {
         let is_one = |entry: &&Entry| entry.rows == 1 && matches!(entry.init, Init::Constant(_));
+        self.store.flat().entries.iter().filter(is_one).map(Entry::range).collect()
+    }
+
+    /// The places of what is not learned. In order.
+    pub(crate) fn statistics(&self) -> Vec<Range<usize>> {
+        let is_one = |entry: &&Entry| matches!(entry.kind, Kind::Statistic);
         self.store.flat().entries.iter().filter(is_one).map(Entry::range).collect()
     }
 
@@ -345,12 +344,6 @@ impl Deref for Values<'_> {
 
     fn deref(&self) -> &[f32] {
         &self.guard.f32()[self.range.clone()]
-    }
-}
-
-impl Entry {
-    fn range(&self) -> Range<usize> {
-        self.offset..self.offset + self.rows * self.width
     }
 }
 

@@ -67,7 +67,7 @@ impl Flat {
 impl Param {
     /// Which of its vectors have a scale of their own, if it is the weight of products.
     pub fn channels(&self) -> Option<Channels> {
-        self.store.flat().entries[self.index].channels
+        self.store.flat().entries[self.index].channels()
     }
 
     /// The integers of a weight of products.
@@ -82,7 +82,7 @@ impl Param {
     /// If it is no such weight, or of another shape.
     pub fn set_int8(&self, matrix: Int8Matrix) {
         let flat = self.store.flat();
-        let channels = flat.entries[self.index].channels.expect("the weight of products");
+        let channels = flat.entries[self.index].channels().expect("the weight of products");
         let orientation = channels.orientation();
         assert_eq!([matrix.k(), matrix.n()], channels.sides([self.rows, self.width]), "{}", self.name);
         let slot = &flat.quantized.0[self.index];

@@ -11,11 +11,17 @@ pub(crate) fn cases() -> Vec<Case> {
         [(vec![1], 7, 33), (vec![1, 50, 3], 33, 7), (vec![2, 1, 1], 100, 33), (vec![5, 240], 7, 100)]
     {
         for (taps, reach) in [(1, Reach::Same), (3, Reach::Same), (5, Reach::Same), (1, Reach::Causal)] {
-            cases.push(with_bias(&lengths, [inputs, outputs], taps, reach));
+            cases.push(with_bias(&lengths, [inputs, outputs], taps, 1, reach));
         }
         for taps in [2, 3, 4] {
-            cases.push(without_bias(&lengths, [inputs, outputs], taps));
+            cases.push(without_bias(&lengths, [inputs, outputs], taps, 1));
         }
+    }
+    for (lengths, inputs, outputs) in [(vec![1], 7, 33), (vec![1, 50, 3], 33, 7), (vec![5, 240], 7, 20)] {
+        cases.push(with_bias(&lengths, [inputs, outputs], 3, 4, Reach::Same));
+        cases.push(with_bias(&lengths, [inputs, outputs], 5, 9, Reach::Same));
+        cases.push(without_bias(&lengths, [inputs, outputs], 2, 2));
+        cases.push(without_bias(&lengths, [inputs, outputs], 3, 27));
     }
     for [rows, width] in SHAPES {
         let case = Case::new(
@@ -32,44 +38,53 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 /// The input is wide, as a residual stream is.
-fn with_bias(lengths: &[usize], [inputs, outputs]: [usize; 2], taps: usize, reach: Reach) -> Case {
+fn with_bias(
+    lengths: &[usize],
+    [inputs, outputs]: [usize; 2],
+    taps: usize,
+    dilation: usize,
+    reach: Reach,
+) -> Case {
     let sequences = Ragged::from_lengths(lengths.iter().copied());
     let (rows, same) = (sequences.tokens(), sequences.clone());
     Case::new(
-        format!("convolution {reach:?} of {taps} taps over {lengths:?} from {inputs} to {outputs}"),
+        format!("convolution {reach:?} of {taps} taps with dilation {dilation} over {lengths:?} from {inputs} to {outputs}"),
         move |run| {
-            let options = ConvolutionOptions { taps, reach, compute: run.compute };
+            let options = ConvolutionOptions { taps, dilation, reach, compute: run.compute };
             convolution(&run.x[0], &sequences, &run.p[0], Some(&run.p[1]), options)
         },
-        move |m| reference(&m[0], &same, &m[1], taps, reach).plus_row(&m[2]),
+        move |m| reference(&m[0], &same, &m[1], [taps, dilation], reach).plus_row(&m[2]),
     )
     .wide_input(rows, inputs, Values::Within(1.0))
     .param(taps * inputs, outputs, Values::Within(1.0))
     .param(1, outputs, Values::Within(1.0))
 }
 
-fn without_bias(lengths: &[usize], [inputs, outputs]: [usize; 2], taps: usize) -> Case {
+fn without_bias(lengths: &[usize], [inputs, outputs]: [usize; 2], taps: usize, dilation: usize) -> Case {
     let sequences = Ragged::from_lengths(lengths.iter().copied());
     let (rows, same) = (sequences.tokens(), sequences.clone());
     Case::new(
-        format!("causal convolution of {taps} taps over {lengths:?} from {inputs} to {outputs}, no bias"),
+        format!("causal convolution of {taps} taps with dilation {dilation} over {lengths:?} from {inputs} to {outputs}, no bias"),
         move |run| {
-            let options = ConvolutionOptions { taps, reach: Reach::Causal, compute: run.compute };
+            let options = ConvolutionOptions { taps, dilation, reach: Reach::Causal, compute: run.compute };
             convolution(&run.x[0], &sequences, &run.p[0], None, options)
         },
-        move |m| reference(&m[0], &same, &m[1], taps, Reach::Causal),
+        move |m| reference(&m[0], &same, &m[1], [taps, dilation], Reach::Causal),
     )
     .input(rows, inputs, Values::Within(1.0))
     .param(taps * inputs, outputs, Values::Within(1.0))
 }
 
-fn reference(x: &M, sequences: &Ragged, weight: &M, taps: usize, reach: Reach) -> M {
+fn reference(x: &M, sequences: &Ragged, weight: &M, [taps, dilation]: [usize; 2], reach: Reach) -> M {
     let before = if reach == Reach::Same { taps / 2 } else { taps - 1 };
     let mut out = M::build(x.rows, weight.width, |_, _| 0.0);
     for range in sequences.ranges() {
         for row in range.clone() {
-            for tap in (0..taps).filter(|tap| range.contains(&(row + tap).wrapping_sub(before))) {
-                let seen = row + tap - before;
+            for tap in 0..taps {
+                let Some(seen) = (row + tap * dilation).checked_sub(before * dilation) else { continue };
+                if !range.contains(&seen) {
+                    continue;
+                }
                 for c in 0..weight.width {
                     let products = (0..x.width).map(|i| x.at(seen, i) * weight.at(tap * x.width + i, c));
                     out.values[row * weight.width + c] += products.sum::<f64>();

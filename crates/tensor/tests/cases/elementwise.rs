@@ -61,11 +61,13 @@ fn arithmetic(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&
 type Function = (&'static str, fn(&Tensor) -> Tensor, fn(f64) -> f64, Values);
 
 fn functions(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&str) -> String) {
-    let table: [Function; 6] = [
+    let table: [Function; 8] = [
         ("tanh", tanh, f64::tanh, Values::Within(3.0)),
         ("sigmoid", sigmoid, |x| 1.0 / (1.0 + (-x).exp()), Values::Within(3.0)),
         ("relu", relu, |x| x.max(0.0), Values::Beyond(0.1)),
         ("gelu", gelu, reference::gelu, Values::Within(3.0)),
+        ("gelu_tanh", gelu_tanh, reference::gelu_tanh, Values::Within(3.0)),
+        ("silu", silu, reference::silu, Values::Within(3.0)),
         ("exp", exp, f64::exp, Values::Within(3.0)),
         ("log", log, f64::ln, Values::Positive),
     ];
@@ -120,6 +122,12 @@ fn shapes(cases: &mut Vec<Case>, rows: usize, width: usize, named: &dyn Fn(&str)
     );
     let one = |case: Case| case.input(rows, width, within);
     cases.push(one(Case::new(named("columns"), |run| columns(&run.x[0], 2..6), |m| m[0].columns(2..6))));
+    let zeroed = |m: &[M]| {
+        let at = |r, c| if (1..3).contains(&c) || c == 5 { 0.0 } else { m[0].at(r, c) };
+        M::build(m[0].rows, m[0].width, at)
+    };
+    let zero = |run: &crate::support::Run| zero_columns(&run.x[0], &[1..3, 5..6, 2..3]);
+    cases.push(one(Case::new(named("zero_columns"), zero, zeroed)));
     let picked = move |i: usize| i * i % rows;
     cases.push(one(Case::new(
         named("gather_rows"),

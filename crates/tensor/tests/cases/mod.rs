@@ -1,5 +1,6 @@
 //! The table: shapes that fit no tile, sequences of one token, sequences of very different length in one batch.
 
+pub(crate) mod attend_tokens;
 pub(crate) mod attention;
 pub(crate) mod attention_rnn;
 pub(crate) mod convolution;

@@ -1,6 +1,7 @@
-use heedful_tensor::ops::{NormOptions, layer_norm, residual, residual_norm};
+use heedful_tensor::ops::{NormOptions, batch_norm, layer_norm, residual, residual_norm};
 
 use super::{SHAPES, dropouts};
+use crate::support::reference::M;
 use crate::support::{Case, Values};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -50,5 +51,26 @@ pub(crate) fn cases() -> Vec<Case> {
             ));
         }
     }
-    cases.into_iter().map(Case::on_card).collect()
+    let mut cases: Vec<Case> = cases.into_iter().map(Case::on_card).collect();
+    // The last has more rows than one partial sum.
+    for [rows, width] in SHAPES.into_iter().chain([[150, 3]]) {
+        let case = Case::new(
+            format!("batch_norm {rows}×{width}"),
+            move |run| batch_norm(&run.x[0], &run.p[0], &run.p[1], epsilon).y,
+            // A column is a row of the transposed; γ and β are of columns.
+            move |m| {
+                let [ones, zeros] = [1.0, 0.0].map(|value| M::build(1, rows, |_, _| value));
+                let standard = m[0].transposed().layer_norm(&ones, &zeros, f64::from(epsilon)).transposed();
+                M::build(rows, width, |r, c| m[1].at(0, c) * standard.at(r, c) + m[2].at(0, c))
+            },
+        );
+        cases.push(
+            case.wide_input(rows, width, Values::Within(2.0)).param(1, width, Values::Positive).param(
+                1,
+                width,
+                Values::Within(1.0),
+            ),
+        );
+    }
+    cases
 }

@@ -1,4 +1,4 @@
-use heedful_tensor::ops::{CrossEntropyOptions, IGNORED, cross_entropy, log_softmax, softmax};
+use heedful_tensor::ops::{CrossEntropyOptions, IGNORED, Projection, cross_entropy, log_softmax, softmax};
 
 use super::SHAPES;
 use crate::support::reference::M;
@@ -29,10 +29,31 @@ pub(crate) fn cases() -> Vec<Case> {
                     let options = CrossEntropyOptions { smoothing, r_drop: None, compute: run.compute };
                     cross_entropy(&run.x[0], &run.p[0], &labels, options).loss
                 },
-                move |m| mean_loss(&m[0], &m[1], &same, f64::from(smoothing)),
+                move |m| mean_loss(&m[0].times(&m[1].transposed()), &same, f64::from(smoothing)),
             );
             let case = case.wide_input(tokens, d, Values::Within(1.0)).on_card();
             cases.push(case.param(classes, d, Values::Within(1.0)));
+            let labels: Vec<u32> = (0..tokens as u32).map(label).collect();
+            let same = labels.clone();
+            let case = Case::new(
+                format!("cross_entropy with bias {tokens}×{d}, {classes} classes, smoothing {smoothing}"),
+                move |run| {
+                    let options = CrossEntropyOptions { smoothing, r_drop: None, compute: run.compute };
+                    let projection = Projection { weight: &run.p[0], bias: Some(&run.p[1]) };
+                    cross_entropy(&run.x[0], projection, &labels, options).loss
+                },
+                move |m| {
+                    let logits = m[0].times(&m[1].transposed()).plus_row(&m[2]);
+                    mean_loss(&logits, &same, f64::from(smoothing))
+                },
+            );
+            cases.push(
+                case.wide_input(tokens, d, Values::Within(1.0)).param(classes, d, Values::Within(1.0)).param(
+                    1,
+                    classes,
+                    Values::Within(1.0),
+                ),
+            );
         }
     }
     for ([pairs, d, classes], smoothing, weight) in [
@@ -52,20 +73,43 @@ pub(crate) fn cases() -> Vec<Case> {
                 cross_entropy(&run.x[0], &run.p[0], &labels, options).loss
             },
             move |m| {
-                let divergence = mean_divergence(&m[0], &m[1]);
-                mean_loss(&m[0], &m[1], &same, f64::from(smoothing)).plus(&divergence, f64::from(weight))
+                let logits = m[0].times(&m[1].transposed());
+                let divergence = mean_divergence(&logits);
+                mean_loss(&logits, &same, f64::from(smoothing)).plus(&divergence, f64::from(weight))
             },
         );
         let case = case.wide_input(2 * pairs, d, Values::Within(1.0)).on_card();
         cases.push(case.param(classes, d, Values::Within(1.0)));
+        let labels: Vec<u32> = (0..2 * pairs).map(label).collect();
+        let same = labels.clone();
+        let case = Case::new(
+            format!("cross_entropy with bias 2·{pairs}×{d}, {classes} classes, R-Drop {weight}"),
+            move |run| {
+                let options = CrossEntropyOptions { smoothing, r_drop: Some(weight), compute: run.compute };
+                let projection = Projection { weight: &run.p[0], bias: Some(&run.p[1]) };
+                cross_entropy(&run.x[0], projection, &labels, options).loss
+            },
+            move |m| {
+                let logits = m[0].times(&m[1].transposed()).plus_row(&m[2]);
+                let divergence = mean_divergence(&logits);
+                mean_loss(&logits, &same, f64::from(smoothing)).plus(&divergence, f64::from(weight))
+            },
+        );
+        cases.push(
+            case.wide_input(2 * pairs, d, Values::Within(1.0)).param(classes, d, Values::Within(1.0)).param(
+                1,
+                classes,
+                Values::Within(1.0),
+            ),
+        );
     }
     cases
 }
 
 /// ½ (KL(p‖p') + KL(p'‖p)), averaged over the tokens, which are all in the first half of the rows and in the second.
-fn mean_divergence(x: &M, weight: &M) -> M {
-    let p = x.times(&weight.transposed()).softmax();
-    let tokens = x.rows / 2;
+fn mean_divergence(logits: &M) -> M {
+    let p = logits.softmax();
+    let tokens = p.rows / 2;
     let divergence = |a: usize, b: usize| -> f64 {
         (0..p.width).map(|c| p.at(a, c) * (p.at(a, c).ln() - p.at(b, c).ln())).sum()
     };
@@ -73,13 +117,13 @@ fn mean_divergence(x: &M, weight: &M) -> M {
     M::build(1, 1, |_, _| (0..tokens).map(both).sum::<f64>() / tokens as f64)
 }
 
-fn mean_loss(x: &M, weight: &M, labels: &[u32], smoothing: f64) -> M {
-    let logs = x.times(&weight.transposed()).softmax().map(f64::ln);
-    let others = smoothing / (weight.rows - 1) as f64;
+fn mean_loss(logits: &M, labels: &[u32], smoothing: f64) -> M {
+    let logs = logits.softmax().map(f64::ln);
+    let others = smoothing / (logits.width - 1) as f64;
     let loss = |t: usize| -> f64 {
         let share = |c: usize| if c == labels[t] as usize { 1.0 - smoothing } else { others };
-        (0..weight.rows).map(|c| -share(c) * logs.at(t, c)).sum()
+        (0..logits.width).map(|c| -share(c) * logs.at(t, c)).sum()
     };
-    let counted: Vec<usize> = (0..x.rows).filter(|&t| labels[t] != IGNORED).collect();
+    let counted: Vec<usize> = (0..logits.rows).filter(|&t| labels[t] != IGNORED).collect();
     M::build(1, 1, |_, _| counted.iter().map(|&t| loss(t)).sum::<f64>() / counted.len() as f64)
 }

@@ -85,6 +85,16 @@ impl M {
     }
 }
 
+/// GELU's approximation by a tanh.
+pub(crate) fn gelu_tanh(x: f64) -> f64 {
+    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+}
+
+/// `x / (1 + e^{−x})`.
+pub(crate) fn silu(x: f64) -> f64 {
+    x / (1.0 + (-x).exp())
+}
+
 /// `x Φ(x)` by the series of the error function, which converges everywhere.
 pub(crate) fn gelu(x: f64) -> f64 {
     let z = x / std::f64::consts::SQRT_2;

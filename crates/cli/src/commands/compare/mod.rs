@@ -1,5 +1,6 @@
 //! `heedful compare`: layers and models side by side.
 
+mod builtin;
 mod layers;
 mod variations;
 
@@ -18,7 +19,8 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   heedful compare layers --out layers
-  heedful compare variations recipe.toml --out table";
+  heedful compare variations recipe.toml --out table
+  heedful compare variations norm";
 
 #[derive(clap::Subcommand)]
 enum Command {

@@ -1,15 +1,18 @@
 //! `heedful compare variations`: the paper's table 3 on any corpus.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use heedful::compare::variations::{self, Variation, VariationGroup, VariationPlan, VariationResult};
 use heedful::metrics::Measure;
+use heedful::recipe::Recipe;
 use heedful::tensor::Device;
 use heedful::train::run::{DeviceChoice, Event, Ready, Watcher};
 
+use super::builtin;
 use crate::commands::train::{PRECEDENCE, RecipeArguments};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::machine::{DeviceName, Threads};
@@ -28,8 +31,10 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
+  heedful compare variations norm
+  heedful compare variations pooling
   heedful compare variations recipe.toml --steps 20000 --out table
-  heedful compare variations recipe.toml --only heads,dropout --out table";
+  heedful compare variations recipe.toml heads dropout --out table";
 
 impl Args for Arguments {
     fn augment_args(command: Command) -> Command {
@@ -37,7 +42,7 @@ impl Args for Arguments {
             Arg::new("only")
                 .long("only")
                 .value_name("GROUP,…")
-                .help("Groups of variations to train, separated by commas [default: all]")
+                .help("Groups of variations to train, separated by commas [default: those of table 3]")
                 .value_delimiter(',')
                 .action(ArgAction::Append)
                 .value_parser(group_parser()),
@@ -48,11 +53,21 @@ impl Args for Arguments {
         let about = "Train a recipe and variations of it: heads, widths, depth, dropout and more (table 3)";
         // Last, because each of the parts above sets the description of the command to its own documentation.
         RecipeArguments::augment_args(command)
+            .mut_arg("RECIPE", |argument| {
+                argument
+                    .value_name("GROUP|RECIPE")
+                    .num_args(0..)
+                    .action(ArgAction::Append)
+                    .help("Groups of variations, and a recipe, a TOML file; groups without any text are trained on built-in text")
+            })
             .about(about)
             .long_about(format!(
                 "{about}.\n\n{PRECEDENCE}\n\nEach variation is trained in a folder of its own below --out, for the recipe's \
                  --steps and --time. The table has perplexity and BLEU of the validation set. A stopped comparison continues \
-                 with the same command: finished runs are kept, and the interrupted one is resumed."
+                 with the same command: finished runs are kept, and the interrupted one is resumed.\n\nGroups: {}. If groups are \
+                 named and no text is, a small model is trained on phrases of the built-in grammar (poolings: a classifier), \
+                 less than a minute on two cores for each group, in heedful-compare-GROUP if --out names no folder.",
+                VariationGroup::ALL.map(VariationGroup::name).join(", ")
             ))
             .after_long_help(EXAMPLES)
     }
@@ -64,11 +79,27 @@ impl Args for Arguments {
 
 impl FromArgMatches for Arguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Arguments, clap::Error> {
-        let named: Vec<VariationGroup> = matches.get_many("only").into_iter().flatten().copied().collect();
-        let is_selected = |group: &VariationGroup| named.is_empty() || named.contains(group);
+        let mut named: Vec<VariationGroup> =
+            matches.get_many("only").into_iter().flatten().copied().collect();
+        let mut files: Vec<PathBuf> = Vec::new();
+        for word in matches.get_many::<PathBuf>("RECIPE").into_iter().flatten() {
+            match word.to_str().and_then(VariationGroup::named) {
+                Some(group) => named.push(group),
+                None => files.push(word.clone()),
+            }
+        }
+        if files.len() > 1 {
+            let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            let groups = VariationGroup::ALL.map(VariationGroup::name).join(", ");
+            let message = format!(
+                "{} are neither one recipe nor groups of variations ({groups})\n",
+                names.join(" and ")
+            );
+            return Err(clap::Error::raw(clap::error::ErrorKind::InvalidValue, message));
+        }
         Ok(Arguments {
-            recipe: RecipeArguments::from_arg_matches(matches)?,
-            groups: VariationGroup::ALL.into_iter().filter(is_selected).collect(),
+            recipe: RecipeArguments::from_arg_matches(matches)?.with_file(files.pop()),
+            groups: VariationGroup::ALL.into_iter().filter(|group| named.contains(group)).collect(),
             force: Force::from_arg_matches(matches)?,
             quiet: Quiet::from_arg_matches(matches)?,
             device: DeviceName::from_arg_matches(matches)?,
@@ -92,9 +123,32 @@ fn group_parser() -> impl TypedValueParser<Value = VariationGroup> {
     })
 }
 
+impl Arguments {
+    /// The recipe that is varied: the user's, or one for the built-in text.
+    fn base(&self) -> Result<Recipe> {
+        if self.groups.is_empty() || self.recipe.names_text() {
+            return self.recipe.recipe(None);
+        }
+        if self.recipe.sets("model.preset") || self.recipe.sets("data.task") {
+            bail!(
+                "the built-in text has a recipe of its own, and no other --preset or --task: name text of your own, or set single keys such as --d-model"
+            );
+        }
+        let folder = match self.recipe.value("output.out") {
+            Some(out) => PathBuf::from(out),
+            None => builtin::folder(&self.groups),
+        };
+        self.force.check_folder(&folder, &[])?;
+        let mut base = builtin::recipe(&self.groups, &folder)?;
+        base.output.out = Some(folder);
+        self.recipe.recipe_over(&base)
+    }
+}
+
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
-    let base = arguments.recipe.recipe(None)?;
-    let plan = variations::plan(&base, &arguments.groups)?;
+    let base = arguments.base()?;
+    let groups = if arguments.groups.is_empty() { &VariationGroup::PAPER[..] } else { &arguments.groups };
+    let plan = variations::plan(&base, groups)?;
     let device = arguments.device.choice();
     for Variation { name, recipe, .. } in &plan.variations {
         device.resolve(recipe).with_context(|| name.clone())?;
@@ -203,7 +257,12 @@ impl Watcher for ComparisonProgress {
 /// The result of a run in one line.
 fn result(entry: &VariationResult) -> String {
     let mut text = String::new();
-    for (name, label) in [(Measure::ValidPerplexity, "perplexity"), (Measure::ValidBleu, "BLEU")] {
+    let measures = [
+        (Measure::ValidPerplexity, "perplexity"),
+        (Measure::ValidBleu, "BLEU"),
+        (Measure::ValidAccuracy, "accuracy"),
+    ];
+    for (name, label) in measures {
         if let Some(value) = entry.value(name) {
             text += &format!("{label} {value:.2}, ");
         }

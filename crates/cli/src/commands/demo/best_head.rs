@@ -1,5 +1,8 @@
 //! The cross-attention head that shows best how a translation depends on its source.
 
+use heedful::layers::AttentionRole;
+use heedful::models::HeadName;
+
 use super::direction::Dependency;
 use super::trace::Trace;
 
@@ -34,6 +37,12 @@ impl BestHead {
         });
         rated.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, best)| best)
     }
+}
+
+/// The name of the head in which the word of a dependency attends most to the word it depends on, if both are there.
+pub(in crate::commands) fn best_head(trace: &Trace<'_>, dependency: &Dependency) -> Option<HeadName> {
+    let BestHead { layer, head, share, .. } = BestHead::of(trace, Some(dependency))?;
+    share.map(|_| HeadName { role: AttentionRole::Cross, layer, head })
 }
 
 /// The mean over all heads of all layers.
@@ -74,6 +83,7 @@ mod tests {
             queries: Ragged::from_lengths([2]),
             keys: Ragged::from_lengths([3]),
             weights: vec![heads.iter().map(|head| head.to_vec()).collect()],
+            scores: None,
         };
         Trace {
             source: "一自动",

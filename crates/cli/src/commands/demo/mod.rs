@@ -13,6 +13,8 @@ mod trace;
 
 mod best_head;
 
+mod by_length;
+
 mod html_report;
 mod text_report;
 
@@ -28,8 +30,10 @@ use heedful::tensor::cpu::threads;
 use heedful::train::run::{self, DeviceChoice, Ending, Outcome, Start};
 use heedful_grammar::Phrase;
 
-pub(super) use self::direction::Direction;
+pub(super) use self::best_head::best_head;
+pub(super) use self::by_length::bottleneck;
 use self::direction::DirectionChoice;
+pub(super) use self::direction::{Dependency, Direction};
 use self::evaluation::TestResult;
 use self::model::DemoModel;
 use self::phrases::TextFiles;

@@ -65,6 +65,18 @@ pub(super) const QUICK: Plan = Plan {
     ..NORMAL
 };
 
+/// Half a minute for each of two recurrent networks: all lengths, narrow.
+pub(super) const BOTTLENECK: Plan = Plan {
+    train: 100_000,
+    test: 2000,
+    d_model: 96,
+    steps: 600,
+    peak: 6e-3,
+    warmup: 50,
+    required_exact_match: 0.0,
+    ..NORMAL
+};
+
 /// Maximum size of the vocabulary: the words and characters of the grammar are fewer.
 const VOCABULARY: usize = 2000;
 /// Validations in a run, and lines of its log.
@@ -72,6 +84,14 @@ const VALIDATIONS: u64 = 8;
 const LOG_LINES: u64 = 20;
 
 impl Plan {
+    pub(super) fn width(&self) -> usize {
+        self.d_model
+    }
+
+    pub(super) fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// The recipe for a Transformer.
     pub(super) fn recipe(&self, direction: Direction, text: &TextFiles, out: &Path, seed: u64) -> Recipe {
         let mut recipe = Recipe::preset(Preset::Tiny);

@@ -88,7 +88,9 @@ pub(in crate::commands) fn attention(
         let Dependency { word, depends_on, why, .. } = dependency;
         writeln!(
             out,
-            "\nIn cross.{layer}.{head} (decoder layer {layer}, head {head}), “{word}” gives {:.0} % of its attention to {depends_on}:",
+            "\nIn cross.{layer}.{head} (decoder layer {}, head {}), “{word}” gives {:.0} % of its attention to {depends_on}:",
+            layer + 1,
+            head + 1,
             100.0 * share
         )?;
         writeln!(out, "{why}.")?;

@@ -1,10 +1,13 @@
-//! `heedful evaluate`: translations against references, with sacreBLEU's numbers.
+//! `heedful evaluate`: translations against references, with sacreBLEU's numbers; labels against labels; a text by a model.
 
 mod settings;
 
 mod lines;
 
 mod report;
+
+mod labels;
+mod perplexity;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -15,11 +18,14 @@ use heedful::metrics::{Evaluation, MetricScore, References, Resampling, Unspaced
 use self::lines::read_lines;
 use self::report::{MetricResult, write_json, write_lines};
 pub(super) use self::settings::tokenize_parser;
-use self::settings::{MetricName, Settings};
+use self::settings::{MetricKind, MetricName, Settings};
 use crate::machine::{DeviceName, Threads};
 use crate::progress::{Bar, Quiet, Verbosity};
 
-/// Evaluate translations against references: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's
+/// Evaluate translations (BLEU, chrF, TER), labels (accuracy, F1) or a text (perplexity)
+///
+/// Labels are compared line by line: what stands before the first tab, as `heedful classify` prints it. Their numbers are those of
+/// scikit-learn, in per cent. The perplexity of a text is that of the language model --model, or of a translator given --src.
 ///
 /// Scores and signatures are those of sacreBLEU 2.6.0, digit for digit, so that they can be compared with published ones.
 /// Resampling draws what sacreBLEU draws from the same seed, but computes in double precision: the last digit of an
@@ -27,15 +33,21 @@ use crate::progress::{Bar, Quiet, Verbosity};
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Translations (hypotheses), one per line; - is standard input
+    /// Translations, labels (hypotheses) or a text, one per line; - is standard input
     #[arg(value_name = "HYP")]
     hypotheses: PathBuf,
-    /// Reference translations: line n belongs to line n of HYP; repeat it for several references
-    #[arg(long = "ref", value_name = "REF", required = true)]
+    /// Reference translations or labels: line n belongs to line n of HYP; repeat it for several references
+    #[arg(long = "ref", value_name = "REF")]
     references: Vec<PathBuf>,
     /// Metrics, separated by commas
     #[arg(long = "metric", value_name = "NAME", value_enum, value_delimiter = ',', default_value = "bleu")]
     metrics: Vec<MetricName>,
+    /// The model of --metric perplexity: folder of a language model or a translator, or of its training run
+    #[arg(long, value_name = "FOLDER")]
+    model: Option<PathBuf>,
+    /// Source text of --metric perplexity by a translator: line n is translated by line n of HYP
+    #[arg(long, value_name = "FILE", requires = "model")]
+    src: Option<PathBuf>,
     #[command(flatten)]
     settings: Settings,
     /// Add the 95 % confidence interval of each score, by bootstrap resampling
@@ -74,12 +86,19 @@ const EXAMPLES: &str = "\
 Examples:
   heedful evaluate news.de --ref news.ref.de
   heedful evaluate out.zh --ref ref.zh --tokenize zh --metric bleu,chrf,ter
-  heedful evaluate baseline.de --ref ref.de --compare improved.de";
+  heedful evaluate baseline.de --ref ref.de --compare improved.de
+  heedful evaluate labels.txt --ref valid.tsv --metric accuracy,f1
+  heedful evaluate rest.txt --model writer --metric perplexity";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.settings.check()?;
     arguments.device.only_processor("evaluation", arguments.quiet.verbosity())?;
     arguments.threads.set_up();
+    match arguments.kind()? {
+        MetricKind::Translations => {}
+        MetricKind::Labels => return labels::run(arguments),
+        MetricKind::Text => return perplexity::run(arguments),
+    }
     let corpus = Corpus::read(arguments)?;
     if arguments.metrics.contains(&MetricName::Ter) {
         corpus.check_edits(arguments)?;
@@ -108,6 +127,37 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         write_lines(&results, &mut out)?;
     }
     Ok(out.flush()?)
+}
+
+impl Arguments {
+    /// What is measured; metrics of one kind only, with the flags that they read.
+    fn kind(&self) -> Result<MetricKind> {
+        let kind = self.metrics.first().map_or(MetricKind::Translations, |metric| metric.kind());
+        if let Some(other) = self.metrics.iter().find(|metric| metric.kind() != kind) {
+            bail!(
+                "--metric {} and {} measure different things: run heedful evaluate for each",
+                self.metrics[0].key(),
+                other.key()
+            );
+        }
+        if kind != MetricKind::Text && self.model.is_some() {
+            bail!("--model has no effect without --metric perplexity: remove it");
+        }
+        if kind != MetricKind::Text && self.references.is_empty() {
+            bail!("there is nothing to compare {} with: add --ref REF", lines::name(&self.hypotheses));
+        }
+        let resampled = [
+            ("--confidence", self.confidence),
+            ("--compare", self.compare.is_some()),
+            ("--sentence-level", self.sentence_level),
+        ];
+        if let Some((flag, _)) =
+            resampled.iter().find(|(_, given)| *given && kind != MetricKind::Translations)
+        {
+            bail!("{flag} is for metrics of translations: remove it");
+        }
+        Ok(kind)
+    }
 }
 
 /// All texts: they have the same number of lines, at least one.

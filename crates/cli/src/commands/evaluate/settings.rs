@@ -22,6 +22,20 @@ pub(super) enum MetricName {
     Ter,
     /// exp(min(0, 1 − len_ref/len_hyp)) · Π p_n^(1/2^n), unsmoothed: the textbook form
     BleuTeaching,
+    /// Labels: the share that is right; HYP and REF have a label per line
+    Accuracy,
+    /// Labels: F1 (macro, micro, weighted, and of each label) with the confusion matrix
+    F1,
+    /// The perplexity of HYP to a model (--model) by token, word and byte; lower is better
+    Perplexity,
+}
+
+/// What a metric measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MetricKind {
+    Translations,
+    Labels,
+    Text,
 }
 
 impl MetricName {
@@ -32,6 +46,17 @@ impl MetricName {
             MetricName::ChrfPlusPlus => "chrf++",
             MetricName::Ter => "ter",
             MetricName::BleuTeaching => "bleu-teaching",
+            MetricName::Accuracy => "accuracy",
+            MetricName::F1 => "f1",
+            MetricName::Perplexity => "perplexity",
+        }
+    }
+
+    pub(super) fn kind(self) -> MetricKind {
+        match self {
+            MetricName::Accuracy | MetricName::F1 => MetricKind::Labels,
+            MetricName::Perplexity => MetricKind::Text,
+            _ => MetricKind::Translations,
         }
     }
 }
@@ -143,6 +168,9 @@ impl Settings {
                 case: self.case(),
                 max_order: self.teaching_order.into(),
             }),
+            MetricName::Accuracy | MetricName::F1 | MetricName::Perplexity => {
+                unreachable!("labels and texts are measured elsewhere")
+            }
         }
     }
 

@@ -2,21 +2,29 @@
 
 mod sentence;
 
+mod mask;
+mod model;
+
 mod example;
 
 mod heads;
 mod prune;
 
+mod bottleneck;
+mod experiment;
+mod why;
+
 mod pictures;
 
 mod input;
-mod output;
+pub(in crate::commands) mod output;
 
 use anyhow::Result;
 
 /// Show what a model attends to: one sentence as a page, a picture or numbers, or its heads over a corpus
 ///
-/// `heedful explain MODEL TEXT` translates a text and shows its attention weights: on the terminal, or with -o in a file.
+/// `heedful explain MODEL TEXT` translates a text, classifies it, fills its gaps or reads it, whatever the model is for, and
+/// shows the attention weights: on the terminal, or with -o in a file.
 /// Layers and heads count from 0, as in the names of parameters. A model folder with the name of a subcommand is written
 /// with a slash: ./heads. All weights of a text are kept, layers × heads × the square of its tokens: a text of more tokens
 /// than --max-tokens is refused.
@@ -41,15 +49,32 @@ Examples:
   heedful explain run 'A dog runs.' -o dog.png --layer encoder.0 --head 3
       pictures for a paper
 
+  heedful explain run 'A dog runs.' --mask cross=mask.txt -o dog.json --raw-scores
+      under a mask of your own, with the scores before the softmax
+
+  heedful explain news 'shares fell after the report'
+  heedful explain writer 'Once upon a time' -o story.html
+  heedful explain reader 'the <mask> drives' -o gap.svg
+      classifiers, language models and masked language models
+
   heedful explain heads run --src valid.en --tgt valid.de
   heedful explain prune run --src valid.en --ref valid.de
-      what each head does, and the BLEU that it is worth";
+      what each head does, and the BLEU that it is worth
+
+  heedful explain scaling
+  heedful explain order
+  heedful explain bottleneck
+  heedful explain example
+      experiments that show why: 1/√d_k, positions, attention, a head's work";
 
 #[derive(clap::Subcommand)]
 enum Command {
     Heads(heads::Arguments),
     Prune(prune::Arguments),
     Example(example::Arguments),
+    Scaling(why::Scaling),
+    Order(why::Order),
+    Bottleneck(bottleneck::Bottleneck),
     Positions(pictures::Positions),
     Schedule(pictures::Schedule),
 }
@@ -60,6 +85,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         Some(Command::Heads(arguments)) => heads::run(arguments),
         Some(Command::Prune(arguments)) => prune::run(arguments),
         Some(Command::Example(arguments)) => example::run(arguments),
+        Some(Command::Scaling(arguments)) => arguments.run(),
+        Some(Command::Order(arguments)) => arguments.run(),
+        Some(Command::Bottleneck(arguments)) => arguments.run(),
         Some(Command::Positions(arguments)) => arguments.run(),
         Some(Command::Schedule(arguments)) => arguments.run(),
     }

@@ -7,20 +7,21 @@ use heedful::store::output::Output;
 
 /// Format of an output file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(in crate::commands) enum Format {
     Html,
     Svg,
     Png,
     Json,
     Csv,
+    Text,
 }
 
 /// Formats of a single picture.
-pub(super) const PICTURES: [Format; 2] = [Format::Svg, Format::Png];
+pub(in crate::commands) const PICTURES: [Format; 2] = [Format::Svg, Format::Png];
 
 impl Format {
     /// The format of the name's extension, if it is one of `allowed`.
-    pub(super) fn of(path: &Path, allowed: &[Format]) -> Result<Format> {
+    pub(in crate::commands) fn of(path: &Path, allowed: &[Format]) -> Result<Format> {
         let extension = path.extension().and_then(|extension| extension.to_str()).map(str::to_lowercase);
         let found = allowed.iter().find(|format| extension.as_deref() == Some(format.extension()));
         match found {
@@ -41,12 +42,13 @@ impl Format {
             Format::Png => "png",
             Format::Json => "json",
             Format::Csv => "csv",
+            Format::Text => "txt",
         }
     }
 }
 
 /// Writes a picture as SVG, or as PNG with `scale` pixels for each of its units.
-pub(super) fn write_picture(file: Output, svg: &str, scale: f32) -> Result<()> {
+pub(in crate::commands) fn write_picture(file: Output, svg: &str, scale: f32) -> Result<()> {
     if Format::of(file.path(), &PICTURES)? == Format::Svg {
         return Ok(file.finish_with(svg.as_bytes())?);
     }
@@ -76,7 +78,7 @@ fn no_png(path: &Path) -> anyhow::Error {
 }
 
 /// Parses `--scale`.
-pub(super) fn scale(text: &str) -> Result<f32, String> {
+pub(in crate::commands) fn scale(text: &str) -> Result<f32, String> {
     let scale: f32 = text.parse().map_err(|_| "must be a number such as 2".to_owned())?;
     if (0.1..=16.0).contains(&scale) { Ok(scale) } else { Err("must be between 0.1 and 16".to_owned()) }
 }

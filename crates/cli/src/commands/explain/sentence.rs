@@ -1,4 +1,4 @@
-//! `heedful explain MODEL TEXT`: the attention weights of one sentence, or of a few.
+//! `heedful explain MODEL TEXT`: the attention weights of one text, or of a few, by a model of any task.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -7,14 +7,16 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use heedful::decode::{SearchOptions, pharaoh};
 use heedful::explain::{
-    AttentionMatrix, ExplainedOutput, Explanation, Granularity, LayerChoice, NamedHead, WeightForm, grid_svg,
-    page, words_svg,
+    AttentionMatrix, ExplainOptions, ExplainedOutput, Explanation, Granularity, LayerChoice, NamedHead,
+    ScoresKept, WeightForm, grid_svg, page, words_svg,
 };
 use heedful::models::HeadName;
-use heedful::plot::{HeatMapOptions, alignment_svg, heat_map_svg};
-use heedful::tasks::translate::Translator;
+use heedful::plot::{HeatMapOptions, alignment_svg, heat_map_svg, with_colour_scale};
+use heedful::tasks::Task;
 
 use super::input;
+use super::mask::MaskArgument;
+use super::model::{Model, task_of};
 use super::output::{Format, scale, write_picture};
 use crate::heatmap::{self, Heatmap, Labels, Style};
 use crate::long_text::MaxTokens;
@@ -28,15 +30,21 @@ const FORMATS: [Format; 4] = [Format::Html, Format::Svg, Format::Png, Format::Js
 
 #[derive(clap::Args)]
 pub(super) struct SentenceArguments {
-    /// Folder of a translator or of its training run
+    /// Folder of a model of any task, or of its training run
     #[arg(required = true)]
     model: Option<PathBuf>,
-    /// Texts to explain; or one file, a sentence per line, which may be compressed; or - for standard input
+    /// Texts to explain (for a masked language model with <mask>, if it shall predict something); or one file, a sentence per line, which may be compressed; or - for standard input
     #[arg(value_name = "TEXT|FILE|-")]
     text: Vec<String>,
-    /// Explain this translation instead of the one that the model finds
+    /// Explain this translation instead of the one that the translator finds
     #[arg(long, value_name = "TEXT")]
-    target: Option<String>,
+    pub(super) target: Option<String>,
+    /// Let queries see only the keys that a file allows: rows of 0 and 1 as text or JSON, one row for each query, one number for
+    /// each key. KIND is encoder, decoder, cross or pooling; only translators need it (else: decoder of a language model, encoder
+    /// of others). Repeatable, for one text. A translation is searched without masks; its probabilities and its attention are
+    /// those under them
+    #[arg(long, value_name = "[KIND=]FILE")]
+    mask: Vec<MaskArgument>,
 
     /// Write to this file: .html has everything, .svg and .png one view of one sentence, .json the numbers [default: draw
     /// on the terminal]
@@ -48,8 +56,8 @@ pub(super) struct SentenceArguments {
     /// Rows and columns of the matrix [default: word for the views lines and words, else token]
     #[arg(long, value_enum, help_heading = "Output")]
     level: Option<LevelName>,
-    /// Layer: encoder.0, decoder.1, decoder.1.cross; or encoder, decoder, cross for the one with the sharpest attention
-    /// [default: cross; all layers in a grid]
+    /// Layer: encoder.0, decoder.1, decoder.1.cross; or encoder, decoder, cross, pooling for the one with the sharpest
+    /// attention [default: cross or pooling, else the self attention; all layers in a grid]
     #[arg(long, value_name = "LAYER", help_heading = "Output")]
     layer: Option<LayerChoice>,
     /// Head: its number in the layer, counted from 0, or with its layer as elsewhere (enc.0.3, dec.0.3, cross.0.3), or the
@@ -62,22 +70,25 @@ pub(super) struct SentenceArguments {
     /// How a .json encodes the attention weights
     #[arg(long, value_enum, default_value = "rows", help_heading = "Output")]
     weights: WeightsName,
+    /// Add the scores before the softmax to a .json or .html: null where a mask hides the key
+    #[arg(long, help_heading = "Output")]
+    raw_scores: bool,
     #[command(flatten)]
     quiet: Quiet,
 
-    /// Beam size: hypotheses kept at every step; 1 is greedy
-    #[arg(long, default_value_t = 4, value_name = "N", help_heading = "Search")]
-    beam: usize,
-    /// Number of translations of each text, best first; pictures show the best
-    #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Search")]
-    n_best: usize,
+    /// Beam size of a translator: hypotheses kept at every step; 1 is greedy [default: 4]
+    #[arg(long, value_name = "N", help_heading = "Search")]
+    beam: Option<usize>,
+    /// Number of translations or labels of each text, best first; pictures show the best [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Search")]
+    n_best: Option<usize>,
     /// Prune an attention head, for example enc.0.3, dec.0.3 or cross.0.3 (layer and head count from 0); repeatable
     #[arg(long, value_name = "HEAD", help_heading = "Search")]
-    without_head: Vec<HeadName>,
+    pub(super) without_head: Vec<HeadName>,
     #[command(flatten)]
     force: Force,
     #[command(flatten)]
-    max_tokens: MaxTokens,
+    pub(super) max_tokens: MaxTokens,
     #[command(flatten)]
     machine: Machine,
 }
@@ -117,21 +128,21 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
         arguments.model.as_deref().context("the folder of a model is missing: heedful explain MODEL TEXT")?;
     let format = arguments.output.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
     arguments.machine.set_up("searching", arguments.quiet.verbosity())?;
-    let options = SearchOptions {
-        beam: arguments.beam,
-        n_best: arguments.n_best,
-        compute: arguments.machine.compute([model]),
-        ..SearchOptions::default()
-    };
-    options.check()?;
+    let task = task_of(model)?;
+    arguments.check_task(task)?;
+    let options = arguments.options(model, task, format)?;
     let text_file = arguments.text.first().map_or(Path::new("-"), Path::new);
-    let output = arguments.force.open_if_named(arguments.output.as_deref(), &[model, text_file])?;
+    let masks = arguments.mask.iter().map(|mask| mask.file().as_path());
+    let inputs: Vec<&Path> = [model, text_file].into_iter().chain(masks).collect();
+    let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
     let texts = input::texts(&arguments.text)?;
     arguments.check(&texts, format)?;
-    let mut translator = Translator::open_without(model, &arguments.without_head)?;
-    arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
-    input::check_lengths(&translator, &texts, arguments.target.as_slice(), "text")?;
-    let explanations = explain(&translator, &texts, arguments, &options, format)?;
+    let opened = Model::open(model, task, arguments)?;
+    let bar = Bar::with_time_left(arguments.quiet.verbosity(), texts.len());
+    let explanations = opened.explain(&texts, arguments, &options, |number| {
+        bar.show(number, 0.0, || format!("explaining text {}", number + 1));
+    })?;
+    bar.finish();
     let best = || best_output(&explanations[0]);
     match (output, format) {
         (Some(file), Some(Format::Json)) => Ok(file.finish_with(&serde_json::to_vec(&explanations)?)?),
@@ -153,7 +164,7 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     }
 }
 
-/// The best translation of a text; an error if the text is blank.
+/// The best output of a text; an error if the text is blank.
 fn best_output(explanation: &Explanation) -> Result<&ExplainedOutput> {
     explanation.outputs.first().context("the text is blank: give a text to explain")
 }
@@ -163,38 +174,48 @@ fn title(model: &Path) -> String {
     model.file_name().map_or_else(|| "heedful".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
-fn explain(
-    translator: &Translator,
-    texts: &[String],
-    arguments: &SentenceArguments,
-    options: &SearchOptions,
-    format: Option<Format>,
-) -> Result<Vec<Explanation>> {
-    let bar = Bar::with_time_left(arguments.quiet.verbosity(), texts.len());
-    bar.show(0, 0.0, || "translating".to_owned());
-    let translations = match &arguments.target {
-        Some(_) if texts[0].trim().is_empty() => {
-            bail!("the text is blank: --target needs a source text to be its translation")
-        }
-        Some(target) => vec![translator.force(&texts[0], target, options)?],
-        None => translator.translate(&texts.iter().map(String::as_str).collect::<Vec<_>>(), options)?,
-    };
-    let form = match (format, arguments.weights) {
-        (Some(Format::Html), _) | (Some(Format::Json), WeightsName::Packed) => WeightForm::Packed,
-        (Some(Format::Json), WeightsName::None) => WeightForm::None,
-        _ => WeightForm::Rows,
-    };
-    let both = texts.iter().zip(&translations).enumerate();
-    let explanations = both.map(|(number, (text, translation))| {
-        bar.show(number, 0.0, || format!("explaining text {}", number + 1));
-        Ok(Explanation::new(translator, text, translation, form, options)?)
-    });
-    let explanations = explanations.collect();
-    bar.finish();
-    explanations
-}
-
 impl SentenceArguments {
+    pub(super) fn n_best(&self) -> usize {
+        self.n_best.unwrap_or(1)
+    }
+
+    /// Refuses what models of a task do not have.
+    fn check_task(&self, task: Task) -> Result<()> {
+        let is_translator = task == Task::Translate;
+        let given = [
+            ("--target", self.target.is_some() && !is_translator),
+            ("--beam", self.beam.is_some() && !is_translator),
+            ("--without-head", !self.without_head.is_empty() && !is_translator),
+            ("--n-best", self.n_best.is_some() && !is_translator && task != Task::Classify),
+        ];
+        if let Some((flag, _)) = given.iter().find(|(_, is_wrong)| *is_wrong) {
+            bail!("{flag} is not for {}: leave it out", task.model());
+        }
+        Ok(())
+    }
+
+    fn options(&self, model: &Path, task: Task, format: Option<Format>) -> Result<ExplainOptions> {
+        let search = SearchOptions {
+            beam: self.beam.unwrap_or(4),
+            n_best: self.n_best(),
+            compute: self.machine.compute([model]),
+            ..SearchOptions::default()
+        };
+        if task == Task::Translate {
+            search.check()?;
+        } else if self.n_best() == 0 {
+            bail!("--n-best 0: ask for at least one label");
+        }
+        let form = match (format, self.weights) {
+            (Some(Format::Html), _) | (Some(Format::Json), WeightsName::Packed) => WeightForm::Packed,
+            (Some(Format::Json), WeightsName::None) => WeightForm::None,
+            _ => WeightForm::Rows,
+        };
+        let masks = self.mask.iter().map(|mask| mask.read(task)).collect::<Result<_>>()?;
+        let scores = if self.raw_scores { ScoresKept::Yes } else { ScoresKept::No };
+        Ok(ExplainOptions { form, scores, masks, search })
+    }
+
     /// Refuses contradictory arguments before the model is loaded.
     fn check(&self, texts: &[String], format: Option<Format>) -> Result<()> {
         let is_picture = matches!(format, Some(Format::Svg | Format::Png));
@@ -209,6 +230,12 @@ impl SentenceArguments {
                 "{} sentences are too many for one page, which holds {MAX_SENTENCES_PER_PAGE}: select some of them, or write .json",
                 texts.len()
             );
+        }
+        if !self.mask.is_empty() && texts.len() > 1 {
+            bail!("--mask is for one text, and {} were given: give one", texts.len());
+        }
+        if self.raw_scores && self.weights == WeightsName::None {
+            bail!("--weights none leaves out the scores too: remove it or --raw-scores");
         }
         if self.target.is_some() && texts.len() > 1 {
             bail!("--target is the translation of one text, and {} were given: give one", texts.len());
@@ -230,7 +257,7 @@ impl SentenceArguments {
             _ => Granularity::Token,
         };
         let named = self.head.unwrap_or_default();
-        let layer = self.layer.or(named.layer).unwrap_or(LayerChoice::CROSS);
+        let layer = self.layer.or(named.layer).unwrap_or_else(|| LayerChoice::of(output));
         Ok(AttentionMatrix::of(explanation, output, layer, named.head, level)?)
     }
 
@@ -240,11 +267,8 @@ impl SentenceArguments {
             if let Some(layer) = self.layer {
                 layer.find(output)?;
             }
-            return Ok(grid_svg(
-                output,
-                self.layer,
-                &format!("{} → {}", explanation.source.text, output.text),
-            ));
+            let grid = grid_svg(output, self.layer, &title_of(explanation, output));
+            return Ok(with_colour_scale(&grid, &HeatMapOptions::default()));
         }
         let matrix = self.matrix(explanation, output)?;
         Ok(match self.view {
@@ -252,9 +276,18 @@ impl SentenceArguments {
             View::Words => words_svg(&matrix),
             View::Matrix | View::Grid => {
                 let options = HeatMapOptions { title: matrix.title, ..HeatMapOptions::default() };
-                heat_map_svg(&matrix.weights, &matrix.rows, &matrix.columns, &options)
+                let map = heat_map_svg(&matrix.weights, &matrix.rows, &matrix.columns, &options);
+                with_colour_scale(&map, &options)
             }
         })
+    }
+}
+
+/// What a picture of all heads is called.
+fn title_of(explanation: &Explanation, output: &ExplainedOutput) -> String {
+    match explanation.source.text.as_str() {
+        "" => output.text.clone(),
+        source => format!("{source} → {}", output.text),
     }
 }
 
@@ -262,14 +295,16 @@ impl SentenceArguments {
 fn show(explanation: &Explanation, matrix: Option<AttentionMatrix>) -> Result<()> {
     let mut out = io::stdout().lock();
     let (Some(best), Some(matrix)) = (explanation.outputs.first(), matrix) else { return Ok(writeln!(out)?) };
-    writeln!(out, "\n  {}\n  → {}\n", explanation.source.text, best.text)?;
-    writeln!(
-        out,
-        "  log-probability {:.3}, score {:.3}, alignment {}\n",
-        best.log_probability,
-        best.score,
-        pharaoh(&best.alignment)
-    )?;
+    if explanation.source.text.is_empty() {
+        writeln!(out, "\n  {}\n", best.text)?;
+    } else {
+        writeln!(out, "\n  {}\n  → {}\n", explanation.source.text, best.text)?;
+    }
+    let alignment = match best.alignment.is_empty() {
+        true => String::new(),
+        false => format!(", alignment {}", pharaoh(&best.alignment)),
+    };
+    writeln!(out, "  log-probability {:.3}, score {:.3}{alignment}\n", best.log_probability, best.score)?;
     let labels = Labels { rows: matrix.rows, columns: matrix.columns };
     let picture = Heatmap::new(&matrix.title, matrix.weights);
     Heatmap::write_side_by_side(&[picture], &labels, Style::of_stdout(), heatmap::stdout_width(), &mut out)?;

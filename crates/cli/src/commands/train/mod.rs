@@ -53,8 +53,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// How the run ended, and what to do next.
 fn closing_message(recipe: &Recipe, outcome: &Outcome) -> String {
     let (folder, task) = (folder(recipe), recipe.data.task);
-    let Outcome { step, ending, best, model, seconds, plan } = outcome;
-    let mut text = format!("{ending} after {step} steps and {}", duration(*seconds));
+    let Outcome { step, ending, best, model, seconds, plan, .. } = outcome;
+    let mut text =
+        format!("{ending} after {step} steps, {} and {} FLOPs", duration(*seconds), outcome.flops_text());
     if let Some((ValidationScore { metric, value }, at)) = best {
         let metric = match metric {
             BestBy::Loss => "loss",
@@ -93,6 +94,7 @@ fn outcome_json(recipe: &Recipe, outcome: &Outcome) -> Value {
         "step": outcome.step,
         "ending": outcome.ending.to_string(),
         "seconds": outcome.seconds,
+        "flops": outcome.flops,
         "plan": outcome.plan,
         "best": outcome.best.map(|(score, step)| json!({ "step": step, "score": score })),
         "model": match &outcome.model {

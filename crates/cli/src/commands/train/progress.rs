@@ -178,6 +178,8 @@ fn log_line(record: &Record) -> String {
             Measure::LearningRate => format!("  learning rate {value:.2e}"),
             Measure::TokensPerSecond => format!("  {} tokens/s", thousands(*value as u64)),
             Measure::GradientNorm => format!("  gradient norm {value:.2}"),
+            // The message at the end says them.
+            Measure::Flops => String::new(),
             Measure::ValidLoss => format!("  validation loss {value:.4}"),
             Measure::ValidPerplexity => format!("  perplexity {value:.2}"),
             Measure::ValidAccuracy => format!("  accuracy {:.1} %", 100.0 * value),

@@ -39,6 +39,48 @@ impl RecipeArguments {
         self.sets.iter().try_for_each(|set| overrides.set(set))?;
         Ok(tasks::resolve(overrides)?)
     }
+
+    /// The recipe: that of the program, overridden by flags and by `--set`.
+    pub(crate) fn recipe_over(&self, base: &Recipe) -> Result<Recipe> {
+        let mut overrides = Overrides::new();
+        overrides.written_by(Author::Program);
+        overrides.text(&base.to_toml(), Path::new("recipe.toml"))?;
+        overrides.written_by(Author::User);
+        for (key, values) in &self.flags {
+            overrides.flag(key, values);
+        }
+        self.sets.iter().try_for_each(|set| overrides.set(set))?;
+        Ok(tasks::resolve(overrides)?)
+    }
+
+    /// The same with another recipe file, or none.
+    pub(crate) fn with_file(self, file: Option<PathBuf>) -> RecipeArguments {
+        RecipeArguments { file, ..self }
+    }
+
+    /// The last value of a key that flags or `--set` give, as it was written.
+    pub(crate) fn value(&self, path: &str) -> Option<String> {
+        let is_it = |key: &Key| key.path() == path;
+        let flag =
+            self.flags.iter().find(|(key, _)| is_it(key)).and_then(|(_, values)| values.last().cloned());
+        let set = self.sets.iter().rev().find_map(|set| {
+            let (name, value) = set.split_once('=')?;
+            find_key(name.trim())
+                .ok()
+                .filter(|key| is_it(key))
+                .map(|_| value.trim().trim_matches('"').to_owned())
+        });
+        set.or(flag)
+    }
+
+    /// Whether a file or a flag may name text to read.
+    pub(crate) fn names_text(&self) -> bool {
+        let is_text = |key: &Key| key.section == "data" && key.many;
+        let named = |set: &String| set.split_once('=').and_then(|(name, _)| find_key(name.trim()).ok());
+        self.file.is_some()
+            || self.flags.iter().any(|(key, _)| is_text(key))
+            || self.sets.iter().filter_map(named).any(is_text)
+    }
 }
 
 impl RecipeArguments {
@@ -108,5 +150,12 @@ fn flag(key: &'static Key, defaults: &Recipe) -> Arg {
         .help(format!("{}{default}", key.help))
         .allow_negative_numbers(true)
         .action(action);
-    if key.many { argument.num_args(1..) } else { argument }
+    if key.many {
+        argument.num_args(1..)
+    } else if key.value_name == "true|false" {
+        // The flag alone says yes.
+        argument.num_args(0..=1).default_missing_value("true")
+    } else {
+        argument
+    }
 }

@@ -6,6 +6,7 @@ use anyhow::{Result, bail, ensure};
 use heedful::decode::{MaxLength, Sampling, SearchOptions};
 use heedful::models::HeadName;
 
+use crate::attention_file::AttentionArguments;
 use crate::long_text::{Long, MaxTokens};
 use crate::machine::Machine;
 use crate::output::Force;
@@ -93,9 +94,8 @@ pub(crate) struct Arguments {
     /// Add word alignments as source-target pairs (Pharaoh format); words are separated by white space and count from 0
     #[arg(long, help_heading = "Output")]
     pub(crate) align: bool,
-    /// Write the attention weights of every layer and head to this file: .json or .safetensors
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub(crate) attention: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) attention: AttentionArguments,
     /// Write one JSON object per line instead of text
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
@@ -161,7 +161,7 @@ impl Arguments {
 
     /// What to do with long lines.
     pub(crate) fn long(&self) -> Result<Long> {
-        match (self.long, &self.attention) {
+        match (self.long, &self.attention.file) {
             (Some(Long::Split), Some(_)) => bail!(
                 "--attention has one set of weights for a line, and --long split makes several: use --long cut or error"
             ),

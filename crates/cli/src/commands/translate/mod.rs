@@ -7,7 +7,6 @@ mod prefixes;
 mod read_ahead;
 mod window;
 
-mod attention;
 mod joined;
 mod missing_terms;
 mod output;
@@ -17,19 +16,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 use heedful::data::shortlist::Shortlist;
 use heedful::data::text_limit::Part;
-use heedful::decode::{Constraints, SearchInput, SearchOptions, UniqueSearch};
+use heedful::decode::{Constraints, SearchInput, SearchOptions, UniqueSearch, attend_in};
 use heedful::tasks::translate::{JoinError, Terms, Translator};
 
 pub(crate) use self::arguments::Arguments;
-use self::attention::AttentionFile;
 use self::joined::{OpenLine, TranslatedLine};
 use self::lines::{Line, Location};
 use self::missing_terms::MissingTerms;
 use self::output::{Destination, OutputWriter};
 use self::window::{Waiting, Window};
+use crate::attention_file::AttendedTokens;
 use crate::long_text::{Long, LongTexts, refused};
 use crate::progress::{Bar, Verbosity, line_count};
 
@@ -39,13 +38,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut options = arguments.search_options();
     options.check()?;
     arguments.check()?;
-    if arguments.output.is_some() && arguments.output == arguments.attention {
-        bail!("--output and --attention name the same file: give each its own");
-    }
     let long = arguments.long()?;
     let destination = Destination::open(arguments)?;
     let mut attention =
-        arguments.attention.as_deref().map(|path| AttentionFile::create(path, arguments)).transpose()?;
+        arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let terms = arguments.terms.as_deref().map(Terms::open).transpose()?.unwrap_or_default();
     let mut translator = open(arguments)?;
     if arguments.shortlist {
@@ -64,8 +60,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             && let Some(whole) = translated.whole()
             && let Some(best) = whole.outputs.first()
         {
-            let maps = translator.attend(&whole.source, &best.hypothesis.tokens, &options)?;
-            file.add(line, &translator, &whole, &maps)?;
+            let mut pass = arguments.attention.pass(options.compute);
+            let tokens = &best.hypothesis.tokens;
+            let (maps, _) = attend_in(&mut pass, translator.model(), &whole.source, tokens)?;
+            file.add(line, &AttendedTokens::of_translation(&translator, &whole), &maps)?;
         }
         writer.write(line, &translated)
     })?;

@@ -12,7 +12,7 @@ use crate::models::transformer::{SelfAttention, TransformerConfig};
 /// The paper's width of a head.
 const HEAD: usize = 64;
 
-/// One layer from vectors of width d to vectors of width d.
+/// One layer from n vectors of width d to as many.
 pub(super) struct Layer {
     pub(super) params: Params,
     body: Body,
@@ -25,17 +25,23 @@ enum Body {
 }
 
 impl Layer {
-    pub(super) fn new(kind: LayerKind, d: usize, settings: &LayerSettings) -> Layer {
+    pub(super) fn new(kind: LayerKind, [n, d]: [usize; 2], settings: &LayerSettings) -> Layer {
         let params = Params::new(1);
+        let taps = settings.taps;
+        let convolution = |dilation: usize| {
+            let shape = ConvolutionShape { input: d, output: d, taps, dilation, reach: Reach::Same };
+            Body::Convolution(Convolution::new(&params, "layer", shape, Init::Xavier))
+        };
         let body = match kind {
             LayerKind::SelfAttention => Body::Attention(attention(&params, d, None)),
             LayerKind::Restricted => Body::Attention(attention(&params, d, Some(settings.window))),
             LayerKind::Recurrence => {
                 Body::Recurrence(RecurrentLayer::new(&params, "layer", Cell::Lstm, Direction::Forward, d, d))
             }
-            LayerKind::Convolution => {
-                let shape = ConvolutionShape { input: d, output: d, taps: settings.taps, reach: Reach::Same };
-                Body::Convolution(Convolution::new(&params, "layer", shape, Init::Xavier))
+            LayerKind::Convolution => convolution(1),
+            LayerKind::Dilated => {
+                let layers = kind.longest_path(n, settings);
+                convolution(taps.saturating_pow(layers as u32 - 1))
             }
         };
         Layer { params, body }

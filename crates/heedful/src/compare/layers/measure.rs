@@ -7,7 +7,7 @@ use heedful_tensor::random::Stream;
 use heedful_tensor::{Array, Ragged, Tensor, tape};
 
 use super::build::Layer;
-use super::{LayerError, LayerKind, LayerSettings};
+use super::{LayerError, LayerKind, LayerSettings, path};
 use crate::layers::Pass;
 
 /// The layers take turns in several rounds, so that other load on the machine affects all of them alike.
@@ -31,6 +31,8 @@ pub struct Measurement {
     pub peak: usize,
     /// Bytes that are kept for the backward pass after the forward pass, including the output.
     pub kept: usize,
+    /// The maximum path length between two tokens: measured for dilated convolutions, else [`LayerKind::longest_path`].
+    pub longest_path: usize,
     /// How often each pass was timed, at least.
     pub repetitions: usize,
 }
@@ -78,7 +80,7 @@ impl Workbench<'_> {
         let numbers: Vec<f32> = (0..n * d).map(|i| draws.normal(i as u32)).collect();
         Workbench {
             kind,
-            layer: Layer::new(kind, d, settings),
+            layer: Layer::new(kind, [n, d], settings),
             x: Tensor::variable(Array::from_f32(n, d, &numbers)),
             sequence: Ragged::from_lengths([n]),
             gradient: Array::from_f32(n, d, &numbers),
@@ -105,6 +107,10 @@ impl Workbench<'_> {
             d,
             peak: self.peak(),
             kept: self.kept(),
+            longest_path: match self.kind {
+                LayerKind::Dilated => path::dilated(n, self.settings.taps),
+                kind => kind.longest_path(n, self.settings),
+            },
             repetitions: self.forwards.len().min(self.trainings.len()),
             forward: median(&mut self.forwards),
             training: median(&mut self.trainings),

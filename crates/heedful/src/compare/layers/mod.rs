@@ -4,16 +4,19 @@
 //! layer                        complexity     sequential steps   longest path
 //! self attention               O(n²·d)        O(1)               O(1)
 //! recurrence                   O(n·d²)        O(n)               O(n)
-//! convolution                  O(k·n·d²)      O(1)               O(log_k n) dilated, O(n/k) as here
+//! convolution                  O(k·n·d²)      O(1)               O(n/k)
+//! dilated convolution          O(k·n·d²)      O(1)               O(log_k n)
 //! restricted self attention    O(r·n·d)       O(1)               O(n/r)
 //! ```
 //!
 //! Layers are measured as models use them, including their projections: for attention these cost another n·d², which
-//! the paper's formulas leave out.
+//! the paper's formulas leave out. The dilated convolution is the widest that n tokens need: with causal taps and dilations
+//! 1, k, k², … the number of layers that they need is measured too ([`path`]).
 
 mod build;
 mod measure;
 mod page;
+mod path;
 
 pub use measure::{Measurement, measure};
 pub use page::files;
@@ -33,6 +36,8 @@ pub enum LayerKind {
     Recurrence,
     /// Every output depends on the k tokens around it.
     Convolution,
+    /// Every output depends on k tokens around it that lie far apart: a power of k, the highest that the length needs.
+    Dilated,
 }
 
 /// What is measured.
@@ -79,8 +84,13 @@ pub enum LayerError {
 
 impl LayerKind {
     /// All of them, in the order of the tables.
-    pub const ALL: [LayerKind; 4] =
-        [LayerKind::SelfAttention, LayerKind::Restricted, LayerKind::Recurrence, LayerKind::Convolution];
+    pub const ALL: [LayerKind; 5] = [
+        LayerKind::SelfAttention,
+        LayerKind::Restricted,
+        LayerKind::Recurrence,
+        LayerKind::Convolution,
+        LayerKind::Dilated,
+    ];
 
     /// The paper's complexity per layer.
     pub fn complexity(self) -> &'static str {
@@ -88,7 +98,7 @@ impl LayerKind {
             LayerKind::SelfAttention => "O(n²·d)",
             LayerKind::Restricted => "O(r·n·d)",
             LayerKind::Recurrence => "O(n·d²)",
-            LayerKind::Convolution => "O(k·n·d²)",
+            LayerKind::Convolution | LayerKind::Dilated => "O(k·n·d²)",
         }
     }
 
@@ -105,6 +115,11 @@ impl LayerKind {
             LayerKind::Restricted => in_leaps_of(settings.window),
             LayerKind::Recurrence => n,
             LayerKind::Convolution => in_leaps_of(settings.taps / 2),
+            // Causal taps with dilations 1, k, k², … reach back any distance of as many digits in base k.
+            LayerKind::Dilated => {
+                let reaches = |layers: &usize| settings.taps.saturating_pow(*layers as u32) >= n;
+                (1..).find(reaches).expect("powers of k grow beyond any length")
+            }
         }
     }
 }
@@ -116,6 +131,7 @@ impl fmt::Display for LayerKind {
             LayerKind::Restricted => "restricted self attention",
             LayerKind::Recurrence => "recurrence (LSTM)",
             LayerKind::Convolution => "convolution",
+            LayerKind::Dilated => "dilated convolution",
         })
     }
 }

@@ -25,7 +25,7 @@ const COLUMNS: [&str; 11] = [
 /// The comparison as files.
 pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> ComparisonFiles {
     let mut tables = vec![paper(settings)];
-    tables.extend(settings.widths.iter().map(|&d| measured(settings, measurements, d)));
+    tables.extend(settings.widths.iter().map(|&d| measured(measurements, d)));
     let subtitle = format!(
         "one sequence, {} on {}, {}",
         settings.compute,
@@ -36,7 +36,7 @@ pub fn files(settings: &LayerSettings, measurements: &[Measurement]) -> Comparis
         }
     );
     let markdown: Vec<String> = tables.iter().map(text::markdown).collect();
-    let rows: Vec<Vec<String>> = measurements.iter().map(|measurement| row(settings, measurement)).collect();
+    let rows: Vec<Vec<String>> = measurements.iter().map(row).collect();
     ComparisonFiles {
         markdown: format!("# Why self attention: table 1, measured\n\n{subtitle}\n\n{}", markdown.join("\n")),
         csv: text::csv(&COLUMNS, &rows),
@@ -68,7 +68,8 @@ fn paper(settings: &LayerSettings) -> Table {
             LayerKind::SelfAttention => ("O(1)", "O(1)"),
             LayerKind::Restricted => ("O(1)", "O(n/r)"),
             LayerKind::Recurrence => ("O(n)", "O(n)"),
-            LayerKind::Convolution => ("O(1)", "O(log_k n) dilated, O(n/k) here"),
+            LayerKind::Convolution => ("O(1)", "O(n/k)"),
+            LayerKind::Dilated => ("O(1)", "O(log_k n)"),
         };
         vec![kind.to_string(), kind.complexity().to_owned(), steps.to_owned(), path.to_owned()]
     };
@@ -80,7 +81,7 @@ fn paper(settings: &LayerSettings) -> Table {
 }
 
 /// The measurements at one width.
-fn measured(settings: &LayerSettings, measurements: &[Measurement], d: usize) -> Table {
+fn measured(measurements: &[Measurement], d: usize) -> Table {
     let row = |found: &Measurement| {
         let Measurement { kind, n, forward, training, peak, kept, .. } = *found;
         vec![
@@ -91,7 +92,7 @@ fn measured(settings: &LayerSettings, measurements: &[Measurement], d: usize) ->
             format!("{:.3}", peak as f64 * MEBI),
             format!("{:.3}", kept as f64 * MEBI),
             kind.sequential_steps(n).to_string(),
-            kind.longest_path(n, settings).to_string(),
+            found.longest_path.to_string(),
             kind.complexity().to_owned(),
         ]
     };
@@ -113,8 +114,8 @@ fn measured(settings: &LayerSettings, measurements: &[Measurement], d: usize) ->
 }
 
 /// A line of the CSV file, in the order of [`COLUMNS`].
-fn row(settings: &LayerSettings, found: &Measurement) -> Vec<String> {
-    let &Measurement { kind, n, d, forward, training, peak, kept, repetitions } = found;
+fn row(found: &Measurement) -> Vec<String> {
+    let &Measurement { kind, n, d, forward, training, peak, kept, longest_path, repetitions } = found;
     vec![
         kind.to_string(),
         n.to_string(),
@@ -124,7 +125,7 @@ fn row(settings: &LayerSettings, found: &Measurement) -> Vec<String> {
         peak.to_string(),
         kept.to_string(),
         kind.sequential_steps(n).to_string(),
-        kind.longest_path(n, settings).to_string(),
+        longest_path.to_string(),
         kind.complexity().to_owned(),
         repetitions.to_string(),
     ]

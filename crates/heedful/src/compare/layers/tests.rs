@@ -14,23 +14,39 @@ fn settings() -> LayerSettings {
 #[test]
 fn paths_are_as_long_as_the_reach_of_a_layer_makes_them() {
     let path = |kind: LayerKind, n| kind.longest_path(n, &settings());
-    assert_eq!(LayerKind::ALL.map(|kind| path(kind, 9)), [1, 2, 9, 4]);
-    assert_eq!(LayerKind::ALL.map(|kind| path(kind, 10)), [1, 3, 10, 5]);
-    assert_eq!(LayerKind::ALL.map(|kind| path(kind, 1)), [1, 1, 1, 1]);
+    assert_eq!(LayerKind::ALL.map(|kind| path(kind, 9)), [1, 2, 9, 4, 2]);
+    assert_eq!(LayerKind::ALL.map(|kind| path(kind, 10)), [1, 3, 10, 5, 2]);
+    assert_eq!(LayerKind::ALL.map(|kind| path(kind, 1)), [1, 1, 1, 1, 1]);
+}
+
+#[test]
+fn the_measured_path_through_dilated_convolutions_is_the_logarithm_that_the_paper_says() {
+    for taps in [3, 5, 7] {
+        let settings = LayerSettings { taps, ..settings() };
+        for n in [1, 2, 3, 4, 5, 14, 15, 100, 1000] {
+            let path = path::dilated(n, taps);
+            assert_eq!(path, LayerKind::Dilated.longest_path(n, &settings), "{n} tokens, {taps} taps");
+            let logarithm = (n as f64).log(taps as f64);
+            assert!(
+                (path as f64 - logarithm).abs() <= 1.0,
+                "{n} tokens, {taps} taps: {path} and {logarithm}"
+            );
+        }
+    }
 }
 
 #[test]
 fn every_layer_is_measured_at_every_size_and_reported() {
     let mut seen = 0;
     let measurements = measure(&settings(), &mut |_| seen += 1).expect("good settings");
-    assert_eq!((seen, measurements.len()), (16, settings().count()));
+    assert_eq!((seen, measurements.len()), (20, settings().count()));
     for measurement in &measurements {
         assert!(measurement.forward > 0.0 && measurement.training > 0.0, "{measurement:?}");
         assert!(measurement.repetitions >= 5, "{measurement:?}");
     }
     let files = files(&settings(), &measurements);
-    assert_eq!(files.csv.lines().count(), 17);
-    assert_eq!(files.markdown.matches("O(k·n·d²)").count(), 1 + 4);
+    assert_eq!(files.csv.lines().count(), 21);
+    assert_eq!(files.markdown.matches("O(k·n·d²)").count(), 2 + 8);
     assert!(files.report.to_html().contains("<svg"));
 }
 

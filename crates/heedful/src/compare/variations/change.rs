@@ -1,8 +1,9 @@
-//! What is varied: the rows of the paper's table 3, in proportion to the base recipe.
+//! What is varied: the rows of the paper's table 3, in proportion to the base recipe, and the choices that came before and after it.
 
 use std::fmt;
 
-use crate::recipe::{PositionKind, Recipe};
+use crate::layers::{AttentionScore, Norm, NormKind};
+use crate::recipe::{AttentionKind, Family, Pooling, PositionKind, Recipe};
 
 /// A group of variations of one hyperparameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,16 @@ pub enum VariationGroup {
     LabelSmoothing,
     /// Position encoding.
     Positions,
+    /// Attention score.
+    Score,
+    /// Placement and kind of the norms.
+    Norm,
+    /// Restricted self attention.
+    Window,
+    /// What the model is made of.
+    Family,
+    /// How a classifier pools a text into one vector.
+    Pooling,
 }
 
 /// A change of the base recipe.
@@ -33,8 +44,8 @@ pub(super) struct Change {
 }
 
 impl VariationGroup {
-    /// All of them, in the order of the paper.
-    pub const ALL: [VariationGroup; 8] = [
+    /// Those of the paper's table 3, in its order.
+    pub const PAPER: [VariationGroup; 8] = [
         VariationGroup::Heads,
         VariationGroup::KeyWidth,
         VariationGroup::Layers,
@@ -43,6 +54,23 @@ impl VariationGroup {
         VariationGroup::Dropout,
         VariationGroup::LabelSmoothing,
         VariationGroup::Positions,
+    ];
+
+    /// All of them: first those of the paper.
+    pub const ALL: [VariationGroup; 13] = [
+        VariationGroup::Heads,
+        VariationGroup::KeyWidth,
+        VariationGroup::Layers,
+        VariationGroup::Width,
+        VariationGroup::FeedForward,
+        VariationGroup::Dropout,
+        VariationGroup::LabelSmoothing,
+        VariationGroup::Positions,
+        VariationGroup::Score,
+        VariationGroup::Norm,
+        VariationGroup::Window,
+        VariationGroup::Family,
+        VariationGroup::Pooling,
     ];
 
     /// Its name on the command line.
@@ -56,6 +84,11 @@ impl VariationGroup {
             VariationGroup::Dropout => "dropout",
             VariationGroup::LabelSmoothing => "label-smoothing",
             VariationGroup::Positions => "positions",
+            VariationGroup::Score => "score",
+            VariationGroup::Norm => "norm",
+            VariationGroup::Window => "window",
+            VariationGroup::Family => "family",
+            VariationGroup::Pooling => "pooling",
         }
     }
 
@@ -79,6 +112,11 @@ impl VariationGroup {
                 rates("label-smoothing", "training.label_smoothing", base.training.label_smoothing)
             }
             VariationGroup::Positions => positions(model.positions),
+            VariationGroup::Score => scores(model.score),
+            VariationGroup::Norm => norms(model.norm, model.norm_kind),
+            VariationGroup::Window => windows(model.window),
+            VariationGroup::Family => families(model.family, model.attention),
+            VariationGroup::Pooling => poolings(model.pooling),
         }
     }
 }
@@ -129,10 +167,80 @@ fn rates(name: &str, key: &str, base: f64) -> Vec<Change> {
 }
 
 fn positions(base: PositionKind) -> Vec<Change> {
-    let kinds = [(PositionKind::Sinusoidal, "sinusoidal"), (PositionKind::Learned, "learned")];
-    let change = |(_, name): (_, &str)| Change {
-        name: format!("positions-{name}"),
-        sets: vec![format!("model.positions={name}")],
+    let kinds = [
+        (PositionKind::Sinusoidal, "sinusoidal"),
+        (PositionKind::Learned, "learned"),
+        (PositionKind::None, "none"),
+    ];
+    named("positions", "model.positions", &kinds, base)
+}
+
+/// A change for each named value but the base's.
+fn named<T: Copy + PartialEq>(group: &str, key: &str, values: &[(T, &str)], base: T) -> Vec<Change> {
+    let change = |(_, name): &(T, &str)| Change {
+        name: format!("{group}-{name}"),
+        sets: vec![format!("{key}={name}")],
     };
-    kinds.into_iter().filter(|&(kind, _)| kind != base).map(change).collect()
+    values.iter().filter(|(value, _)| *value != base).map(change).collect()
+}
+
+fn scores(base: AttentionScore) -> Vec<Change> {
+    let values: Vec<_> = AttentionScore::ALL.iter().map(|&score| (score, score.name())).collect();
+    named("score", "model.score", &values, base)
+}
+
+fn norms(base: Norm, base_kind: NormKind) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (kind, kind_name) in [(NormKind::Layer, "layer"), (NormKind::Batch, "batch")] {
+        for (norm, norm_name) in [(Norm::Post, "post"), (Norm::Pre, "pre")] {
+            if (norm, kind) != (base, base_kind) {
+                let sets = vec![format!("model.norm={norm_name}"), format!("model.norm_kind={kind_name}")];
+                changes.push(Change { name: format!("norm-{norm_name}-{kind_name}"), sets });
+            }
+        }
+    }
+    changes
+}
+
+fn windows(base: Option<usize>) -> Vec<Change> {
+    let values = [(Some(1), "1"), (Some(2), "2"), (Some(4), "4"), (Some(8), "8"), (None, "none")];
+    named("window", "model.window", &values, base)
+}
+
+/// The models of the field's history, with the values that each family starts from.
+fn families(base: Family, base_attention: AttentionKind) -> Vec<Change> {
+    let recurrent = ["model.family=recurrent", "model.score=additive", "training.clip_norm=1.0"];
+    let with = |sets: &[&str], more: &[&str]| sets.iter().chain(more).map(|&set| set.to_owned()).collect();
+    let plain = base_attention == AttentionKind::None;
+    let all: [(bool, &str, Vec<String>); 4] = [
+        (
+            base == Family::Recurrent && plain,
+            "recurrent-without-attention",
+            with(&recurrent, &["model.attention=none"]),
+        ),
+        (base == Family::Recurrent && !plain, "recurrent", with(&recurrent, &["model.attention=soft"])),
+        (
+            base == Family::Convolutional,
+            "convolutional",
+            with(&["model.family=convolutional", "model.score=scaled-dot"], &[]),
+        ),
+        (
+            base == Family::Transformer,
+            "transformer",
+            with(&["model.family=transformer", "model.score=scaled-dot"], &[]),
+        ),
+    ];
+    let others = all.into_iter().filter(|(is_base, ..)| !is_base);
+    others.map(|(_, name, sets)| Change { name: format!("family-{name}"), sets }).collect()
+}
+
+fn poolings(base: Pooling) -> Vec<Change> {
+    let values = [
+        (Pooling::Attention, "attention"),
+        (Pooling::First, "first"),
+        (Pooling::Last, "last"),
+        (Pooling::Mean, "mean"),
+        (Pooling::Max, "max"),
+    ];
+    named("pooling", "model.pooling", &values, base)
 }

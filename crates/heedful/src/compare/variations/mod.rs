@@ -9,10 +9,12 @@
 //! A finished run is not repeated, an interrupted one is resumed.
 
 mod change;
+mod lengths;
 mod page;
 mod train;
 
 pub use change::VariationGroup;
+pub use lengths::LengthAccuracy;
 pub use page::files;
 pub use train::{VariationResult, finished, train};
 
@@ -126,7 +128,11 @@ pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan, V
     });
     for &group in groups {
         for change in group.changes(&base) {
-            match varied(&base, &change.sets) {
+            let varied = varied(&base, &change.sets).and_then(|recipe| match plan.same_as(&recipe) {
+                Some(other) => Err(format!("it is the same model as {other}")),
+                None => Ok(recipe),
+            });
+            match varied {
                 Ok(recipe) => plan.variations.push(Variation {
                     group: Some(group),
                     changes: differences(&base, &recipe),
@@ -138,6 +144,16 @@ pub fn plan(base: &Recipe, groups: &[VariationGroup]) -> Result<VariationPlan, V
         }
     }
     Ok(plan)
+}
+
+impl VariationPlan {
+    /// The variation of the base, if there is one, that a recipe is in all that decides its weights.
+    fn same_as(&self, recipe: &Recipe) -> Option<&str> {
+        let is_same = |other: &&Variation| {
+            built(&other.recipe) == built(recipe) && differences(&other.recipe, recipe).is_empty()
+        };
+        self.variations.iter().skip(1).find(is_same).map(|other| other.name.as_str())
+    }
 }
 
 /// The base with some keys set, or the reason why that is skipped.

@@ -1,7 +1,7 @@
 //! The variations as tables and pictures.
 
 use super::super::{ComparisonFiles, table, text};
-use super::{SkippedVariation, VariationGroup, VariationPlan, VariationResult};
+use super::{LengthAccuracy, SkippedVariation, VariationGroup, VariationPlan, VariationResult};
 use crate::metrics::Measure;
 use crate::plot::{Fact, LineChart, Mark, Report, Scale, Series, Status, Table};
 use crate::train::run::{environment, settings};
@@ -29,6 +29,7 @@ const CSV: [&str; 10] = [
 /// The comparison so far, as files.
 pub fn files(plan: &VariationPlan, entries: &[VariationResult]) -> ComparisonFiles {
     let mut tables = vec![variations(entries)];
+    tables.extend(by_length(entries));
     if !plan.left_out.is_empty() {
         tables.push(left_out(&plan.left_out));
     }
@@ -78,6 +79,22 @@ fn variations(entries: &[VariationResult]) -> Table {
         cells
     };
     table("Variations", &headings, entries.iter().map(line).collect())
+}
+
+/// The accuracy of classifiers by the length of the text; none for other tasks.
+fn by_length(entries: &[VariationResult]) -> Option<Table> {
+    let groups = &entries.iter().find(|entry| !entry.by_length.is_empty())?.by_length;
+    let heading = |group: &LengthAccuracy| format!("{} to {} tokens", group.shortest, group.longest);
+    let headings: Vec<String> = groups.iter().map(heading).collect();
+    let columns: Vec<&str> =
+        std::iter::once("variation").chain(headings.iter().map(String::as_str)).collect();
+    let percent =
+        |group: &LengthAccuracy| format!("{:.1}", 100.0 * group.correct as f64 / group.texts.max(1) as f64);
+    let line = |entry: &VariationResult| {
+        std::iter::once(entry.name.clone()).chain(entry.by_length.iter().map(percent)).collect()
+    };
+    let measured = entries.iter().filter(|entry| entry.by_length.len() == groups.len());
+    Some(table("Accuracy by the length of the text, %", &columns, measured.map(line).collect()))
 }
 
 fn left_out(left_out: &[SkippedVariation]) -> Table {

@@ -17,7 +17,7 @@ fn names(plan: &VariationPlan) -> Vec<&str> {
 
 #[test]
 fn the_base_model_has_the_rows_of_the_paper() {
-    let plan = plan(&base(Preset::Base), &VariationGroup::ALL).expect("a plan");
+    let plan = plan(&base(Preset::Base), &VariationGroup::PAPER).expect("a plan");
     let expected = [
         "base",
         "heads-1",
@@ -38,6 +38,7 @@ fn the_base_model_has_the_rows_of_the_paper() {
         "label-smoothing-0.0",
         "label-smoothing-0.2",
         "positions-learned",
+        "positions-none",
     ];
     assert_eq!(names(&plan), expected);
     assert_eq!(plan.left_out, []);
@@ -45,8 +46,8 @@ fn the_base_model_has_the_rows_of_the_paper() {
     assert_eq!(layers.changes, "encoder_layers = 2, decoder_layers = 2");
     let folder = layers.recipe.output.out.as_ref().expect("a folder");
     assert!(folder.is_absolute() && folder.ends_with("folder/layers-2"));
-    let learned = plan.variations.last().expect("the last");
-    assert_eq!(learned.recipe.model.positions, PositionKind::Learned);
+    let none = plan.variations.last().expect("the last");
+    assert_eq!(none.recipe.model.positions, PositionKind::None);
 }
 
 #[test]
@@ -90,6 +91,49 @@ fn a_recipe_that_cannot_be_compared_is_refused() {
     assert!(error(|recipe| recipe.data.valid_src.clear()).contains("--valid-src"));
     assert!(error(|recipe| recipe.data.src = vec!["-".into()]).contains("standard input"));
     assert!(error(|recipe| recipe.model.init_from = Some("model".into())).contains("init_from"));
+}
+
+#[test]
+fn the_choices_around_the_paper_have_groups_of_their_own() {
+    let of = |base: &Recipe, group: VariationGroup| plan(base, &[group]).expect("a plan");
+    let transformer = base(Preset::Tiny);
+    let norm = of(&transformer, VariationGroup::Norm);
+    assert_eq!(names(&norm), ["base", "norm-pre-layer", "norm-post-batch", "norm-pre-batch"]);
+    assert_eq!(norm.variations[3].changes, "norm = pre, norm_kind = batch");
+    let window = of(&transformer, VariationGroup::Window);
+    assert_eq!(names(&window), ["base", "window-1", "window-2", "window-4", "window-8"]);
+    let score = of(&transformer, VariationGroup::Score);
+    assert_eq!((names(&score), score.left_out.len()), (vec!["base", "score-dot"], 2));
+    let family = of(&transformer, VariationGroup::Family);
+    let expected = ["base", "family-recurrent-without-attention", "family-recurrent", "family-convolutional"];
+    assert_eq!(names(&family), expected);
+    assert_eq!(family.variations[2].recipe.model.score, crate::layers::AttentionScore::Additive);
+    let pooling = of(&transformer, VariationGroup::Pooling);
+    assert_eq!((names(&pooling), pooling.left_out.len()), (vec!["base"], 4));
+
+    let mut recurrent = base(Preset::Tiny);
+    recurrent.start_from_family(Family::Recurrent);
+    let score = of(&recurrent, VariationGroup::Score);
+    assert_eq!(score.variations.len(), 4, "{:?}", score.left_out);
+    let family = of(&recurrent, VariationGroup::Family);
+    let expected =
+        ["base", "family-recurrent-without-attention", "family-convolutional", "family-transformer"];
+    assert_eq!(names(&family), expected);
+
+    let mut classifier = Recipe::preset(Preset::Tiny);
+    classifier.data.task = crate::recipe::Task::Classify;
+    classifier.data.label_text = vec!["train.tsv".into()];
+    classifier.data.valid_label_text = vec!["valid.tsv".into()];
+    classifier.output.out = Some("folder".into());
+    let pooling = of(&classifier, VariationGroup::Pooling);
+    assert_eq!(names(&pooling), ["base", "pooling-first", "pooling-last", "pooling-mean", "pooling-max"]);
+    let family = of(&classifier, VariationGroup::Family);
+    assert_eq!(names(&family), ["base", "family-recurrent-without-attention", "family-convolutional"]);
+    assert!(
+        family.left_out[0].reason.contains("the same model as family-recurrent-without"),
+        "{:?}",
+        family.left_out
+    );
 }
 
 #[test]

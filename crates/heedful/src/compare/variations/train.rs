@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Variation, VariationError, VariationGroup, differences};
+use super::lengths::by_length;
+use super::{LengthAccuracy, Variation, VariationError, VariationGroup, differences};
 use crate::metrics::Measure;
 use crate::recipe::{Author, Key, Overrides, Recipe};
 use crate::store::durable;
@@ -35,6 +36,8 @@ pub struct VariationResult {
     pub best: Option<Record>,
     /// All validations.
     pub validations: Vec<Record>,
+    /// A classifier's results by the length of the text; empty for other tasks.
+    pub by_length: Vec<LengthAccuracy>,
 }
 
 /// `outcome.json`: what the run's other files do not record.
@@ -47,6 +50,8 @@ struct Outcome {
     seconds: f64,
     ending: String,
     best_step: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    by_length: Vec<LengthAccuracy>,
 }
 
 /// Trains a variation to its end; `None` if the watcher stopped it earlier.
@@ -74,11 +79,18 @@ pub fn train(
             seconds: outcome.seconds,
             ending: outcome.ending.to_string(),
             best_step: outcome.best.map(|(_, step)| step),
+            by_length: by_length(variation).map_err(failed)?,
         },
         // Divergence is a result too: the other variations are still trained.
-        Err(error @ RunError::Diverged { .. }) => {
-            Outcome { budget, parameters, step, seconds, ending: error.to_string(), best_step: None }
-        }
+        Err(error @ RunError::Diverged { .. }) => Outcome {
+            budget,
+            parameters,
+            step,
+            seconds,
+            ending: error.to_string(),
+            best_step: None,
+            by_length: Vec::new(),
+        },
         Err(error) => return Err(failed(error)),
     };
     let json = serde_json::to_string_pretty(&outcome).expect("numbers and texts are JSON");
@@ -136,6 +148,7 @@ fn entry(variation: &Variation, outcome: Outcome) -> Result<VariationResult, Var
         ending: outcome.ending,
         best: validations.iter().rfind(is_best).cloned(),
         validations,
+        by_length: outcome.by_length,
     })
 }
 

@@ -7,9 +7,14 @@ pub(super) fn of_tokens<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Optio
 }
 
 /// As [`of_tokens`], but a character of a script without spaces between words begins a word of its own, so that each
-/// token of such a text is one.
-pub(super) fn for_display<'b>(tokens: impl Iterator<Item = &'b [u8]>) -> Vec<Option<usize>> {
-    let mut words = numbered(tokens, is_written_without_spaces);
+/// token of such a text is one; and a token that is the space before a word belongs to the word.
+pub(super) fn for_display<'b>(tokens: impl Iterator<Item = &'b [u8]> + Clone) -> Vec<Option<usize>> {
+    let mut words = numbered(tokens.clone(), is_written_without_spaces);
+    for (i, token) in tokens.enumerate() {
+        if token == b" " && words[i].is_none() {
+            words[i] = words.get(i + 1).copied().flatten();
+        }
+    }
     // A token of several such characters has used several indices.
     let mut last = None;
     let mut next = 0;
@@ -107,6 +112,8 @@ mod tests {
         let tokens = ["一", "套", "自动驾驶", "解决方案", " ok", "ay"].map(str::as_bytes);
         let found = for_display(tokens.iter().copied());
         assert_eq!(found, [Some(0), Some(1), Some(2), Some(3), Some(4), Some(4)]);
+        let alone: [&[u8]; 5] = [b" a", b" ", b"b", b" ", b""];
+        assert_eq!(for_display(alone.iter().copied()), [Some(0), Some(1), Some(1), None, None]);
         let spelled: [&[u8]; 4] = [b"\xE4", b"\xBD", b"\xA0", "好".as_bytes()];
         assert_eq!(for_display(spelled.iter().copied()), [Some(0), Some(0), Some(0), Some(1)]);
     }

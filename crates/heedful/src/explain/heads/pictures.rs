@@ -46,7 +46,7 @@ fn picture(rows: &[&HeadRow], (title, statistic): &Statistic) -> Option<String> 
     for (row, value) in rows.iter().zip(values) {
         weights[row.name.layer * heads + row.name.head] = value;
     }
-    let labels = |name: &str, count: usize| (0..count).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
+    let labels = |name: &str, count: usize| (1..=count).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
     // The full colour is 1 for shares, and the largest value for unbounded statistics.
     let full = if largest > 1.0 { largest } else { 1.0 };
     let options = HeatMapOptions { title: (*title).to_owned(), full, ..HeatMapOptions::default() };

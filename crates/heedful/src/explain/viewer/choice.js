@@ -2,9 +2,12 @@
 
 import { kindsOf, layersOf, MEAN } from './weights.js';
 
-export const VIEWS = ['words', 'lines', 'matrix', 'grid', 'tree'];
+export const VIEWS = ['words', 'lines', 'colours', 'matrix', 'grid', 'tree'];
 
-export const FIRST = { view: 'words', sentence: 0, output: 0, kind: 'cross', layer: MEAN, head: MEAN, level: 'word' };
+// Written from 1 on, as everywhere people see them.
+const COUNTED = ['sentence', 'output', 'layer', 'head'];
+
+export const FIRST = { view: 'words', sentence: 0, output: 0, kind: 'cross', layer: MEAN, head: MEAN, level: 'word', form: 'maps' };
 
 // The nearest choice that these explanations have.
 export function possible(choice, explanations) {
@@ -29,18 +32,18 @@ export function possible(choice, explanations) {
 // Only what differs from the default is written.
 export function toParameters(choice) {
   const changed = Object.entries(choice).filter(([name, value]) => name in FIRST && value !== FIRST[name]);
-  return changed.map(([name, value]) => [name, String(value)]);
+  return changed.map(([name, value]) => [name, String(COUNTED.includes(name) ? value + 1 : value)]);
 }
 
 // Reads an address from elsewhere: anything unknown is ignored.
 export function fromParameters(parameters) {
   const choice = { ...FIRST };
-  const known = { view: VIEWS, kind: ['encoder', 'decoder', 'cross', 'alignment'], level: ['token', 'word'] };
+  const known = { view: VIEWS, kind: ['encoder', 'decoder', 'cross', 'pooling', 'alignment'], level: ['token', 'word'], form: ['maps', 'lines'] };
   for (const [name, values] of Object.entries(known)) {
     if (values.includes(parameters.get(name))) choice[name] = parameters.get(name);
   }
-  for (const name of ['sentence', 'output', 'layer', 'head']) {
-    if (/^\d{1,4}$/.test(parameters.get(name) ?? '')) choice[name] = Number(parameters.get(name));
+  for (const name of COUNTED) {
+    if (/^[1-9]\d{0,3}$/.test(parameters.get(name) ?? '')) choice[name] = Number(parameters.get(name)) - 1;
   }
   return choice;
 }

@@ -7,13 +7,19 @@ import { percent } from './numbers.js';
 export function theme() {
   const style = getComputedStyle(document.documentElement);
   const read = (name) => style.getPropertyValue(`--${name}`).trim();
-  return { card: read('card'), ink: read('ink'), soft: read('soft'), edge: read('edge'), heat: read('heat'), cold: read('cold') };
+  return { card: read('card'), ink: read('ink'), soft: read('soft'), edge: read('edge'), heat: read('heat'), cold: read('cold'), tint: read('tint') };
 }
 
 // 256 steps from nothing to the full colour, as [r, g, b].
 export function ramp({ cold, heat }) {
   const [from, to] = [channels(cold), channels(heat)];
   return Array.from({ length: 256 }, (_, i) => from.map((value, c) => Math.round(value + ((to[c] - value) * i) / 255)));
+}
+
+// The same for what stands behind words.
+export function tints() {
+  const { card, tint } = theme();
+  return ramp({ cold: card, heat: tint });
 }
 
 // Which of the 256 steps a share of the full colour is.
@@ -25,6 +31,12 @@ export function css([r, g, b]) {
   return `rgb(${r} ${g} ${b})`;
 }
 
+// A colour over another, as strong as `share`.
+export function mixed(under, over, share) {
+  const [from, to] = [channels(under), channels(over)];
+  return css(from.map((value, c) => Math.round(value + (to[c] - value) * share)));
+}
+
 // Any CSS colour as numbers: the browser knows how.
 function channels(colour) {
   const context = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
@@ -34,8 +46,8 @@ function channels(colour) {
 }
 
 // What the colours mean: the weights at both ends of the scale and in its middle.
-export function legend({ full, scale }) {
+export function legend({ full, scale }, greatest = percent(full)) {
   const middle = scale === 'root' ? full / 4 : full / 2;
-  const numbers = [0, middle, full].map((weight) => make('span', {}, percent(weight)));
-  return make('div', { class: 'legend', role: 'img', 'aria-label': `Colours go from 0 over ${percent(middle)} to ${percent(full)}` }, make('span', { class: 'ramp' }), make('span', { class: 'ticks' }, numbers));
+  const numbers = [percent(0), greatest === percent(full) ? percent(middle) : '', greatest].map((text) => make('span', {}, text));
+  return make('div', { class: 'legend', role: 'img', 'aria-label': greatest === percent(full) ? `Colours go from 0 over ${percent(middle)} to ${percent(full)}` : `Colours go from 0 to the ${greatest} weight` }, make('span', { class: 'ramp' }), make('span', { class: 'ticks' }, numbers));
 }

@@ -25,9 +25,10 @@ export function saveJson(name, explanations) {
 }
 
 // `empty` is the offline page without sentences, whose data stand before its program.
-export function savePage(name, empty, explanations) {
-  const slot = 'id="explanations">';
-  const full = empty.replace(`${slot}[]`, () => slot + embedded(explanations));
+// `choice` is what the reader has chosen, as in an address: the page opens with the same view.
+export function savePage(name, empty, explanations, choice) {
+  const fill = (page, id, nothing, value) => page.replace(`id="${id}">${nothing}`, () => `id="${id}">${embedded(value)}`);
+  const full = fill(fill(empty, 'choice', '""', choice), 'explanations', '[]', explanations);
   save(`${name}.html`, new Blob([full], { type: 'text/html' }));
 }
 

@@ -52,9 +52,9 @@ export function dropdown(label, options, chosen, choose) {
 }
 
 // Arrow keys walk among `items`, of which one at a time can be reached with Tab.
-export function roving(container, items) {
+export function roving(container, items, first = 0) {
   const reach = (index) => items.forEach((item, i) => item.setAttribute('tabindex', i === index ? '0' : '-1'));
-  reach(0);
+  reach(first);
   container.addEventListener('focusin', (event) => {
     const index = items.indexOf(event.target);
     if (index >= 0) reach(index);

@@ -1,8 +1,9 @@
-// All layers and heads of one kind as small maps; a click opens one of them.
+// All layers and heads of one kind side by side, as small maps or as small lines; a click opens one of them.
 
 import { css, ramp, step, theme } from './colour.js';
-import { make } from './elements.js';
+import { make, makeSvg } from './elements.js';
 import { Scene } from './scene.js';
+import { KINDS, placeName } from './sides.js';
 import { headsOf, layersOf, scaleOf, share } from './weights.js';
 
 const SIDE = 112;
@@ -10,8 +11,12 @@ const SIDE = 112;
 const FINE = 3 * SIDE;
 // More heads than this go on in the next line.
 const BESIDE = 8;
+// Small lines have so many strengths, each of them one path: hundreds of thousands of lines stay a few elements.
+const STRENGTHS = 5;
+const WEAKEST = 0.1;
 
-export function drawGrid(stage, { output, choice, change }) {
+// `heads` switches heads off: { off: Set of names, toggle(name) }; null where that cannot be done.
+export function drawGrid(stage, { output, choice, change, heads }) {
   const colours = theme();
   const shades = ramp(colours);
   const rows = make('div', { class: 'grid' });
@@ -20,16 +25,26 @@ export function drawGrid(stage, { output, choice, change }) {
     const maps = make('div', { class: 'maps' });
     maps.style.setProperty('--beside', String(Math.min(BESIDE, layer.heads.length)));
     headsOf(layer).forEach((weights, head) => {
-      const canvas = smallMap(weights, layer, shades);
-      const open = () => change({ view: 'matrix', layer: layer.layer, head });
-      maps.append(make('button', { type: 'button', class: 'tile', 'data-layer': layer.layer, 'data-head': head, 'aria-label': `Layer ${layer.layer}, head ${head}: open`, on: { click: open } },
-        canvas, make('span', { 'aria-hidden': 'true' }, `Head ${head}`)));
+      const place = placeName({ kind: choice.kind, layer: layer.layer, head });
+      const open = () => change({ view: choice.form === 'lines' ? 'lines' : 'matrix', layer: layer.layer, head });
+      const picture = choice.form === 'lines' ? smallLines(weights, layer) : smallMap(weights, layer, shades);
+      const tile = make('button', { type: 'button', class: 'tile', 'data-layer': layer.layer, 'data-head': head, 'aria-label': `${place}: open`, on: { click: open } },
+        picture, make('span', { 'aria-hidden': 'true' }, `Head ${head + 1}`));
+      maps.append(heads ? make('div', { class: 'switchable' }, tile, switchOf(heads, `${choice.kind}.${layer.layer}.${head}`, place)) : tile);
       tiles.push({ weights, layer, head });
     });
-    rows.append(make('section', { class: 'layer', 'aria-label': `Layer ${layer.layer}` }, make('h3', {}, `Layer ${layer.layer}`), maps));
+    const name = placeName({ kind: choice.kind, layer: layer.layer });
+    rows.append(make('section', { class: 'layer', 'aria-label': name }, make('h3', {}, `Layer ${layer.layer + 1}`), maps));
   }
-  stage.append(rows, make('p', { class: 'hint' }, 'Rows attend to columns. Every map has the full colour at its own greatest weight.'));
-  return { scene: () => scene(tiles, colours, shades) };
+  const { queries, keys } = KINDS[choice.kind];
+  const meaning = choice.form === 'lines' ? `Left: ${keys}. Right: ${queries}. From top to bottom in the order of the text.` : `Rows (${queries}) attend to columns (${keys}).`;
+  stage.append(rows, make('p', { class: 'hint' }, `${meaning} Every head has the full colour at its own greatest weight.${heads ? ' “On” switches a head off: the translation above is then made without it.' : ''}`));
+  return { scene: () => scene(tiles, colours, shades, choice.form) };
+}
+
+function switchOf({ off, toggle }, name, place) {
+  const isOff = off.has(name);
+  return make('button', { type: 'button', class: 'head-switch', role: 'switch', 'aria-checked': String(!isOff), 'aria-label': place, 'data-name': name, on: { click: () => toggle(name) } }, isOff ? 'Off' : 'On');
 }
 
 // A matrix as a picture without labels.
@@ -37,6 +52,27 @@ export function smallMap(weights, size, shades) {
   const canvas = make('canvas', { class: Math.max(size.queries, size.keys) > SIDE ? 'fine' : '', 'aria-hidden': 'true' });
   paint(canvas, pool(weights, size, FINE), shades);
   return canvas;
+}
+
+// Keys down the left side, queries down the right one.
+function smallLines(weights, size) {
+  const svg = makeSvg('svg', { class: 'small-lines', viewBox: `0 0 ${SIDE} ${SIDE}`, 'aria-hidden': 'true' });
+  for (const { d, strength } of strands(weights, size)) svg.append(makeSvg('path', { d, 'stroke-opacity': strength.toFixed(2), 'stroke-width': (0.6 + 1.4 * strength).toFixed(2) }));
+  return svg;
+}
+
+function strands(weights, { queries, keys }) {
+  const scale = scaleOf(weights, keys);
+  const at = (index, count) => ((index + 0.5) / count) * SIDE;
+  const paths = Array.from({ length: STRENGTHS }, () => []);
+  for (let query = 0; query < queries; query++) {
+    for (let key = 0; key < keys; key++) {
+      const strength = share(scale, weights[query * keys + key]);
+      if (strength < WEAKEST) continue;
+      paths[Math.min(STRENGTHS - 1, Math.floor(strength * STRENGTHS))].push([at(key, keys), at(query, queries)]);
+    }
+  }
+  return paths.map((ends, i) => ({ ends, strength: (i + 1) / STRENGTHS, d: ends.map(([from, to]) => `M3 ${from.toFixed(1)}L${SIDE - 3} ${to.toFixed(1)}`).join('') })).filter(({ ends }) => ends.length > 0);
 }
 
 // A matrix of no more than `most` cells a side: of the weights that share a cell the greatest counts, so thin lines
@@ -65,17 +101,23 @@ function paint(canvas, { rows, columns, cells, scale }, shades) {
   context.putImageData(image, 0, 0);
 }
 
-function scene(tiles, colours, shades) {
+function scene(tiles, colours, shades, form) {
   const layers = [...new Set(tiles.map(({ layer }) => layer.layer))];
   const heads = Math.max(...tiles.map(({ head }) => head)) + 1;
   const picture = new Scene(70 + heads * (SIDE + 12), 24 + layers.length * (SIDE + 12), colours.card);
-  for (let head = 0; head < heads; head++) picture.text(70 + head * (SIDE + 12), 16, `Head ${head}`, { size: 12, fill: colours.soft });
-  layers.forEach((layer, row) => picture.text(8, 24 + row * (SIDE + 12) + 14, `Layer ${layer}`, { size: 12, fill: colours.soft }));
+  for (let head = 0; head < heads; head++) picture.text(70 + head * (SIDE + 12), 16, `Head ${head + 1}`, { size: 12, fill: colours.soft });
+  layers.forEach((layer, row) => picture.text(0, 24 + row * (SIDE + 12) + 14, `Layer ${layer + 1}`, { size: 12, fill: colours.soft }));
   for (const { weights, layer, head } of tiles) {
-    const { rows, columns, cells, scale } = pool(weights, layer, SIDE);
     const [left, top] = [70 + head * (SIDE + 12), 24 + layers.indexOf(layer.layer) * (SIDE + 12)];
-    const [width, height] = [SIDE / columns, SIDE / rows];
     picture.rect(left, top, SIDE, SIDE, css(shades[0]));
+    if (form === 'lines') {
+      for (const { ends, strength } of strands(weights, layer)) {
+        for (const [from, to] of ends) picture.curve([[left + 3, top + from], [left + SIDE / 2, top + (from + to) / 2], [left + SIDE / 2, top + (from + to) / 2], [left + SIDE - 3, top + to]], colours.heat, 0.6 + 1.4 * strength, strength);
+      }
+      continue;
+    }
+    const { rows, columns, cells, scale } = pool(weights, layer, SIDE);
+    const [width, height] = [SIDE / columns, SIDE / rows];
     cells.forEach((weight, i) => {
       const shade = step(share(scale, weight));
       if (shade > 0) picture.rect(left + (i % columns) * width, top + Math.floor(i / columns) * height, width, height, css(shades[shade]));

@@ -3,6 +3,7 @@
 
 import { make, makeSvg, roving } from './elements.js';
 import { theme } from './colour.js';
+import { directionOf } from './text-direction.js';
 import { percent } from './numbers.js';
 import { Scene, shortened, textWidth } from './scene.js';
 import { ALIGNMENT, KINDS, sentence } from './sides.js';
@@ -70,7 +71,7 @@ export function drawLines(stage, context) {
   stage.append(make('div', { class: 'scroll' }, svg));
   const resized = () => {
     stage.replaceChildren();
-    drawLines(stage, context);
+    return drawLines(stage, context);
   };
   return { scene: () => linesScene(matrix, stage.clientWidth), resized };
 }
@@ -88,40 +89,43 @@ function line(places, { query, key, weight }, matrix) {
   return makeSvg('path', { d: `M${a}C${b} ${c} ${d}`, 'stroke-width': (1 + 3 * strength).toFixed(2), 'stroke-opacity': strength.toFixed(3) });
 }
 
-function curve(places, query, key) {
+export function curve(places, query, key) {
   const [a, d] = [places.key[key].end, places.query[query].end];
   const [dx, dy] = [d[0] - a[0], d[1] - a[1]];
   return places.stacked ? [a, [a[0], a[1] + dy / 2], [d[0], d[1] - dy / 2], d] : [a, [a[0] + dx / 2, a[1]], [d[0] - dx / 2, d[1]], d];
 }
 
-// Where every word stands and where its lines end.
-function layout({ keys, queries }, space) {
-  const widths = (size) => [keys, queries].map((units) => units.map((unit) => textWidth(unit.label, size)));
+// Where every word stands and where its lines end. `least` is the room that every word of the upper or left side has.
+export function layout({ keys, queries }, space, least = 0) {
+  const widths = (size) => [keys, queries].map((units, side) => units.map((unit) => Math.max(side === 0 ? least : 0, textWidth(unit.label, size))));
   for (const [size, gap] of ROOMY) {
     const total = (list) => list.reduce((sum, width) => sum + width + gap, gap);
-    if (Math.max(...widths(size).map(total)) <= space) return stacked(keys, queries, widths(size), { space, size, gap });
+    if (Math.max(...widths(size).map(total)) <= space) return stacked(keys, queries, widths(size), { space, size, gap, least });
   }
-  return sideBySide(keys, queries, widths(SIDEWAYS), space);
+  return sideBySide(keys, queries, [keys, queries].map((units) => units.map((unit) => textWidth(unit.label, SIDEWAYS))), space, least);
 }
 
-function stacked(keys, queries, [above, below], { space, size, gap }) {
+function stacked(keys, queries, [above, below], { space, size, gap, least }) {
   const row = (units, widths, y, end) => {
-    let left = (space - widths.reduce((sum, width) => sum + width + gap, -gap)) / 2;
+    const total = widths.reduce((sum, width) => sum + width + gap, -gap);
+    const rtl = directionOf(units) === 'rtl';
+    let along = (space - total) / 2;
     return units.map((unit, i) => {
-      const place = { label: unit.label, left, width: widths[i], x: left + widths[i] / 2, y, anchor: 'middle', end: [left + widths[i] / 2, end] };
-      left += widths[i] + gap;
-      return place;
+      const left = rtl ? space - along - widths[i] : along;
+      along += widths[i] + gap;
+      return { label: unit.label, left, width: widths[i], x: left + widths[i] / 2, y, anchor: 'middle', end: [left + widths[i] / 2, end] };
     });
   };
   const height = ACROSS + 60;
-  return { stacked: true, size, width: space, height, key: row(keys, above, 28, 40), query: row(queries, below, height - 14, height - 40) };
+  return { stacked: true, size, width: space, height, key: row(keys, above, 28, least > 0 ? 54 : 40), query: row(queries, below, height - 14, height - 40) };
 }
 
-function sideBySide(keys, queries, [left, right], space) {
+function sideBySide(keys, queries, [left, right], space, least) {
   const between = Math.max(80, Math.min(260, space * 0.3));
-  const limit = Math.max(60, (space - between) / 2 - 16);
+  const limit = Math.max(60, (space - between - least) / 2 - 16);
   const wide = (widths) => Math.min(limit, Math.max(...widths, 20));
-  const [from, to] = [wide(left) + 10, wide(left) + 10 + between];
+  const from = least + wide(left) + 10;
+  const to = from + between;
   const shift = Math.max(0, (space - to - wide(right) - 10) / 2);
   const rows = Math.max(keys.length, queries.length);
   // The shorter sentence is spread, so that lines run across and not down the page.

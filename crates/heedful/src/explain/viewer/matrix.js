@@ -2,10 +2,11 @@
 // paints another part of it. Measured over 400 × 400 tokens: 2 ms for each move of the pointer.
 
 import { css, ramp, step, theme } from './colour.js';
+import { direction } from './text-direction.js';
 import { make } from './elements.js';
 import { percent } from './numbers.js';
 import { Scene, font, shortened, textWidth } from './scene.js';
-import { KINDS } from './sides.js';
+import { placeName } from './sides.js';
 import { tableOf } from './table.js';
 import { share } from './weights.js';
 
@@ -18,10 +19,10 @@ const SMALLEST = 2;
 const SET_APART = 10;
 
 export function drawMatrix(stage, { matrix, choice, say }) {
-  const canvas = make('canvas', { tabindex: '0', role: 'img', 'aria-label': `${KINDS[choice.kind].text} attention, ${matrix.queries.length} rows × ${matrix.keys.length} columns. Arrow keys read single weights; the table below has them all.` });
+  const canvas = make('canvas', { tabindex: '0', role: 'img', 'aria-label': `${placeName(choice)}, ${matrix.queries.length} rows × ${matrix.keys.length} columns. Arrow keys read single weights; the table below has them all.` });
   const spacer = make('div', { class: 'spacer' });
   const view = make('div', { class: 'map' }, canvas, spacer);
-  const readout = make('p', { class: 'cell' }, ' ');
+  const readout = make('p', { class: 'cell', dir: 'auto' }, ' ');
   const zoom = make('div', { class: 'zoom segmented', role: 'group', 'aria-label': 'Size' });
   stage.append(make('div', { class: 'above-map' }, readout, zoom), view, tableOf(matrix, choice.kind));
 
@@ -166,6 +167,7 @@ class HeatMap {
     for (let i = rows[0]; i < rows[1]; i++) {
       if (!written(i, pointed?.row)) continue;
       style(i === pointed?.row);
+      context.direction = direction(matrix.queries[i].label);
       context.fillText(shortened(matrix.queries[i].label, size, this.limit), left - 7, top + (i + 0.5) * cell - dy);
     }
     context.restore();
@@ -180,6 +182,7 @@ class HeatMap {
       context.save();
       context.translate(left + (j + 0.5) * cell - dx, top - 8);
       context.textAlign = this.rotated ? 'left' : 'center';
+      context.direction = direction(label);
       if (this.rotated) context.rotate(-Math.PI / 3);
       context.fillText(label, 0, 0);
       context.restore();

@@ -16,13 +16,17 @@ pub const FILES: &[(&str, &str)] = files![
     "viewer.css",
     "elements.js",
     "numbers.js",
+    "text-direction.js",
     "weights.js",
     "colour.js",
     "scene.js",
+    "frame.js",
+    "palette.js",
     "sides.js",
     "choice.js",
     "words.js",
     "lines.js",
+    "word-heads.js",
     "table.js",
     "matrix.js",
     "grid.js",
@@ -108,8 +112,8 @@ fn import(line: &str) -> Option<(&str, &str)> {
     line.strip_prefix("import {")?.strip_suffix("';")?.split_once("} from './")
 }
 
-fn variable(file: &str) -> &str {
-    file.trim_end_matches(".js")
+fn variable(file: &str) -> String {
+    file.trim_end_matches(".js").replace('-', "_")
 }
 
 /// The name in `function name(…`, `async function name(…`, `class Name {`, `const NAME = …`.
@@ -141,6 +145,11 @@ mod tests {
                 if let Some(rest) = line.strip_prefix("export ") {
                     let known = ["function ", "async function ", "class ", "const "];
                     assert!(known.iter().any(|word| rest.starts_with(word)), "{name}: {line}");
+                    assert_ne!(
+                        declared(rest),
+                        variable(name),
+                        "{name} would hide itself where it is imported"
+                    );
                 }
             }
             assert!(!text.contains("</script") && !text.contains("<!--"), "{name} would end its element");
@@ -174,7 +183,7 @@ mod tests {
         let evil = "</script><script>alert(1)</script><!-- \u{2028} {{script}}";
         let source = ExplainedSource { text: evil.to_owned(), tokens: Vec::new() };
         let page = page(&[Explanation { source, outputs: Vec::new() }], "</title><script>alert(1)</script>");
-        assert_eq!(page.matches("</script>").count(), 2, "one for the data, one for the program");
+        assert_eq!(page.matches("</script>").count(), 3, "two for data, one for the program");
         assert!(!page.contains("<script>alert") && !page.contains("<!--") && !page.contains('\u{2028}'));
         assert!(page.contains("\\u003c/script\\u003e") && page.contains("&lt;/script&gt;"));
     }

@@ -6,7 +6,7 @@ import { themeSwitch } from './theme.js';
 import { Viewer } from './viewer.js';
 
 export function startOffline() {
-  const explanations = JSON.parse(document.getElementById('explanations').textContent);
+  const explanations = read('explanations');
   const viewer = new Viewer(document.getElementById('viewer'), {
     changed: (choice) => {
       showPair(viewer);
@@ -14,9 +14,14 @@ export function startOffline() {
     },
   });
   document.getElementById('theme').append(themeSwitch(() => viewer.update()));
-  viewer.show(explanations, fromParameters(new URLSearchParams(location.hash.slice(1))));
+  // What was on the screen when the page was saved, unless the address says otherwise.
+  viewer.show(explanations, fromParameters(new URLSearchParams(location.hash.slice(1) || read('choice'))));
   showPair(viewer);
   if (explanations.length === 0) document.getElementById('pair').textContent = 'This page holds no sentence.';
+}
+
+function read(id) {
+  return JSON.parse(document.getElementById(id).textContent);
 }
 
 // The sentence and its output above everything else.
@@ -24,7 +29,7 @@ function showPair(viewer) {
   if (!viewer.explanation) return;
   const { source, outputs } = viewer.explanation;
   document.getElementById('pair').replaceChildren(
-    make('p', { class: 'source' }, source.text),
-    make('p', { class: 'output' }, outputs[viewer.choice.output].text),
+    make('p', { class: 'source', dir: 'auto' }, source.text),
+    make('p', { class: 'output', dir: 'auto' }, outputs[viewer.choice.output].text),
   );
 }

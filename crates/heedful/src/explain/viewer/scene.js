@@ -1,6 +1,8 @@
 // A picture as a list of shapes, which can be written as SVG or painted on a canvas. Files to download are made from
 // it; painting instead of loading an SVG as an image keeps the page within a policy that forbids foreign images.
 
+import { direction } from './text-direction.js';
+
 const FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', sans-serif";
 const PNG_SCALE = 2;
 // Browsers refuse canvases far beyond this.
@@ -11,18 +13,23 @@ export class Scene {
     Object.assign(this, { width: Math.ceil(width), height: Math.ceil(height), background, things: [] });
   }
 
-  rect(x, y, width, height, fill, title = '') {
-    this.things.push({ is: 'rect', x, y, width, height, fill, title });
+  rect(x, y, width, height, fill, title = '', round = 0) {
+    this.things.push({ is: 'rect', x, y, width, height, fill, title, round });
   }
 
-  // anchor: start, middle or end; turn: degrees around (x, y).
+  // anchor: start (left), middle or end (right), whichever way the text runs; turn: degrees around (x, y).
   text(x, y, text, { size = 13, fill, anchor = 'start', turn = 0, weight = 400 }) {
     this.things.push({ is: 'text', x, y, text: printable(text), size, fill, anchor, turn, weight });
   }
 
   // A cubic curve from [x, y] to [x, y] by two more points.
-  curve(points, stroke, width, opacity) {
-    this.things.push({ is: 'curve', points, stroke, width, opacity });
+  curve(points, stroke, width, opacity, dash = '') {
+    this.things.push({ is: 'curve', points, stroke, width, opacity, dash });
+  }
+
+  // Everything of another picture, moved. Texts keep their place in front.
+  add(other, dx, dy) {
+    this.things.push(...other.things.map((thing) => MOVERS[thing.is](thing, dx, dy)));
   }
 
   toSvg() {
@@ -68,37 +75,44 @@ export function shortened(text, size, limit) {
 }
 
 const WRITERS = {
-  rect: ({ x, y, width, height, fill, title }) => {
-    const open = `<rect x="${number(x)}" y="${number(y)}" width="${number(width)}" height="${number(height)}" fill="${fill}"`;
+  rect: ({ x, y, width, height, fill, title, round }) => {
+    const open = `<rect x="${number(x)}" y="${number(y)}" width="${number(width)}" height="${number(height)}"${round ? ` rx="${round}"` : ''} fill="${fill}"`;
     return title ? `${open}><title>${escaped(title)}</title></rect>` : `${open}/>`;
   },
   text: ({ x, y, text, size, fill, anchor, turn, weight }) => {
     const place = turn ? `transform="translate(${number(x)} ${number(y)}) rotate(${turn})"` : `x="${number(x)}" y="${number(y)}"`;
-    return `<text ${place} font-size="${size}" font-weight="${weight}" text-anchor="${anchor}" fill="${fill}">${escaped(text)}</text>`;
+    // Where text runs to the left, its start is on the right.
+    const rtl = direction(text) === 'rtl';
+    const side = rtl ? { start: 'end', middle: 'middle', end: 'start' }[anchor] : anchor;
+    return `<text ${place} font-size="${size}" font-weight="${weight}" text-anchor="${side}"${rtl ? ' direction="rtl"' : ''} fill="${fill}">${escaped(text)}</text>`;
   },
-  curve: ({ points: [a, b, c, d], stroke, width, opacity }) => {
+  curve: ({ points: [a, b, c, d], stroke, width, opacity, dash }) => {
     const path = `M${pair(a)}C${pair(b)} ${pair(c)} ${pair(d)}`;
-    return `<path d="${path}" fill="none" stroke="${stroke}" stroke-width="${number(width)}" stroke-opacity="${number(opacity)}" stroke-linecap="round"/>`;
+    return `<path d="${path}" fill="none" stroke="${stroke}" stroke-width="${number(width)}" stroke-opacity="${number(opacity)}"${dash ? ` stroke-dasharray="${dash}"` : ''} stroke-linecap="round"/>`;
   },
 };
 
 const PAINTERS = {
-  rect: (context, { x, y, width, height, fill }) => {
+  rect: (context, { x, y, width, height, fill, round }) => {
     context.fillStyle = fill;
-    context.fillRect(x, y, width, height);
+    context.beginPath();
+    context.roundRect(x, y, width, height, round);
+    context.fill();
   },
   text: (context, { x, y, text, size, fill, anchor, turn, weight }) => {
     context.save();
     context.translate(x, y);
     context.rotate((turn * Math.PI) / 180);
     context.font = font(size, weight);
-    context.textAlign = anchor === 'middle' ? 'center' : anchor;
+    context.textAlign = { start: 'left', middle: 'center', end: 'right' }[anchor];
+    context.direction = direction(text);
     context.fillStyle = fill;
     context.fillText(text, 0, 0);
     context.restore();
   },
-  curve: (context, { points: [a, b, c, d], stroke, width, opacity }) => {
+  curve: (context, { points: [a, b, c, d], stroke, width, opacity, dash }) => {
     context.save();
+    context.setLineDash(dash ? dash.split(' ').map(Number) : []);
     context.globalAlpha = opacity;
     context.strokeStyle = stroke;
     context.lineWidth = width;
@@ -109,6 +123,12 @@ const PAINTERS = {
     context.stroke();
     context.restore();
   },
+};
+
+const MOVERS = {
+  rect: (thing, dx, dy) => ({ ...thing, x: thing.x + dx, y: thing.y + dy }),
+  text: (thing, dx, dy) => ({ ...thing, x: thing.x + dx, y: thing.y + dy }),
+  curve: (thing, dx, dy) => ({ ...thing, points: thing.points.map(([x, y]) => [x + dx, y + dy]) }),
 };
 
 function number(value) {

@@ -1,13 +1,24 @@
 // What attends to what, in words.
 
 export const KINDS = {
-  encoder: { text: 'Encoder', hint: 'self attention of the source', keys: 'Source, keys', queries: 'Source, queries' },
-  decoder: { text: 'Decoder', hint: 'self attention of the output', keys: 'Output before', queries: 'Output' },
-  cross: { text: 'Cross', hint: 'attention from the output to the source', keys: 'Source', queries: 'Output' },
+  encoder: { text: 'Encoder', hint: 'self attention of the source', keys: 'Source, keys', queries: 'Source, queries', layer: 'encoder', attention: 'self attention' },
+  decoder: { text: 'Decoder', hint: 'self attention of the output', keys: 'Output before', queries: 'Output', layer: 'decoder', attention: 'self attention' },
+  cross: { text: 'Cross', hint: 'attention from the output to the source', keys: 'Source', queries: 'Output', layer: 'decoder', attention: 'cross attention' },
+  pooling: { text: 'Pooling', hint: 'attention of a classifier to its text', keys: 'Text', queries: 'Label', layer: 'pooling', attention: 'attention' },
 };
 
 // Which words are translations of each other: drawn as lines only.
 export const ALIGNMENT = { text: 'Alignment', hint: 'which word comes from which', keys: 'Source', queries: 'Output' };
+
+// “decoder layer 2, cross attention, head 2”: people count from 1, wherever a layer or a head is named. Without a number it is
+// the mean of them all.
+export function placeName({ kind, layer, head }) {
+  if (kind === 'alignment') return 'alignment of words';
+  const { layer: stack, attention } = KINDS[kind];
+  const layers = Number.isInteger(layer) ? `${stack} layer ${layer + 1}` : `${stack}, mean of all layers`;
+  if (head === undefined) return `${layers}, ${attention}`;
+  return `${layers}, ${attention}, ${Number.isInteger(head) ? `head ${head + 1}` : 'mean of all heads'}`;
+}
 
 // “an” attended to 自动驾驶 62 %, 一 21 %
 export function sentence(matrix, side, index, links, percent) {

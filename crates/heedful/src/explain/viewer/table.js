@@ -20,16 +20,16 @@ export function tableOf(matrix, kind) {
 }
 
 function whole(matrix, kind) {
-  const head = make('tr', {}, make('th', { scope: 'col' }, `${KINDS[kind].queries} ↓ ${KINDS[kind].keys} →`), matrix.keys.map(({ label }) => make('th', { scope: 'col' }, label)));
-  const rows = matrix.queries.map(({ label }, i) => make('tr', {}, make('th', { scope: 'row' }, label),
+  const head = make('tr', {}, make('th', { scope: 'col' }, `${KINDS[kind].queries} ↓ ${KINDS[kind].keys} →`), matrix.keys.map(({ label }) => make('th', { scope: 'col', dir: 'auto' }, label)));
+  const rows = matrix.queries.map(({ label }, i) => make('tr', {}, make('th', { scope: 'row', dir: 'auto' }, label),
     matrix.keys.map((_, j) => make('td', {}, percent(matrix.weights[i * matrix.keys.length + j])))));
   return table(head, rows);
 }
 
 function top(matrix, kind) {
   const head = make('tr', {}, make('th', { scope: 'col' }, KINDS[kind].queries), make('th', { scope: 'col', colspan: STRONGEST }, `attends most to (${KINDS[kind].keys})`));
-  const rows = matrix.queries.map(({ label }, i) => make('tr', {}, make('th', { scope: 'row' }, label),
-    strongest(matrix, 'query', i, STRONGEST).map(({ index, weight }) => make('td', {}, `${matrix.keys[index].label} ${percent(weight)}`))));
+  const rows = matrix.queries.map(({ label }, i) => make('tr', {}, make('th', { scope: 'row', dir: 'auto' }, label),
+    strongest(matrix, 'query', i, STRONGEST).map(({ index, weight }) => make('td', {}, make('bdi', {}, matrix.keys[index].label), ` ${percent(weight)}`))));
   return table(head, rows);
 }
 

@@ -10,7 +10,7 @@ export function drawTree(stage, { explanation, choice, change }) {
   const root = grown(explanation.outputs);
   const branch = (node) => {
     const leaf = node.output !== null;
-    const text = make('span', { class: 'text' }, node.text || '…');
+    const text = make('span', { class: 'text', dir: 'auto' }, node.text || '…');
     const odds = make('span', { class: 'odds', title: 'how probable this was after what stands before it' }, percent(Math.exp(node.log_probability)));
     const row = leaf
       ? make('button', {

@@ -1,27 +1,30 @@
 // The explanation of a text: choices above, the chosen view below.
 
-import { FIRST, VIEWS, possible } from './choice.js';
+import { FIRST, VIEWS, possible, toParameters } from './choice.js';
 import { legend } from './colour.js';
 import { fileName, saveJson, savePage, savePng, saveSvg } from './download.js';
 import { dropdown, make, segmented } from './elements.js';
+import { framed } from './frame.js';
 import { drawGrid } from './grid.js';
-import { drawLines, linesScene } from './lines.js';
+import { drawLines } from './lines.js';
 import { drawMatrix } from './matrix.js';
-import { ALIGNMENT, KINDS } from './sides.js';
+import { ALIGNMENT, KINDS, placeName } from './sides.js';
 import { drawTree } from './tree.js';
 import { MEAN, kindsOf, layersOf, matrixOf } from './weights.js';
+import { drawWordHeads } from './word-heads.js';
 import { drawWords } from './words.js';
 
-const DRAW = { words: drawWords, lines: drawLines, matrix: drawMatrix, grid: drawGrid, tree: drawTree };
+const DRAW = { words: drawWords, lines: drawLines, colours: drawWordHeads, matrix: drawMatrix, grid: drawGrid, tree: drawTree };
 // Pages may hold several viewers, and an id must be one element's own.
 let viewers = 0;
-const NAMES = { words: 'Words', lines: 'Lines', matrix: 'Matrix', grid: 'Heads', tree: 'Alternatives' };
+const NAMES = { words: 'Words', lines: 'Lines', colours: 'Heads of a word', matrix: 'Matrix', grid: 'All heads', tree: 'Alternatives' };
 
 export class Viewer {
   // `changed(choice)` is called with the reader's choice. `offline()` promises the empty offline page; without it the
-  // page is one already. `share()` copies an address. `views` are those that make sense.
-  constructor(root, { changed = () => {}, offline = null, share = null, views = VIEWS } = {}) {
-    Object.assign(this, { root, changed, offline, share, views, choice: { ...FIRST }, explanations: [], drawn: {} });
+  // page is one already. `share()` copies an address. `views` are those that make sense. `heads` switches heads off, where
+  // that can be done: { off, toggle }.
+  constructor(root, { changed = () => {}, offline = null, share = null, views = VIEWS, heads = null } = {}) {
+    Object.assign(this, { root, changed, offline, share, views, heads, choice: { ...FIRST }, explanations: [], drawn: {} });
     this.tabs = make('div', { class: 'tabs', role: 'tablist', 'aria-label': 'View' });
     this.controls = make('div', { class: 'controls' });
     this.stage = make('div', { class: 'stage', role: 'tabpanel', id: `stage-${++viewers}` });
@@ -34,7 +37,7 @@ export class Viewer {
     new ResizeObserver(() => {
       // Only a new width asks for a new layout, and only of views that the style sheet cannot lay out: what a reader has
       // opened or zoomed stays.
-      if (this.stage.clientWidth !== width) this.drawn.resized?.();
+      if (this.stage.clientWidth !== width) this.drawn = this.drawn.resized?.() ?? this.drawn;
       width = this.stage.clientWidth;
     }).observe(root);
   }
@@ -99,21 +102,25 @@ export class Viewer {
     }
     if (choice.view !== 'tree') {
       const kinds = kindsOf(output);
-      const options = Object.entries(KINDS).map(([value, { text, hint }]) => ({ value, text, hint, disabled: !kinds.includes(value) }));
+      const options = Object.entries(KINDS).filter(([value]) => value !== 'pooling' || kinds.includes(value)).map(([value, { text, hint }]) => ({ value, text, hint, disabled: !kinds.includes(value) }));
       if (choice.view === 'lines') options.push({ value: 'alignment', text: ALIGNMENT.text, hint: ALIGNMENT.hint, disabled: output.alignment.length === 0 });
       if (kinds.length > 1 || output.alignment.length > 0) parts.push(segmented('Attention', options, choice.kind, (kind) => this.change({ kind })));
     }
+    if (choice.view === 'grid') parts.push(segmented('Form', [{ value: 'maps', text: 'Maps' }, { value: 'lines', text: 'Lines' }], choice.form, (form) => this.change({ form })), legend({ full: 1, scale: 'linear' }, 'greatest'));
     if (choice.view !== 'tree' && choice.view !== 'grid' && choice.kind !== 'alignment') {
       const layers = layersOf(output, choice.kind);
       const heads = layers[0]?.heads.length ?? 0;
       const read = (value) => (value === MEAN ? MEAN : Number(value));
-      const numbered = (values) => [{ value: MEAN, text: 'average' }, ...values.map((value) => ({ value, text: `${value}` }))];
+      const numbered = (values) => [{ value: MEAN, text: 'average' }, ...values.map((value) => ({ value, text: `${value + 1}` }))];
+      const isOneLayer = choice.view === 'colours';
+      const layerOptions = numbered(layers.map(({ layer }) => layer)).slice(isOneLayer ? 1 : 0);
+      const layer = isOneLayer && choice.layer === MEAN ? layers.at(-1)?.layer : choice.layer;
       // A single option needs no control.
-      if (layers.length > 1) parts.push(dropdown('Layer', numbered(layers.map(({ layer }) => layer)), choice.layer, (value) => this.change({ layer: read(value) })));
-      if (heads > 1) parts.push(dropdown('Head', numbered(Array.from({ length: heads }, (_, head) => head)), choice.head, (value) => this.change({ head: read(value) })));
+      if (layers.length > 1) parts.push(dropdown('Layer', layerOptions, layer, (value) => this.change({ layer: read(value) })));
+      if (heads > 1 && !isOneLayer) parts.push(dropdown('Head', numbered(Array.from({ length: heads }, (_, head) => head)), choice.head, (value) => this.change({ head: read(value) })));
       if (hasWords(explanation)) parts.push(segmented('Level', [{ value: 'word', text: 'Words' }, { value: 'token', text: 'Tokens' }], choice.level, (level) => this.change({ level })));
       const matrix = matrixOf(explanation, choice);
-      if (matrix && choice.view !== 'words') parts.push(legend(matrix));
+      if (matrix && choice.view !== 'words' && choice.view !== 'colours') parts.push(legend(matrix));
     }
     this.controls.replaceChildren(...parts);
     if (focused) [...this.controls.querySelectorAll('button, select')].find((element) => keyOf(element) === focused)?.focus();
@@ -131,16 +138,25 @@ export class Viewer {
       this.drawn = {};
       return;
     }
-    const context = { explanation, output, choice, matrix, say: (text) => this.say(text), change: (part) => this.change(part) };
+    const context = { explanation, output, choice, matrix, heads: this.heads, say: (text) => this.say(text), change: (part) => this.change(part) };
     this.drawn = DRAW[choice.view](stage, context);
   }
 
-  // Saves the picture of the view; running text has none of its own and is drawn as lines.
+  // Saves the picture of the view, with what it shows and what its colours mean.
   savePicture(save) {
-    const matrix = this.drawn.scene ? null : matrixOf(this.explanation, this.choice);
-    const scene = this.drawn.scene?.() ?? (matrix && linesScene(matrix, this.stage.clientWidth));
-    if (scene) save(fileName(this.explanation.source.text), scene);
-    else this.say('There is no picture here.');
+    const scene = this.drawn.scene?.();
+    if (!scene) {
+      this.say('There is no picture here.');
+      return;
+    }
+    const { choice, explanation } = this;
+    const isTree = choice.view === 'tree';
+    const layer = choice.view === 'colours' && choice.layer === MEAN ? layersOf(explanation.outputs[choice.output], choice.kind).at(-1).layer : choice.layer;
+    const place = { grid: () => `all heads, ${KINDS[choice.kind]?.attention} of the ${KINDS[choice.kind]?.layer}`, colours: () => placeName({ kind: choice.kind, layer }), tree: () => 'Alternatives of the beam search' };
+    const title = place[choice.view]?.() ?? placeName(choice);
+    const scale = ['matrix', 'lines'].includes(choice.view) && choice.kind !== 'alignment' ? matrixOf(explanation, choice) : null;
+    const lines = [title, explanation.source.text, ...(isTree ? [] : [explanation.outputs[choice.output].text])];
+    save(fileName(explanation.source.text), framed(scene, { lines, scale, key: this.drawn.key?.() ?? [] }));
   }
 
   makeFiles() {
@@ -151,7 +167,7 @@ export class Viewer {
         entry('SVG', () => this.savePicture(saveSvg)),
         entry('PNG', () => this.savePicture(savePng)),
         entry('JSON', () => saveJson(name(), this.explanations)),
-        this.offline ? entry('HTML', async () => savePage(name(), await this.offline(), this.explanations)) : null));
+        this.offline ? entry('HTML', async () => savePage(name(), await this.offline(), this.explanations, String(new URLSearchParams(toParameters(this.choice))))) : null));
     menu.addEventListener('keydown', (event) => {
       if (event.key !== 'Escape') return;
       menu.open = false;
@@ -166,8 +182,8 @@ export class Viewer {
 }
 
 // Whether any token belongs to a word.
-function hasWords({ source }) {
-  return source.tokens.some(({ word }) => word !== null);
+function hasWords({ source, outputs }) {
+  return [source, ...outputs].some(({ tokens }) => tokens.some(({ word }) => word !== null));
 }
 
 // Identifies a control, so that its replacement can be found.

@@ -30,7 +30,7 @@ export function layersOf(output, kind) {
 
 // The kinds of attention that an output has, in the order of computation.
 export function kindsOf(output) {
-  return ['encoder', 'decoder', 'cross'].filter((kind) => layersOf(output, kind).length > 0);
+  return ['encoder', 'decoder', 'cross', 'pooling'].filter((kind) => layersOf(output, kind).length > 0);
 }
 
 // What is to be drawn: { queries, keys, weights, full, scale }, where queries and keys are units and weights is row after
@@ -68,7 +68,7 @@ function tokensOf(explanation, output, kind) {
   const source = explanation.source.tokens;
   const generated = output.tokens;
   if (kind === 'encoder') return [source, source];
-  if (kind === 'cross') return [generated, source];
+  if (kind === 'cross' || kind === 'pooling') return [generated, source];
   return [generated, [{ piece: '<bos>', word: null }, ...generated.slice(0, -1)]];
 }
 
@@ -98,9 +98,14 @@ function label(pieces, level) {
 }
 
 // Pieces put together as text: spaces as spaces, rare characters from the bytes that spell them.
-export function spelled(joined) {
+export function textOf(joined) {
   const bytes = (run) => Uint8Array.from(run.match(/[0-9A-F]{2}(?=>)/g), (byte) => Number.parseInt(byte, 16));
-  return joined.replace(/(?:<0x[0-9A-F]{2}>)+/g, (run) => new TextDecoder().decode(bytes(run))).replaceAll('▁', ' ').trim();
+  return joined.replace(/(?:<0x[0-9A-F]{2}>)+/g, (run) => new TextDecoder().decode(bytes(run))).replaceAll('▁', ' ');
+}
+
+// The same without what surrounds a word.
+export function spelled(joined) {
+  return textOf(joined).trim();
 }
 
 // How much a word attends to a word: the mean over its tokens of the weight that each gives to all tokens of the other.

@@ -40,7 +40,7 @@ pub struct NamedHead {
 pub enum ViewError {
     /// The text does not name a layer.
     #[error(
-        "“{text}” names no layer: write encoder, decoder or cross, or one layer of them counted from 0, such as decoder.1.cross"
+        "“{text}” names no layer: write encoder, decoder, cross or pooling, or one layer of them counted from 0, such as decoder.1.cross"
     )]
     BadLayer {
         /// The text.
@@ -75,6 +75,14 @@ pub enum ViewError {
 impl LayerChoice {
     /// All cross attention layers.
     pub const CROSS: LayerChoice = LayerChoice { kind: ExplainedKind::Cross, layer: None };
+
+    /// The layers that say most of an output: those of its cross attention or its pooling, else its self attention.
+    pub fn of(output: &ExplainedOutput) -> LayerChoice {
+        let kinds =
+            [ExplainedKind::Cross, ExplainedKind::Pooling, ExplainedKind::Decoder, ExplainedKind::Encoder];
+        let has = |kind: &ExplainedKind| output.attention.iter().any(|layer| layer.kind == *kind);
+        LayerChoice { kind: kinds.into_iter().find(has).unwrap_or(ExplainedKind::Cross), layer: None }
+    }
 
     /// Whether the choice includes this layer.
     pub fn includes(self, layer: &ExplainedLayer) -> bool {
@@ -116,6 +124,7 @@ impl FromStr for LayerChoice {
             ("decoder" | "dec", false) => ExplainedKind::Decoder,
             ("decoder" | "dec", true) => ExplainedKind::Cross,
             ("cross", _) if sublayer.is_none() => ExplainedKind::Cross,
+            ("pooling" | "pool", false) if sublayer.is_none() => ExplainedKind::Pooling,
             _ => return Err(bad()),
         };
         Ok(LayerChoice { kind, layer })
@@ -144,10 +153,8 @@ impl FromStr for NamedHead {
             return Ok(NamedHead { head: text.parse()?, layer: None });
         };
         let kind = match role {
-            AttentionRole::EncoderSelf => ExplainedKind::Encoder,
-            AttentionRole::DecoderSelf => ExplainedKind::Decoder,
-            AttentionRole::Cross => ExplainedKind::Cross,
             AttentionRole::Pooling => return Err(ViewError::BadHead { text: text.to_owned() }),
+            role => ExplainedKind::from(role),
         };
         Ok(NamedHead { head: HeadChoice::One(head), layer: Some(LayerChoice { kind, layer: Some(layer) }) })
     }

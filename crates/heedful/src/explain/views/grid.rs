@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::super::explanation::{ExplainedKind, ExplainedLayer, ExplainedOutput};
 use super::choice::LayerChoice;
-use crate::plot::markup::{FONT, escape, length};
+use crate::plot::markup::{FONT, escape, length, text_width};
 
 /// The longer side of a small map.
 const SIDE: f64 = 112.0;
@@ -24,7 +24,7 @@ pub fn grid_svg(output: &ExplainedOutput, choice: Option<LayerChoice>, title: &s
     layers.sort_by_key(|layer| (layer.kind as u8, layer.layer));
     let heads = layers.iter().map(|layer| layer.head_count()).max().unwrap_or(0);
     let heights: Vec<f64> = layers.iter().map(|layer| size(layer).1).collect();
-    let width = LEFT + heads as f64 * (SIDE + GAP);
+    let width = (LEFT + heads as f64 * (SIDE + GAP)).max(text_width(title) * 13.0);
     let height = TOP + heights.iter().map(|height| height + GAP).sum::<f64>();
     let mut svg = format!(
         r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" aria-label="{title}" font-family="{FONT}" font-size="12"><text x="0" y="13" font-size="13" font-weight="600" fill="currentColor">{title}</text><g fill="currentColor" fill-opacity=".8">"#,
@@ -34,12 +34,12 @@ pub fn grid_svg(output: &ExplainedOutput, choice: Option<LayerChoice>, title: &s
     );
     for head in 0..heads {
         let x = length(LEFT + head as f64 * (SIDE + GAP));
-        let _ = write!(svg, r#"<text x="{x}" y="36">head {head}</text>"#);
+        let _ = write!(svg, r#"<text x="{x}" y="36">head {}</text>"#, head + 1);
     }
     svg += "</g>";
     let mut top = TOP;
     for (layer, height) in layers.iter().zip(heights) {
-        let name = format!("{} {}", kind_name(layer.kind), layer.layer);
+        let name = format!("{} {}", kind_name(layer.kind), layer.layer + 1);
         let _ = write!(
             svg,
             r#"<text x="0" y="{}" fill="currentColor" fill-opacity=".8">{name}</text>"#,
@@ -58,6 +58,7 @@ fn kind_name(kind: ExplainedKind) -> &'static str {
         ExplainedKind::Encoder => "encoder",
         ExplainedKind::Decoder => "decoder",
         ExplainedKind::Cross => "cross",
+        ExplainedKind::Pooling => "pooling",
     }
 }
 
@@ -73,10 +74,11 @@ fn write_map(svg: &mut String, layer: &ExplainedLayer, head: usize, [x, y]: [f64
     let scale = width / layer.keys.max(1) as f64 * block as f64;
     let _ = write!(
         svg,
-        r#"<g transform="translate({} {})"><title>{}, head {head}</title><rect width="{}" height="{}" fill="currentColor" fill-opacity=".05"/><g transform="scale({scale:.3})" fill="var(--heat,#0b5c8a)">"#,
+        r#"<g transform="translate({} {})"><title>{}, head {}</title><rect width="{}" height="{}" fill="currentColor" fill-opacity=".05"/><g transform="scale({scale:.3})" fill="var(--heat,#0b5c8a)">"#,
         length(x),
         length(y),
-        escape(&layer.name),
+        layer.title(),
+        head + 1,
         length(width),
         length(height),
     );
@@ -125,12 +127,13 @@ mod tests {
     fn every_head_of_every_layer_has_its_map() {
         let output = &example().outputs[0];
         let svg = grid_svg(output, None, "a & b");
-        for name in ["decoder.0.self_attention, head 0", "cross_attention, head 0", "cross_attention, head 1"]
+        for name in
+            ["decoder layer 1, self attention, head 1", "cross attention, head 1", "cross attention, head 2"]
         {
             assert!(svg.contains(name), "{name} in {svg}");
         }
         let cross = grid_svg(output, Some(LayerChoice::CROSS), "");
-        assert!(!cross.contains("self_attention") && cross.matches("<title>").count() == 2, "{cross}");
+        assert!(!cross.contains("self attention") && cross.matches("<title>").count() == 2, "{cross}");
     }
 
     #[test]
@@ -145,6 +148,7 @@ mod tests {
                 queries: 150,
                 keys: 150,
                 heads: HeadWeights::Rows(vec![head.clone(); 8]),
+                scores: None,
             })
             .collect();
         let svg = grid_svg(&output, None, "long");

@@ -21,7 +21,7 @@ pub enum Granularity {
 /// Attention weights with labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionMatrix {
-    /// Layer and head: `decoder.1.cross_attention, head 3`.
+    /// Layer and head, counted from 1: “decoder layer 2, cross attention, head 4”.
     pub title: String,
     /// The labels of the queries.
     pub rows: Vec<String>,
@@ -51,10 +51,10 @@ impl AttentionMatrix {
     ) -> Result<AttentionMatrix, ViewError> {
         let layer = layer.find(output)?;
         let (weights, name) = match head {
-            HeadChoice::Mean if layer.head_count() == 1 => (layer.head(0), layer.name.clone()),
-            HeadChoice::Mean => (layer.mean(), format!("{}, mean of its heads", layer.name)),
+            HeadChoice::Mean if layer.head_count() == 1 => (layer.head(0), layer.title()),
+            HeadChoice::Mean => (layer.mean(), format!("{}, mean of its heads", layer.title())),
             HeadChoice::One(head) if head < layer.head_count() => {
-                (layer.head(head), format!("{}, head {head}", layer.name))
+                (layer.head(head), format!("{}, head {}", layer.title(), head + 1))
             }
             HeadChoice::One(head) => {
                 let last = layer.head_count().saturating_sub(1);
@@ -67,6 +67,17 @@ impl AttentionMatrix {
 }
 
 impl ExplainedLayer {
+    /// For people, who count from 1: “decoder layer 2, cross attention”.
+    pub fn title(&self) -> String {
+        let (stack, attention) = match self.kind {
+            ExplainedKind::Encoder => ("encoder", "self"),
+            ExplainedKind::Decoder => ("decoder", "self"),
+            ExplainedKind::Cross => ("decoder", "cross"),
+            ExplainedKind::Pooling => return "attention pooling".to_owned(),
+        };
+        format!("{stack} layer {}, {attention} attention", self.layer + 1)
+    }
+
     /// The number of heads.
     pub fn head_count(&self) -> usize {
         match &self.heads {
@@ -108,9 +119,14 @@ pub(super) fn sides(
     let (read, generated) = (source.tokens.clone(), output.tokens.clone());
     match kind {
         ExplainedKind::Encoder => [read.clone(), read],
-        ExplainedKind::Cross => [generated, read],
+        ExplainedKind::Cross | ExplainedKind::Pooling => [generated, read],
         ExplainedKind::Decoder => {
-            let begin = ExplainedToken { piece: "<bos>".to_owned(), word: None, log_probability: None };
+            let begin = ExplainedToken {
+                piece: "<bos>".to_owned(),
+                word: None,
+                log_probability: None,
+                alternatives: Vec::new(),
+            };
             let past = generated[..generated.len().saturating_sub(1)].iter().cloned();
             let past = [begin].into_iter().chain(past).collect();
             [generated, past]
@@ -197,7 +213,12 @@ pub(super) mod tests {
     use super::*;
 
     fn token(piece: &str, word: Option<usize>, probability: Option<f64>) -> ExplainedToken {
-        ExplainedToken { piece: piece.to_owned(), word, log_probability: probability.map(f64::ln) }
+        ExplainedToken {
+            piece: piece.to_owned(),
+            word,
+            log_probability: probability.map(f64::ln),
+            alternatives: Vec::new(),
+        }
     }
 
     fn layer(name: &str, kind: ExplainedKind, heads: Vec<Vec<Vec<f32>>>) -> ExplainedLayer {
@@ -209,6 +230,7 @@ pub(super) mod tests {
             queries,
             keys,
             heads: HeadWeights::Rows(heads),
+            scores: None,
         }
     }
 

@@ -90,6 +90,14 @@ pub enum ConfigError {
         /// Width of an encoder output.
         key: usize,
     },
+    /// A convolutional encoder does not have the width of the embeddings that it reads.
+    #[error("the convolutional encoder is {encoder} wide and d_model is {d_model}: make them equal")]
+    EncoderWidth {
+        /// Width of the encoder.
+        encoder: usize,
+        /// Width of the embeddings.
+        d_model: usize,
+    },
     /// A value is negative or not finite.
     #[error("{what} is {value}: it must be a number and at least 0")]
     Negative {

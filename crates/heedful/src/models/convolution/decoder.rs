@@ -1,5 +1,5 @@
 //! ```text
-//! h = GatedConvolution(x)                                     causal
+//! h = ActivatedConvolution(x)                                 causal
 //! c = Attention((h W_q + b + g) √½, keys, values) W_o + b     g: the embedded target
 //! y = (x + (h + c) √½) √½                                     N times (see `Balanced` for the form with a norm)
 //! ```
@@ -7,8 +7,8 @@
 use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, KeyValueRows, Mask, Part, Reach};
 use heedful_tensor::{Params, Ragged, Tensor};
 
-use super::config::ConvolutionalConfig;
-use super::layers::{Balanced, ConvolutionShape, GatedConvolution};
+use super::config::{ConvolutionalConfig, dilation_of};
+use super::layers::{ActivatedConvolution, Balanced, ConvolutionShape};
 use crate::layers::{AttentionMap, AttentionRole, AttentionSite, Linear, Pass};
 
 /// What the decoder attends to: the keys and values of the sources, the same for all layers.
@@ -26,9 +26,9 @@ pub struct ConvolutionalDecoder {
     dropout: f32,
 }
 
-/// One layer: a causal gated convolution and cross attention.
+/// One layer: a causal convolution and cross attention.
 pub struct ConvolutionalDecoderLayer {
-    convolution: GatedConvolution,
+    convolution: ActivatedConvolution,
     query: Linear,
     output: Linear,
     balanced: Balanced,
@@ -41,6 +41,8 @@ pub struct ConvolutionalDecoderLayer {
 pub(super) struct Rows<'a> {
     /// For each row its parent among the rows of the previous step.
     pub(super) parents: &'a [Option<usize>],
+    /// How many tokens the longest of them has.
+    pub(super) longest: usize,
     /// The keys and values that each row attends to.
     pub(super) sources: &'a [KeyValueRows<'a>],
 }
@@ -87,12 +89,12 @@ impl ConvolutionalDecoderLayer {
     fn new(params: &Params, layer: usize, config: &ConvolutionalConfig) -> ConvolutionalDecoderLayer {
         let (d, name) = (config.d_model, format!("decoder.{layer}"));
         let site = AttentionSite::new(&format!("{name}.cross_attention"), layer, AttentionRole::Cross);
-        let window =
-            ConvolutionShape { input: d, output: d, taps: config.decoder_taps, reach: Reach::Causal };
+        let (taps, dilation) = (config.decoder_taps, dilation_of(config.dilation, layer));
+        let window = ConvolutionShape { input: d, output: d, taps, dilation, reach: Reach::Causal };
         let score = config.score.scale(d);
         let convolution = format!("{name}.convolution");
         ConvolutionalDecoderLayer {
-            convolution: GatedConvolution::new(params, &convolution, window, config.dropout),
+            convolution: ActivatedConvolution::new(params, &convolution, window, config.kind, config.dropout),
             query: Linear::new(params, &format!("{site}.query"), d, d),
             output: Linear::new(params, &format!("{site}.output"), d, d),
             balanced: Balanced::new(params, &format!("{name}.norm"), config.balance, d, config.norm_epsilon),
@@ -118,7 +120,7 @@ impl ConvolutionalDecoderLayer {
         let options = AttentionOptions {
             heads: 1,
             scale: self.scale,
-            mask: Mask::full(),
+            mask: pass.mask(self.site.role, &Mask::full(), sequences, &memory.sequences),
             dropout: pass.dropout(0.0),
             weights: pass.weights(self.site.role, 1, sequences, &memory.sequences),
             rounding: pass.compute().precision.rounding(),
@@ -126,7 +128,8 @@ impl ConvolutionalDecoderLayer {
         let attended = ops::attention(queries, keys, values, sequences, &memory.sequences, &options);
         if let Some(weights) = attended.weights {
             let (queries, keys) = (sequences.clone(), memory.sequences.clone());
-            pass.record(AttentionMap { site: self.site.clone(), queries, keys, weights });
+            let (site, scores) = (self.site.clone(), attended.scores);
+            pass.record(AttentionMap { site, queries, keys, weights, scores });
         }
         self.joined(x, &h, &attended.context, pass)
     }
@@ -138,7 +141,7 @@ impl ConvolutionalDecoderLayer {
         windows: &mut Option<Tensor>,
         pass: &Pass,
     ) -> Tensor {
-        let h = self.convolution.step(x, windows, rows.parents, pass);
+        let h = self.convolution.step(x, windows, rows.parents, rows.longest, pass);
         let queries = Part::whole(self.query(&h, embedded, pass));
         let options = CachedAttentionOptions {
             heads: 1,

@@ -5,9 +5,10 @@
 //! attention     keys and values of a sentence, once for all layers and all its hypotheses
 //! ```
 //!
-//! A hypothesis that continues another copies that one's windows: k vectors for each layer, whatever its length.
+//! A hypothesis that continues another copies that one's windows: k vectors for each layer, whatever its length. With
+//! dilation the windows of upper layers span more tokens than they multiply, and those between wait for their turn.
 
-use heedful_tensor::ops::{self, KeyValueRows};
+use heedful_tensor::ops::KeyValueRows;
 use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Convolutional;
@@ -59,11 +60,12 @@ impl Decoding for ConvolutionalDecoding<'_> {
             KeyValueRows::Range(key_value.array(), rows)
         };
         let sources: Vec<KeyValueRows<'_>> = rows.iter().map(source_of).collect();
-        let rows = Rows { parents: &parents, sources: &sources };
+        let longest = positions.iter().max().map_or(0, |position| position + 1);
+        let rows = Rows { parents: &parents, longest, sources: &sources };
         pass.within(|pass| {
             let embedded = model.target_embedding.at(&ids, &positions, pass);
             let states = model.decoder.step(&embedded, &rows, windows, pass);
-            ops::project_wide(&states, &model.output, pass.compute())
+            model.output.scores(&states, pass)
         })
     }
 }

@@ -1,16 +1,18 @@
 //! ```text
-//! y = (x + GatedConvolution(x)) √½          N times (see `Balanced` for the form with a norm)
+//! y = (x + ActivatedConvolution(x)) √½          N times (see `Balanced` for the form with a norm)
 //! ```
 //!
-//! After N layers of k taps the receptive field of a state is (k − 1) N + 1 tokens.
+//! After N layers of k taps the receptive field of a state is (k − 1) N + 1 tokens. With dilation the distance between
+//! taps grows by a factor δ from layer to layer, and the receptive field as δ^N: (k − 1) (δ^N − 1) / (δ − 1) + 1.
 
 use heedful_tensor::ops::Reach;
 use heedful_tensor::{Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
-use super::config::Balance;
-use super::layers::{Balanced, ConvolutionShape, GatedConvolution};
+use super::config::{Balance, ConvolutionKind, dilation_of, no_dilation};
+use super::layers::{ActivatedConvolution, Balanced, ConvolutionShape};
 use crate::layers::Pass;
+use crate::models::config::{ConfigError, check};
 
 /// The configuration of a convolutional encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,12 @@ pub struct ConvolutionalEncoderConfig {
     pub layers: usize,
     /// Number of tokens in a window; odd.
     pub taps: usize,
+    /// The factor by which the distance between taps grows from layer to layer; 1 for windows without gaps.
+    #[serde(default = "no_dilation")]
+    pub dilation: usize,
+    /// What follows each convolution.
+    #[serde(default)]
+    pub kind: ConvolutionKind,
     /// What keeps the variance of residual sums constant.
     pub balance: Balance,
     /// ε of the layer norms, if there are any.
@@ -30,28 +38,42 @@ pub struct ConvolutionalEncoderConfig {
     pub dropout: f32,
 }
 
-/// A stack of gated convolutions: one state for each token.
+impl ConvolutionalEncoderConfig {
+    /// Whether an encoder can be built from this; if not, the error explains what to change.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        let ConvolutionalEncoderConfig { d_model, layers, taps, dilation, norm_epsilon, dropout, .. } = *self;
+        check::sizes(&[("d_model", d_model), ("layers", layers), ("taps", taps), ("dilation", dilation)])?;
+        check::odd_taps("taps", taps)?;
+        check::epsilon(norm_epsilon)?;
+        check::rates(&[("stack.dropout", dropout)])
+    }
+}
+
+/// A stack of convolutions: one state for each token.
 pub struct ConvolutionalEncoder {
-    layers: Vec<(GatedConvolution, Balanced)>,
+    layers: Vec<(ActivatedConvolution, Balanced)>,
 }
 
 impl ConvolutionalEncoder {
     /// Registers the parameters `<name>.<layer>.convolution.…` and, with norms, `<name>.<layer>.norm.…`.
     pub fn new(params: &Params, name: &str, shape: ConvolutionalEncoderConfig) -> ConvolutionalEncoder {
-        let ConvolutionalEncoderConfig { d_model, taps, balance, norm_epsilon, dropout, .. } = shape;
-        let window = ConvolutionShape { input: d_model, output: d_model, taps, reach: Reach::Same };
+        let ConvolutionalEncoderConfig { d_model, taps, kind, balance, norm_epsilon, dropout, .. } = shape;
         let layer = |i: usize| {
             let name = format!("{name}.{i}");
-            let gated = GatedConvolution::new(params, &format!("{name}.convolution"), window, dropout);
-            (gated, Balanced::new(params, &format!("{name}.norm"), balance, d_model, norm_epsilon))
+            let dilation = dilation_of(shape.dilation, i);
+            let window =
+                ConvolutionShape { input: d_model, output: d_model, taps, dilation, reach: Reach::Same };
+            let convolution = format!("{name}.convolution");
+            let convolution = ActivatedConvolution::new(params, &convolution, window, kind, dropout);
+            (convolution, Balanced::new(params, &format!("{name}.norm"), balance, d_model, norm_epsilon))
         };
         ConvolutionalEncoder { layers: (0..shape.layers).map(layer).collect() }
     }
 
     /// From embedded tokens to their states.
     pub fn forward(&self, embedded: Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
-        self.layers.iter().fold(embedded, |x, (gated, balanced)| {
-            let y = gated.forward(&x, sequences, pass);
+        self.layers.iter().fold(embedded, |x, (convolution, balanced)| {
+            let y = convolution.forward(&x, sequences, pass);
             balanced.sum(&x, &y, pass)
         })
     }

@@ -1,14 +1,15 @@
 //! ```text
-//! Convolution        y_t = [x_{t−before} ; … ; x_{t−before+k−1}] W + b
-//! GatedConvolution   y = a ∘ σ(g),   [a | g] = Convolution(dropout(x))
-//! Balanced           (x + y) √½   or   LayerNorm(x + y)
+//! Convolution             y_t = [x_{t−before·δ} ; … ; x_{t+(k−1−before)·δ}] W + b
+//! ActivatedConvolution    gated   y = a ∘ σ(g),   [a | g] = Convolution(dropout(x))
+//!                         relu    y = max(0, Convolution(dropout(x)))
+//! Balanced                (x + y) √½   or   LayerNorm(x + y)
 //! ```
 
 use heedful_tensor::ops::{self, Activation, ConvolutionOptions, LinearOptions, Reach};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
-use super::config::Balance;
+use super::config::{Balance, ConvolutionKind};
 use crate::layers::{LayerNorm, Pass};
 
 /// Widths, taps and position of a convolution's window.
@@ -20,6 +21,8 @@ pub struct ConvolutionShape {
     pub output: usize,
     /// Number of tokens in a window.
     pub taps: usize,
+    /// The distance between neighbouring tokens of a window; 1 without gaps.
+    pub dilation: usize,
     /// Which neighbours the window covers.
     pub reach: Reach,
 }
@@ -30,24 +33,27 @@ pub struct Convolution {
     weight: Param,
     bias: Param,
     taps: usize,
+    dilation: usize,
     reach: Reach,
 }
 
 impl Convolution {
     /// Registers the parameters; the weight is initialized with `init`, the bias with zeros.
     pub fn new(params: &Params, name: &str, shape: ConvolutionShape, init: Init) -> Convolution {
-        let ConvolutionShape { input, output, taps, reach } = shape;
+        let ConvolutionShape { input, output, taps, dilation, reach } = shape;
         Convolution {
             weight: params.add(&format!("{name}.weight"), taps * input, output, init),
             bias: params.add(&format!("{name}.bias"), 1, output, Init::Constant(0.0)),
             taps,
+            dilation,
             reach,
         }
     }
 
     /// The formula above for every token of every sequence.
     pub fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &Pass) -> Tensor {
-        let options = ConvolutionOptions { taps: self.taps, reach: self.reach, compute: pass.compute() };
+        let Convolution { taps, dilation, reach, .. } = *self;
+        let options = ConvolutionOptions { taps, dilation, reach, compute: pass.compute() };
         ops::convolution(x, sequences, &self.weight, Some(&self.bias), options)
     }
 
@@ -58,49 +64,85 @@ impl Convolution {
         ops::linear(windows, &self.weight, Some(&self.bias), options)
     }
 
-    /// Number of tokens in a window.
-    pub fn taps(&self) -> usize {
-        self.taps
+    /// As [`Convolution::forward`] of a causal convolution for the newest token of every row, given the newest tokens of
+    /// the step before, which are replaced. Row i continues row `parents[i]` of them; no row has more than `longest` tokens.
+    fn step(
+        &self,
+        x: &Tensor,
+        newest: &mut Option<Tensor>,
+        parents: &[Option<usize>],
+        longest: usize,
+        pass: &Pass,
+    ) -> Tensor {
+        let x = ops::cast(x, pass.compute().dtype());
+        if self.dilation == 1 {
+            let windows = ops::slide_windows(newest.as_ref(), parents, &x, self.taps);
+            let y = self.of_windows(&windows, pass);
+            *newest = Some(windows);
+            return y;
+        }
+        // Windows with gaps are as wide as their span, which may be far beyond what there is.
+        let slots = (self.taps - 1).saturating_mul(self.dilation).saturating_add(1).min(longest);
+        let next = ops::slide_windows(newest.as_ref(), parents, &x, slots);
+        let y = self.of_windows(&ops::tapped_windows(&next, x.width(), self.taps, self.dilation), pass);
+        *newest = Some(next);
+        y
     }
 }
 
-/// A convolution to twice the width, one half of which gates the other: parameters `<name>.weight` and `<name>.bias`.
+/// A convolution and what follows it, a gate or max(0, ·): parameters `<name>.weight` and `<name>.bias`.
 #[derive(Clone)]
-pub struct GatedConvolution {
+pub struct ActivatedConvolution {
     convolution: Convolution,
+    kind: ConvolutionKind,
     dropout: f32,
 }
 
-impl GatedConvolution {
-    /// From vectors of width `shape.input` to gated ones of width `shape.output`, with dropout at this rate on the
-    /// convolution's input.
-    pub fn new(params: &Params, name: &str, shape: ConvolutionShape, dropout: f32) -> GatedConvolution {
-        // Gates that are half open on average quarter the variance; the initial weights compensate for it.
-        let init = Init::Normal((4.0 * (1.0 - dropout) / (shape.taps * shape.input) as f32).sqrt());
-        let doubled = ConvolutionShape { output: 2 * shape.output, ..shape };
-        GatedConvolution { convolution: Convolution::new(params, name, doubled, init), dropout }
+impl ActivatedConvolution {
+    /// From vectors of width `shape.input` to ones of width `shape.output`, with dropout at this rate on the convolution's
+    /// input.
+    pub fn new(
+        params: &Params,
+        name: &str,
+        shape: ConvolutionShape,
+        kind: ConvolutionKind,
+        dropout: f32,
+    ) -> ActivatedConvolution {
+        // Gates that are half open on average quarter the variance, and max(0, ·) halves it; the initial weights compensate
+        // for it.
+        let (lost, output) = match kind {
+            ConvolutionKind::Gated => (4.0, 2 * shape.output),
+            ConvolutionKind::Relu => (2.0, shape.output),
+        };
+        let init = Init::Normal((lost * (1.0 - dropout) / (shape.taps * shape.input) as f32).sqrt());
+        let shape = ConvolutionShape { output, ..shape };
+        ActivatedConvolution { convolution: Convolution::new(params, name, shape, init), kind, dropout }
     }
 
     /// The formula above for every token of every sequence.
     pub fn forward(&self, x: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let x = ops::dropout(x, pass.dropout(self.dropout));
-        ops::glu(&self.convolution.forward(&x, sequences, pass))
+        self.activated(&self.convolution.forward(&x, sequences, pass))
     }
 
-    /// As [`GatedConvolution::forward`] for the newest token of every row, given the windows of the previous step, which
-    /// are replaced. Row i continues row `parents[i]` of them.
+    /// As [`ActivatedConvolution::forward`] for the newest token of every row, given what the step before kept, which is
+    /// replaced. Row i continues row `parents[i]` of it; no row has more than `longest` tokens.
     pub(super) fn step(
         &self,
         x: &Tensor,
-        windows: &mut Option<Tensor>,
+        newest: &mut Option<Tensor>,
         parents: &[Option<usize>],
+        longest: usize,
         pass: &Pass,
     ) -> Tensor {
-        let newest = ops::cast(x, pass.compute().dtype());
-        let next = ops::slide_windows(windows.as_ref(), parents, &newest, self.convolution.taps());
-        let y = ops::glu(&self.convolution.of_windows(&next, pass));
-        *windows = Some(next);
-        y
+        self.activated(&self.convolution.step(x, newest, parents, longest, pass))
+    }
+
+    fn activated(&self, y: &Tensor) -> Tensor {
+        match self.kind {
+            ConvolutionKind::Gated => ops::glu(y),
+            ConvolutionKind::Relu => ops::relu(y),
+        }
     }
 }
 

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! e        = √d E_source[source] + PE
-//! z        = Encoder(e)                              gated convolutions over both neighbours
+//! z        = Encoder(e)                              convolutions over both neighbours, gated or with ReLU
 //! keys     = z,   values = (z + e) √½ √m             m is the length of the source
 //! g        = √d E_target[<bos> y_1 … y_m] + PE
-//! states   = Decoder(g, keys, values)                causal gated convolutions
-//! p(y_i+1) = softmax(states_i E_outputᵀ)
+//! states   = Decoder(g, keys, values)                causal convolutions
+//! p(y_i+1) = softmax(states_i E_outputᵀ + b)         b only with an output bias
 //! ```
 //!
 //! The embedding is added to the values because a state represents the context of its token more than the token itself.
@@ -25,17 +25,17 @@ mod text_encoder;
 mod recipe;
 
 use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{Device, Param, Params, Precision, Ragged, Tensor};
+use heedful_tensor::{Device, Params, Precision, Ragged, Tensor};
 
-pub use config::{Balance, ConvolutionalConfig};
+pub use config::{Balance, ConvolutionKind, ConvolutionalConfig};
 pub use decoder::{ConvolutionalDecoder, ConvolutionalDecoderLayer, ConvolutionalMemory};
 pub use encoder::{ConvolutionalEncoder, ConvolutionalEncoderConfig};
-pub use layers::{Balanced, Convolution, ConvolutionShape, GatedConvolution};
+pub use layers::{ActivatedConvolution, Balanced, Convolution, ConvolutionShape};
 pub use text_encoder::{ConvolutionalTextEncoder, ConvolutionalTextEncoderConfig};
 pub(crate) use {ConvolutionalConfig as EncoderDecoder, ConvolutionalTextEncoderConfig as Encoder};
 
 use crate::data::batch::{Batch, BatchError, Side, check_side};
-use crate::layers::{Embedding, Pass, PositionalEncoding, embedding_tables};
+use crate::layers::{Embedding, OutputProjection, Pass, PositionalEncoding, embedding_tables};
 use crate::models::config::ConfigError;
 use crate::models::{Decoding, Generate, Model};
 
@@ -47,7 +47,7 @@ pub struct Convolutional {
     target_embedding: Embedding,
     encoder: ConvolutionalEncoder,
     decoder: ConvolutionalDecoder,
-    output: Param,
+    output: OutputProjection,
 }
 
 impl Convolutional {
@@ -63,7 +63,7 @@ impl Convolutional {
             target_embedding: Embedding::new(target, position("target_position"), config.dropout),
             encoder: ConvolutionalEncoder::new(&params, "encoder", config.encoder()),
             decoder: ConvolutionalDecoder::new(&params, &config),
-            output,
+            output: OutputProjection::new(&params, output, config.output_bias),
             params,
             config,
         })
@@ -101,7 +101,7 @@ impl Convolutional {
     /// Logits of every target token at every position of the batch's targets.
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         let states = self.states(batch, pass);
-        pass.within(|pass| ops::project(&states, &self.output, pass.compute()))
+        pass.within(|pass| self.output.logits(&states, pass))
     }
 
     /// Its configuration.
@@ -139,9 +139,7 @@ impl Model for Convolutional {
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         let states = self.states(batch, pass);
         let smoothing = self.config.label_smoothing;
-        pass.within(|pass| {
-            ops::cross_entropy(&states, &self.output, &batch.target_out, pass.loss_options(smoothing))
-        })
+        pass.within(|pass| self.output.loss(&states, &batch.target_out, smoothing, pass))
     }
 }
 

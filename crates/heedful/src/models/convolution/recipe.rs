@@ -2,9 +2,7 @@
 
 use heedful_tensor::Params;
 
-use super::{
-    Balance, Convolutional, ConvolutionalConfig, ConvolutionalTextEncoder, ConvolutionalTextEncoderConfig,
-};
+use super::{Convolutional, ConvolutionalConfig, ConvolutionalTextEncoder, ConvolutionalTextEncoderConfig};
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::{ConfigError, Encode, Generate};
 use crate::recipe::Recipe;
@@ -14,10 +12,15 @@ impl EncoderDecoderFamily for ConvolutionalConfig {
         "model.encoder_layers",
         "model.decoder_layers",
         "model.tying",
+        "model.output_bias",
         "model.positions",
         "model.max_positions",
         "model.score",
         "model.taps",
+        "model.dilation",
+        "model.convolution",
+        "model.balance",
+        "model.norm_epsilon",
     ];
 
     fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> ConvolutionalConfig {
@@ -30,10 +33,13 @@ impl EncoderDecoderFamily for ConvolutionalConfig {
             decoder_layers: model.decoder_layers,
             encoder_taps: model.taps,
             decoder_taps: model.taps,
-            balance: Balance::Scale,
+            dilation: model.dilation,
+            kind: model.convolution,
+            balance: model.balance,
             norm_epsilon: model.norm_epsilon as f32,
             positions: recipe.positions(),
             tying: model.tying,
+            output_bias: model.output_bias,
             score: model.score,
             dropout: training.dropout as f32,
             label_smoothing: training.label_smoothing as f32,
@@ -54,8 +60,16 @@ impl EncoderDecoderFamily for ConvolutionalConfig {
 }
 
 impl EncoderFamily for ConvolutionalTextEncoderConfig {
-    const KEYS: &'static [&'static str] =
-        &["model.encoder_layers", "model.positions", "model.max_positions", "model.taps"];
+    const KEYS: &'static [&'static str] = &[
+        "model.encoder_layers",
+        "model.positions",
+        "model.max_positions",
+        "model.taps",
+        "model.dilation",
+        "model.convolution",
+        "model.balance",
+        "model.norm_epsilon",
+    ];
 
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> ConvolutionalTextEncoderConfig {
         let config = ConvolutionalConfig::from_recipe(recipe, [vocabulary; 2]);

@@ -1,8 +1,9 @@
-//! `states = Encoder(√d E[text] + PE)`: gated convolutions over texts, for encoder-only models.
+//! `states = Encoder(√d E[text] + PE)`: convolutions over texts, for encoder-only models.
 
 use heedful_tensor::{Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::config::dilated;
 use super::{ConvolutionalEncoder, ConvolutionalEncoderConfig};
 use crate::data::batch::{BatchError, Side, check_side};
 use crate::layers::{Embedding, Pass, PositionalEncoding, Positions};
@@ -23,7 +24,7 @@ pub struct ConvolutionalTextEncoderConfig {
     pub stack: ConvolutionalEncoderConfig,
 }
 
-/// Gated convolutions on embeddings: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…`.
+/// Convolutions on embeddings: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…`.
 pub struct ConvolutionalTextEncoder {
     config: ConvolutionalTextEncoderConfig,
     embedding: Embedding,
@@ -34,18 +35,15 @@ impl ConvolutionalTextEncoderConfig {
     /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check::vocabulary("vocabulary", self.vocabulary)?;
-        let ConvolutionalEncoderConfig { d_model, layers, taps, norm_epsilon, dropout, .. } = self.stack;
-        check::sizes(&[("d_model", d_model), ("layers", layers), ("taps", taps)])?;
-        check::odd_taps("taps", taps)?;
-        check::epsilon(norm_epsilon)?;
-        check::rates(&[("dropout", self.dropout), ("stack.dropout", dropout)])?;
-        check::positions(self.positions, d_model)
+        check::rates(&[("dropout", self.dropout)])?;
+        self.stack.validate()?;
+        check::positions(self.positions, self.stack.d_model)
     }
 
     /// The encoder in a few words.
     pub fn summary(&self) -> String {
-        let ConvolutionalEncoderConfig { layers, d_model, taps, .. } = self.stack;
-        format!("{layers} gated convolutions of {taps} taps, d {d_model}")
+        let ConvolutionalEncoderConfig { layers, d_model, taps, dilation, kind, .. } = self.stack;
+        format!("{layers} {kind} convolutions of {taps} taps{}, d {d_model}", dilated(dilation))
     }
 }
 

@@ -6,12 +6,12 @@
 //! ```
 
 use heedful_tensor::ops::{
-    self, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, Estimator,
-    RecurrentState, Selection, SourceRows, StepWeights,
+    self, AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,
+    AttentionRnnWeights, Estimator, RecurrentState, Selection, SourceRows, StepWeights, Weights,
 };
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
-use super::{Cell, Hardness, RecurrentConfig};
+use super::{Cell, Hardness, RecurrentAttention, RecurrentConfig};
 use crate::layers::{AttentionMap, AttentionRole, AttentionSite, Linear, Pass, Scorer};
 
 /// The share of training steps in which hard attention is soft, as in the paper. Without them the score-function estimator
@@ -26,6 +26,12 @@ pub struct AttentiveLayer {
     hidden: Param,
     bias: Option<Param>,
     context: Param,
+    attention: SourceAttention,
+}
+
+/// How states are compared with a source, and what is taken of it.
+#[derive(Clone)]
+pub(super) struct SourceAttention {
     scorer: Scorer,
     hardness: Hardness,
     site: AttentionSite,
@@ -46,7 +52,7 @@ impl AttentiveLayer {
     /// The first layer of the decoder that the validated `config` describes; `None` if it has no attention.
     pub(super) fn new(params: &Params, name: &str, config: &RecurrentConfig) -> Option<AttentiveLayer> {
         let attention = config.attention?;
-        let (d, memory) = (config.d_model, config.encoder().output_width());
+        let (d, memory) = (config.d_model, config.memory_width());
         let gates = config.cell.gates() * d;
         let add = |part: &str, rows, init| params.add(&format!("{name}.{part}"), rows, gates, init);
         Some(AttentiveLayer {
@@ -55,19 +61,13 @@ impl AttentiveLayer {
             hidden: add("hidden.weight", d, Init::Xavier),
             bias: (config.cell == Cell::Gru).then(|| add("hidden.bias", 1, Init::Constant(0.0))),
             context: add("context.weight", memory, Init::Xavier),
-            scorer: Scorer::new(params, name, attention.score, [d, memory, attention.width]),
-            hardness: attention.hardness,
-            site: AttentionSite::new(&format!("{name}.cross_attention"), 0, AttentionRole::Cross),
+            attention: SourceAttention::new(params, (name, 0), attention, [d, memory]),
         })
     }
 
     /// The keys and values of sources, given the encoder's outputs.
     pub fn key_values(&self, states: &Tensor, sources: &Ragged, pass: &Pass) -> SourceKeyValues {
-        SourceKeyValues {
-            keys: self.scorer.keys(states, pass),
-            values: states.clone(),
-            sources: sources.clone(),
-        }
+        self.attention.key_values(states, sources, pass)
     }
 
     /// Reads given targets (teacher forcing). Hard attention samples a position in training and takes the most probable one
@@ -92,19 +92,26 @@ impl AttentiveLayer {
             hidden: &self.hidden,
             bias: self.bias.as_ref(),
             context: &self.context,
-            query: self.scorer.query(),
-            score: self.scorer.score(),
-            score_weight: self.scorer.weight(),
+            query: self.attention.scorer.query(),
+            score: self.attention.scorer.score(),
+            score_weight: self.attention.scorer.weight(),
         };
-        let selection = self.selection(pass);
+        let selection = self.attention.selection(pass);
         let wanted = pass.weights(AttentionRole::Cross, 1, targets, &source.sources);
         let options =
             AttentionRnnOptions { cell: self.cell, selection, compute: pass.compute(), weights: wanted };
         let found = ops::attention_rnn(inputs, weights, options);
-        if wanted == ops::Weights::Keep
+        if matches!(wanted, Weights::Keep | Weights::Scored)
             && let Some(attention) = &found.attention
         {
-            pass.record(self.map(attention, &found.taken, targets, &source.sources));
+            let map = self.attention.map(
+                |sequence| attention.to_vec(sequence),
+                &found.taken,
+                targets,
+                &source.sources,
+            );
+            let scores = found.scores.as_ref().map(|scores| by_sequence(scores, targets));
+            pass.record(AttentionMap { scores, ..map });
         }
         found
     }
@@ -117,15 +124,81 @@ impl AttentiveLayer {
         sources: &[SourceRows<'_>],
         pass: &Pass,
     ) -> (Tensor, RecurrentState) {
-        let queries = self.scorer.queries(&state.h, pass);
-        let selection = if self.hardness.is_hard() { Selection::Best } else { Selection::Soft };
-        let (score, weight) = (self.scorer.score(), self.scorer.weight());
-        let context = ops::attend_rows(&queries, sources, score, weight, selection);
+        let queries = self.attention.scorer.queries(&state.h, pass);
+        let context = self.attention.of_rows(&queries, sources);
         let from_input = ops::cast(&self.input.forward(x, pass), heedful_tensor::DType::F32);
         let gates = ops::add(&from_input, &ops::times(&context, &self.context, pass.compute()));
         let state =
             ops::recurrent_step(&gates, state, &self.hidden, self.bias.as_ref(), self.cell, pass.compute());
         (context, state)
+    }
+
+    /// Whether hard attention is trained by the score-function estimator, with a reward.
+    pub(super) fn is_rewarded(&self) -> bool {
+        self.attention.is_rewarded()
+    }
+}
+
+impl SourceAttention {
+    /// The attention of the layer with this name and number, whose states have the width `d`, to sources of width `memory`.
+    pub(super) fn new(
+        params: &Params,
+        (name, layer): (&str, usize),
+        attention: RecurrentAttention,
+        [d, memory]: [usize; 2],
+    ) -> SourceAttention {
+        SourceAttention {
+            scorer: Scorer::new(params, name, attention.score, [d, memory, attention.width]),
+            hardness: attention.hardness,
+            site: AttentionSite::new(&format!("{name}.cross_attention"), layer, AttentionRole::Cross),
+        }
+    }
+
+    /// The keys and values of sources, given the encoder's outputs.
+    pub(super) fn key_values(&self, states: &Tensor, sources: &Ragged, pass: &Pass) -> SourceKeyValues {
+        SourceKeyValues {
+            keys: self.scorer.keys(states, pass),
+            values: states.clone(),
+            sources: sources.clone(),
+        }
+    }
+
+    /// The contexts of given states, all at once.
+    pub(super) fn of_states(
+        &self,
+        states: &Tensor,
+        targets: &Ragged,
+        source: &SourceKeyValues,
+        wanted: Weights,
+        pass: &mut Pass,
+    ) -> AttendedTokens {
+        let queries = self.scorer.projected(states, pass);
+        let inputs = AttendInputs {
+            queries: &queries,
+            targets,
+            keys: &source.keys,
+            values: &source.values,
+            sources: &source.sources,
+        };
+        let options = AttendOptions {
+            score: self.scorer.score(),
+            score_weight: self.scorer.weight(),
+            selection: self.selection(pass),
+            compute: pass.compute(),
+            weights: wanted,
+        };
+        ops::attend_tokens(inputs, options)
+    }
+
+    /// The context of each state, one row each, in its own source: the same bits as [`SourceAttention::of_states`]. No
+    /// gradient flows back.
+    pub(super) fn step(&self, states: &Tensor, sources: &[SourceRows<'_>], pass: &Pass) -> Tensor {
+        self.of_rows(&self.scorer.projected(states, pass), sources)
+    }
+
+    fn of_rows(&self, queries: &Tensor, sources: &[SourceRows<'_>]) -> Tensor {
+        let selection = if self.hardness.is_hard() { Selection::Best } else { Selection::Soft };
+        ops::attend_rows(queries, sources, self.scorer.score(), self.scorer.weight(), selection)
     }
 
     /// Whether hard attention is trained by the score-function estimator, with a reward.
@@ -143,10 +216,10 @@ impl AttentiveLayer {
         pass.stream().map_or(Selection::Best, |stream| Selection::Sampled { stream, soft_share, estimator })
     }
 
-    /// What every token attends to; hard attention attends to one position.
-    fn map(
+    /// What every token attends to, given the weights of each sequence; hard attention attends to one position.
+    pub(super) fn map(
         &self,
-        attention: &StepWeights,
+        attention: impl Fn(usize) -> Vec<f32>,
         taken: &[Option<usize>],
         targets: &Ragged,
         sources: &Ragged,
@@ -154,9 +227,9 @@ impl AttentiveLayer {
         let of_sequence = |(sequence, tokens): (usize, std::ops::Range<usize>)| {
             let keys = sources.length(sequence);
             if !self.hardness.is_hard() {
-                return vec![attention.to_vec(sequence)];
+                return vec![attention(sequence)];
             }
-            let mut weights = attention.to_vec(sequence);
+            let mut weights = attention(sequence);
             for (row, token) in tokens.enumerate() {
                 if let Some(taken) = taken[token] {
                     let row = &mut weights[row * keys..(row + 1) * keys];
@@ -167,6 +240,12 @@ impl AttentiveLayer {
             vec![weights]
         };
         let weights = targets.ranges().enumerate().map(of_sequence).collect();
-        AttentionMap { site: self.site.clone(), queries: targets.clone(), keys: sources.clone(), weights }
+        let (queries, keys) = (targets.clone(), sources.clone());
+        AttentionMap { site: self.site.clone(), queries, keys, weights, scores: None }
     }
+}
+
+/// The scores of every sequence, in the form of the weights of one head.
+fn by_sequence(scores: &StepWeights, targets: &Ragged) -> Vec<Vec<Vec<f32>>> {
+    (0..targets.sequences()).map(|sequence| vec![scores.to_vec(sequence)]).collect()
 }

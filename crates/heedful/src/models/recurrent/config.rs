@@ -5,32 +5,13 @@
 //! tiny    1+1 layers, d_model  64, both directions of  64, GRU,  no dropout       for the demo
 //! ```
 
-use heedful_tensor::ops::{Cell, Direction};
+use heedful_tensor::ops::Cell;
 use serde::{Deserialize, Serialize};
 
-use crate::layers::{AttentionScore, ScoreName, Tying};
+use crate::layers::{AttentionScore, Positions, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
-
-/// In which directions a stack reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Directions {
-    /// From the first token to the last.
-    Forward,
-    /// Both, `[h→ ; h←]`: an output depends on the tokens before and after its own.
-    #[default]
-    Both,
-}
-
-impl Directions {
-    /// The directions, in the order of their outputs.
-    pub fn list(self) -> &'static [Direction] {
-        match self {
-            Directions::Forward => &[Direction::Forward],
-            Directions::Both => &[Direction::Forward, Direction::Backward],
-        }
-    }
-}
+use crate::models::convolution::ConvolutionalEncoderConfig;
+pub use crate::recipe::{AttentionOrder, Directions};
 
 /// The shape of a [`super::RecurrentStack`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,16 +69,32 @@ pub struct RecurrentConfig {
     pub decoder_layers: usize,
     /// In which directions the encoder reads.
     pub directions: Directions,
-    /// ε of a layer norm over every layer's output; no norm if not given.
+    /// Convolutions in place of a recurrent encoder: `d_encoder` and `directions` then mean nothing.
+    #[serde(default)]
+    pub convolution: Option<ConvolutionalSource>,
+    /// ε of a layer norm over every recurrent layer's output; no norm if not given.
     pub norm_epsilon: Option<f32>,
     /// How the decoder attends to the source; `None` without attention.
     pub attention: Option<RecurrentAttention>,
     /// Which embedding matrices are tied.
     pub tying: Tying,
+    /// Whether the output projection has a bias.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub output_bias: bool,
     /// Dropout rate on embeddings, between layers and before the output projection.
     pub dropout: f32,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
+}
+
+/// A convolutional encoder under a recurrent decoder (Gehring et al., 2016).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConvolutionalSource {
+    /// The convolutions; as wide as the model.
+    pub stack: ConvolutionalEncoderConfig,
+    /// How positions are encoded: without them a convolution knows neighbours only.
+    pub positions: Positions,
 }
 
 /// How a recurrent decoder attends to the source.
@@ -111,6 +108,9 @@ pub struct RecurrentAttention {
     pub width: usize,
     /// Soft or hard attention.
     pub hardness: Hardness,
+    /// Whether it attends before or after its step.
+    #[serde(default)]
+    pub order: AttentionOrder,
 }
 
 /// Soft or hard attention, and how hard attention is trained.
@@ -141,7 +141,7 @@ impl Hardness {
 /// The names of the cells in `config.json`; the type itself is the tensor crate's.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Cell", rename_all = "lowercase")]
-enum CellName {
+pub(super) enum CellName {
     Simple,
     Gru,
     Lstm,
@@ -159,9 +159,11 @@ impl RecurrentConfig {
             encoder_layers: 2,
             decoder_layers: 2,
             directions: Directions::Both,
+            convolution: None,
             norm_epsilon: None,
             attention: None,
             tying: Tying::All,
+            output_bias: false,
             dropout: 0.2,
             label_smoothing: 0.1,
         }
@@ -181,7 +183,17 @@ impl RecurrentConfig {
         }
     }
 
-    /// The configuration of the encoder.
+    /// Width of the encoder's outputs, which the decoder attends to.
+    pub fn memory_width(&self) -> usize {
+        self.convolution.map_or_else(|| self.encoder().output_width(), |source| source.stack.d_model)
+    }
+
+    /// How positions of the source are encoded: a recurrent encoder needs none.
+    pub(super) fn positions(&self) -> Positions {
+        self.convolution.map_or(Positions::None, |source| source.positions)
+    }
+
+    /// The configuration of the encoder, if it is recurrent.
     pub fn encoder(&self) -> RecurrentStackConfig {
         RecurrentStackConfig {
             cell: self.cell,
@@ -194,10 +206,16 @@ impl RecurrentConfig {
         }
     }
 
-    /// The configuration of the decoder: its input is the newest token's embedding beside the context.
+    /// The configuration of the decoder: its input is the newest token's embedding beside the context, or beside what is fed
+    /// if it attends after its step.
     pub fn decoder(&self) -> RecurrentStackConfig {
+        let beside = match self.attention.map(|attention| attention.order) {
+            None | Some(AttentionOrder::Before) => self.memory_width(),
+            Some(AttentionOrder::After) => 0,
+            Some(AttentionOrder::Feeding) => self.d_model,
+        };
         RecurrentStackConfig {
-            input: self.d_model + self.encoder().output_width(),
+            input: self.d_model + beside,
             width: self.d_model,
             layers: self.decoder_layers,
             directions: Directions::Forward,
@@ -217,20 +235,27 @@ impl RecurrentConfig {
             Some(Hardness::Soft) => "soft attention",
             Some(Hardness::ScoreFunction { .. } | Hardness::StraightThrough) => "hard attention",
         };
+        let order = match self.attention.map(|attention| attention.order) {
+            None | Some(AttentionOrder::Before) => "",
+            Some(AttentionOrder::After) => " after the step",
+            Some(AttentionOrder::Feeding) => " after the step, with input feeding",
+        };
+        let encoder = if self.convolution.is_some() { " convolutional" } else { "" };
         let RecurrentConfig { encoder_layers, decoder_layers, d_model, .. } = self;
         format!(
-            "Recurrent network ({cell}) of {encoder_layers} + {decoder_layers} layers, d {d_model}, {attention}"
+            "Recurrent network ({cell}) of {encoder_layers}{encoder} + {decoder_layers} layers, d {d_model}, \
+             {attention}{order}"
         )
     }
 
     fn validate_attention(&self) -> Result<(), ConfigError> {
-        let Some(RecurrentAttention { score, width, hardness }) = self.attention else { return Ok(()) };
+        let Some(RecurrentAttention { score, width, hardness, .. }) = self.attention else { return Ok(()) };
         check::sizes(&[("attention.width", width)])?;
         if let Hardness::ScoreFunction { reward, entropy } = hardness {
             check::not_negative("attention.hardness.reward", reward)?;
             check::not_negative("attention.hardness.entropy", entropy)?;
         }
-        let (query, key) = (self.d_model, self.encoder().output_width());
+        let (query, key) = (self.d_model, self.memory_width());
         if score.requires_equal_widths() && query != key {
             return Err(ConfigError::ScoreWidths { score: score.name(), query, key });
         }
@@ -247,6 +272,14 @@ impl RecurrentConfig {
         ])?;
         check::rates(&[("dropout", self.dropout), ("label_smoothing", self.label_smoothing)])?;
         self.norm_epsilon.map_or(Ok(()), check::epsilon)?;
+        if let Some(ConvolutionalSource { stack, positions }) = self.convolution {
+            stack.validate()?;
+            check::positions(positions, self.d_model)?;
+            if stack.d_model != self.d_model {
+                let (encoder, d_model) = (stack.d_model, self.d_model);
+                return Err(ConfigError::EncoderWidth { encoder, d_model });
+            }
+        }
         self.validate_attention()?;
         check::vocabularies(self.source_vocabulary, self.target_vocabulary, self.tying)
     }
@@ -255,6 +288,7 @@ impl RecurrentConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::convolution::ConvolutionalConfig;
 
     fn complaint(change: impl FnOnce(&mut RecurrentConfig)) -> String {
         let mut config = RecurrentConfig::tiny(30);
@@ -279,11 +313,23 @@ mod tests {
         assert!(complaint(|c| c.dropout = 1.0).starts_with("dropout is 1"));
         assert!(complaint(|c| c.norm_epsilon = Some(0.0)).starts_with("norm_epsilon is 0"));
         assert!(complaint(|c| c.target_vocabulary = 31).contains("have 30 and 31 tokens"));
-        let attention = RecurrentAttention { score: AttentionScore::Dot, width: 8, hardness: Hardness::Soft };
+        let attention = RecurrentAttention {
+            score: AttentionScore::Dot,
+            width: 8,
+            hardness: Hardness::Soft,
+            order: AttentionOrder::Before,
+        };
         assert!(
             complaint(|c| c.attention = Some(attention))
                 .starts_with("the score dot multiplies a state of the")
         );
+        let stack = ConvolutionalConfig::tiny(30).encoder();
+        let wide = ConvolutionalEncoderConfig { d_model: 32, ..stack };
+        let positions = Positions::Sinusoidal;
+        let source = |stack| Some(ConvolutionalSource { stack, positions });
+        assert!(complaint(|c| c.convolution = source(wide)).contains("encoder is 32 wide and d_model is 64"));
+        let even = ConvolutionalEncoderConfig { taps: 4, ..stack };
+        assert!(complaint(|c| c.convolution = source(even)).starts_with("taps is 4"));
         let entropy = Hardness::ScoreFunction { reward: 1.0, entropy: -1.0 };
         let attention = RecurrentAttention { score: AttentionScore::General, hardness: entropy, ..attention };
         assert!(complaint(|c| c.attention = Some(attention)).contains("entropy is -1"));
@@ -292,10 +338,19 @@ mod tests {
     #[test]
     fn a_configuration_comes_back_from_json() {
         let hardness = Hardness::ScoreFunction { reward: 0.1, entropy: 0.01 };
-        let attention = Some(RecurrentAttention { score: AttentionScore::Additive, width: 8, hardness });
+        let order = AttentionOrder::Feeding;
+        let attention =
+            Some(RecurrentAttention { score: AttentionScore::Additive, width: 8, hardness, order });
         let config = RecurrentConfig { norm_epsilon: Some(1e-5), attention, ..RecurrentConfig::base(100) };
         let text = serde_json::to_string(&config).expect("JSON");
         assert!(text.contains(r#""cell":"lstm""#), "{text}");
         assert_eq!(serde_json::from_str::<RecurrentConfig>(&text).expect("a configuration"), config);
+    }
+
+    #[test]
+    fn attention_without_an_order_is_before_the_step() {
+        let text = r#"{"score":"dot","width":8,"hardness":"soft"}"#;
+        let attention = serde_json::from_str::<RecurrentAttention>(text).expect("a model of before");
+        assert_eq!(attention.order, AttentionOrder::Before);
     }
 }

@@ -1,17 +1,16 @@
 //! Decoding token by token: the past of a hypothesis is its recurrent states, a few vectors.
 //!
 //! ```text
-//! past of a row    context, then h (and c) of every decoder layer
+//! past of a row    what the decoder carries besides, then h (and c) of every decoder layer
 //! ```
 //!
-//! A row that continues another takes over its past; a first row starts from the initial states of its sentence. Without
-//! attention the context is one more vector of the past, which no step changes; with attention each step computes its own.
+//! A row that continues another takes over its past; a first row starts from the initial states of its sentence. What the
+//! decoder carries is without attention the context, which no step changes, and with input feeding the last readout.
 
 use heedful_tensor::ops::{self, RecurrentState, SourceRows};
 use heedful_tensor::{DType, Precision, Ragged, Tensor};
 
-use super::decoder::Decoder;
-use super::{RecurrentMemory, Seq2Seq, SourceKeyValues};
+use super::{Seq2Seq, SourceKeyValues};
 use crate::layers::Pass;
 use crate::models::sources::Sources;
 use crate::models::{Decoding, Row};
@@ -42,13 +41,11 @@ impl<'m> RecurrentDecoding<'m> {
 impl Decoding for RecurrentDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         let memory = self.model.encode(source, sequences, &mut self.pass);
-        let source = match &self.model.decoder {
-            Decoder::Plain(_) => None,
-            Decoder::Attentive(decoder) => {
-                Some(self.pass.within(|pass| decoder.layer.key_values(&memory.states, sequences, pass)))
-            }
-        };
-        self.sources.add(InitialState { past: vectors(&memory).cloned().collect(), source }, sequences);
+        let decoder = &self.model.decoder;
+        let source = self.pass.within(|pass| decoder.key_values(&memory, pass));
+        let states = memory.start.iter().flat_map(parts);
+        let past = std::iter::once(decoder.carried(&memory)).chain(states).collect();
+        self.sources.add(InitialState { past, source }, sequences);
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
@@ -56,34 +53,24 @@ impl Decoding for RecurrentDecoding<'_> {
         let RecurrentDecoding { model, pass, sources, past } = self;
         pass.within(|pass| {
             let carried = follow(rows, past, sources);
-            let (context, states) = carried.split_first().expect("a row has a past");
+            let (given, states) = carried.split_first().expect("a row has a past");
             let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
             let embedded = model.target_embedding.at(&ids, &vec![0; rows.len()], pass);
             let states = layers(states, model);
-            let (outputs, contexts, last) = match &model.decoder {
-                Decoder::Plain(stack) => {
-                    let found = stack.step(&ops::concat_columns(&[&embedded, context]), &states, pass);
-                    (found.outputs, context.clone(), found.last)
-                }
-                Decoder::Attentive(decoder) => {
-                    let source_rows = |row: &Row| source(sources, row.sentence, pass.compute().dtype());
-                    let seen: Vec<SourceRows<'_>> = rows.iter().map(source_rows).collect();
-                    decoder.step(&embedded, &states, &seen, pass)
-                }
-            };
-            *past = std::iter::once(context.clone()).chain(last.iter().flat_map(parts)).collect();
-            let x = ops::concat_columns(&[&embedded, &contexts]);
-            let read = model.read_out(&outputs, &x, pass);
-            ops::project_wide(&read, &model.output, pass.compute())
+            let seen = |row: &Row| source(sources, row.sentence, pass.compute().dtype());
+            let seen: Vec<SourceRows<'_>> = rows.iter().filter_map(seen).collect();
+            let found = model.decoder.step(&embedded, given, &states, &seen, pass);
+            *past = std::iter::once(found.carried).chain(found.states.iter().flat_map(parts)).collect();
+            model.output.scores(&found.read, pass)
         })
     }
 }
 
-/// The keys and values that a row of this sentence attends to.
-fn source(sources: &Sources<InitialState>, sentence: usize, dtype: DType) -> SourceRows<'_> {
+/// The keys and values that a row of this sentence attends to, with attention.
+fn source(sources: &Sources<InitialState>, sentence: usize, dtype: DType) -> Option<SourceRows<'_>> {
     let (start, rows) = sources.of(sentence);
-    let source = start.source.as_ref().expect("an attentive decoder keeps keys and values");
-    SourceRows { keys: source.keys.array_as(dtype), values: source.values.array_as(dtype), rows }
+    let source = start.source.as_ref()?;
+    Some(SourceRows { keys: source.keys.array_as(dtype), values: source.values.array_as(dtype), rows })
 }
 
 /// The past of these rows: the states of their parents, or the initial states of their sentences.
@@ -108,12 +95,6 @@ fn follow(rows: &[Row], past: &[Tensor], sources: &Sources<InitialState>) -> Vec
         }
     };
     (0..count).map(gather).collect()
-}
-
-/// The context and all starting states, each sequences × width.
-fn vectors(memory: &RecurrentMemory) -> impl Iterator<Item = &Tensor> {
-    let states = memory.start.iter().flat_map(|state| [Some(&state.h), state.c.as_ref()]).flatten();
-    std::iter::once(&memory.context).chain(states)
 }
 
 /// h, and c if there is one.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! reward      r_i = log p(y_i | sampled position)
-//! baseline    b_i = s_{i−1} w + b, learned: the expected reward, given the state before the sample
+//! baseline    b_i = s w + b, learned: the expected reward, given the state s that the query was computed from
 //! ∇           −1/T Σ_i (λ (r_i − b_i) ∇ log α_i(sampled) + β ∇ H(α_i)),    and for the baseline    1/T Σ_i ∇ (b_i − r_i)²
 //! ```
 //!
@@ -50,7 +50,7 @@ impl Reinforcement {
         // In f32: three digits are too few for a difference of rewards.
         let compute = Compute::training(DType::F32);
         let options = LinearOptions { activation: Activation::Identity, dropout: Dropout::NONE, compute };
-        let expected = ops::linear(&draws.before, &self.weight, Some(&self.bias), options);
+        let expected = ops::linear(&draws.queried, &self.weight, Some(&self.bias), options);
         let advantages = rewards.iter().zip(expected.to_vec()).map(|(reward, expected)| reward - expected);
         let factors: Vec<f32> = advantages
             .flat_map(|advantage| [-self.reward * advantage * share, -self.entropy * share])

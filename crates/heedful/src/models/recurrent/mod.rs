@@ -2,27 +2,38 @@
 //!
 //! 1. [`RecurrentLayer`] reads sequences in one direction; [`RecurrentStack`] stacks layers, in one direction or both.
 //! 2. [`Seq2Seq`] is the encoder-decoder. Without attention the decoder knows a source as one vector only; with it the
-//!    decoder's first layer, an [`AttentiveLayer`], attends to the source before every step, soft or hard.
+//!    decoder's first layer, an [`AttentiveLayer`], attends to the source before every step, or its top layer after it
+//!    ([`AttentionOrder`]), soft or hard.
 
 mod config;
 mod layer;
 mod stack;
 
+mod encoder;
+
 mod attentive;
+
+mod after;
 mod decoder;
 mod hard;
 
 mod decoding;
 mod seq2seq;
+mod text_decoder;
 mod text_encoder;
 
 mod recipe;
 
 pub use attentive::{AttentiveLayer, SourceKeyValues};
-pub use config::{Directions, Hardness, RecurrentAttention, RecurrentConfig, RecurrentStackConfig};
+pub use config::{
+    AttentionOrder, ConvolutionalSource, Directions, Hardness, RecurrentAttention, RecurrentConfig,
+    RecurrentStackConfig,
+};
 pub use heedful_tensor::ops::{Cell, Direction, Recurrent, RecurrentState};
 pub use layer::RecurrentLayer;
 pub use seq2seq::{RecurrentMemory, Seq2Seq};
 pub use stack::{RecurrentStack, StackOutput};
+pub(crate) use text_decoder::RecurrentPast;
+pub use text_decoder::{RecurrentDecoderConfig, RecurrentTextDecoder};
 pub use text_encoder::{RecurrentEncoder, RecurrentEncoderConfig};
 pub(crate) use {RecurrentConfig as EncoderDecoder, RecurrentEncoderConfig as Encoder};

@@ -1,27 +1,42 @@
 //! Recurrent models as recipes describe them.
 
 use heedful_tensor::Params;
+use heedful_tensor::ops::ScoreForm;
 
 use super::{
-    Hardness, RecurrentAttention, RecurrentConfig, RecurrentEncoder, RecurrentEncoderConfig, Seq2Seq,
+    ConvolutionalSource, Directions, Hardness, RecurrentAttention, RecurrentConfig, RecurrentDecoderConfig,
+    RecurrentEncoder, RecurrentEncoderConfig, Seq2Seq,
 };
 use crate::layers::AttentionScore;
+use crate::models::convolution::ConvolutionalConfig;
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
-use crate::models::recurrent::Directions;
 use crate::models::{ConfigError, Encode, Generate};
-use crate::recipe::{AttentionKind, Recipe};
+use crate::recipe::{AttentionKind, EncoderKind, Recipe, RecurrentNorm};
 
 impl EncoderDecoderFamily for RecurrentConfig {
     const KEYS: &'static [&'static str] = &[
         "model.encoder_layers",
         "model.decoder_layers",
         "model.tying",
+        "model.output_bias",
         "model.score",
         "model.cell",
         "model.attention",
+        "model.attend",
+        "model.score_width",
         "model.reward",
         "model.entropy",
         "model.d_encoder",
+        "model.directions",
+        "model.recurrent_norm",
+        "model.norm_epsilon",
+        "model.encoder",
+        "model.positions",
+        "model.max_positions",
+        "model.taps",
+        "model.dilation",
+        "model.convolution",
+        "model.balance",
     ];
 
     fn start_recipe(recipe: &mut Recipe) {
@@ -41,19 +56,35 @@ impl EncoderDecoderFamily for RecurrentConfig {
             }
             AttentionKind::StraightThrough => Some(Hardness::StraightThrough),
         };
-        let attention = |hardness| RecurrentAttention { score: model.score, width: model.d_model, hardness };
+        let is_additive = model.score.form() == ScoreForm::Additive;
+        let attention = |hardness| RecurrentAttention {
+            score: model.score,
+            width: model.score_width.filter(|_| is_additive).unwrap_or(model.d_model),
+            hardness,
+            order: model.attend,
+        };
+        // Convolutions have neither directions nor a width of their own.
+        let is_recurrent = model.encoder == EncoderKind::Recurrent;
+        let directions = if is_recurrent { model.directions } else { Directions::default() };
+        let d_encoder = model.d_encoder.filter(|_| is_recurrent);
+        let convolution = || ConvolutionalSource {
+            stack: ConvolutionalConfig::from_recipe(recipe, [source, target]).encoder(),
+            positions: recipe.positions(),
+        };
         RecurrentConfig {
             source_vocabulary: source,
             target_vocabulary: target,
             cell: model.cell,
             d_model: model.d_model,
-            d_encoder: model.d_encoder.unwrap_or(model.d_model.div_ceil(2)),
+            d_encoder: d_encoder.unwrap_or(model.d_model.div_ceil(directions.list().len())),
             encoder_layers: model.encoder_layers,
             decoder_layers: model.decoder_layers,
-            directions: Directions::Both,
-            norm_epsilon: None,
+            directions,
+            convolution: (!is_recurrent).then(convolution),
+            norm_epsilon: (model.recurrent_norm == RecurrentNorm::Layer).then_some(model.norm_epsilon as f32),
             attention: hardness.map(attention),
             tying: model.tying,
+            output_bias: model.output_bias,
             dropout: training.dropout as f32,
             label_smoothing: training.label_smoothing as f32,
         }
@@ -72,8 +103,28 @@ impl EncoderDecoderFamily for RecurrentConfig {
     }
 }
 
+impl RecurrentDecoderConfig {
+    /// The keys that a decoder-only model reads of those that not every run does.
+    pub(crate) const KEYS: &'static [&'static str] =
+        &["model.decoder_layers", "model.cell", "model.recurrent_norm", "model.norm_epsilon"];
+
+    /// The configuration of a decoder-only model, as a recipe describes it.
+    pub fn from_recipe(recipe: &Recipe, vocabulary: usize) -> RecurrentDecoderConfig {
+        let RecurrentConfig { cell, d_model, decoder_layers, norm_epsilon, dropout, .. } =
+            RecurrentConfig::from_recipe(recipe, [vocabulary; 2]);
+        RecurrentDecoderConfig { vocabulary, cell, d_model, layers: decoder_layers, norm_epsilon, dropout }
+    }
+}
+
 impl EncoderFamily for RecurrentEncoderConfig {
-    const KEYS: &'static [&'static str] = &["model.encoder_layers", "model.cell", "model.d_encoder"];
+    const KEYS: &'static [&'static str] = &[
+        "model.encoder_layers",
+        "model.cell",
+        "model.d_encoder",
+        "model.directions",
+        "model.recurrent_norm",
+        "model.norm_epsilon",
+    ];
 
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> RecurrentEncoderConfig {
         let config = RecurrentConfig::from_recipe(recipe, [vocabulary; 2]);

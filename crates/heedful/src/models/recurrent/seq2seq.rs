@@ -1,27 +1,27 @@
 //! Sequence to sequence. Without attention the source is encoded as one vector, from which the target is generated; with
-//! it the decoder attends to the source before every token (see [`super::AttentiveLayer`], [`super::decoder`]).
+//! it the decoder attends to the source at every token (see [`super::AttentionOrder`], [`super::decoder`]).
 //!
 //! ```text
 //! encoder    (h_1 … h_n, last states) = stack(E_source x)
-//! context    c = [h→ ; h←], the top layer's last states
+//! context    c = [h→ ; h←], the top layer's last states            convolutions have none: their mean, see [`super::encoder`]
 //! start      s_0 = tanh([h→ ; h←] W_h + b_h) for each decoder layer (an LSTM's second state without tanh)
-//! decoder    s_i = stack(s_{i−1}, [E_target y_{i−1} ; c])          with attention its own c_i at every step
-//! readout    t_i = tanh([s_i ; E_target y_{i−1} ; c] W + b)
-//! output     p(y_i) = softmax(t_i E_outputᵀ)
+//! decoder    t_i = readout(stack(s_{i−1}, [E_target y_{i−1} ; c]))          with attention its own c_i at every step
+//! output     p(y_i) = softmax(t_i E_outputᵀ + b)                   b only with an output bias
 //! ```
 //!
 //! A decoder layer starts from the encoder layer of the same number, counted from the top.
 
 use heedful_tensor::ops::{self, CrossEntropy, RecurrentState};
-use heedful_tensor::{DType, Param, Params, Precision, Ragged, Tensor, tape};
+use heedful_tensor::{DType, Params, Precision, Ragged, Tensor, tape};
 
-use super::decoder::{Decoded, Decoder};
+use super::decoder::Decoder;
 use super::decoding::RecurrentDecoding;
+use super::encoder::{SourceEncoder, SourceStates};
 use super::hard::Reinforcement;
 use super::stack::side_by_side;
-use super::{Hardness, RecurrentConfig, RecurrentStack};
+use super::{Hardness, RecurrentConfig};
 use crate::data::batch::{Batch, BatchError, Side, check_side};
-use crate::layers::{Embedding, Linear, Pass, PositionalEncoding, embedding_tables};
+use crate::layers::{Embedding, Linear, OutputProjection, Pass, PositionalEncoding, embedding_tables};
 use crate::models::config::ConfigError;
 use crate::models::{Decoding, Generate, Model};
 
@@ -31,12 +31,11 @@ pub struct Seq2Seq {
     params: Params,
     source_embedding: Embedding,
     pub(super) target_embedding: Embedding,
-    encoder: RecurrentStack,
+    encoder: SourceEncoder,
     bridges: Vec<Bridge>,
     pub(super) decoder: Decoder,
     reinforcement: Option<Reinforcement>,
-    readout: Linear,
-    pub(super) output: Param,
+    pub(super) output: OutputProjection,
 }
 
 /// What the decoder reads of the sources.
@@ -51,7 +50,7 @@ pub struct RecurrentMemory {
     pub start: Vec<RecurrentState>,
 }
 
-/// From an encoder layer's last states to the initial state of a decoder layer.
+/// From an encoder layer's last states (or the convolutions' mean) to the initial state of a decoder layer.
 struct Bridge {
     /// Which encoder layer.
     from: usize,
@@ -66,12 +65,13 @@ impl Seq2Seq {
         let params = Params::new(seed);
         let vocabularies = [config.source_vocabulary, config.target_vocabulary];
         let (source, target, output) = embedding_tables(&params, config.tying, vocabularies, config.d_model);
-        let (encoder, decoder) = (config.encoder(), config.decoder());
-        let (d, memory_width) = (config.d_model, encoder.output_width());
+        let (d, memory_width) = (config.d_model, config.memory_width());
+        let position = PositionalEncoding::new(&params, "source_position", config.positions(), d);
+        let encoder_layers = SourceEncoder::layers(&config);
         let bridge = |layer: usize| {
             let map = |state| Linear::new(&params, &format!("bridge.{layer}.{state}"), memory_width, d);
             Bridge {
-                from: (layer + config.encoder_layers).saturating_sub(config.decoder_layers),
+                from: (layer + encoder_layers).saturating_sub(config.decoder_layers),
                 h: map("h"),
                 c: config.cell.has_memory().then(|| map("c")),
             }
@@ -83,14 +83,13 @@ impl Seq2Seq {
             _ => None,
         };
         Ok(Seq2Seq {
-            source_embedding: Embedding::new(source, PositionalEncoding::None, config.dropout),
+            source_embedding: Embedding::new(source, position, config.dropout),
             target_embedding: Embedding::new(target, PositionalEncoding::None, config.dropout),
-            encoder: RecurrentStack::new(&params, "encoder", &encoder),
+            encoder: SourceEncoder::new(&params, &config),
             bridges: (0..config.decoder_layers).map(bridge).collect(),
             decoder: Decoder::new(&params, &config),
             reinforcement,
-            readout: Linear::new(&params, "readout", d + decoder.input, d),
-            output,
+            output: OutputProjection::new(&params, output, config.output_bias),
             params,
             config,
         })
@@ -100,13 +99,11 @@ impl Seq2Seq {
     pub fn encode(&self, source: &[u32], sequences: &Ragged, pass: &mut Pass) -> RecurrentMemory {
         pass.within(|pass| {
             let embedded = self.source_embedding.forward(source, sequences, pass);
-            let read = self.encoder.forward(&embedded, sequences, None, pass);
-            let layers: Vec<&[RecurrentState]> =
-                read.last.chunks(self.config.directions.list().len()).collect();
-            let top = layers.last().expect("a validated encoder has a layer");
+            let SourceStates { states, ends } = self.encoder.forward(embedded, sequences, pass);
+            let top = ends.last().expect("a validated encoder has a layer");
             let context = side_by_side(&top.iter().map(|state| state.h.clone()).collect::<Vec<_>>());
-            let start = self.bridges.iter().map(|bridge| bridge.forward(layers[bridge.from], pass)).collect();
-            RecurrentMemory { states: read.outputs, sequences: sequences.clone(), context, start }
+            let start = self.bridges.iter().map(|bridge| bridge.forward(&ends[bridge.from], pass)).collect();
+            RecurrentMemory { states, sequences: sequences.clone(), context, start }
         })
     }
 
@@ -120,25 +117,14 @@ impl Seq2Seq {
     ) -> Tensor {
         pass.within(|pass| {
             let embedded = self.target_embedding.forward(target, sequences, pass);
-            let decoded = self.decoder.forward(&embedded, sequences, memory, pass);
-            self.read(&embedded, &decoded, pass)
+            self.decoder.forward(&embedded, sequences, memory, pass).read
         })
-    }
-
-    fn read(&self, embedded: &Tensor, decoded: &Decoded, pass: &mut Pass) -> Tensor {
-        self.read_out(&decoded.outputs, &ops::concat_columns(&[embedded, &decoded.contexts]), pass)
-    }
-
-    /// `t = dropout(tanh([s ; y ; c] W + b))`, where `x` is `[y ; c]`.
-    pub(super) fn read_out(&self, states: &Tensor, x: &Tensor, pass: &mut Pass) -> Tensor {
-        let sums = self.readout.forward(&ops::concat_columns(&[states, x]), pass);
-        ops::dropout(&ops::tanh(&sums), pass.dropout(self.config.dropout))
     }
 
     /// Logits of every target token at every position of the batch's targets.
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         let states = self.states(batch, pass);
-        pass.within(|pass| ops::project(&states, &self.output, pass.compute()))
+        pass.within(|pass| self.output.logits(&states, pass))
     }
 
     /// The cross entropy of the batch's targets. The logits are never in memory all at once.
@@ -147,9 +133,8 @@ impl Seq2Seq {
         pass.within(|pass| {
             let embedded = self.target_embedding.forward(&batch.target_in, &batch.target_sequences, pass);
             let decoded = self.decoder.forward(&embedded, &batch.target_sequences, &memory, pass);
-            let states = self.read(&embedded, &decoded, pass);
             let (labels, smoothing) = (&batch.target_out, self.config.label_smoothing);
-            let found = ops::cross_entropy(&states, &self.output, labels, pass.loss_options(smoothing));
+            let found = self.output.loss(&decoded.read, labels, smoothing, pass);
             match (&self.reinforcement, &decoded.draws) {
                 (Some(reinforcement), Some(draws)) if tape::is_recording() => {
                     reinforcement.add_gradients(found, draws)
@@ -170,11 +155,11 @@ impl Seq2Seq {
     }
 
     fn check_side(&self, side: Side, ids: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        let vocabulary = match side {
-            Side::Source => self.config.source_vocabulary,
-            Side::Target | Side::Label => self.config.target_vocabulary,
+        let (vocabulary, longest) = match side {
+            Side::Source => (self.config.source_vocabulary, self.config.positions().longest()),
+            Side::Target | Side::Label => (self.config.target_vocabulary, None),
         };
-        check_side(side, ids, sequences, vocabulary, None)
+        check_side(side, ids, sequences, vocabulary, longest)
     }
 }
 
@@ -200,7 +185,7 @@ impl Generate for Seq2Seq {
     }
 
     fn longest_target(&self) -> Option<usize> {
-        None
+        self.config.positions().longest()
     }
 
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {

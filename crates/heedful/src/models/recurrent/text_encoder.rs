@@ -1,8 +1,12 @@
 //! `states = Stack(√d E[text])`: a recurrent network over texts, for encoder-only models.
 
+use std::ops::Range;
+
+use heedful_tensor::ops::{self, Direction};
 use heedful_tensor::{Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::stack::side_by_side;
 use super::{Cell, Directions, RecurrentStack, RecurrentStackConfig};
 use crate::data::batch::{BatchError, Side, check_side};
 use crate::layers::{Embedding, Pass, PositionalEncoding};
@@ -81,5 +85,20 @@ impl Encode for RecurrentEncoder {
     fn encode(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let embedded = self.embedding.forward(text, sequences, pass);
         self.encoder.forward(&embedded, sequences, None, pass).outputs
+    }
+
+    /// `[h→_n ; h←_1]`: the state in which each direction has read the whole text.
+    fn last(&self, states: &Tensor, sequences: &Ragged) -> Tensor {
+        let width = self.config.stack.width;
+        let of = |(number, direction): (usize, &Direction)| {
+            let last = |range: Range<usize>| match direction {
+                Direction::Forward => range.end - 1,
+                Direction::Backward => range.start,
+            };
+            let rows: Vec<usize> = sequences.ranges().map(last).collect();
+            ops::columns(&ops::gather_rows(states, &rows), number * width..(number + 1) * width)
+        };
+        let parts: Vec<Tensor> = self.config.stack.directions.list().iter().enumerate().map(of).collect();
+        side_by_side(&parts)
     }
 }

@@ -152,7 +152,7 @@ impl MultiHeadAttention {
         let options = AttentionOptions {
             heads: self.heads,
             scale: self.scale(),
-            mask: mask.clone(),
+            mask: pass.mask(self.site.role, mask, query_sequences, key_sequences),
             dropout: pass.dropout(self.dropout),
             weights: pass.weights(self.site.role, self.heads, query_sequences, key_sequences),
             rounding: pass.compute().precision.rounding(),
@@ -160,9 +160,10 @@ impl MultiHeadAttention {
         let attended = ops::attention(queries, keys, values, query_sequences, key_sequences, &options);
         if let Some(weights) = attended.weights {
             let (queries, keys) = (query_sequences.clone(), key_sequences.clone());
-            pass.record(AttentionMap { site: self.site.clone(), queries, keys, weights });
+            let (site, scores) = (self.site.clone(), attended.scores);
+            pass.record(AttentionMap { site, queries, keys, weights, scores });
         }
-        self.output.forward(&attended.context, pass)
+        self.joined(attended.context, pass)
     }
 
     /// As [`MultiHeadAttention::forward`] for single queries, each with the cached keys and values that it attends to.
@@ -173,7 +174,15 @@ impl MultiHeadAttention {
             scale: self.scale(),
             rounding: pass.compute().precision.rounding(),
         };
-        self.output.forward(&ops::cached_attention(&queries, cached, options), pass)
+        self.joined(ops::cached_attention(&queries, cached, options), pass)
+    }
+
+    /// `Concat(head_1 … head_h) W_o`, in which removed heads are zero.
+    fn joined(&self, heads: Tensor, pass: &Pass) -> Tensor {
+        let Some(removed) = pass.removed_heads(&self.site) else { return self.output.forward(&heads, pass) };
+        let width = self.value_width / self.heads;
+        let columns: Vec<_> = removed.iter().map(|head| head * width..(head + 1) * width).collect();
+        self.output.forward(&ops::zero_columns(&heads, &columns), pass)
     }
 
     fn scale(&self) -> f32 {

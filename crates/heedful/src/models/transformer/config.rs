@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
 use super::stack_config::StackConfig;
-use crate::layers::{AttentionScore, Norm, Positions, ScoreName, Tying};
+use crate::layers::{AttentionScore, Norm, NormKind, Positions, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 use crate::models::family::EncoderDecoderFamily;
 use crate::recipe::{Preset, Recipe};
@@ -35,6 +35,9 @@ pub struct TransformerConfig {
     pub decoder_layers: usize,
     /// Where the layer norms are placed.
     pub norm: Norm,
+    /// What the norms normalize over.
+    #[serde(default, skip_serializing_if = "NormKind::is_layer")]
+    pub norm_kind: NormKind,
     /// ε of the layer norms.
     pub norm_epsilon: f32,
     /// Activation of the feed-forward layers.
@@ -44,6 +47,9 @@ pub struct TransformerConfig {
     pub positions: Positions,
     /// Which embedding matrices are tied.
     pub tying: Tying,
+    /// Whether the output projection has a bias.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub output_bias: bool,
     /// How a query is compared with a key.
     #[serde(with = "ScoreName")]
     pub score: AttentionScore,
@@ -95,6 +101,7 @@ impl TransformerConfig {
             key_width: self.key_width,
             value_width: self.value_width,
             norm: self.norm,
+            norm_kind: self.norm_kind,
             norm_epsilon: self.norm_epsilon,
             activation: self.activation,
             score: self.score,
@@ -114,6 +121,7 @@ impl TransformerConfig {
             value_width: self.value_width,
             layers: self.encoder_layers,
             norm: self.norm,
+            norm_kind: self.norm_kind,
             norm_epsilon: self.norm_epsilon,
             activation: self.activation,
             positions: self.positions,
@@ -134,8 +142,10 @@ impl TransformerConfig {
         let head = layer.key_width().max(layer.value_width()) / self.heads;
         match device {
             Device::Cpu => true,
-            // As wide as the kernels of norms and of attention go.
-            Device::Cuda => self.d_model <= 1024 && head <= 256,
+            // As wide as the kernels of norms and of attention go; there are none for batch norm, nor for an output bias.
+            Device::Cuda => {
+                self.d_model <= 1024 && head <= 256 && self.norm_kind.is_layer() && !self.output_bias
+            }
             _ => false,
         }
     }

@@ -15,7 +15,7 @@ use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Transformer;
 use super::slots::{Parent, Pasts, Slots};
-use crate::layers::Pass;
+use crate::layers::{HeadName, Pass};
 use crate::models::sources::Sources;
 use crate::models::{Decoding, Restrict, Row, Wanted};
 
@@ -45,12 +45,16 @@ pub(crate) struct BlockCache<'a> {
 }
 
 impl<'m> CachedDecoding<'m> {
-    pub(super) fn new(model: &'m Transformer, compute: Precision) -> CachedDecoding<'m> {
+    pub(super) fn new(
+        model: &'m Transformer,
+        compute: Precision,
+        removed: &[HeadName],
+    ) -> CachedDecoding<'m> {
         let layer = model.config.layer();
         let width = layer.key_width() + layer.value_width();
         CachedDecoding {
             model,
-            pass: Pass::inference(compute),
+            pass: Pass::inference(compute).without_heads(removed),
             sources: Sources::new(),
             slots: Slots::default(),
             pasts: Pasts::default(),
@@ -82,7 +86,7 @@ impl Decoding for CachedDecoding<'_> {
         if !self.outputs.is_empty() {
             return ops::project_chosen(&states, &self.parts(rows));
         }
-        ops::project_wide(&states, &self.model.output, self.pass.compute())
+        self.model.output.scores(&states, &self.pass)
     }
 
     fn step_for(&mut self, rows: &[Row], wanted: &Wanted, best: &mut TopK) -> Option<Tensor> {
@@ -93,12 +97,13 @@ impl Decoding for CachedDecoding<'_> {
             best.find_in_chosen(&states, &parts, wanted.best, &wanted.others, wanted.rounding);
             return wanted.all.then(|| ops::project_chosen(&states, &parts));
         }
+        let output = &self.model.output;
         if !wanted.all
-            && best.find_in_product(&states, &self.model.output, compute, wanted.best, &wanted.others)
+            && best.find_in_product(&states, output.projection(), compute, wanted.best, &wanted.others)
         {
             return None;
         }
-        let logits = ops::project_wide(&states, &self.model.output, compute);
+        let logits = output.scores(&states, &self.pass);
         best.find(&logits, wanted.best, wanted.rounding);
         Some(logits)
     }
@@ -110,7 +115,7 @@ impl Restrict for CachedDecoding<'_> {
     }
 
     fn restrict(&mut self, sentence: usize, tokens: Vec<u32>) {
-        let chosen = ChosenColumns::new(&self.model.output, tokens, self.pass.compute());
+        let chosen = ChosenColumns::new(self.model.output.projection(), tokens, self.pass.compute());
         self.outputs.insert(sentence, chosen);
     }
 }

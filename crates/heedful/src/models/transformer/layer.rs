@@ -3,7 +3,7 @@
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
-use crate::layers::{AttentionScore, Norm};
+use crate::layers::{AttentionScore, Norm, NormKind};
 use crate::models::config::{ConfigError, check};
 
 /// The shape and the choices of one block, derived from a [`TransformerConfig`](super::TransformerConfig) or a
@@ -22,6 +22,8 @@ pub struct LayerConfig {
     pub value_width: Option<usize>,
     /// Where the layer norms are placed.
     pub norm: Norm,
+    /// What the norms normalize over.
+    pub norm_kind: NormKind,
     /// ε of the layer norms.
     pub norm_epsilon: f32,
     /// Activation of the feed-forward layer.
@@ -53,6 +55,9 @@ pub(super) enum ActivationName {
     Identity,
     Relu,
     Gelu,
+    #[serde(rename = "gelu-tanh")]
+    GeluTanh,
+    Silu,
 }
 
 impl LayerConfig {

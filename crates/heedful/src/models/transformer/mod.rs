@@ -3,7 +3,7 @@
 //! ```text
 //! memory   = Encoder(√d E_source[source] + PE)
 //! states   = Decoder(√d E_target[<bos> y_1 … y_m] + PE, memory)
-//! p(y_i+1) = softmax(states_i E_outputᵀ)
+//! p(y_i+1) = softmax(states_i E_outputᵀ + b)              b only with an output bias
 //! ```
 
 mod config;
@@ -25,8 +25,8 @@ pub(crate) mod slots;
 
 mod recipe;
 
-use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{Device, Param, Params, Precision, Ragged, Tensor};
+use heedful_tensor::ops::CrossEntropy;
+use heedful_tensor::{Device, Params, Precision, Ragged, Tensor};
 
 pub use attention::{CrossAttention, Memory, MultiHeadAttention, SelfAttention};
 pub use block::Block;
@@ -40,7 +40,9 @@ pub use text_stack::TextStack;
 pub(crate) use {StackConfig as Encoder, TransformerConfig as EncoderDecoder};
 
 use crate::data::batch::{Batch, BatchError, Side, check_side};
-use crate::layers::{Embedding, Pass, PositionalEncoding, embedding_tables};
+use crate::layers::{
+    Embedding, HeadError, HeadName, OutputProjection, Pass, PositionalEncoding, embedding_tables,
+};
 use crate::models::{ConfigError, Decoding, Generate, Model};
 
 /// An encoder-decoder with its parameters.
@@ -51,7 +53,7 @@ pub struct Transformer {
     target_embedding: Embedding,
     encoder: Stack<Block>,
     decoder: Stack<CrossBlock>,
-    output: Param,
+    output: OutputProjection,
 }
 
 impl Transformer {
@@ -73,7 +75,7 @@ impl Transformer {
                 &config.layer(),
             ),
             decoder: Stack::<CrossBlock>::new(&params, config.decoder_layers, &config.layer()),
-            output,
+            output: OutputProjection::new(&params, output, config.output_bias),
             params,
             config,
         })
@@ -96,9 +98,9 @@ impl Transformer {
         })
     }
 
-    /// Logits of every target token for the vectors that [`Transformer::decode`] made: `states E_outputᵀ`.
+    /// Logits of every target token for the vectors that [`Transformer::decode`] made: `states E_outputᵀ + b`.
     pub fn project(&self, states: &Tensor, pass: &mut Pass) -> Tensor {
-        pass.within(|pass| ops::project(states, &self.output, pass.compute()))
+        pass.within(|pass| self.output.logits(states, pass))
     }
 
     /// Logits of every target token at every position of the batch's targets.
@@ -144,9 +146,7 @@ impl Model for Transformer {
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         let states = self.states(batch, pass);
         let smoothing = self.config.label_smoothing;
-        pass.within(|pass| {
-            ops::cross_entropy(&states, &self.output, &batch.target_out, pass.loss_options(smoothing))
-        })
+        pass.within(|pass| self.output.loss(&states, &batch.target_out, smoothing, pass))
     }
 }
 
@@ -160,7 +160,19 @@ impl Generate for Transformer {
     }
 
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
-        Box::new(decoding::CachedDecoding::new(self, compute))
+        self.start_without(compute, &[])
+    }
+
+    fn heads(&self) -> Vec<HeadName> {
+        self.config.heads()
+    }
+
+    fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
+        self.config.check_heads(heads)
+    }
+
+    fn start_without(&self, compute: Precision, heads: &[HeadName]) -> Box<dyn Decoding + '_> {
+        Box::new(decoding::CachedDecoding::new(self, compute, heads))
     }
 }
 

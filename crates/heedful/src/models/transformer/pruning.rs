@@ -10,8 +10,7 @@
 use heedful_tensor::Params;
 
 use super::{Transformer, TransformerConfig};
-use crate::layers::AttentionRole;
-use crate::models::heads::{HeadError, HeadName};
+use crate::layers::{AttentionRole, HeadError, HeadName};
 
 impl TransformerConfig {
     /// Every head, layer by layer: those of the encoder, of the decoder's self attention and of its cross attention.
@@ -89,9 +88,12 @@ mod tests {
     }
 
     fn logits(model: &Transformer) -> Vec<f32> {
+        logits_in(model, &mut Pass::inference(DType::F32))
+    }
+
+    fn logits_in(model: &Transformer, pass: &mut Pass) -> Vec<f32> {
         let batch = Batch::new(&[(vec![5, 6, 7], vec![8, 9]), (vec![4], vec![3, 3, 3])], 1, 2);
-        let scores = model.logits(&batch.expect("a good batch"), &mut Pass::inference(DType::F32));
-        scores.to_vec()
+        model.logits(&batch.expect("a good batch"), pass).to_vec()
     }
 
     /// The same model with the context of a head set to zero where it is made: the columns of its values.
@@ -125,6 +127,23 @@ mod tests {
             assert_eq!(pruned, logits(&without_values(name)), "{name}");
             assert_ne!(pruned, logits(&whole), "{name}");
         }
+    }
+
+    #[test]
+    fn a_pass_without_a_head_is_a_pass_of_the_pruned_model() {
+        let whole = Transformer::new(config(), 7).expect("a good configuration");
+        for names in [&["enc.0.1"][..], &["dec.1.0"], &["cross.1.2"], &["cross.0.0", "cross.0.3", "enc.1.2"]]
+        {
+            let heads: Vec<HeadName> =
+                names.iter().map(|name| name.parse().expect("a head's name")).collect();
+            let pruned = Transformer::new(config(), 7).expect("a good configuration").without_heads(&heads);
+            let mut pass = Pass::inference(DType::F32).without_heads(&heads).recording();
+            assert_eq!(logits_in(&whole, &mut pass), logits(&pruned.expect("they are there")), "{names:?}");
+            // What the head attends to can still be seen.
+            let maps = pass.take_attention().expect("few weights");
+            assert!(maps.iter().all(|map| map.heads() == config().heads));
+        }
+        assert_eq!(logits_in(&whole, &mut Pass::inference(DType::F32).without_heads(&[])), logits(&whole));
     }
 
     #[test]

@@ -17,6 +17,7 @@ macro_rules! keys {
             "model.key_width",
             "model.value_width",
             "model.norm",
+            "model.norm_kind",
             "model.norm_epsilon",
             "model.activation",
             "model.positions",
@@ -31,7 +32,7 @@ macro_rules! keys {
 
 impl EncoderDecoderFamily for TransformerConfig {
     const KEYS: &'static [&'static str] =
-        keys!["model.encoder_layers", "model.decoder_layers", "model.tying"];
+        keys!["model.encoder_layers", "model.decoder_layers", "model.tying", "model.output_bias"];
 
     fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> TransformerConfig {
         let Recipe { model, training, .. } = recipe;
@@ -46,10 +47,12 @@ impl EncoderDecoderFamily for TransformerConfig {
             encoder_layers: model.encoder_layers,
             decoder_layers: model.decoder_layers,
             norm: model.norm,
+            norm_kind: model.norm_kind,
             norm_epsilon: model.norm_epsilon as f32,
             activation: model.activation,
             positions: recipe.positions(),
             tying: model.tying,
+            output_bias: model.output_bias,
             score: model.score,
             window: model.window,
             dropout: DropoutRates {

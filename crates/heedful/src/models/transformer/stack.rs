@@ -17,7 +17,7 @@ use heedful_tensor::ops::Mask;
 use heedful_tensor::{Params, Tensor};
 
 use super::LayerConfig;
-use crate::layers::{AttentionRole, LayerNorm, Norm, Pass, Residual};
+use crate::layers::{AttentionRole, Norm, Normalization, Pass, Residual};
 
 /// Which tokens of its own sequence a token attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum StackMask {
 pub struct Stack<B> {
     blocks: Vec<B>,
     /// Post-norm blocks end in a norm; a pre-norm stack needs one of its own.
-    norm: Option<LayerNorm>,
+    norm: Option<Normalization>,
 }
 
 impl StackMask {
@@ -95,16 +95,21 @@ impl<B> Stack<B> {
 
 /// The residual around one sublayer, with the norm `<name>_norm`.
 pub(super) fn residual(params: &Params, name: &str, config: &LayerConfig) -> Residual {
-    let norm = LayerNorm::new(params, &format!("{name}_norm"), config.d_model, config.norm_epsilon);
-    Residual::new(norm, config.norm, config.dropout.residual)
+    Residual::new(
+        normalization(params, &format!("{name}_norm"), config),
+        config.norm,
+        config.dropout.residual,
+    )
 }
 
 /// The norm at the end of a pre-norm stack.
-fn final_norm(params: &Params, stack: &str, config: &LayerConfig) -> Option<LayerNorm> {
+fn final_norm(params: &Params, stack: &str, config: &LayerConfig) -> Option<Normalization> {
     match config.norm {
         Norm::Post => None,
-        Norm::Pre => {
-            Some(LayerNorm::new(params, &format!("{stack}.norm"), config.d_model, config.norm_epsilon))
-        }
+        Norm::Pre => Some(normalization(params, &format!("{stack}.norm"), config)),
     }
+}
+
+fn normalization(params: &Params, name: &str, config: &LayerConfig) -> Normalization {
+    Normalization::new(params, name, config.norm_kind, config.d_model, config.norm_epsilon)
 }

@@ -4,7 +4,7 @@ use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
-use crate::layers::{AttentionScore, Norm, Positions, ScoreName};
+use crate::layers::{AttentionScore, Norm, NormKind, Positions, ScoreName};
 use crate::models::config::{ConfigError, check};
 
 /// The shape and the choices of a single stack with its vocabulary.
@@ -27,6 +27,9 @@ pub struct StackConfig {
     pub layers: usize,
     /// Where the layer norms are placed.
     pub norm: Norm,
+    /// What the norms normalize over.
+    #[serde(default, skip_serializing_if = "NormKind::is_layer")]
+    pub norm_kind: NormKind,
     /// ε of the layer norms.
     pub norm_epsilon: f32,
     /// Activation of the feed-forward layers.
@@ -53,6 +56,7 @@ impl StackConfig {
             key_width: self.key_width,
             value_width: self.value_width,
             norm: self.norm,
+            norm_kind: self.norm_kind,
             norm_epsilon: self.norm_epsilon,
             activation: self.activation,
             score: self.score,

@@ -115,6 +115,36 @@ pub struct AttentionGrid {
     pub columns: Vec<String>,
 }
 
+impl AttentionGrid {
+    /// The same grids with as many of their first rows and columns, at most `most_tokens`, as all heads together have at most
+    /// `most_cells` numbers. One token is always left.
+    pub fn bounded(grids: &[AttentionGrid], most_tokens: usize, most_cells: usize) -> Vec<AttentionGrid> {
+        let cells = |tokens: usize| -> usize {
+            let of_grid = |grid: &AttentionGrid| {
+                grid.heads.len() * grid.rows.len().min(tokens) * grid.columns.len().min(tokens)
+            };
+            grids.iter().map(of_grid).sum()
+        };
+        let fits = (1..=most_tokens).rev().find(|&tokens| cells(tokens) <= most_cells).unwrap_or(1);
+        grids.iter().map(|grid| grid.first(fits)).collect()
+    }
+
+    /// The first rows and columns.
+    fn first(&self, tokens: usize) -> AttentionGrid {
+        let width = self.columns.len().max(1);
+        let (rows, columns) = (self.rows.len().min(tokens), self.columns.len().min(tokens));
+        let cut = |head: &Vec<f32>| -> Vec<f32> {
+            head.chunks(width).take(rows).flat_map(|row| row[..columns].to_vec()).collect()
+        };
+        AttentionGrid {
+            title: self.title.clone(),
+            heads: self.heads.iter().map(cut).collect(),
+            rows: self.rows[..rows].to_vec(),
+            columns: self.columns[..columns].to_vec(),
+        }
+    }
+}
+
 /// Pictures that belong together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PictureGroup {

@@ -194,3 +194,23 @@ fn a_page_to_look_at() {
     let path = std::env::var_os("HEEDFUL_REPORT").expect("HEEDFUL_REPORT says where to");
     std::fs::write(path, example().to_html()).expect("written");
 }
+
+#[test]
+fn grids_are_cut_until_all_of_their_heads_fit() {
+    let text = |count: usize| (0..count).map(|i| i.to_string()).collect::<Vec<_>>();
+    let grid = |rows: usize, columns: usize| AttentionGrid {
+        title: String::new(),
+        heads: vec![(0..rows * columns).map(|i| i as f32).collect(); 2],
+        rows: text(rows),
+        columns: text(columns),
+    };
+    let grids = [grid(1, 5), grid(4, 5)];
+    let whole = AttentionGrid::bounded(&grids, 48, 1000);
+    assert_eq!(whole[1].heads, grids[1].heads);
+    // 2 · (1 · 3 + 3 · 3) = 24 numbers.
+    let cut = AttentionGrid::bounded(&grids, 48, 24);
+    assert_eq!((cut[0].rows.len(), cut[0].columns.len()), (1, 3));
+    assert_eq!(cut[1].heads[1], [0.0, 1.0, 2.0, 5.0, 6.0, 7.0, 10.0, 11.0, 12.0]);
+    assert_eq!(AttentionGrid::bounded(&grids, 48, 0)[1].heads[0], [0.0]);
+    assert_eq!(AttentionGrid::bounded(&grids, 2, 1000)[1].rows, ["0", "1"]);
+}

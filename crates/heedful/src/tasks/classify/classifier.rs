@@ -23,8 +23,8 @@ use crate::data::TextLimit;
 use crate::data::batch::{BatchError, lay_end_to_end};
 use crate::data::labels::Labels;
 use crate::data::text_limit::LimitError;
-use crate::data::tokenizer::Tokenizers;
-use crate::layers::{AttentionMap, AttentionRole, Pass, TooManyWeights};
+use crate::data::tokenizer::{Tokenizer, Tokenizers};
+use crate::layers::{AttentionMap, AttentionRole, MaskFault, Pass, TooManyWeights};
 use crate::models::{BrokenModel, Label};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
@@ -70,6 +70,9 @@ pub enum ClassifyError {
     /// More attention weights than can be recorded.
     #[error(transparent)]
     Weights(#[from] TooManyWeights),
+    /// A given mask cannot be applied.
+    #[error(transparent)]
+    Mask(#[from] MaskFault),
 }
 
 impl Classifier {
@@ -138,6 +141,28 @@ impl Classifier {
                 words: self.words(tokens, &attention),
             })
             .collect())
+    }
+
+    /// The probability of every label of one text from [`Classifier::encode`], and what a pass records meanwhile.
+    pub fn attend_in(
+        &self,
+        pass: &mut Pass,
+        tokens: &[u32],
+    ) -> Result<(Vec<f32>, Vec<AttentionMap>), ClassifyError> {
+        let sequences = Ragged::from_lengths([tokens.len()]);
+        self.model.check_text(tokens, &sequences)?;
+        let scores = self.model.label_scores(tokens, &sequences, pass);
+        pass.check_masks()?;
+        let probabilities = ops::softmax(&scores).to_vec();
+        if probabilities.iter().any(|probability| !probability.is_finite()) {
+            return Err(BrokenModel { sentence: 0 }.into());
+        }
+        Ok((probabilities, pass.take_attention()?))
+    }
+
+    /// The vocabulary of its texts.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizers.source
     }
 
     /// Tokens grouped into words, each with the attention to all its tokens; white space between words is ignored.
@@ -268,6 +293,7 @@ mod tests {
             queries: Ragged::from_lengths([queries]),
             keys: Ragged::from_lengths([keys]),
             weights: vec![vec![weights]],
+            scores: None,
         };
         let own = map(AttentionRole::EncoderSelf, 3, 3, vec![0.2, 0.5, 0.3, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
         assert_eq!(attention_at_tokens(std::slice::from_ref(&own), &sequences), [[0.5, 0.3]]);

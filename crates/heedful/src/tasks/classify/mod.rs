@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! h = Encoder(x_1 … x_n)                 one vector for each token
-//! c = Pooling(h)                         one for the text: attention pooling, or the first token's
+//! c = Pooling(h)                         one for the text, see `pooling`
 //! p = softmax(dropout(c) W_labelsᵀ)
 //! ```
 //!
@@ -77,6 +77,9 @@ impl ClassifierConfig {
         let pooling = match self.pooling {
             Pooling::Attention => "attention pooling",
             Pooling::First => "the first token",
+            Pooling::Last => "the last state",
+            Pooling::Mean => "mean pooling",
+            Pooling::Max => "max pooling",
         };
         format!("Classifier of {} labels over {}, {pooling}", self.labels, self.encoder.summary())
     }
@@ -102,8 +105,8 @@ impl EncoderClassifier {
     /// Maximum number of tokens of a text; `None` for no limit.
     pub fn longest_text(&self) -> Option<usize> {
         let before = match self.config.pooling {
-            Pooling::Attention => 0,
             Pooling::First => 1,
+            Pooling::Attention | Pooling::Last | Pooling::Mean | Pooling::Max => 0,
         };
         self.encoder.longest_text().map(|longest| longest.saturating_sub(before))
     }
@@ -112,7 +115,7 @@ impl EncoderClassifier {
     fn pooled(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let (text, sequences) = self.pool.prepare(text, sequences);
         let states = self.encoder.encode(&text, &sequences, pass);
-        let pooled = self.pool.forward(&states, &sequences, pass);
+        let pooled = self.pool.forward(&states, &sequences, &*self.encoder, pass);
         let dropout = pass.dropout(self.config.dropout);
         if dropout.is_none() { pooled } else { ops::dropout(&pooled, dropout) }
     }

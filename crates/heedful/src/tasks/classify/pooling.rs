@@ -3,6 +3,9 @@
 //! ```text
 //! attention   e_j = score(q, h_j),  α = softmax(e),  c = Σ_j α_j h_j       q is learned
 //! first       c = h_<bos>, where <bos> is put before the text
+//! last        c = h_n                                                       of two directions [h→_n ; h←_1]
+//! mean        c = Σ_j h_j / n
+//! max         c = max_j h_j, component by component
 //!
 //! additive     q · tanh(W h + b)        dot          q · h
 //! general      q · (h W)                scaled-dot   q · h / √d
@@ -21,12 +24,22 @@ use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
 use crate::data::BOS;
 use crate::layers::{AttentionMap, AttentionRole, AttentionScore, AttentionSite, Linear, Pass};
+use crate::models::Encode;
 use crate::recipe::Pooling;
 
 /// The pooling with its parameters: those of `pooling.query.weight`, `pooling.key.weight` and `pooling.key.bias` that its
 /// score needs.
 pub struct Pool {
-    attention: Option<Attention>,
+    kind: Kind,
+}
+
+#[allow(clippy::large_enum_variant, reason = "a model has one of them")]
+enum Kind {
+    Attention(Attention),
+    First,
+    Last,
+    Mean,
+    Max,
 }
 
 struct Attention {
@@ -61,12 +74,20 @@ impl Pool {
             scale: score.scale(width),
             site: AttentionSite::new("pooling", 0, AttentionRole::Pooling),
         };
-        Pool { attention: (pooling == Pooling::Attention).then(attention) }
+        Pool {
+            kind: match pooling {
+                Pooling::Attention => Kind::Attention(attention()),
+                Pooling::First => Kind::First,
+                Pooling::Last => Kind::Last,
+                Pooling::Mean => Kind::Mean,
+                Pooling::Max => Kind::Max,
+            },
+        }
     }
 
     /// The texts as the encoder reads them: with a `<bos>` if the first token is pooled.
     pub fn prepare<'t>(&self, text: &'t [u32], sequences: &Ragged) -> (Cow<'t, [u32]>, Ragged) {
-        if self.attention.is_some() {
+        if !matches!(self.kind, Kind::First) {
             return (text.into(), sequences.clone());
         }
         let marked =
@@ -74,12 +95,30 @@ impl Pool {
         (marked.collect(), Ragged::from_lengths(sequences.lengths().map(|length| length + 1)))
     }
 
-    /// One row for each sequence of `states`.
-    pub fn forward(&self, states: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
-        let Some(Attention { query, keys, scale, site }) = &self.attention else {
-            let first: Vec<usize> = sequences.ranges().map(|range| range.start).collect();
-            return ops::gather_rows(states, &first);
-        };
+    /// One row for each sequence of `states`, which the encoder has made.
+    pub fn forward(
+        &self,
+        states: &Tensor,
+        sequences: &Ragged,
+        encoder: &dyn Encode,
+        pass: &mut Pass,
+    ) -> Tensor {
+        match &self.kind {
+            Kind::Attention(attention) => attention.forward(states, sequences, pass),
+            Kind::First => {
+                let first: Vec<usize> = sequences.ranges().map(|range| range.start).collect();
+                ops::gather_rows(states, &first)
+            }
+            Kind::Last => encoder.last(states, sequences),
+            Kind::Mean => ops::mean_pool(states, sequences),
+            Kind::Max => ops::max_pool(states, sequences),
+        }
+    }
+}
+
+impl Attention {
+    fn forward(&self, states: &Tensor, sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        let Attention { query, keys, scale, site } = self;
         let compute = pass.compute();
         let one_each = Ragged::from_lengths(vec![1; sequences.sequences()]);
         let options = EmbeddingOptions {
@@ -97,7 +136,7 @@ impl Pool {
         let options = AttentionOptions {
             heads: 1,
             scale: *scale,
-            mask: Mask::full(),
+            mask: pass.mask(site.role, &Mask::full(), &one_each, sequences),
             dropout: Dropout::NONE,
             weights: pass.weights(site.role, 1, &one_each, sequences),
             rounding: compute.precision.rounding(),
@@ -105,7 +144,8 @@ impl Pool {
         let attended = ops::attention(queries, keys, values, &one_each, sequences, &options);
         if let Some(weights) = attended.weights {
             let (queries, keys) = (one_each, sequences.clone());
-            pass.record(AttentionMap { site: site.clone(), queries, keys, weights });
+            let (site, scores) = (site.clone(), attended.scores);
+            pass.record(AttentionMap { site, queries, keys, weights, scores });
         }
         attended.context
     }

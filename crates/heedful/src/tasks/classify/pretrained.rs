@@ -21,7 +21,8 @@ pub(super) fn adopt(recipe: &mut Recipe, folder: &Path) -> Result<(), TaskError>
     let model = &mut recipe.model;
     (model.d_model, model.d_ff, model.heads) = (d_model, d_ff, heads);
     (model.key_width, model.value_width, model.encoder_layers) = (key_width, value_width, layers);
-    (model.norm, model.norm_epsilon) = (stack.norm, exact(stack.norm_epsilon));
+    (model.norm, model.norm_kind) = (stack.norm, stack.norm_kind);
+    model.norm_epsilon = exact(stack.norm_epsilon);
     (model.activation, model.score, model.window) = (stack.activation, stack.score, stack.window);
     model.positions = match stack.positions {
         Positions::Sinusoidal => PositionKind::Sinusoidal,

@@ -6,7 +6,7 @@ use super::*;
 use crate::data::batch::BatchLayout;
 use crate::layers::{AttentionRole, Positions};
 use crate::models::convolution::{ConvolutionalConfig, ConvolutionalTextEncoderConfig};
-use crate::models::recurrent::{RecurrentConfig, RecurrentEncoderConfig};
+use crate::models::recurrent::{RecurrentConfig, RecurrentEncoderConfig, RecurrentStackConfig};
 use crate::models::transformer::{StackConfig, TransformerConfig};
 use crate::train::{Schedule, Trainer, TrainerOptions};
 
@@ -43,6 +43,9 @@ fn config(encoder: EncoderConfig, pooling: Pooling, pooling_score: AttentionScor
     ClassifierConfig { labels: 3, pooling, pooling_score, dropout: 0.1, label_smoothing: 0.0, encoder }
 }
 
+const POOLINGS: [Pooling; 5] =
+    [Pooling::Attention, Pooling::First, Pooling::Last, Pooling::Mean, Pooling::Max];
+
 const SCORES: [AttentionScore; 4] =
     [AttentionScore::Additive, AttentionScore::Dot, AttentionScore::General, AttentionScore::ScaledDot];
 
@@ -53,9 +56,7 @@ fn batch(examples: &[(&[u32], u32)]) -> Batch {
 
 #[test]
 fn a_text_has_the_same_scores_alone_and_in_a_batch() {
-    let both = |encoder: EncoderConfig| {
-        [Pooling::Attention, Pooling::First].map(|pooling| (encoder.clone(), pooling))
-    };
+    let both = |encoder: EncoderConfig| POOLINGS.map(|pooling| (encoder.clone(), pooling));
     for (encoder, pooling) in encoders().into_iter().flat_map(both) {
         let model = classifier(encoder, pooling);
         for compute in [DType::F32, DType::Bf16] {
@@ -81,7 +82,7 @@ fn a_text_has_the_same_scores_alone_and_in_a_batch() {
 fn what_a_classifier_shows_of_a_long_text_grows_with_its_length_and_not_with_the_square_of_it() {
     let tokens: Vec<u32> = (0..700).map(|i| 4 + i % 26).collect();
     let text = batch(&[(&tokens, 0), (&[5, 6, 7], 1)]);
-    for pooling in [Pooling::Attention, Pooling::First] {
+    for pooling in POOLINGS {
         let model = model(pooling, Positions::Sinusoidal);
         let maps = |mut pass: Pass| {
             model.label_scores(&text.source, &text.source_sequences, &mut pass);
@@ -104,9 +105,14 @@ fn what_a_classifier_shows_of_a_long_text_grows_with_its_length_and_not_with_the
 
 #[test]
 fn every_parameter_has_a_gradient_and_labels_are_learned() {
-    let poolings = [Pooling::Attention, Pooling::First].into_iter();
-    let models = poolings
+    let models = POOLINGS
+        .into_iter()
         .map(|pooling| model(pooling, Positions::Learned { max_length: 6 }))
+        // The first state of a forward network has seen no state before it: its recurrent weight has no part in it.
+        .chain(
+            [Pooling::Last, Pooling::Mean, Pooling::Max]
+                .map(|pooling| classifier(encoders()[1].clone(), pooling)),
+        )
         .chain(encoders().map(|encoder| classifier(encoder, Pooling::Attention)))
         .chain(SCORES.map(|score| {
             let config = config(encoders()[1].clone(), Pooling::Attention, score);
@@ -138,13 +144,24 @@ fn unknown_labels_and_long_texts_are_errors() {
     assert!(model.check(&batch(&[(&[5, 6, 7], 2)])).is_err(), "a token is put before it");
 }
 
+/// An encoder that hands its texts' states over: a forward and a backward direction, of three components each.
+fn two_directions() -> Box<dyn Encode> {
+    let stack = RecurrentStackConfig { width: 3, ..RecurrentConfig::tiny(30).encoder() };
+    let config = RecurrentEncoderConfig { vocabulary: 30, dropout: 0.0, stack };
+    EncoderConfig::Recurrent(config).build(&Params::new(1)).expect("a good configuration")
+}
+
 #[test]
-fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
+fn every_pooling_and_every_score_is_its_formula_with_its_gradient() {
     let (width, sequences) = (6, Ragged::from_lengths([3, 1, 4]));
-    for score in SCORES {
+    let scores = SCORES.map(|score| (Pooling::Attention, score));
+    let others = [Pooling::First, Pooling::Last, Pooling::Mean, Pooling::Max]
+        .map(|pooling| (pooling, AttentionScore::Additive));
+    let encoder = two_directions();
+    for (pooling, score) in scores.into_iter().chain(others) {
         let params = Params::new(5);
         let states = params.add("states.weight", 8, width, Init::Normal(1.0));
-        let pool = Pool::new(&params, Pooling::Attention, score, width);
+        let pool = Pool::new(&params, pooling, score, width);
         let pooled = |pass: &mut Pass| {
             let rows: Vec<u32> = (0..8).collect();
             let options = EmbeddingOptions {
@@ -154,7 +171,8 @@ fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
                 dropout: Dropout::NONE,
                 compute: pass.compute(),
             };
-            pool.forward(&ops::embedding(&rows, &sequences, &states, options), &sequences, pass)
+            let states = ops::embedding(&rows, &sequences, &states, options);
+            pool.forward(&states, &sequences, &*encoder, pass)
         };
         // A weighted sum, so that every element of the result has a gradient of its own.
         let loss = |pass: &mut Pass| {
@@ -164,8 +182,8 @@ fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
         tape::backward(&loss(&mut Pass::training(DType::F32, 1, 1)));
         let value = || tape::paused(|| loss(&mut Pass::inference(DType::F32)).item());
         let found = tape::paused(|| pooled(&mut Pass::inference(DType::F32)).to_vec());
-        for (found, wanted) in found.iter().zip(by_formula(score, &params, &sequences)) {
-            assert!((found - wanted).abs() < 1e-5, "{score:?}: {found} and {wanted}");
+        for (found, wanted) in found.iter().zip(by_formula(pooling, score, &params, &sequences)) {
+            assert!((found - wanted).abs() < 1e-5, "{pooling:?}, {score:?}: {found} and {wanted}");
         }
         for param in params.iter() {
             let (before, gradient) = (param.to_vec(), param.gradient());
@@ -178,7 +196,12 @@ fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
                 };
                 let slope = (at(1e-2) - at(-1e-2)) / 2e-2;
                 let difference = (slope - f64::from(gradient[i])).abs();
-                assert!(difference < 2e-3, "{score:?}, {} {i}: {slope} and {}", param.name(), gradient[i]);
+                assert!(
+                    difference < 2e-3,
+                    "{pooling:?}, {score:?}, {} {i}: {slope} and {}",
+                    param.name(),
+                    gradient[i]
+                );
             }
             param.set(&before);
         }
@@ -186,7 +209,26 @@ fn every_score_of_the_pooling_is_its_formula_with_its_gradient() {
 }
 
 /// The pooled vectors of the states in `params`, one number after the other.
-fn by_formula(score: AttentionScore, params: &Params, sequences: &Ragged) -> Vec<f32> {
+fn by_formula(pooling: Pooling, score: AttentionScore, params: &Params, sequences: &Ragged) -> Vec<f32> {
+    let states = params.get("states.weight").expect("the states").to_vec();
+    let at = |row: usize, column: usize| states[row * 6 + column];
+    if pooling == Pooling::Attention {
+        return by_attention(score, params, sequences);
+    }
+    let each = |range: std::ops::Range<usize>, column: usize| match pooling {
+        Pooling::First => at(range.start, column),
+        Pooling::Last => at(if column < 3 { range.end - 1 } else { range.start }, column),
+        Pooling::Mean => range.clone().map(|row| at(row, column)).sum::<f32>() / range.len() as f32,
+        _ => range.map(|row| at(row, column)).fold(f32::NEG_INFINITY, f32::max),
+    };
+    sequences
+        .ranges()
+        .flat_map(|range| (0..6).map(move |column| (range.clone(), column)))
+        .map(|(range, column)| each(range, column))
+        .collect()
+}
+
+fn by_attention(score: AttentionScore, params: &Params, sequences: &Ragged) -> Vec<f32> {
     let values = |name: &str| params.get(name).map(|param| param.to_vec()).unwrap_or_default();
     let (states, query) = (values("states.weight"), values("pooling.query.weight"));
     let (weight, bias) = (values("pooling.key.weight"), values("pooling.key.bias"));

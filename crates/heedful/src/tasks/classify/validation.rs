@@ -13,18 +13,16 @@ use crate::data::labels::Labels;
 use crate::data::{Input, Tokenizer};
 use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, AttentionRole, Pass};
-use crate::metrics::Measure;
 use crate::metrics::classification::ConfusionMatrix;
+use crate::metrics::{LabelReport, Measure};
 use crate::models::{Label, Model};
-use crate::plot::{AttentionGrid, Table};
+use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
 use crate::tasks::validation::{
-    HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, longest,
+    HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, layer_title, longest,
 };
 use crate::tasks::{Materials, TaskError};
 
-/// Maximum number of labels whose confusion matrix is shown.
-const MOST_SHOWN: usize = 24;
 /// Maximum number of tokens whose attention is shown.
 const MOST_TOKENS: usize = 48;
 
@@ -113,23 +111,32 @@ impl ValidationSet for LabelSet {
             held_out,
             measures: vec![(Measure::ValidMacroF1, confusion.macro_f1())],
             samples: samples.collect(),
-            tables: tables(&confusion, &self.labels),
+            tables: LabelReport::new(self.labels.names(), confusion).tables("of the validation set", 1),
         })
     }
 
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
         let (tokens, label) = &self.encoded[0];
         let tokens = &tokens[..tokens.len().min(MOST_TOKENS)];
-        let mut pass = Pass::inference(recipe.training.compute).recording_first_queries();
+        let mut pass = Pass::inference(recipe.training.compute).recording();
         self.model.label_scores(tokens, &Ragged::from_lengths([tokens.len()]), &mut pass);
-        let grid = |map: &AttentionMap| AttentionGrid {
-            title: "attention pooling".to_owned(),
-            heads: map.weights[0].clone(),
-            rows: vec![self.labels.name(label[0]).to_owned()],
-            columns: tokens.iter().map(|&id| self.tokenizer.piece(id)).collect(),
+        let pieces: Vec<String> = tokens.iter().map(|&id| self.tokenizer.piece(id)).collect();
+        let grid = |map: &AttentionMap| {
+            // Where the first token stands for the text, `<bos>` is put before it.
+            let before = if map.keys.tokens() > pieces.len() { vec!["<bos>".to_owned()] } else { Vec::new() };
+            let columns = [before, pieces.clone()].concat();
+            AttentionGrid {
+                title: layer_title(&map.site),
+                heads: map.weights[0].clone(),
+                rows: match map.site.role {
+                    AttentionRole::Pooling => vec![self.labels.name(label[0]).to_owned()],
+                    _ => columns.clone(),
+                },
+                columns,
+            }
         };
         let maps = pass.take_attention().map_err(DecodeError::from)?;
-        Ok(maps.iter().filter(|map| map.site.role == AttentionRole::Pooling).map(grid).collect())
+        Ok(maps.iter().map(grid).collect())
     }
 }
 
@@ -140,33 +147,6 @@ fn predict(scores: &[f32], truth: u32) -> (u32, f64, f64) {
     let top = f64::from(scores[best]);
     let normalizer = top + scores.iter().map(|&score| (f64::from(score) - top).exp()).sum::<f64>().ln();
     (best as u32, (top - normalizer).exp(), f64::from(scores[truth as usize]) - normalizer)
-}
-
-fn tables(confusion: &ConfusionMatrix, labels: &Labels) -> Vec<Table> {
-    let scores = (0..labels.count()).map(|label| {
-        let score = confusion.score(label);
-        let share = |value: f64| format!("{:.1} %", 100.0 * value);
-        let name = labels.names()[label].clone();
-        vec![name, score.texts.to_string(), share(score.precision), share(score.recall), share(score.f1)]
-    });
-    let mut tables = vec![Table {
-        title: "Labels of the validation set".to_owned(),
-        columns: ["label", "texts", "precision", "recall", "F1"].map(str::to_owned).to_vec(),
-        rows: scores.collect(),
-    }];
-    if labels.count() <= MOST_SHOWN {
-        let row = |truth: usize| {
-            let counts = (0..labels.count()).map(|predicted| confusion.count(truth, predicted).to_string());
-            [labels.names()[truth].clone()].into_iter().chain(counts).collect()
-        };
-        let predicted = labels.names().iter().map(|name| format!("predicted {name}"));
-        tables.push(Table {
-            title: "Confusion matrix of the validation set".to_owned(),
-            columns: ["true label".to_owned()].into_iter().chain(predicted).collect(),
-            rows: (0..labels.count()).map(row).collect(),
-        });
-    }
-    tables
 }
 
 #[cfg(test)]

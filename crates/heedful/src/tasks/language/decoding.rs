@@ -10,21 +10,23 @@
 
 use std::collections::BTreeMap;
 
-use heedful_tensor::ops::{self, KeyValueStore};
+use heedful_tensor::ops::KeyValueStore;
 use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::LanguageModel;
 use crate::layers::Pass;
+use crate::models::transformer::TextStack;
 use crate::models::transformer::decoding::BlockCache;
 use crate::models::transformer::slots::{Parent, Pasts, Slots};
 use crate::models::{Decoding, Row};
 
 /// The most tokens of a prompt that are read at a time.
-const SLICE: usize = 16;
+pub(super) const SLICE: usize = 16;
 
 /// A language model's [`Decoding`].
 pub(super) struct PromptDecoding<'m> {
     model: &'m LanguageModel,
+    decoder: &'m TextStack,
     pass: Pass,
     prompts_read: usize,
     /// Prompts that are being read; rows of `read_pasts`, from the first on, are those that have begun.
@@ -56,11 +58,16 @@ struct Prompt {
 }
 
 impl<'m> PromptDecoding<'m> {
-    pub(super) fn new(model: &'m LanguageModel, compute: Precision) -> PromptDecoding<'m> {
-        let (layer, depth) = (model.config.stack.layer(), model.config.stack.layers);
+    pub(super) fn new(
+        model: &'m LanguageModel,
+        decoder: &'m TextStack,
+        compute: Precision,
+    ) -> PromptDecoding<'m> {
+        let (layer, depth) = (decoder.config().layer(), decoder.config().layers);
         let width = layer.key_width() + layer.value_width();
         PromptDecoding {
             model,
+            decoder,
             pass: Pass::inference(compute),
             prompts_read: 0,
             reading: Vec::new(),
@@ -98,8 +105,8 @@ impl<'m> PromptDecoding<'m> {
             reading.read += 1;
         }
         self.read_pasts = pasts;
-        let PromptDecoding { model, pass, stores, read_pasts, .. } = self;
-        pass.within(|pass| advance(model, pass, stores, (read_pasts, &newest), &ids));
+        let PromptDecoding { decoder, pass, stores, read_pasts, .. } = self;
+        pass.within(|pass| advance(decoder, pass, stores, (read_pasts, &newest), &ids));
     }
 
     /// Prompts of which all but the last token are cached wait for their first step.
@@ -118,7 +125,7 @@ impl<'m> PromptDecoding<'m> {
 
 /// One more token for every row: its vector, from which the next token is predicted.
 fn advance(
-    model: &LanguageModel,
+    decoder: &TextStack,
     pass: &mut Pass,
     stores: &mut [KeyValueStore],
     (pasts, newest): (&Pasts, &[u32]),
@@ -132,7 +139,7 @@ fn advance(
         pasts,
         memory: Vec::new(),
     };
-    model.decoder.step(ids, &positions, cache, pass)
+    decoder.step(ids, &positions, cache, pass)
 }
 
 impl Decoding for PromptDecoding<'_> {
@@ -180,10 +187,10 @@ impl Decoding for PromptDecoding<'_> {
             self.prompts.remove(&row.sentence);
         }
         self.pasts = pasts;
-        let PromptDecoding { model, pass, stores, pasts, .. } = self;
+        let PromptDecoding { model, decoder, pass, stores, pasts, .. } = self;
         pass.within(|pass| {
-            let states = advance(model, pass, stores, (pasts, &newest), &ids);
-            ops::project_wide(&states, model.decoder.table(), pass.compute())
+            let states = advance(decoder, pass, stores, (pasts, &newest), &ids);
+            model.output.scores(&states, pass)
         })
     }
 }

@@ -19,11 +19,13 @@ use std::path::Path;
 
 use super::{LanguageConfig, LanguageModel, TextShape};
 use crate::data::TextLimit;
+use crate::data::batch::{Batch, BatchLayout};
 use crate::data::text_limit::LimitError;
-use crate::data::tokenizer::Tokenizers;
+use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::decode::{DecodeError, Hypothesis, MaxLength, Search, SearchOptions};
-use crate::models::Generate;
-use crate::tasks::open::{Opened, open};
+use crate::layers::{AttentionMap, Pass};
+use crate::models::{Generate, Model};
+use crate::tasks::open::{Opened, open, trained_block};
 use crate::tasks::{OpenError, Task};
 
 /// A language model that takes and returns text.
@@ -32,6 +34,8 @@ pub struct Generator {
     model: LanguageModel,
     tokenizers: Tokenizers,
     limit: TextLimit,
+    /// The tokens of the blocks that it was trained with, if its folder says so.
+    block: Option<usize>,
 }
 
 /// Why a language model cannot be opened, or cannot continue a prompt.
@@ -71,7 +75,7 @@ impl Generator {
         // `<bos>` comes before a prompt, and a token after it.
         let positions = model.longest_target().map(|longest| longest.saturating_sub(2));
         let limit = TextLimit::new(&tokenizers.target, positions, trained);
-        Ok(Generator { config, model, tokenizers, limit })
+        Ok(Generator { config, model, tokenizers, limit, block: trained_block(folder) })
     }
 
     /// Sets the most tokens of a prompt.
@@ -88,6 +92,11 @@ impl Generator {
     /// The model.
     pub fn model(&self) -> &LanguageModel {
         &self.model
+    }
+
+    /// The vocabulary.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizers.target
     }
 
     /// The options of a search for at most `tokens` tokens after a prompt of `prompt` tokens.
@@ -147,6 +156,48 @@ impl Generator {
         [vec![self.model.special_tokens().bos], prompt].concat()
     }
 
+    /// Whether a text is followed by `<eos>`, which then is predicted too.
+    pub fn ends_texts(&self) -> bool {
+        self.config.text == TextShape::Lines
+    }
+
+    /// The log-probability of every token of one text from [`Generator::encode`], given all before it, and of `<eos>` where it
+    /// [ends texts](Generator::ends_texts), with what a pass records meanwhile. Rows of its attention are the predicted
+    /// tokens, columns `<bos>` and the tokens before the last row's.
+    pub fn attend_in(
+        &self,
+        pass: &mut Pass,
+        tokens: &[u32],
+    ) -> Result<(Vec<f64>, Vec<AttentionMap>), GenerateError> {
+        let batch = self.batch(&[tokens])?;
+        let losses = self.model.loss(&batch, pass).token_losses();
+        pass.check_masks().map_err(DecodeError::from)?;
+        let maps = pass.take_attention().map_err(DecodeError::from)?;
+        Ok((losses.into_iter().map(|loss| -f64::from(loss)).collect(), maps))
+    }
+
+    /// The tokens of a block of running text: as many as in the training, if its folder says so.
+    pub fn block(&self) -> usize {
+        let longest = self.model.longest_target().unwrap_or(usize::MAX);
+        self.block.unwrap_or(self.limit.tokens()).min(longest).max(1)
+    }
+
+    /// The tokens that end a line of running text.
+    pub(super) fn line_end(&self) -> Vec<u32> {
+        // What a second, empty line adds to the first.
+        self.tokenizers.target.encode_running("\n")
+    }
+
+    /// Texts as the model was trained on them, checked.
+    pub(super) fn batch(&self, texts: &[&[u32]]) -> Result<Batch, DecodeError> {
+        let layout = if self.ends_texts() { BatchLayout::Lines } else { BatchLayout::Blocks };
+        let special = self.model.special_tokens();
+        let examples: Vec<_> = texts.iter().map(|text| (Vec::new(), text.to_vec())).collect();
+        let batch = Batch::of(layout, &examples, [special.bos, special.eos])?;
+        self.model.check(&batch)?;
+        Ok(batch)
+    }
+
     /// A prompt and its continuation, decoded to text; incomplete characters are shown as U+FFFD.
     pub fn decode(&self, prompt: &[u32], generated: &[u32]) -> String {
         let tokens = [prompt, generated].concat();
@@ -173,6 +224,13 @@ impl Generation<'_> {
             None => self.search.so_far(0).unwrap_or_default(),
         };
         self.generator.decode(&self.prompt, &generated)
+    }
+
+    /// The tokens of all texts, prompt and continuation, in the order of [`Generation::texts`].
+    pub fn tokens(&self) -> Vec<Vec<u32>> {
+        // The prompt begins with `<bos>`.
+        let prompt = &self.prompt[1..];
+        self.found.iter().flatten().map(|found| [prompt, &found.tokens].concat()).collect()
     }
 
     /// All texts with their prompt, best first; none before they are complete.

@@ -1,69 +1,55 @@
-//! A language model: a decoder that predicts the next token of a text (Radford et al., 2018).
+//! A language model: a decoder that predicts the next token of a text, with causal self attention (Radford et al., 2018) or as
+//! a recurrent network (Mikolov et al., 2010).
 //!
 //! ```text
 //! states   = Decoder(√d E[<bos> y_1 … y_m] + PE)      causal self attention and feed-forward, no cross attention
-//! p(y_i+1) = softmax(states_i Eᵀ)
+//!          = RNN(√d E[<bos> y_1 … y_m])               the recurrent family
+//! p(y_i+1) = softmax(states_i Eᵀ + b)                b only with an output bias
 //! ```
 //!
 //! To a search, the source is `<bos>` and the prompt.
 
+mod config;
+
 mod decoding;
+mod recurrent_decoding;
+
 mod generator;
 mod recipe;
+mod scoring;
 mod validation;
 
 #[cfg(test)]
 mod tests;
 
-use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{Params, Precision, Ragged, Tensor};
-use serde::{Deserialize, Serialize};
+use heedful_tensor::ops::CrossEntropy;
+use heedful_tensor::{Param, Params, Precision, Ragged, Tensor};
 
 pub(crate) use LanguageConfig as Config;
+pub use config::{LanguageConfig, LanguageStack, TextShape};
 pub use generator::{GenerateError, Generation, Generator};
 pub(crate) use recipe::Definition;
+pub use scoring::{TextPerplexity, TextScorer};
 
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::Pass;
-use crate::models::config::{ConfigError, check};
-use crate::models::transformer::{StackConfig, StackMask, TextStack};
+use crate::layers::{OutputProjection, Pass};
+use crate::models::config::ConfigError;
+use crate::models::recurrent::RecurrentTextDecoder;
+use crate::models::transformer::{StackMask, TextStack};
 use crate::models::{Decoding, Generate, Model};
-
-/// The configuration of a language model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct LanguageConfig {
-    /// The stack and its vocabulary.
-    pub stack: StackConfig,
-    /// Whether it was trained on lines, which end with `<eos>`, or on running text.
-    pub text: TextShape,
-    /// Label smoothing: the share of the target's probability that is spread over the other tokens.
-    pub label_smoothing: f32,
-}
-
-/// The kind of text that a language model was trained on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TextShape {
-    /// Lines, each a text of its own.
-    Lines,
-    /// One long text, line ends included, cut into blocks.
-    Running,
-}
 
 /// A decoder-only model with its parameters `embedding.weight`, `position.weight` (if learned) and `decoder.…`.
 pub struct LanguageModel {
     config: LanguageConfig,
     params: Params,
-    decoder: TextStack,
+    decoder: Decoder,
+    output: OutputProjection,
 }
 
-impl LanguageConfig {
-    /// Whether a model can be built from this; if not, the error explains what to change.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        self.stack.validate()?;
-        check::rates(&[("label_smoothing", self.label_smoothing)])
-    }
+#[allow(clippy::large_enum_variant, reason = "a model has one of them")]
+enum Decoder {
+    Transformer(TextStack),
+    Recurrent(RecurrentTextDecoder),
 }
 
 impl LanguageModel {
@@ -71,8 +57,14 @@ impl LanguageModel {
     pub fn new(config: LanguageConfig, seed: u64) -> Result<LanguageModel, ConfigError> {
         config.validate()?;
         let params = Params::new(seed);
-        let decoder = TextStack::new(&params, StackMask::Causal, config.stack.clone())?;
-        Ok(LanguageModel { config, params, decoder })
+        let decoder = match config.stack.clone() {
+            LanguageStack::Transformer(stack) => {
+                Decoder::Transformer(TextStack::new(&params, StackMask::Causal, stack)?)
+            }
+            LanguageStack::Recurrent(stack) => Decoder::Recurrent(RecurrentTextDecoder::new(&params, stack)?),
+        };
+        let output = OutputProjection::new(&params, decoder.table().clone(), config.output_bias);
+        Ok(LanguageModel { config, params, decoder, output })
     }
 
     /// Its configuration.
@@ -84,12 +76,33 @@ impl LanguageModel {
     pub fn logits(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let states = self.states(batch, pass);
-            ops::project(&states, self.decoder.table(), pass.compute())
+            self.output.logits(&states, pass)
         })
     }
 
     fn states(&self, batch: &Batch, pass: &mut Pass) -> Tensor {
-        self.decoder.forward(&batch.target_in, &batch.target_sequences, pass)
+        let (text, sequences) = (&batch.target_in, &batch.target_sequences);
+        match &self.decoder {
+            Decoder::Transformer(decoder) => decoder.forward(text, sequences, pass),
+            Decoder::Recurrent(decoder) => decoder.forward(text, sequences, pass),
+        }
+    }
+}
+
+impl Decoder {
+    /// The table of token vectors, which the output projection shares.
+    fn table(&self) -> &Param {
+        match self {
+            Decoder::Transformer(decoder) => decoder.table(),
+            Decoder::Recurrent(decoder) => decoder.table(),
+        }
+    }
+
+    fn check(&self, side: Side, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
+        match self {
+            Decoder::Transformer(decoder) => decoder.check(side, text, sequences),
+            Decoder::Recurrent(decoder) => decoder.check(side, text, sequences),
+        }
     }
 }
 
@@ -107,7 +120,7 @@ impl Model for LanguageModel {
         pass.within(|pass| {
             let states = self.states(batch, pass);
             let smoothing = self.config.label_smoothing;
-            ops::cross_entropy(&states, self.decoder.table(), &batch.target_out, pass.loss_options(smoothing))
+            self.output.loss(&states, &batch.target_out, smoothing, pass)
         })
     }
 }
@@ -118,10 +131,15 @@ impl Generate for LanguageModel {
     }
 
     fn longest_target(&self) -> Option<usize> {
-        self.config.stack.positions.longest()
+        self.config.longest()
     }
 
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {
-        Box::new(decoding::PromptDecoding::new(self, compute))
+        match &self.decoder {
+            Decoder::Transformer(decoder) => Box::new(decoding::PromptDecoding::new(self, decoder, compute)),
+            Decoder::Recurrent(decoder) => {
+                Box::new(recurrent_decoding::RecurrentPromptDecoding::new(self, decoder, compute))
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
 use crate::data::labels::Labels;
 use crate::data::{CorpusError, Input};
+use crate::models::recurrent::RecurrentDecoderConfig;
 use crate::models::transformer::StackConfig;
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::recipe::check_single_sided;
@@ -35,11 +36,11 @@ impl TaskConfig for LanguageConfig {
     }
 
     fn family(&self) -> Family {
-        Family::Transformer
+        self.family()
     }
 
     fn summary(&self) -> String {
-        format!("Language model of {}", self.stack.summary())
+        self.summary()
     }
 }
 
@@ -60,8 +61,12 @@ impl TaskDefinition for Definition {
         "texts"
     }
 
-    fn keys(&self, _family: Family) -> Vec<&'static [&'static str]> {
-        vec![plain_text::KEYS, StackConfig::DECODER_KEYS]
+    fn keys(&self, family: Family) -> Vec<&'static [&'static str]> {
+        let decoder = match family {
+            Family::Recurrent => RecurrentDecoderConfig::KEYS,
+            Family::Transformer | Family::Convolutional => StackConfig::DECODER_KEYS,
+        };
+        vec![plain_text::KEYS, &["model.output_bias"], decoder]
     }
 
     fn training_keys(&self) -> &'static str {
@@ -83,15 +88,27 @@ impl TaskDefinition for Definition {
 
     fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
         check_single_sided(recipe)?;
+        if recipe.model.family == Family::Convolutional {
+            return Err(RecipeError::Conflict(
+                "language models are Transformers or recurrent networks: set model.family to \"transformer\" or \"recurrent\""
+                    .to_owned(),
+            ));
+        }
         plain_text::check(recipe)
     }
 
     fn config(&self, recipe: &Recipe, sizes: Sizes) -> ModelConfig {
         let [_, vocabulary] = sizes.vocabularies;
         ModelConfig::Language(LanguageConfig {
-            stack: StackConfig::decoder_from_recipe(recipe, vocabulary),
+            stack: match recipe.model.family {
+                Family::Recurrent => RecurrentDecoderConfig::from_recipe(recipe, vocabulary).into(),
+                Family::Transformer | Family::Convolutional => {
+                    StackConfig::decoder_from_recipe(recipe, vocabulary).into()
+                }
+            },
             text: if recipe.data.block.is_some() { TextShape::Running } else { TextShape::Lines },
             label_smoothing: recipe.training.label_smoothing as f32,
+            output_bias: recipe.model.output_bias,
         })
     }
 

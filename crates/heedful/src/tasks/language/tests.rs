@@ -5,17 +5,41 @@ use crate::data::batch::BatchLayout;
 use crate::decode::{MaxLength, Sampling};
 use crate::decode::{Search, SearchOptions, score, search};
 use crate::layers::Positions;
-use crate::models::transformer::TransformerConfig;
+use crate::models::recurrent::{Cell, RecurrentDecoderConfig};
+use crate::models::transformer::{StackConfig, TransformerConfig};
+use crate::train::{Schedule, Trainer, TrainerOptions};
 
 fn model(positions: Positions) -> LanguageModel {
-    let stack = StackConfig { positions, ..TransformerConfig::tiny(30).decoder() };
-    let config = LanguageConfig { stack, text: TextShape::Lines, label_smoothing: 0.0 };
+    with_stack(StackConfig { positions, ..TransformerConfig::tiny(30).decoder() }, false)
+}
+
+fn with_stack(stack: impl Into<LanguageStack>, output_bias: bool) -> LanguageModel {
+    let stack = stack.into();
+    let config = LanguageConfig { stack, text: TextShape::Lines, label_smoothing: 0.0, output_bias };
     LanguageModel::new(config, 3).expect("a good configuration")
+}
+
+fn recurrent(cell: Cell) -> RecurrentDecoderConfig {
+    let (d_model, layers) = (20, 2);
+    RecurrentDecoderConfig { vocabulary: 30, cell, d_model, layers, norm_epsilon: None, dropout: 0.1 }
+}
+
+/// One of each kind, with an output bias for some.
+fn models() -> Vec<LanguageModel> {
+    let mut models: Vec<LanguageModel> =
+        [Cell::Simple, Cell::Gru, Cell::Lstm].map(|cell| with_stack(recurrent(cell), true)).into();
+    models
+        .push(with_stack(RecurrentDecoderConfig { norm_epsilon: Some(1e-5), ..recurrent(Cell::Gru) }, false));
+    models.push(model(Positions::Sinusoidal));
+    models
 }
 
 #[test]
 fn no_token_sees_a_later_one() {
-    let model = model(Positions::Sinusoidal);
+    models().iter().for_each(check_no_token_sees_a_later_one);
+}
+
+fn check_no_token_sees_a_later_one(model: &LanguageModel) {
     let logits = |text: &[u32]| {
         let batch = Batch::of(BatchLayout::Lines, &[(vec![], text.to_vec())], [1, 2]).expect("a good batch");
         model.logits(&batch, &mut Pass::inference(DType::F32)).to_vec()
@@ -27,25 +51,32 @@ fn no_token_sees_a_later_one() {
 
 #[test]
 fn a_given_text_is_as_probable_as_the_loss_says() {
-    let model = model(Positions::Learned { max_length: 12 });
+    check_given_text(&model(Positions::Learned { max_length: 12 }));
+    models().iter().for_each(check_given_text);
+}
+
+fn check_given_text(model: &LanguageModel) {
     let text = vec![7, 9, 4, 20];
     let batch = Batch::of(BatchLayout::Lines, &[(vec![], text.clone())], [1, 2]).expect("a good batch");
     let expected = model.loss(&batch, &mut Pass::inference(DType::F32)).negative_log_likelihood();
     let options = SearchOptions::default();
-    let whole = score(&model, &[(vec![1], text.clone())], &options).expect("known tokens");
+    let whole = score(model, &[(vec![1], text.clone())], &options).expect("known tokens");
     assert!(
         (whole[0].log_probability + expected).abs() < 1e-4,
         "{} and {expected}",
         whole[0].log_probability
     );
     // The same, half of it as a prompt.
-    let rest = score(&model, &[(vec![1, 7, 9], vec![4, 20])], &options).expect("known tokens");
+    let rest = score(model, &[(vec![1, 7, 9], vec![4, 20])], &options).expect("known tokens");
     assert_eq!(rest[0].tokens, whole[0].tokens[2..]);
 }
 
 #[test]
 fn what_follows_a_prompt_depends_on_no_other_prompt() {
-    let model = model(Positions::Sinusoidal);
+    models().iter().for_each(check_prompts_alone_and_together);
+}
+
+fn check_prompts_alone_and_together(model: &LanguageModel) {
     let prompts: Vec<Vec<u32>> =
         vec![vec![1], vec![1, 5, 6, 7], vec![1, 9], vec![1, 8, 8, 8, 8, 8, 8], vec![1, 5, 6, 7, 8]];
     let sampling = Some(Sampling { seed: 4, ..Sampling::default() });
@@ -57,12 +88,12 @@ fn what_follows_a_prompt_depends_on_no_other_prompt() {
             batch_tokens: 9,
             ..SearchOptions::default()
         };
-        let together = search(&model, &prompts, &options).expect("known tokens");
+        let together = search(model, &prompts, &options).expect("known tokens");
         for (prompt, found) in prompts.iter().zip(&together) {
-            let alone = search(&model, std::slice::from_ref(prompt), &options).expect("known tokens");
+            let alone = search(model, std::slice::from_ref(prompt), &options).expect("known tokens");
             assert_eq!(alone[0], *found);
             assert_eq!(found.len(), 2);
-            let given = score(&model, &[(prompt.clone(), found[0].tokens.clone())], &options);
+            let given = score(model, &[(prompt.clone(), found[0].tokens.clone())], &options);
             assert_eq!(given.expect("known tokens")[0].log_probability, found[0].log_probability);
         }
     }
@@ -75,14 +106,17 @@ fn prompt(length: u32) -> Vec<u32> {
 
 #[test]
 fn a_short_prompt_is_answered_while_a_long_one_is_read_and_both_as_if_alone() {
-    let model = model(Positions::Sinusoidal);
+    models().iter().for_each(check_long_prompts);
+}
+
+fn check_long_prompts(model: &LanguageModel) {
     let options = SearchOptions { max_length: MaxLength::Absolute(5), ..SearchOptions::default() };
     let alone = |prompt: &Vec<u32>| {
-        search(&model, std::slice::from_ref(prompt), &options).expect("known tokens").remove(0)
+        search(model, std::slice::from_ref(prompt), &options).expect("known tokens").remove(0)
     };
     // Around the slices in which prompts are read.
     let prompts = [200, 3, 16, 17, 18, 33].map(prompt);
-    let mut search = Search::new(&model, &options).expect("good options");
+    let mut search = Search::new(model, &options).expect("good options");
     search.push(0, prompts[0].clone()).expect("known tokens");
     assert!(search.step().is_empty());
     for (ticket, prompt) in prompts.iter().enumerate().skip(1) {
@@ -101,14 +135,109 @@ fn a_short_prompt_is_answered_while_a_long_one_is_read_and_both_as_if_alone() {
 
 #[test]
 fn a_long_prompt_that_is_cancelled_while_it_is_read_leaves_no_trace() {
-    let model = model(Positions::Sinusoidal);
+    models().iter().for_each(check_cancelled_prompts);
+}
+
+fn check_cancelled_prompts(model: &LanguageModel) {
     let options = SearchOptions { max_length: MaxLength::Absolute(5), ..SearchOptions::default() };
-    let mut search = Search::new(&model, &options).expect("good options");
+    let mut search = Search::new(model, &options).expect("good options");
     search.push(0, prompt(200)).expect("known tokens");
     search.push(1, prompt(100)).expect("known tokens");
     assert!(search.step().is_empty());
     search.cancel(0);
     let found: Vec<_> = std::iter::from_fn(|| (!search.is_idle()).then(|| search.step())).flatten().collect();
-    let expected = crate::decode::search(&model, &[prompt(100)], &options).expect("known tokens").remove(0);
+    let expected = crate::decode::search(model, &[prompt(100)], &options).expect("known tokens").remove(0);
     assert_eq!(found, [(1, Ok(expected))]);
+}
+
+#[test]
+fn recurrent_language_models_learn_and_every_parameter_has_a_gradient() {
+    // Each text counts on from its first token.
+    let texts: Vec<(Vec<u32>, Vec<u32>)> = (4..12).map(|i| (vec![], (i..i + 6).collect())).collect();
+    let batch = Batch::of(BatchLayout::Lines, &texts, [1, 2]).expect("a good batch");
+    for cell in [Cell::Simple, Cell::Gru, Cell::Lstm] {
+        let stack = RecurrentDecoderConfig { dropout: 0.0, ..recurrent(cell) };
+        let model = with_stack(stack, true);
+        let found = model.loss(&batch, &mut Pass::training(DType::F32, 1, 1));
+        heedful_tensor::tape::backward(&found.loss);
+        for param in model.params().iter() {
+            assert!(param.gradient().iter().any(|&g| g != 0.0), "{cell:?}: {}", param.name());
+        }
+        let options = TrainerOptions::new(DType::F32, 1, Schedule::Constant { rate: 1e-2 });
+        let mut trainer = Trainer::new(model, options);
+        for _ in 0..150 {
+            trainer.step(&batch).expect("a good step");
+        }
+        let options = SearchOptions { max_length: MaxLength::Absolute(3), ..SearchOptions::default() };
+        let found = search(trainer.model(), &[vec![1, 5, 6, 7]], &options).expect("known tokens");
+        assert!(found[0][0].tokens.starts_with(&[8, 9]), "{cell:?}: {:?}", found[0][0].tokens);
+    }
+}
+
+/// What an LSTM of one layer computes, sentence by sentence and gate by gate in f64.
+#[test]
+fn a_recurrent_language_model_is_its_formula() {
+    let stack = RecurrentDecoderConfig { layers: 1, ..recurrent(Cell::Lstm) };
+    let model = with_stack(stack, true);
+    let values = |name: &str| -> Vec<f64> {
+        let param = model.params().get(name).unwrap_or_else(|| panic!("{name}"));
+        param.to_vec().into_iter().map(f64::from).collect()
+    };
+    model
+        .params()
+        .get("output.bias")
+        .expect("a bias")
+        .set(&(0..30).map(|i| i as f32 * 0.01).collect::<Vec<_>>());
+    let (d, table, bias) = (20, values("embedding.weight"), values("output.bias"));
+    let (input, input_bias) =
+        (values("decoder.0.forward.input.weight"), values("decoder.0.forward.input.bias"));
+    let hidden = values("decoder.0.forward.hidden.weight");
+    let (mut h, mut c) = (vec![0.0; d], vec![0.0; d]);
+    let text = [1_u32, 7, 9, 4, 20];
+    let mut expected = Vec::new();
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    for token in text {
+        let x: Vec<f64> = (0..d).map(|i| (d as f64).sqrt() * table[token as usize * d + i]).collect();
+        let gate = |g: usize, i: usize| -> f64 {
+            let column = g * d + i;
+            let sum: f64 =
+                (0..d).map(|k| x[k] * input[k * 4 * d + column] + h[k] * hidden[k * 4 * d + column]).sum();
+            sum + input_bias[column]
+        };
+        // PyTorch's order of gates: input, forget, cell, output.
+        let gates: Vec<[f64; 4]> = (0..d).map(|i| [0, 1, 2, 3].map(|g| gate(g, i))).collect();
+        for (i, [input, forget, cell, output]) in gates.into_iter().enumerate() {
+            c[i] = sigmoid(forget) * c[i] + sigmoid(input) * cell.tanh();
+            h[i] = sigmoid(output) * c[i].tanh();
+        }
+        expected.extend(
+            (0..30).map(|token| (0..d).map(|i| h[i] * table[token * d + i]).sum::<f64>() + bias[token]),
+        );
+    }
+    let batch = Batch::of(BatchLayout::Lines, &[(vec![], text[1..].to_vec())], [1, 2]).expect("a good batch");
+    let found = model.logits(&batch, &mut Pass::inference(DType::F32)).to_vec();
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!((f64::from(*found) - expected).abs() < 1e-5, "{found} and {expected}");
+    }
+}
+
+#[test]
+fn configurations_name_their_stack_and_those_of_before_still_load() {
+    let config = model(Positions::Sinusoidal).config().clone();
+    let mut json = serde_json::to_value(&config).expect("JSON");
+    let fields: Vec<&str> = json.as_object().expect("an object").keys().map(String::as_str).collect();
+    assert_eq!(fields, ["label_smoothing", "stack", "text"]);
+    assert_eq!(serde_json::from_value::<LanguageConfig>(json.clone()).expect("as before"), config);
+    let recurrent = with_stack(recurrent(Cell::Gru), true).config().clone();
+    let other = serde_json::to_value(&recurrent).expect("JSON");
+    assert_eq!(serde_json::from_value::<LanguageConfig>(other.clone()).expect("as written"), recurrent);
+    json["recurrent"] = other["recurrent"].clone();
+    let error = serde_json::from_value::<LanguageConfig>(json.clone()).expect_err("two stacks").to_string();
+    assert!(error.contains("not both"), "{error}");
+    json.as_object_mut()
+        .expect("an object")
+        .retain(|name, _| !["stack", "recurrent"].contains(&name.as_str()));
+    let error = serde_json::from_value::<LanguageConfig>(json).expect_err("no stack").to_string();
+    assert!(error.contains("neither"), "{error}");
 }

@@ -22,9 +22,9 @@ use super::{MaskedConfig, MaskedModel};
 use crate::data::TextLimit;
 use crate::data::batch::BatchError;
 use crate::data::text_limit::LimitError;
-use crate::data::tokenizer::Tokenizers;
+use crate::data::tokenizer::{Tokenizer, Tokenizers};
 use crate::data::{UNK, special};
-use crate::layers::Pass;
+use crate::layers::{AttentionMap, MaskFault, Pass, TooManyWeights};
 use crate::models::BrokenModel;
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
@@ -73,6 +73,12 @@ pub enum FillError {
     /// The model's scores are not finite.
     #[error(transparent)]
     Broken(#[from] BrokenModel),
+    /// More attention weights than can be recorded.
+    #[error(transparent)]
+    Weights(#[from] TooManyWeights),
+    /// A given mask cannot be applied.
+    #[error(transparent)]
+    Mask(#[from] MaskFault),
     /// The text has no `<mask>`.
     #[error("the text has no <mask>: write one for each token to predict")]
     NoGap,
@@ -112,26 +118,38 @@ impl Filler {
     }
 
     /// As [`Filler::fill`], for a text from [`Filler::encode`].
-    pub fn fill_tokens(
+    pub fn fill_tokens(&self, tokens: Vec<u32>, top: usize, compute: Precision) -> Result<Filled, FillError> {
+        if !tokens.contains(&MASK) && top > 0 {
+            return Err(FillError::NoGap);
+        }
+        let (filled, _) = self.attend_in(&mut Pass::inference(compute), tokens, top)?;
+        Ok(filled)
+    }
+
+    /// As [`Filler::fill_tokens`], with what a pass records meanwhile. Without a `<mask>` nothing is predicted.
+    pub fn attend_in(
         &self,
+        pass: &mut Pass,
         mut tokens: Vec<u32>,
         top: usize,
-        compute: Precision,
-    ) -> Result<Filled, FillError> {
+    ) -> Result<(Filled, Vec<AttentionMap>), FillError> {
         if top == 0 {
             return Err(FillError::NoGuess);
         }
         let rows: Vec<usize> = (0..tokens.len()).filter(|&row| tokens[row] == MASK).collect();
-        if rows.is_empty() {
+        if tokens.is_empty() {
             return Err(FillError::NoGap);
         }
         let sequences = Ragged::from_lengths([tokens.len()]);
         self.model.check_text(&tokens, &sequences)?;
-        let scores = self.model.token_scores(&tokens, &sequences, &rows, &mut Pass::inference(compute));
+        // Scores of some row: the model reads the text in any case.
+        let scored = if rows.is_empty() { &[0][..] } else { &rows };
+        let scores = self.model.token_scores(&tokens, &sequences, scored, pass);
+        pass.check_masks()?;
         let mut best = TopK::default();
         // Special tokens are no guesses; there may be better ones behind them.
         let wanted = top.saturating_add(special::NAMES.len()).min(scores.width());
-        best.find(&scores, wanted, compute.rounding());
+        best.find(&scores, wanted, pass.compute().precision.rounding());
         let mut gaps = Vec::new();
         for (gap, &row) in rows.iter().enumerate() {
             let normalizer = best.normalizer(gap);
@@ -147,7 +165,13 @@ impl Filler {
             };
             gaps.push(guesses.iter().map(guess).collect());
         }
-        Ok(Filled { text: self.tokenizers.source.decode(&tokens), gaps })
+        let filled = Filled { text: self.tokenizers.source.decode(&tokens), gaps };
+        Ok((filled, pass.take_attention()?))
+    }
+
+    /// The vocabulary of its texts.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizers.source
     }
 
     /// The tokens of a text, `<mask>` being one. The space before a `<mask>` belongs to the masked piece.

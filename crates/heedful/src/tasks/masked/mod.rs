@@ -3,7 +3,7 @@
 //! ```text
 //! x'  = x with 15 % of its tokens masked                       see `masking`
 //! h   = Encoder(x')
-//! p_i = softmax(LayerNorm(gelu(h_i W + b)) Eᵀ)                 at the masked positions only
+//! p_i = softmax(Norm(gelu(h_i W + b)) Eᵀ + b_out)         at the masked positions only; b_out with an output bias
 //! ```
 //!
 //! A classifier may be initialized with its encoder.
@@ -27,7 +27,7 @@ pub use masking::{MaskedText, masked_tokens};
 pub(crate) use recipe::Definition;
 
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::{LayerNorm, Linear, Pass};
+use crate::layers::{Linear, Normalization, OutputProjection, Pass};
 use crate::models::Model;
 use crate::models::config::{ConfigError, check};
 use crate::models::transformer::{StackConfig, StackMask, TextStack};
@@ -40,6 +40,9 @@ pub struct MaskedConfig {
     pub stack: StackConfig,
     /// Label smoothing: the share of the target's probability that is spread over the other tokens.
     pub label_smoothing: f32,
+    /// Whether the output projection has a bias.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub output_bias: bool,
 }
 
 /// An encoder-only model: parameters of the [`TextStack`], `head.weight`, `head.bias` and `head_norm.…`.
@@ -48,7 +51,8 @@ pub struct MaskedModel {
     params: Params,
     encoder: TextStack,
     head: Linear,
-    head_norm: LayerNorm,
+    head_norm: Normalization,
+    output: OutputProjection,
 }
 
 impl MaskedConfig {
@@ -65,11 +69,13 @@ impl MaskedModel {
         config.validate()?;
         let params = Params::new(seed);
         let encoder = TextStack::new(&params, StackMask::Bidirectional, config.stack.clone())?;
-        let (d, epsilon) = (config.stack.d_model, config.stack.norm_epsilon);
+        let StackConfig { d_model: d, norm_kind, norm_epsilon, .. } = config.stack;
+        let table = encoder.table().clone();
         Ok(MaskedModel {
             encoder,
             head: Linear::new(&params, "head", d, d),
-            head_norm: LayerNorm::new(&params, "head_norm", d, epsilon),
+            head_norm: Normalization::new(&params, "head_norm", norm_kind, d, norm_epsilon),
+            output: OutputProjection::new(&params, table, config.output_bias),
             params,
             config,
         })
@@ -90,12 +96,7 @@ impl MaskedModel {
         pass.within(|pass| {
             let predicting = self.head_states(&masked.text, sequences, &masked.rows, pass);
             let smoothing = self.config.label_smoothing;
-            ops::cross_entropy(
-                &predicting,
-                self.encoder.table(),
-                &masked.targets,
-                pass.loss_options(smoothing),
-            )
+            self.output.loss(&predicting, &masked.targets, smoothing, pass)
         })
     }
 
@@ -103,7 +104,7 @@ impl MaskedModel {
     pub fn token_scores(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let predicting = self.head_states(text, sequences, rows, pass);
-            ops::project_wide(&predicting, self.encoder.table(), pass.compute())
+            self.output.scores(&predicting, pass)
         })
     }
 

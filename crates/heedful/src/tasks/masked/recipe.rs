@@ -59,7 +59,7 @@ impl TaskDefinition for Definition {
     }
 
     fn keys(&self, _family: Family) -> Vec<&'static [&'static str]> {
-        vec![plain_text::KEYS, <StackConfig as EncoderFamily>::KEYS]
+        vec![plain_text::KEYS, &["model.output_bias"], <StackConfig as EncoderFamily>::KEYS]
     }
 
     fn training_keys(&self) -> &'static str {
@@ -80,6 +80,11 @@ impl TaskDefinition for Definition {
 
     fn check_recipe(&self, recipe: &Recipe) -> Result<(), RecipeError> {
         check_single_sided(recipe)?;
+        if recipe.model.family != Family::Transformer {
+            return Err(RecipeError::Conflict(
+                "masked language models are Transformers: set model.family to \"transformer\"".to_owned(),
+            ));
+        }
         if recipe.training.r_drop.is_some() {
             return Err(RecipeError::Conflict(
                 "R-Drop compares two passes that predict the same tokens, and the task mlm masks others in each: set \
@@ -95,6 +100,7 @@ impl TaskDefinition for Definition {
         ModelConfig::Masked(MaskedConfig {
             stack: StackConfig::from_recipe(recipe, vocabulary),
             label_smoothing: recipe.training.label_smoothing as f32,
+            output_bias: recipe.model.output_bias,
         })
     }
 

@@ -6,7 +6,7 @@ pub(super) use set::TextSet;
 
 use crate::data::batch::BatchLayout;
 use crate::data::encoded::ExampleKind;
-use crate::recipe::{DataKeys, Family, PositionKind, Recipe, RecipeError};
+use crate::recipe::{DataKeys, PositionKind, Recipe, RecipeError};
 
 /// The keys of plain text.
 pub(super) const KEYS: &[&str] = &["data.text", "data.valid_text", "data.block"];
@@ -19,12 +19,6 @@ pub(super) fn example_kind(data: &DataKeys, lines: BatchLayout, blocks: BatchLay
 /// Whether the recipe's model can read the recipe's text.
 pub(super) fn check(recipe: &Recipe) -> Result<(), RecipeError> {
     let conflict = |message: String| Err(RecipeError::Conflict(message));
-    if recipe.model.family != Family::Transformer {
-        return conflict(
-            "language models, masked or not, are Transformers: set model.family to \"transformer\""
-                .to_owned(),
-        );
-    }
     let longest = recipe.model.max_positions;
     match recipe.data.block {
         Some(block) if recipe.model.positions == PositionKind::Learned && block > longest => {

@@ -17,12 +17,12 @@ use crate::data::tokenizer::{CachingTokenizer, Tokenizers};
 use crate::data::{BOS, EOS};
 use crate::data::{Input, Tokenizer};
 use crate::decode::DecodeError;
-use crate::layers::{AttentionMap, AttentionRole, Pass};
+use crate::layers::{AttentionMap, Pass};
 use crate::models::Model;
 use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
 use crate::tasks::TaskError;
-use crate::tasks::validation::{HeldOut, Unusable, held_out, longest};
+use crate::tasks::validation::{HeldOut, Unusable, held_out, layer_title, longest};
 
 /// Maximum number of tokens whose attention is shown.
 const MOST_TOKENS: usize = 24;
@@ -109,15 +109,12 @@ impl TextSet {
         let tokens = if batch.source.is_empty() { &batch.target_in } else { &batch.source };
         let pieces: Vec<String> = tokens.iter().map(|&id| self.tokenizer.piece(id)).collect();
         let grid = |map: &AttentionMap| AttentionGrid {
-            title: format!("layer {}, self attention", map.site.layer),
+            title: layer_title(&map.site),
             heads: map.weights[0].clone(),
             rows: pieces.clone(),
             columns: pieces.clone(),
         };
-        let own = |map: &&AttentionMap| {
-            matches!(map.site.role, AttentionRole::EncoderSelf | AttentionRole::DecoderSelf)
-        };
         let maps = pass.take_attention().map_err(DecodeError::from)?;
-        Ok(maps.iter().filter(own).map(grid).collect())
+        Ok(maps.iter().map(grid).collect())
     }
 }

@@ -16,7 +16,7 @@ use crate::plot::AttentionGrid;
 use crate::recipe::{DataKeys, Recipe, SearchKeys};
 use crate::tasks::TaskError;
 use crate::tasks::validation::{
-    SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, held_out, longest,
+    SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, held_out, layer_title, longest,
 };
 
 /// Held-out pairs, and the model.
@@ -99,20 +99,28 @@ impl ValidationSet for TranslationSet {
         Ok(ValidationResult { held_out, measures, samples: samples.collect(), tables: Vec::new() })
     }
 
-    /// The cross attention of every head in the first pair.
+    /// The attention of every head in the first pair.
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
         let (source, target) = &self.encoded[0];
         let maps = attend(&self.model, source, target, &search_options(recipe))?;
         let columns: Vec<String> = source.iter().map(|&id| self.tokenizers.source.piece(id)).collect();
         let mut rows: Vec<String> = target.iter().map(|&id| self.tokenizers.target.piece(id)).collect();
         rows.push("<eos>".to_owned());
-        let grid = |map: &AttentionMap| AttentionGrid {
-            title: format!("decoder layer {}, cross attention", map.site.layer),
-            heads: map.weights[0].clone(),
-            rows: rows.clone(),
-            columns: columns.clone(),
+        let past: Vec<String> = ["<bos>".to_owned()].into_iter().chain(rows.iter().cloned()).collect();
+        let grid = |map: &AttentionMap| {
+            let [queries, keys] = match map.site.role {
+                AttentionRole::EncoderSelf => [&columns, &columns],
+                AttentionRole::DecoderSelf => [&rows, &past],
+                AttentionRole::Cross | AttentionRole::Pooling => [&rows, &columns],
+            };
+            AttentionGrid {
+                title: layer_title(&map.site),
+                heads: map.weights[0].clone(),
+                rows: queries[..map.queries.tokens()].to_vec(),
+                columns: keys[..map.keys.tokens()].to_vec(),
+            }
         };
-        Ok(maps.iter().filter(|map| map.site.role == AttentionRole::Cross).map(grid).collect())
+        Ok(maps.iter().map(grid).collect())
     }
 }
 

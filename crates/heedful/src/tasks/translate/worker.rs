@@ -55,7 +55,7 @@ fn start(translator: Translator) -> Sender<Job> {
 
 /// Runs until no job can come any more.
 fn run(translator: &Translator, jobs: &Receiver<Job>) {
-    // Type of the products and shortlist are those of a search.
+    // Type of the products, shortlist and removed heads are those of a search.
     let mut searches: Vec<(Arc<SearchOptions>, Search<'_>)> = Vec::new();
     let mut open: BTreeMap<usize, Job> = BTreeMap::new();
     let mut numbers = 0..;
@@ -106,8 +106,13 @@ fn admit<'t>(
     if job.input.source.is_empty() {
         return job.promise.fulfil(Ok(Translation::default()));
     }
-    let fits =
-        |of: &SearchOptions| of.compute == job.options.compute && of.shortlist == job.options.shortlist;
+    // There are few types and shortlists, and many sets of heads.
+    searches.retain(|(of, search)| of.without_heads.is_empty() || !search.is_idle());
+    let fits = |of: &SearchOptions| {
+        of.compute == job.options.compute
+            && of.shortlist == job.options.shortlist
+            && of.without_heads == job.options.without_heads
+    };
     let place = match searches.iter().position(|(of, _)| fits(of)) {
         Some(place) => place,
         None => match translator.search(&job.options) {

@@ -7,8 +7,8 @@ use crate::data::corpus::{CorpusFiles, Filters, Pair};
 use crate::data::labels::Labels;
 use crate::data::tokenizer::VocabularyKind;
 use crate::recipe::{
-    Averaging, Family, Key, Literal, Location, Overrides, Pooling, Recipe, RecipeError, Task, VocabularyKeys,
-    find_key,
+    Averaging, Balance, Family, Key, Literal, Location, Overrides, Pooling, Recipe, RecipeError,
+    RecurrentNorm, Task, VocabularyKeys, find_key,
 };
 use crate::tasks::resolve;
 
@@ -22,6 +22,10 @@ const CIRCUMSTANCES: &[&str] = &[
     "model.positions=learned",
     "model.attention=none",
     "model.attention=hard",
+    "model.score=dot",
+    "model.recurrent_norm=layer",
+    "model.encoder=convolutional",
+    "model.balance=norm",
     "model.pooling=first",
     "data.block=none",
     "data.max_tokens=none",
@@ -67,14 +71,19 @@ fn others(key: &Key, current: &Literal) -> Vec<Literal> {
 fn effect(recipe: &Recipe, labels: &Labels) -> Vec<String> {
     let definition = recipe.data.task.definition();
     let mut built = recipe.clone();
-    if recipe.model.family == Family::Convolutional {
-        // It is in the configuration, but the convolutions of recipes have no norm.
+    let has_norm = match recipe.model.family {
+        Family::Transformer => true,
+        Family::Recurrent => recipe.model.recurrent_norm == RecurrentNorm::Layer,
+        Family::Convolutional => false,
+    };
+    if !has_norm && recipe.model.balance == Balance::Scale {
+        // It is in the configuration, but such convolutions have no norm.
         built.model.norm_epsilon = Recipe::default().model.norm_epsilon;
     }
     if recipe.training.weight_decay == 0.0 {
         built.training.decayed = Recipe::default().training.decayed;
     }
-    if recipe.model.pooling == Pooling::First {
+    if recipe.model.pooling != Pooling::Attention {
         built.model.pooling_score = Recipe::default().model.pooling_score;
     }
     let config = definition.config(&built, crate::tasks::Sizes { vocabularies: [50; 2], labels: 3 });
@@ -262,8 +271,7 @@ fn what_nothing_reads_is_named_with_those_who_would() {
         ),
         (
             vec!["family=recurrent", "positions=none"],
-            "--set positions=none: model.positions is for the families transformer and convolutional; the family recurrent \
-             does not use it",
+            "--set positions=none: model.positions is for convolutional encoders, and model.encoder is \"recurrent\"",
         ),
         (
             vec!["block=64"],

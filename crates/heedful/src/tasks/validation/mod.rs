@@ -5,6 +5,7 @@ mod held_out;
 pub use held_out::{HeldOut, held_out};
 
 use super::TaskError;
+use crate::layers::{AttentionRole, AttentionSite};
 use crate::metrics::Measure;
 use crate::plot::{AttentionGrid, Table};
 use crate::recipe::{PositionKind, Recipe};
@@ -21,7 +22,7 @@ pub(crate) trait ValidationSet: Send {
     /// Validates the model.
     fn validate(&self, recipe: &Recipe) -> Result<ValidationResult, TaskError>;
 
-    /// The attention weights of the first example.
+    /// The attention weights of every layer and head in the first example.
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError>;
 }
 
@@ -63,6 +64,18 @@ impl ValidationResult {
 impl From<Unusable> for TaskError {
     fn from(Unusable { read, empty, too_long }: Unusable) -> TaskError {
         TaskError::NothingToValidate { read, empty, too_long }
+    }
+}
+
+/// What an attention layer is called in reports.
+pub(crate) fn layer_title(site: &AttentionSite) -> String {
+    // From 1 on, as everywhere that people read.
+    let layer = site.layer + 1;
+    match site.role {
+        AttentionRole::EncoderSelf => format!("encoder layer {layer}, self attention"),
+        AttentionRole::DecoderSelf => format!("decoder layer {layer}, self attention"),
+        AttentionRole::Cross => format!("decoder layer {layer}, cross attention"),
+        AttentionRole::Pooling => "attention pooling".to_owned(),
     }
 }
 

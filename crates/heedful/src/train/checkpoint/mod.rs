@@ -49,6 +49,9 @@ pub struct Progress {
     pub recipe: String,
     /// Seconds of training, over all sessions.
     pub seconds: f64,
+    /// Floating point operations of training, over all sessions; 0 in older checkpoints.
+    #[serde(default)]
+    pub flops: f64,
     /// Seconds of all sessions, with their preparations; unknown in older checkpoints.
     #[serde(default)]
     pub elapsed: Option<f64>,

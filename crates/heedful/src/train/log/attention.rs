@@ -2,18 +2,24 @@
 //! show how attention develops in training.
 //!
 //! ```text
-//! {"step":500,"layer":"decoder layer 2, …","rows":["▁an",…,"<eos>"],"columns":["一",…],"weights":[[0.912,…],…]}
+//! {"step":500,"layer":"decoder layer 2, …","rows":["▁an",…,"<eos>"],"columns":["一",…],"weights":[[0.912,…],…],
+//!  "layers":[{"layer":"encoder layer 0, …","rows":[…],"columns":[…],"heads":["AAD//w…",…]},…]}
 //! ```
 //!
-//! The layer is the last one; its heads are averaged. `rows` are the queries and `columns` the keys.
+//! `weights` are those of the last layer, the mean of its heads; `rows` are the queries and `columns` the keys. `layers` has every
+//! head of every layer: base 64 of each weight as a 16-bit integer, low byte first, 65535 for 1, row after row. Of a long sentence
+//! or a large model the first tokens are shown: a line has at most 2^15 weights of heads, some 90 kB.
 
 use serde::{Deserialize, Serialize};
 
 use super::StepLine;
+use crate::explain::packed_weights;
 use crate::plot::AttentionGrid;
 
 /// Further tokens are left out, to keep a line at some kilobytes.
 const MOST_TOKENS: usize = 48;
+/// The most weights of all heads in one line.
+const MOST_WEIGHTS: usize = 1 << 15;
 /// Weights are rounded to three decimals, enough for a picture.
 const ROUNDED: f32 = 1000.0;
 
@@ -30,11 +36,28 @@ pub struct AttentionRecord {
     pub columns: Vec<String>,
     /// One row of weights for each query, rounded.
     pub weights: Vec<Vec<f64>>,
+    /// Every head of every layer; files of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerRecord>,
+}
+
+/// The heads of one layer.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LayerRecord {
+    /// The name of the layer.
+    pub layer: String,
+    /// The query tokens.
+    pub rows: Vec<String>,
+    /// The key tokens.
+    pub columns: Vec<String>,
+    /// One matrix for each head, packed.
+    pub heads: Vec<String>,
 }
 
 impl AttentionRecord {
-    /// The mean over the heads of a layer; `None` for a layer without heads.
-    pub fn of(step: u64, grid: &AttentionGrid) -> Option<AttentionRecord> {
+    /// All layers of a model; `None` if the last one has no heads.
+    pub fn of(step: u64, grids: &[AttentionGrid]) -> Option<AttentionRecord> {
+        let grid = grids.last()?;
         let (heads, width) = (grid.heads.len(), grid.columns.len());
         if heads == 0 || width == 0 {
             return None;
@@ -51,8 +74,14 @@ impl AttentionRecord {
             rows: grid.rows[..rows].to_vec(),
             columns: grid.columns[..columns].to_vec(),
             weights: (0..rows).map(|row| (0..columns).map(|column| weight(row, column)).collect()).collect(),
+            layers: AttentionGrid::bounded(grids, MOST_TOKENS, MOST_WEIGHTS).into_iter().map(layer).collect(),
         })
     }
+}
+
+fn layer(grid: AttentionGrid) -> LayerRecord {
+    let heads = grid.heads.iter().map(|head| packed_weights(head)).collect();
+    LayerRecord { layer: grid.title, rows: grid.rows, columns: grid.columns, heads }
 }
 
 impl StepLine for AttentionRecord {
@@ -90,16 +119,36 @@ mod tests {
     }
 
     #[test]
-    fn heads_are_averaged_and_numbers_short() {
-        let record =
-            AttentionRecord::of(7, &grid(vec![vec![1.0, 0.0, 0.5, 0.5], vec![0.0, 1.0, 0.33333, 0.66667]]));
-        let record = record.expect("there are heads");
+    fn the_last_layer_is_averaged_and_every_head_is_there() {
+        let last = grid(vec![vec![1.0, 0.0, 0.5, 0.5], vec![0.0, 1.0, 0.33333, 0.66667]]);
+        let first = AttentionGrid { title: "encoder".to_owned(), ..grid(vec![vec![0.0, 1.0, 1.0, 0.0]]) };
+        let record = AttentionRecord::of(7, &[first, last]).expect("there are heads");
         assert_eq!(
             record.to_json(),
-            r#"{"step":7,"layer":"cross","rows":["an","<eos>"],"columns":["一","车"],"weights":[[0.5,0.5],[0.417,0.583]]}"#
+            concat!(
+                r#"{"step":7,"layer":"cross","rows":["an","<eos>"],"columns":["一","车"],"weights":[[0.5,0.5],[0.417,0.583]],"#,
+                r#""layers":[{"layer":"encoder","rows":["an","<eos>"],"columns":["一","车"],"heads":["AAD/////AAA="]},"#,
+                r#"{"layer":"cross","rows":["an","<eos>"],"columns":["一","车"],"heads":["//8AAACAAIA=","AAD//1VVqqo="]}]}"#
+            )
         );
         assert_eq!(AttentionRecord::from_json(&record.to_json()), Ok(record));
-        assert_eq!(AttentionRecord::of(7, &grid(Vec::new())), None);
+        assert_eq!(AttentionRecord::of(7, &[grid(Vec::new())]), None);
+        assert_eq!(AttentionRecord::of(7, &[]), None);
+    }
+
+    #[test]
+    fn a_line_of_a_large_model_is_bounded() {
+        let tokens: Vec<String> = (0..200).map(|token| token.to_string()).collect();
+        let large = AttentionGrid {
+            title: "encoder".to_owned(),
+            heads: vec![vec![0.005; 200 * 200]; 16],
+            rows: tokens.clone(),
+            columns: tokens,
+        };
+        let record = AttentionRecord::of(1, &vec![large; 18]).expect("there are heads");
+        assert_eq!((record.layers.len(), record.layers[0].heads.len()), (18, 16));
+        assert_eq!(record.layers[17].rows.len(), 10);
+        assert!(record.to_json().len() < 130_000, "{}", record.to_json().len());
     }
 
     #[test]
@@ -108,7 +157,7 @@ mod tests {
         let path = folder.path().join("attention.jsonl");
         let mut file = AttentionFile::create(&path).expect("a new file");
         for step in [5, 10, 15] {
-            let record = AttentionRecord::of(step, &grid(vec![vec![0.25; 4]])).expect("there are heads");
+            let record = AttentionRecord::of(step, &[grid(vec![vec![0.25; 4]])]).expect("there are heads");
             file.write(&record).expect("written");
         }
         let (_, kept) = AttentionFile::resume(&path, 12).expect("resumed");

@@ -10,7 +10,7 @@ mod step_file;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use attention::AttentionRecord;
+pub use attention::{AttentionRecord, LayerRecord};
 pub use event_file::EventFile;
 pub use record::{Record, sample_histories, series};
 pub use step_file::{

@@ -45,7 +45,7 @@ impl DeviceChoice {
 pub enum NotOnCard {
     /// It has operations without kernels for cards.
     #[error(
-        "only Transformers that translate, up to a width of 1024 with heads of up to 256, train on a card so far"
+        "only Transformers that translate, up to a width of 1024 with heads of up to 256, layer norm and no output bias, train on a card so far"
     )]
     Model,
     /// There is no card.
@@ -76,6 +76,7 @@ pub(super) fn warning(before: Option<&str>, now: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layers::NormKind;
     use crate::recipe::{Family, Task};
 
     fn refusal(change: impl FnOnce(&mut Recipe)) -> Option<NotOnCard> {
@@ -88,13 +89,15 @@ mod tests {
     fn models_without_kernels_for_cards_are_refused_by_their_recipe() {
         assert_eq!(refusal(|_| {}), None);
         assert_eq!(refusal(|recipe| recipe.model.d_model = 1024), None);
-        let is_refused: [fn(&mut Recipe); 8] = [
+        let is_refused: [fn(&mut Recipe); 10] = [
             |recipe| recipe.start_from_family(Family::Recurrent),
             |recipe| recipe.start_from_family(Family::Convolutional),
             |recipe| recipe.data.task = Task::Classify,
             |recipe| recipe.data.task = Task::Language,
             |recipe| recipe.data.task = Task::Masked,
             |recipe| recipe.model.d_model = 2048,
+            |recipe| recipe.model.output_bias = true,
+            |recipe| recipe.model.norm_kind = NormKind::Batch,
             |recipe| (recipe.model.d_model, recipe.model.heads) = (1024, 2),
             |recipe| (recipe.model.heads, recipe.model.value_width) = (2, Some(1024)),
         ];

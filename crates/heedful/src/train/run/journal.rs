@@ -22,6 +22,11 @@ pub(super) struct Journal {
     page_written: Option<Instant>,
 }
 
+/// Of a record what the report shows of the past: all heads of all validations would fill the memory.
+fn without_layers(record: AttentionRecord) -> AttentionRecord {
+    AttentionRecord { layers: Vec::new(), ..record }
+}
+
 impl Journal {
     /// Opens the files after `step`, which is 0 for a new run. Without `events` TensorBoard gets nothing, without a page no
     /// report is written.
@@ -34,6 +39,7 @@ impl Journal {
         let (metrics, records) = MetricsFile::resume(&folder.join(log::METRICS), step)?;
         let (attention, attention_records) = AttentionFile::resume(&folder.join(log::ATTENTION), step)?;
         let page = page.map(|page| (folder.join("report.html"), page));
+        let attention_records = attention_records.into_iter().map(without_layers).collect();
         let past = Past { records, attention: attention_records };
         Ok(Journal { metrics, attention, events, past, page, page_written: None })
     }
@@ -51,7 +57,7 @@ impl Journal {
     /// Writes the current attention weights.
     pub(super) fn write_attention(&mut self, record: AttentionRecord) -> Result<(), RunError> {
         self.attention.write(&record)?;
-        self.past.attention.push(record);
+        self.past.attention.push(without_layers(record));
         Ok(())
     }
 

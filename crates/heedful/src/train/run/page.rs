@@ -4,6 +4,7 @@ use std::path::Path;
 
 use heedful_tensor::cpu::{isa, threads};
 
+use super::watcher::flops_text;
 use crate::data::CorpusReport;
 use crate::metrics::Measure;
 use crate::plot::{
@@ -13,6 +14,10 @@ use crate::plot::{
 use crate::recipe::{Recipe, SECTIONS, find_key};
 use crate::train::TimePlan;
 use crate::train::log::{AttentionRecord, Record, sample_histories, series};
+
+/// The most tokens of an attention map, and the most cells of all maps together: some 3 MB of pictures.
+const MOST_TOKENS: usize = 48;
+const MOST_CELLS: usize = 1 << 15;
 
 /// Maximum number of pictures of attention over time.
 const MOMENTS: usize = 6;
@@ -36,6 +41,14 @@ pub(super) struct Past {
     pub(super) records: Vec<Record>,
     pub(super) attention: Vec<AttentionRecord>,
 }
+
+/// What is shown of the attention of all layers and heads: the first tokens of a long sentence.
+pub(super) fn shown(attention: &[AttentionGrid]) -> Vec<AttentionGrid> {
+    AttentionGrid::bounded(attention, MOST_TOKENS, MOST_CELLS)
+}
+
+/// What is counted.
+const FLOPS: &str = "three times the products of the forward passes";
 
 /// The whole report.
 pub(super) fn page(page: &Page, past: &Past, status: Status) -> Report {
@@ -114,6 +127,8 @@ fn results(records: &[Record]) -> Vec<Fact> {
         facts.push(
             Fact::new("training time", format!("{minutes:.1} min")).noted(format!("{} steps", last.step)),
         );
+        let flops = records.iter().rev().find_map(|record| record.value(Measure::Flops));
+        facts.extend(flops.map(|flops| Fact::new("training FLOPs", flops_text(flops)).noted(FLOPS)));
     }
     facts
 }

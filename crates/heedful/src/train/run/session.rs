@@ -3,19 +3,20 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use heedful_tensor::{Device, Params};
+use heedful_tensor::{Device, Params, flops};
 use serde_json::{Value, json};
 
 use super::clock::Timing;
 use super::device;
 use super::journal::Journal;
 use super::meter::Meter;
-use super::page::{Page, title};
+use super::page::{Page, shown, title};
 use super::prepare::{Prepared, with_absolute_paths};
 use super::validated::{record_of, score};
 use super::{Ending, Event, Outcome, Ready, RunError, Watcher};
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
+use crate::metrics::Measure;
 use crate::plot::Status;
 use crate::recipe::{Recipe, TrainingKeys};
 use crate::store::weights::Weights;
@@ -51,6 +52,8 @@ pub(super) struct Session<'a> {
     validated_at: Instant,
     timing: Timing<'a>,
     plan: Option<TimePlan>,
+    /// Floating point operations of training, over all sessions.
+    flops: f64,
 }
 
 impl<'a> Session<'a> {
@@ -127,6 +130,7 @@ impl<'a> Session<'a> {
             validated_at: now,
             timing,
             plan,
+            flops: progress.flops,
         })
     }
 
@@ -164,7 +168,8 @@ impl<'a> Session<'a> {
             _ => Status::Finished { step, reason },
         })?;
         let best = self.patience.best.map(|score| (score, self.patience.best_step));
-        Ok(Outcome { step, ending, best, model, seconds: self.meter.seconds(), plan: self.plan })
+        let (seconds, flops) = (self.meter.seconds(), self.flops);
+        Ok(Outcome { step, ending, best, model, seconds, flops, plan: self.plan })
     }
 
     fn ending(&self) -> Option<Ending> {
@@ -195,7 +200,9 @@ impl<'a> Session<'a> {
             batches.push(placed.batch);
             position = placed.next;
         }
-        let reports = self.trainer.submit(&batches).map_err(|error| self.ended_by(error))?;
+        let (reports, operations) = flops::counted(|| self.trainer.submit(&batches));
+        let reports = reports.map_err(|error| self.ended_by(error))?;
+        self.flops += flops::of_training(operations);
         self.position = position;
         self.step += 1;
         self.on_their_way.push_back(batches.iter().map(|batch| self.layout.tokens(batch)).sum());
@@ -247,6 +254,7 @@ impl<'a> Session<'a> {
     fn log(&mut self) -> Result<(), RunError> {
         self.settle()?;
         let Some(record) = self.meter.take() else { return Ok(()) };
+        let record = record.with(Measure::Flops, self.flops);
         self.watcher.observe(&Event::Logged(&record));
         self.journal.write(record)?;
         let pace = self.meter.pace(&self.recipe.training, self.timing.elapsed());
@@ -287,11 +295,11 @@ impl<'a> Session<'a> {
         let (validated, seconds) = self.timing.measure(|| self.meter.pause(validate));
         let (result, weights, attention) = validated?;
         self.timing.validation = seconds;
-        if let Some(record) = attention.last().and_then(|grid| AttentionRecord::of(self.step, grid)) {
+        if let Some(record) = AttentionRecord::of(self.step, &attention) {
             self.journal.write_attention(record)?;
         }
         if let Some(page) = self.journal.page() {
-            page.attention = attention;
+            page.attention = shown(&attention);
             page.tables.clone_from(&result.tables);
         }
         let score = score(&result, recipe.validation.best_by);
@@ -317,6 +325,7 @@ impl<'a> Session<'a> {
             metrics: Value::Null,
             recipe: fingerprint(self.recipe),
             seconds: self.meter.seconds(),
+            flops: self.flops,
             elapsed: Some(self.timing.elapsed()),
             plan: self.plan.clone(),
             device: Some(self.trainer.model().params().device().fingerprint()),

@@ -125,8 +125,28 @@ pub struct Outcome {
     pub model: FinalModel,
     /// Seconds of training, over all sessions.
     pub seconds: f64,
+    /// Floating point operations of training, over all sessions: three times those of the forward passes
+    /// ([`heedful_tensor::flops`]). Validation is not counted.
+    pub flops: f64,
     /// What it chose to fit into its time, if it had only a time.
     pub plan: Option<TimePlan>,
+}
+
+impl Outcome {
+    /// Its operations as in the paper's table 2: `2.3·10^19`.
+    pub fn flops_text(&self) -> String {
+        flops_text(self.flops)
+    }
+}
+
+/// A number of operations as a power of ten.
+pub(super) fn flops_text(flops: f64) -> String {
+    if flops < 1.0 {
+        return "0".to_owned();
+    }
+    let shown = format!("{flops:.1e}");
+    let (digits, power) = shown.split_once('e').unwrap_or((&shown, "0"));
+    format!("{digits}·10^{power}")
 }
 
 /// Why a run ended.
@@ -149,4 +169,16 @@ pub enum FinalModel {
     Step(u64),
     /// The average of the weights of several steps.
     MeanOf(Vec<u64>),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_are_powers_of_ten() {
+        for (flops, text) in [(2.3e19, "2.3·10^19"), (0.0, "0"), (9.96e4, "1.0·10^5"), (7.0, "7.0·10^0")] {
+            assert_eq!(flops_text(flops), text);
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use heedful::decode::SearchOptions;
+use heedful::explain::{ScoresKept, WeightForm};
 
 use crate::app::AppState;
 use crate::error::ApiError;
@@ -61,7 +62,9 @@ impl Work<'_> {
             if has_tags { tagged.push(input) } else { plain.push(input) }
         }
         // Both wait in the queue before either is waited for.
-        let tagged = self.submit(tagged, Detail::Explained(heedful::explain::WeightForm::None))?;
+        let detail =
+            Detail::Explained { weights: WeightForm::None, scores: ScoresKept::No, alternatives: None };
+        let tagged = self.submit(tagged, detail)?;
         let plain = self.submit(plain, Detail::Text)?;
         let (mut plain, mut tagged) =
             (outcomes(plain).await?.into_iter(), outcomes(tagged).await?.into_iter());
@@ -106,7 +109,7 @@ fn outputs(outcome: Outcome) -> Vec<SentenceOutput> {
             };
             explanation.outputs.iter().map(output).collect()
         }
-        Outcome::Classified(_) => Vec::new(),
+        Outcome::Written(_) | Outcome::Classified(..) | Outcome::Filled(..) => Vec::new(),
     }
 }
 

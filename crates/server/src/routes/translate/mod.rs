@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use heedful::decode::SearchOptions;
-use heedful::explain::WeightForm;
+use heedful::models::{HeadError, HeadName};
 use heedful::tasks::Task;
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -22,10 +22,10 @@ use super::tokenize::{check_characters, sentences};
 use crate::app::AppState;
 use crate::detect::{Detected, detect_among};
 use crate::error::ApiError;
-use crate::inference::{Delivery, Detail, Input, Job};
+use crate::inference::{Delivery, Detail, Input, Job, MOST_WEIGHTS};
 use crate::models::{Engine, ServedModel};
 use crate::text::Format;
-use crate::wire::{Body, Json, ModelErrors, RequestErrors, Texts, at_most};
+use crate::wire::{AttentionForm, Body, Json, ModelErrors, RequestErrors, Texts, at_most, scores_kept};
 
 /// Texts to translate. Without `model`, `source` and `target` select one.
 #[derive(Deserialize, ToSchema)]
@@ -46,37 +46,24 @@ pub(crate) struct TranslateRequest {
     beam: Option<usize>,
     /// What translations begin with: one text, or an array with one for each text.
     prefix: Option<Texts>,
+    /// Heads whose output is set to zero, to see what they are for: one name such as cross.0.3, or an array of names.
+    without_heads: Option<Texts>,
+    /// For each token of an output so many tokens that were most probable in its place.
+    #[serde(default)]
+    #[schema(default = 0)]
+    alternatives: usize,
     /// The form of the attention weights.
     #[serde(default)]
     #[schema(default = "none")]
     attention: AttentionForm,
+    /// Send the scores before the softmax too.
+    #[serde(default)]
+    #[schema(default = false)]
+    raw_scores: bool,
     /// Send server-sent events: partial, sentence, then done, or error.
     #[serde(default)]
     #[schema(default = false)]
     stream: bool,
-}
-
-/// The form of attention weights. packed: base 64 of 16-bit integers, low byte first, 65535 for 1.
-#[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-enum AttentionForm {
-    /// No weights.
-    #[default]
-    None,
-    /// Rows of numbers.
-    Rows,
-    /// One string for each head.
-    Packed,
-}
-
-impl From<AttentionForm> for WeightForm {
-    fn from(form: AttentionForm) -> WeightForm {
-        match form {
-            AttentionForm::None => WeightForm::None,
-            AttentionForm::Rows => WeightForm::Rows,
-            AttentionForm::Packed => WeightForm::Packed,
-        }
-    }
 }
 
 /// Translate, with scores, alignments and attention
@@ -99,8 +86,10 @@ pub(crate) async fn translate(
     Body { fields, key }: Body<TranslateRequest>,
 ) -> Result<Response, ApiError> {
     let texts = &fields.text;
-    let options = search_options(&state, &fields)?;
+    let mut options = search_options(&state, &fields)?;
+    let alternatives = at_most("alternatives", fields.alternatives, most_alternatives(&state))?;
     let delivery = if fields.stream { Delivery::Streaming } else { Delivery::Complete };
+    let scores = scores_kept(fields.raw_scores, fields.attention)?;
     let (served, detected) = select(&state, &fields)?;
     let characters = texts.characters() + fields.prefix.as_ref().map_or(0, Texts::characters);
     check_characters(&state, characters)?;
@@ -114,10 +103,17 @@ pub(crate) async fn translate(
     if fields.attention != AttentionForm::None {
         check_weights(&loaded.engine, &tokenized.inputs, options.n_best)?;
     }
+    if let Some(names) = &fields.without_heads {
+        options.without_heads = without_heads(&loaded.engine, names)?;
+    }
     let job = Job {
         inputs: tokenized.inputs,
         options: Arc::new(options),
-        detail: Detail::Explained(fields.attention.into()),
+        detail: Detail::Explained {
+            weights: fields.attention.into(),
+            scores,
+            alternatives: Some(alternatives),
+        },
         delivery,
     };
     let job = PendingJob::submit(&state, served, &loaded, job)?;
@@ -128,8 +124,10 @@ pub(crate) async fn translate(
     }
 }
 
-/// The most attention weights of a response: as text, some 250 MB.
-const MOST_WEIGHTS: usize = 1 << 25;
+/// The most alternatives to a token, or to an output.
+pub(crate) fn most_alternatives(state: &AppState) -> usize {
+    state.limits.beam.saturating_sub(1)
+}
 
 /// Refuses texts whose response would have too many attention weights, which grow with the square of a sentence's length.
 fn check_weights(engine: &Engine, inputs: &[Input], n_best: usize) -> Result<(), ApiError> {
@@ -155,6 +153,17 @@ fn search_options(state: &AppState, fields: &TranslateRequest) -> Result<SearchO
     let options = SearchOptions { n_best, beam, ..state.search.clone() };
     options.check().map_err(|error| ApiError::bad_request(format!("`beam`, `n_best`: {error}")))?;
     Ok(options)
+}
+
+/// The heads to remove, which the model has; none twice.
+fn without_heads(engine: &Engine, names: &Texts) -> Result<Vec<HeadName>, ApiError> {
+    let Engine::Translator(translator) = engine else { return Ok(Vec::new()) };
+    let refuse = |error: HeadError| ApiError::bad_request(format!("`without_heads`: {error}"));
+    let named = names.all().iter().map(|name| name.parse::<HeadName>());
+    let named: Vec<HeadName> = named.collect::<Result<_, _>>().map_err(refuse)?;
+    translator.model().check_heads(&named).map_err(refuse)?;
+    // In the order of the model, so that equal sets are decoded together.
+    Ok(translator.model().heads().into_iter().filter(|head| named.contains(head)).collect())
 }
 
 /// The model by name, or by languages.

@@ -80,10 +80,14 @@ pub fn thread_count() -> usize {
         0 => {
             let cores = available_cores();
             let count = match std::env::var("HEEDFUL_THREADS") {
-                Ok(wish) => wish.parse().ok().filter(|n| (1..=MOST_THREADS).contains(n)).unwrap_or_else(|| {
-                    eprintln!("HEEDFUL_THREADS={wish}: not a number from 1 to {MOST_THREADS}; using {cores}");
-                    cores
-                }),
+                Ok(wish) => {
+                    wish.parse().ok().filter(|n| (1..=MOST_THREADS).contains(n)).unwrap_or_else(|| {
+                        eprintln!(
+                            "HEEDFUL_THREADS={wish}: not a number from 1 to {MOST_THREADS}; using {cores}"
+                        );
+                        cores
+                    })
+                }
                 Err(_) => cores,
             };
             THREADS.store(count, Ordering::Relaxed);

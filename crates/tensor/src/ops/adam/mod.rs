@@ -180,8 +180,9 @@ impl Adam {
 impl Spared {
     fn new(params: &Params, options: AdamOptions) -> Spared {
         let ranges = match options.decayed {
-            Decayed::Matrices if options.weight_decay != 0.0 => params.norms_and_biases(),
-            Decayed::Matrices | Decayed::All => Vec::new(),
+            _ if options.weight_decay == 0.0 => Vec::new(),
+            Decayed::Matrices => params.norms_and_biases(),
+            Decayed::All => params.statistics(),
         };
         match params.device() {
             Device::Cpu => Spared::Ranges(ranges),
@@ -305,6 +306,21 @@ mod tests {
         assert_eq!(matrices.1, all.1);
         assert_eq!(matrices.2, none.2);
         assert!(matrices.1 != none.1 && all.2 != none.2);
+    }
+
+    #[test]
+    fn what_is_not_learned_stays_as_it_is() {
+        let params = Params::new(0);
+        params.add("weight", 1, 3, Init::Constant(1.0));
+        let mean = params.add_statistic("mean", 3, Init::Constant(0.7));
+        assert_eq!(params.count(), 3);
+        for decayed in [Decayed::Matrices, Decayed::All] {
+            let options = AdamOptions { weight_decay: 0.1, decayed, ..AdamOptions::default() };
+            let mut adam = Adam::new(&params, options);
+            with_gradient(&params, &[0.5, -2.0, 1.0]);
+            adam.step(&params, 0.01);
+            assert_eq!(mean.to_vec(), [0.7; 3]);
+        }
     }
 
     #[test]

@@ -100,6 +100,17 @@ impl Mask {
         start as usize..end as usize
     }
 
+    /// How many pairs of query and key are seen as far as position alone says.
+    pub(super) fn pairs(&self, queries: &Ragged, keys: &Ragged) -> u64 {
+        let of_sequence = |(n_queries, n_keys): (usize, usize)| -> u64 {
+            if !self.causal && self.within.is_none() {
+                return n_queries as u64 * n_keys as u64;
+            }
+            (0..n_queries).map(|query| self.seen(query, n_queries, n_keys).len() as u64).sum()
+        };
+        queries.lengths().zip(keys.lengths()).map(of_sequence).sum()
+    }
+
     /// The most keys that any of `n` neighbouring queries sees, of `n_keys`.
     pub(super) fn widest(&self, n: usize, n_keys: usize) -> usize {
         self.within.map_or(n_keys, |r| n_keys.min(n.saturating_add(r.saturating_mul(2))))

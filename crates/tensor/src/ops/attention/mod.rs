@@ -28,6 +28,7 @@
 
 use std::ops::Range;
 
+use crate::flops;
 use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Device, Ragged, Rounding, Tensor};
@@ -74,6 +75,8 @@ pub enum Weights {
     First,
     /// Yes, every head's.
     Keep,
+    /// As [`Weights::Keep`], and the scores that they were made of. No kernel for the card hands those out.
+    Scored,
 }
 
 impl Weights {
@@ -82,7 +85,7 @@ impl Weights {
         match self {
             Weights::Discard => 0,
             Weights::First => queries.min(1),
-            Weights::Keep => queries,
+            Weights::Keep | Weights::Scored => queries,
         }
     }
 }
@@ -94,6 +97,8 @@ pub struct Attended {
     /// Per sequence, then head: queries × keys weights, laid end to end (before dropout), if asked for. Of
     /// [`Weights::First`] the first row.
     pub weights: Option<Vec<Vec<Vec<f32>>>>,
+    /// `S` in the shape of the weights, −∞ where the mask hides a key, if asked for ([`Weights::Scored`]).
+    pub scores: Option<Vec<Vec<Vec<f32>>>>,
 }
 
 impl Part {
@@ -139,7 +144,9 @@ pub fn attention(
         dropout: options.dropout,
         rounding: options.rounding,
     };
-    let Forward { context, peaks, weights } = match problem.inputs[0].0.device() {
+    let pairs = options.mask.pairs(query_sequences, key_sequences);
+    flops::add(2 * pairs * (parts[0].width() + parts[2].width()) as u64);
+    let Forward { context, peaks, weights, scores } = match problem.inputs[0].0.device() {
         Device::Cpu => cpu::forward(&problem, options.weights),
         Device::Cuda => cuda::forward(&problem, options.weights),
     };
@@ -150,9 +157,9 @@ pub fn attention(
             let rows = options.weights.rows(query_sequences.length(sequence));
             weights.truncate(rows * key_sequences.length(sequence));
         }
-        let mut weights = weights.into_iter();
-        (0..query_sequences.sequences()).map(|_| weights.by_ref().take(options.heads).collect()).collect()
+        by_sequence(weights, options.heads)
     });
+    let scores = scores.map(|scores| by_sequence(scores, options.heads));
 
     let places = parts.each_ref().map(|part| Place {
         edge: part.tensor.edge(),
@@ -163,7 +170,14 @@ pub fn attention(
     let context = Tensor::from_inputs(context, &inputs, move |gradient, gradients| {
         backward(&problem, &peaks, &gradient, &places, gradients);
     });
-    Attended { context, weights }
+    Attended { context, weights, scores }
+}
+
+/// Matrices of sequences and heads, laid end to end, by sequence.
+fn by_sequence(matrices: Vec<Vec<f32>>, heads: usize) -> Vec<Vec<Vec<f32>>> {
+    let sequences = matrices.len() / heads;
+    let mut matrices = matrices.into_iter();
+    (0..sequences).map(|_| matrices.by_ref().take(heads).collect()).collect()
 }
 
 /// Everything about one call of attention, as forward and backward both need it.
@@ -189,6 +203,8 @@ struct Forward {
     peaks: Array,
     /// For every sequence and head.
     weights: Option<Vec<Vec<f32>>>,
+    /// As the weights.
+    scores: Option<Vec<Vec<f32>>>,
 }
 
 /// Where the gradient of an input goes.

@@ -26,16 +26,19 @@ mod cpu;
 mod gradient;
 mod rows;
 mod selection;
+mod tokens;
 
 use std::sync::{Arc, Mutex};
 
 use self::gradient::{Backward, KeptWeights, Late};
 pub use self::rows::{SourceRows, attend_rows};
 pub use self::selection::{Estimator, Selection};
+pub use self::tokens::{AttendInputs, AttendOptions, AttendedTokens, attend_tokens};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
 use super::{AttentionScore, ScoreForm, Weights};
 use crate::cuda;
+use crate::flops;
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
 /// What [`attention_rnn()`] reads.
@@ -81,7 +84,7 @@ pub struct AttentionRnnOptions {
     pub selection: Selection,
     /// Type of the gates and of the products' operands.
     pub compute: Compute,
-    /// Whether all weights come out ([`Weights::Keep`]).
+    /// Whether all weights come out ([`Weights::Keep`]), and all scores ([`Weights::Scored`]).
     pub weights: Weights,
 }
 
@@ -101,9 +104,11 @@ pub struct AttentionRnn {
     pub taken: Arc<[Option<usize>]>,
     /// What every token attended to, if that was asked for or takes little memory.
     pub attention: Option<StepWeights>,
+    /// The scores `e` of every token, if they were asked for.
+    pub scores: Option<StepWeights>,
 }
 
-/// The attention weights of all steps.
+/// The attention weights of all steps, or their scores.
 #[derive(Clone)]
 pub struct StepWeights {
     weights: Arc<Array>,
@@ -135,7 +140,9 @@ pub fn attention_rnn(
     let c = initial.c.as_ref().map(Tensor::array);
     let c = state::gather_or_zeros(c, schedule.order(), 0, x_gates.device());
     let starts = weight_starts(targets, sources);
-    let is_kept = wanted == Weights::Keep || starts[targets.sequences()] <= KEPT_WEIGHTS;
+    count(&inputs, &weights, starts[targets.sequences()]);
+    let is_wanted = matches!(wanted, Weights::Keep | Weights::Scored);
+    let is_kept = is_wanted || starts[targets.sequences()] <= KEPT_WEIGHTS;
     let starts = is_kept.then_some(starts);
     let kept_keys = keys.array_as(dtype).clone();
     let kept_values = values.array_as(dtype).clone();
@@ -154,6 +161,14 @@ pub fn attention_rnn(
         Device::Cpu => cpu::forward(&decoder, x_gates, [h.clone(), c.clone()]),
         Device::Cuda => cuda::unsupported("attention_rnn"),
     };
+    let scores = starts.as_deref().filter(|_| wanted == Weights::Scored).map(|starts| {
+        let AttentionRnnWeights { score, score_weight, .. } = weights;
+        cpu::scores(
+            &cpu::Compared { score, score_weight, keys: &kept_keys, sources, starts },
+            &found.kept.queries,
+            targets,
+        )
+    });
     let attention = starts.as_ref().map(|_| Arc::new(found.weights));
     let taken: Arc<[Option<usize>]> = found.taken.into();
     let states = Arc::new(found.states);
@@ -191,8 +206,10 @@ pub fn attention_rnn(
     let choices = also_given(Tensor::new(found.choices), &states, move |gradient| {
         to_choices.lock().expect("tape lock").choices = Some(gradient);
     });
-    let attention = attention.zip(starts).map(|(weights, starts)| StepWeights { weights, starts });
-    AttentionRnn { states, contexts, choices, taken, attention }
+    let scores = scores.map(Arc::new).zip(starts.clone());
+    let [attention, scores] = [attention.zip(starts), scores]
+        .map(|kept| kept.map(|(weights, starts)| StepWeights { weights, starts }));
+    AttentionRnn { states, contexts, choices, taken, attention, scores }
 }
 
 /// A decoder and its steps over one batch, as forward and backward both need it.
@@ -268,6 +285,16 @@ struct DecoderGradients {
     /// Of the initial states, in the schedule's order.
     dh: Array,
     dc: Array,
+}
+
+/// Counts the products: of the state, of the context and of the query in every step, and of queries and values with `pairs` keys.
+fn count(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, pairs: usize) {
+    let tokens = inputs.x_gates.rows();
+    for weight in [Some(weights.hidden), Some(weights.context), weights.query].into_iter().flatten() {
+        let [rows, width] = weight.shape();
+        flops::add_product(tokens, rows, width);
+    }
+    flops::add_product(pairs, 1, inputs.keys.width() + inputs.values.width());
 }
 
 /// Where the weights of each sequence begin, and where the last end.

@@ -1,9 +1,11 @@
 //! Convolution over the neighbours of a token in its sequence.
 //!
 //! ```text
-//! w_t = [x_{t−before} ; … ; x_{t−before+k−1}]      0 beyond the ends of the sequence
+//! w_t = [x_{t−before·δ} ; x_{t−(before−1)·δ} ; … ; x_{t+(k−1−before)·δ}]      0 beyond the ends of the sequence
 //! y_t = w_t W + b
 //! ```
+//!
+//! δ is the dilation: the distance between neighbouring taps, 1 for a window without gaps.
 //!
 //! | | shape |
 //! |---|---|
@@ -13,10 +15,10 @@
 //! | `y` | tokens × out, in the compute type |
 //!
 //! Gradient: `dW = Σ_t w_tᵀ dy_t`, `db = Σ_t dy_t`. `dx` is a convolution of `dy`: token s had part in the windows of
-//! tokens `s − (k−1−before) … s + before`, so with `W′` the taps in reverse order, each transposed,
+//! tokens `s − (k−1−before)·δ … s + before·δ`, so with `W′` the taps in reverse order, each transposed,
 //!
 //! ```text
-//! dx_s = [dy_{s−(k−1−before)} ; … ; dy_{s+before}] W′
+//! dx_s = [dy_{s−(k−1−before)·δ} ; … ; dy_{s+before·δ}] W′
 //! ```
 //!
 //! Each of the three is one product. Windows exist for some rows at a time, in a near cache: memory never holds x k
@@ -25,10 +27,11 @@
 mod cpu;
 mod slide;
 
-pub use slide::slide_windows;
+pub use slide::{slide_windows, tapped_windows};
 
 use super::linear::bias_gradient;
 use crate::cuda;
+use crate::flops;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
@@ -47,6 +50,8 @@ pub enum Reach {
 pub struct ConvolutionOptions {
     /// How many tokens a window holds: k.
     pub taps: usize,
+    /// The distance between neighbouring taps: δ, 1 for a window without gaps.
+    pub dilation: usize,
     /// Where the window lies.
     pub reach: Reach,
     /// Type of the product and of the result, and for how many rows.
@@ -66,8 +71,8 @@ impl Reach {
 /// `y_t = w_t W + b` for every token of every sequence; no window crosses the border of its sequence.
 ///
 /// # Panics
-/// If the shapes do not fit, there is no tap or an even number for [`Reach::Same`], or a bf16 `x` is to be multiplied
-/// in f32.
+/// If the shapes do not fit, there is no tap or an even number for [`Reach::Same`], the dilation is 0, or a bf16 `x` is to
+/// be multiplied in f32.
 pub fn convolution(
     x: &Tensor,
     sequences: &Ragged,
@@ -76,11 +81,16 @@ pub fn convolution(
     options: ConvolutionOptions,
 ) -> Tensor {
     check(x, sequences, weight, bias, options);
-    let ConvolutionOptions { taps, reach, compute } = options;
+    let [window, width] = weight.shape();
+    flops::add_product(x.rows(), window, width);
+    let ConvolutionOptions { taps, dilation, reach, compute } = options;
     let before = reach.before(taps);
     let saved = x.array_as(compute.dtype()).clone();
     let output = match x.device() {
-        Device::Cpu => cpu::forward(&Windows { of: &saved, sequences, taps, before }, weight, bias, compute),
+        Device::Cpu => {
+            let windows = Windows { of: &saved, sequences, taps, dilation, before };
+            cpu::forward(&windows, weight, bias, compute)
+        }
         Device::Cuda => cuda::unsupported("convolution"),
     };
 
@@ -91,10 +101,11 @@ pub fn convolution(
             bias_gradient(&gradient, &bias);
         }
         // y_t = w_t W, from the side of x
-        let back = Windows { of: &gradient, sequences: &sequences, taps, before: taps - 1 - before };
+        let before_it = taps - 1 - before;
+        let back = Windows { of: &gradient, sequences: &sequences, taps, dilation, before: before_it };
         add_input_gradient(&back, &weight, (&edge, dtype), gradients);
         // y_t = w_t W, from the side of W
-        let windows = Windows { of: &saved, sequences: &sequences, taps, before };
+        let windows = Windows { of: &saved, sequences: &sequences, taps, dilation, before };
         match gradient.device() {
             Device::Cpu => cpu::weight_gradient(&windows, &gradient, &weight),
             Device::Cuda => cuda::unsupported("convolution"),
@@ -102,11 +113,13 @@ pub fn convolution(
     })
 }
 
-/// For every row of an array the `taps` rows around it in its sequence, the first of them `before` rows earlier.
+/// For every row of an array the `taps` rows around it in its sequence, each `dilation` rows after the one before it;
+/// `before` of them lie before the row itself.
 struct Windows<'a> {
     of: &'a Array,
     sequences: &'a Ragged,
     taps: usize,
+    dilation: usize,
     before: usize,
 }
 
@@ -133,12 +146,13 @@ fn check(
     sequences: &Ragged,
     weight: &Param,
     bias: Option<&Param>,
-    ConvolutionOptions { taps, reach, .. }: ConvolutionOptions,
+    ConvolutionOptions { taps, dilation, reach, .. }: ConvolutionOptions,
 ) {
     let [inputs, outputs] = weight.shape();
     let tokens = sequences.tokens();
     assert_eq!(x.rows(), tokens, "convolution: x is {:?}, its sequences have {tokens} tokens", x.shape());
     assert!(taps > 0, "convolution: a window without taps over x of {:?}", x.shape());
+    assert!(dilation > 0, "convolution: a dilation of 0 over x of {:?}", x.shape());
     assert!(
         reach == Reach::Causal || taps % 2 == 1,
         "convolution: {taps} taps have no middle; choose an odd number or Reach::Causal"

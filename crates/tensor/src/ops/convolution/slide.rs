@@ -1,12 +1,15 @@
-//! Causal windows token by token: each holds what its own step needs and what the next one keeps of it.
+//! Causal windows token by token: each holds what its own step needs and what the next ones keep of it.
 
 use super::cpu;
 use crate::cuda;
 use crate::{Device, Tensor};
 
-/// The windows of `taps` tokens that end in the newest ones (rows × in): rows × taps·in, as a causal
-/// [`convolution`](super::convolution()) sees them, for [`linear`](crate::ops::linear()) to multiply. Row i goes on from
-/// row `parents[i]` of the windows of the step `before`; without a parent a sequence begins. There is no gradient.
+/// The newest `slots` tokens of each row, the newest last: rows × slots·in, with zeros where there are not so many. Row i
+/// goes on from row `parents[i]` of the windows of the step `before`, which may have had another number of slots; without a
+/// parent a sequence begins. There is no gradient.
+///
+/// With as many slots as a causal [`convolution`](super::convolution()) has taps and no dilation these are its windows, for
+/// [`linear`](crate::ops::linear()) to multiply; with a dilation [`tapped_windows`] picks them out.
 ///
 /// # Panics
 /// If shapes or types do not fit together, or a parent is not there.
@@ -14,15 +17,15 @@ pub fn slide_windows(
     before: Option<&Tensor>,
     parents: &[Option<usize>],
     newest: &Tensor,
-    taps: usize,
+    slots: usize,
 ) -> Tensor {
     let [rows, width] = newest.shape();
-    assert!(taps > 0, "slide_windows: windows without taps over {newest:?}");
+    assert!(slots > 0, "slide_windows: windows without slots over {newest:?}");
     assert_eq!(rows, parents.len(), "slide_windows: {newest:?} and {} parents", parents.len());
     if let Some(before) = before {
         assert!(
-            before.width() == taps * width && before.dtype() == newest.dtype(),
-            "slide_windows: {newest:?} cannot follow {taps} taps in {before:?}"
+            before.width().is_multiple_of(width.max(1)) && before.dtype() == newest.dtype(),
+            "slide_windows: {newest:?} cannot follow {before:?}"
         );
     }
     let there = before.map_or(0, Tensor::rows);
@@ -30,10 +33,24 @@ pub fn slide_windows(
         panic!("slide_windows: row {parent} of {before:?}");
     }
     let windows = match newest.device() {
-        Device::Cpu => cpu::slide(before.map(Tensor::array), parents, newest.array(), taps),
+        Device::Cpu => cpu::slide(before.map(Tensor::array), parents, newest.array(), slots),
         Device::Cuda => cuda::unsupported("convolution"),
     };
     Tensor::new(windows)
+}
+
+/// The windows of a causal convolution of `taps` with a dilation, picked out of the newest tokens of each row
+/// ([`slide_windows`]; each `width` wide): rows × taps·width. What lies further back than they reach is 0. There is no gradient.
+///
+/// # Panics
+/// If the slots are not `width` wide, or there is no tap or no dilation.
+pub fn tapped_windows(slots: &Tensor, width: usize, taps: usize, dilation: usize) -> Tensor {
+    let fits = width > 0 && slots.width().is_multiple_of(width) && taps > 0 && dilation > 0;
+    assert!(fits, "tapped_windows: {taps} taps of width {width} with dilation {dilation} in {slots:?}");
+    Tensor::new(match slots.device() {
+        Device::Cpu => cpu::tapped(slots.array(), width, taps, dilation),
+        Device::Cuda => cuda::unsupported("convolution"),
+    })
 }
 
 #[cfg(test)]
@@ -52,6 +69,24 @@ mod tests {
             let third = slide_windows(Some(&second), &[Some(1)], &newest(&[6.0]), 3);
             assert_eq!(third.to_vec(), [2.0, 4.0, 6.0]);
         }
+    }
+
+    #[test]
+    fn slots_grow_with_a_sequence_and_taps_are_picked_out_of_them() {
+        let newest = |values: &[f32]| Tensor::from_f32(values.len(), 1, values);
+        let first = slide_windows(None, &[None], &newest(&[1.0]), 1);
+        let second = slide_windows(Some(&first), &[Some(0), None], &newest(&[2.0, 7.0]), 2);
+        assert_eq!(second.to_vec(), [1.0, 2.0, 0.0, 7.0]);
+        let third = slide_windows(Some(&second), &[Some(0), Some(1)], &newest(&[3.0, 8.0]), 3);
+        assert_eq!(third.to_vec(), [1.0, 2.0, 3.0, 0.0, 7.0, 8.0]);
+        assert_eq!(tapped_windows(&third, 1, 2, 2).to_vec(), [1.0, 3.0, 0.0, 8.0]);
+        assert_eq!(tapped_windows(&third, 1, 3, 2).to_vec(), [0.0, 1.0, 3.0, 0.0, 0.0, 8.0]);
+        assert_eq!(
+            tapped_windows(&third, 3, 2, usize::MAX).to_vec(),
+            [0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0, 7.0, 8.0]
+        );
+        let fewer = slide_windows(Some(&third), &[Some(1)], &newest(&[9.0]), 2);
+        assert_eq!(fewer.to_vec(), [8.0, 9.0]);
     }
 
     #[test]

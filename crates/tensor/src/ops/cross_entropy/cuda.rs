@@ -51,6 +51,7 @@ pub(super) fn forward(
     let gradients = (keep == Keep::Gradients).then(|| MeanGradients {
         dx: scratch(x.dtype(), x.rows(), x.width()),
         dw: scratch(DType::F32, classes, x.width()),
+        db: None,
     });
     let (labels, weight, x) = (upload(labels), weight.operand(dtype), x.array_as(dtype).operand());
     let by_token = scratch(DType::F32, 3, tokens);
@@ -84,7 +85,7 @@ pub(super) fn forward(
             }
             DType::Bf16 => launch!(MODULE.function("losses_bf16"), Blocks::of(rows, 256), job),
         }
-        if let Some(MeanGradients { dx, dw }) = &gradients {
+        if let Some(MeanGradients { dx, dw, .. }) = &gradients {
             // dx = dz W,   dW = dzᵀ x
             multiply(&plain(slopes, weight, rows_of(dx.operand(), first, rows), false));
             multiply(&plain(slopes.transposed(), x, dw.operand(), first > 0));

@@ -1,9 +1,10 @@
-//! Cross entropy of `softmax(x Wᵀ)` with label smoothing, fused with the output projection.
+//! Cross entropy of `softmax(x Wᵀ + b)` with label smoothing, fused with the output projection.
 //!
-//! With `z = x_t Wᵀ`, `p = softmax(z)`, label `y`, `V` classes and smoothing `ε`, the target is `q_y = 1 − ε` and
+//! With `z = x_t Wᵀ + b`, `p = softmax(z)`, label `y`, `V` classes and smoothing `ε`, the target is `q_y = 1 − ε` and
 //! `q_j = ε / (V − 1)` elsewhere (the paper's form), and over `T` tokens
 //!
-//! `loss = 1/T Σ_t (log Σ_j e^{z_j} − Σ_j q_j z_j)`, `dz = (p − q) / T`, `dx = dz W`, `dW = dzᵀ x`.
+//! `loss = 1/T Σ_t (log Σ_j e^{z_j} − Σ_j q_j z_j)`, `dz = (p − q) / T`, `dx = dz W`, `dW = dzᵀ x`,
+//! `db = Σ_t dz_t`.
 //!
 //! R-Drop (Liang et al., 2021) has every token twice, in two passes with other dropout masks, and asks them to agree. Rows `t` and
 //! `t + T/2` are the passes `p` and `p'` of one token, `α` is the weight, and to the mean above it adds
@@ -19,17 +20,20 @@
 //! |---|---|
 //! | `x` | tokens × d |
 //! | `W` | V × d |
+//! | `b` | 1 × V, if there is one |
 //! | `loss` | 1 × 1 |
 //!
 //! The tokens × V logits never exist at once: a few hundred rows are projected, changed to `dz` in place and
 //! multiplied to `dx` while they are warm, then packed as an addend of `dW`. So the gradient is computed in the forward pass (only when the
-//! tape records); backward scales it. Kept: `dx`, `dW`.
+//! tape records); backward scales it. Kept: `dx`, `dW`, `db`.
 
 mod cpu;
 pub(crate) mod cuda;
 
+use super::linear::Projection;
+use crate::flops;
 use crate::tape;
-use crate::{Array, Compute, Device, Param, Tensor};
+use crate::{Array, Compute, Device, Tensor};
 
 /// The options of [`cross_entropy`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,20 +85,21 @@ impl CrossEntropy {
     }
 }
 
-/// Cross entropy of `softmax(x Wᵀ)` against `labels`, one for each row of `x`; `W` is `[classes, d]`.
+/// Cross entropy of `softmax(x Wᵀ + b)` against `labels`, one for each row of `x`; `W` is `[classes, d]`.
 ///
 /// # Panics
 /// If shapes do not fit, a label is neither a class nor [`IGNORED`], no token counts, the smoothing is not in `[0, 1)`, or
 /// R-Drop has a weight that is not positive or rows that are not two passes over the same labels, which all count.
-pub fn cross_entropy(
+pub fn cross_entropy<'a>(
     x: &Tensor,
-    weight: &Param,
+    projection: impl Into<Projection<'a>>,
     labels: &[u32],
     options: CrossEntropyOptions,
 ) -> CrossEntropy {
     let CrossEntropyOptions { smoothing, r_drop, compute } = options;
-    let ([tokens, d], [classes, width]) = (x.shape(), weight.shape());
-    assert_eq!(d, width, "cross_entropy: x is {:?}, W is {:?}", x.shape(), weight.shape());
+    let projection = projection.into();
+    projection.check("cross_entropy", x);
+    let ([tokens, _], [classes, _]) = (x.shape(), projection.weight.shape());
     assert_eq!(labels.len(), tokens, "cross_entropy: {} labels for x of {:?}", labels.len(), x.shape());
     let counted = labels.iter().filter(|&&label| label != IGNORED).count();
     assert!(counted > 0, "cross_entropy: no tokens to average over");
@@ -102,7 +107,7 @@ pub fn cross_entropy(
     assert!(classes > 1 || smoothing == 0.0, "cross_entropy: one class leaves nothing to smooth over");
     let is_wrong = |label: u32| label as usize >= classes && label != IGNORED;
     if let Some(label) = labels.iter().find(|&&label| is_wrong(label)) {
-        panic!("cross_entropy: label {label} with W of {:?}", weight.shape());
+        panic!("cross_entropy: label {label} with W of {:?}", projection.weight.shape());
     }
     if let Some(weight) = r_drop {
         assert!(weight > 0.0 && weight.is_finite(), "cross_entropy: {weight} is no weight for R-Drop");
@@ -114,31 +119,38 @@ pub fn cross_entropy(
         );
     }
 
+    flops::add_product(tokens, x.width(), classes);
     let target = Target { smoothing, classes, tokens, counted, r_drop };
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
     let Forward { by_token, loss, totals, gradients } = match x.device() {
-        Device::Cpu => cpu::forward(x, weight, labels, target, compute.dtype(), keep),
+        Device::Cpu => cpu::forward(x, projection, labels, target, compute.dtype(), keep),
+        Device::Cuda if projection.bias.is_some() => crate::cuda::unsupported("cross_entropy with a bias"),
         Device::Cuda if r_drop.is_some() => {
-            cuda::pairs::forward(x, weight, labels, target, compute.dtype(), keep)
+            cuda::pairs::forward(x, projection.weight, labels, target, compute.dtype(), keep)
         }
-        Device::Cuda => cuda::forward(x, weight, labels, target, compute.dtype(), keep),
+        Device::Cuda => cuda::forward(x, projection.weight, labels, target, compute.dtype(), keep),
     };
-    let (edge, weight) = (x.edge(), weight.clone());
+    let (edge, weight, bias) = (x.edge(), projection.weight.clone(), projection.bias.cloned());
     let loss = match gradients {
         None => Tensor::new(loss),
-        Some(MeanGradients { mut dx, dw }) => Tensor::from_parameters(loss, move |gradient, gradients| {
-            if edge.is_wanted() {
-                match gradient.device() {
-                    Device::Cpu => cpu::scale(&mut dx, &gradient),
-                    Device::Cuda => cuda::scale(&mut dx, &gradient),
+        Some(MeanGradients { mut dx, dw, db }) => {
+            Tensor::from_parameters(loss, move |gradient, gradients| {
+                if edge.is_wanted() {
+                    match gradient.device() {
+                        Device::Cpu => cpu::scale(&mut dx, &gradient),
+                        Device::Cuda => cuda::scale(&mut dx, &gradient),
+                    }
+                    gradients.add(&edge, dx);
                 }
-                gradients.add(&edge, dx);
-            }
-            match gradient.device() {
-                Device::Cpu => cpu::add_scaled(&weight, &dw, &gradient),
-                Device::Cuda => cuda::add_scaled(&weight, &dw, &gradient),
-            }
-        }),
+                match gradient.device() {
+                    Device::Cpu => cpu::add_scaled(&weight, &dw, &gradient),
+                    Device::Cuda => cuda::add_scaled(&weight, &dw, &gradient),
+                }
+                if let (Some(bias), Some(db)) = (&bias, &db) {
+                    cpu::add_scaled(bias, db, &gradient);
+                }
+            })
+        }
     };
     CrossEntropy { loss, tokens: counted, by_token, totals }
 }
@@ -199,4 +211,6 @@ impl Totals {
 struct MeanGradients {
     dx: Array,
     dw: Array,
+    /// If there is a bias.
+    db: Option<Array>,
 }

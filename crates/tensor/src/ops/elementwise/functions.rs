@@ -23,6 +23,16 @@ pub fn gelu(x: &Tensor) -> Tensor {
     function(x, Step::Gelu, Step::GeluSlope)
 }
 
+/// `x (1 + tanh √(2/π) (x + 0.044715 x³)) / 2`: GELU's approximation.
+pub fn gelu_tanh(x: &Tensor) -> Tensor {
+    function(x, Step::GeluTanh, Step::GeluTanhSlope)
+}
+
+/// `x / (1 + e^{−x})`, also known as swish.
+pub fn silu(x: &Tensor) -> Tensor {
+    function(x, Step::Silu, Step::SiluSlope)
+}
+
 /// `e^x`.
 pub fn exp(x: &Tensor) -> Tensor {
     function(x, Step::Exp, Step::ExpSlope)
@@ -56,6 +66,8 @@ mod tests {
         near(sigmoid(&x), [0.5, 0.731_058_6]);
         near(relu(&x), [0.0, 1.0]);
         near(gelu(&x), [0.0, 0.841_344_8]);
+        near(gelu_tanh(&x), [0.0, 0.841_192]);
+        near(silu(&x), [0.0, 0.731_058_6]);
         near(exp(&x), [1.0, std::f32::consts::E]);
         near(log(&exp(&x)), [0.0, 1.0]);
     }

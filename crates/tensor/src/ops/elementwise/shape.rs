@@ -62,6 +62,39 @@ pub fn columns(x: &Tensor, range: Range<usize>) -> Tensor {
     })
 }
 
+/// x with zeros in these columns, which may overlap. The gradient has zeros there too.
+///
+/// # Panics
+/// If x does not have them.
+pub fn zero_columns(x: &Tensor, columns: &[Range<usize>]) -> Tensor {
+    let mut is_kept = vec![true; x.width()];
+    for range in columns {
+        let kept = is_kept.get_mut(range.clone());
+        kept.unwrap_or_else(|| panic!("zero_columns: {range:?} of a tensor that is {:?}", x.shape()))
+            .fill(false);
+    }
+    let mut kept = Vec::new();
+    let mut start = 0;
+    for run in is_kept.chunk_by(|one, next| one == next) {
+        if run[0] {
+            kept.push(start..start + run.len());
+        }
+        start += run.len();
+    }
+    let y = only_columns(x.array(), &kept);
+    let edge = x.edge();
+    Tensor::from_inputs(y, &[x], move |g, gradients| gradients.add(&edge, only_columns(&g, &kept)))
+}
+
+/// Zeros but for these columns.
+fn only_columns(x: &Array, columns: &[Range<usize>]) -> Array {
+    let mut y = Array::zeros_on(x.device(), x.dtype(), x.rows(), x.width());
+    for range in columns {
+        copy(x, [0, range.start], &mut y, [0, range.start], [x.rows(), range.len()]);
+    }
+    y
+}
+
 /// Tensors of equal width and type, one below the other.
 ///
 /// # Panics

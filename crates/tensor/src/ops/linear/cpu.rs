@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use half::bf16;
 
-use super::{Activation, Forward, LinearOptions};
+use super::{Activation, Forward, LinearOptions, Projection};
 use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{
     Finish, Int8Matrix, Matrix, Output, Packed, Rectifier, multiply, multiply_transposed,
 };
-use crate::cpu::math::{from_bf16_bits, gelu as gelu_of, gelu_slope, to_bf16_bits};
+use crate::cpu::math::{self, from_bf16_bits, to_bf16_bits};
 use crate::cpu::number::Numbers;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::{GradientSlot, Orientation, Write};
@@ -26,7 +26,7 @@ pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options:
     let inside = match activation {
         Activation::Relu => Finish { rectifier: Rectifier::Relu, dropout, bias: None },
         Activation::Identity => Finish { dropout, ..Finish::NONE },
-        Activation::Gelu => Finish::NONE,
+        Activation::Gelu | Activation::GeluTanh | Activation::Silu => Finish::NONE,
     };
     let product = Arc::new(match compute.precision {
         Precision::Int8 => {
@@ -39,8 +39,10 @@ pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options:
         }
     });
     let output = match activation {
-        Activation::Gelu => Arc::new(gelu(&product, dropout)),
-        _ => product.clone(),
+        Activation::Gelu => Arc::new(smooth(&product, dropout, math::gelu)),
+        Activation::GeluTanh => Arc::new(smooth(&product, dropout, math::gelu_tanh)),
+        Activation::Silu => Arc::new(smooth(&product, dropout, math::silu)),
+        Activation::Identity | Activation::Relu => product.clone(),
     };
     Forward { output, passed: (activation != Activation::Identity).then_some(product) }
 }
@@ -54,30 +56,41 @@ pub(super) fn activation_backward(
 ) {
     match (activation, passed) {
         (Activation::Relu, Some(y)) => relu_backward(gradient, y, dropout),
-        (Activation::Gelu, Some(z)) => gelu_backward(gradient, z, dropout),
+        (Activation::Gelu, Some(z)) => smooth_backward(gradient, z, dropout, math::gelu_slope),
+        (Activation::GeluTanh, Some(z)) => smooth_backward(gradient, z, dropout, math::gelu_tanh_slope),
+        (Activation::Silu, Some(z)) => smooth_backward(gradient, z, dropout, math::silu_slope),
         _ if !dropout.is_none() => dropout_backward(gradient, dropout),
         _ => {}
     }
 }
 
-/// `x Wᵀ`.
-pub(super) fn project(x: &Tensor, weight: &Param, compute: Compute) -> Array {
+/// `x Wᵀ + b`.
+pub(super) fn project(x: &Tensor, Projection { weight, bias }: Projection<'_>, compute: Compute) -> Array {
+    let bias = bias.map(Param::values);
+    let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
     match compute.precision {
-        Precision::Int8 => int8_product(x, &weight.quantized(Orientation::Transposed), Finish::NONE),
+        Precision::Int8 => int8_product(x, &weight.quantized(Orientation::Transposed), finish),
         Precision::F32 | Precision::Bf16 => {
-            product(x, &weight.packed(Orientation::Transposed, compute), compute, Finish::NONE)
+            product(x, &weight.packed(Orientation::Transposed, compute), compute, finish)
         }
     }
 }
 
 /// A product for few rows with f32 results.
-pub(super) fn wide(x: &Tensor, weight: &Param, orientation: Orientation, precision: Precision) -> Array {
+pub(super) fn wide(
+    x: &Tensor,
+    Projection { weight, bias }: Projection<'_>,
+    orientation: Orientation,
+    precision: Precision,
+) -> Array {
+    let bias = bias.map(Param::values);
+    let finish = Finish { bias: bias.as_deref(), ..Finish::NONE };
     if precision == Precision::Int8 {
-        return int8_product(x, &weight.quantized(orientation), Finish::NONE);
+        return int8_product(x, &weight.quantized(orientation), finish);
     }
     let (dtype, packed) = (precision.dtype(), weight.packed(orientation, Compute::inference(precision)));
     let mut output = Array::scratch(DType::F32, x.rows(), packed.n());
-    multiply(Matrix::of(x.array_as(dtype)), &packed, Output::over(&mut output), Finish::NONE);
+    multiply(Matrix::of(x.array_as(dtype)), &packed, Output::over(&mut output), finish);
     output
 }
 
@@ -150,10 +163,10 @@ pub(super) fn bias_gradient(gradient: &Array, bias: &Param) {
     add_column_sums(Numbers::of(gradient), bias.gradient_slot().accumulate());
 }
 
-/// `dropout(gelu(z))` in z's type.
-fn gelu(z: &Array, dropout: Dropout) -> Array {
+/// `dropout(f(z))` in z's type.
+fn smooth(z: &Array, dropout: Dropout, f: impl Fn(f32) -> f32 + Sync + Copy) -> Array {
     let mut y = z.clone();
-    each(&mut y, None, dropout, |x, _, factor| gelu_of(x) * factor);
+    each(&mut y, None, dropout, |x, _, factor| f(x) * factor);
     y
 }
 
@@ -163,9 +176,14 @@ fn relu_backward(gradient: &mut Array, y: &Array, dropout: Dropout) {
     each(gradient, Some(y), Dropout::NONE, move |dy, y, _| if y > 0.0 { dy * scale } else { 0.0 });
 }
 
-/// `dz = dy · factor · gelu′(z)`.
-fn gelu_backward(gradient: &mut Array, z: &Array, dropout: Dropout) {
-    each(gradient, Some(z), dropout, |dy, z, factor| dy * factor * gelu_slope(z));
+/// `dz = dy · factor · f′(z)`.
+fn smooth_backward(
+    gradient: &mut Array,
+    z: &Array,
+    dropout: Dropout,
+    slope: impl Fn(f32) -> f32 + Sync + Copy,
+) {
+    each(gradient, Some(z), dropout, |dy, z, factor| dy * factor * slope(z));
 }
 
 /// `dz = dy · factor`.

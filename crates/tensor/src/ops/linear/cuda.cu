@@ -1,19 +1,38 @@
 // What happens around the products of a linear map, element by element. The error function is the library's, to the last
 // bits of single precision.
 
-__device__ __forceinline__ float gelu_of(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f)); }
+struct Gelu {
+    static __device__ __forceinline__ float value(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f)); }
+    static __device__ __forceinline__ float slope(float x) {
+        float cdf = 0.5f * (1.0f + erff(x * 0.70710678118654752f));
+        return cdf + x * 0.3989422804014327f * expf(-0.5f * x * x);
+    }
+};
 
-__device__ __forceinline__ float gelu_slope(float x) {
-    float cdf = 0.5f * (1.0f + erff(x * 0.70710678118654752f));
-    return cdf + x * 0.3989422804014327f * expf(-0.5f * x * x);
-}
+struct GeluTanh {
+    static __device__ __forceinline__ float inner(float x) {
+        return tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x));
+    }
+    static __device__ __forceinline__ float value(float x) { return 0.5f * x * (1.0f + inner(x)); }
+    // Far out 1 - t*t is 0 while the square has no end: their product must not become infinity times 0.
+    static __device__ __forceinline__ float slope(float x) {
+        float t = inner(x), near = x * x < 100.0f ? x : 0.0f;
+        return 0.5f * (1.0f + t) + 0.5f * near * (1.0f - t * t) * 0.79788456080286536f * (1.0f + 0.134145f * near * near);
+    }
+};
 
-// y = dropout(gelu(z))
-template <class T> __device__ __forceinline__ void gelu(const T* z, T* y, const Dropout* given, u64 n) {
+struct Silu {
+    static __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+    static __device__ __forceinline__ float value(float x) { return x * sigmoid(x); }
+    static __device__ __forceinline__ float slope(float x) { return sigmoid(x) * (1.0f + x * sigmoid(-x)); }
+};
+
+// y = dropout(f(z))
+template <class F, class T> __device__ __forceinline__ void smooth(const T* z, T* y, const Dropout* given, u64 n) {
     await_earlier();
     Dropout dropout = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) y[i] = narrow<T>(gelu_of(widen(z[i])) * factor(dropout, i));
+    if (i < n) y[i] = narrow<T>(F::value(widen(z[i])) * factor(dropout, i));
 }
 
 // x = dropout(x), four neighbours a thread; the last ones one by one.
@@ -32,17 +51,26 @@ template <class T> __device__ __forceinline__ void drop(T* x, const Dropout* giv
     }
 }
 
-// dz = dy · factor · gelu'(z)
-template <class T> __device__ __forceinline__ void gelu_backward(T* gradient, const T* z, const Dropout* given, u64 n) {
+// dz = dy · factor · f'(z)
+template <class F, class T>
+__device__ __forceinline__ void smooth_backward(T* gradient, const T* z, const Dropout* given, u64 n) {
     await_earlier();
     Dropout dropout = dropout_of(given);
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) gradient[i] = narrow<T>(widen(gradient[i]) * factor(dropout, i) * gelu_slope(widen(z[i])));
+    if (i < n) gradient[i] = narrow<T>(widen(gradient[i]) * factor(dropout, i) * F::slope(widen(z[i])));
 }
 
-extern "C" __global__ void gelu_f32(const float* z, float* y, const Dropout* d, u64 n) { gelu(z, y, d, n); }
-extern "C" __global__ void gelu_bf16(const bf16* z, bf16* y, const Dropout* d, u64 n) { gelu(z, y, d, n); }
+#define SMOOTH(NAME, F, KIND, T)                                                                                      \
+    extern "C" __global__ void NAME##_##KIND(const T* z, T* y, const Dropout* d, u64 n) { smooth<F>(z, y, d, n); }     \
+    extern "C" __global__ void NAME##_backward_##KIND(T* g, const T* z, const Dropout* d, u64 n) {                     \
+        smooth_backward<F>(g, z, d, n);                                                                               \
+    }
+SMOOTH(gelu, Gelu, f32, float)
+SMOOTH(gelu, Gelu, bf16, bf16)
+SMOOTH(gelu_tanh, GeluTanh, f32, float)
+SMOOTH(gelu_tanh, GeluTanh, bf16, bf16)
+SMOOTH(silu, Silu, f32, float)
+SMOOTH(silu, Silu, bf16, bf16)
+
 extern "C" __global__ void drop_f32(float* x, const Dropout* d, u64 n) { drop(x, d, n); }
 extern "C" __global__ void drop_bf16(bf16* x, const Dropout* d, u64 n) { drop(x, d, n); }
-extern "C" __global__ void gelu_backward_f32(float* g, const float* z, const Dropout* d, u64 n) { gelu_backward(g, z, d, n); }
-extern "C" __global__ void gelu_backward_bf16(bf16* g, const bf16* z, const Dropout* d, u64 n) { gelu_backward(g, z, d, n); }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Activation, Forward, LinearOptions};
+use super::{Activation, Forward, LinearOptions, Projection};
 use crate::cuda::{Blocks, Card, DropoutArgument, Epilogue, Module, Operand, Product, card, multiply};
 use crate::params::{Orientation, Write};
 use crate::random::Dropout;
@@ -18,13 +18,13 @@ pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options:
     let epilogue = match (activation, bias) {
         (Activation::Relu, Some(bias)) => Epilogue::BiasRelu(bias),
         (Activation::Relu, None) => Epilogue::Relu,
-        (Activation::Identity | Activation::Gelu, Some(bias)) => Epilogue::Bias(bias),
-        (Activation::Identity | Activation::Gelu, None) => Epilogue::None,
+        (_, Some(bias)) => Epilogue::Bias(bias),
+        (_, None) => Epilogue::None,
     };
     let mut product = product(x, weight, Orientation::AsIs, compute, epilogue);
     match activation {
-        Activation::Gelu => {
-            let y = gelu(&product, dropout);
+        Activation::Gelu | Activation::GeluTanh | Activation::Silu => {
+            let y = smooth(&product, activation, dropout);
             Forward { output: Arc::new(y), passed: Some(Arc::new(product)) }
         }
         Activation::Relu => {
@@ -55,8 +55,8 @@ pub(super) fn activation_backward(
             launch!(function, blocks, g, y.pointer(), sums, rows, width, part, scale);
             gradient.know_sums(Arc::new(partial), 0);
         }
-        (Activation::Gelu, Some(z)) => {
-            let function = MODULE.function(of_type(gradient, "gelu_backward_f32", "gelu_backward_bf16"));
+        (Activation::Gelu | Activation::GeluTanh | Activation::Silu, Some(z)) => {
+            let function = MODULE.function(smooth_backward_name(activation, gradient));
             let dropout = DropoutArgument::of(dropout);
             launch!(function, blocks, gradient.pointer(), z.pointer(), dropout.pointer(), n);
             gradient.forget_sums();
@@ -65,13 +65,15 @@ pub(super) fn activation_backward(
     }
 }
 
-/// `x Wᵀ`.
-pub(super) fn project(x: &Tensor, weight: &Param, compute: Compute) -> Array {
-    product(x, weight, Orientation::Transposed, compute, Epilogue::None)
+/// `x Wᵀ + b`.
+pub(super) fn project(x: &Tensor, Projection { weight, bias }: Projection<'_>, compute: Compute) -> Array {
+    let bias = bias.map(|bias| bias.operand(compute.dtype()).pointer);
+    product(x, weight, Orientation::Transposed, compute, bias.map_or(Epilogue::None, Epilogue::Bias))
 }
 
 /// A product with f32 results.
-pub(super) fn wide(x: &Tensor, weight: &Param, orientation: Orientation, dtype: DType) -> Array {
+pub(super) fn wide(x: &Tensor, map: Projection<'_>, orientation: Orientation, dtype: DType) -> Array {
+    let Projection { weight, bias: None } = map else { crate::cuda::unsupported("project with a bias") };
     let right = oriented(weight, orientation, dtype);
     let out = Array::scratch_on(x.device(), DType::F32, x.rows(), right.columns());
     let left = x.array_as(dtype).operand();
@@ -171,14 +173,26 @@ fn column_sums(x: &Array) -> Array {
     partial
 }
 
-/// `dropout(gelu(z))` in z's type.
-fn gelu(z: &Array, dropout: Dropout) -> Array {
+/// `dropout(f(z))` in z's type.
+fn smooth(z: &Array, activation: Activation, dropout: Dropout) -> Array {
     let y = Array::scratch_on(z.device(), z.dtype(), z.rows(), z.width());
-    let function = MODULE.function(of_type(z, "gelu_f32", "gelu_bf16"));
+    let function = MODULE.function(match activation {
+        Activation::GeluTanh => of_type(z, "gelu_tanh_f32", "gelu_tanh_bf16"),
+        Activation::Silu => of_type(z, "silu_f32", "silu_bf16"),
+        _ => of_type(z, "gelu_f32", "gelu_bf16"),
+    });
     let blocks = Blocks::for_each(z.len());
     let dropout = DropoutArgument::of(dropout);
     launch!(function, blocks, z.pointer(), y.pointer(), dropout.pointer(), z.len() as u64);
     y
+}
+
+fn smooth_backward_name(activation: Activation, gradient: &Array) -> &'static str {
+    match activation {
+        Activation::GeluTanh => of_type(gradient, "gelu_tanh_backward_f32", "gelu_tanh_backward_bf16"),
+        Activation::Silu => of_type(gradient, "silu_backward_f32", "silu_backward_bf16"),
+        _ => of_type(gradient, "gelu_backward_f32", "gelu_backward_bf16"),
+    }
 }
 
 fn drop_in_place(x: &mut Array, dropout: Dropout) {

@@ -1,4 +1,4 @@
-//! Linear maps: `y = dropout(f(x W + b))` and `y = x Wᵀ`.
+//! Linear maps: `y = dropout(f(x W + b))` and `y = x Wᵀ + b`.
 //!
 //! | | shape |
 //! |---|---|
@@ -10,7 +10,8 @@
 //! With `z = x W + b` and `dz = dy · factor · f′(z)`:
 //! `dx = dz Wᵀ`, `dW = xᵀ dz`, `db = Σ_t dz_t`.
 //!
-//! Kept for backward: `x` in the compute type, or a way to recompute it; `y` for ReLU (`y > 0` says where it passed), `z` for GELU. Bias,
+//! Kept for backward: `x` in the compute type, or a way to recompute it; `y` for ReLU (`y > 0` says where it passed), `z` for the
+//! smooth activations. Bias,
 //! ReLU, dropout and rounding happen inside the product, on sums that are still in the innermost cache.
 
 mod cpu;
@@ -18,6 +19,7 @@ pub(crate) mod cuda;
 
 use std::sync::Arc;
 
+use crate::flops;
 use crate::params::Orientation;
 use crate::random::Dropout;
 use crate::tape::{Edge, Gradients};
@@ -33,6 +35,10 @@ pub enum Activation {
     Relu,
     /// `x Φ(x)`, exact.
     Gelu,
+    /// `x (1 + tanh √(2/π) (x + 0.044715 x³)) / 2`, the approximation of GELU.
+    GeluTanh,
+    /// `x σ(x)`.
+    Silu,
 }
 
 /// The choices of [`linear`].
@@ -56,6 +62,7 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
     if let Some(bias) = bias {
         assert_eq!(bias.shape(), [1, outputs], "linear: W is {:?}, b is {:?}", weight.shape(), bias.shape());
     }
+    flops::add_product(x.rows(), x.width(), weight.shape()[1]);
     let Forward { output, passed } = match x.device() {
         Device::Cpu => cpu::forward(x, weight, bias, options),
         Device::Cuda => cuda::forward(x, weight, bias, options),
@@ -86,44 +93,84 @@ pub fn linear(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearO
 /// What the forward pass of [`linear`] computes.
 struct Forward {
     output: Arc<Array>,
-    /// What f′ needs: y for ReLU, z for GELU, nothing for a plain map.
+    /// What f′ needs: y for ReLU, z for the smooth activations, nothing for a plain map.
     passed: Option<Arc<Array>>,
 }
 
-/// `y = x Wᵀ` with `W` of `[out, in]`: an output projection that may share its matrix with an embedding.
-pub fn project(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
-    assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
+/// `x Wᵀ + b` with `W` of `[out, in]`: an output projection, which may share its matrix with an embedding. A matrix alone
+/// is one without bias.
+#[derive(Clone, Copy)]
+pub struct Projection<'a> {
+    /// `W`
+    pub weight: &'a Param,
+    /// `b`, of `[1, out]`.
+    pub bias: Option<&'a Param>,
+}
+
+impl<'a> From<&'a Param> for Projection<'a> {
+    fn from(weight: &'a Param) -> Projection<'a> {
+        Projection { weight, bias: None }
+    }
+}
+
+impl Projection<'_> {
+    /// Panics with the operation's name and the shapes if they do not fit.
+    pub(crate) fn check(self, op: &str, x: &Tensor) {
+        let [outputs, inputs] = self.weight.shape();
+        assert_eq!(x.width(), inputs, "{op}: x is {:?}, W is {:?}", x.shape(), self.weight.shape());
+        if let Some(bias) = self.bias {
+            assert_eq!(
+                bias.shape(),
+                [1, outputs],
+                "{op}: W is {:?}, b is {:?}",
+                self.weight.shape(),
+                bias.shape()
+            );
+        }
+    }
+}
+
+/// `y = x Wᵀ + b`.
+pub fn project<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compute: Compute) -> Tensor {
+    let projection = projection.into();
+    projection.check("project", x);
+    flops::add_product(x.rows(), x.width(), projection.weight.shape()[0]);
     let output = match x.device() {
-        Device::Cpu => cpu::project(x, weight, compute),
-        Device::Cuda => cuda::project(x, weight, compute),
+        Device::Cpu => cpu::project(x, projection, compute),
+        Device::Cuda => cuda::project(x, projection, compute),
     };
     let saved = x.kept_as(compute.dtype());
-    let (edge, dtype, weight) = (x.edge(), x.dtype(), weight.clone());
+    let (edge, dtype) = (x.edge(), x.dtype());
+    let (weight, bias) = (projection.weight.clone(), projection.bias.cloned());
     Tensor::from_parameters(output, move |gradient, gradients| {
         // dx = dy W
         add_input_gradient(&gradient, (&weight, Orientation::AsIs), (&edge, dtype), gradients);
-        // dW = dyᵀ x
+        // dW = dyᵀ x,   db = Σ dy
         weight_gradient(&gradient, &saved.into_array(), &weight);
+        if let Some(bias) = &bias {
+            bias_gradient(&gradient, bias);
+        }
     })
 }
 
 /// [`project`] for inference, with f32 results whatever the products' type: bf16 has three digits, which would make
 /// ties of tokens that a search must tell apart. The product is that for few rows in any pass. No gradient flows back.
-pub fn project_wide(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
-    assert_eq!(x.width(), weight.shape()[1], "project: x is {:?}, W is {:?}", x.shape(), weight.shape());
-    wide(x, weight, Orientation::Transposed, compute.precision)
+pub fn project_wide<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compute: Compute) -> Tensor {
+    let projection = projection.into();
+    projection.check("project", x);
+    wide(x, projection, Orientation::Transposed, compute.precision)
 }
 
 /// `x W` for inference with `W` of `[in, out]`, as [`project_wide`].
 pub fn times(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[0], "times: x is {:?}, W is {:?}", x.shape(), weight.shape());
-    wide(x, weight, Orientation::AsIs, compute.precision)
+    wide(x, weight.into(), Orientation::AsIs, compute.precision)
 }
 
-fn wide(x: &Tensor, weight: &Param, orientation: Orientation, precision: Precision) -> Tensor {
+fn wide(x: &Tensor, map: Projection<'_>, orientation: Orientation, precision: Precision) -> Tensor {
     Tensor::new(match x.device() {
-        Device::Cpu => cpu::wide(x, weight, orientation, precision),
-        Device::Cuda => cuda::wide(x, weight, orientation, precision.dtype()),
+        Device::Cpu => cpu::wide(x, map, orientation, precision),
+        Device::Cuda => cuda::wide(x, map, orientation, precision.dtype()),
     })
 }
 

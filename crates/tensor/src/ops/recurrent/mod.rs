@@ -32,6 +32,7 @@ use std::sync::{Arc, Mutex};
 
 use self::schedule::Schedule;
 use crate::cuda;
+use crate::flops;
 use crate::ops::linear;
 use crate::tape::{self, Edge, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
@@ -76,6 +77,8 @@ pub fn recurrent(
     if let Some(initial) = initial {
         initial.check(sequences.sequences(), weight.shape()[0], cell);
     }
+    let [d, gates] = weight.shape();
+    flops::add_product(x_gates.rows(), d, gates);
     let schedule = Schedule::new(sequences, options.direction);
     let dtype = options.compute.dtype();
     let layer = Layer { cell, schedule: &schedule, weight, bias, dtype };

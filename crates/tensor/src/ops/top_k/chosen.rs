@@ -1,4 +1,4 @@
-//! The k best of some columns of `x Wᵀ`, where every few rows have columns of their own: a vocabulary shortlist.
+//! The k best of some columns of `x Wᵀ + b`, where every few rows have columns of their own: a vocabulary shortlist.
 //!
 //! ```text
 //! log p_j = x_j − log Σ_{k chosen} e^{x_k}        −∞ for a column that is not chosen
@@ -9,10 +9,10 @@
 
 use std::ops::Range;
 
-use super::{TopK, cpu};
-use crate::{Compute, Device, Param, Rounding, Tensor};
+use super::{Projection, TopK, cpu};
+use crate::{Compute, Device, Rounding, Tensor};
 
-/// Some of the columns of `x Wᵀ`.
+/// Some of the columns of `x Wᵀ + b`.
 pub struct ChosenColumns {
     /// Which ones, sorted.
     columns: Vec<u32>,
@@ -30,19 +30,24 @@ pub struct ChosenPart<'a> {
 }
 
 impl ChosenColumns {
-    /// Copies the rows of `weight` (`[columns, k]`) that are chosen, for products as `compute` says.
+    /// Copies the rows of the weight (`[columns, k]`) that are chosen, and their biases, for products as `compute` says.
     ///
     /// # Panics
     /// If the columns are not sorted, without repetition, and within the weight.
-    pub fn new(weight: &Param, columns: Vec<u32>, compute: Compute) -> ChosenColumns {
-        let [width, k] = weight.shape();
+    pub fn new<'a>(
+        projection: impl Into<Projection<'a>>,
+        columns: Vec<u32>,
+        compute: Compute,
+    ) -> ChosenColumns {
+        let projection = projection.into();
+        let [width, k] = projection.weight.shape();
         let is_sorted = columns.is_sorted_by(|a, b| a < b);
         assert!(
             is_sorted && columns.last().is_none_or(|&last| (last as usize) < width),
             "ChosenColumns: {} columns of a weight of {width}×{k} are not sorted, or not within it",
             columns.len()
         );
-        let weight = cpu::ChosenWeight::new(weight, &columns, compute.precision);
+        let weight = cpu::ChosenWeight::new(projection, &columns, compute.precision);
         ChosenColumns { columns, weight, width }
     }
 
@@ -66,7 +71,7 @@ impl ChosenColumns {
 }
 
 impl TopK {
-    /// As [`TopK::find`] for the scores `x Wᵀ` of chosen columns. Also keeps the scores of some columns of some rows, for
+    /// As [`TopK::find`] for the scores `x Wᵀ + b` of chosen columns. Also keeps the scores of some columns of some rows, for
     /// [`TopK::other`]: −∞ for a column that is not chosen.
     pub fn find_in_chosen(
         &mut self,
@@ -84,7 +89,7 @@ impl TopK {
     }
 }
 
-/// The scores `x Wᵀ` of all columns: −∞ for those that are not chosen.
+/// The scores `x Wᵀ + b` of all columns: −∞ for those that are not chosen.
 pub fn project_chosen(x: &Tensor, parts: &[ChosenPart<'_>]) -> Tensor {
     check(x, parts);
     let width = parts.first().map_or(0, |part| part.columns.width);

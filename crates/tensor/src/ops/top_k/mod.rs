@@ -13,8 +13,9 @@ mod cpu;
 
 pub use chosen::{ChosenColumns, ChosenPart, project_chosen};
 
+use super::linear::Projection;
 use crate::cuda;
-use crate::{Compute, Device, Param, Precision, Rounding, Tensor};
+use crate::{Compute, Device, Precision, Rounding, Tensor};
 
 /// A column of a row and its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,19 +47,20 @@ impl TopK {
         }
     }
 
-    /// As [`TopK::find`] for the scores `x Wᵀ`, which are never written: they are looked through as they are computed. Also
+    /// As [`TopK::find`] for the scores `x Wᵀ + b`, which are never written: they are looked through as they are computed. Also
     /// computes the scores of some columns of some rows, for [`TopK::other`]. False, and nothing is found, if there is no such way for
     /// this type of product or as many columns.
-    pub fn find_in_product(
+    pub fn find_in_product<'a>(
         &mut self,
         x: &Tensor,
-        weight: &Param,
+        projection: impl Into<Projection<'a>>,
         compute: Compute,
         count: usize,
         others: &[(usize, u32)],
     ) -> bool {
-        let [width, k] = weight.shape();
-        assert_eq!(x.width(), k, "find_in_product: x is {:?}, W is {:?}", x.shape(), weight.shape());
+        let projection = projection.into();
+        projection.check("find_in_product", x);
+        let [width, _] = projection.weight.shape();
         let there = compute.precision == Precision::Int8 && x.device() == Device::Cpu;
         if !there || count > MOST_IN_PRODUCT {
             return false;
@@ -66,7 +68,7 @@ impl TopK {
         self.clear(x.rows(), count.min(width));
         self.others.extend(others.iter().map(|&(row, column)| (row, column, 0.0)));
         self.others.sort_unstable_by_key(|&(row, column, _)| (row, column));
-        cpu::find_in_product(x, weight, self);
+        cpu::find_in_product(x, projection, self);
         true
     }
 

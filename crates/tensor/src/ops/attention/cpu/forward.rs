@@ -18,6 +18,8 @@ pub(super) struct Outputs {
     pub(super) peaks: SharedMut<Peak>,
     /// For every pair its weights, as many rows as are wanted.
     pub(super) weights: Option<Vec<SharedMut<f32>>>,
+    /// For every pair its scores, −∞ where none was written.
+    pub(super) scores: Option<Vec<SharedMut<f32>>>,
 }
 
 impl Outputs {
@@ -46,6 +48,35 @@ impl Outputs {
             row.copy_from_slice(&scores[..block.keys.len()]);
         }
     }
+
+    /// Hands out the scores of a block, before softmax replaces them by weights: `scale` times these, where they are seen.
+    ///
+    /// # Safety
+    /// No other task may have this block.
+    pub(super) unsafe fn keep_scores(
+        &self,
+        problem: &Problem,
+        pair: Pair,
+        block: &Block,
+        (scores, scale): (&[f32], f32),
+        seen: Seen<'_>,
+    ) {
+        let Some(kept) = &self.scores else { return };
+        let kept = &kept[pair.sequence * problem.heads + pair.head];
+        let n_keys = problem.key_sequences.length(pair.sequence);
+        for (row, query) in block.queries.clone().enumerate() {
+            let start = query * n_keys + block.keys.start;
+            // SAFETY: as promised.
+            let kept = unsafe { kept.slice(start..start + block.keys.len()) };
+            let [first, end] = seen.limits[row].map(|limit| limit as usize);
+            for (key, kept) in kept.iter_mut().enumerate().take(end).skip(first) {
+                let at = row * seen.stride + key;
+                // Finite, as softmax takes them.
+                let score = (scale * scores[at]).clamp(f32::MIN, f32::MAX);
+                *kept = score + seen.bias.get(at).copied().unwrap_or(0.0);
+            }
+        }
+    }
 }
 
 pub(in crate::ops::attention) fn forward(problem: &Problem, weights: Weights) -> Forward {
@@ -53,21 +84,25 @@ pub(in crate::ops::attention) fn forward(problem: &Problem, weights: Weights) ->
     let rows = query_sequences.tokens();
     let mut context = Array::scratch(problem.columns(0).array.dtype(), rows, heads * d_v);
     let mut peaks = Array::scratch(DType::F32, heads * rows, 2);
-    let mut kept = (weights != Weights::Discard).then(|| {
+    let filled = |value: f32| {
         let lengths = query_sequences.lengths().zip(key_sequences.lengths());
         let sizes = lengths.map(|(queries, keys)| weights.rows(queries) * keys);
-        sizes.flat_map(|size| (0..*heads).map(move |_| vec![0.0; size])).collect::<Vec<_>>()
-    });
+        sizes.flat_map(|size| (0..*heads).map(move |_| vec![value; size])).collect::<Vec<_>>()
+    };
+    let mut kept = (weights != Weights::Discard).then(|| filled(0.0));
+    let mut scores = (weights == Weights::Scored).then(|| filled(f32::NEG_INFINITY));
+    let shared = |kept: &mut Vec<Vec<f32>>| kept.iter_mut().map(|kept| SharedMut::new(kept)).collect();
     let outputs = Outputs {
         context: Output::new(&mut context),
         peaks: SharedMut::new(peaks.f32_mut().as_chunks_mut().0),
-        weights: kept.as_mut().map(|kept| kept.iter_mut().map(|kept| SharedMut::new(kept)).collect()),
+        weights: kept.as_mut().map(shared),
+        scores: scores.as_mut().map(shared),
     };
 
     #[cfg(target_arch = "x86_64")]
     if tiles::fit(&[problem.columns(0).array.dtype()]) {
         tiles::forward::forward(problem, &outputs);
-        return Forward { context, peaks, weights: kept };
+        return Forward { context, peaks, weights: kept, scores };
     }
     let mut count = Parts::counting();
     Workspace::new(problem, &mut count);
@@ -78,7 +113,7 @@ pub(in crate::ops::attention) fn forward(problem: &Problem, weights: Weights) ->
             workspace.attend(problem, piece, &outputs);
         }
     });
-    Forward { context, peaks, weights: kept }
+    Forward { context, peaks, weights: kept, scores }
 }
 
 /// One task's scratch memory: f32 copies of one head, and one block of everything that is computed.
@@ -145,6 +180,8 @@ impl<'a> Workspace<'a> {
         // P = softmax(S)
         let bias = problem.bias(pair.sequence, block, stride, self.bias);
         let seen = Seen { stride, limits: &block.limits[..m], bias };
+        // SAFETY: this block is this task's alone.
+        unsafe { outputs.keep_scores(problem, pair, block, (self.scores, 1.0), seen) };
         let row = pair.head * problem.query_sequences.tokens() + block.rows.start;
         // SAFETY: the peaks of this head and these rows are this task's alone.
         softmax(self.scores, seen, unsafe { outputs.peaks.slice(row..row + m) });

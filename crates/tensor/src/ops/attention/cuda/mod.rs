@@ -9,7 +9,9 @@ use std::rc::Rc;
 use bytemuck::NoUninit;
 
 use super::{Forward, Problem, Sink, Target, Weights};
-use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, upload};
+use crate::cuda::{
+    Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, unsupported, upload,
+};
 use crate::{Array, DType, Device};
 use work::{List, Work};
 
@@ -87,6 +89,9 @@ struct Call<'a> {
 }
 
 pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
+    if weights == Weights::Scored {
+        unsupported("attention that hands out its scores");
+    }
     let Problem { query_sequences, heads, d_v, .. } = problem;
     let rows = query_sequences.tokens();
     let context = Array::scratch_on(Device::Cuda, problem.inputs[0].0.dtype(), rows, heads * d_v);
@@ -111,7 +116,7 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
         }
         None => call.launch_generic(["attention_forward_f32", "attention_forward_bf16"], Side::Queries, 1),
     }
-    Forward { context, peaks, weights: kept.map(|kept| kept.to_vecs()) }
+    Forward { context, peaks, weights: kept.map(|kept| kept.to_vecs()), scores: None }
 }
 
 /// Writes the gradients of queries, keys and values where they are wanted.

@@ -63,6 +63,7 @@ fn one_by_one(case: &Case, numbers: &[Array; 4]) -> Outcome {
         let outcome = run(&own, &[rows(a, q.clone()), rows(b, k.clone()), rows(c, k), rows(d, q)]);
         all.context.extend(outcome.context);
         all.weights.extend(outcome.weights);
+        all.scores.extend(outcome.scores);
         for (all, own) in all.gradients.iter_mut().zip(outcome.gradients) {
             all.extend(own);
         }

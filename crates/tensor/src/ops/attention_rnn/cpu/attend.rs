@@ -78,15 +78,7 @@ pub(super) fn weigh<T: Number>(
     source: Source<'_, T>,
     weights: &mut [f32],
 ) {
-    let Source { keys, key_width, .. } = source;
-    for (e, key) in weights.iter_mut().zip(keys.chunks_exact(key_width.max(1))) {
-        *e = match compare {
-            Compare::Dot { scale } => scale * number::sum_of_two(query, key, |q, k| q * k),
-            Compare::Additive { weight } => {
-                number::sum_of_three(query, key, weight, |q, k, w| w * tanh(q + k))
-            }
-        };
-    }
+    score(compare, query, source, weights);
     let top = number::max(weights);
     for e in &mut *weights {
         *e = exp(*e - top);
@@ -94,6 +86,25 @@ pub(super) fn weigh<T: Number>(
     let total = 1.0 / number::sum(weights, |e| e);
     for e in &mut *weights {
         *e *= total;
+    }
+}
+
+/// Writes the scores `e`.
+#[inline(always)]
+pub(super) fn score<T: Number>(
+    compare: Compare<'_>,
+    query: &[f32],
+    source: Source<'_, T>,
+    scores: &mut [f32],
+) {
+    let Source { keys, key_width, .. } = source;
+    for (e, key) in scores.iter_mut().zip(keys.chunks_exact(key_width.max(1))) {
+        *e = match compare {
+            Compare::Dot { scale } => scale * number::sum_of_two(query, key, |q, k| q * k),
+            Compare::Additive { weight } => {
+                number::sum_of_three(query, key, weight, |q, k, w| w * tanh(q + k))
+            }
+        };
     }
 }
 

@@ -7,6 +7,8 @@ mod forward;
 mod backward;
 mod kernels;
 mod rows;
+mod scores;
+mod tokens;
 
 use half::bf16;
 
@@ -14,6 +16,8 @@ use super::{Decoder, DecoderGradients, Forward, Remembered, ResultGradients};
 use crate::{Array, DType, Tensor};
 
 pub(super) use rows::attend_rows;
+pub(super) use scores::{Compared, scores};
+pub(super) use tokens::{attend_tokens, attend_tokens_backward};
 
 /// All steps, from the states `[h, c]` on.
 pub(super) fn forward(decoder: &Decoder<'_>, x: &Tensor, states: [Array; 2]) -> Forward {

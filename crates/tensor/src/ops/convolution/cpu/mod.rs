@@ -11,7 +11,7 @@ use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param, Rows};
 
-pub(super) use slide::slide;
+pub(super) use slide::{slide, tapped};
 
 /// Rows and columns that are transposed at a time.
 const BLOCK: usize = 32;

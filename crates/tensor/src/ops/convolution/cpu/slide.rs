@@ -1,44 +1,76 @@
 //! Windows that move on by one token each.
 
+use crate::cpu::number::Element;
 use crate::{Array, DType};
+use half::bf16;
 
-/// The windows that follow those of the step `before`.
+/// The windows of `slots` tokens that follow those of the step `before`.
 pub(in crate::ops::convolution) fn slide(
     before: Option<&Array>,
     parents: &[Option<usize>],
     newest: &Array,
-    taps: usize,
+    slots: usize,
 ) -> Array {
-    let mut windows = Array::scratch(newest.dtype(), newest.rows(), taps * newest.width());
     match newest.dtype() {
-        DType::F32 => slide_rows(before.map(Array::f32), parents, newest.f32(), windows.f32_mut(), taps),
-        DType::Bf16 => slide_rows(before.map(Array::bf16), parents, newest.bf16(), windows.bf16_mut(), taps),
+        DType::F32 => slide_rows::<f32>(before, parents, newest, slots),
+        DType::Bf16 => slide_rows::<bf16>(before, parents, newest, slots),
+    }
+}
+
+fn slide_rows<T: Element + Default>(
+    before: Option<&Array>,
+    parents: &[Option<usize>],
+    newest: &Array,
+    slots: usize,
+) -> Array {
+    let width = newest.width();
+    let mut windows = Array::scratch(T::DTYPE, newest.rows(), slots * width);
+    if width == 0 {
+        return windows;
+    }
+    let rows = T::of_mut(&mut windows).chunks_exact_mut(slots * width);
+    for ((window, parent), newest) in rows.zip(parents).zip(T::of(newest).chunks_exact(width)) {
+        let (past, last) = window.split_at_mut((slots - 1) * width);
+        let seen = match (before, parent) {
+            (Some(before), Some(parent)) => {
+                &T::of(before)[parent * before.width()..(parent + 1) * before.width()]
+            }
+            _ => &[],
+        };
+        // The newest of what was seen, as much of it as there is room for.
+        let kept = seen.len().min(past.len());
+        let (missing, room) = past.split_at_mut(past.len() - kept);
+        missing.fill(T::default());
+        room.copy_from_slice(&seen[seen.len() - kept..]);
+        last.copy_from_slice(newest);
     }
     windows
 }
 
-fn slide_rows<T: Copy + Default>(
-    before: Option<&[T]>,
-    parents: &[Option<usize>],
-    newest: &[T],
-    windows: &mut [T],
+/// Every `dilation`-th of the newest tokens, `taps` of them.
+pub(in crate::ops::convolution) fn tapped(
+    slots: &Array,
+    width: usize,
     taps: usize,
-) {
-    let long = windows.len() / parents.len().max(1);
-    let width = long / taps;
-    if width == 0 {
-        return;
+    dilation: usize,
+) -> Array {
+    match slots.dtype() {
+        DType::F32 => tapped_rows::<f32>(slots, width, taps, dilation),
+        DType::Bf16 => tapped_rows::<bf16>(slots, width, taps, dilation),
     }
-    for ((window, parent), newest) in
-        windows.chunks_exact_mut(long).zip(parents).zip(newest.chunks_exact(width))
-    {
-        let (past, last) = window.split_at_mut(long - width);
-        match (before, parent) {
-            (Some(before), Some(parent)) => {
-                past.copy_from_slice(&before[parent * long + width..(parent + 1) * long]);
+}
+
+fn tapped_rows<T: Element + Default>(slots: &Array, width: usize, taps: usize, dilation: usize) -> Array {
+    let mut windows = Array::scratch(T::DTYPE, slots.rows(), taps * width);
+    let (count, rows) = (slots.width() / width, T::of(slots).chunks_exact(slots.width()));
+    for (window, seen) in T::of_mut(&mut windows).chunks_exact_mut(taps * width).zip(rows) {
+        for (tap, to) in window.chunks_exact_mut(width).enumerate() {
+            let back = (taps - 1 - tap).saturating_mul(dilation);
+            match (count - 1).checked_sub(back) {
+                Some(slot) => to.copy_from_slice(&seen[slot * width..(slot + 1) * width]),
+                None => to.fill(T::default()),
             }
-            _ => past.fill(T::default()),
         }
-        last.copy_from_slice(newest);
     }
+    windows
 }

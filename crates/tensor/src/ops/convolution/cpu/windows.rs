@@ -104,8 +104,8 @@ impl Windows<'_> {
         windows
     }
 
-    /// Neighbouring rows lie side by side in memory as they do in a window: each window is one copy, and zeros where
-    /// it reaches beyond its sequence.
+    /// Without gaps, neighbouring rows lie side by side in memory as they do in a window: each window is one copy, and zeros
+    /// where it reaches beyond its sequence. With gaps each row of a window is a copy of its own.
     fn gather<T: Copy + Default>(&self, rows: Range<usize>, from: &[T], to: &mut [T]) {
         let width = self.of.width();
         if rows.is_empty() || width == 0 {
@@ -118,6 +118,10 @@ impl Windows<'_> {
                 sequence += 1;
                 range = self.sequences.range(sequence);
             }
+            if self.dilation > 1 {
+                self.gather_dilated(row, range.clone(), from, window);
+                continue;
+            }
             // The window begins `before` rows ahead of its row; `missing` of its rows lie before the sequence.
             let missing = (range.start + self.before).saturating_sub(row);
             let first = row + missing - self.before;
@@ -127,6 +131,28 @@ impl Windows<'_> {
             ahead.fill(T::default());
             seen.copy_from_slice(&from[first * width..(first + present) * width]);
             beyond.fill(T::default());
+        }
+    }
+
+    fn gather_dilated<T: Copy + Default>(
+        &self,
+        row: usize,
+        range: Range<usize>,
+        from: &[T],
+        window: &mut [T],
+    ) {
+        let width = self.of.width();
+        for (tap, to) in window.chunks_exact_mut(width).enumerate() {
+            // Distances beyond all rows must not wrap around: the dilation is the caller's.
+            let at = if tap < self.before {
+                row.checked_sub((self.before - tap).saturating_mul(self.dilation))
+            } else {
+                row.checked_add((tap - self.before).saturating_mul(self.dilation))
+            };
+            match at.filter(|at| range.contains(at)) {
+                Some(at) => to.copy_from_slice(&from[at * width..(at + 1) * width]),
+                None => to.fill(T::default()),
+            }
         }
     }
 }
@@ -140,9 +166,10 @@ mod tests {
     fn windows_end_where_their_sequence_ends() {
         let x = Array::from_f32(6, 1, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let sequences = Ragged::from_lengths([1, 0, 4, 1]);
-        let gathered = |taps, before, rows| {
-            Windows { of: &x, sequences: &sequences, taps, before }.gathered(rows).f32().to_vec()
+        let dilated = |dilation, taps, before, rows| {
+            Windows { of: &x, sequences: &sequences, taps, dilation, before }.gathered(rows).f32().to_vec()
         };
+        let gathered = |taps, before, rows| dilated(1, taps, before, rows);
         let same = [
             [0.0, 1.0, 0.0],
             [0.0, 2.0, 3.0],
@@ -157,5 +184,8 @@ mod tests {
         assert_eq!(gathered(2, 0, 3..5), [4.0, 5.0, 5.0, 0.0]);
         assert_eq!(gathered(9, 4, 0..1), [0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
         assert_eq!(gathered(4, 3, 5..6), [0.0, 0.0, 0.0, 6.0]);
+        assert_eq!(dilated(2, 3, 1, 1..4), [0.0, 2.0, 4.0, 0.0, 3.0, 5.0, 2.0, 4.0, 0.0]);
+        assert_eq!(dilated(3, 2, 1, 3..5), [0.0, 4.0, 2.0, 5.0]);
+        assert_eq!(dilated(usize::MAX, 3, 1, 2..3), [0.0, 3.0, 0.0]);
     }
 }

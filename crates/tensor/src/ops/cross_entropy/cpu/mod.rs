@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex};
 
 use half::bf16;
 
-use super::{Forward, Keep, MeanGradients, Target, Totals};
+use super::{Forward, Keep, MeanGradients, Projection, Target, Totals};
+use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, Piece, ROW_BLOCK, multiply, multiply_pieces};
-use crate::cpu::number::{NumbersMut, SharedNumbers};
+use crate::cpu::number::{Numbers, NumbersMut, SharedNumbers};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::{Orientation, Write};
 use crate::{Array, Compute, DType, Param, Tensor};
@@ -24,7 +25,7 @@ const SLOPE_BYTES: usize = 40 << 20;
 /// Losses of all tokens and, if they are to be kept, the gradients of their mean.
 pub(super) fn forward(
     x: &Tensor,
-    weight: &Param,
+    Projection { weight, bias }: Projection<'_>,
     labels: &[u32],
     target: Target,
     dtype: DType,
@@ -34,7 +35,9 @@ pub(super) fn forward(
     let mut gradients = (keep == Keep::Gradients).then(|| MeanGradients {
         dx: Array::scratch(x.dtype(), x.rows(), x.width()),
         dw: Array::scratch(DType::F32, classes, x.width()),
+        db: bias.map(|_| Array::zeros(DType::F32, 1, classes)),
     });
+    let bias = bias.map(Param::values);
     // However few the tokens are: a loss has the same bits in training and in validation.
     let compute = Compute::training(dtype);
     let scoring = Scoring {
@@ -42,6 +45,7 @@ pub(super) fn forward(
         forward: weight.packed(Orientation::Transposed, compute),
         // Not for a loss without gradient.
         backward: gradients.as_ref().map(|_| weight.packed(Orientation::AsIs, compute)),
+        bias: bias.as_deref(),
         labels,
         target,
         dtype,
@@ -52,7 +56,7 @@ pub(super) fn forward(
     let (of_pass, rows) = (tokens / target.passes(), rows / target.passes());
     for start in (0..of_pass).step_by(rows) {
         let part = start..(start + rows).min(of_pass);
-        let slopes = scoring.score(part, &mut by_token, gradients.as_mut().map(|found| &mut found.dx));
+        let slopes = scoring.score(part, &mut by_token, gradients.as_mut());
         if let Some(MeanGradients { dw, .. }) = &mut gradients {
             // dW = dzᵀ x
             let dw = dw.f32_mut();
@@ -74,17 +78,24 @@ struct Scoring<'a> {
     /// Wᵀ, and W if a gradient is wanted.
     forward: Arc<Packed>,
     backward: Option<Arc<Packed>>,
+    bias: Option<&'a [f32]>,
     labels: &'a [u32],
     target: Target,
     dtype: DType,
 }
 
 impl Scoring<'_> {
-    /// Scores the tokens `part` of every pass, a chunk of rows for each task: logits, losses and, if wanted, `dx`. Returns
-    /// the chunks' addends of `dW`, packed while they are near (empty if `dx` is not wanted).
-    fn score(&self, part: Range<usize>, losses: &mut Array, dx: Option<&mut Array>) -> Vec<Piece> {
+    /// Scores the tokens `part` of every pass, a chunk of rows for each task: logits, losses and, if wanted, their addends of `dx`
+    /// and `db`. Returns the chunks' addends of `dW`, packed while they are near (empty if gradients are not wanted).
+    fn score(
+        &self,
+        part: Range<usize>,
+        losses: &mut Array,
+        gradients: Option<&mut MeanGradients>,
+    ) -> Vec<Piece> {
         let (width, classes, tokens) = (self.forward.k(), self.forward.n(), losses.width());
         let losses = SharedMut::new(losses.f32_mut());
+        let (dx, db) = gradients.map(|found| (&mut found.dx, found.db.as_mut())).unzip();
         let dx = dx.map(SharedNumbers::of);
         let passes = self.target.passes();
         let block = ROW_BLOCK / passes;
@@ -100,11 +111,15 @@ impl Scoring<'_> {
             .map(|piece| rows_of(piece / passes, piece % passes).len())
             .map(|rows| Mutex::new(Piece::scratch(rows, classes, width, self.dtype)))
             .collect();
+        // A row of sums for each piece: they are added in the order of the tokens.
+        let mut bias_sums = db.flatten().map(|db| (db, Array::zeros(DType::F32, with_piece, classes)));
+        let all_sums = bias_sums.as_mut().map(|(_, sums)| SharedMut::new(sums.f32_mut()));
+        let finish = Finish { bias: self.bias, ..Finish::NONE };
         parallel(chunks, |chunk| {
             let project = |pass: usize| {
                 let x = self.x.rows(rows_of(chunk, pass));
                 let mut logits = Array::scratch(self.dtype, x.rows, classes);
-                multiply(x, &self.forward, Output::over(&mut logits), Finish::NONE);
+                multiply(x, &self.forward, Output::over(&mut logits), finish);
                 logits
             };
             let mut logits: Vec<Array> = (0..passes).map(project).collect();
@@ -132,10 +147,19 @@ impl Scoring<'_> {
                     NumbersMut::Bf16(values) => Output::Bf16(values),
                 };
                 multiply(Matrix::of(logits), backward, out, Finish::NONE);
-                let mut piece = pieces[chunk * passes + pass].lock().expect("piece lock");
+                let number = chunk * passes + pass;
+                let mut piece = pieces[number].lock().expect("piece lock");
                 piece.fill(Matrix::of(logits), self.x.rows(rows));
+                if let Some(sums) = &all_sums {
+                    // SAFETY: every piece has its own row.
+                    let sums = unsafe { sums.slice(number * classes..(number + 1) * classes) };
+                    add_column_sums(Numbers::of(logits), sums);
+                }
             }
         });
+        if let Some((db, sums)) = bias_sums {
+            add_column_sums(Numbers::of(&sums), db.f32_mut());
+        }
         pieces.into_iter().map(|piece| piece.into_inner().expect("piece lock")).collect()
     }
 }

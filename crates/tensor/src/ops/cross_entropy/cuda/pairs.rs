@@ -39,6 +39,7 @@ pub(in crate::ops::cross_entropy) fn forward(
     let gradients = (keep == Keep::Gradients).then(|| MeanGradients {
         dx: scratch(x.dtype(), x.rows(), x.width()),
         dw: scratch(DType::F32, classes, x.width()),
+        db: None,
     });
     let (labels, weight, x) = (upload(labels), weight.operand(dtype), x.array_as(dtype).operand());
     let by_token = scratch(DType::F32, 3, tokens);
@@ -73,7 +74,7 @@ pub(in crate::ops::cross_entropy) fn forward(
             DType::Bf16 => "pair_losses_bf16",
         };
         launch!(MODULE.function(function), Blocks::of(rows, 256), job);
-        if let Some(MeanGradients { dx, dw }) = &gradients {
+        if let Some(MeanGradients { dx, dw, .. }) = &gradients {
             // dx = dz W,   dW = dzᵀ x
             let passes = chunks(x).into_iter().zip(chunks(dx.operand())).zip(slopes);
             for (pass, ((x, dx), slopes)) in passes.enumerate() {

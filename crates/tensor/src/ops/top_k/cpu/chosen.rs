@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::chosen::ChosenPart;
-use super::super::{NOTHING, Scored, TopK};
+use super::super::{NOTHING, Projection, Scored, TopK};
 use super::{best_of_row, uniform};
 use crate::cpu::gemm::int8::{self, Int8Rows};
 use crate::cpu::gemm::{Finish, Int8Matrix, Matrix, Output, Packed, multiply};
@@ -11,51 +11,68 @@ use crate::cpu::threads::{SharedMut, parallel, thread_count};
 use crate::params::Orientation;
 use crate::{Array, DType, Param, Precision, Rounding, Rows, Tensor};
 
-/// The chosen rows of a weight, packed.
-pub(in crate::ops::top_k) enum ChosenWeight {
+/// The chosen rows of a weight, packed, and their biases.
+pub(in crate::ops::top_k) struct ChosenWeight {
+    rows: ChosenRows,
+    bias: Option<Vec<f32>>,
+}
+
+enum ChosenRows {
     Numbers(Packed),
     Integers(Int8Matrix),
 }
 
 impl ChosenWeight {
-    pub(in crate::ops::top_k) fn new(weight: &Param, columns: &[u32], precision: Precision) -> ChosenWeight {
+    pub(in crate::ops::top_k) fn new(
+        Projection { weight, bias }: Projection<'_>,
+        columns: &[u32],
+        precision: Precision,
+    ) -> ChosenWeight {
+        let chosen = |bias: &Param| columns.iter().map(|&column| bias.values()[column as usize]).collect();
+        ChosenWeight { rows: ChosenRows::new(weight, columns, precision), bias: bias.map(chosen) }
+    }
+
+    /// The length of every sum.
+    pub(in crate::ops::top_k) fn k(&self) -> usize {
+        match &self.rows {
+            ChosenRows::Numbers(packed) => packed.k(),
+            ChosenRows::Integers(matrix) => matrix.k(),
+        }
+    }
+
+    /// The scores of some rows.
+    fn scores(&self, x: &Tensor, rows: Range<usize>) -> Array {
+        let finish = Finish { bias: self.bias.as_deref(), ..Finish::NONE };
+        match &self.rows {
+            ChosenRows::Numbers(packed) => {
+                let mut scores = Array::scratch(DType::F32, rows.len(), packed.n());
+                let x = Matrix::of(x.array_as(packed.dtype)).rows(rows);
+                multiply(x, packed, Output::over(&mut scores), finish);
+                scores
+            }
+            ChosenRows::Integers(matrix) => {
+                let mut scores = Array::scratch(DType::F32, rows.len(), matrix.n());
+                let k = matrix.k();
+                let values = &x.array_as(DType::F32).f32()[rows.start * k..rows.end * k];
+                let rows = Int8Rows::new(values, k);
+                int8::multiply(&rows, matrix, Output::over(&mut scores), finish);
+                scores
+            }
+        }
+    }
+}
+
+impl ChosenRows {
+    fn new(weight: &Param, columns: &[u32], precision: Precision) -> ChosenRows {
         if precision == Precision::Int8 {
-            return ChosenWeight::Integers(weight.quantized(Orientation::Transposed).columns(columns));
+            return ChosenRows::Integers(weight.quantized(Orientation::Transposed).columns(columns));
         }
         let (k, all) = (weight.shape()[1], weight.values());
         let mut rows = Array::scratch(DType::F32, columns.len(), k);
         for (row, &column) in rows.f32_mut().chunks_exact_mut(k.max(1)).zip(columns) {
             row.copy_from_slice(&all[column as usize * k..][..k]);
         }
-        ChosenWeight::Numbers(Packed::new(Matrix::of(&rows).transposed(), precision.dtype(), Rows::Few))
-    }
-
-    /// The length of every sum.
-    pub(in crate::ops::top_k) fn k(&self) -> usize {
-        match self {
-            ChosenWeight::Numbers(packed) => packed.k(),
-            ChosenWeight::Integers(matrix) => matrix.k(),
-        }
-    }
-
-    /// The scores of some rows.
-    fn scores(&self, x: &Tensor, rows: Range<usize>) -> Array {
-        match self {
-            ChosenWeight::Numbers(packed) => {
-                let mut scores = Array::scratch(DType::F32, rows.len(), packed.n());
-                let x = Matrix::of(x.array_as(packed.dtype)).rows(rows);
-                multiply(x, packed, Output::over(&mut scores), Finish::NONE);
-                scores
-            }
-            ChosenWeight::Integers(matrix) => {
-                let mut scores = Array::scratch(DType::F32, rows.len(), matrix.n());
-                let k = matrix.k();
-                let values = &x.array_as(DType::F32).f32()[rows.start * k..rows.end * k];
-                let rows = Int8Rows::new(values, k);
-                int8::multiply(&rows, matrix, Output::over(&mut scores), Finish::NONE);
-                scores
-            }
-        }
+        ChosenRows::Numbers(Packed::new(Matrix::of(&rows).transposed(), precision.dtype(), Rows::Few))
     }
 }
 
@@ -122,7 +139,7 @@ pub(in crate::ops::top_k) fn project_chosen(x: &Tensor, parts: &[ChosenPart<'_>]
 /// threads.
 fn each_part(x: &Tensor, parts: &[ChosenPart<'_>], work: impl Fn(usize, &ChosenPart<'_>) + Sync) {
     // Made here if it must be made: it outlives the parts.
-    if let Some(ChosenWeight::Numbers(packed)) = parts.first().map(|part| part.columns.weight()) {
+    if let Some(ChosenRows::Numbers(packed)) = parts.first().map(|part| &part.columns.weight().rows) {
         x.array_as(packed.dtype);
     }
     if parts.len() < thread_count() {

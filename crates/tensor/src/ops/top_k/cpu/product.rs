@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::super::{NOTHING, Scored, TopK};
+use super::super::{NOTHING, Projection, Scored, TopK};
 use super::admit;
 use super::uniform::{Powers, SEGMENT, Segment, Tops, join, normalizer};
 use crate::cpu::gemm::int8::{self, BLOCK, Block, Int8Rows, Product};
@@ -19,11 +19,17 @@ const HALVES: usize = int8::STRIP / LANES;
 /// Rows that are joined together.
 const JOINED: usize = 16;
 
-pub(in crate::ops::top_k) fn find_in_product(x: &Tensor, weight: &Param, found: &mut TopK) {
+pub(in crate::ops::top_k) fn find_in_product(
+    x: &Tensor,
+    Projection { weight, bias }: Projection<'_>,
+    found: &mut TopK,
+) {
+    let bias = bias.map(Param::values);
+    let bias = bias.as_deref();
     let rows = Int8Rows::new(x.array_as(DType::F32).f32(), x.width());
     let matrix = weight.quantized(Orientation::Transposed);
     let (product, count) = (Product::new(&rows, &matrix), found.count);
-    let looked = look_through(&product, rows.len(), count);
+    let looked = look_through(&product, bias, rows.len(), count);
 
     let normalizers = SharedMut::new(&mut found.normalizers);
     let best = SharedMut::new(&mut found.best);
@@ -37,7 +43,11 @@ pub(in crate::ops::top_k) fn find_in_product(x: &Tensor, weight: &Param, found: 
         }
     });
     for (row, column, score) in &mut found.others {
-        *score = product.element(*row, *column as usize);
+        let column = *column as usize;
+        *score = product.element(*row, column);
+        if let Some(bias) = bias {
+            *score += bias[column];
+        }
     }
 }
 
@@ -62,7 +72,7 @@ impl Looked {
     }
 }
 
-fn look_through(product: &Product<'_>, rows: usize, count: usize) -> Looked {
+fn look_through(product: &Product<'_>, bias: Option<&[f32]>, rows: usize, count: usize) -> Looked {
     let segments = product.strips().div_ceil(STRIPS);
     let tasks = segments.min(4 * thread_count());
     let mut looked = Looked {
@@ -75,7 +85,7 @@ fn look_through(product: &Product<'_>, rows: usize, count: usize) -> Looked {
     parallel(tasks, |task| {
         // SAFETY: every task has its own, here and below.
         let best = unsafe { all_best.slice(task * rows * count..(task + 1) * rows * count) };
-        let mut scores = Scores::new(rows.min(BLOCK));
+        let mut scores = Scores::new(bias, rows.min(BLOCK));
         for segment in task * segments / tasks..(task + 1) * segments / tasks {
             // SAFETY: as above.
             let states = unsafe { all_segments.slice(segment * rows..(segment + 1) * rows) };
@@ -90,16 +100,22 @@ fn look_through(product: &Product<'_>, rows: usize, count: usize) -> Looked {
 }
 
 /// The scores of a block of rows with a segment.
-struct Scores {
+struct Scores<'a> {
+    bias: Option<&'a [f32]>,
     height: usize,
     /// `[strip][row][32]`
     memory: Array,
     tops: [Tops; BLOCK],
 }
 
-impl Scores {
-    fn new(height: usize) -> Scores {
-        Scores { height, memory: Array::scratch(DType::F32, height, SEGMENT), tops: [Tops::NONE; BLOCK] }
+impl Scores<'_> {
+    fn new(bias: Option<&[f32]>, height: usize) -> Scores<'_> {
+        Scores {
+            bias,
+            height,
+            memory: Array::scratch(DType::F32, height, SEGMENT),
+            tops: [Tops::NONE; BLOCK],
+        }
     }
 
     fn look_through(
@@ -117,7 +133,7 @@ impl Scores {
         let mut parts = memory.chunks_exact_mut(self.height * HALVES);
         product.blocks(rows, strips, |block| {
             let scores = parts.next().expect("a part for each strip");
-            write_block(block, columns, scores, &mut self.tops);
+            write_block(block, self.bias, columns, scores, &mut self.tops);
         });
         let scores = &memory[..count * self.height * HALVES];
         add_up(scores, self.height, segment * SEGMENT, &self.tops, states, best);
@@ -126,10 +142,16 @@ impl Scores {
 
 kernel! {
     /// Writes the scores of a block, −∞ behind the last column, and notes the largest.
-    fn write_block(block: &Block<'_>, columns: usize, scores: &mut [Lanes], tops: &mut [Tops; BLOCK]) {
+    fn write_block(block: &Block<'_>, bias: Option<&[f32]>, columns: usize, scores: &mut [Lanes], tops: &mut [Tops; BLOCK]) {
         let present = columns - block.corner.1;
+        let bias = bias.map(|bias| &bias[block.corner.1..]);
         for row in 0..block.len() {
             let mut numbers = block.row(row);
+            if let Some(bias) = bias {
+                for (number, bias) in numbers.as_flattened_mut().iter_mut().zip(bias) {
+                    *number += bias;
+                }
+            }
             if present < int8::STRIP {
                 numbers.as_flattened_mut()[present..].fill(f32::NEG_INFINITY);
             }

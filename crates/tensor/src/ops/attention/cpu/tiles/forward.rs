@@ -129,6 +129,8 @@ impl<'a> Workspace<'a> {
         let stride = n.next_multiple_of(DEPTH);
         let bias = problem.bias(pair.sequence, block, stride, self.bias);
         let seen = Seen { stride, limits: &block.limits[..m], bias };
+        // SAFETY: this block is this task's alone.
+        unsafe { outputs.keep_scores(problem, pair, block, (self.scores, problem.scale), seen) };
         let rules = Rules { scale: problem.scale, seen, draws: problem.draws(pair.head, block) };
         let row = pair.head * problem.query_sequences.tokens() + block.rows.start;
         // SAFETY: the peaks of this head and these rows are this task's alone.

@@ -1,16 +1,21 @@
-//! `heedful explain example`: the running example in both directions, with the words that decide the translation.
+//! `heedful explain example`: the running example in both directions, with the words that decide the translation and the proof.
+
+mod intervention;
+mod senses;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
+use heedful::explain::experiments::Experiment;
 use heedful::explain::{Explanation, WeightForm, page};
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::translate::Translator;
 
+use super::experiment::{FORMATS, write_experiment};
 use super::output::Format;
-use crate::commands::demo::{Direction, Trace, print_attention};
+use crate::commands::demo::{Direction, Trace, best_head, print_attention};
 use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::Verbosity;
@@ -21,8 +26,11 @@ const DEMO_FOLDERS: [&str; 3] = ["heedful-demo", "heedful-demo/en-zh", "heedful-
 /// Show the attention of the running example, 一套自动驾驶解决方案 (an autonomous driving solution)
 ///
 /// From Chinese to English, “an” must attend to 自动驾驶, whose translation begins with a vowel. From English to Chinese,
-/// the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase. The models are those that
-/// `heedful demo` trains.
+/// the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase. A picture proves nothing, so the
+/// head that attends so is removed, its output set to zero: does “an” become “a”? Then every head is removed in turn over --phrases
+/// unseen phrases: how often does the article or the measure word change without the head of the picture, and how often
+/// without a random one? From English to Chinese, it also shows which words decide whether a solution is 解决方案, 解 or 溶液.
+/// The models are those that `heedful demo` trains.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -32,6 +40,12 @@ pub(super) struct Arguments {
     /// Also write all views to this file: .html or .json
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
+    /// Unseen phrases for which every head is removed; 0 for none
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(0..=2000))]
+    phrases: u16,
+    /// Also write what the removal of each head changes: .html, .svg, .png or .json
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    effects: Option<PathBuf>,
     #[command(flatten)]
     force: Force,
     #[command(flatten)]
@@ -41,7 +55,8 @@ pub(super) struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   heedful demo --direction both && heedful explain example
-  heedful explain example --model heedful-demo -o example.html";
+  heedful explain example --model heedful-demo -o example.html
+  heedful explain example --phrases 200 --effects effects.svg";
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let format = arguments
@@ -55,13 +70,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
     let options =
         SearchOptions { beam: 1, compute: arguments.machine.compute(&folders), ..SearchOptions::default() };
-    let mut explanations = Vec::new();
+    let effects_format = arguments.effects.as_deref().map(|path| Format::of(path, &FORMATS)).transpose()?;
+    let effects_file =
+        arguments.effects.as_deref().map(|path| arguments.force.open(path, &inputs)).transpose()?;
+    let (mut explanations, mut effects) = (Vec::new(), Vec::new());
     let mut shown = Vec::new();
     for folder in &folders {
         let translator = Translator::open(folder)?;
         let direction = direction(&translator, &options)
             .with_context(|| format!("{}: not a model of `heedful demo`", folder.display()))?;
-        show(&translator, direction, &options)?;
+        let proof = arguments.show(&translator, (direction, folder), &options)?;
+        effects.extend(proof);
         for dependency in direction.contrast() {
             let translation = translator.translate(&[dependency.source], &options)?.remove(0);
             let form = if format == Some(Format::Html) { WeightForm::Packed } else { WeightForm::Rows };
@@ -81,6 +100,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
             _ => page(&explanations, "The running example"),
         };
         file.finish_with(contents.as_bytes())?;
+    }
+    if let (Some(file), Some(format)) = (effects_file, effects_format) {
+        let Some(effects) = Experiment::joined(effects) else {
+            bail!("no head was removed, so there is nothing to write to {}", file.path().display());
+        };
+        write_experiment(file, format, &effects)?;
     }
     let missing = Direction::BOTH.into_iter().filter(|direction| !shown.contains(direction));
     for direction in missing {
@@ -127,12 +152,53 @@ fn direction(translator: &Translator, options: &SearchOptions) -> Result<Directi
     bail!("it translates neither Chinese to English nor English to Chinese")
 }
 
-fn show(translator: &Translator, direction: Direction, options: &SearchOptions) -> Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{direction}")?;
-    for dependency in direction.contrast() {
-        let trace = Trace::new(translator, dependency.source, options)?;
-        print_attention(&trace, Some(&dependency), &mut out)?;
+impl Arguments {
+    /// Shows the attention of the example and what removing the head does; then the same over many phrases.
+    fn show(
+        &self,
+        translator: &Translator,
+        (direction, folder): (Direction, &Path),
+        options: &SearchOptions,
+    ) -> Result<Option<Experiment>> {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{direction}")?;
+        let [_, expected] = direction.example();
+        let mut named = None;
+        for dependency in direction.contrast() {
+            let trace = Trace::new(translator, dependency.source, options)?;
+            print_attention(&trace, Some(&dependency), &mut out)?;
+            // The head of the running example, which comes first.
+            if named.is_none() {
+                if trace.output != expected {
+                    writeln!(
+                        out,
+                        "\nThe model is too young: it says “{}”, and the example is “{expected}”. Train it longer: {}",
+                        trace.output,
+                        training_command(direction)
+                    )?;
+                    return Ok(None);
+                }
+                named = best_head(&trace, &dependency);
+            }
+            if let Some(head) = named {
+                intervention::show(translator, &dependency, head, options, &mut out)?;
+            }
+        }
+        if direction == Direction::EnglishToChinese {
+            senses::show(translator, options, &mut out)?;
+        }
+        let Some(head) = named.filter(|_| self.phrases > 0) else { return Ok(None) };
+        let model = folder.display().to_string();
+        let count = usize::from(self.phrases);
+        match intervention::measure(translator, (direction, head), count, options, &model)? {
+            Ok(found) => {
+                writeln!(out, "\n{}", found.to_text())?;
+                Ok(Some(found))
+            }
+            Err(young) => {
+                writeln!(out, "\n{young}. Train it longer: {}", training_command(direction))?;
+                Ok(None)
+            }
+        }
     }
-    Ok(writeln!(out)?)
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::layers::AttentionRole;
+use super::AttentionRole;
 
 /// One head of a model: `enc.0.3`, `dec.0.3` or `cross.0.3`. Layers and heads are counted from 0, as in the names of
 /// parameters, which are understood too: `encoder.0.3`, `decoder.0.cross_attention.3`.

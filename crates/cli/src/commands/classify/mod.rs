@@ -4,16 +4,21 @@
 //! label<TAB>probability<TAB>word word …        a blank line stays blank
 //! ```
 
+mod report;
+
 use std::io::{self, BufWriter, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use heedful::data::corpus::{Lines, LongLines};
-use heedful::data::{Input, TextLimit};
+use anyhow::{Context, Result, bail};
+use heedful::data::corpus::{Lines, LongLines, Pairs};
+use heedful::data::labels::Labels;
+use heedful::data::{CorpusFiles, Input};
 use heedful::tasks::classify::{Classified, Classifier, Word};
 use serde_json::{Value, json};
 
+use self::report::{ReportFile, Tally};
+use crate::attention_file::{AttendedTokens, AttentionArguments, AttentionFile};
 use crate::long_text::{LONGEST_LINE, Long, LongTexts, MaxTokens, refused};
 use crate::machine::Machine;
 use crate::output::Force;
@@ -33,6 +38,13 @@ pub(crate) struct Arguments {
     /// Classify this text instead of a file; repeatable
     #[arg(long, value_name = "TEXT", conflicts_with = "file")]
     text: Vec<String>,
+    /// Classify the texts of this file, one per line with its label before it (label, tab, text), and report how many labels are
+    /// right: accuracy, F1 of each label, confusion matrix. Lines of labels are written with -o only
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["file", "text"])]
+    label_text: Option<PathBuf>,
+    /// Also write the report of --label-text to this file: .html, .json or .md
+    #[arg(long, value_name = "FILE", requires = "label_text", help_heading = "Output")]
+    report: Option<PathBuf>,
     /// What to do with a text of more tokens than --max-tokens; split takes the mean of the parts' probabilities
     #[arg(long, value_enum, value_name = "WHAT", default_value = "cut", help_heading = "Long text")]
     long: Long,
@@ -44,6 +56,8 @@ pub(crate) struct Arguments {
     /// Write one JSON object per line, with the probability of every label
     #[arg(long, help_heading = "Output")]
     json: bool,
+    #[command(flatten)]
+    attention: AttentionArguments,
     #[command(flatten)]
     quiet: Quiet,
     /// List the N words of each text that received the most attention
@@ -59,6 +73,8 @@ const EXAMPLES: &str = "\
 Examples:
   heedful classify news articles.txt
   echo 'shares fell after the report' | heedful classify news --json
+  heedful classify news --text 'shares fell' --attention weights.json
+  heedful classify news --label-text valid.tsv --report valid.html
 
 Train a classifier with: heedful train --task classify --label-text train.tsv --out news";
 
@@ -74,24 +90,45 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("classification", verbosity)?;
     let inputs: Vec<&Path> =
         iter::once(&arguments.model).chain(&arguments.file).map(PathBuf::as_path).collect();
+    let inputs: Vec<&Path> = inputs.into_iter().chain(arguments.label_text.as_deref()).collect();
     let mut file = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
+    let report_file =
+        arguments.report.as_deref().map(|path| ReportFile::open(path, arguments, &inputs)).transpose()?;
+    let mut attention = arguments.attention.create(arguments.output.as_deref(), &arguments.force, &inputs)?;
+    if attention.is_some() && arguments.long == Long::Split {
+        bail!(
+            "--attention has one set of weights for a text, and --long split makes several: use --long cut or error"
+        );
+    }
     let mut classifier = Classifier::open(&arguments.model)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
     let mut reader = TextReader::new(&classifier, arguments.long);
+    let mut tally = arguments.label_text.is_some().then(|| Tally::new(&classifier));
     let mut out = BufWriter::new(io::stdout());
-    let mut texts = Texts::open(arguments, classifier.limit())?;
+    let mut texts = Texts::open(arguments, &classifier)?;
     let mut line = 0;
-    let count = if arguments.text.is_empty() { line_count(arguments.file.as_deref()) } else { 0 };
+    let read = arguments.file.as_deref().or(arguments.label_text.as_deref());
+    let count = if arguments.text.is_empty() { line_count(read) } else { 0 };
     let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     while let Some(chunk) = texts.next_chunk()? {
         let read = |(index, text): (usize, &String)| reader.parts(text, &texts.name, line + index + 1);
         let chunk: Vec<Vec<Vec<u32>>> = chunk.iter().enumerate().map(read).collect::<Result<_>>()?;
-        let lines = label(&classifier, &chunk, line, arguments)
+        let (lines, found) = label(&classifier, &chunk, line, arguments)
             .with_context(|| format!("{}, lines {} to {}", texts.name, line + 1, line + chunk.len()))?;
+        if let Some(file) = &mut attention {
+            for (index, parts) in chunk.iter().enumerate() {
+                attend(&classifier, parts, line + index, file, arguments)
+                    .with_context(|| format!("{}, line {}", texts.name, line + index + 1))?;
+            }
+        }
+        if let Some(tally) = &mut tally {
+            tally.add(&texts.take_labels(), &found);
+        }
         line += chunk.len();
         bar.show(line, 0.0, || format!("{line} texts classified"));
         match &mut file {
             Some(file) => file.add(lines.as_bytes())?,
+            None if tally.is_some() => {}
             None => {
                 out.write_all(lines.as_bytes())?;
                 out.flush()?;
@@ -100,27 +137,62 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     bar.finish();
     reader.long_texts.finish();
-    file.map_or(Ok(()), |file| file.finish().context("the labels could not be saved"))
+    attention.map_or(Ok(()), AttentionFile::finish)?;
+    file.map_or(Ok(()), |file| file.finish().context("the labels could not be saved"))?;
+    if let Some(tally) = tally {
+        let report = tally.report(&texts.name)?;
+        report_file.map_or(Ok(()), |file| file.finish(&report, &arguments.model))?;
+        let said = if arguments.json { format!("{}\n", report.to_json(2)) } else { report.to_text(2) };
+        out.write_all(said.as_bytes())?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Writes what the model attends to in the one part of a text; nothing for a blank one.
+fn attend(
+    classifier: &Classifier,
+    parts: &[Vec<u32>],
+    number: usize,
+    file: &mut AttentionFile,
+    arguments: &Arguments,
+) -> Result<()> {
+    let Some(tokens) = parts.first() else { return Ok(()) };
+    let mut pass = arguments.attention.pass(arguments.machine.compute([&arguments.model]));
+    let (probabilities, maps) = classifier.attend_in(&mut pass, tokens)?;
+    let found = Classified { probabilities, words: Vec::new() };
+    let label = classifier.labels().name(found.label()).to_owned();
+    file.add(number, &AttendedTokens::of_text(classifier, tokens, label, &maps), &maps)
 }
 
 /// Texts to classify, read a chunk at a time.
 struct Texts {
     name: String,
     source: Source,
+    /// The labels of the latest chunk, if texts have such; none for an empty line.
+    labels: Vec<Option<u32>>,
 }
 
 enum Source {
     Arguments(Vec<String>),
     Lines(Lines),
+    Labelled(Box<Pairs>, Labels),
 }
 
 impl Texts {
     /// Of a line, no more is read than the model will.
-    fn open(arguments: &Arguments, limit: TextLimit) -> Result<Texts> {
+    fn open(arguments: &Arguments, classifier: &Classifier) -> Result<Texts> {
+        let limit = classifier.limit();
+        if let Some(file) = &arguments.label_text {
+            let input = Input::new(file);
+            let pairs = CorpusFiles::labelled(std::slice::from_ref(&input))?.pairs();
+            let source = Source::Labelled(Box::new(pairs), classifier.labels().clone());
+            return Ok(Texts { name: input.to_string(), source, labels: Vec::new() });
+        }
         if !arguments.text.is_empty() {
             return Ok(Texts {
                 name: "--text".to_owned(),
                 source: Source::Arguments(arguments.text.clone()),
+                labels: Vec::new(),
             });
         }
         let input = arguments.file.as_ref().map_or(Input::Standard, Input::new);
@@ -129,7 +201,7 @@ impl Texts {
             Long::Split => (LONGEST_LINE, LongLines::Refused),
         };
         let lines = Lines::open(&input)?.bounded(most_bytes, long);
-        Ok(Texts { name: input.to_string(), source: Source::Lines(lines) })
+        Ok(Texts { name: input.to_string(), source: Source::Lines(lines), labels: Vec::new() })
     }
 
     fn next_chunk(&mut self) -> Result<Option<Vec<String>>> {
@@ -148,8 +220,31 @@ impl Texts {
                 }
                 chunk
             }
+            Source::Labelled(pairs, labels) => {
+                let (mut chunk, mut bytes) = (Vec::new(), 0);
+                while chunk.len() < CHUNK
+                    && bytes < CHUNK_BYTES
+                    && let Some(pair) = pairs.next()
+                {
+                    let pair = pair?;
+                    // An empty line has neither label nor text.
+                    self.labels.push(match pair.source.is_empty() {
+                        true => None,
+                        false => Some(labels.known(&pair.target, || pairs.place())?),
+                    });
+                    bytes += pair.source.len();
+                    chunk.push(pair.source);
+                }
+                chunk
+            }
         };
         Ok((!chunk.is_empty()).then_some(chunk))
+    }
+}
+
+impl Texts {
+    fn take_labels(&mut self) -> Vec<Option<u32>> {
+        std::mem::take(&mut self.labels)
     }
 }
 
@@ -188,19 +283,20 @@ impl<'c> TextReader<'c> {
     }
 }
 
-/// The lines of output for a chunk of texts, each in its parts.
+/// The lines of output for a chunk of texts, each in its parts, and the label that each text got; none for a blank one.
 fn label(
     classifier: &Classifier,
     texts: &[Vec<Vec<u32>>],
     first: usize,
     arguments: &Arguments,
-) -> Result<String> {
+) -> Result<(String, Vec<Option<u32>>)> {
     let parts: Vec<Vec<u32>> = texts.iter().flatten().cloned().collect();
     let mut classified = classify(classifier, &parts, arguments)?.into_iter();
-    let mut lines = String::new();
+    let (mut lines, mut labels) = (String::new(), Vec::new());
     for (index, parts) in texts.iter().enumerate() {
         let found: Vec<Classified> = classified.by_ref().take(parts.len()).collect();
         let found = Classified::mean(found.into_iter().zip(parts.iter().map(Vec::len)));
+        labels.push(found.as_ref().map(Classified::label));
         lines += &match (found, arguments.json) {
             (None, false) => String::new(),
             (None, true) => json!({ "line": first + index + 1, "label": null }).to_string(),
@@ -209,7 +305,7 @@ fn label(
         };
         lines.push('\n');
     }
-    Ok(lines)
+    Ok((lines, labels))
 }
 
 /// Classifies texts, at most [`CHUNK_TOKENS`] side by side. What a text gets depends on no other.

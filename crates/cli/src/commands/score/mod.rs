@@ -1,0 +1,141 @@
+//! `heedful score`: the log-probability of given translations, texts or labels.
+
+mod labels;
+mod texts;
+mod translations;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use heedful::decode::TargetScore;
+use heedful::models::HeadName;
+use heedful::tasks::Task;
+use heedful::tasks::folder::ModelFolder;
+use serde_json::json;
+
+use crate::attention_file::AttentionArguments;
+use crate::long_text::{LongWhole, MaxTokens};
+use crate::machine::Machine;
+use crate::output::{Force, check_standard_output};
+use crate::progress::Quiet;
+
+/// Score given translations, texts or labels: one log-probability per line
+///
+/// A translator scores log p(target | source), a language model log p(text), a classifier log p(label | text): natural logarithms,
+/// summed over the tokens and <eos>. That of a translation is the number that `heedful translate --json` reports for a translation
+/// of its own, to the bit. The translation of a blank line is blank: it has the log-probability 0, and any other target of a blank
+/// line has -inf (null in JSON). A blank text has 0 and does not count. After its texts a language model says its perplexity by
+/// token, word and byte on standard error.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Folder of a translator, a language model or a classifier, or of its training run
+    model: PathBuf,
+    /// Source text of a translator, one sentence per line
+    #[arg(long, value_name = "FILE", requires = "tgt")]
+    src: Option<PathBuf>,
+    /// Target text: line n translates line n of the source
+    #[arg(long, value_name = "FILE", requires = "src")]
+    tgt: Option<PathBuf>,
+    /// Text for a language model; - is standard input
+    #[arg(long, value_name = "FILE")]
+    text: Option<PathBuf>,
+    /// Labels and texts for a classifier, one pair per line: label, tab, text
+    #[arg(long, value_name = "FILE")]
+    label_text: Option<PathBuf>,
+    /// Prune an attention head of a translator, for example enc.0.3 (layer and head count from 0); repeatable
+    #[arg(long, value_name = "HEAD")]
+    without_head: Vec<HeadName>,
+    /// What to do with a line of more tokens than --max-tokens, source or target
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "error", help_heading = "Long text")]
+    long: LongWhole,
+    #[command(flatten)]
+    max_tokens: MaxTokens,
+    /// Print one JSON object per line, with the log-probability of every token or label
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    #[command(flatten)]
+    attention: AttentionArguments,
+    #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
+    quiet: Quiet,
+    #[command(flatten)]
+    machine: Machine,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful score run --src valid.en --tgt valid.de
+  heedful score run --src valid.en --tgt valid.de --json | jq .tokens
+  heedful score writer --text rest.txt
+  heedful score news --label-text valid.tsv --json";
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    arguments.machine.set_up("scoring", arguments.quiet.verbosity())?;
+    let task = ModelFolder::open(&arguments.model)?.config.task();
+    arguments.check(task)?;
+    check_standard_output(&arguments.files())?;
+    match task {
+        Task::Translate => translations::run(arguments),
+        Task::Language => texts::run(arguments),
+        Task::Classify => labels::run(arguments),
+        Task::Masked => bail!(
+            "{} holds a masked language model, which predicts masked tokens and gives no text a probability: use heedful fill",
+            arguments.model.display()
+        ),
+    }
+}
+
+impl Arguments {
+    /// The files that are read.
+    fn files(&self) -> Vec<&Path> {
+        [&self.src, &self.tgt, &self.text, &self.label_text]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+            .collect()
+    }
+
+    /// The files and the model.
+    fn inputs(&self) -> Vec<&Path> {
+        std::iter::once(self.model.as_path()).chain(self.files()).collect()
+    }
+
+    /// Whether what is named is what a model of this task scores.
+    fn check(&self, task: Task) -> Result<()> {
+        let given = [("--src", &self.src), ("--text", &self.text), ("--label-text", &self.label_text)];
+        let wanted = match task {
+            Task::Translate => "--src",
+            Task::Language => "--text",
+            Task::Classify => "--label-text",
+            Task::Masked => return Ok(()),
+        };
+        let needs = if task == Task::Translate {
+            "--src FILE --tgt FILE".to_owned()
+        } else {
+            format!("{wanted} FILE")
+        };
+        let (name, model) = (self.model.display(), task.model());
+        if let Some((flag, _)) = given.iter().find(|(flag, file)| *flag != wanted && file.is_some()) {
+            bail!("{name} holds {model}, which does not read {flag}: give {needs}");
+        }
+        if given.iter().all(|(_, file)| file.is_none()) {
+            bail!("{name} holds {model}: name what it is to score with {needs}");
+        }
+        if task != Task::Translate && !self.without_head.is_empty() {
+            bail!("--without-head is for translators: leave it out");
+        }
+        Ok(())
+    }
+
+    /// The line of a score.
+    fn line(&self, score: &TargetScore) -> String {
+        if self.json {
+            // JSON has no infinity: there the logarithm of 0 is null.
+            json!({ "log_probability": score.log_probability, "tokens": score.tokens }).to_string()
+        } else {
+            format!("{:.6}", score.log_probability)
+        }
+    }
+}

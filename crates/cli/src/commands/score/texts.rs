@@ -1,0 +1,89 @@
+//! Texts, by a language model.
+
+use std::io::{self, BufWriter, Write};
+
+use anyhow::Result;
+use heedful::data::Input;
+use heedful::data::corpus::{Lines, LongLines};
+use heedful::tasks::language::{Generator, TextScorer};
+
+use super::Arguments;
+use crate::attention_file::{AttendedTokens, AttentionFile};
+use crate::long_text::{LONGEST_LINE, LongTexts, LongWhole, refused};
+use crate::progress::{Bar, Verbosity, line_count};
+
+pub(super) fn run(arguments: &Arguments) -> Result<()> {
+    let verbosity = arguments.quiet.verbosity();
+    let file = arguments.text.as_ref().expect("it was checked");
+    let mut attention = arguments.attention.create(None, &arguments.force, &arguments.inputs())?;
+    let mut generator = Generator::open(&arguments.model)?;
+    arguments.max_tokens.tokens.map_or(Ok(()), |tokens| generator.set_max_tokens(tokens))?;
+    let compute = arguments.machine.compute([&arguments.model]);
+    let mut reader = TextReader::new(&generator, arguments);
+    let input = Input::new(file);
+    let mut lines = Lines::open(&input)?.bounded(LONGEST_LINE, LongLines::Refused);
+    let bar = Bar::beside_results(verbosity, line_count(Some(file)), None);
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut scorer = TextScorer::new(&generator, compute);
+    let mut number = 0;
+    while let Some(line) = lines.next()? {
+        let tokens = reader.tokens(line, &input.to_string(), number + 1)?;
+        if let Some(file) = attention.as_mut().filter(|_| !tokens.is_empty()) {
+            let (_, maps) = generator.attend_in(&mut arguments.attention.pass(compute), &tokens)?;
+            file.add(number, &AttendedTokens::of_line(&generator, &tokens), &maps)?;
+        }
+        number += 1;
+        for score in scorer.push(line, tokens)? {
+            writeln!(out, "{}", arguments.line(&score))?;
+        }
+        bar.show(number, 0.0, || format!("{number} lines scored"));
+    }
+    let (rest, perplexity) = scorer.finish()?;
+    for score in rest {
+        writeln!(out, "{}", arguments.line(&score))?;
+    }
+    out.flush()?;
+    bar.finish();
+    reader.long_texts.finish();
+    if verbosity == Verbosity::Normal && perplexity.tokens > 0 {
+        eprintln!(
+            "heedful: {} tokens, perplexity {:.4} by token, {:.4} by word, {:.4} by byte",
+            perplexity.tokens,
+            perplexity.by_token(),
+            perplexity.by_word(),
+            perplexity.by_byte()
+        );
+    }
+    attention.map_or(Ok(()), AttentionFile::finish)
+}
+
+/// From lines to what the model reads of them. Lines of running text may have any length: blocks cut them.
+struct TextReader<'a> {
+    generator: &'a Generator,
+    arguments: &'a Arguments,
+    long_texts: LongTexts,
+}
+
+impl<'a> TextReader<'a> {
+    fn new(generator: &'a Generator, arguments: &'a Arguments) -> TextReader<'a> {
+        TextReader { generator, arguments, long_texts: LongTexts::new("cut", generator.limit()) }
+    }
+
+    fn tokens(&mut self, line: &str, file: &str, number: usize) -> Result<Vec<u32>> {
+        let encode = |text: &str| self.generator.encode(text);
+        if !self.generator.ends_texts() && self.arguments.attention.file.is_none() {
+            return Ok(encode(line));
+        }
+        let limit = self.generator.limit();
+        match (limit.encode(line, encode), self.arguments.long) {
+            (Ok(tokens), _) => Ok(tokens),
+            (Err(error), LongWhole::Error) => {
+                Err(refused(format!("{file}, line {number}"), error, "--long cut or --max-tokens N"))
+            }
+            (Err(_), LongWhole::Cut) => {
+                self.long_texts.add(format!("{file}, line {number}"));
+                Ok(limit.first(line, encode).tokens)
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Experiments that show why: why scores are divided by √d_k, why positions are added, why one vector is not enough, what a head
+//! is for. Each ends in an [`Experiment`]: what was found, in words, numbers and pictures.
+
+mod order;
+mod removal;
+mod scaling;
+
+pub use order::{OrderError, OrderSettings, Permutation, order_of_model, order_of_random_model};
+pub use removal::{Removal, Removals, removals};
+pub use scaling::{ScalingSettings, scaling};
+
+use serde_json::Value;
+
+use crate::plot::{LineChart, PictureGroup, Report, Status, Table, line_chart_svg, row_svg};
+
+/// What an experiment has found.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// What it asks: "Why are scores divided by √d_k?".
+    pub title: String,
+    /// What was run: sizes, seed, model.
+    pub setting: String,
+    /// What it found, one sentence each.
+    pub findings: Vec<String>,
+    /// The numbers.
+    pub tables: Vec<Table>,
+    /// Curves.
+    pub curves: Vec<LineChart>,
+    /// Pictures that are no curves.
+    pub pictures: Vec<String>,
+    /// All numbers, with all digits.
+    pub json: Value,
+}
+
+impl Experiment {
+    /// Findings and tables, for the terminal.
+    pub fn to_text(&self) -> String {
+        let tables = self.tables.iter().map(|table| format!("\n{}", table.to_markdown()));
+        let findings = self.findings.iter().map(|finding| format!("{finding}\n"));
+        format!(
+            "{}\n{}\n\n{}{}",
+            self.title,
+            self.setting,
+            findings.collect::<String>(),
+            tables.collect::<String>()
+        )
+    }
+
+    /// Several experiments on one page; `None` without any.
+    pub fn joined(mut all: Vec<Experiment>) -> Option<Experiment> {
+        if all.len() <= 1 {
+            return all.pop();
+        }
+        let titles: Vec<&str> = all.iter().map(|one| one.title.as_str()).collect();
+        Some(Experiment {
+            title: titles.join(" "),
+            setting: all.iter().map(|one| one.setting.as_str()).collect::<Vec<_>>().join("; "),
+            findings: all.iter().flat_map(|one| one.findings.clone()).collect(),
+            tables: all.iter().flat_map(|one| one.tables.clone()).collect(),
+            curves: all.iter().flat_map(|one| one.curves.clone()).collect(),
+            pictures: all.iter().flat_map(|one| one.pictures.clone()).collect(),
+            json: all.into_iter().map(|one| one.json).collect(),
+        })
+    }
+
+    /// Curves and pictures in one, side by side.
+    pub fn to_svg(&self) -> String {
+        row_svg(&self.all_pictures())
+    }
+
+    /// A page.
+    pub fn report(&self) -> Report {
+        let group = PictureGroup { title: String::new(), pictures: self.all_pictures() };
+        let table = |finding: &String| vec![finding.clone()];
+        let findings = Table {
+            title: "Found".to_owned(),
+            columns: vec![String::new()],
+            rows: self.findings.iter().map(table).collect(),
+        };
+        Report {
+            title: self.title.clone(),
+            subtitle: self.setting.clone(),
+            status: Status::Absent,
+            pictures: vec![group],
+            tables: [findings].into_iter().chain(self.tables.iter().cloned()).collect(),
+            ..Report::default()
+        }
+    }
+
+    fn all_pictures(&self) -> Vec<String> {
+        self.curves.iter().map(line_chart_svg).chain(self.pictures.iter().cloned()).collect()
+    }
+}

@@ -1,0 +1,254 @@
+//! Why scores are divided by √d_k.
+//!
+//! ```text
+//! q, k ~ N(0, 1)^{d_k}   ⇒   Var(q · k) = d_k,   Var(q · k / √d_k) = 1
+//! ```
+//!
+//! Queries and keys are drawn, and go through the operations of the models: product, scale, softmax and its gradient. As d_k
+//! grows, plain products grow with √d_k, the softmax puts all its weight on one key, and its gradient dies.
+
+use heedful_tensor::ops;
+use heedful_tensor::random::Stream;
+use heedful_tensor::tape::backward_from;
+use heedful_tensor::{Array, Rows, Tensor};
+use serde_json::json;
+
+use super::Experiment;
+use crate::plot::{LineChart, Mark, Scale, Series, Table};
+
+/// The sizes of the experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct ScalingSettings {
+    /// Widths of queries and keys go in powers of two up to this.
+    pub widest: usize,
+    /// Keys that a query chooses from.
+    pub keys: usize,
+    /// Queries that are averaged over.
+    pub queries: usize,
+    /// Of the draws.
+    pub seed: u64,
+}
+
+impl Default for ScalingSettings {
+    fn default() -> ScalingSettings {
+        ScalingSettings { widest: 1024, keys: 32, queries: 1024, seed: 1 }
+    }
+}
+
+/// What was measured for one d_k and one factor on the scores.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    variance: f64,
+    /// The mean over queries of the largest weight.
+    largest: f64,
+    /// The mean entropy of the weights, as a share of log(keys): 1 is uniform, 0 one key.
+    entropy: f64,
+    /// The root mean square over queries of ‖∂L/∂e‖ / ‖∂L/∂p‖, for random ∂L/∂p.
+    gradient: f64,
+}
+
+struct Row {
+    d_k: usize,
+    plain: Measured,
+    scaled: Measured,
+}
+
+/// Runs the experiment.
+///
+/// # Panics
+/// If a size is 0.
+pub fn scaling(settings: &ScalingSettings) -> Experiment {
+    let widths = (0..).map(|power| 1 << power).take_while(|&d_k| d_k <= settings.widest);
+    let rows: Vec<Row> = widths.map(|d_k| measure(d_k, settings)).collect();
+    let last = rows.last().expect("a width of at least 1");
+    let first = &rows[0];
+    let curve = |title: &str, scale, of: fn(&Measured) -> f64| LineChart {
+        title: title.to_owned(),
+        x_label: "d_k".to_owned(),
+        x_scale: Scale::Log,
+        scale,
+        series: [("q · k", false), ("q · k / √d_k", true)]
+            .map(|(name, is_scaled)| Series {
+                name: name.to_owned(),
+                points: rows
+                    .iter()
+                    .map(|row| (row.d_k as f64, of(if is_scaled { &row.scaled } else { &row.plain })))
+                    .collect(),
+                mark: Mark::Nothing,
+            })
+            .to_vec(),
+    };
+    Experiment {
+        title: "Why are scores divided by √d_k?".to_owned(),
+        setting: format!(
+            "{} queries and {} keys with parts from N(0, 1), seed {}, in f32",
+            settings.queries, settings.keys, settings.seed
+        ),
+        findings: vec![
+            format!(
+                "The variance of q · k grows with d_k: {:.2} at d_k {}, {:.0} at d_k {}. Divided by √d_k it stays near 1: {:.2}.",
+                first.plain.variance, first.d_k, last.plain.variance, last.d_k, last.scaled.variance
+            ),
+            format!(
+                "So the softmax saturates: at d_k {} its largest weight is {:.3} on average, with scaling {:.3}; of {} equal weights it would be {:.3}.",
+                last.d_k,
+                last.plain.largest,
+                last.scaled.largest,
+                settings.keys,
+                1.0 / settings.keys as f64
+            ),
+            format!(
+                "And less gradient gets through it: at d_k {} scores get {:.4} of the gradient that comes to the weights, with scaling {:.4}, {:.1} times as much.",
+                last.d_k,
+                last.plain.gradient,
+                last.scaled.gradient,
+                last.scaled.gradient / last.plain.gradient
+            ),
+        ],
+        tables: vec![table(&rows)],
+        curves: vec![
+            curve("variance of the scores", Scale::Log, |measured| measured.variance),
+            curve("largest weight", Scale::Linear, |measured| measured.largest),
+            curve("gradient through the softmax", Scale::Log, |measured| measured.gradient),
+        ],
+        pictures: Vec::new(),
+        json: json!({
+            "queries": settings.queries,
+            "keys": settings.keys,
+            "seed": settings.seed,
+            "rows": rows.iter().map(|row| json!({
+                "d_k": row.d_k, "plain": row.plain.json(), "scaled": row.scaled.json()
+            })).collect::<Vec<_>>(),
+        }),
+    }
+}
+
+/// Queries that are compared with the same keys.
+const SHARING: usize = 16;
+
+fn measure(d_k: usize, settings: &ScalingSettings) -> Row {
+    let ScalingSettings { keys, queries, seed, .. } = *settings;
+    let draw = |operation, rows: usize, width: usize| {
+        let stream = Stream::new(seed, d_k as u64, operation);
+        Array::from_f32(rows, width, &(0..rows * width).map(|i| stream.normal(i as u32)).collect::<Vec<_>>())
+    };
+    // Few queries share their keys: the lengths of the same few keys would decide what is measured at small d_k.
+    let of_group = |group: usize| {
+        let [of_queries, of_keys] = [1, 2].map(|side| 2 * group as u64 + side);
+        let rows = SHARING.min(queries - group * SHARING);
+        let [q, k] = [draw(of_queries, rows, d_k), draw(of_keys, d_k, keys)].map(Tensor::new);
+        ops::matmul(&q, &k, Rows::Many).to_vec()
+    };
+    let scores: Vec<f32> = (0..queries.div_ceil(SHARING)).flat_map(of_group).collect();
+    let scores = Tensor::new(Array::from_f32(queries, keys, &scores));
+    let upstream = draw(0, queries, keys);
+    let of = |factor: f32| Measured::of(&ops::scale(&scores, factor), &upstream);
+    Row { d_k, plain: of(1.0), scaled: of((d_k as f32).sqrt().recip()) }
+}
+
+impl Measured {
+    fn of(scores: &Tensor, upstream: &Array) -> Measured {
+        let [queries, keys] = scores.shape();
+        let numbers = scores.to_vec();
+        let mean = numbers.iter().map(|&x| f64::from(x)).sum::<f64>() / numbers.len() as f64;
+        let variance =
+            numbers.iter().map(|&x| (f64::from(x) - mean).powi(2)).sum::<f64>() / numbers.len() as f64;
+        let variable = Tensor::variable(scores.array().to(scores.dtype()));
+        let weights = ops::softmax(&variable);
+        let found = backward_from(&weights, upstream.to(upstream.dtype()));
+        let gradient = found.of(&variable).expect("the softmax has a gradient").f32().to_vec();
+        let share =
+            |row: usize| norm(&gradient[row * keys..][..keys]) / norm(&upstream.f32()[row * keys..][..keys]);
+        let weights = weights.to_vec();
+        let rows = || weights.chunks(keys);
+        let mean_of = |of: &dyn Fn(&[f32]) -> f64| rows().map(of).sum::<f64>() / queries as f64;
+        Measured {
+            variance,
+            largest: mean_of(&|row| row.iter().fold(0.0_f32, |most, &weight| most.max(weight)).into()),
+            entropy: mean_of(&entropy) / (keys as f64).ln().max(f64::MIN_POSITIVE),
+            gradient: ((0..queries).map(|row| share(row).powi(2)).sum::<f64>() / queries as f64).sqrt(),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({ "variance": self.variance, "largest_weight": self.largest, "entropy": self.entropy, "gradient": self.gradient })
+    }
+}
+
+/// −Σ p ln p.
+fn entropy(weights: &[f32]) -> f64 {
+    let term = |&weight: &f32| if weight > 0.0 { -f64::from(weight) * f64::from(weight).ln() } else { 0.0 };
+    weights.iter().map(term).sum()
+}
+
+fn norm(vector: &[f32]) -> f64 {
+    vector.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt()
+}
+
+fn table(rows: &[Row]) -> Table {
+    let columns = [
+        "d_k",
+        "variance",
+        "scaled",
+        "largest weight",
+        "scaled ",
+        "entropy",
+        "scaled  ",
+        "gradient",
+        "scaled   ",
+    ];
+    let row = |row: &Row| {
+        let Row { d_k, plain, scaled } = row;
+        let pairs = [
+            (plain.variance, scaled.variance),
+            (plain.largest, scaled.largest),
+            (plain.entropy, scaled.entropy),
+            (plain.gradient, scaled.gradient),
+        ];
+        let numbers =
+            pairs.into_iter().flat_map(|(plain, scaled)| [format!("{plain:.4}"), format!("{scaled:.4}")]);
+        [d_k.to_string()].into_iter().chain(numbers).collect()
+    };
+    Table {
+        title: "q · k beside q · k / √d_k; entropy as a share of that of equal weights".to_owned(),
+        columns: columns.map(|name| name.trim_end().to_owned()).to_vec(),
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_scores_have_variance_d_k_and_scaled_ones_variance_1() {
+        let settings = ScalingSettings { widest: 256, queries: 512, ..ScalingSettings::default() };
+        let measured = scaling(&settings).json;
+        for row in measured["rows"].as_array().expect("rows") {
+            let (d_k, number) = (row["d_k"].as_f64().expect("a number"), |side: &str, name: &str| {
+                row[side][name].as_f64().expect("a number")
+            });
+            assert!((number("plain", "variance") / d_k - 1.0).abs() < 0.35, "{row}");
+            assert!((number("scaled", "variance") - 1.0).abs() < 0.35, "{row}");
+        }
+        let last = &measured["rows"][8];
+        assert!(last["plain"]["largest_weight"].as_f64() > Some(0.8), "{last}");
+        assert!(last["scaled"]["largest_weight"].as_f64() < Some(0.4), "{last}");
+        assert!(last["plain"]["gradient"].as_f64() < last["scaled"]["gradient"].as_f64(), "{last}");
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_the_formula() {
+        let scores = Tensor::from_f32(1, 3, &[0.5, -1.0, 2.0]);
+        let upstream = Array::from_f32(1, 3, &[1.0, 2.0, -1.0]);
+        let measured = Measured::of(&scores, &upstream);
+        let powers = [0.5_f64, -1.0, 2.0].map(f64::exp);
+        let p = powers.map(|power| power / powers.iter().sum::<f64>());
+        let g = [1.0, 2.0, -1.0];
+        let mean: f64 = p.iter().zip(g).map(|(p, g)| p * g).sum();
+        let expected =
+            p.iter().zip(g).map(|(p, g)| (p * (g - mean)).powi(2)).sum::<f64>().sqrt() / 6.0_f64.sqrt();
+        assert!((measured.gradient - expected).abs() < 1e-6, "{} {expected}", measured.gradient);
+        assert!((measured.largest - p[2]).abs() < 1e-6);
+    }
+}

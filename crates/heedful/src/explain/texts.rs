@@ -1,0 +1,126 @@
+//! The explanations of models that read one text: classifiers, language models, masked language models.
+
+use super::explanation::{ExplainedOutput, ExplainedSource, ExplainedToken, Explanation};
+use super::options::{ExplainError, ExplainOptions};
+use super::translated::{end, layers, tokens};
+use crate::layers::AttentionMap;
+use crate::tasks::classify::Classifier;
+use crate::tasks::language::Generator;
+use crate::tasks::masked::{Filler, Guess, MASK};
+
+impl Explanation {
+    /// The `n_best` most probable labels of a text, given as its tokens too; a text without tokens has no output.
+    pub fn of_class(
+        classifier: &Classifier,
+        text: &str,
+        ids: &[u32],
+        n_best: usize,
+        options: &ExplainOptions,
+    ) -> Result<Explanation, ExplainError> {
+        if ids.is_empty() {
+            return Ok(Explanation::blank(text));
+        }
+        let (probabilities, maps) = classifier.attend_in(&mut options.pass(), ids)?;
+        let mut order: Vec<usize> = (0..probabilities.len()).collect();
+        order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
+        let output = |&label: &usize| {
+            let log_probability = f64::from(probabilities[label]).ln();
+            let name = classifier.labels().name(label as u32).to_owned();
+            let token = predicted(name.clone(), Some(0), log_probability);
+            ExplainedOutput {
+                text: name,
+                score: log_probability,
+                log_probability,
+                tokens: vec![token],
+                alignment: Vec::new(),
+                attention: layers(&maps, options.form),
+            }
+        };
+        let mut read = tokens(classifier.tokenizer(), ids, &[]);
+        if puts_token_before(&maps, ids.len()) {
+            let before = ExplainedToken {
+                piece: "<bos>".to_owned(),
+                word: None,
+                log_probability: None,
+                alternatives: Vec::new(),
+            };
+            read.insert(0, before);
+        }
+        let source = ExplainedSource { text: text.to_owned(), tokens: read };
+        Ok(Explanation { source, outputs: order.iter().take(n_best).map(output).collect() })
+    }
+
+    /// How probable a language model finds every token of a text, given as its tokens, and what it attends to.
+    pub fn of_text(
+        generator: &Generator,
+        ids: &[u32],
+        options: &ExplainOptions,
+    ) -> Result<Explanation, ExplainError> {
+        let text = generator.decode(&[], ids);
+        if ids.is_empty() {
+            return Ok(Explanation::blank(&text));
+        }
+        let (log_probabilities, maps) = generator.attend_in(&mut options.pass(), ids)?;
+        let log_probability = log_probabilities.iter().sum();
+        let mut said = tokens(generator.tokenizer(), ids, &log_probabilities);
+        if generator.ends_texts() {
+            said.push(end(log_probabilities.last().copied()));
+        }
+        let score = log_probability / options.search.penalty(said.len());
+        let attention = layers(&maps, options.form);
+        let alignment = Vec::new();
+        let output = ExplainedOutput { text, score, log_probability, tokens: said, alignment, attention };
+        let source = ExplainedSource { text: String::new(), tokens: Vec::new() };
+        Ok(Explanation { source, outputs: vec![output] })
+    }
+
+    /// What a masked language model puts into the gaps of a text, given as its tokens too, and what it attends to. A text
+    /// without a gap is read, and its output says what it says.
+    pub fn of_gaps(
+        filler: &Filler,
+        text: &str,
+        ids: &[u32],
+        options: &ExplainOptions,
+    ) -> Result<Explanation, ExplainError> {
+        if ids.is_empty() {
+            return Ok(Explanation::blank(text));
+        }
+        let (filled, maps) = filler.attend_in(&mut options.pass(), ids.to_vec(), 1)?;
+        let mut read = tokens(filler.tokenizer(), ids, &[]);
+        for (token, _) in read.iter_mut().zip(ids).filter(|(_, id)| **id == MASK) {
+            token.piece = "<mask>".to_owned();
+        }
+        let best = |(gap, guesses): (usize, &Vec<Guess>)| {
+            let best = guesses.first()?;
+            Some(predicted(best.piece.replace(' ', "▁"), Some(gap), best.probability.ln()))
+        };
+        let predictions: Vec<ExplainedToken> = filled.gaps.iter().enumerate().filter_map(best).collect();
+        let log_probability =
+            predictions.iter().filter_map(|token| token.log_probability).fold(0.0, |sum, log| sum + log);
+        let output = ExplainedOutput {
+            text: filled.text,
+            score: log_probability,
+            log_probability,
+            tokens: predictions,
+            alignment: Vec::new(),
+            attention: layers(&maps, options.form),
+        };
+        let source = ExplainedSource { text: text.to_owned(), tokens: read };
+        Ok(Explanation { source, outputs: vec![output] })
+    }
+
+    /// A text without tokens, of which there is nothing to explain.
+    pub fn blank(text: &str) -> Explanation {
+        let source = ExplainedSource { text: text.to_owned(), tokens: Vec::new() };
+        Explanation { source, outputs: Vec::new() }
+    }
+}
+
+fn predicted(piece: String, word: Option<usize>, log_probability: f64) -> ExplainedToken {
+    ExplainedToken { piece, word, log_probability: Some(log_probability), alternatives: Vec::new() }
+}
+
+/// Whether the model reads `<bos>` before a text: then its attention has one key more.
+fn puts_token_before(maps: &[AttentionMap], tokens: usize) -> bool {
+    maps.iter().any(|map| map.keys.tokens() == tokens + 1)
+}

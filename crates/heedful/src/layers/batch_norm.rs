@@ -1,0 +1,115 @@
+//! `BatchNorm(x) = γ (x − μ) / √(σ² + ε) + β`, each feature over all positions of a batch (Ioffe and Szegedy, 2015).
+//!
+//! ```text
+//! training    μ, σ² of the batch        running ← (1 − m) running + m (μ, σ² T / (T − 1))        m = 0.1
+//! inference   μ, σ² = running
+//! ```
+//!
+//! A pass only notes the statistics of its batch: the trainer takes them over with the update that they belong to, so that one that
+//! is refused leaves no trace.
+
+use std::fmt;
+
+use heedful_tensor::{Init, Param, Params, Tensor, ops};
+
+use super::Pass;
+
+/// How much of a batch's statistics goes into the running ones.
+const MOMENTUM: f32 = 0.1;
+
+/// A batch norm with parameters `<name>.gamma` and `<name>.beta`, and the running statistics `<name>.mean` and `<name>.variance`.
+#[derive(Clone)]
+pub struct BatchNorm {
+    gamma: Param,
+    beta: Param,
+    running: [Param; 2],
+    epsilon: f32,
+}
+
+impl BatchNorm {
+    /// Over vectors of width `d`.
+    pub fn new(params: &Params, name: &str, d: usize, epsilon: f32) -> BatchNorm {
+        BatchNorm {
+            gamma: params.add(&format!("{name}.gamma"), 1, d, Init::Constant(1.0)),
+            beta: params.add(&format!("{name}.beta"), 1, d, Init::Constant(0.0)),
+            running: [("mean", 0.0), ("variance", 1.0)].map(|(statistic, value)| {
+                params.add_statistic(&format!("{name}.{statistic}"), d, Init::Constant(value))
+            }),
+            epsilon,
+        }
+    }
+
+    /// As above, for training or for inference as the pass is.
+    pub fn forward(&self, x: &Tensor, pass: &mut Pass) -> Tensor {
+        if !pass.is_training() {
+            return ops::batch_norm_by(x, self.running.each_ref(), [&self.gamma, &self.beta], self.epsilon);
+        }
+        let found = ops::batch_norm(x, &self.gamma, &self.beta, self.epsilon);
+        let unbiased = x.rows() as f32 / (x.rows() - 1).max(1) as f32;
+        let variance = found.variance.iter().map(|variance| variance * unbiased).collect();
+        pass.note(BatchStatistics { running: self.running.clone(), batch: [found.mean, variance] });
+        found.y
+    }
+}
+
+/// The statistics of one batch in one norm.
+#[derive(Clone)]
+pub struct BatchStatistics {
+    running: [Param; 2],
+    batch: [Vec<f32>; 2],
+}
+
+impl BatchStatistics {
+    /// `running ← (1 − m) running + m batch`.
+    pub fn apply(&self) {
+        for (running, batch) in self.running.iter().zip(&self.batch) {
+            let mut values = running.to_vec();
+            for (value, batch) in values.iter_mut().zip(batch) {
+                *value += MOMENTUM * (batch - *value);
+            }
+            running.set(&values);
+        }
+    }
+}
+
+impl fmt::Debug for BatchStatistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchStatistics").field("running", &self.running[0].name()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heedful_tensor::DType;
+
+    use super::*;
+
+    #[test]
+    fn running_statistics_follow_the_batches_once_they_are_applied() {
+        let params = Params::new(1);
+        let norm = BatchNorm::new(&params, "norm", 2, 1e-5);
+        let x = Tensor::from_f32(4, 2, &[1.0, 0.0, 1.0, 4.0, 3.0, 0.0, 3.0, 4.0]);
+        let mut training = Pass::training(DType::F32, 1, 1);
+        let y = norm.forward(&x, &mut training).to_vec();
+        // The batch's own: mean 2, variance 1 and 4.
+        for (found, expected) in y.iter().zip([-1.0, -1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0]) {
+            assert!((found - expected).abs() < 1e-4, "{y:?}");
+        }
+        let values = || norm.running.each_ref().map(Param::to_vec);
+        assert_eq!(values(), [vec![0.0; 2], vec![1.0; 2]]);
+        for statistics in training.take_statistics() {
+            statistics.apply();
+        }
+        // 0.9 · 0 + 0.1 · 2, and 0.9 · 1 + 0.1 · σ² · 4/3.
+        let [mean, variance] = values();
+        assert!(mean.iter().all(|mean| (mean - 0.2).abs() < 1e-6), "{mean:?}");
+        assert!(
+            (variance[0] - 1.033_333).abs() < 1e-5 && (variance[1] - 1.433_333).abs() < 1e-5,
+            "{variance:?}"
+        );
+        let mut inference = Pass::inference(DType::F32);
+        let y = norm.forward(&x, &mut inference).to_vec();
+        assert!((y[0] - (1.0 - mean[0]) / (variance[0] + 1e-5).sqrt()).abs() < 1e-6, "{y:?}");
+        assert!(inference.take_statistics().is_empty());
+    }
+}

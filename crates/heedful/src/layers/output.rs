@@ -1,0 +1,42 @@
+//! `logits = h E_outputᵀ + b`: from the vector of a position to a score for every token. The matrix may be tied to an embedding; the
+//! bias is optional, and learns how frequent tokens are.
+
+use heedful_tensor::ops::{self, CrossEntropy, Projection};
+use heedful_tensor::{Init, Param, Params, Tensor};
+
+use super::Pass;
+
+/// The output projection of a model that predicts tokens.
+pub struct OutputProjection {
+    weight: Param,
+    bias: Option<Param>,
+}
+
+impl OutputProjection {
+    /// The layer over a table of `vocabulary × d`; `has_bias` registers `output.bias`.
+    pub fn new(params: &Params, weight: Param, has_bias: bool) -> OutputProjection {
+        let [vocabulary, _] = weight.shape();
+        let bias = has_bias.then(|| params.add("output.bias", 1, vocabulary, Init::Constant(0.0)));
+        OutputProjection { weight, bias }
+    }
+
+    /// Matrix and bias, for operations.
+    pub fn projection(&self) -> Projection<'_> {
+        Projection { weight: &self.weight, bias: self.bias.as_ref() }
+    }
+
+    /// The cross entropy of the tokens that follow. The logits are never in memory all at once.
+    pub fn loss(&self, states: &Tensor, labels: &[u32], smoothing: f32, pass: &Pass) -> CrossEntropy {
+        ops::cross_entropy(states, self.projection(), labels, pass.loss_options(smoothing))
+    }
+
+    /// Logits in the pass's type, with gradient.
+    pub fn logits(&self, states: &Tensor, pass: &Pass) -> Tensor {
+        ops::project(states, self.projection(), pass.compute())
+    }
+
+    /// Logits in f32 for inference.
+    pub fn scores(&self, states: &Tensor, pass: &Pass) -> Tensor {
+        ops::project_wide(states, self.projection(), pass.compute())
+    }
+}

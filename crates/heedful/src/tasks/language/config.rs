@@ -1,0 +1,130 @@
+//! The configuration of a language model.
+
+use serde::{Deserialize, Serialize};
+
+use crate::models::config::{ConfigError, check};
+use crate::models::recurrent::RecurrentDecoderConfig;
+use crate::models::transformer::StackConfig;
+use crate::recipe::Family;
+
+/// The configuration of a language model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Written", into = "Written")]
+pub struct LanguageConfig {
+    /// The stack and its vocabulary.
+    pub stack: LanguageStack,
+    /// Whether it was trained on lines, which end with `<eos>`, or on running text.
+    pub text: TextShape,
+    /// Label smoothing: the share of the target's probability that is spread over the other tokens.
+    pub label_smoothing: f32,
+    /// Whether the output projection has a bias.
+    pub output_bias: bool,
+}
+
+/// What a language model is made of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LanguageStack {
+    /// Causal self attention.
+    Transformer(StackConfig),
+    /// A recurrent network.
+    Recurrent(RecurrentDecoderConfig),
+}
+
+impl From<StackConfig> for LanguageStack {
+    fn from(stack: StackConfig) -> LanguageStack {
+        LanguageStack::Transformer(stack)
+    }
+}
+
+impl From<RecurrentDecoderConfig> for LanguageStack {
+    fn from(stack: RecurrentDecoderConfig) -> LanguageStack {
+        LanguageStack::Recurrent(stack)
+    }
+}
+
+/// The kind of text that a language model was trained on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TextShape {
+    /// Lines, each a text of its own.
+    Lines,
+    /// One long text, line ends included, cut into blocks.
+    Running,
+}
+
+impl LanguageConfig {
+    /// Whether a model can be built from this; if not, the error explains what to change.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        match &self.stack {
+            LanguageStack::Transformer(stack) => stack.validate()?,
+            LanguageStack::Recurrent(stack) => stack.validate()?,
+        }
+        check::rates(&[("label_smoothing", self.label_smoothing)])
+    }
+
+    /// The family of its stack.
+    pub fn family(&self) -> Family {
+        match &self.stack {
+            LanguageStack::Transformer(_) => Family::Transformer,
+            LanguageStack::Recurrent(_) => Family::Recurrent,
+        }
+    }
+
+    /// Maximum number of tokens of a text; `None` for no limit.
+    pub fn longest(&self) -> Option<usize> {
+        match &self.stack {
+            LanguageStack::Transformer(stack) => stack.positions.longest(),
+            LanguageStack::Recurrent(_) => None,
+        }
+    }
+
+    /// The model in a few words.
+    pub fn summary(&self) -> String {
+        match &self.stack {
+            LanguageStack::Transformer(stack) => format!("Language model of {}", stack.summary()),
+            LanguageStack::Recurrent(stack) => format!("Recurrent language model of {}", stack.summary()),
+        }
+    }
+}
+
+/// The form in `config.json`: a Transformer's stack is `stack`, a recurrent one `recurrent`.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stack: Option<StackConfig>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    recurrent: Option<RecurrentDecoderConfig>,
+    text: TextShape,
+    label_smoothing: f32,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    output_bias: bool,
+}
+
+impl From<LanguageConfig> for Written {
+    fn from(config: LanguageConfig) -> Written {
+        let LanguageConfig { stack, text, label_smoothing, output_bias } = config;
+        let (stack, recurrent) = match stack {
+            LanguageStack::Transformer(stack) => (Some(stack), None),
+            LanguageStack::Recurrent(stack) => (None, Some(stack)),
+        };
+        Written { stack, recurrent, text, label_smoothing, output_bias }
+    }
+}
+
+impl TryFrom<Written> for LanguageConfig {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<LanguageConfig, &'static str> {
+        let Written { stack, recurrent, text, label_smoothing, output_bias } = written;
+        let stack = match (stack, recurrent) {
+            (Some(stack), None) => LanguageStack::Transformer(stack),
+            (None, Some(stack)) => LanguageStack::Recurrent(stack),
+            (None, None) => {
+                return Err("a language model has either `stack` or `recurrent`, and here is neither");
+            }
+            (Some(_), Some(_)) => return Err("a language model has either `stack` or `recurrent`, not both"),
+        };
+        Ok(LanguageConfig { stack, text, label_smoothing, output_bias })
+    }
+}

@@ -1,0 +1,55 @@
+//! The worker of a masked language model's lane: one text after the other.
+
+use heedful::explain::{ExplainError, ExplainOptions, Explanation};
+use heedful::tasks::masked::{Filled, Filler};
+
+use super::in_flight::{InFlight, StartedItem};
+use super::lanes::Lane;
+use super::queue::Queue;
+use super::worker::{WorkerOptions, catch_failure};
+use super::{Detail, JobError, Outcome};
+
+/// Runs until the queue is closed and empty.
+pub(super) fn run(
+    filler: &Filler,
+    (queue, lane): (&Queue, Lane),
+    options: &WorkerOptions,
+    in_flight: &mut InFlight<'_>,
+) {
+    while let Some(item) = queue.wait(lane) {
+        let number = in_flight.add(item);
+        in_flight.remove_cancelled();
+        let Some(started) = in_flight.get(number) else { continue };
+        in_flight.metrics.steps.add(1);
+        in_flight.metrics.step_sentences.add(1);
+        in_flight.metrics.sentences.add(1);
+        in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
+        let filled = catch_failure(in_flight.metrics, || lane.compute(|| fill(filler, started, options)));
+        let counted = filled.and_then(|(filled, explanation)| {
+            explanation.as_ref().map_or(Ok(()), |explanation| started.item.job.count_weights(explanation))?;
+            Ok(Outcome::Filled(filled, explanation.map(Box::new)))
+        });
+        finish(number, counted, in_flight);
+    }
+}
+
+fn fill(
+    filler: &Filler,
+    started: &StartedItem,
+    options: &WorkerOptions,
+) -> Result<(Filled, Option<Explanation>), ExplainError> {
+    let (input, job) = (&started.item.input, &started.item.job);
+    let top = job.options.n_best;
+    let filled = filler.fill_tokens(input.tokens.clone(), top, options.search.compute)?;
+    let Detail::Explained { weights: form, scores, .. } = job.detail else { return Ok((filled, None)) };
+    let explaining = ExplainOptions { scores, ..ExplainOptions::new(form, &options.search) };
+    let explanation = Explanation::of_gaps(filler, &input.text, &input.tokens, &explaining)?;
+    Ok((filled, Some(explanation)))
+}
+
+fn finish(number: usize, outcome: Result<Outcome, JobError>, in_flight: &mut InFlight<'_>) {
+    match outcome {
+        Ok(outcome) => in_flight.done(number, outcome),
+        Err(error) => in_flight.fail(number, error),
+    }
+}

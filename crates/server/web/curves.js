@@ -1,0 +1,52 @@
+// The curves of one run, or of several in the same pictures.
+
+import { chart } from './chart.js';
+import { make } from './elements.js';
+import { short } from './numbers.js';
+
+// Names that belong into one picture; every other number gets a picture of its own.
+const CHARTS = [
+  { title: 'Loss', names: ['loss', 'valid_loss'], best: 'low' },
+  { title: 'BLEU', names: ['valid_bleu'], best: 'high' },
+  { title: 'Accuracy', names: ['accuracy', 'valid_accuracy'], best: 'high' },
+  { title: 'Perplexity', names: ['valid_perplexity'], best: 'low' },
+  { title: 'Learning rate', names: ['learning_rate'], best: null },
+  { title: 'Gradient norm', names: ['gradient_norm'], best: null },
+  { title: 'Tokens per second', names: ['tokens_per_second'], best: null },
+];
+// As many runs as have a colour of their own.
+export const MOST_RUNS = 6;
+
+// `runs`: [{ name, records }]; `smoothing` from 0 to 1; `form` of the axis.
+export function curves(runs, { smoothing, form }) {
+  const known = new Set(['step', 'seconds', 'samples', ...CHARTS.flatMap(({ names }) => names)]);
+  const others = [...new Set(runs.flatMap(({ records }) => records.flatMap(Object.keys)))].filter((name) => !known.has(name));
+  const groups = [...CHARTS, ...others.map((name) => ({ title: name.replaceAll('_', ' '), names: [name], best: null }))];
+  return groups.flatMap(({ title, names, best }) => {
+    const series = runs.flatMap((run, i) => names.flatMap((name) => {
+      const points = run.records.filter((record) => typeof record[name] === 'number').map((record) => [record.step, record[name]]);
+      if (points.length === 0) return [];
+      const role = names.length === 1 ? '' : name.startsWith('valid') ? 'validation' : 'training';
+      const isSmoothed = smoothing > 0 && points.length > 2;
+      return [{
+        name: [runs.length > 1 ? run.name : '', role].filter(Boolean).join(' ') || title.toLowerCase(),
+        style: runs.length > 1 ? `curve-${(i % MOST_RUNS) + 1}${role === 'training' ? ' thin' : ''}` : `curve-${role === 'validation' ? 2 : 1}`,
+        points: isSmoothed ? smoothed(points, smoothing) : points,
+        raw: isSmoothed ? points : [],
+      }];
+    }));
+    if (series.length === 0) return [];
+    const key = make('span', { class: 'key' }, series.map(({ name, style, points }) => make('span', { class: style }, `${series.length === 1 ? '' : `${name} `}${short(points.at(-1)[1])}`)));
+    return [make('figure', { class: 'card' }, make('figcaption', {}, make('h2', {}, title), key), chart(title, series, { best: runs.length > 1 ? null : best, form: title === 'Accuracy' || title === 'BLEU' ? 'linear' : form }))];
+  });
+}
+
+// A moving mean that forgets: the first values count in full, so that a curve does not begin at nothing.
+function smoothed(points, weight) {
+  let [sum, total] = [0, 0];
+  return points.map(([step, value]) => {
+    sum = sum * weight + value;
+    total = total * weight + 1;
+    return [step, sum / total];
+  });
+}

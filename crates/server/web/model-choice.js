@@ -1,0 +1,52 @@
+// Which model translates, and the way back: the same languages in the other direction, if a model does that.
+
+import { dropdown, make } from './elements.js';
+import { languageName, modelOptions } from './languages.js';
+
+export class ModelChoice {
+  // `changed()` is called when the reader chose another model, `swapped()` when both sides are to change places.
+  constructor({ changed, swapped }) {
+    Object.assign(this, { changed, models: [], name: null });
+    this.select = make('span', { class: 'model' });
+    this.swap = make('button', { type: 'button', class: 'swap', 'aria-label': 'Swap languages', title: 'Swap languages', hidden: true, on: { click: swapped } }, '⇄');
+  }
+
+  set(models, name) {
+    this.models = models;
+    this.name = models.some((model) => model.name === name) ? name : (models[0]?.name ?? null);
+    this.draw();
+  }
+
+  get model() {
+    return this.models.find(({ name }) => name === this.name);
+  }
+
+  // The model of the opposite direction.
+  get reverse() {
+    const { source, target } = this.model ?? {};
+    return source && source !== 'und' ? this.models.find((other) => other.source === target && other.target === source) : undefined;
+  }
+
+  // A model that reads a language, if the chosen one does not.
+  reading(language) {
+    return this.model?.source === language ? undefined : this.models.find(({ source }) => source === language);
+  }
+
+  choose(name) {
+    this.name = name;
+    this.draw();
+    this.changed();
+  }
+
+  draw() {
+    const options = modelOptions(this.models);
+    const focused = this.select.contains(document.activeElement);
+    this.select.replaceChildren(this.models.length > 1 ? dropdown('Model', options, this.name, (name) => this.choose(name)) : make('span', { class: 'soft' }, options[0]?.text ?? ''));
+    if (focused) this.select.querySelector('select')?.focus();
+    this.swap.hidden = !this.reverse;
+  }
+
+  get sourceName() {
+    return languageName(this.model?.source);
+  }
+}

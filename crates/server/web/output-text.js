@@ -1,0 +1,50 @@
+// The translation as text whose words can be clicked on for their alternatives.
+
+import { showAlternatives } from './alternatives.js';
+import { make, roving } from './elements.js';
+import { spelled, units } from './weights.js';
+
+// `sentences`: as the server answers. `picked(sentence)`: a sentence is looked at. `chosen(sentence, prefix)`: the translation
+// of a sentence is to begin with this text. Returns the explanations of those that the model has translated.
+export function writeOutput(element, sentences, { picked, chosen }) {
+  const explanations = [];
+  const words = [];
+  const text = make('span');
+  sentences.forEach(({ before, explanation, after }, place) => {
+    const said = explanation?.outputs[0];
+    text.append(before ?? '');
+    if (said) {
+      const index = explanations.length;
+      const parts = wordsOf(said, (prefix) => chosen(place, prefix));
+      words.push(...parts.filter((part) => part instanceof Element));
+      text.append(make('span', { 'data-sentence': index, on: { click: () => picked(index) } }, parts));
+      explanations.push(explanation);
+    } else {
+      // What the model has nothing to say about stays as it is.
+      text.append(explanation?.source.text ?? '');
+    }
+    text.append(after ?? '');
+  });
+  if (words.length > 0) roving(text, words);
+  element.replaceChildren(text);
+  return explanations;
+}
+
+// The text cut into buttons for words and what lies between them, so that all of it together is the text, byte for byte.
+function wordsOf({ text, tokens }, go) {
+  const parts = [];
+  let at = 0;
+  for (const unit of units(tokens, 'word')) {
+    const found = unit.special || unit.label === '␣' ? -1 : text.indexOf(unit.label, at);
+    const token = tokens[unit.tokens[0]];
+    if (found < 0 || !token.alternatives) continue;
+    if (found > at) parts.push(text.slice(at, found));
+    const before = tokens.slice(0, unit.tokens[0]).map(({ piece }) => piece).join('');
+    const open = () => showAlternatives(button, token, (piece) => go(spelled(before + piece)));
+    const button = make('button', { type: 'button', class: 'said-word', 'aria-haspopup': 'menu', 'aria-expanded': 'false', on: { click: open } }, unit.label);
+    parts.push(button);
+    at = found + unit.label.length;
+  }
+  if (at < text.length) parts.push(text.slice(at));
+  return parts;
+}

@@ -1,0 +1,251 @@
+//! Attention of all tokens at once, for decoders that attend after their step (Luong et al., 2015):
+//!
+//! ```text
+//! e_tj = score(q_t, k_j)      α_t = softmax(e_t)      context_t = Σ_j α_tj v_j (soft),  v_j* (hard)      see `cpu::attend`
+//! ```
+//!
+//! | | shape |
+//! |---|---|
+//! | `q` | target tokens × key width, f32: states that have gone through their matrix |
+//! | `k`, `v` | source tokens × their widths |
+//! | contexts | target tokens × value width, f32 |
+//!
+//! No query depends on another's context, so all tokens are one operation. Backward: `δq_t`, `δk`, `δv` and that of the
+//! additive score's weight from `δcontext_t`; a source's gradients sum over its target tokens in their order. Kept:
+//! queries, keys, values, and the weights if they are few ([`KEPT_WEIGHTS`]).
+
+use std::sync::{Arc, Mutex};
+
+use super::gradient::Late;
+use super::{KEPT_WEIGHTS, Selection, StepWeights, check_score, cpu, weight_starts};
+use crate::cuda;
+use crate::flops;
+use crate::ops::recurrent::also_given;
+use crate::ops::{AttentionScore, Weights, linear};
+use crate::tape::{Edge, Gradients};
+use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
+
+/// What [`attend_tokens`] reads.
+#[derive(Clone, Copy)]
+pub struct AttendInputs<'a> {
+    /// target tokens × key width, f32.
+    pub queries: &'a Tensor,
+    /// Where each target begins and ends.
+    pub targets: &'a Ragged,
+    /// source tokens × key width.
+    pub keys: &'a Tensor,
+    /// source tokens × value width.
+    pub values: &'a Tensor,
+    /// Where each source begins and ends; as many as there are targets, and none is empty.
+    pub sources: &'a Ragged,
+}
+
+/// The choices of [`attend_tokens`].
+#[derive(Clone, Copy)]
+pub struct AttendOptions<'a> {
+    /// How a query is compared with a key when both have gone through their matrices.
+    pub score: AttentionScore,
+    /// `w` of the additive score, 1 × key width.
+    pub score_weight: Option<&'a Param>,
+    /// What becomes of attention weights.
+    pub selection: Selection,
+    /// Type of keys and values.
+    pub compute: Compute,
+    /// Whether all weights come out ([`Weights::Keep`]), and all scores ([`Weights::Scored`]).
+    pub weights: Weights,
+}
+
+/// What [`attend_tokens`] gives.
+pub struct AttendedTokens {
+    /// target tokens × value width.
+    pub contexts: Tensor,
+    /// As [`super::AttentionRnn::choices`].
+    pub choices: Tensor,
+    /// The position that each token took in its source; none where it was the weighted sum.
+    pub taken: Arc<[Option<usize>]>,
+    /// What every token attended to, if that was asked for or takes little memory.
+    pub attention: Option<StepWeights>,
+    /// The scores `e` of every token, if they were asked for.
+    pub scores: Option<StepWeights>,
+}
+
+/// The context of every target token in its source.
+///
+/// # Panics
+/// If shapes do not fit, a source is empty, queries are not f32, or bf16 keys or values meet f32 arithmetic.
+pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> AttendedTokens {
+    check(&inputs, &options);
+    let AttendInputs { queries, targets, keys, values, sources } = inputs;
+    let dtype = options.compute.dtype();
+    let starts = weight_starts(targets, sources);
+    let pairs = starts[targets.sequences()];
+    flops::add_product(pairs, 1, keys.width() + values.width());
+    let is_wanted = matches!(options.weights, Weights::Keep | Weights::Scored);
+    let is_kept = is_wanted || pairs <= KEPT_WEIGHTS;
+    let starts = is_kept.then_some(starts);
+    let (kept_keys, kept_values) = (keys.array_as(dtype).clone(), values.array_as(dtype).clone());
+    let attention = TokenAttention {
+        score: options.score,
+        score_weight: options.score_weight,
+        selection: options.selection,
+        targets,
+        sources,
+        weight_starts: starts.as_deref(),
+        queries: queries.array(),
+        keys: &kept_keys,
+        values: &kept_values,
+    };
+    let found = match queries.device() {
+        Device::Cpu => cpu::attend_tokens(&attention),
+        Device::Cuda => cuda::unsupported("attention_rnn"),
+    };
+    let scores = starts.as_deref().filter(|_| options.weights == Weights::Scored).map(|starts| {
+        let AttendOptions { score, score_weight, .. } = options;
+        let with = cpu::Compared { score, score_weight, keys: &kept_keys, sources, starts };
+        cpu::scores(&with, queries.array(), targets)
+    });
+    let weights = starts.as_ref().map(|_| Arc::new(found.weights));
+    let taken: Arc<[Option<usize>]> = found.taken.into();
+    let late = Arc::new(Mutex::new(Late::default()));
+    let backward = Backward {
+        queries: (queries.edge(), queries.array_as(DType::F32).clone()),
+        keys: (keys.edge(), keys.dtype(), kept_keys),
+        values: (values.edge(), values.dtype(), kept_values),
+        score: options.score,
+        score_weight: options.score_weight.cloned(),
+        selection: options.selection,
+        targets: targets.clone(),
+        sources: sources.clone(),
+        weight_starts: starts.clone(),
+        weights: weights.clone(),
+        taken: taken.clone(),
+        late: late.clone(),
+    };
+    let contexts = Tensor::from_parameters(found.contexts, move |gradient, gradients| {
+        backward.run(&gradient, gradients);
+    })
+    .with_narrow(found.contexts_narrow);
+    let choices = also_given(Tensor::new(found.choices), &contexts, move |gradient| {
+        late.lock().expect("tape lock").choices = Some(gradient);
+    });
+    let scores = scores.map(Arc::new).zip(starts.clone());
+    let [attention, scores] = [weights.zip(starts), scores]
+        .map(|kept| kept.map(|(weights, starts)| StepWeights { weights, starts }));
+    AttendedTokens { contexts, choices, taken, attention, scores }
+}
+
+/// The attention of all tokens of one batch, as forward and backward both need it.
+pub(super) struct TokenAttention<'a> {
+    pub(super) score: AttentionScore,
+    pub(super) score_weight: Option<&'a Param>,
+    pub(super) selection: Selection,
+    pub(super) targets: &'a Ragged,
+    pub(super) sources: &'a Ragged,
+    /// Where the attention weights of each sequence begin, if they are kept.
+    pub(super) weight_starts: Option<&'a [usize]>,
+    /// f32.
+    pub(super) queries: &'a Array,
+    /// In the compute type, as the values.
+    pub(super) keys: &'a Array,
+    pub(super) values: &'a Array,
+}
+
+/// What the forward pass computes.
+pub(super) struct TokensForward {
+    pub(super) contexts: Array,
+    pub(super) contexts_narrow: Option<Array>,
+    /// All attention weights, or nothing; see [`TokenAttention::weight_starts`].
+    pub(super) weights: Array,
+    /// tokens × 2: logarithm of the taken weight, entropy.
+    pub(super) choices: Array,
+    pub(super) taken: Vec<Option<usize>>,
+}
+
+/// What the backward pass is given.
+pub(super) struct TokensGiven<'a> {
+    pub(super) weights: Option<&'a Array>,
+    pub(super) taken: &'a [Option<usize>],
+    pub(super) d_contexts: &'a Array,
+    pub(super) d_choices: Option<&'a Array>,
+}
+
+/// What the backward pass computes, f32.
+pub(super) struct TokensGradients {
+    pub(super) dq: Array,
+    pub(super) dk: Array,
+    pub(super) dv: Array,
+    /// sequences × key width: each source's part of the additive score's gradient.
+    pub(super) d_score_weight: Array,
+}
+
+/// What the tape keeps.
+struct Backward {
+    queries: (Edge, Arc<Array>),
+    keys: (Edge, DType, Arc<Array>),
+    values: (Edge, DType, Arc<Array>),
+    score: AttentionScore,
+    score_weight: Option<Param>,
+    selection: Selection,
+    targets: Ragged,
+    sources: Ragged,
+    weight_starts: Option<Arc<[usize]>>,
+    weights: Option<Arc<Array>>,
+    taken: Arc<[Option<usize>]>,
+    late: Arc<Mutex<Late>>,
+}
+
+impl Backward {
+    fn run(self, d_contexts: &Array, gradients: &mut Gradients) {
+        let Late { choices, .. } = std::mem::take(&mut *self.late.lock().expect("tape lock"));
+        let attention = TokenAttention {
+            score: self.score,
+            score_weight: self.score_weight.as_ref(),
+            selection: self.selection,
+            targets: &self.targets,
+            sources: &self.sources,
+            weight_starts: self.weight_starts.as_deref(),
+            queries: &self.queries.1,
+            keys: &self.keys.2,
+            values: &self.values.2,
+        };
+        let given = TokensGiven {
+            weights: self.weights.as_deref(),
+            taken: &self.taken,
+            d_contexts,
+            d_choices: choices.as_ref(),
+        };
+        let TokensGradients { dq, dk, dv, d_score_weight } = match d_contexts.device() {
+            Device::Cpu => cpu::attend_tokens_backward(&attention, &given),
+            Device::Cuda => cuda::unsupported("attention_rnn"),
+        };
+        if let Some(weight) = &self.score_weight {
+            linear::bias_gradient(&d_score_weight, weight);
+        }
+        let mut give = |edge: &Edge, dtype: DType, gradient: Array| {
+            if edge.is_wanted() {
+                gradients.add(edge, gradient.into_dtype(dtype));
+            }
+        };
+        give(&self.queries.0, DType::F32, dq);
+        give(&self.keys.0, self.keys.1, dk);
+        give(&self.values.0, self.values.1, dv);
+    }
+}
+
+fn check(inputs: &AttendInputs<'_>, options: &AttendOptions<'_>) {
+    let AttendInputs { queries, targets, keys, values, sources } = *inputs;
+    let fit = |what: &str, found: [usize; 2], wanted: [usize; 2]| {
+        assert_eq!(found, wanted, "attend_tokens: {what} is {found:?}, not {wanted:?}");
+    };
+    assert_eq!(queries.dtype(), DType::F32, "attend_tokens: queries are {queries:?}, not f32");
+    fit("q", queries.shape(), [targets.tokens(), keys.width()]);
+    fit("k", keys.shape(), [sources.tokens(), keys.width()]);
+    fit("v", values.shape(), [sources.tokens(), values.width()]);
+    check_score("attend_tokens", options.score, options.score_weight, keys.width());
+    let (targets, count) = (targets.sequences(), sources.sequences());
+    assert_eq!(targets, count, "attend_tokens: {targets} targets for {count} sources");
+    assert!(
+        sources.lengths().all(|length| length > 0),
+        "attend_tokens: a source is empty, nothing to attend to"
+    );
+}

@@ -1,0 +1,39 @@
+//! What is known of a parameter that was announced.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Channels, Init};
+
+#[derive(Clone)]
+pub(super) struct Entry {
+    pub(super) name: Arc<str>,
+    pub(super) offset: usize,
+    pub(super) rows: usize,
+    pub(super) width: usize,
+    pub(super) init: Init,
+    pub(super) kind: Kind,
+}
+
+/// What a parameter is for.
+#[derive(Clone, Copy)]
+pub(super) enum Kind {
+    Learned,
+    /// A weight of products, which may be kept as integers.
+    Weight(Channels),
+    /// Kept with the others, but not learned.
+    Statistic,
+}
+
+impl Entry {
+    pub(super) fn channels(&self) -> Option<Channels> {
+        match self.kind {
+            Kind::Weight(channels) => Some(channels),
+            Kind::Learned | Kind::Statistic => None,
+        }
+    }
+
+    pub(super) fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.rows * self.width
+    }
+}

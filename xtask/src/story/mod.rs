@@ -1,0 +1,100 @@
+//! `cargo xtask story`: runs the commands of the chapters in `docs/story`, and writes into them what was printed and drawn.
+//!
+//! A chapter names its commands and nothing else does. It has two files, `NN-NAME.md` and, in Chinese, `NN-NAME.zh.md`:
+//!
+//! - A block of `sh` is run by a shell that finds the release binary as `heedful`, in one folder for all chapters: a
+//!   chapter may use what an earlier one left.
+//! - A block below `<!-- printed -->` gets what the `sh` block above it printed; `<!-- printed: 3 lines from TEXT -->` takes
+//!   that many, beginning with the first line that has the text.
+//! - A picture `pictures/NAME.svg` is the file `NAME.svg` that a command wrote; below `<!-- drawn: FILE.html TITLE -->` it is
+//!   the chart of that title in a report.
+//!
+//! `HEEDFUL_STORY_OF` names another binary than the one that this tree builds.
+
+mod chapter;
+mod commands;
+mod picture;
+mod rules;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::step;
+use crate::workspace::{cargo, files, root, target};
+use chapter::Chapter;
+pub(crate) use commands::check as check_commands;
+pub(crate) use rules::check;
+
+/// Where the chapters and their pictures are, seen from the root.
+const FOLDER: &str = "docs/story/";
+const PICTURES: &str = "docs/story/pictures/";
+
+pub(crate) fn run() -> Result<()> {
+    let program = program()?;
+    let folder = target().join("story");
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    fs::create_dir_all(root().join(PICTURES))?;
+    for path in files()?.iter().filter(|path| chapter::is_english(path)) {
+        step::timed(path, || tell(path, &program, &folder))?;
+    }
+    Ok(())
+}
+
+/// Only asks whether the commands exist.
+pub(crate) fn check_only() -> Result<()> {
+    check_commands(&program()?)
+}
+
+/// The release binary of this tree, or the one that `HEEDFUL_STORY_OF` names.
+fn program() -> Result<PathBuf> {
+    if let Some(program) = std::env::var_os("HEEDFUL_STORY_OF") {
+        return fs::canonicalize(&program).with_context(|| format!("there is no {}", program.display()));
+    }
+    step::command(&mut cargo(["build", "--release"]))?;
+    Ok(target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// Runs a chapter's commands, and fills its two files and its pictures.
+fn tell(path: &str, program: &Path, folder: &Path) -> Result<()> {
+    let english = read(path)?;
+    let mut printed = Vec::new();
+    for script in Chapter::new(&english).scripts() {
+        printed.push(output(&script, program, folder)?);
+    }
+    for picture in Chapter::new(&english).pictures() {
+        let drawn = picture.drawing(folder)?;
+        fs::write(root().join(PICTURES).join(picture.name), drawn)?;
+    }
+    for path in [path.to_owned(), chapter::chinese(path)] {
+        let filled = Chapter::new(&read(&path)?).filled(&printed).with_context(|| path.clone())?;
+        fs::write(root().join(&path), filled)?;
+    }
+    Ok(())
+}
+
+fn read(path: &str) -> Result<String> {
+    fs::read_to_string(root().join(path)).with_context(|| format!("could not read {path}"))
+}
+
+/// What a script prints on standard output; what it prints elsewhere is shown.
+fn output(script: &str, program: &Path, folder: &Path) -> Result<String> {
+    let mut search = OsString::from(program.parent().context("the program lies in no folder")?);
+    if let Some(path) = std::env::var_os("PATH") {
+        search.push(":");
+        search.push(path);
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", script]).current_dir(folder).env("PATH", search).stderr(Stdio::inherit());
+    let output = shell.output().context("could not start sh")?;
+    if !output.status.success() {
+        bail!("these commands failed ({}):\n{script}", output.status);
+    }
+    String::from_utf8(output.stdout).context("what was printed is not UTF-8")
+}
