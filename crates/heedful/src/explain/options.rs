@@ -39,20 +39,39 @@ pub enum ScoresKept {
 pub enum ExplainError {
     /// The model cannot be opened.
     #[error(transparent)]
-    Open(#[from] OpenError),
+    Open(Box<OpenError>),
     /// A search or a score fails.
     #[error(transparent)]
-    Decode(#[from] DecodeError),
+    Decode(Box<DecodeError>),
     /// A text cannot be classified.
     #[error(transparent)]
-    Classify(#[from] ClassifyError),
+    Classify(Box<ClassifyError>),
     /// A text cannot be read by a language model.
     #[error(transparent)]
-    Generate(#[from] GenerateError),
+    Generate(Box<GenerateError>),
     /// A text cannot be filled.
     #[error(transparent)]
-    Fill(#[from] FillError),
+    Fill(Box<FillError>),
 }
+
+// Boxed, so that a result is not as large as the largest error.
+macro_rules! boxed {
+    ($($variant:ident($error:ty)),+) => {
+        $(impl From<$error> for ExplainError {
+            fn from(error: $error) -> ExplainError {
+                ExplainError::$variant(Box::new(error))
+            }
+        })+
+    };
+}
+
+boxed!(
+    Open(OpenError),
+    Decode(DecodeError),
+    Classify(ClassifyError),
+    Generate(GenerateError),
+    Fill(FillError)
+);
 
 impl ExplainOptions {
     /// Weights in this form, with a search of its own, without scores and masks.
