@@ -97,7 +97,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             Format::Json => file.finish_with(format!("{}\n", solution.to_json()).as_bytes())?,
             Format::Text => file.finish_with(solution.to_text(digits).as_bytes())?,
             _ => {
-                file.finish_with(solution.report(&format!("Attention: {name}"), digits).to_html().as_bytes())?
+                file.finish_with(
+                    solution.report(&format!("Attention: {name}"), digits).to_html().as_bytes(),
+                )?;
             }
         }
     }

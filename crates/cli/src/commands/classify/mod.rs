@@ -86,6 +86,10 @@ const CHUNK_BYTES: usize = 1 << 20;
 const CHUNK_TOKENS: usize = 16 * 1024;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    // The parser waives what it requires beside a conflict.
+    if arguments.report.is_some() && arguments.label_text.is_none() {
+        anyhow::bail!("--report is about labelled texts: add --label-text FILE");
+    }
     let verbosity = arguments.quiet.verbosity();
     arguments.machine.set_up("classification", verbosity)?;
     let inputs: Vec<&Path> =

@@ -57,6 +57,7 @@ fn translator(groups: &[VariationGroup], folder: &Path) -> Result<Recipe> {
         ("train", &split.train, [&mut data.src, &mut data.tgt]),
         ("valid", &split.test, [&mut data.valid_src, &mut data.valid_tgt]),
     ] {
+        #[allow(clippy::type_complexity, reason = "a table of names and functions")]
         let sides: [(&str, fn(&Phrase) -> &str); 2] =
             [("zh", |phrase| &phrase.chinese), ("en", |phrase| &phrase.english)];
         for ((extension, side), files) in sides.into_iter().zip(files) {
