@@ -126,7 +126,7 @@ fn a_page_has_every_sentence_of_a_file_and_never_its_markup() {
 #[test]
 fn a_terminal_gets_a_matrix_of_characters() {
     let shown = place().good("explain run 一辆新车");
-    assert!(shown.contains("→") && shown.contains("cross_attention") && shown.contains("<eos>"), "{shown}");
+    assert!(shown.contains("→") && shown.contains("cross attention") && shown.contains("<eos>"), "{shown}");
 }
 
 #[test]

@@ -164,7 +164,9 @@ fn a_term_of_the_source_has_its_translation() {
     let output = place().run("translate run valid.zh --terms terms.tsv --max-length 1");
     let warning = text(&output.stderr);
     assert!(output.status.success(), "{warning}");
-    assert!(warning.contains("line 1: no translation with “green zebra” was possible"), "{warning}");
+    // Which line is named depends on which ends first.
+    assert!(warning.contains("valid.zh, line "), "{warning}");
+    assert!(warning.contains(": no translation with “green zebra” was possible"), "{warning}");
     let quiet = place().run("translate run valid.zh --terms terms.tsv --max-length 1 --quiet");
     assert_eq!(text(&quiet.stderr), "");
 }
