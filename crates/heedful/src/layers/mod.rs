@@ -1,8 +1,10 @@
 //! The layers that all models share. A layer owns named parameters, and its `forward` is its formula.
 
+mod attention_map;
 mod heads;
 mod masks;
 mod pass;
+mod recording;
 
 mod batch_norm;
 mod embedding;
@@ -13,6 +15,7 @@ mod position;
 mod score;
 mod tying;
 
+pub use attention_map::{AttentionMap, AttentionRole, AttentionSite};
 pub use batch_norm::{BatchNorm, BatchStatistics};
 pub use embedding::Embedding;
 pub use heads::{HeadError, HeadName};
@@ -20,8 +23,9 @@ pub use linear::Linear;
 pub use masks::{AttentionMask, MaskFault};
 pub use norm::{LayerNorm, Norm, NormKind, Normalization, Residual};
 pub use output::OutputProjection;
-pub use pass::{AttentionMap, AttentionRole, AttentionSite, Pass, TooManyWeights};
+pub use pass::Pass;
 pub use position::{PositionalEncoding, Positions};
+pub use recording::TooManyWeights;
 pub(crate) use score::ScoreName;
 pub use score::{AttentionScore, Scorer};
 pub use tying::Tying;

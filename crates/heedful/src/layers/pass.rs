@@ -5,10 +5,9 @@
 //! ```
 //!
 //! One value is passed explicitly through all layers: the type to compute in, the random streams of dropout, what is
-//! added to the loss, whether attention weights are recorded, and which heads are removed. Nothing about a pass is global, so two passes never interfere, and the same seed and
-//! step give the same bits after a restart.
+//! added to the loss, whether attention weights are recorded, and which heads are removed. Nothing about a pass is global,
+//! so two passes never interfere, and the same seed and step give the same bits after a restart.
 
-use std::fmt;
 use std::sync::Arc;
 
 use heedful_tensor::ops::{CrossEntropyOptions, Mask, Weights};
@@ -16,7 +15,8 @@ use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Precision, Ragged, tape};
 
 use super::masks::{AttentionMask, GivenMasks, MaskFault};
-use super::{BatchStatistics, HeadName};
+use super::recording::{RecordedNumbers, RecordedRows, Recording};
+use super::{AttentionMap, AttentionRole, AttentionSite, BatchStatistics, HeadName, TooManyWeights};
 
 /// One forward pass, for training or for inference.
 #[derive(Clone, Debug)]
@@ -32,52 +32,6 @@ pub struct Pass {
     removed: Option<Arc<[HeadName]>>,
 }
 
-/// The attention weights that a pass records.
-#[derive(Clone, Debug)]
-struct Recording {
-    rows: RecordedRows,
-    numbers: RecordedNumbers,
-    /// The only layers whose weights are recorded; `None` for all.
-    role: Option<AttentionRole>,
-    maps: Vec<AttentionMap>,
-    /// Weights that were asked for, recorded or not.
-    weights: usize,
-    /// The first layer whose weights were too many.
-    overflow: Option<TooManyWeights>,
-}
-
-/// Of which queries weights are recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RecordedRows {
-    First,
-    All,
-}
-
-/// What is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RecordedNumbers {
-    Weights,
-    WeightsAndScores,
-}
-
-/// The most weights and scores that a pass records: 256 MiB of them.
-const MOST_WEIGHTS: usize = 1 << 26;
-
-/// More attention weights than can be recorded: they grow with the square of a text's length.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "all attention weights of {queries} queries and {keys} keys would be {weights} numbers, above the limit of {MOST_WEIGHTS}: \
-     take a shorter text, or cut it into sentences"
-)]
-pub struct TooManyWeights {
-    /// Queries of the layer that did not fit.
-    pub queries: usize,
-    /// Its keys.
-    pub keys: usize,
-    /// Its weights and scores, with those of the layers before it.
-    pub weights: usize,
-}
-
 /// The random streams of a training pass.
 #[derive(Clone, Debug)]
 struct Draws {
@@ -85,46 +39,6 @@ struct Draws {
     step: u64,
     /// How many operations have taken a stream so far.
     operation: u64,
-}
-
-/// The weights of one attention layer for a whole batch.
-#[derive(Clone, Debug)]
-pub struct AttentionMap {
-    /// The attention layer.
-    pub site: AttentionSite,
-    /// Where the sequences of queries begin and end.
-    pub queries: Ragged,
-    /// Where the sequences of keys begin and end.
-    pub keys: Ragged,
-    /// `weights[sequence][head]` is a matrix of queries × keys, row after row; each row sums to 1.
-    pub weights: Vec<Vec<Vec<f32>>>,
-    /// The scores before the softmax, in the same form, −∞ where a mask hides the key; only a pass that records scores has
-    /// them.
-    pub scores: Option<Vec<Vec<Vec<f32>>>>,
-}
-
-/// An attention layer's place in its model.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AttentionSite {
-    /// Its parameters' prefix: `decoder.0.cross_attention`.
-    pub name: Arc<str>,
-    /// Counted from 0 within its stack.
-    pub layer: usize,
-    /// What attends to what.
-    pub role: AttentionRole,
-}
-
-/// What attends to what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AttentionRole {
-    /// The source to itself.
-    EncoderSelf,
-    /// The target to its own past.
-    DecoderSelf,
-    /// The target to the source.
-    Cross,
-    /// A classifier's query to the text.
-    Pooling,
 }
 
 impl Pass {
@@ -182,8 +96,7 @@ impl Pass {
         numbers: RecordedNumbers,
         role: Option<AttentionRole>,
     ) -> Pass {
-        let recording = Recording { rows, numbers, role, maps: Vec::new(), weights: 0, overflow: None };
-        Pass { recording: Some(recording), ..self }
+        Pass { recording: Some(Recording::new(rows, numbers, role)), ..self }
     }
 
     /// The same pass over one sequence, whose attention is further restricted by these masks. [`Pass::check_masks`] says
@@ -274,77 +187,22 @@ impl Pass {
     /// Whether attention by `heads` heads returns its weights. None of a layer are recorded that would exceed the limit;
     /// [`Pass::take_attention`] reports that.
     pub fn weights(&mut self, role: AttentionRole, heads: usize, queries: &Ragged, keys: &Ragged) -> Weights {
-        let Some(recording) = &mut self.recording else { return Weights::Discard };
-        if recording.role.is_some_and(|wanted| wanted != role) {
-            return Weights::Discard;
-        }
-        let first = recording.rows == RecordedRows::First;
-        let rows = |queries: usize| if first { queries.min(1) } else { queries };
-        let sizes = queries.lengths().zip(keys.lengths()).map(|(queries, keys)| rows(queries) * keys);
-        let kinds = if recording.numbers == RecordedNumbers::WeightsAndScores { 2 } else { 1 };
-        recording.weights = recording.weights.saturating_add(kinds * heads * sizes.sum::<usize>());
-        if recording.weights > MOST_WEIGHTS {
-            let (queries, keys) = (queries.longest(), keys.longest());
-            let weights = recording.weights;
-            recording.overflow.get_or_insert(TooManyWeights { queries, keys, weights });
-            return Weights::Discard;
-        }
-        match (recording.rows, recording.numbers) {
-            (RecordedRows::First, _) => Weights::First,
-            (RecordedRows::All, RecordedNumbers::Weights) => Weights::Keep,
-            (RecordedRows::All, RecordedNumbers::WeightsAndScores) => Weights::Scored,
-        }
+        self.recording
+            .as_mut()
+            .map_or(Weights::Discard, |recording| recording.weights(role, heads, queries, keys))
     }
 
     /// Records the weights of one attention layer, if this pass is recording.
-    pub fn record(&mut self, mut map: AttentionMap) {
+    pub fn record(&mut self, map: AttentionMap) {
         if let Some(recording) = &mut self.recording {
-            if recording.rows == RecordedRows::First {
-                map.queries = Ragged::from_lengths(map.queries.lengths().map(|queries| queries.min(1)));
-            }
-            recording.maps.push(map);
+            recording.record(map);
         }
     }
 
     /// The weights recorded so far, in the order of computation; empty if the pass was not recording. An error if they
     /// were too many.
     pub fn take_attention(&mut self) -> Result<Vec<AttentionMap>, TooManyWeights> {
-        let Some(recording) = &mut self.recording else { return Ok(Vec::new()) };
-        recording.weights = 0;
-        let maps = std::mem::take(&mut recording.maps);
-        recording.overflow.take().map_or(Ok(maps), Err)
-    }
-}
-
-impl AttentionMap {
-    /// The number of heads.
-    pub fn heads(&self) -> usize {
-        self.weights.first().map_or(0, Vec::len)
-    }
-
-    /// The weights of one sequence averaged over its heads: queries × keys.
-    pub fn mean_over_heads(&self, sequence: usize) -> Vec<f32> {
-        let heads = &self.weights[sequence];
-        let mut mean = vec![0.0; heads.first().map_or(0, Vec::len)];
-        for head in heads {
-            for (mean, weight) in mean.iter_mut().zip(head) {
-                *mean += weight / heads.len() as f32;
-            }
-        }
-        mean
-    }
-}
-
-impl AttentionSite {
-    /// The attention layer whose parameters begin with `name`.
-    pub fn new(name: &str, layer: usize, role: AttentionRole) -> AttentionSite {
-        AttentionSite { name: name.into(), layer, role }
-    }
-}
-
-impl fmt::Display for AttentionSite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)
+        self.recording.as_mut().map_or_else(|| Ok(Vec::new()), Recording::take)
     }
 }
 
@@ -380,33 +238,6 @@ mod tests {
     }
 
     #[test]
-    fn more_weights_than_the_limit_are_an_error_and_not_an_allocation() {
-        let long = Ragged::from_lengths([60_000]);
-        let mut pass = Pass::inference(DType::F32).recording();
-        assert_eq!(pass.weights(AttentionRole::Cross, 8, &long, &long), Weights::Discard);
-        let error = pass.take_attention().expect_err("too many");
-        assert_eq!(error, TooManyWeights { queries: 60_000, keys: 60_000, weights: 28_800_000_000 });
-        assert!(error.to_string().contains("shorter text"), "{error}");
-        // Layers count together.
-        let some = Ragged::from_lengths([4096]);
-        assert_eq!(
-            [0; 3].map(|_| pass.weights(AttentionRole::Cross, 2, &some, &some)),
-            [Weights::Keep, Weights::Keep, Weights::Discard]
-        );
-        let mut scored = Pass::inference(DType::F32).recording_scores();
-        assert_eq!(
-            [0; 2].map(|_| scored.weights(AttentionRole::Cross, 2, &some, &some)),
-            [Weights::Scored, Weights::Discard]
-        );
-        let mut first = Pass::inference(DType::F32).recording_first_queries();
-        assert_eq!(first.weights(AttentionRole::Cross, 8, &long, &long), Weights::First);
-        assert_eq!(
-            Pass::inference(DType::F32).weights(AttentionRole::Cross, 8, &long, &long),
-            Weights::Discard
-        );
-    }
-
-    #[test]
     fn heads_are_removed_by_role_and_layer() {
         let heads = ["cross.1.3", "cross.1.0", "dec.1.2"].map(|name| name.parse().expect("a head's name"));
         let pass = Pass::inference(DType::F32).without_heads(&heads);
@@ -414,15 +245,5 @@ mod tests {
         assert_eq!(at(1, AttentionRole::Cross), Some(vec![3, 0]));
         assert_eq!(at(1, AttentionRole::DecoderSelf), Some(vec![2]));
         assert_eq!((at(0, AttentionRole::Cross), at(1, AttentionRole::EncoderSelf)), (None, None));
-    }
-
-    #[test]
-    fn heads_are_averaged() {
-        let sequences = Ragged::from_lengths([2]);
-        let weights = vec![vec![vec![1.0, 0.0, 0.5, 0.5], vec![0.0, 1.0, 0.5, 0.5]]];
-        let site = AttentionSite::new("decoder.0.cross_attention", 0, AttentionRole::Cross);
-        let map = AttentionMap { site, queries: sequences.clone(), keys: sequences, weights, scores: None };
-        assert_eq!(map.mean_over_heads(0), [0.5; 4]);
-        assert_eq!(map.heads(), 2);
     }
 }

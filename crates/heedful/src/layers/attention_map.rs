@@ -1,0 +1,93 @@
+//! The weights of an attention layer, and where in the model it is.
+
+use std::fmt;
+use std::sync::Arc;
+
+use heedful_tensor::Ragged;
+
+/// The weights of one attention layer for a whole batch.
+#[derive(Clone, Debug)]
+pub struct AttentionMap {
+    /// The attention layer.
+    pub site: AttentionSite,
+    /// Where the sequences of queries begin and end.
+    pub queries: Ragged,
+    /// Where the sequences of keys begin and end.
+    pub keys: Ragged,
+    /// `weights[sequence][head]` is a matrix of queries × keys, row after row; each row sums to 1.
+    pub weights: Vec<Vec<Vec<f32>>>,
+    /// The scores before the softmax, in the same form, −∞ where a mask hides the key; only a pass that records scores has
+    /// them.
+    pub scores: Option<Vec<Vec<Vec<f32>>>>,
+}
+
+/// An attention layer's place in its model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttentionSite {
+    /// Its parameters' prefix: `decoder.0.cross_attention`.
+    pub name: Arc<str>,
+    /// Counted from 0 within its stack.
+    pub layer: usize,
+    /// What attends to what.
+    pub role: AttentionRole,
+}
+
+/// What attends to what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AttentionRole {
+    /// The source to itself.
+    EncoderSelf,
+    /// The target to its own past.
+    DecoderSelf,
+    /// The target to the source.
+    Cross,
+    /// A classifier's query to the text.
+    Pooling,
+}
+
+impl AttentionMap {
+    /// The number of heads.
+    pub fn heads(&self) -> usize {
+        self.weights.first().map_or(0, Vec::len)
+    }
+
+    /// The weights of one sequence averaged over its heads: queries × keys.
+    pub fn mean_over_heads(&self, sequence: usize) -> Vec<f32> {
+        let heads = &self.weights[sequence];
+        let mut mean = vec![0.0; heads.first().map_or(0, Vec::len)];
+        for head in heads {
+            for (mean, weight) in mean.iter_mut().zip(head) {
+                *mean += weight / heads.len() as f32;
+            }
+        }
+        mean
+    }
+}
+
+impl AttentionSite {
+    /// The attention layer whose parameters begin with `name`.
+    pub fn new(name: &str, layer: usize, role: AttentionRole) -> AttentionSite {
+        AttentionSite { name: name.into(), layer, role }
+    }
+}
+
+impl fmt::Display for AttentionSite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_averaged() {
+        let sequences = Ragged::from_lengths([2]);
+        let weights = vec![vec![vec![1.0, 0.0, 0.5, 0.5], vec![0.0, 1.0, 0.5, 0.5]]];
+        let site = AttentionSite::new("decoder.0.cross_attention", 0, AttentionRole::Cross);
+        let map = AttentionMap { site, queries: sequences.clone(), keys: sequences, weights, scores: None };
+        assert_eq!(map.mean_over_heads(0), [0.5; 4]);
+        assert_eq!(map.heads(), 2);
+    }
+}
