@@ -260,13 +260,20 @@ fn heads_are_removed_for_one_call_and_no_other() {
     assert!(error.expect_err("of which model?").to_string().contains("from one model"));
 }
 
-/// As [`translator`] of seed 4, with heads that are pruned in its weights.
+/// As [`translator`] of seed 4, with heads that are pruned in its weights: their rows of `W_o` are zero.
 fn translator_of_pruned(heads: &[HeadName]) -> Translator {
     let text = "a dog runs the cat cats and dogs run to the house";
     let tokenizer = tokenizer(text);
     let config = TransformerConfig { d_model: 32, d_ff: 64, ..TransformerConfig::tiny(tokenizer.size()) };
-    let model = Transformer::new(config, 4).expect("a good configuration").without_heads(heads);
-    let model = model.expect("the heads are there");
+    let rows = config.d_model / config.heads;
+    let model = Transformer::new(config, 4).expect("a good configuration");
+    for head in heads {
+        let weight = model.params().get(&format!("{}.output.weight", head.prefix())).expect("it is there");
+        let [_, width] = weight.shape();
+        let mut values = weight.to_vec();
+        values[head.head * rows * width..(head.head + 1) * rows * width].fill(0.0);
+        weight.set(&values);
+    }
     for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
         let sharper: Vec<f32> = param.to_vec().iter().map(|x| 3.0 * x).collect();
         param.set(&sharper);

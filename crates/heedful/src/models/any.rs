@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 
 use super::family::{EncoderDecoderFamily, EncoderFamily};
 use super::{ConfigError, Encode, Generate};
-use crate::layers::{HeadError, HeadName};
 use crate::recipe::{Family, Recipe};
 use crate::registry::for_each_family;
 
@@ -84,29 +83,6 @@ macro_rules! families {
             pub fn trains_on(&self, device: Device) -> bool {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::trains_on(config, device),)+
-                }
-            }
-
-            /// Every head that can be pruned; none where there are no heads.
-            pub fn heads(&self) -> Vec<HeadName> {
-                match self {
-                    $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::heads(config),)+
-                }
-            }
-
-            /// Whether the model has all of these heads.
-            pub fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
-                match self {
-                    $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::check_heads(config, heads),)+
-                }
-            }
-
-            /// Prunes heads of a model that was built from this; on an error nothing has changed.
-            pub fn prune_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
-                match self {
-                    $(EncoderDecoderConfig::$Family(config) => {
-                        EncoderDecoderFamily::prune_heads(config, params, heads)
-                    })+
                 }
             }
         }

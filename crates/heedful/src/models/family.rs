@@ -3,7 +3,6 @@
 use heedful_tensor::{Device, Params};
 
 use super::{ConfigError, Encode, Generate};
-use crate::layers::{HeadError, HeadName};
 use crate::recipe::Recipe;
 
 /// The configuration of a family's encoder-decoder: the recipe defaults, the checks and the constructor.
@@ -29,21 +28,6 @@ pub(crate) trait EncoderDecoderFamily: Sized {
     /// Whether its models can be trained on a device: whether all their operations have kernels there.
     fn trains_on(&self, device: Device) -> bool {
         device == Device::Cpu
-    }
-
-    /// Every head that can be pruned; none where there are no heads.
-    fn heads(&self) -> Vec<HeadName> {
-        Vec::new()
-    }
-
-    /// Whether the model has all of these heads.
-    fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
-        if heads.is_empty() { Ok(()) } else { Err(HeadError::NoHeads) }
-    }
-
-    /// Prunes heads of a model that was built from this; on an error nothing has changed.
-    fn prune_heads(&self, _params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
-        self.check_heads(heads)
     }
 }
 

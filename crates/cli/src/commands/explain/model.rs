@@ -33,7 +33,9 @@ impl Model {
         let tokens = arguments.max_tokens.tokens;
         let mut model = match task {
             Task::Translate => {
-                Model::Translator(Box::new(Translator::open_without(folder, &arguments.without_head)?))
+                let translator = Translator::open(folder)?;
+                translator.model().check_heads(&arguments.without_head)?;
+                Model::Translator(Box::new(translator))
             }
             Task::Classify => Model::Classifier(Box::new(Classifier::open(folder)?)),
             Task::Language => Model::Generator(Box::new(Generator::open(folder)?)),

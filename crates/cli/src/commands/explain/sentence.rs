@@ -199,6 +199,7 @@ impl SentenceArguments {
             beam: self.beam.unwrap_or(4),
             n_best: self.n_best(),
             compute: self.machine.compute([model]),
+            without_heads: self.without_head.clone(),
             ..SearchOptions::default()
         };
         if task == Task::Translate {

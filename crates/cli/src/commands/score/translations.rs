@@ -22,10 +22,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
     let [src, tgt] = [&arguments.src, &arguments.tgt].map(|file| file.as_ref().expect("it was checked"));
     let mut attention = arguments.attention.create(None, &arguments.force, &arguments.inputs())?;
-    let mut translator = Translator::open_without(&arguments.model, &arguments.without_head)?;
+    let mut translator = Translator::open(&arguments.model)?;
+    translator.model().check_heads(&arguments.without_head)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
-    let options =
-        SearchOptions { compute: arguments.machine.compute([&arguments.model]), ..SearchOptions::default() };
+    let options = SearchOptions {
+        compute: arguments.machine.compute([&arguments.model]),
+        without_heads: arguments.without_head.clone(),
+        ..SearchOptions::default()
+    };
     let mut out = BufWriter::new(io::stdout().lock());
     let limits = [translator.source_limit(), translator.target_limit()];
     let files = CorpusFiles::parallel(src, tgt);
@@ -58,7 +62,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
             writeln!(out, "{}", arguments.line(score))?;
             let (source, target) = &chunk[index];
             if let Some(file) = attention.as_mut().filter(|_| !source.is_empty()) {
-                let mut pass = arguments.attention.pass(options.compute);
+                let mut pass =
+                    arguments.attention.pass(options.compute).without_heads(&options.without_heads);
                 let (maps, _) = attend_in(&mut pass, translator.model(), source, target)
                     .with_context(|| format!("line {}", first + index + 1))?;
                 file.add(first + index, &AttendedTokens::of_pair(&translator, source, target), &maps)?;

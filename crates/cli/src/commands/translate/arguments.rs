@@ -185,6 +185,7 @@ impl Arguments {
             no_repeat_ngram: self.no_repeat_ngram,
             compute: self.machine.compute(self.models()),
             batch_tokens: self.batch_tokens,
+            without_heads: self.without_head.clone(),
             ..defaults
         }
     }

@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             && let Some(whole) = translated.whole()
             && let Some(best) = whole.outputs.first()
         {
-            let mut pass = arguments.attention.pass(options.compute);
+            let mut pass = arguments.attention.pass(options.compute).without_heads(&options.without_heads);
             let tokens = &best.hypothesis.tokens;
             let (maps, _) = attend_in(&mut pass, translator.model(), &whole.source, tokens)?;
             file.add(line, &AttendedTokens::of_translation(&translator, &whole), &maps)?;
@@ -79,8 +79,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// The model, or the ensemble of all models that are named.
 fn open(arguments: &Arguments) -> Result<Translator> {
     let models = arguments.models();
-    let open = |folder: &&Path| Translator::open_without(folder, &arguments.without_head);
+    let open = |folder: &&Path| Translator::open(folder);
     let translators = models.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    translators[0].model().check_heads(&arguments.without_head)?;
     Translator::join(translators).map_err(|error| match error {
         JoinError::Vocabulary { number, .. } => anyhow!("{}: {error}", models[number - 1].display()),
         JoinError::Empty => error.into(),

@@ -8,15 +8,12 @@ use twox_hash::XxHash3_64;
 use crate::decode::{DecodeError, SearchOptions};
 use crate::metrics::{BleuOptions, corpus_bleu};
 use crate::models::{HeadError, HeadName};
-use crate::store::weights::Weights;
 use crate::tasks::OpenError;
-use crate::tasks::translate::{Config, Translator};
+use crate::tasks::translate::Translator;
 
 /// Evaluates a model with different heads pruned.
 pub struct Pruning {
-    config: Config,
     translator: Translator,
-    whole: Weights,
     corpus: PruningCorpus,
     options: SearchOptions,
 }
@@ -35,13 +32,12 @@ pub struct PruningCorpus {
 impl Pruning {
     /// Opens the folder of a Transformer.
     pub fn open(folder: &Path, corpus: PruningCorpus, options: &SearchOptions) -> Result<Pruning, OpenError> {
-        let (translator, config) = Translator::open_with_config(folder)?;
+        let translator = Translator::open(folder)?;
         // Checked here, not after the whole model was evaluated.
-        if config.heads().is_empty() {
+        if translator.model().heads().is_empty() {
             return Err(HeadError::NoHeads.into());
         }
-        let whole = Weights::of(translator.model().params());
-        Ok(Pruning { config, translator, whole, corpus, options: options.clone() })
+        Ok(Pruning { translator, corpus, options: options.clone() })
     }
 
     /// The model.
@@ -61,34 +57,29 @@ impl Pruning {
 
     /// Every head of the model.
     pub fn heads(&self) -> Vec<HeadName> {
-        self.config.heads()
+        self.translator.model().heads()
     }
 
     /// Checks that the model has all of these heads.
     pub fn check(&self, heads: &[HeadName]) -> Result<(), HeadError> {
-        self.config.check_heads(heads)
+        self.translator.model().check_heads(heads)
     }
 
     /// The BLEU of the model with these heads pruned; of the whole model if there are none.
-    ///
-    /// # Panics
-    /// If the model has no such head; [`Pruning::check`] finds out.
     pub fn bleu_without(&self, heads: &[HeadName]) -> Result<f64, DecodeError> {
-        let params = self.translator.model().params();
-        self.config.prune_heads(params, heads).expect("heads were checked");
+        let options = SearchOptions { without_heads: heads.to_vec(), ..self.options.clone() };
         let sources: Vec<&str> = self.corpus.sources.iter().map(String::as_str).collect();
-        let found = self.translator.translate(&sources, &self.options);
-        self.whole.install(params).expect("these were its weights a moment ago");
-        let outputs: Vec<String> = found?.iter().map(|translation| translation.best().to_owned()).collect();
+        let found = self.translator.translate(&sources, &options)?;
+        let outputs: Vec<String> = found.iter().map(|translation| translation.best().to_owned()).collect();
         Ok(corpus_bleu(&outputs, std::slice::from_ref(&self.corpus.references), &self.corpus.bleu).score)
     }
 
     /// A hash of everything that determines the scores: weights, texts and options.
     pub fn fingerprint(&self) -> String {
         let mut hash = XxHash3_64::new();
-        for (name, _, numbers) in self.whole.iter() {
-            hash.write(name.as_bytes());
-            numbers.iter().for_each(|number| hash.write(&number.to_le_bytes()));
+        for param in self.translator.model().params().iter() {
+            hash.write(param.name().as_bytes());
+            param.to_vec().iter().for_each(|number| hash.write(&number.to_le_bytes()));
         }
         for text in self.corpus.sources.iter().chain(&self.corpus.references) {
             hash.write(text.as_bytes());

@@ -1,15 +1,6 @@
-//! The heads of a Transformer, and pruning them.
-//!
-//! ```text
-//! Concat(head_1 … head_h) W_o = Σ_i head_i W_o[rows of i]
-//! ```
-//!
-//! A head contributes only through its rows of `W_o`. With those rows zero its part of the sum is exactly zero, whatever it
-//! attends to: in training, in search and in scoring alike, and no kernel has to know.
+//! The heads of a Transformer.
 
-use heedful_tensor::Params;
-
-use super::{Transformer, TransformerConfig};
+use super::TransformerConfig;
 use crate::layers::{AttentionRole, HeadError, HeadName};
 
 impl TransformerConfig {
@@ -35,21 +26,6 @@ impl TransformerConfig {
         }
     }
 
-    /// Prunes these heads of a model; on an error nothing has changed.
-    pub(crate) fn prune_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
-        self.check_heads(heads)?;
-        let rows = self.layer().value_width() / self.heads;
-        for name in heads {
-            let weight = params.get(&format!("{}.output.weight", name.prefix()));
-            let weight = weight.expect("a Transformer's attention layers have an output projection");
-            let [_, width] = weight.shape();
-            let mut values = weight.to_vec();
-            values[name.head * rows * width..(name.head + 1) * rows * width].fill(0.0);
-            weight.set(&values);
-        }
-        Ok(())
-    }
-
     fn heads_in_short(&self) -> String {
         let range = |count: usize| if count == 1 { "0".to_owned() } else { format!("0…{}", count - 1) };
         let heads = range(self.heads);
@@ -60,14 +36,6 @@ impl TransformerConfig {
     }
 }
 
-impl Transformer {
-    /// The same model with these heads pruned. Their output weights are lost: to restore them, build or load the model anew.
-    pub fn without_heads(self, heads: &[HeadName]) -> Result<Transformer, HeadError> {
-        self.config.prune_heads(&self.params, heads)?;
-        Ok(self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use heedful_tensor::DType;
@@ -75,7 +43,8 @@ mod tests {
     use super::*;
     use crate::data::batch::Batch;
     use crate::layers::Pass;
-    use crate::models::Model;
+    use crate::models::transformer::Transformer;
+    use crate::models::{Generate, Model};
 
     fn config() -> TransformerConfig {
         TransformerConfig {
@@ -96,9 +65,23 @@ mod tests {
         model.logits(&batch.expect("a good batch"), pass).to_vec()
     }
 
-    /// The same model with the context of a head set to zero where it is made: the columns of its values.
-    fn without_values(name: HeadName) -> Transformer {
-        let model = Transformer::new(config(), 7).expect("a good configuration");
+    /// The model with a head pruned in its weights, by its part of the sum.
+    ///
+    /// ```text
+    /// Concat(head_1 … head_h) W_o = Σ_i head_i W_o[rows of i]
+    /// ```
+    fn without_outputs(model: Transformer, name: HeadName) -> Transformer {
+        let rows = config().layer().value_width() / config().heads;
+        let weight = model.params().get(&format!("{}.output.weight", name.prefix())).expect("it is there");
+        let [_, width] = weight.shape();
+        let mut values = weight.to_vec();
+        values[name.head * rows * width..(name.head + 1) * rows * width].fill(0.0);
+        weight.set(&values);
+        model
+    }
+
+    /// The model with the context of a head set to zero where it is made: the columns of its values.
+    fn without_values(model: Transformer, name: HeadName) -> Transformer {
         let (d_k, d_v) = (config().layer().key_width(), config().layer().value_width());
         let rows = d_v / config().heads;
         let (weight, values_begin) = match name.role {
@@ -118,40 +101,33 @@ mod tests {
     }
 
     #[test]
-    fn a_pruned_head_is_a_head_whose_context_is_zero() {
-        let whole = Transformer::new(config(), 7).expect("a good configuration");
-        for name in ["enc.0.1", "dec.1.0", "cross.1.2"] {
-            let name: HeadName = name.parse().expect("a head's name");
-            let pruned = Transformer::new(config(), 7).expect("a good configuration").without_heads(&[name]);
-            let pruned = logits(&pruned.expect("the head is there"));
-            assert_eq!(pruned, logits(&without_values(name)), "{name}");
-            assert_ne!(pruned, logits(&whole), "{name}");
-        }
-    }
-
-    #[test]
     fn a_pass_without_a_head_is_a_pass_of_the_pruned_model() {
-        let whole = Transformer::new(config(), 7).expect("a good configuration");
+        let whole = || Transformer::new(config(), 7).expect("a good configuration");
         for names in [&["enc.0.1"][..], &["dec.1.0"], &["cross.1.2"], &["cross.0.0", "cross.0.3", "enc.1.2"]]
         {
             let heads: Vec<HeadName> =
                 names.iter().map(|name| name.parse().expect("a head's name")).collect();
-            let pruned = Transformer::new(config(), 7).expect("a good configuration").without_heads(&heads);
             let mut pass = Pass::inference(DType::F32).without_heads(&heads).recording();
-            assert_eq!(logits_in(&whole, &mut pass), logits(&pruned.expect("they are there")), "{names:?}");
+            let found = logits_in(&whole(), &mut pass);
+            for prune in [without_outputs, without_values] {
+                assert_eq!(found, logits(&heads.iter().copied().fold(whole(), prune)), "{names:?}");
+            }
+            assert_ne!(found, logits(&whole()), "{names:?}");
             // What the head attends to can still be seen.
             let maps = pass.take_attention().expect("few weights");
             assert!(maps.iter().all(|map| map.heads() == config().heads));
         }
-        assert_eq!(logits_in(&whole, &mut Pass::inference(DType::F32).without_heads(&[])), logits(&whole));
+        assert_eq!(
+            logits_in(&whole(), &mut Pass::inference(DType::F32).without_heads(&[])),
+            logits(&whole())
+        );
     }
 
     #[test]
-    fn an_unknown_head_changes_nothing_and_the_error_lists_the_known_ones() {
+    fn an_unknown_head_is_an_error_that_lists_the_known_ones() {
         let model = Transformer::new(config(), 7).expect("a good configuration");
-        let before = logits(&model);
         let heads = ["enc.0.0", "cross.0.9"].map(|name| name.parse().expect("a head's name"));
-        let complaint = model.config.prune_heads(&model.params, &heads).expect_err("there is no tenth head");
+        let complaint = model.check_heads(&heads).expect_err("there is no tenth head");
         let TransformerConfig { encoder_layers, decoder_layers, heads, .. } = config();
         let known = format!(
             "enc.{{0…{e}}}.{{0…{h}}}, dec.{{0…{d}}}.{{0…{h}}} and cross.{{0…{d}}}.{{0…{h}}}",
@@ -160,7 +136,6 @@ mod tests {
             h = heads - 1
         );
         assert_eq!(complaint.to_string(), format!("the model has no head cross.0.9: it has {known}"));
-        assert_eq!(logits(&model), before);
     }
 
     #[test]

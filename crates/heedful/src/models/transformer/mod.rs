@@ -18,7 +18,7 @@ mod cross_block;
 mod stack;
 mod text_stack;
 
-mod pruning;
+mod heads;
 
 pub(crate) mod decoding;
 pub(crate) mod slots;

@@ -4,7 +4,7 @@ use heedful_tensor::{Device, Params};
 
 use super::{ConfigError, DropoutRates, StackConfig, StackMask, TextStack, Transformer, TransformerConfig};
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
-use crate::models::{Encode, Generate, HeadError, HeadName};
+use crate::models::{Encode, Generate};
 use crate::recipe::Recipe;
 
 /// The keys that every Transformer reads of those that not every run does, and those that only some Transformers read.
@@ -78,18 +78,6 @@ impl EncoderDecoderFamily for TransformerConfig {
 
     fn trains_on(&self, device: Device) -> bool {
         self.trains_on(device)
-    }
-
-    fn heads(&self) -> Vec<HeadName> {
-        self.heads()
-    }
-
-    fn check_heads(&self, heads: &[HeadName]) -> Result<(), HeadError> {
-        self.check_heads(heads)
-    }
-
-    fn prune_heads(&self, params: &Params, heads: &[HeadName]) -> Result<(), HeadError> {
-        self.prune_heads(params, heads)
     }
 }
 

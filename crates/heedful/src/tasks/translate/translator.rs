@@ -39,7 +39,7 @@ use crate::decode::{
     SearchOptions, TargetScore, align, attend, attend_to_source, score_by, search_by,
 };
 use crate::layers::AttentionMap;
-use crate::models::{Generate, HeadName};
+use crate::models::Generate;
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
 
@@ -78,22 +78,14 @@ pub struct Output {
 impl Translator {
     /// Opens the folder of a model, or the best model of a training run.
     pub fn open(folder: &Path) -> Result<Translator, OpenError> {
-        Translator::open_without(folder, &[])
+        Ok(Translator::open_with_config(folder)?.0)
     }
 
     /// As [`Translator::open`], with the model's configuration.
     pub(crate) fn open_with_config(folder: &Path) -> Result<(Translator, Config), OpenError> {
         let Opened { config, model, tokenizers, folder, trained } = open::<Config>(folder, Task::Translate)?;
-        let heads = config.heads().len().max(1);
         let shortlist = folder.shortlist(&tokenizers)?.map(Arc::new);
-        Ok((Translator { heads, shortlist, ..Translator::trained_with(trained, model, tokenizers) }, config))
-    }
-
-    /// As [`Translator::open`], with these heads pruned.
-    pub fn open_without(folder: &Path, heads: &[HeadName]) -> Result<Translator, OpenError> {
-        let (translator, config) = Translator::open_with_config(folder)?;
-        config.prune_heads(translator.model().params(), heads)?;
-        Ok(translator)
+        Ok((Translator { shortlist, ..Translator::trained_with(trained, model, tokenizers) }, config))
     }
 
     /// A model and the vocabularies that it was trained with.
@@ -106,11 +98,11 @@ impl Translator {
         // A target has `<bos>` before it.
         let of_target = positions.map(|longest| longest.saturating_sub(1));
         Translator {
+            heads: model.heads().len().max(1),
             source_limit: TextLimit::new(&tokenizers.source, positions, trained),
             target_limit: TextLimit::new(&tokenizers.target, of_target, trained),
             models: vec![model.into()],
             tokenizers,
-            heads: 1,
             shortlist: None,
             worker: Arc::default(),
         }
