@@ -228,13 +228,14 @@ fn wrong_usage_names_what_is_possible() {
         ("hyp --ref ref --metric rouge", "bleu, chrf, chrf++, ter, bleu-teaching"),
         ("hyp --ref ref --tokenize moses", "13a, intl, zh, char, none"),
         ("hyp --ref ref --smooth x", "exp, floor, add-k, none"),
-        ("hyp", "--ref <REF>"),
         ("hyp --ref ref --sentence-level --confidence", "cannot be used with"),
     ];
     for (arguments, part) in cases {
         let message = folder.error(arguments, 2);
         assert!(message.contains(part), "{arguments}: {message}");
     }
+    let message = folder.error("hyp", 1);
+    assert!(message.contains("nothing to compare hyp with: add --ref REF"), "{message}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "HYP")]
     hypotheses: PathBuf,
     /// Reference translations or labels: line n belongs to line n of HYP; repeat it for several references
-    #[arg(long = "ref", value_name = "REF", required_unless_present = "model")]
+    #[arg(long = "ref", value_name = "REF")]
     references: Vec<PathBuf>,
     /// Metrics, separated by commas
     #[arg(long = "metric", value_name = "NAME", value_enum, value_delimiter = ',', default_value = "bleu")]

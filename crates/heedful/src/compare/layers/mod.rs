@@ -11,7 +11,7 @@
 //!
 //! Layers are measured as models use them, including their projections: for attention these cost another n·d², which
 //! the paper's formulas leave out. The dilated convolution is the widest that n tokens need: with causal taps and dilations
-//! 1, k, k², … the number of layers that they need is measured too ([`path`]).
+//! 1, k, k², … the number of layers that they need is measured too.
 
 mod build;
 mod measure;
