@@ -191,6 +191,17 @@ impl From<AttentionRole> for ExplainedKind {
     }
 }
 
+impl From<ExplainedKind> for AttentionRole {
+    fn from(kind: ExplainedKind) -> AttentionRole {
+        match kind {
+            ExplainedKind::Encoder => AttentionRole::EncoderSelf,
+            ExplainedKind::Decoder => AttentionRole::DecoderSelf,
+            ExplainedKind::Cross => AttentionRole::Cross,
+            ExplainedKind::Pooling => AttentionRole::Pooling,
+        }
+    }
+}
+
 fn rows(weights: &[f32], keys: usize) -> Vec<Vec<f32>> {
     weights.chunks_exact(keys.max(1)).map(<[f32]>::to_vec).collect()
 }

@@ -64,7 +64,26 @@ impl AttentionMap {
     }
 }
 
+impl AttentionRole {
+    /// What a layer of this role is called where people read, who count from 1: “decoder layer 2, cross attention”. `layer`
+    /// counts from 0.
+    pub fn layer_title(self, layer: usize) -> String {
+        let (stack, attention) = match self {
+            AttentionRole::EncoderSelf => ("encoder", "self"),
+            AttentionRole::DecoderSelf => ("decoder", "self"),
+            AttentionRole::Cross => ("decoder", "cross"),
+            AttentionRole::Pooling => return "attention pooling".to_owned(),
+        };
+        format!("{stack} layer {}, {attention} attention", layer + 1)
+    }
+}
+
 impl AttentionSite {
+    /// For people: “decoder layer 2, cross attention”.
+    pub fn title(&self) -> String {
+        self.role.layer_title(self.layer)
+    }
+
     /// The attention layer whose parameters begin with `name`.
     pub fn new(name: &str, layer: usize, role: AttentionRole) -> AttentionSite {
         AttentionSite { name: name.into(), layer, role }

@@ -52,6 +52,11 @@ impl HeadName {
             AttentionRole::Pooling => "pooling".to_owned(),
         }
     }
+
+    /// For people, who count from 1: “decoder layer 2, cross attention, head 2”.
+    pub fn title(&self) -> String {
+        format!("{}, head {}", self.role.layer_title(self.layer), self.head + 1)
+    }
 }
 
 impl fmt::Display for HeadName {

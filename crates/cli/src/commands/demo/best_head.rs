@@ -17,17 +17,27 @@ pub(super) struct BestHead {
 }
 
 impl BestHead {
-    /// The head in which the word of the dependency attends most to the word it depends on; without a dependency, or if
-    /// the model did not generate the word, the head with the sharpest attention.
-    pub(super) fn of(trace: &Trace<'_>, dependency: Option<&Dependency>) -> Option<BestHead> {
+    /// Among these heads, or among all where none of them has cross attention, that in which the word of the dependency attends
+    /// most to the word it depends on; without a dependency, or if the model did not generate the word, the head with the
+    /// sharpest attention.
+    pub(super) fn of(
+        trace: &Trace<'_>,
+        dependency: Option<&Dependency>,
+        among: &[HeadName],
+    ) -> Option<BestHead> {
         let places = dependency.and_then(|dependency| {
             let row = trace.rows.iter().position(|row| row == dependency.word)?;
             Some((row, columns(&trace.columns, dependency.depends_on)?))
         });
         let width = trace.columns.len();
+        let is_wanted = |layer: usize, head: usize| {
+            let mut cross = among.iter().filter(|head| head.role == AttentionRole::Cross).peekable();
+            cross.peek().is_none() || cross.any(|wanted| (wanted.layer, wanted.head) == (layer, head))
+        };
         let heads = trace.maps.iter().flat_map(|map| {
             map.weights[0].iter().enumerate().map(|(head, weights)| (map.site.layer, head, weights))
         });
+        let heads = heads.filter(|(layer, head, _)| is_wanted(*layer, *head));
         let rated = heads.map(|(layer, head, weights)| {
             let share = places.as_ref().map(|(row, columns)| {
                 weights[row * width..(row + 1) * width][columns.clone()].iter().sum::<f32>()
@@ -37,12 +47,6 @@ impl BestHead {
         });
         rated.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, best)| best)
     }
-}
-
-/// The name of the head in which the word of a dependency attends most to the word it depends on, if both are there.
-pub(in crate::commands) fn best_head(trace: &Trace<'_>, dependency: &Dependency) -> Option<HeadName> {
-    let BestHead { layer, head, share, .. } = BestHead::of(trace, Some(dependency))?;
-    share.map(|_| HeadName { role: AttentionRole::Cross, layer, head })
 }
 
 /// The mean over all heads of all layers.
@@ -100,16 +104,19 @@ mod tests {
     #[test]
     fn the_head_with_the_dependency_is_found() {
         let dependency = Dependency { source: "一自动", word: "an", depends_on: "自动", why: "" };
-        let best = BestHead::of(&trace(), Some(&dependency)).expect("there are heads");
+        let best = BestHead::of(&trace(), Some(&dependency), &[]).expect("there are heads");
         assert_eq!((best.layer, best.head), (1, 0));
         assert!((best.share.expect("both words are there") - 0.7).abs() < 1e-6);
+        let among = ["dec.0.0", "cross.1.1"].map(|name| name.parse().expect("a head's name"));
+        let best = BestHead::of(&trace(), Some(&dependency), &among).expect("one of them is there");
+        assert_eq!((best.layer, best.head), (1, 1));
     }
 
     #[test]
     fn without_a_dependency_the_sharpest_head_is_shown() {
         let missing = Dependency { source: "一自动", word: "a", depends_on: "自动", why: "" };
         for dependency in [None, Some(&missing)] {
-            let best = BestHead::of(&trace(), dependency).expect("there are heads");
+            let best = BestHead::of(&trace(), dependency, &[]).expect("there are heads");
             assert_eq!((best.layer, best.head, best.share), (0, 0, None));
         }
     }

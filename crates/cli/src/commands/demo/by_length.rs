@@ -25,7 +25,7 @@ const MODELS: [DemoModel; 2] = [DemoModel::Rnn, DemoModel::RnnAttention];
 /// Phrases of so many lengths are one point of a curve.
 const LENGTHS: usize = 2;
 
-/// Fewer phrases than this are no point of their own: they join the one before.
+/// Fewer phrases than this are no point of their own: they join a neighbour.
 const FEWEST: usize = 20;
 
 /// The exact match of one model.
@@ -78,7 +78,7 @@ fn points(phrases: &[Phrase], result: &TestResult) -> Vec<Point> {
     let mut groups: Vec<Vec<(usize, bool)>> = Vec::new();
     for same in rated.chunk_by(|a, b| a.0.div_ceil(LENGTHS) == b.0.div_ceil(LENGTHS)) {
         match groups.last_mut() {
-            Some(before) if same.len() < FEWEST => before.extend(same),
+            Some(before) if same.len() < FEWEST || before.len() < FEWEST => before.extend(same),
             _ => groups.push(same.to_vec()),
         }
     }
@@ -154,16 +154,13 @@ fn experiment(curves: &[Curve], phrases: usize, seed: u64) -> Experiment {
 
 fn table(curves: &[Curve]) -> Table {
     let row = |number: usize, point: &Point| {
-        let shares = curves
-            .iter()
-            .filter_map(|curve| curve.points.get(number))
-            .map(|point| 100.0 * point.found.share());
+        let shares = curves.iter().filter_map(|curve| curve.points.get(number));
         [point.lengths(), point.found.total.to_string()]
             .into_iter()
-            .chain(shares.map(|share| format!("{share:.1}")))
+            .chain(shares.map(|point| point.found.percent()))
             .collect()
     };
-    let names = curves.iter().map(|curve| format!("{} %", curve.model.name()));
+    let names = curves.iter().map(|curve| curve.model.name().to_owned());
     Table {
         title: "Exact match by length".to_owned(),
         columns: ["words", "phrases"].map(str::to_owned).into_iter().chain(names).collect(),
@@ -183,8 +180,12 @@ mod tests {
     #[test]
     fn rare_lengths_join_their_neighbours() {
         let group = |words: usize, count: usize| (0..count).map(move |number| (words, number % 2 == 0));
-        let all: Vec<(usize, bool)> =
-            group(3, 30).chain(group(4, 20)).chain(group(5, 4)).chain(group(7, 40)).collect();
+        let all: Vec<(usize, bool)> = group(1, 2)
+            .chain(group(3, 30))
+            .chain(group(4, 20))
+            .chain(group(5, 4))
+            .chain(group(7, 40))
+            .collect();
         let result = TestResult {
             translations: all
                 .iter()
@@ -212,6 +213,6 @@ mod tests {
         let points = points(&phrases, &result);
         let found: Vec<(String, usize, usize)> =
             points.iter().map(|point| (point.lengths(), point.found.correct, point.found.total)).collect();
-        assert_eq!(found, [("3–5".to_owned(), 27, 54), ("7".to_owned(), 20, 40)]);
+        assert_eq!(found, [("1–5".to_owned(), 28, 56), ("7".to_owned(), 20, 40)]);
     }
 }

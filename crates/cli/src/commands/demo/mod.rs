@@ -30,7 +30,6 @@ use heedful::tensor::cpu::threads;
 use heedful::train::run::{self, DeviceChoice, Ending, Outcome, Start};
 use heedful_grammar::Phrase;
 
-pub(super) use self::best_head::best_head;
 pub(super) use self::by_length::bottleneck;
 use self::direction::DirectionChoice;
 pub(super) use self::direction::{Dependency, Direction};
@@ -228,7 +227,7 @@ impl DemoRun<'_> {
         text_report::test_result((self.model, self.direction), result, &mut out)?;
         for (number, trace) in traces.iter().enumerate() {
             let dependency = (number == 0).then(|| self.direction.dependency());
-            text_report::attention(trace, dependency.as_ref(), &mut out)?;
+            text_report::attention(trace, dependency.as_ref(), &[], &mut out)?;
         }
         writeln!(out)
     }

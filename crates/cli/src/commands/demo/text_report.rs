@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use heedful::layers::{AttentionRole, HeadName};
 use unicode_width::UnicodeWidthStr;
 
 use super::best_head::{self, BestHead};
@@ -66,20 +67,21 @@ pub(super) fn comparison(
     writeln!(out)
 }
 
-/// A translation and its cross attention.
+/// A translation and its cross attention, by the best of these heads or of all.
 pub(in crate::commands) fn attention(
     trace: &Trace<'_>,
     dependency: Option<&Dependency>,
+    among: &[HeadName],
     out: &mut impl Write,
 ) -> io::Result<()> {
     writeln!(out, "\n  {}\n  → {}\n", trace.source, trace.output)?;
-    let Some(best) = BestHead::of(trace, dependency) else { return Ok(()) };
+    let Some(best) = BestHead::of(trace, dependency, among) else { return Ok(()) };
     writeln!(
         out,
         "Cross attention: what the model attended to (columns) when it generated each word (rows):\n"
     )?;
-    let BestHead { layer, head, .. } = best;
-    let title = format!("head cross.{layer}.{head}");
+    let head = HeadName { role: AttentionRole::Cross, layer: best.layer, head: best.head };
+    let title = format!("head {head}");
     let pictures =
         [Heatmap::new(&title, best.weights), Heatmap::new("mean of all heads", best_head::mean(trace))];
     let labels = Labels { rows: trace.rows.clone(), columns: trace.columns.clone() };
@@ -88,9 +90,8 @@ pub(in crate::commands) fn attention(
         let Dependency { word, depends_on, why, .. } = dependency;
         writeln!(
             out,
-            "\nIn cross.{layer}.{head} (decoder layer {}, head {}), “{word}” gives {:.0} % of its attention to {depends_on}:",
-            layer + 1,
-            head + 1,
+            "\nIn {head} ({}), “{word}” gives {:.0} % of its attention to {depends_on}:",
+            head.title(),
             100.0 * share
         )?;
         writeln!(out, "{why}.")?;

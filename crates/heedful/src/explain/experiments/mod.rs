@@ -1,17 +1,18 @@
 //! Experiments that show why: why scores are divided by √d_k, why positions are added, why one vector is not enough, what a head
 //! is for. Each ends in an [`Experiment`]: what was found, in words, numbers and pictures.
 
+mod deciding;
 mod order;
 mod removal;
 mod scaling;
 
 pub use order::{OrderError, OrderSettings, Permutation, order_of_model, order_of_random_model};
-pub use removal::{Removal, Removals, removals};
+pub use removal::{Changed, Probe, Removals, listed};
 pub use scaling::{ScalingSettings, scaling};
 
 use serde_json::Value;
 
-use crate::plot::{LineChart, PictureGroup, Report, Status, Table, line_chart_svg, row_svg};
+use crate::plot::{LineChart, Picture, PictureGroup, Report, Status, Table, line_chart_svg, row_svg};
 
 /// What an experiment has found.
 #[derive(Clone, Debug)]
@@ -70,7 +71,10 @@ impl Experiment {
 
     /// A page.
     pub fn report(&self) -> Report {
-        let group = PictureGroup { title: String::new(), pictures: self.all_pictures() };
+        let group = PictureGroup {
+            title: String::new(),
+            pictures: self.all_pictures().into_iter().map(Picture::from).collect(),
+        };
         let table = |finding: &String| vec![finding.clone()];
         let findings = Table {
             title: "Found".to_owned(),

@@ -1,196 +1,284 @@
-//! What a head is for: remove each head in turn, and see how often one word of the translations changes.
+//! What heads are for: remove them, and see how often one word of the translations changes.
 //!
 //! A picture of attention shows where a head looks, and not whether it matters. A removed head, whose output is zero, is an
 //! intervention: what changes depended on it.
 
+use heedful_tensor::random::Stream;
 use serde_json::{Value, json};
 
 use super::Experiment;
-use crate::decode::{DecodeError, SearchOptions};
-use crate::layers::{AttentionRole, HeadName};
+use crate::decode::{DecodeError, Limits, SearchOptions};
+use crate::layers::HeadName;
 use crate::plot::{HeatMapOptions, Table, heat_map_svg};
-use crate::tasks::translate::Translator;
+use crate::tasks::translate::{Terms, Translator};
 
-/// What the removal of each head does to translations.
+/// How many sets of random heads are removed, to compare with.
+const DRAWS: usize = 20;
+
+/// A model, and the word of its translations that may change.
+pub struct Probe<'a> {
+    /// The model.
+    pub translator: &'a Translator,
+    /// How it translates.
+    pub options: &'a SearchOptions,
+    /// What every translation begins with: whatever comes before the word, so that nothing but the word is asked for.
+    pub prefix: &'a str,
+    /// Finds the word in a translation; `None` where nothing of its kind is in its place.
+    pub word: &'a dyn Fn(&str) -> Option<String>,
+}
+
+/// What the removal of heads does to translations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Removals {
     /// How many translations there are.
     pub phrases: usize,
-    /// One for each head of the model, in its order.
-    pub heads: Vec<Removal>,
+    /// Each head of the model alone, in its order.
+    pub heads: Vec<(HeadName, Changed)>,
+    /// The heads that are said to decide.
+    pub named: Vec<HeadName>,
+    /// All of them together.
+    pub together: Changed,
+    /// As many other heads, drawn at random: one for each draw.
+    pub random: Vec<Changed>,
 }
 
-/// What the removal of one head does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Removal {
-    /// The head.
-    pub head: HeadName,
-    /// Translations in which the word is another.
+/// How many translations change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Those in which the word is another of its kind.
     pub word: usize,
-    /// Translations that are different at all.
+    /// Those that are different at all.
     pub output: usize,
 }
 
-/// Removes every head of a model in turn. `word` finds the word in a translation; `progress` hears how many heads are done.
-pub fn removals(
-    translator: &Translator,
-    sources: &[&str],
-    options: &SearchOptions,
-    word: impl Fn(&str) -> String,
-    mut progress: impl FnMut(usize, HeadName),
-) -> Result<Removals, DecodeError> {
-    let translated = |without_heads: Vec<HeadName>| -> Result<Vec<String>, DecodeError> {
-        let options = SearchOptions { without_heads, ..options.clone() };
-        let found = translator.translate(sources, &options)?;
-        Ok(found.iter().map(|translation| translation.best().to_owned()).collect())
-    };
-    let whole = translated(Vec::new())?;
-    let mut heads = Vec::new();
-    for (number, head) in translator.model().heads().into_iter().enumerate() {
-        progress(number, head);
-        let without = translated(vec![head])?;
-        let changed = |is_changed: &dyn Fn(&str, &str) -> bool| {
-            whole.iter().zip(&without).filter(|(whole, without)| is_changed(whole, without)).count()
-        };
-        heads.push(Removal {
-            head,
-            word: changed(&|whole, without| word(whole) != word(without)),
-            output: changed(&|whole, without| whole != without),
-        });
+impl Probe<'_> {
+    /// All heads of the model.
+    pub(super) fn heads(&self) -> Vec<HeadName> {
+        self.translator.model().heads()
     }
-    Ok(Removals { phrases: sources.len(), heads })
+
+    /// The translations of the model without some heads.
+    pub fn translated(&self, sources: &[&str], without: &[HeadName]) -> Result<Vec<String>, DecodeError> {
+        let options = SearchOptions { without_heads: without.to_vec(), ..self.options.clone() };
+        let input = |source: &&str| self.translator.input(source, self.prefix, &Terms::default());
+        let inputs = sources.iter().map(input).collect();
+        let found = self.translator.translate_inputs(inputs, &options, &Limits::default())?;
+        Ok(found.iter().map(|translation| translation.best().to_owned()).collect())
+    }
+
+    pub(super) fn changed(&self, whole: &[String], without: &[String]) -> Changed {
+        let both = || whole.iter().zip(without);
+        let is_another = |whole: &str, without: &str| {
+            let both = (self.word)(whole).zip((self.word)(without));
+            both.is_some_and(|(whole, without)| whole != without)
+        };
+        Changed {
+            word: both().filter(|(whole, without)| is_another(whole, without)).count(),
+            output: both().filter(|(whole, without)| whole != without).count(),
+        }
+    }
+
+    /// Removes every head of the model alone, the named ones together, and as many others. `progress` hears which are
+    /// removed now.
+    pub fn removals(
+        &self,
+        sources: &[&str],
+        named: &[HeadName],
+        mut progress: impl FnMut(&[HeadName]),
+    ) -> Result<Removals, DecodeError> {
+        let all = self.heads();
+        let draws = random_sets(&all, named);
+        let singles = all.iter().map(|&head| vec![head]);
+        let trials: Vec<Vec<HeadName>> = singles.chain([named.to_vec()]).chain(draws).collect();
+        let whole = self.translated(sources, &[])?;
+        let mut changes = Vec::new();
+        for removed in &trials {
+            progress(removed);
+            changes.push(self.changed(&whole, &self.translated(sources, removed)?));
+        }
+        let random = changes.split_off(all.len() + 1);
+        let together = changes[all.len()];
+        let heads = all.into_iter().zip(changes).collect();
+        Ok(Removals { phrases: sources.len(), heads, named: named.to_vec(), together, random })
+    }
+}
+
+/// Sets of as many heads as are named, and none of those; every other head once if one is named.
+fn random_sets(all: &[HeadName], named: &[HeadName]) -> Vec<Vec<HeadName>> {
+    let others: Vec<HeadName> = all.iter().copied().filter(|head| !named.contains(head)).collect();
+    if named.len() == 1 {
+        return others.into_iter().map(|head| vec![head]).collect();
+    }
+    if others.len() < named.len() {
+        return Vec::new();
+    }
+    let draw = |number: usize| {
+        let stream = Stream::new(0, 0, number as u64);
+        let mut left = others.clone();
+        (0..named.len() as u32)
+            .map(|index| left.swap_remove(stream.bits(index) as usize % left.len()))
+            .collect()
+    };
+    (0..DRAWS).map(draw).collect()
+}
+
+/// `cross.1.1 and cross.1.2`.
+pub fn listed(heads: &[HeadName]) -> String {
+    let names: Vec<String> = heads.iter().map(HeadName::to_string).collect();
+    match names.as_slice() {
+        [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
+        names => names.concat(),
+    }
 }
 
 impl Removals {
-    /// What the removal of a head does.
-    pub fn of(&self, head: HeadName) -> Option<Removal> {
-        self.heads.iter().copied().find(|removal| removal.head == head)
+    /// The share of translations in which the word is another.
+    pub fn share(&self, changed: Changed) -> f64 {
+        changed.word as f64 / self.phrases.max(1) as f64
     }
 
-    /// The share of translations in which the word is another without a head.
-    pub fn share(&self, removal: Removal) -> f64 {
-        removal.word as f64 / self.phrases.max(1) as f64
+    /// The same without as many heads that are drawn at random: the mean over all draws.
+    pub fn share_of_random(&self) -> f64 {
+        let sum: f64 = self.random.iter().map(|changed| self.share(*changed)).sum();
+        sum / self.random.len().max(1) as f64
     }
 
-    /// The same for a head that is drawn from all but one.
-    pub fn share_of_random(&self, but: HeadName) -> f64 {
-        let others: Vec<f64> = self
-            .heads
-            .iter()
-            .filter(|removal| removal.head != but)
-            .map(|removal| self.share(*removal))
-            .collect();
-        others.iter().sum::<f64>() / others.len().max(1) as f64
-    }
-
-    /// The experiment for the head that a picture points at; `word` is what may change: "the article".
-    pub fn experiment(&self, named: HeadName, word: &str, model: &str) -> Experiment {
+    /// The experiment; `word` is what may change: "the article".
+    pub fn experiment(&self, word: &str, model: &str) -> Experiment {
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-        let strongest =
-            self.heads.iter().copied().max_by_key(|removal| (removal.word, removal.head == named));
+        let (together, others) = match self.named.len() {
+            1 => ("", "a random other head".to_owned()),
+            number => (" together", format!("{number} random other heads")),
+        };
         let mut findings = vec![format!(
-            "Without {named}, {word} changes in {} of {} phrases; without a random other head in {}.",
-            percent(self.of(named).map_or(0.0, |removal| self.share(removal))),
+            "Without {}{together}, {word} changes in {} of {} phrases; without {others} in {}.",
+            listed(&self.named),
+            percent(self.share(self.together)),
             self.phrases,
-            percent(self.share_of_random(named))
+            percent(self.share_of_random())
         )];
-        if let Some(other) = strongest.filter(|strongest| strongest.head != named && strongest.word > 0) {
-            let share = percent(self.share(other));
+        let alone: Vec<Changed> = self.named.iter().filter_map(|head| self.alone(*head)).collect();
+        let most = alone.iter().map(|changed| self.share(*changed)).fold(0.0, f64::max);
+        if alone.len() > 1 {
             findings.push(format!(
-                "The head that matters most is another: without {}, {word} changes in {share}.",
-                other.head
+                "Alone none of them changes it in more than {}: they stand in for each other.",
+                percent(most)
             ));
         }
         Experiment {
-            title: format!("Which head decides {word}?"),
-            setting: format!("{model}: each head is removed in turn, its output set to zero"),
+            title: format!("Which heads decide {word}?"),
+            setting: format!("{model}: heads are removed, their output set to zero"),
             findings,
-            tables: vec![self.table(named, word)],
+            tables: vec![self.table(word)],
             curves: Vec::new(),
             pictures: vec![self.picture(word)],
-            json: self.json(named),
+            json: self.json(),
         }
     }
 
-    fn table(&self, named: HeadName, word: &str) -> Table {
-        let mut heads = self.heads.clone();
-        heads.sort_by_key(|removal| (removal.head != named, std::cmp::Reverse(removal.word)));
-        let row = |removal: &Removal| {
-            vec![
-                removal.head.to_string(),
-                removal.word.to_string(),
-                format!("{:.1}", 100.0 * self.share(*removal)),
-                removal.output.to_string(),
-            ]
+    /// What the removal of one head does.
+    pub fn alone(&self, head: HeadName) -> Option<Changed> {
+        self.heads.iter().find(|(known, _)| *known == head).map(|(_, changed)| *changed)
+    }
+
+    fn table(&self, word: &str) -> Table {
+        let row = |name: String, changed: Changed| {
+            let share = format!("{:.1}", 100.0 * self.share(changed));
+            vec![name, changed.word.to_string(), share, changed.output.to_string()]
         };
+        let mut heads = self.heads.clone();
+        heads.sort_by_key(|(head, changed)| (!self.named.contains(head), std::cmp::Reverse(changed.word)));
+        let together = (self.named.len() > 1).then(|| row(listed(&self.named), self.together));
+        let alone = heads.iter().map(|(head, changed)| row(head.to_string(), *changed));
         Table {
-            title: format!(
-                "{} phrases; first the head of the picture, then the others by what they change",
-                self.phrases
-            ),
+            title: format!("{} phrases; first the heads that decide, then the others", self.phrases),
             columns: ["without", &format!("{word} changes"), "%", "anything changes"]
                 .map(str::to_owned)
                 .to_vec(),
-            rows: heads.iter().map(row).collect(),
+            rows: together.into_iter().chain(alone).collect(),
         }
     }
 
     /// One cell for each head: layers × heads.
     fn picture(&self, word: &str) -> String {
-        let width = self.heads.iter().map(|removal| removal.head.head + 1).max().unwrap_or(0);
-        let layers: Vec<&[Removal]> =
-            self.heads.chunk_by(|a, b| (a.head.role, a.head.layer) == (b.head.role, b.head.layer)).collect();
+        let width = self.heads.iter().map(|(head, _)| head.head + 1).max().unwrap_or(0);
+        let of_one_layer = |a: &HeadName, b: &HeadName| (a.role, a.layer) == (b.role, b.layer);
+        let layers: Vec<_> = self.heads.chunk_by(|(a, _), (b, _)| of_one_layer(a, b)).collect();
         let mut shares = vec![0.0; width * layers.len()];
         for (layer, heads) in layers.iter().enumerate() {
-            for removal in *heads {
-                shares[layer * width + removal.head.head] = self.share(*removal) as f32;
+            for (head, changed) in *heads {
+                shares[layer * width + head.head] = self.share(*changed) as f32;
             }
         }
-        let rows: Vec<String> = layers.iter().map(|heads| layer_name(heads[0].head)).collect();
-        let columns: Vec<String> = (0..width).map(|head| head.to_string()).collect();
-        let title = format!("how often {word} changes without a head");
+        let rows: Vec<String> =
+            layers.iter().map(|heads| heads[0].0.role.layer_title(heads[0].0.layer)).collect();
+        let columns: Vec<String> = (1..=width).map(|head| format!("head {head}")).collect();
+        let title = format!("how often {word} changes without one head");
         heat_map_svg(&shares, &rows, &columns, &HeatMapOptions { title, ..HeatMapOptions::default() })
     }
 
-    fn json(&self, named: HeadName) -> Value {
-        let head = |removal: &Removal| json!({ "head": removal.head.to_string(), "word_changes": removal.word, "output_changes": removal.output });
+    fn json(&self) -> Value {
+        let changes =
+            |changed: Changed| json!({ "word_changes": changed.word, "output_changes": changed.output });
+        let head = |(head, changed): &(HeadName, Changed)| json!({ "head": head.to_string(), "alone": changes(*changed) });
         json!({
             "phrases": self.phrases,
-            "named": named.to_string(),
-            "share_without_named": self.of(named).map(|removal| self.share(removal)),
-            "share_without_random_other": self.share_of_random(named),
+            "named": self.named.iter().map(HeadName::to_string).collect::<Vec<_>>(),
+            "named_together": changes(self.together),
+            "share_without_named": self.share(self.together),
+            "share_without_random_others": self.share_of_random(),
             "heads": self.heads.iter().map(head).collect::<Vec<_>>(),
         })
     }
-}
-
-fn layer_name(head: HeadName) -> String {
-    let stack = match head.role {
-        AttentionRole::EncoderSelf => "encoder",
-        AttentionRole::DecoderSelf => "decoder",
-        AttentionRole::Cross => "cross",
-        AttentionRole::Pooling => "pooling",
-    };
-    format!("{stack} {}", head.layer)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn head(name: &str) -> HeadName {
+        name.parse().expect("a head's name")
+    }
+
     #[test]
-    fn a_random_head_is_the_mean_of_the_others() {
-        let head = |name: &str| name.parse::<HeadName>().expect("a head's name");
-        let removal = |name, word| Removal { head: head(name), word, output: word };
-        let heads = vec![removal("enc.0.0", 1), removal("cross.0.0", 8), removal("cross.0.1", 3)];
-        let removals = Removals { phrases: 10, heads };
-        assert!((removals.share_of_random(head("cross.0.0")) - 0.2).abs() < 1e-12);
-        let found = removals.experiment(head("cross.0.0"), "the article", "a model");
-        assert!(found.findings[0].contains("80.0 % of 10 phrases") && found.findings[0].contains("20.0 %"));
-        assert_eq!((found.findings.len(), found.tables[0].rows[0][0].as_str()), (1, "cross.0.0"));
-        // A picture that points at the wrong head is said to be wrong.
-        let wrong = removals.experiment(head("cross.0.1"), "the article", "a model");
-        assert!(wrong.findings[1].contains("without cross.0.0"), "{:?}", wrong.findings);
-        assert!(found.to_svg().contains("cross 0") && found.to_text().contains("enc.0.0"));
+    fn named_heads_are_compared_with_as_many_others() {
+        let changed = |word| Changed { word, output: word };
+        let heads = vec![
+            (head("enc.0.0"), changed(1)),
+            (head("cross.0.0"), changed(2)),
+            (head("cross.0.1"), changed(3)),
+        ];
+        let named = vec![head("cross.0.0"), head("cross.0.1")];
+        let random = vec![changed(1), changed(3)];
+        let removals = Removals { phrases: 10, heads, named, together: changed(8), random };
+        assert!((removals.share_of_random() - 0.2).abs() < 1e-12);
+        let found = removals.experiment("the article", "a model");
+        assert_eq!(
+            found.findings,
+            [
+                "Without cross.0.0 and cross.0.1 together, the article changes in 80.0 % of 10 phrases; without 2 random other \
+                 heads in 20.0 %.",
+                "Alone none of them changes it in more than 30.0 %: they stand in for each other."
+            ]
+        );
+        let names: Vec<&str> = found.tables[0].rows.iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(names, ["cross.0.0 and cross.0.1", "cross.0.1", "cross.0.0", "enc.0.0"]);
+        assert!(found.to_svg().contains("decoder layer 1, cross attention"));
+    }
+
+    #[test]
+    fn random_heads_are_others_and_as_many() {
+        let all = ["enc.0.0", "enc.0.1", "dec.0.0", "cross.0.0", "cross.0.1"].map(head);
+        let one = random_sets(&all, &all[..1]);
+        assert_eq!(one, all[1..].iter().map(|&head| vec![head]).collect::<Vec<_>>());
+        let two = random_sets(&all, &all[3..]);
+        assert_eq!((two.len(), two.clone()), (DRAWS, random_sets(&all, &all[3..])));
+        assert!(
+            two.iter().all(|set| set.len() == 2
+                && set[0] != set[1]
+                && set.iter().all(|head| all[..3].contains(head)))
+        );
+        assert!(two.iter().any(|set| *set != two[0]), "{two:?}");
+        assert!(random_sets(&all, &all[1..]).is_empty());
     }
 }

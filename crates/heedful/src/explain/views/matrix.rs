@@ -7,6 +7,7 @@ use super::super::explanation::{
     ExplainedKind, ExplainedLayer, ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, HeadWeights,
 };
 use super::choice::{HeadChoice, LayerChoice, ViewError};
+use crate::layers::AttentionRole;
 
 /// Whether rows and columns are tokens or words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,13 +70,7 @@ impl AttentionMatrix {
 impl ExplainedLayer {
     /// For people, who count from 1: “decoder layer 2, cross attention”.
     pub fn title(&self) -> String {
-        let (stack, attention) = match self.kind {
-            ExplainedKind::Encoder => ("encoder", "self"),
-            ExplainedKind::Decoder => ("decoder", "self"),
-            ExplainedKind::Cross => ("decoder", "cross"),
-            ExplainedKind::Pooling => return "attention pooling".to_owned(),
-        };
-        format!("{stack} layer {}, {attention} attention", self.layer + 1)
+        AttentionRole::from(self.kind).layer_title(self.layer)
     }
 
     /// The number of heads.

@@ -19,7 +19,7 @@ use crate::models::{Label, Model};
 use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
 use crate::tasks::validation::{
-    HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, layer_title, longest,
+    HeldOut, SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, longest,
 };
 use crate::tasks::{Materials, TaskError};
 
@@ -126,7 +126,7 @@ impl ValidationSet for LabelSet {
             let before = if map.keys.tokens() > pieces.len() { vec!["<bos>".to_owned()] } else { Vec::new() };
             let columns = [before, pieces.clone()].concat();
             AttentionGrid {
-                title: layer_title(&map.site),
+                title: map.site.title(),
                 heads: map.weights[0].clone(),
                 rows: match map.site.role {
                     AttentionRole::Pooling => vec![self.labels.name(label[0]).to_owned()],

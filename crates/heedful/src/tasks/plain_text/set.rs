@@ -22,7 +22,7 @@ use crate::models::Model;
 use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
 use crate::tasks::TaskError;
-use crate::tasks::validation::{HeldOut, Unusable, held_out, layer_title, longest};
+use crate::tasks::validation::{HeldOut, Unusable, held_out, longest};
 
 /// Maximum number of tokens whose attention is shown.
 const MOST_TOKENS: usize = 24;
@@ -109,7 +109,7 @@ impl TextSet {
         let tokens = if batch.source.is_empty() { &batch.target_in } else { &batch.source };
         let pieces: Vec<String> = tokens.iter().map(|&id| self.tokenizer.piece(id)).collect();
         let grid = |map: &AttentionMap| AttentionGrid {
-            title: layer_title(&map.site),
+            title: map.site.title(),
             heads: map.weights[0].clone(),
             rows: pieces.clone(),
             columns: pieces.clone(),

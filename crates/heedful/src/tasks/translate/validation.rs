@@ -16,7 +16,7 @@ use crate::plot::AttentionGrid;
 use crate::recipe::{DataKeys, Recipe, SearchKeys};
 use crate::tasks::TaskError;
 use crate::tasks::validation::{
-    SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, held_out, layer_title, longest,
+    SAMPLES, Sample, Unusable, ValidationResult, ValidationSet, held_out, longest,
 };
 
 /// Held-out pairs, and the model.
@@ -114,7 +114,7 @@ impl ValidationSet for TranslationSet {
                 AttentionRole::Cross | AttentionRole::Pooling => [&rows, &columns],
             };
             AttentionGrid {
-                title: layer_title(&map.site),
+                title: map.site.title(),
                 heads: map.weights[0].clone(),
                 rows: queries[..map.queries.tokens()].to_vec(),
                 columns: keys[..map.keys.tokens()].to_vec(),

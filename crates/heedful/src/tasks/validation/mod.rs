@@ -5,7 +5,6 @@ mod held_out;
 pub use held_out::{HeldOut, held_out};
 
 use super::TaskError;
-use crate::layers::{AttentionRole, AttentionSite};
 use crate::metrics::Measure;
 use crate::plot::{AttentionGrid, Table};
 use crate::recipe::{PositionKind, Recipe};
@@ -64,18 +63,6 @@ impl ValidationResult {
 impl From<Unusable> for TaskError {
     fn from(Unusable { read, empty, too_long }: Unusable) -> TaskError {
         TaskError::NothingToValidate { read, empty, too_long }
-    }
-}
-
-/// What an attention layer is called in reports.
-pub(crate) fn layer_title(site: &AttentionSite) -> String {
-    // From 1 on, as everywhere that people read.
-    let layer = site.layer + 1;
-    match site.role {
-        AttentionRole::EncoderSelf => format!("encoder layer {layer}, self attention"),
-        AttentionRole::DecoderSelf => format!("decoder layer {layer}, self attention"),
-        AttentionRole::Cross => format!("decoder layer {layer}, cross attention"),
-        AttentionRole::Pooling => "attention pooling".to_owned(),
     }
 }
 

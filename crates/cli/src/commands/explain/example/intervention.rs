@@ -1,11 +1,11 @@
-//! Proof by intervention: without the head that the picture points at, the word changes.
+//! Proof by intervention: without the heads that the picture points at, the word changes.
 
 use std::fmt;
 use std::io::Write;
 
 use anyhow::Result;
-use heedful::decode::SearchOptions;
-use heedful::explain::experiments::{Experiment, removals};
+use heedful::decode::{DecodeError, SearchOptions};
+use heedful::explain::experiments::{Experiment, Probe, listed};
 use heedful::models::HeadName;
 use heedful::tasks::translate::Translator;
 use heedful_grammar::{Grammar, Phrase};
@@ -15,6 +15,9 @@ use crate::progress::{Bar, Verbosity};
 
 /// Of the phrases that heads are removed for: other draws than those of any demo.
 const SEED: u64 = 0x5eed;
+
+/// Phrases that the deciding heads are found with.
+const FINDING: usize = 100;
 
 /// How many phrases may be drawn for each that is translated correctly. A model below that knows too little.
 const DRAWS: usize = 3;
@@ -32,98 +35,145 @@ impl fmt::Display for TooYoung {
     }
 }
 
-/// Translates the example without a head, and says what became of the word.
-pub(super) fn show(
-    translator: &Translator,
-    dependency: &Dependency,
-    head: HeadName,
-    options: &SearchOptions,
-    out: &mut impl Write,
-) -> Result<()> {
-    let translated = |without_heads: Vec<HeadName>| -> Result<String> {
-        let options = SearchOptions { without_heads, ..options.clone() };
-        Ok(translator.translate(&[dependency.source], &options)?.remove(0).best().to_owned())
-    };
-    let (whole, without) = (translated(Vec::new())?, translated(vec![head])?);
-    let direction = Direction::of_text(dependency.source)?;
-    let (before, after) = (decided(direction, &whole), decided(direction, &without));
-    write!(out, "Without {head} the output is “{without}”: ")?;
-    Ok(match (before == after, whole == without) {
-        (false, _) => writeln!(out, "“{before}” becomes “{after}”."),
-        (_, true) => writeln!(out, "nothing changes, so other heads know it too."),
-        (true, false) => writeln!(out, "“{before}” stays."),
-    }?)
+/// Phrases of a direction that the model translates correctly: to find the heads that decide, and others to measure them with.
+pub(super) struct Phrases {
+    finding: Vec<String>,
+    measuring: Vec<String>,
 }
 
-/// Removes each head in turn, for so many phrases that the model translates correctly.
-pub(super) fn measure(
-    translator: &Translator,
-    (direction, named): (Direction, HeadName),
-    count: usize,
-    options: &SearchOptions,
-    model: &str,
-) -> Result<Result<Experiment, TooYoung>> {
-    let phrases = match probes(translator, direction, count, options)? {
-        Ok(phrases) => phrases,
-        Err(young) => return Ok(Err(young)),
-    };
-    let sources: Vec<&str> = phrases.iter().map(String::as_str).collect();
-    let bar = Bar::with_time_left(Verbosity::Normal, translator.model().heads().len());
-    let found = removals(
-        translator,
-        &sources,
-        options,
-        |output| decided(direction, output),
-        |done, head| bar.show(done, 0.0, || format!("without {head}")),
-    );
-    bar.finish();
-    let word = match direction {
-        Direction::ChineseToEnglish => "the article",
-        Direction::EnglishToChinese => "the measure word",
-    };
-    Ok(Ok(found?.experiment(named, word, model)))
+/// The word of a direction's translations that other words decide.
+pub(super) struct Intervention<'a> {
+    pub(super) translator: &'a Translator,
+    pub(super) direction: Direction,
+    pub(super) options: &'a SearchOptions,
+}
+
+impl Intervention<'_> {
+    /// Translates a phrase without some heads, and says what became of the word.
+    pub(super) fn show(
+        &self,
+        dependency: &Dependency,
+        heads: &[HeadName],
+        out: &mut impl Write,
+    ) -> Result<()> {
+        let word = |output: &str| decided(self.direction, output);
+        let translated = |without: &[HeadName]| -> Result<String> {
+            Ok(self.probe(&word).translated(&[dependency.source], without)?.remove(0))
+        };
+        let (whole, without) = (translated(&[])?, translated(heads)?);
+        let [before, after] = [&whole, &without].map(|output| decided(self.direction, output));
+        write!(out, "Without {} the output is “{without}”: ", listed(heads))?;
+        Ok(match (before, after) {
+            (Some(before), Some(after)) if before != after => {
+                writeln!(out, "“{before}” becomes “{after}”.")
+            }
+            _ if whole == without => writeln!(out, "nothing changes."),
+            (Some(before), Some(_)) => writeln!(out, "“{before}” stays."),
+            _ => writeln!(out, "the phrase is another."),
+        }?)
+    }
+
+    /// The heads that together decide the word.
+    pub(super) fn deciding(&self, phrases: &Phrases) -> Result<Vec<HeadName>> {
+        self.removing(|probe, bar| probe.deciding(&borrowed(&phrases.finding), bar))
+    }
+
+    /// Removes these heads, every head alone, and random ones, for phrases that they were not found with.
+    pub(super) fn measure(&self, phrases: &Phrases, heads: &[HeadName], model: &str) -> Result<Experiment> {
+        let found = self.removing(|probe, bar| probe.removals(&borrowed(&phrases.measuring), heads, bar))?;
+        let word = match self.direction {
+            Direction::ChineseToEnglish => "the article",
+            Direction::EnglishToChinese => "the measure word",
+        };
+        Ok(found.experiment(word, model))
+    }
+
+    /// The measure word is asked for after 一: without heads a phrase may begin in another way, and have none.
+    fn probe<'a>(&'a self, word: &'a dyn Fn(&str) -> Option<String>) -> Probe<'a> {
+        let prefix = match self.direction {
+            Direction::ChineseToEnglish => "",
+            Direction::EnglishToChinese => "一",
+        };
+        Probe { translator: self.translator, options: self.options, prefix, word }
+    }
+
+    fn removing<T>(
+        &self,
+        work: impl FnOnce(&Probe<'_>, &mut dyn FnMut(&[HeadName])) -> Result<T, DecodeError>,
+    ) -> Result<T> {
+        let bar = Bar::with_time_left(Verbosity::Normal, 0);
+        let word = |output: &str| decided(self.direction, output);
+        let probe = self.probe(&word);
+        let mut trials = 0;
+        let found = work(&probe, &mut |heads| {
+            trials += 1;
+            bar.show(trials, 0.0, || format!("without {}", listed(heads)));
+        });
+        bar.finish();
+        Ok(found?)
+    }
+
+    /// Unseen phrases that begin with *an*, or with 一 and a measure word that is not the usual 个, and that the model translates
+    /// correctly: what changes in them is due to the heads.
+    pub(super) fn phrases(&self, measured: usize) -> Result<Result<Phrases, TooYoung>> {
+        let direction = self.direction;
+        let is_probe = |phrase: &Phrase| {
+            phrase.is_held_out()
+                && match direction {
+                    Direction::ChineseToEnglish => phrase.english.starts_with("an "),
+                    Direction::EnglishToChinese => {
+                        phrase.chinese_words[0] == "一"
+                            && phrase.chinese_words[1] != "个"
+                            && phrase.english.starts_with("a")
+                    }
+                }
+        };
+        let wanted = FINDING + measured;
+        let grammar = Grammar::new();
+        let drawn: Vec<Phrase> = grammar.phrases(SEED).filter(is_probe).take(wanted * DRAWS).collect();
+        let pairs: Vec<[&str; 2]> = drawn.iter().map(|phrase| direction.pair(phrase)).collect();
+        let mut found = Vec::new();
+        for some in pairs.chunks(wanted) {
+            let sources: Vec<&str> = some.iter().map(|[source, _]| *source).collect();
+            let outputs = self.translator.translate(&sources, self.options)?;
+            let correct = some.iter().zip(&outputs).filter(|([_, target], output)| output.best() == *target);
+            found.extend(correct.map(|([source, _], _)| (*source).to_owned()));
+            if found.len() >= wanted {
+                let measuring = found[FINDING..wanted].to_vec();
+                found.truncate(FINDING);
+                return Ok(Ok(Phrases { finding: found, measuring }));
+            }
+        }
+        Ok(Err(TooYoung { drawn: pairs.len(), correct: found.len() }))
+    }
+}
+
+fn borrowed(texts: &[String]) -> Vec<&str> {
+    texts.iter().map(String::as_str).collect()
 }
 
 /// The word of a translation that its other words decide: the article, or the measure word after 一.
-fn decided(direction: Direction, output: &str) -> String {
+fn decided(direction: Direction, output: &str) -> Option<String> {
     match direction {
-        Direction::ChineseToEnglish => output.split(' ').next().unwrap_or_default().to_owned(),
-        Direction::EnglishToChinese => output.chars().nth(1).map(String::from).unwrap_or_default(),
+        Direction::ChineseToEnglish => {
+            output.split(' ').next().filter(|word| ["a", "an"].contains(word)).map(str::to_owned)
+        }
+        Direction::EnglishToChinese => output.strip_prefix('一')?.chars().next().map(String::from),
     }
 }
 
-/// Unseen phrases that begin with *an*, or with 一 and a measure word that is not the usual 个, and that the model translates
-/// correctly: what changes in them is due to the head.
-fn probes(
-    translator: &Translator,
-    direction: Direction,
-    count: usize,
-    options: &SearchOptions,
-) -> Result<Result<Vec<String>, TooYoung>> {
-    let is_probe = |phrase: &Phrase| {
-        phrase.is_held_out()
-            && match direction {
-                Direction::ChineseToEnglish => phrase.english.starts_with("an "),
-                Direction::EnglishToChinese => {
-                    phrase.chinese_words[0] == "一"
-                        && phrase.chinese_words[1] != "个"
-                        && phrase.english.starts_with("a")
-                }
-            }
-    };
-    let grammar = Grammar::new();
-    let drawn: Vec<Phrase> = grammar.phrases(SEED).filter(is_probe).take(count * DRAWS).collect();
-    let pairs: Vec<[&str; 2]> = drawn.iter().map(|phrase| direction.pair(phrase)).collect();
-    let mut probes = Vec::new();
-    for some in pairs.chunks(count) {
-        let sources: Vec<&str> = some.iter().map(|[source, _]| *source).collect();
-        let outputs = translator.translate(&sources, options)?;
-        let correct = some.iter().zip(&outputs).filter(|([_, target], output)| output.best() == *target);
-        probes.extend(correct.map(|([source, _], _)| (*source).to_owned()));
-        if probes.len() >= count {
-            probes.truncate(count);
-            return Ok(Ok(probes));
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_is_found_where_one_of_its_kind_stands() {
+        let word = |direction, output| decided(direction, output);
+        let english = |output| word(Direction::ChineseToEnglish, output);
+        assert_eq!(english("an old car"), Some("an".to_owned()));
+        assert_eq!((english("my old car"), english("")), (None, None));
+        let chinese = |output| word(Direction::EnglishToChinese, output);
+        assert_eq!(chinese("一套解决方案"), Some("套".to_owned()));
+        assert_eq!((chinese("我的车"), chinese("一")), (None, None));
     }
-    Ok(Err(TooYoung { drawn: pairs.len(), correct: probes.len() }))
 }

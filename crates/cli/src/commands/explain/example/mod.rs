@@ -13,9 +13,10 @@ use heedful::explain::{Explanation, WeightForm, page};
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::translate::Translator;
 
+use self::intervention::Intervention;
 use super::experiment::{FORMATS, write_experiment};
 use super::output::Format;
-use crate::commands::demo::{Direction, Trace, best_head, print_attention};
+use crate::commands::demo::{Direction, Trace, print_attention};
 use crate::machine::Machine;
 use crate::output::Force;
 use crate::progress::Verbosity;
@@ -26,11 +27,11 @@ const DEMO_FOLDERS: [&str; 3] = ["heedful-demo", "heedful-demo/en-zh", "heedful-
 /// Show the attention of the running example, 一套自动驾驶解决方案 (an autonomous driving solution)
 ///
 /// From Chinese to English, “an” must attend to 自动驾驶, whose translation begins with a vowel. From English to Chinese,
-/// the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase. A picture proves nothing, so the
-/// head that attends so is removed, its output set to zero: does “an” become “a”? Then every head is removed in turn over --phrases
-/// unseen phrases: how often does the article or the measure word change without the head of the picture, and how often
-/// without a random one? From English to Chinese, it also shows which words decide whether a solution is 解决方案, 解 or 溶液.
-/// The models are those that `heedful demo` trains.
+/// the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase. A picture proves nothing, so heads
+/// are removed, their output set to zero: without which does “an” become “a”? Heads stand in for each other, so the fewest are
+/// sought that decide together. Then, over --phrases other unseen phrases: how often does the article or the measure word change
+/// without them, and how often without as many random ones? From English to Chinese, it also shows which words decide whether
+/// a solution is 解决方案, 解 or 溶液. The models are those that `heedful demo` trains.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(super) struct Arguments {
@@ -40,7 +41,7 @@ pub(super) struct Arguments {
     /// Also write all views to this file: .html or .json
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Option<PathBuf>,
-    /// Unseen phrases for which every head is removed; 0 for none
+    /// Unseen phrases for which heads are removed; 0 for the example alone
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u16).range(0..=2000))]
     phrases: u16,
     /// Also write what the removal of each head changes: .html, .svg, .png or .json
@@ -153,7 +154,7 @@ fn direction(translator: &Translator, options: &SearchOptions) -> Result<Directi
 }
 
 impl Arguments {
-    /// Shows the attention of the example and what removing the head does; then the same over many phrases.
+    /// Shows the attention of the example and what removing the heads does that decide; then the same over many phrases.
     fn show(
         &self,
         translator: &Translator,
@@ -162,43 +163,41 @@ impl Arguments {
     ) -> Result<Option<Experiment>> {
         let mut out = io::stdout().lock();
         writeln!(out, "{direction}")?;
-        let [_, expected] = direction.example();
-        let mut named = None;
+        let [source, expected] = direction.example();
+        let output = translator.translate(&[source], options)?.remove(0).best().to_owned();
+        let intervention = Intervention { translator, direction, options };
+        let count = usize::from(self.phrases);
+        let too_young = if output == expected {
+            match intervention.phrases(count)? {
+                Ok(phrases) => Ok(phrases),
+                Err(young) => Err(young.to_string()),
+            }
+        } else {
+            Err(format!("The model is too young: it says “{output}”, and the example is “{expected}”"))
+        };
+        let heads = too_young.as_ref().map_or(Ok(Vec::new()), |phrases| intervention.deciding(phrases))?;
         for dependency in direction.contrast() {
             let trace = Trace::new(translator, dependency.source, options)?;
-            print_attention(&trace, Some(&dependency), &mut out)?;
-            // The head of the running example, which comes first.
-            if named.is_none() {
-                if trace.output != expected {
-                    writeln!(
-                        out,
-                        "\nThe model is too young: it says “{}”, and the example is “{expected}”. Train it longer: {}",
-                        trace.output,
-                        training_command(direction)
-                    )?;
-                    return Ok(None);
-                }
-                named = best_head(&trace, &dependency);
-            }
-            if let Some(head) = named {
-                intervention::show(translator, &dependency, head, options, &mut out)?;
+            print_attention(&trace, Some(&dependency), &heads, &mut out)?;
+            if !heads.is_empty() {
+                intervention.show(&dependency, &heads, &mut out)?;
             }
         }
+        let phrases = match too_young {
+            Ok(phrases) => phrases,
+            Err(young) => {
+                writeln!(out, "\n{young}. Train it longer: {}", training_command(direction))?;
+                return Ok(None);
+            }
+        };
         if direction == Direction::EnglishToChinese {
             senses::show(translator, options, &mut out)?;
         }
-        let Some(head) = named.filter(|_| self.phrases > 0) else { return Ok(None) };
-        let model = folder.display().to_string();
-        let count = usize::from(self.phrases);
-        match intervention::measure(translator, (direction, head), count, options, &model)? {
-            Ok(found) => {
-                writeln!(out, "\n{}", found.to_text())?;
-                Ok(Some(found))
-            }
-            Err(young) => {
-                writeln!(out, "\n{young}. Train it longer: {}", training_command(direction))?;
-                Ok(None)
-            }
+        if count == 0 {
+            return Ok(None);
         }
+        let found = intervention.measure(&phrases, &heads, &folder.display().to_string())?;
+        writeln!(out, "\n{}", found.to_text())?;
+        Ok(Some(found))
     }
 }

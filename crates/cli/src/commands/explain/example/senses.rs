@@ -1,6 +1,7 @@
 //! One word, several senses: which words decide whether a *solution* is 解决方案, 解 or 溶液.
 //!
-//! Each word of the phrase is left out in turn. Where the noun becomes another, that word has decided.
+//! Each word of a phrase is replaced by others of its kind, so that the phrase stays one. Where the noun becomes another, that
+//! word has decided.
 
 use std::io::Write;
 
@@ -13,15 +14,32 @@ use heedful_grammar::{SENSES, Sense};
 /// The word with several senses.
 const WORD: &str = "solution";
 
+/// Words that can take each other's place. All that may follow “an” begin with a vowel.
+const KINDS: [&[&str]; 5] = [
+    &["an", "this", "that"],
+    &["a", "this", "that"],
+    &["autonomous driving", "approximate", "acidic"],
+    &["calculated", "diluted"],
+    &["She", "He"],
+];
+
+/// A phrase with one of its words replaced.
+#[derive(Debug, PartialEq)]
+struct Replaced<'a> {
+    word: &'a str,
+    by: &'static str,
+    text: String,
+}
+
 /// Shows each sense, and which words decided it.
 pub(super) fn show(translator: &Translator, options: &SearchOptions, out: &mut impl Write) -> Result<()> {
-    writeln!(out, "\nOne word, three senses: what “{WORD}” becomes when a word is left out\n")?;
+    writeln!(out, "\nOne word, three senses: what “{WORD}” becomes when another word is replaced\n")?;
     for sense in SENSES {
-        let words: Vec<&str> = sense.english.split(' ').collect();
-        let mut sources = vec![sense.english.to_owned()];
-        let left_out = (0..words.len()).filter(|&left| !words[left].starts_with(WORD)).collect::<Vec<_>>();
-        sources.extend(left_out.iter().map(|&left| without(&words, left)));
-        let texts: Vec<&str> = sources.iter().map(String::as_str).collect();
+        let replaced = replacements(sense.english);
+        let texts: Vec<&str> = [sense.english]
+            .into_iter()
+            .chain(replaced.iter().map(|replaced| replaced.text.as_str()))
+            .collect();
         let found = translator.translate(&texts, options)?;
         let outputs: Vec<&str> = found.iter().map(|translation| translation.best()).collect();
         if noun(outputs[0]) != Some(sense.noun) {
@@ -35,50 +53,63 @@ pub(super) fn show(translator: &Translator, options: &SearchOptions, out: &mut i
         writeln!(
             out,
             "{}\n{}",
-            verdict(&sense, &words, &left_out, &outputs[1..]),
-            table(&sense, &sources, &outputs).to_markdown()
+            verdict(&sense, &replaced, &outputs[1..]),
+            table(&sense, &texts, &outputs).to_markdown()
         )?;
     }
     Ok(())
 }
 
+/// Every phrase that differs in one word.
+fn replacements(phrase: &str) -> Vec<Replaced<'_>> {
+    let kinds = KINDS.iter().flat_map(|kind| kind.iter().map(move |word| (*kind, *word)));
+    let mut found: Vec<(usize, Replaced<'_>)> = Vec::new();
+    for (kind, word) in kinds {
+        let Some(begin) = position(phrase, word) else { continue };
+        let (before, after) = (&phrase[..begin], &phrase[begin + word.len()..]);
+        for &by in kind.iter().filter(|&&by| by != word) {
+            let text = format!("{before}{by}{after}");
+            found.push((begin, Replaced { word: &phrase[begin..begin + word.len()], by, text }));
+        }
+    }
+    // In the order of the phrase.
+    found.sort_by_key(|(begin, _)| *begin);
+    found.into_iter().map(|(_, replaced)| replaced).collect()
+}
+
+/// Where a word stands in a phrase.
+fn position(phrase: &str, word: &str) -> Option<usize> {
+    format!(" {phrase} ").find(&format!(" {word} "))
+}
+
 /// Which words decided.
-fn verdict(sense: &Sense, words: &[&str], left_out: &[usize], outputs: &[&str]) -> String {
-    let decided: Vec<String> = left_out
+fn verdict(sense: &Sense, replaced: &[Replaced<'_>], outputs: &[&str]) -> String {
+    let changes = |replaced: &Replaced<'_>, output: &str| {
+        let became = noun(output).unwrap_or("something else");
+        format!("with “{}” for “{}” it is {became}", replaced.by, replaced.word)
+    };
+    let decided: Vec<String> = replaced
         .iter()
         .zip(outputs)
         .filter(|(_, output)| noun(output) != Some(sense.noun))
-        .map(|(&left, _)| format!("“{}”", words[left]))
+        .map(|(replaced, output)| changes(replaced, output))
         .collect();
     let english = sense.english;
-    match decided.as_slice() {
-        [] => format!("“{english}”: {}, whichever word is left out.", sense.noun),
-        words => format!("“{english}”: {}, because of {}.", sense.noun, words.join(" and ")),
+    if decided.is_empty() {
+        return format!("“{english}”: {}, whichever word is replaced.", sense.noun);
     }
+    format!("“{english}”: {}; {}.", sense.noun, decided.join(", "))
 }
 
-fn table(sense: &Sense, sources: &[String], outputs: &[&str]) -> Table {
-    let row = |(source, output): (&String, &&str)| {
+fn table(sense: &Sense, sources: &[&str], outputs: &[&str]) -> Table {
+    let row = |(source, output): (&&str, &&str)| {
         let mark = if noun(output) == Some(sense.noun) { "" } else { "another sense" };
-        vec![source.clone(), (*output).to_owned(), mark.to_owned()]
+        vec![(*source).to_owned(), (*output).to_owned(), mark.to_owned()]
     };
     Table {
         title: format!("{} → {}", sense.english, outputs[0]),
         columns: ["source", "translation", ""].map(str::to_owned).to_vec(),
         rows: sources.iter().zip(outputs).map(row).collect(),
-    }
-}
-
-/// The sentence without one of its words. A first word keeps its capital, as the model has seen it.
-fn without(words: &[&str], left: usize) -> String {
-    let rest: Vec<&str> =
-        words.iter().enumerate().filter(|(number, _)| *number != left).map(|(_, word)| *word).collect();
-    let text = rest.join(" ");
-    let was_capital = words[0].starts_with(|first: char| first.is_ascii_uppercase());
-    let mut rest = text.chars();
-    match rest.next() {
-        Some(first) if was_capital => first.to_ascii_uppercase().to_string() + rest.as_str(),
-        _ => text,
     }
 }
 
@@ -98,13 +129,38 @@ mod tests {
     }
 
     #[test]
+    fn a_phrase_stays_one_when_a_word_is_replaced() {
+        let texts =
+            |phrase| replacements(phrase).into_iter().map(|replaced| replaced.text).collect::<Vec<_>>();
+        assert_eq!(
+            texts("an acidic solution"),
+            [
+                "this acidic solution",
+                "that acidic solution",
+                "an autonomous driving solution",
+                "an approximate solution"
+            ]
+        );
+        assert_eq!(
+            texts("She diluted a solution."),
+            [
+                "He diluted a solution.",
+                "She calculated a solution.",
+                "She diluted this solution.",
+                "She diluted that solution."
+            ]
+        );
+    }
+
+    #[test]
     fn the_words_that_change_the_sense_have_decided() {
-        let words = ["an", "acidic", "solution"];
         let sense = SENSES[2];
-        let text = verdict(&sense, &words, &[0, 1], &["一种酸性溶液", "一套解决方案"]);
-        assert!(text.contains("because of “acidic”."), "{text}");
-        assert!(verdict(&sense, &words, &[0], &["一种溶液"]).contains("whichever"));
-        assert_eq!(without(&["She", "diluted", "a", "solution."], 0), "Diluted a solution.");
-        assert_eq!(without(&words, 0), "acidic solution");
+        let replaced = replacements(sense.english);
+        let outputs = ["这种酸性溶液", "那种酸性溶液", "一套自动驾驶解决方案", "一个近似解"];
+        assert_eq!(
+            verdict(&sense, &replaced, &outputs),
+            "“an acidic solution”: 溶液; with “autonomous driving” for “acidic” it is 解决方案, with “approximate” for “acidic” it is 解."
+        );
+        assert!(verdict(&sense, &replaced[..1], &["这种溶液"]).contains("whichever"));
     }
 }
