@@ -31,5 +31,7 @@ pub use line_chart::{LineChart, Mark, Series, line_chart_svg};
 pub use numbers::thousands;
 #[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
-pub use report::{AttentionGrid, Fact, PictureGroup, Report, SampleHistory, SettingsGroup, Status, Table};
+pub use report::{
+    AttentionGrid, Fact, Picture, PictureGroup, Report, SampleHistory, SettingsGroup, Status, Table,
+};
 pub use row::row_svg;

@@ -139,7 +139,9 @@ impl Arguments {
                 continue;
             }
             let links = links.map(|links| &links[number]);
-            survey.add(source, target, links).with_context(|| format!("sentence {}", number + 1))?;
+            survey
+                .add(number as u64 + 1, source, target, links)
+                .with_context(|| format!("sentence {}", number + 1))?;
         }
         bar.finish();
         if blank == count {

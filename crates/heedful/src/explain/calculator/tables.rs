@@ -6,7 +6,7 @@ use super::exercise::{Input, MaskRule, Score};
 use super::matrix::Matrix;
 use super::solution::{HeadSolution, Solution};
 use crate::plot::{
-    ColourScale, Fact, HeatMapOptions, PictureGroup, Report, Status, Table, heat_map_svg, row_svg,
+    ColourScale, Fact, HeatMapOptions, Picture, PictureGroup, Report, Status, Table, heat_map_svg, row_svg,
 };
 
 /// A table with its formula.
@@ -51,7 +51,10 @@ impl Solution {
 
     /// A page with pictures of scores and weights, and every table.
     pub fn report(&self, title: &str, digits: usize) -> Report {
-        let group = |title: &str, pictures: Vec<String>| PictureGroup { title: title.to_owned(), pictures };
+        let group = |title: &str, pictures: Vec<String>| PictureGroup {
+            title: title.to_owned(),
+            pictures: pictures.into_iter().map(Picture::from).collect(),
+        };
         Report {
             title: title.to_owned(),
             subtitle: "attention, step by step, in f64".to_owned(),

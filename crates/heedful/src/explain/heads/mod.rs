@@ -2,6 +2,7 @@
 //! they attend to adjacent tokens or to separators, and how well they agree with reference alignments.
 
 mod agreement;
+mod examples;
 mod links;
 mod pictures;
 mod pruning;
@@ -10,6 +11,7 @@ mod statistics;
 mod survey;
 
 pub use agreement::Agreement;
+pub use examples::HeadExample;
 pub use links::{ReferenceAlignment, ReferenceAlignmentError};
 pub use pruning::{Pruning, PruningCorpus};
 pub use report::{HeadReport, HeadRow, LayerRow};

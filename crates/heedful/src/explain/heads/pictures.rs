@@ -1,8 +1,9 @@
 //! Heat maps of layers × heads, one for each statistic.
 
+use super::examples::HeadExample;
 use super::report::{HeadReport, HeadRow};
 use crate::layers::AttentionRole;
-use crate::plot::{HeatMapOptions, PictureGroup, heat_map_svg};
+use crate::plot::{HeatMapOptions, Picture, PictureGroup, heat_map_svg};
 
 /// The name of a statistic, and its value for a head.
 type Statistic = (&'static str, fn(&HeadRow) -> Option<f64>);
@@ -19,7 +20,8 @@ const STATISTICS: [Statistic; 8] = [
 ];
 
 impl HeadReport {
-    /// One group of heat maps for each kind of attention in the model.
+    /// One group of heat maps for each kind of attention in the model; then one for each head, with its best sentences, whose
+    /// title is its name.
     pub fn pictures(&self) -> Vec<PictureGroup> {
         let kinds = [
             (AttentionRole::EncoderSelf, "Encoder: the source at itself"),
@@ -28,10 +30,15 @@ impl HeadReport {
         ];
         let group = |(kind, title): (AttentionRole, &str)| {
             let rows: Vec<&HeadRow> = self.of_kind(kind).collect();
-            let pictures = STATISTICS.iter().filter_map(|statistic| picture(&rows, statistic));
+            let pictures =
+                STATISTICS.iter().filter_map(|statistic| picture(&rows, statistic)).map(Picture::from);
             PictureGroup { title: title.to_owned(), pictures: pictures.collect() }
         };
-        kinds.into_iter().map(group).filter(|group| !group.pictures.is_empty()).collect()
+        let examples = self.heads.iter().map(|row| PictureGroup {
+            title: row.name.to_string(),
+            pictures: row.examples.iter().map(HeadExample::picture).collect(),
+        });
+        kinds.into_iter().map(group).chain(examples).filter(|group| !group.pictures.is_empty()).collect()
     }
 }
 
@@ -62,11 +69,11 @@ mod tests {
         let groups = example().pictures();
         assert_eq!(groups.len(), 2);
         assert!(groups[0].title.starts_with("Encoder"));
-        let all = groups[1].pictures.concat();
+        let all = groups[1].svg();
         assert!(
             all.contains("1 − AER") && all.contains("entropy, bits") && !all.contains("previous token"),
             "{all}"
         );
-        assert!(!groups[0].pictures.concat().contains("AER"));
+        assert!(!groups[0].svg().contains("AER"));
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::agreement::Agreement;
+use super::examples::HeadExample;
 use super::statistics::HeadStatistics;
 use crate::layers::AttentionRole;
 use crate::models::HeadName;
@@ -31,6 +32,8 @@ pub struct HeadRow {
     /// How well it agrees with the reference alignments; only for cross attention.
     #[serde(flatten)]
     pub agreement: Option<Agreement>,
+    /// Sentences in which it shows best what it does, the best first.
+    pub examples: Vec<HeadExample>,
 }
 
 /// The mean over the heads of one cross attention layer.
@@ -94,7 +97,7 @@ impl HeadReport {
             "head,queries,entropy,confidence,distance,previous,same,next,separator,precision,recall,aer\n"
                 .to_owned();
         let maybe = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-        for HeadRow { name, statistics, agreement } in &self.heads {
+        for HeadRow { name, statistics, agreement, .. } in &self.heads {
             let HeadStatistics { queries, entropy, confidence, distance, previous, same, next, separator } =
                 *statistics;
             let numbers = [
@@ -135,8 +138,12 @@ pub(super) mod tests {
         let statistics =
             HeadStatistics { queries: 4, entropy: 1.5, same: Some(0.25), ..HeadStatistics::default() };
         let agreement = Agreement { precision: 0.5, recall: 0.75, aer: 0.4 };
-        let row =
-            |name: &str, agreement| HeadRow { name: name.parse().expect("a head"), statistics, agreement };
+        let row = |name: &str, agreement| HeadRow {
+            name: name.parse().expect("a head"),
+            statistics,
+            agreement,
+            examples: Vec::new(),
+        };
         HeadReport {
             sentences: 2,
             heads: vec![

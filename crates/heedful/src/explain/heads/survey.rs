@@ -3,12 +3,13 @@
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 use super::agreement::Matches;
+use super::examples::{Examples, Pair, Side};
 use super::links::ReferenceAlignment;
 use super::report::{HeadReport, HeadRow, LayerRow};
 use super::statistics::Tally;
-use crate::data::BOS;
 use crate::data::special;
 use crate::data::tokenizer::Tokenizer;
+use crate::data::{BOS, EOS};
 use crate::decode::{DecodeError, SearchOptions, align_by};
 use crate::layers::{AttentionMap, AttentionRole};
 use crate::models::HeadName;
@@ -19,10 +20,17 @@ pub struct HeadSurvey<'t> {
     translator: &'t Translator,
     options: SearchOptions,
     sentences: u64,
-    heads: Vec<(HeadName, Tally, Matches)>,
+    heads: Vec<SurveyedHead>,
     /// For the mean over the heads of each cross attention layer.
     layers: Vec<(usize, Matches)>,
     is_aligned: bool,
+}
+
+struct SurveyedHead {
+    name: HeadName,
+    tally: Tally,
+    matches: Matches,
+    examples: Examples,
 }
 
 /// A sentence pair cannot be surveyed.
@@ -60,9 +68,10 @@ impl<'t> HeadSurvey<'t> {
         }
     }
 
-    /// Adds a pair that is not blank, with its reference alignment if there is one.
+    /// Adds the pair of this line (counted from 1), which is not blank, with its reference alignment if there is one.
     pub fn add(
         &mut self,
+        line: u64,
         source: &str,
         target: &str,
         links: Option<&ReferenceAlignment>,
@@ -75,53 +84,71 @@ impl<'t> HeadSurvey<'t> {
             self.is_aligned = true;
         }
         let maps = self.translator.attend(&source_ids, &target_ids, &self.options)?;
-        let past: Vec<u32> = [BOS].into_iter().chain(target_ids).collect();
-        let separators = [separators(&tokenizers.source, &source_ids), separators(&tokenizers.target, &past)];
+        let past: Vec<u32> = [BOS].into_iter().chain(target_ids.iter().copied()).collect();
+        let predicted: Vec<u32> = target_ids.into_iter().chain([EOS]).collect();
+        let read = (pieces(&tokenizers.source, &source_ids), separators(&tokenizers.source, &source_ids));
+        let past = (pieces(&tokenizers.target, &past), separators(&tokenizers.target, &past));
+        let predicted = pieces(&tokenizers.target, &predicted);
+        let pair = Pair { line, texts: [source, target] };
         for map in maps.iter().filter(|map| map.site.role != AttentionRole::Pooling) {
-            self.add_map(map, &separators, &words, links);
+            let role = map.site.role;
+            let queries = if role == AttentionRole::EncoderSelf { &read.0 } else { &predicted };
+            let (pieces, is_separator) = if role == AttentionRole::DecoderSelf { &past } else { &read };
+            self.add_map(map, &pair, queries, Side { pieces, is_separator });
+            if let Some(links) = links.filter(|_| role == AttentionRole::Cross) {
+                self.match_map(map, &words, links);
+            }
         }
         self.sentences += 1;
         Ok(())
     }
 
-    fn add_map(
+    fn add_map(&mut self, map: &AttentionMap, pair: &Pair<'_>, queries: &[String], keys: Side<'_>) {
+        for (head, weights) in map.weights[0].iter().enumerate() {
+            let surveyed = self.head(HeadName { role: map.site.role, layer: map.site.layer, head });
+            surveyed.tally.add(map.site.role, weights, keys.is_separator);
+            surveyed.examples.add(pair, queries, keys, weights);
+        }
+    }
+
+    /// The head of this name, which is new to the survey or not.
+    fn head(&mut self, name: HeadName) -> &mut SurveyedHead {
+        let place = self.heads.iter().position(|known| known.name == name).unwrap_or_else(|| {
+            let (tally, matches, examples) = Default::default();
+            self.heads.push(SurveyedHead { name, tally, matches, examples });
+            self.heads.len() - 1
+        });
+        &mut self.heads[place]
+    }
+
+    /// Compares a layer of cross attention with a reference alignment, head by head and by their mean.
+    fn match_map(
         &mut self,
         map: &AttentionMap,
-        [read, past]: &[Vec<bool>; 2],
         [source_words, target_words]: &[Vec<Option<usize>>; 2],
-        links: Option<&ReferenceAlignment>,
+        links: &ReferenceAlignment,
     ) {
-        let (kind, layer) = (map.site.role, map.site.layer);
-        let is_separator = if kind == AttentionRole::DecoderSelf { past } else { read };
-        let links = links.filter(|_| kind == AttentionRole::Cross);
+        let (role, layer) = (map.site.role, map.site.layer);
         for (head, weights) in map.weights[0].iter().enumerate() {
-            let name = HeadName { role: kind, layer, head };
-            let place = self.heads.iter().position(|(known, ..)| *known == name).unwrap_or_else(|| {
-                self.heads.push((name, Tally::default(), Matches::default()));
-                self.heads.len() - 1
-            });
-            let (_, tally, matches) = &mut self.heads[place];
-            tally.add(kind, weights, is_separator);
-            if let Some(links) = links {
-                matches.add(&align_by(weights, source_words, target_words), links);
-            }
+            let found = align_by(weights, source_words, target_words);
+            self.head(HeadName { role, layer, head }).matches.add(&found, links);
         }
-        if let Some(links) = links {
-            let place = self.layers.iter().position(|(known, _)| *known == layer).unwrap_or_else(|| {
-                self.layers.push((layer, Matches::default()));
-                self.layers.len() - 1
-            });
-            let found = align_by(&map.mean_over_heads(0), source_words, target_words);
-            self.layers[place].1.add(&found, links);
-        }
+        let place = self.layers.iter().position(|(known, _)| *known == layer).unwrap_or_else(|| {
+            self.layers.push((layer, Matches::default()));
+            self.layers.len() - 1
+        });
+        let found = align_by(&map.mean_over_heads(0), source_words, target_words);
+        self.layers[place].1.add(&found, links);
     }
 
     /// The report on all pairs so far.
     pub fn report(&self) -> HeadReport {
-        let row = |(name, tally, matches): &(HeadName, Tally, Matches)| HeadRow {
-            name: *name,
-            statistics: tally.mean(),
-            agreement: (self.is_aligned && name.role == AttentionRole::Cross).then(|| matches.agreement()),
+        let row = |head: &SurveyedHead| HeadRow {
+            name: head.name,
+            statistics: head.tally.mean(),
+            agreement: (self.is_aligned && head.name.role == AttentionRole::Cross)
+                .then(|| head.matches.agreement()),
+            examples: head.examples.sharpest(),
         };
         let layer =
             |(layer, matches): &(usize, Matches)| LayerRow { layer: *layer, agreement: matches.agreement() };
@@ -142,6 +169,10 @@ fn check(links: &ReferenceAlignment, [source, target]: &[Vec<Option<usize>>; 2])
         }
         None => Ok(()),
     }
+}
+
+fn pieces(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<String> {
+    ids.iter().map(|&id| tokenizer.piece(id)).collect()
 }
 
 fn separators(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<bool> {

@@ -150,11 +150,35 @@ impl AttentionGrid {
 pub struct PictureGroup {
     /// The title above them.
     pub title: String,
-    /// SVG drawn by this crate: it is inserted into the page unescaped.
-    pub pictures: Vec<String>,
+    /// The pictures.
+    pub pictures: Vec<Picture>,
 }
 
-/// Rows and columns of text; all columns but the first are aligned to the right.
+/// A picture of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Picture {
+    /// SVG drawn by this crate: it is inserted into the page unescaped.
+    pub svg: String,
+    /// A line below it; may be empty.
+    pub caption: String,
+}
+
+impl From<String> for Picture {
+    fn from(svg: String) -> Picture {
+        Picture { svg, caption: String::new() }
+    }
+}
+
+#[cfg(test)]
+impl PictureGroup {
+    /// All pictures, one after the other.
+    pub(crate) fn svg(&self) -> String {
+        self.pictures.iter().map(|picture| picture.svg.as_str()).collect()
+    }
+}
+
+/// Rows and columns of text; all columns but the first are aligned to the right. A first cell that is the title of a group of
+/// pictures on the same page links to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {
     /// The title above it.

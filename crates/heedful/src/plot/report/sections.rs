@@ -6,7 +6,7 @@ use super::super::heat_map::{HeatMapOptions, heat_map_svg};
 use super::super::line_chart::line_chart_svg;
 use super::super::markup::escape;
 use super::page::human_step;
-use super::{AttentionGrid, Fact, PictureGroup, Report, SampleHistory, Table};
+use super::{AttentionGrid, Fact, Picture, PictureGroup, Report, SampleHistory, Table};
 
 /// A table of more columns takes the full width of the page.
 const NARROW: usize = 5;
@@ -67,22 +67,45 @@ fn grid(grid: &AttentionGrid) -> String {
 
 pub(super) fn pictures(report: &Report) -> String {
     let group = |group: &PictureGroup| {
-        let title = format!(r#"<div class="card"><h3>{}</h3><div class="heads">"#, escape(&group.title));
-        let figures = group.pictures.iter().map(|svg| format!("<figure>{svg}</figure>"));
-        wrapped(&title, figures, "</div></div>")
+        let title = escape(&group.title);
+        let open =
+            format!(r#"<div class="card" id="{}"><h3>{title}</h3><div class="heads">"#, anchor(&group.title));
+        wrapped(&open, group.pictures.iter().map(figure), "</div></div>")
     };
     wrapped("", report.pictures.iter().map(group), "")
 }
 
-pub(super) fn tables(report: &Report) -> String {
-    wrapped(r#"<div class="tables">"#, report.tables.iter().map(table), "</div>")
+fn figure(picture: &Picture) -> String {
+    let Picture { svg, caption } = picture;
+    match caption.as_str() {
+        "" => format!("<figure>{svg}</figure>"),
+        caption => format!("<figure>{svg}<figcaption>{}</figcaption></figure>", escape(caption)),
+    }
 }
 
-fn table(table: &Table) -> String {
+/// Where links to a group of pictures lead.
+fn anchor(title: &str) -> String {
+    let name: String = title.chars().map(|c| if c.is_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    format!("pictures-{name}")
+}
+
+pub(super) fn tables(report: &Report) -> String {
+    let tables = report.tables.iter().map(|one| table(one, &report.pictures));
+    wrapped(r#"<div class="tables">"#, tables, "</div>")
+}
+
+fn table(table: &Table, pictures: &[PictureGroup]) -> String {
     let cells = |cells: &[String], tag: &str| -> String {
         cells.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect()
     };
-    let rows: String = table.rows.iter().map(|row| format!("<tr>{}</tr>", cells(row, "td"))).collect();
+    let row = |row: &Vec<String>| match row.split_first() {
+        Some((first, rest)) if pictures.iter().any(|group| group.title == *first) => {
+            let link = format!(r##"<td><a href="#{}">{}</a></td>"##, anchor(first), escape(first));
+            format!("<tr>{link}{}</tr>", cells(rest, "td"))
+        }
+        _ => format!("<tr>{}</tr>", cells(row, "td")),
+    };
+    let rows: String = table.rows.iter().map(row).collect();
     let class = if table.columns.len() > NARROW { "card full" } else { "card" };
     format!(
         r#"<div class="{class}"><h3>{}</h3><div class="wide"><table class="numbers"><thead><tr>{}</tr></thead><tbody>{rows}</tbody></table></div></div>"#,

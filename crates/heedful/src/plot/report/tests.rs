@@ -107,7 +107,10 @@ fn example() -> Report {
                 columns: columns.clone(),
             })
             .collect(),
-        pictures: vec![PictureGroup { title: "a < b".to_owned(), pictures: vec!["<svg></svg>".to_owned()] }],
+        pictures: vec![PictureGroup {
+            title: "a < b".to_owned(),
+            pictures: vec!["<svg></svg>".to_owned().into()],
+        }],
         tables: vec![Table {
             title: "Corpus".to_owned(),
             columns: tokens("file read kept empty too-long duplicate"),
@@ -158,6 +161,26 @@ fn no_text_becomes_markup_and_nothing_is_fetched() {
     for fetching in ["src=\"", "url(", "@import", "<link"] {
         assert!(!html.contains(fetching), "{fetching}");
     }
+}
+
+#[test]
+fn a_row_links_to_the_pictures_of_its_name() {
+    let picture = Picture { svg: "<svg></svg>".to_owned(), caption: "c < d".to_owned() };
+    let cells = |name: &str| vec![name.to_owned(), "0.5".to_owned()];
+    let report = Report {
+        pictures: vec![PictureGroup { title: "enc.0.1".to_owned(), pictures: vec![picture] }],
+        tables: vec![Table {
+            title: "Heads".to_owned(),
+            columns: cells("head"),
+            rows: ["enc.0.0", "enc.0.1"].map(cells).to_vec(),
+        }],
+        ..Report::default()
+    };
+    let html = report.to_html();
+    assert!(html.contains(r#"id="pictures-enc.0.1""#), "{html}");
+    assert!(html.contains(r##"<td>enc.0.0</td><td>0.5</td>"##), "{html}");
+    assert!(html.contains(r##"<td><a href="#pictures-enc.0.1">enc.0.1</a></td><td>0.5</td>"##), "{html}");
+    assert!(html.contains("<figcaption>c &lt; d</figcaption>"), "{html}");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use super::watcher::flops_text;
 use crate::data::CorpusReport;
 use crate::metrics::Measure;
 use crate::plot::{
-    AttentionGrid, Fact, HeatMapOptions, LineChart, Mark, PictureGroup, Report, Scale, Series, SettingsGroup,
-    Status, Table, heat_map_svg,
+    AttentionGrid, Fact, HeatMapOptions, LineChart, Mark, Picture, PictureGroup, Report, Scale, Series,
+    SettingsGroup, Status, Table, heat_map_svg,
 };
 use crate::recipe::{Recipe, SECTIONS, find_key};
 use crate::train::TimePlan;
@@ -92,7 +92,7 @@ fn over_time(attention: &[AttentionRecord]) -> Option<PictureGroup> {
         heat_map_svg(&weights, &record.rows, &record.columns, &options)
     };
     let title = format!("Attention over time: {}, mean of its heads", attention[last].layer);
-    Some(PictureGroup { title, pictures: (0..shown).map(picture).collect() })
+    Some(PictureGroup { title, pictures: (0..shown).map(picture).map(Picture::from).collect() })
 }
 
 fn results(records: &[Record]) -> Vec<Fact> {
