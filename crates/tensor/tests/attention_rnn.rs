@@ -2,7 +2,7 @@
 
 use heedful_tensor::ops::{
     AttentionRnn, AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, AttentionScore, Cell,
-    Estimator, RecurrentState, Selection, SourceRows, StepWeights, Weights, attend_rows, attention_rnn,
+    Estimator, Mask, RecurrentState, Selection, SourceRows, StepWeights, Weights, attend_rows, attention_rnn,
     project_wide,
 };
 use heedful_tensor::random::Stream;
@@ -63,6 +63,7 @@ impl Decoder {
                 keys: &keys,
                 values: &draw(sources.tokens(), D, 2),
                 sources: &sources,
+                mask: &Mask::full(),
             },
             AttentionRnnWeights {
                 hidden: &self.hidden,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use heedful::data::batch::Batch;
 use heedful::decode::{MaxLength, SearchOptions, score, search};
-use heedful::layers::{AttentionScore, Pass, Positions};
+use heedful::layers::{AttentionMask, AttentionRole, AttentionScore, Pass, Positions};
 use heedful::models::convolution::ConvolutionalConfig;
 use heedful::models::recurrent::{
     AttentionOrder, Cell, ConvolutionalSource, Directions, Hardness, RecurrentAttention, RecurrentConfig,
@@ -136,6 +136,38 @@ fn neighbours_do_not_change_bits() {
                 let alone = &logits(std::slice::from_ref(pair))[0];
                 assert!(alone == &together[i], "{:?} {compute}: sentence {i}", config.cell);
             }
+        }
+    }
+}
+
+#[test]
+fn a_mask_hides_keys_in_every_order_and_a_full_one_changes_no_bit() {
+    let _alone = alone();
+    let pair = &pairs()[5];
+    let batch = batch(std::slice::from_ref(pair));
+    let sizes = [batch.target_sequences.tokens(), batch.source_sequences.tokens()];
+    let mask = |is_seen: fn(usize, usize) -> bool| {
+        let allowed = (0..sizes[0]).flat_map(|i| (0..sizes[1]).map(move |j| is_seen(i, j))).collect();
+        AttentionMask::new(AttentionRole::Cross, sizes, allowed)
+    };
+    for config in configs().iter().filter(|config| config.attention.is_some()) {
+        let model = model(config);
+        let run = |masks: &[AttentionMask]| {
+            let mut pass = Pass::inference(DType::F32).with_masks(masks).recording_scores();
+            let logits = bits(&model.logits(&batch, &mut pass).to_vec());
+            pass.check_masks().expect("it fits and was read");
+            (logits, pass.take_attention().expect("few weights").remove(0))
+        };
+        let (open, _) = run(&[]);
+        assert!(run(&[mask(|_, _| true)]).0 == open, "{config:?}");
+        let (hidden, map) = run(&[mask(|i, j| j == 0 || (i + j) % 3 != 0)]);
+        assert!(hidden != open, "{config:?}");
+        let scores = map.scores.expect("they were asked for");
+        for (place, (weight, score)) in map.weights[0][0].iter().zip(&scores[0][0]).enumerate() {
+            let (i, j) = (place / sizes[1], place % sizes[1]);
+            let is_seen = j == 0 || (i + j) % 3 != 0;
+            assert_eq!(score.is_finite(), is_seen, "{config:?}: {i}, {j}");
+            assert!(is_seen || *weight == 0.0, "{config:?}: {i}, {j}");
         }
     }
 }

@@ -1,6 +1,7 @@
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::{
-    AttendInputs, AttendOptions, AttentionScore, Estimator, Selection, Weights, attend_tokens, concat_columns,
+    AttendInputs, AttendOptions, AttentionScore, BoolMask, Estimator, Mask, Selection, Weights,
+    attend_tokens, concat_columns,
 };
 use heedful_tensor::random::Stream;
 
@@ -15,6 +16,7 @@ struct Setting {
     /// `None` is soft; else the seed of the draws, chosen so that none of them is so near a border that rounding to
     /// bf16 moves it.
     draws: Option<u64>,
+    is_masked: bool,
     targets: Vec<usize>,
     sources: Vec<usize>,
     key_width: usize,
@@ -30,13 +32,25 @@ pub(crate) fn cases() -> Vec<Case> {
             (vec![2, 0, 4], vec![3, 5, 2], 16),
         ] {
             let value_width = key_width + 5;
-            cases.push(case(Setting { score, draws: None, targets, sources, key_width, value_width }));
+            for is_masked in [false, true] {
+                let (targets, sources) = (targets.clone(), sources.clone());
+                cases.push(case(Setting {
+                    score,
+                    draws: None,
+                    is_masked,
+                    targets,
+                    sources,
+                    key_width,
+                    value_width,
+                }));
+            }
         }
     }
     for (score, seed) in [(AttentionScore::Additive, 5), (AttentionScore::General, 11)] {
         cases.push(case(Setting {
             score,
             draws: Some(seed),
+            is_masked: false,
             targets: vec![3, 2],
             sources: vec![2, 3],
             key_width: 20,
@@ -46,15 +60,34 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
+/// Whether the mask hides a key from the query with this number in its sequence; never the last one.
+pub(super) fn is_hidden(query: usize, key: usize, keys: usize) -> bool {
+    key + 1 < keys && (query + key).is_multiple_of(3)
+}
+
+/// The mask of all sequences.
+pub(super) fn mask(targets: &Ragged, sources: &Ragged) -> Mask {
+    let allowed = targets.lengths().zip(sources.lengths()).flat_map(|(queries, keys)| {
+        (0..queries).flat_map(move |query| (0..keys).map(move |key| !is_hidden(query, key, keys)))
+    });
+    let allowed = BoolMask::new(targets, sources, allowed.collect());
+    Mask::full().allowed(allowed.expect("the last key is seen"))
+}
+
 fn case(setting: Setting) -> Case {
-    let Setting { score, draws, targets, sources, key_width, value_width } = setting.clone();
+    let Setting { score, draws, is_masked, targets, sources, key_width, value_width } = setting.clone();
     let (tokens, source_tokens) = (targets.iter().sum(), sources.iter().sum());
-    let hardness = if draws.is_some() { "hard" } else { "soft" };
+    let hardness = match (draws, is_masked) {
+        (Some(_), _) => "hard",
+        (None, true) => "masked",
+        (None, false) => "soft",
+    };
     let case = Case::new(
         format!("attend_tokens {score:?} {hardness} {key_width} {targets:?} at {sources:?}"),
         move |run| {
             let [targets, sources] =
                 [&targets, &sources].map(|lengths| Ragged::from_lengths(lengths.clone()));
+            let mask = if is_masked { mask(&targets, &sources) } else { Mask::full() };
             let found = attend_tokens(
                 AttendInputs {
                     queries: &run.x[0],
@@ -62,6 +95,7 @@ fn case(setting: Setting) -> Case {
                     keys: &run.x[1],
                     values: &run.x[2],
                     sources: &sources,
+                    mask: &mask,
                 },
                 AttendOptions {
                     score,
@@ -93,8 +127,11 @@ impl Setting {
         let mut all = Vec::new();
         let (mut token, mut start) = (0, 0);
         for (&length, &source) in self.targets.iter().zip(&self.sources) {
-            for _ in 0..length {
+            for query in 0..length {
                 let e = M::build(1, source, |_, j| {
+                    if self.is_masked && is_hidden(query, j, source) {
+                        return f64::NEG_INFINITY;
+                    }
                     let pairs = (0..self.key_width).map(|u| (u, queries.at(token, u), keys.at(start + j, u)));
                     match self.score {
                         AttentionScore::Additive => {

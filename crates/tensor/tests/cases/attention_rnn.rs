@@ -1,10 +1,11 @@
 use heedful_tensor::Ragged;
 use heedful_tensor::ops::{
-    AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, AttentionScore, Cell, Estimator,
+    AttentionRnnInputs, AttentionRnnOptions, AttentionRnnWeights, AttentionScore, Cell, Estimator, Mask,
     RecurrentState, Selection, Weights, attention_rnn, concat_columns,
 };
 use heedful_tensor::random::Stream;
 
+use super::attend_tokens::{is_hidden, mask};
 use super::recurrent::sigmoid;
 use crate::support::reference::M;
 use crate::support::{Case, Values};
@@ -16,6 +17,7 @@ struct Setting {
     /// `None` is soft; else the seed of the draws, chosen so that none of them is so near a border that rounding to
     /// bf16 moves it.
     draws: Option<u64>,
+    is_masked: bool,
     targets: Vec<usize>,
     sources: Vec<usize>,
     d: usize,
@@ -42,8 +44,20 @@ pub(crate) fn cases() -> Vec<Case> {
         ] {
             let key_width = if score.requires_equal_widths() { d } else { d + 3 };
             let value_width = d + 5;
-            let setting = Setting { cell, score, draws: None, targets, sources, d, key_width, value_width };
-            cases.push(case(setting));
+            for is_masked in [false, true] {
+                let (targets, sources) = (targets.clone(), sources.clone());
+                cases.push(case(Setting {
+                    cell,
+                    score,
+                    draws: None,
+                    is_masked,
+                    targets,
+                    sources,
+                    d,
+                    key_width,
+                    value_width,
+                }));
+            }
         }
     }
     for (cell, score, seed) in
@@ -53,6 +67,7 @@ pub(crate) fn cases() -> Vec<Case> {
             cell,
             score,
             draws: Some(seed),
+            is_masked: false,
             targets: vec![3, 2],
             sources: vec![2, 3],
             d: 16,
@@ -64,14 +79,20 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 fn case(setting: Setting) -> Case {
-    let Setting { cell, score, draws, targets, sources, d, key_width, value_width } = setting.clone();
+    let Setting { cell, score, draws, is_masked, targets, sources, d, key_width, value_width } =
+        setting.clone();
     let (tokens, source_tokens, rows) = (targets.iter().sum(), sources.iter().sum(), targets.len());
-    let hardness = if draws.is_some() { "hard" } else { "soft" };
+    let hardness = match (draws, is_masked) {
+        (Some(_), _) => "hard",
+        (None, true) => "masked",
+        (None, false) => "soft",
+    };
     let case = Case::new(
         format!("attention_rnn {cell:?} {score:?} {hardness} d {d} {targets:?} at {sources:?}"),
         move |run| {
             let [targets, sources] =
                 [&targets, &sources].map(|lengths| Ragged::from_lengths(lengths.clone()));
+            let mask = if is_masked { mask(&targets, &sources) } else { Mask::full() };
             let c = cell.has_memory().then(|| run.x[4].clone());
             let [hidden, bias, context] = [&run.p[0], &run.p[1], &run.p[2]];
             let found = attention_rnn(
@@ -82,6 +103,7 @@ fn case(setting: Setting) -> Case {
                     keys: &run.x[1],
                     values: &run.x[2],
                     sources: &sources,
+                    mask: &mask,
                 },
                 AttentionRnnWeights {
                     hidden,
@@ -139,9 +161,12 @@ impl Setting {
             let mut h = M::build(1, d, |_, j| initial.at(sequence, j));
             let mut c: Vec<f64> =
                 (0..d).map(|j| if self.cell.has_memory() { m[4].at(sequence, j) } else { 0.0 }).collect();
-            for _ in 0..length {
+            for query in 0..length {
                 let q = if self.score.requires_equal_widths() { h.clone() } else { h.times(&p[3]) };
                 let e = M::build(1, source, |_, j| {
+                    if self.is_masked && is_hidden(query, j, source) {
+                        return f64::NEG_INFINITY;
+                    }
                     let key = |u: usize| keys.at(source_start + j, u);
                     match self.score {
                         AttentionScore::Additive => {

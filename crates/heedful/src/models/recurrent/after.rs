@@ -10,7 +10,7 @@
 //! what this order gains. With input feeding (Luong et al., section 3.3) the decoder knows what it attended to before, and every
 //! step waits for the one before: steps are computed one by one, sentences side by side.
 
-use heedful_tensor::ops::{self, AttendedTokens, RecurrentState, SourceRows, StepWeights, Weights};
+use heedful_tensor::ops::{self, AttendedTokens, Mask, RecurrentState, SourceRows, StepWeights, Weights};
 use heedful_tensor::{DType, Params, Ragged, Tensor};
 
 use super::attentive::SourceAttention;
@@ -55,11 +55,12 @@ impl AfterDecoder {
     ) -> Decoded {
         let source = self.attention.key_values(&memory.states, &memory.sequences, pass);
         let wanted = pass.weights(AttentionRole::Cross, 1, targets, &source.sources);
+        let mask = pass.mask(AttentionRole::Cross, &Mask::full(), targets, &source.sources);
         if self.feeds {
-            return self.forward_fed(embedded, targets, (memory, &source), (readout, wanted), pass);
+            return self.forward_fed(embedded, targets, (memory, &source, &mask), (readout, wanted), pass);
         }
         let states = self.stack.forward(embedded, targets, Some(&memory.start), pass).outputs;
-        let found = self.attention.of_states(&states, targets, &source, wanted, pass);
+        let found = self.attention.of_states(&states, targets, &source, (&mask, wanted), pass);
         if matches!(wanted, Weights::Keep | Weights::Scored) {
             self.record(&[(targets.clone(), &found)], targets, &source.sources, pass);
         }
@@ -76,7 +77,7 @@ impl AfterDecoder {
         &self,
         embedded: &Tensor,
         targets: &Ragged,
-        (memory, source): (&RecurrentMemory, &SourceKeyValues),
+        (memory, source, mask): (&RecurrentMemory, &SourceKeyValues, &Mask),
         (readout, wanted): (&Readout, Weights),
         pass: &mut Pass,
     ) -> Decoded {
@@ -94,7 +95,8 @@ impl AfterDecoder {
             let y = ops::gather_rows(embedded, &tokens);
             let x = ops::concat_columns(&[&y, &ops::gather_rows(&fed, &going)]);
             let read = self.stack.forward(&x, &now, Some(&states), pass);
-            let found = self.attention.of_states(&read.outputs, &now, source, wanted, pass);
+            let seen = mask.of_query(step, &source.sources);
+            let found = self.attention.of_states(&read.outputs, &now, source, (&seen, wanted), pass);
             let readouts = readout.forward(&[&read.outputs, &found.contexts], pass);
             fed = ops::cast(&readouts, DType::F32);
             states = read.last;

@@ -7,7 +7,7 @@
 
 use heedful_tensor::ops::{
     self, AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,
-    AttentionRnnWeights, Estimator, RecurrentState, Selection, SourceRows, StepWeights, Weights,
+    AttentionRnnWeights, Estimator, Mask, RecurrentState, Selection, SourceRows, StepWeights, Weights,
 };
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
@@ -80,6 +80,7 @@ impl AttentiveLayer {
         source: &SourceKeyValues,
         pass: &mut Pass,
     ) -> AttentionRnn {
+        let mask = pass.mask(AttentionRole::Cross, &Mask::full(), targets, &source.sources);
         let inputs = AttentionRnnInputs {
             x_gates: &self.input.forward(x, pass),
             targets,
@@ -87,6 +88,7 @@ impl AttentiveLayer {
             keys: &source.keys,
             values: &source.values,
             sources: &source.sources,
+            mask: &mask,
         };
         let weights = AttentionRnnWeights {
             hidden: &self.hidden,
@@ -169,7 +171,7 @@ impl SourceAttention {
         states: &Tensor,
         targets: &Ragged,
         source: &SourceKeyValues,
-        wanted: Weights,
+        (mask, wanted): (&Mask, Weights),
         pass: &mut Pass,
     ) -> AttendedTokens {
         let queries = self.scorer.projected(states, pass);
@@ -179,6 +181,7 @@ impl SourceAttention {
             keys: &source.keys,
             values: &source.values,
             sources: &source.sources,
+            mask,
         };
         let options = AttendOptions {
             score: self.scorer.score(),

@@ -139,7 +139,7 @@ impl Mask {
     }
 
     /// True when there is more than position to ask.
-    pub(super) fn has_booleans(&self) -> bool {
+    pub(in crate::ops) fn has_booleans(&self) -> bool {
         !self.allowed.is_empty()
     }
 
@@ -149,6 +149,41 @@ impl Mask {
         for (key, out) in (first..).zip(out) {
             let seen = key < n_keys && self.allows(sequence, query, key);
             *out = if seen { 0.0 } else { f32::NEG_INFINITY };
+        }
+    }
+
+    /// The boolean masks for one query of the only sequence, as the masks of a sequence that has no other query.
+    ///
+    /// # Panics
+    /// If there are several sequences, or positions count.
+    pub fn of_query(&self, query: usize, keys: &Ragged) -> Mask {
+        assert!(!self.causal && self.within.is_none(), "Mask::of_query: {self:?} counts positions");
+        let one = Ragged::from_lengths([1]);
+        let row = |mask: &BoolMask| {
+            let row = BoolMask::new(&one, keys, mask.row(0, query).to_vec());
+            row.expect("every query of a mask sees a key")
+        };
+        Mask { allowed: self.allowed.iter().map(row).collect(), ..Mask::full() }
+    }
+
+    /// Boolean masks alone: those of operations in which positions do not count.
+    ///
+    /// # Panics
+    /// If positions count, or if a mask was made for other sequences.
+    pub(in crate::ops) fn expect_booleans(&self, queries: &Ragged, keys: &Ragged) {
+        assert!(!self.causal && self.within.is_none(), "{self:?} counts positions");
+        self.allowed.iter().for_each(|mask| mask.expect_sequences(queries, keys));
+    }
+
+    /// Sets the scores to −∞ that the booleans do not allow.
+    #[inline]
+    pub(in crate::ops) fn hide(&self, sequence: usize, query: usize, scores: &mut [f32]) {
+        for mask in &self.allowed {
+            for (score, allowed) in scores.iter_mut().zip(mask.row(sequence, query)) {
+                if !allowed {
+                    *score = f32::NEG_INFINITY;
+                }
+            }
         }
     }
 

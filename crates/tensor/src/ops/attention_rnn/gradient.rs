@@ -6,7 +6,7 @@ use super::{AttentionRnnWeights, Decoder, DecoderGradients, Remembered, ResultGr
 use crate::cuda;
 use crate::ops::recurrent::schedule::Schedule;
 use crate::ops::recurrent::{Cell, state, states_before};
-use crate::ops::{AttentionScore, linear};
+use crate::ops::{AttentionScore, Mask, linear};
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Device, Param, Ragged};
 
@@ -63,6 +63,7 @@ pub(super) struct Backward {
     pub(super) weights: KeptWeights,
     pub(super) schedule: Schedule,
     pub(super) sources: Ragged,
+    pub(super) mask: Mask,
     pub(super) weight_starts: Option<Arc<[usize]>>,
     pub(super) remembered: Remembered,
     /// In the compute type.
@@ -80,6 +81,7 @@ impl Backward {
             dtype: self.dtype,
             schedule: &self.schedule,
             sources: &self.sources,
+            mask: &self.mask,
             weight_starts: self.weight_starts.as_deref(),
             keys: &self.keys.2,
             values: &self.values.2,

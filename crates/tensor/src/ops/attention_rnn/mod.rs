@@ -36,7 +36,7 @@ pub use self::selection::{Estimator, Selection};
 pub use self::tokens::{AttendInputs, AttendOptions, AttendedTokens, attend_tokens};
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
-use super::{AttentionScore, ScoreForm, Weights};
+use super::{AttentionScore, Mask, ScoreForm, Weights};
 use crate::cuda;
 use crate::flops;
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
@@ -56,6 +56,8 @@ pub struct AttentionRnnInputs<'a> {
     pub values: &'a Tensor,
     /// Where each source begins and ends; as many as there are targets, and none is empty.
     pub sources: &'a Ragged,
+    /// Which keys every token may see: boolean masks alone, in which positions do not count.
+    pub mask: &'a Mask,
 }
 
 /// What [`attention_rnn()`] learns.
@@ -125,14 +127,14 @@ impl StepWeights {
 /// Decodes targets that are given, each token after attention to its source.
 ///
 /// # Panics
-/// If shapes do not fit, a source is empty, or bf16 numbers meet f32 products.
+/// If shapes do not fit, a source is empty, bf16 numbers meet f32 products, or positions count in the mask.
 pub fn attention_rnn(
     inputs: AttentionRnnInputs<'_>,
     weights: AttentionRnnWeights<'_>,
     options: AttentionRnnOptions,
 ) -> AttentionRnn {
     check(&inputs, &weights, options.cell);
-    let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources } = inputs;
+    let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources, mask } = inputs;
     let AttentionRnnOptions { cell, selection, compute, weights: wanted } = options;
     let dtype = compute.dtype();
     let schedule = Schedule::new(targets, Direction::Forward);
@@ -152,6 +154,7 @@ pub fn attention_rnn(
         dtype,
         schedule: &schedule,
         sources,
+        mask,
         weight_starts: starts.as_deref(),
         keys: &kept_keys,
         values: &kept_values,
@@ -164,7 +167,7 @@ pub fn attention_rnn(
     let scores = starts.as_deref().filter(|_| wanted == Weights::Scored).map(|starts| {
         let AttentionRnnWeights { score, score_weight, .. } = weights;
         cpu::scores(
-            &cpu::Compared { score, score_weight, keys: &kept_keys, sources, starts },
+            &cpu::Compared { score, score_weight, keys: &kept_keys, sources, mask, starts },
             &found.kept.queries,
             targets,
         )
@@ -185,6 +188,7 @@ pub fn attention_rnn(
         weights: KeptWeights::of(weights),
         schedule,
         sources: sources.clone(),
+        mask: mask.clone(),
         weight_starts: starts.clone(),
         remembered: Remembered {
             h,
@@ -221,6 +225,7 @@ struct Decoder<'a> {
     schedule: &'a Schedule,
     /// Where the sources lie among keys and values.
     sources: &'a Ragged,
+    mask: &'a Mask,
     /// Where the attention weights of each sequence begin, if they are kept.
     weight_starts: Option<&'a [usize]>,
     /// source tokens × their widths, in the compute type.
@@ -309,7 +314,7 @@ fn weight_starts(targets: &Ragged, sources: &Ragged) -> Arc<[usize]> {
 }
 
 fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cell: Cell) {
-    let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources } = *inputs;
+    let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources, mask } = *inputs;
     let [d, gates] = weights.hidden.shape();
     let fit = |what: &str, found: [usize; 2], wanted: [usize; 2]| {
         assert_eq!(found, wanted, "attention_rnn: {what} is {found:?}, not {wanted:?}");
@@ -326,6 +331,7 @@ fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cel
         fit("W_q", query.shape(), [d, keys.width()]);
     }
     check_score("attention_rnn", weights.score, weights.score_weight, keys.width());
+    mask.expect_booleans(targets, sources);
     let (targets, sources_count) = (targets.sequences(), sources.sequences());
     assert_eq!(targets, sources_count, "attention_rnn: {targets} targets for {sources_count} sources");
     assert!(

@@ -21,7 +21,7 @@ use super::{KEPT_WEIGHTS, Selection, StepWeights, check_score, cpu, weight_start
 use crate::cuda;
 use crate::flops;
 use crate::ops::recurrent::also_given;
-use crate::ops::{AttentionScore, Weights, linear};
+use crate::ops::{AttentionScore, Mask, Weights, linear};
 use crate::tape::{Edge, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
@@ -38,6 +38,8 @@ pub struct AttendInputs<'a> {
     pub values: &'a Tensor,
     /// Where each source begins and ends; as many as there are targets, and none is empty.
     pub sources: &'a Ragged,
+    /// As [`super::AttentionRnnInputs::mask`].
+    pub mask: &'a Mask,
 }
 
 /// The choices of [`attend_tokens`].
@@ -72,10 +74,11 @@ pub struct AttendedTokens {
 /// The context of every target token in its source.
 ///
 /// # Panics
-/// If shapes do not fit, a source is empty, queries are not f32, or bf16 keys or values meet f32 arithmetic.
+/// If shapes do not fit, a source is empty, queries are not f32, or bf16 keys or values meet f32 arithmetic, or positions
+/// count in the mask.
 pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> AttendedTokens {
     check(&inputs, &options);
-    let AttendInputs { queries, targets, keys, values, sources } = inputs;
+    let AttendInputs { queries, targets, keys, values, sources, mask } = inputs;
     let dtype = options.compute.dtype();
     let starts = weight_starts(targets, sources);
     let pairs = starts[targets.sequences()];
@@ -90,6 +93,7 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
         selection: options.selection,
         targets,
         sources,
+        mask,
         weight_starts: starts.as_deref(),
         queries: queries.array(),
         keys: &kept_keys,
@@ -101,7 +105,7 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
     };
     let scores = starts.as_deref().filter(|_| options.weights == Weights::Scored).map(|starts| {
         let AttendOptions { score, score_weight, .. } = options;
-        let with = cpu::Compared { score, score_weight, keys: &kept_keys, sources, starts };
+        let with = cpu::Compared { score, score_weight, keys: &kept_keys, sources, mask, starts };
         cpu::scores(&with, queries.array(), targets)
     });
     let weights = starts.as_ref().map(|_| Arc::new(found.weights));
@@ -116,6 +120,7 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
         selection: options.selection,
         targets: targets.clone(),
         sources: sources.clone(),
+        mask: mask.clone(),
         weight_starts: starts.clone(),
         weights: weights.clone(),
         taken: taken.clone(),
@@ -141,6 +146,7 @@ pub(super) struct TokenAttention<'a> {
     pub(super) selection: Selection,
     pub(super) targets: &'a Ragged,
     pub(super) sources: &'a Ragged,
+    pub(super) mask: &'a Mask,
     /// Where the attention weights of each sequence begin, if they are kept.
     pub(super) weight_starts: Option<&'a [usize]>,
     /// f32.
@@ -188,6 +194,7 @@ struct Backward {
     selection: Selection,
     targets: Ragged,
     sources: Ragged,
+    mask: Mask,
     weight_starts: Option<Arc<[usize]>>,
     weights: Option<Arc<Array>>,
     taken: Arc<[Option<usize>]>,
@@ -203,6 +210,7 @@ impl Backward {
             selection: self.selection,
             targets: &self.targets,
             sources: &self.sources,
+            mask: &self.mask,
             weight_starts: self.weight_starts.as_deref(),
             queries: &self.queries.1,
             keys: &self.keys.2,
@@ -233,7 +241,7 @@ impl Backward {
 }
 
 fn check(inputs: &AttendInputs<'_>, options: &AttendOptions<'_>) {
-    let AttendInputs { queries, targets, keys, values, sources } = *inputs;
+    let AttendInputs { queries, targets, keys, values, sources, mask } = *inputs;
     let fit = |what: &str, found: [usize; 2], wanted: [usize; 2]| {
         assert_eq!(found, wanted, "attend_tokens: {what} is {found:?}, not {wanted:?}");
     };
@@ -242,6 +250,7 @@ fn check(inputs: &AttendInputs<'_>, options: &AttendOptions<'_>) {
     fit("k", keys.shape(), [sources.tokens(), keys.width()]);
     fit("v", values.shape(), [sources.tokens(), values.width()]);
     check_score("attend_tokens", options.score, options.score_weight, keys.width());
+    mask.expect_booleans(targets, sources);
     let (targets, count) = (targets.sequences(), sources.sequences());
     assert_eq!(targets, count, "attend_tokens: {targets} targets for {count} sources");
     assert!(

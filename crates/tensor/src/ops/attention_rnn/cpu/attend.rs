@@ -11,6 +11,7 @@
 use crate::cpu::math::{exp, tanh};
 use crate::cpu::number::{self, Number};
 use crate::ops::AttentionScore;
+use crate::ops::Mask;
 use crate::ops::attention_rnn::{Estimator, Selection};
 
 /// How a query is compared with a key.
@@ -37,6 +38,24 @@ pub(super) struct Source<'a, T> {
     pub(super) values: &'a [T],
     pub(super) key_width: usize,
     pub(super) value_width: usize,
+    /// What the query may not see of it; `None` where it sees all.
+    pub(super) hidden: Option<Hidden<'a>>,
+}
+
+/// The mask of one query.
+#[derive(Clone, Copy)]
+pub(super) struct Hidden<'a> {
+    pub(super) mask: &'a Mask,
+    pub(super) sequence: usize,
+    /// Its number in the sequence.
+    pub(super) query: usize,
+}
+
+impl<'a> Hidden<'a> {
+    #[inline(always)]
+    pub(super) fn of(mask: &'a Mask, sequence: usize, query: usize) -> Option<Hidden<'a>> {
+        mask.has_booleans().then_some(Hidden { mask, sequence, query })
+    }
 }
 
 /// Writes the weights and the context; gives the position that was taken, if it was one.
@@ -89,7 +108,7 @@ pub(super) fn weigh<T: Number>(
     }
 }
 
-/// Writes the scores `e`.
+/// Writes the scores `e`: −∞ where a mask hides the key.
 #[inline(always)]
 pub(super) fn score<T: Number>(
     compare: Compare<'_>,
@@ -105,6 +124,9 @@ pub(super) fn score<T: Number>(
                 number::sum_of_three(query, key, weight, |q, k, w| w * tanh(q + k))
             }
         };
+    }
+    if let Some(Hidden { mask, sequence, query }) = source.hidden {
+        mask.hide(sequence, query, scores);
     }
 }
 
@@ -136,7 +158,7 @@ pub(super) fn attend_backward<T: Number>(
     output: &OutputGradients<'_>,
     slopes: InputGradients<'_>,
 ) {
-    let Source { keys, values, key_width, value_width } = source;
+    let Source { keys, values, key_width, value_width, .. } = source;
     let InputGradients { query: dq, keys: dk, values: dv, weight: dw, scratch: de } = slopes;
     let through_weights = taken.is_none()
         || matches!(selection, Selection::Sampled { estimator: Estimator::StraightThrough, .. });

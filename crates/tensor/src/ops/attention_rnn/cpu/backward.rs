@@ -4,12 +4,13 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::attend::{Compare, InputGradients, OutputGradients, Source, attend_backward, weigh};
+use super::attend::{Compare, Hidden, InputGradients, OutputGradients, Source, attend_backward, weigh};
 use super::forward::ROW_TASK;
 use super::kernels::Kernels;
 use crate::cpu::gemm::{Finish, Matrix, Output, multiply};
 use crate::cpu::number::{self, Number};
 use crate::cpu::threads::{SharedMut, parallel};
+use crate::ops::Mask;
 use crate::ops::attention_rnn::{Decoder, DecoderGradients, Remembered, ResultGradients, Selection};
 use crate::ops::recurrent::Cell;
 use crate::ops::recurrent::cpu::cell::{BackwardRow, backward_row};
@@ -89,6 +90,7 @@ pub(super) fn backward<T: Kernels>(
             tokens,
             order: schedule.order(),
             sources: decoder.sources,
+            mask: decoder.mask,
             keys: T::of(keys),
             values: T::of(values),
             widths: [key_width, value_width],
@@ -156,6 +158,7 @@ pub(super) struct AttentionStep<'a, T> {
     tokens: &'a [usize],
     order: &'a [usize],
     sources: &'a Ragged,
+    mask: &'a Mask,
     keys: &'a [T],
     values: &'a [T],
     widths: [usize; 2],
@@ -277,6 +280,7 @@ fn attend_backward_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
         values: &step.values[values.clone()],
         key_width,
         value_width,
+        hidden: Hidden::of(step.mask, sequence, step.number),
     };
     let weights = if let Some((starts, kept)) = step.kept {
         let start = starts[sequence] + step.number * source.len();

@@ -4,11 +4,12 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::attend::{Compare, Source, attend, choice};
+use super::attend::{Compare, Hidden, Source, attend, choice};
 use super::kernels::Kernels;
 use crate::cpu::gemm::{Finish, Matrix, Output, Packed, multiply};
 use crate::cpu::number::{self, Number};
 use crate::cpu::threads::{SharedMut, parallel};
+use crate::ops::Mask;
 use crate::ops::attention_rnn::{Decoder, Forward, Kept, Selection};
 use crate::ops::recurrent::Cell;
 use crate::ops::recurrent::cpu::cell::{ForwardRow, forward_row};
@@ -73,6 +74,7 @@ pub(super) fn forward<T: Kernels>(decoder: &Decoder<'_>, x: &Array, states: [Arr
             tokens,
             order: schedule.order(),
             sources: decoder.sources,
+            mask: decoder.mask,
             keys: T::of(keys),
             values: T::of(values),
             widths: [key_width, value_width],
@@ -123,6 +125,7 @@ pub(super) struct AttentionStep<'a, T> {
     tokens: &'a [usize],
     order: &'a [usize],
     sources: &'a Ragged,
+    mask: &'a Mask,
     keys: &'a [T],
     values: &'a [T],
     widths: [usize; 2],
@@ -204,6 +207,7 @@ fn attend_row<T: Number>(step: &AttentionStep<'_, T>, row: usize) {
         values: &step.values[source.start * value_width..source.end * value_width],
         key_width,
         value_width,
+        hidden: Hidden::of(step.mask, sequence, step.number),
     };
     let taken = attend(step.compare, step.selection, token, query, seen, (&mut *weights, &mut *context));
     // SAFETY: as above.

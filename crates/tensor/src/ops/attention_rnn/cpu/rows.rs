@@ -69,6 +69,7 @@ fn attend_row<T: Element + Number>(step: &RowsStep<'_>, row: usize) {
         values: &T::of(values)[rows.start * value_width..rows.end * value_width],
         key_width,
         value_width,
+        hidden: None,
     };
     let start = row * step.longest;
     // SAFETY: every row is worked on once and has its own part of both.

@@ -2,10 +2,10 @@
 
 use half::bf16;
 
-use super::attend::{Compare, Source, score};
+use super::attend::{Compare, Hidden, Source, score};
 use crate::cpu::number::{Element, Number};
 use crate::cpu::threads::{SharedMut, parallel};
-use crate::ops::AttentionScore;
+use crate::ops::{AttentionScore, Mask};
 use crate::{Array, DType, Param, Ragged};
 
 /// What queries are compared with, and how.
@@ -15,6 +15,7 @@ pub(in crate::ops::attention_rnn) struct Compared<'a> {
     pub(in crate::ops::attention_rnn) score_weight: Option<&'a Param>,
     pub(in crate::ops::attention_rnn) keys: &'a Array,
     pub(in crate::ops::attention_rnn) sources: &'a Ragged,
+    pub(in crate::ops::attention_rnn) mask: &'a Mask,
     /// Where the scores of each sequence begin, and where the last end.
     pub(in crate::ops::attention_rnn) starts: &'a [usize],
 }
@@ -29,6 +30,7 @@ pub(in crate::ops::attention_rnn) fn scores(with: &Compared<'_>, queries: &Array
         keys: with.keys,
         targets,
         sources: with.sources,
+        mask: with.mask,
         starts: with.starts,
         scores: SharedMut::new(scores.f32_mut()),
     };
@@ -45,6 +47,7 @@ struct AllScores<'a> {
     keys: &'a Array,
     targets: &'a Ragged,
     sources: &'a Ragged,
+    mask: &'a Mask,
     starts: &'a [usize],
     scores: SharedMut<f32>,
 }
@@ -70,6 +73,7 @@ fn score_sequence<T: Element + Number>(all: &AllScores<'_>, sequence: usize) {
         // SAFETY: every step of every sequence has its own part.
         let scores = unsafe { all.scores.slice(start..start + source.len()) };
         let query = &all.queries[token * key_width..(token + 1) * key_width];
-        score(all.compare, query, Source { keys, values: &[], key_width, value_width: 0 }, scores);
+        let hidden = Hidden::of(all.mask, sequence, step);
+        score(all.compare, query, Source { keys, values: &[], key_width, value_width: 0, hidden }, scores);
     }
 }

@@ -5,10 +5,11 @@ use std::ops::Range;
 use half::bf16;
 
 use super::attend::{
-    Compare, InputGradients, OutputGradients, Source, attend, attend_backward, choice, weigh,
+    Compare, Hidden, InputGradients, OutputGradients, Source, attend, attend_backward, choice, weigh,
 };
 use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
+use crate::ops::Mask;
 use crate::ops::attention_rnn::Selection;
 use crate::ops::attention_rnn::tokens::{TokenAttention, TokensForward, TokensGiven, TokensGradients};
 use crate::{Array, DType, Param, Ragged};
@@ -82,6 +83,7 @@ struct Common<'a> {
     selection: Selection,
     targets: &'a Ragged,
     sources: &'a Ragged,
+    mask: &'a Mask,
     weight_starts: Option<&'a [usize]>,
     queries: &'a [f32],
     keys: &'a Array,
@@ -113,14 +115,33 @@ struct Backward<'a> {
 impl<'a> Common<'a> {
     fn new(attention: &TokenAttention<'a>, score_weight: Option<&'a [f32]>) -> Common<'a> {
         let TokenAttention {
-            score, selection, targets, sources, weight_starts, queries, keys, values, ..
+            score,
+            selection,
+            targets,
+            sources,
+            mask,
+            weight_starts,
+            queries,
+            keys,
+            values,
+            ..
         } = *attention;
         let compare = Compare::new(score, score_weight, keys.width());
-        Common { compare, selection, targets, sources, weight_starts, queries: queries.f32(), keys, values }
+        Common {
+            compare,
+            selection,
+            targets,
+            sources,
+            mask,
+            weight_starts,
+            queries: queries.f32(),
+            keys,
+            values,
+        }
     }
 
     #[inline(always)]
-    fn source<T: Element>(&self, sequence: usize) -> Source<'a, T> {
+    fn source<T: Element>(&self, sequence: usize, token: usize) -> Source<'a, T> {
         let range = self.sources.range(sequence);
         let (key_width, value_width) = (self.keys.width(), self.values.width());
         Source {
@@ -128,6 +149,7 @@ impl<'a> Common<'a> {
             values: &T::of(self.values)[range.start * value_width..range.end * value_width],
             key_width,
             value_width,
+            hidden: Hidden::of(self.mask, sequence, token - self.targets.range(sequence).start),
         }
     }
 
@@ -173,7 +195,7 @@ fn of(index: usize, width: usize) -> Range<usize> {
 fn attend_token<T: Element>(pass: &Forward<'_>, token: usize) {
     let common = &pass.common;
     let sequence = common.targets.sequence_of(token);
-    let source = common.source::<T>(sequence);
+    let source = common.source::<T>(sequence, token);
     let query = &common.queries[of(token, source.key_width)];
     let kept = common.kept(sequence, token);
     let mut scratch =
@@ -204,7 +226,8 @@ fn attend_token<T: Element>(pass: &Forward<'_>, token: usize) {
 #[inline(always)]
 fn backward_sequence<T: Element>(pass: &Backward<'_>, sequence: usize) {
     let common = &pass.common;
-    let (rows, source) = (common.sources.range(sequence), common.source::<T>(sequence));
+    let (rows, tokens) = (common.sources.range(sequence), common.targets.range(sequence));
+    let source = common.source::<T>(sequence, tokens.start);
     let (key_width, value_width) = (source.key_width, source.value_width);
     // SAFETY: a sequence has a source and tokens that no other task has; here and below.
     let dk = unsafe { pass.dk.slice(rows.start * key_width..rows.end * key_width) };
@@ -214,12 +237,12 @@ fn backward_sequence<T: Element>(pass: &Backward<'_>, sequence: usize) {
     let weight = unsafe { pass.d_score_weight.slice(of(sequence, pass.compare_width)) };
     let mut scratch = Array::scratch(DType::F32, 2, rows.len());
     let (scratch, again) = scratch.f32_mut().split_at_mut(rows.len());
-    for token in common.targets.range(sequence) {
+    for token in tokens {
         let query = &common.queries[of(token, key_width)];
         let weights = match (common.kept(sequence, token), pass.weights) {
             (Some(kept), Some(weights)) => &weights[kept],
             _ => {
-                weigh(common.compare, query, source, &mut *again);
+                weigh(common.compare, query, common.source::<T>(sequence, token), &mut *again);
                 &*again
             }
         };
