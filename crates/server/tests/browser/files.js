@@ -5,7 +5,8 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { pathToFileURL } from 'node:url';
 import { complaints } from './axe.js';
-import { download, translated, visit } from './browser.js';
+import { choose, download, translated, visit } from './browser.js';
+import { ask } from './server.js';
 import { EVIL, SHORT } from './texts.js';
 
 // Opens a page from a file of its own.
@@ -94,6 +95,28 @@ export function files(at) {
         assert.equal(await page.evaluate(() => document.images.length), 0);
         assert.deepEqual(asked, []);
         assert.deepEqual(await complaints(page), []);
+      });
+    }
+  });
+
+  test('scores are read beside the weights, in both forms', async () => {
+    const empty = await (await fetch(`${at.url}/offline.html`)).text();
+    for (const attention of ['rows', 'packed']) {
+      const { results: [{ sentences: [{ explanation }] }] } = await ask(at.url, { text: SHORT, attention, raw_scores: true });
+      const html = empty.replace('id="explanations">[]', () => `id="explanations">${JSON.stringify([explanation])}`);
+      await fromFile(at.browser, html, async (page) => {
+        await page.waitForSelector('.word');
+        await page.click('#viewer [data-value=matrix]');
+        await page.click('#viewer [data-value=token]');
+        const read = async () => {
+          await page.focus('.map canvas');
+          await page.keyboard.press('ArrowDown');
+          return page.$eval('.cell', (cell) => cell.textContent);
+        };
+        assert.match(await read(), /%$/, 'a mean has no score');
+        await choose(page, 'Layer', '0');
+        await choose(page, 'Head', '0');
+        assert.match(await read(), /%, score -?\d+\.\d\d$/);
       });
     }
   });

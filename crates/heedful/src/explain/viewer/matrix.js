@@ -32,8 +32,7 @@ export function drawMatrix(stage, { matrix, choice, say }) {
   }
   const point = (cell) => {
     map.point(cell);
-    const { queries, keys, weights } = matrix;
-    const text = cell ? `“${queries[cell.row].label}” attended to “${keys[cell.column].label}”: ${percent(weights[cell.row * keys.length + cell.column])}` : ' ';
+    const text = cell ? reading(matrix, cell) : ' ';
     readout.textContent = text;
     return text;
   };
@@ -53,6 +52,14 @@ export function drawMatrix(stage, { matrix, choice, say }) {
   view.addEventListener('scroll', () => map.paint());
   map.zoom(null);
   return { scene: () => map.scene(), resized: () => map.refit() };
+}
+
+// A cell in words; with its score where scores were asked for.
+function reading({ queries, keys, weights, scores }, { row, column }) {
+  const place = row * keys.length + column;
+  const weight = `“${queries[row].label}” attended to “${keys[column].label}”: ${percent(weights[place])}`;
+  if (!scores) return weight;
+  return Number.isFinite(scores[place]) ? `${weight}, score ${scores[place].toFixed(2)}` : `${weight}, hidden by a mask`;
 }
 
 class HeatMap {

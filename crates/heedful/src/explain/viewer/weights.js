@@ -24,6 +24,17 @@ function unpackedHead(text) {
   return weights;
 }
 
+// The scores of a head before the softmax, row after row, −∞ where a mask hides the key; null if they were not asked for.
+export function scoresOf(layer, head) {
+  const scores = layer.scores?.[head];
+  if (!scores) return null;
+  if (typeof scores !== 'string') return Float32Array.from(scores.flat(), (score) => score ?? -Infinity);
+  // Base 64 of 32-bit floats, low byte first.
+  const bytes = Uint8Array.from(atob(scores), (byte) => byte.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return Float32Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
+}
+
 export function layersOf(output, kind) {
   return output.attention.filter((layer) => layer.kind === kind);
 }
@@ -33,8 +44,8 @@ export function kindsOf(output) {
   return ['encoder', 'decoder', 'cross', 'pooling'].filter((kind) => layersOf(output, kind).length > 0);
 }
 
-// What is to be drawn: { queries, keys, weights, full, scale }, where queries and keys are units and weights is row after
-// row. `full` is the greatest weight, which gets the full colour. None if the output has no such attention.
+// What is to be drawn: { queries, keys, weights, scores?, full, scale }, where queries and keys are units, and weights and
+// scores are row after row. `full` is the greatest weight, which gets the full colour. None if the output has no such attention.
 export function matrixOf(explanation, choice) {
   const output = explanation.outputs[choice.output];
   if (output && choice.kind === 'alignment') return alignmentOf(explanation, output);
@@ -48,6 +59,8 @@ export function matrixOf(explanation, choice) {
   if (matrices.length === 0) return null;
   const [rows, columns] = tokensOf(explanation, output, choice.kind);
   const tokens = { queries: units(rows, 'token'), keys: units(columns, 'token'), weights: mean(matrices) };
+  // A score is one head's, of one token: there is none of a mean.
+  if (matrices.length === 1) tokens.scores = scoresOf(chosen[0], choice.head === MEAN ? 0 : choice.head);
   const matrix = choice.level === 'word' ? byWord(tokens, units(rows, 'word'), units(columns, 'word')) : tokens;
   return { ...matrix, ...scaleOf(matrix.weights, matrix.keys.length) };
 }
