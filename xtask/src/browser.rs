@@ -11,7 +11,7 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail};
 
 use crate::step;
-use crate::workspace::{root, target};
+use crate::workspace::{cargo, release_program, root, target};
 
 const TESTS: &str = "crates/server/tests/browser";
 /// Names under which a Chromium may be installed.
@@ -19,12 +19,23 @@ const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "g
 
 /// Runs the tests with a program and the folder of a model that it can serve.
 pub(crate) fn run(program: &Path, model: &Path) -> Result<()> {
+    step::command(node(program, model)?.args(["--test", "page.test.js"]))
+}
+
+/// Takes the pictures of the page in `docs/pictures`, with the folder of a model that `heedful demo` trained.
+pub(crate) fn pictures(model: &str) -> Result<()> {
+    step::command(&mut cargo(["build", "--release"]))?;
+    let model = fs::canonicalize(model).with_context(|| format!("{model}: no folder of a model"))?;
+    step::command(node(&release_program(), &model)?.arg("pictures.js").arg(root().join("docs/pictures")))
+}
+
+/// Node in the folder of the tests, which are told where program, model and browser are.
+fn node(program: &Path, model: &Path) -> Result<Command> {
     let browser = tools()?;
-    let folder = packages()?;
-    let mut tests = Command::new("node");
-    tests.args(["--test", "page.test.js"]).current_dir(&folder);
-    tests.env("HEEDFUL_BINARY", program).env("HEEDFUL_MODEL", model).env("CHROMIUM", browser);
-    step::command(&mut tests)
+    let mut node = Command::new("node");
+    node.current_dir(packages()?);
+    node.env("HEEDFUL_BINARY", program).env("HEEDFUL_MODEL", model).env("CHROMIUM", browser);
+    Ok(node)
 }
 
 /// Makes sure that Node, npm and a Chromium are installed, and returns the latter.

@@ -35,6 +35,8 @@ Usage: cargo xtask COMMAND
   test               all of check, every test, a short run of the release binary's demo, and the page in a browser
   page               the last part of test alone: the demo, the commands that the documentation names, and the page in a
                      browser with the model that the demo leaves
+  page-pictures MODEL
+                     the pictures of the page in docs/pictures, with the folder of a model that heedful demo trained
   fmt                rustfmt over every file, also those behind macros, which cargo fmt does not find
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths, dead links
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
@@ -77,6 +79,10 @@ fn run(arguments: &[String]) -> Result<()> {
         ["check"] => check::run(),
         ["test"] => test::run(),
         ["page"] => test::demo_and_page(),
+        ["page-pictures", model] => browser::pictures(model),
+        ["page-pictures", ..] => {
+            bail!("page-pictures takes the folder of a model that `heedful demo` trained")
+        }
         ["fmt"] => format::run(Mode::Write),
         ["tidy"] => tidy::run(),
         ["bits"] => bits::run(None),

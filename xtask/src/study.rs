@@ -12,7 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::workspace::{cargo, root, target};
+use crate::workspace::{cargo, release_program, root, target};
 use crate::{python, step};
 
 /// A corpus with the training budget of both sides.
@@ -65,7 +65,7 @@ impl Study {
         let folder = target().join("study");
         let build = ["build", "--release", "--package", "heedful-cli"];
         step::command(&mut cargo(build))?;
-        let heedful = target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX));
+        let heedful = release_program();
         let mut unpack = peer(&python, "study_data.py");
         step::command(unpack.arg(data).arg(&folder))?;
         Ok(Study { heedful, python, folder })

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::workspace::{cargo, root, target};
+use crate::workspace::{cargo, release_program, root, target};
 use crate::{browser, check, python, step, story};
 
 pub(crate) fn run() -> Result<()> {
@@ -29,7 +29,7 @@ pub(crate) fn demo_and_page() -> Result<()> {
     // Users run the release binary, which nothing above does.
     step::command(&mut cargo(["run", "--release", "--", "demo", "--quick"]))?;
     // The demo leaves a model behind.
-    let program = target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX));
+    let program = release_program();
     story::check_commands(&program)?;
     browser::run(&program, &root().join("heedful-demo"))
 }

@@ -19,6 +19,11 @@ pub(crate) fn target() -> PathBuf {
     }
 }
 
+/// The program that `cargo build --release` leaves.
+pub(crate) fn release_program() -> PathBuf {
+    target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX))
+}
+
 /// The cargo that started us, so that a toolchain chosen with `+name` is kept.
 pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

@@ -21,7 +21,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::step;
-use crate::workspace::{cargo, target};
+use crate::workspace::{cargo, release_program, target};
 
 /// A model to train and use: its name, its task and its flags.
 struct Case {
@@ -170,8 +170,7 @@ pub(crate) fn run(before: Option<&str>) -> Result<()> {
         Some(program) => program,
         None => {
             step::command(&mut cargo(["build", "--release"]))?;
-            let name = format!("heedful{}", std::env::consts::EXE_SUFFIX);
-            target().join("release").join(name).into()
+            release_program().into()
         }
     };
     table(&Program { words: vec![program] }, before)

@@ -24,7 +24,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::step;
-use crate::workspace::{cargo, files, root, target};
+use crate::workspace::{cargo, files, release_program, root, target};
 use chapter::Chapter;
 pub(crate) use commands::check as check_commands;
 pub(crate) use rules::check;
@@ -58,7 +58,7 @@ fn program() -> Result<PathBuf> {
         return fs::canonicalize(&program).with_context(|| format!("there is no {}", program.display()));
     }
     step::command(&mut cargo(["build", "--release"]))?;
-    Ok(target().join("release").join(format!("heedful{}", std::env::consts::EXE_SUFFIX)))
+    Ok(release_program())
 }
 
 /// Runs a chapter's commands, and fills its two files and its pictures.
