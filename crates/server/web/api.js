@@ -1,4 +1,5 @@
-// The server, as this page uses it. An answer that is an error becomes an Error with the server's own sentence.
+// The server, as this page uses it. An answer that is an error becomes an Error with the server's own sentence, and with the
+// milliseconds that it asks to wait.
 
 import { hasKey, withKey } from './key.js';
 
@@ -136,7 +137,9 @@ async function answered(response) {
   if (response.ok) return response;
   const body = await response.json().catch(() => ({}));
   if (response.status === 403 && await isKeyRequired()) refused(hasKey() ? body.error : '');
-  throw Object.assign(new Error(body.error ?? `The server responded with status ${response.status}.`), { status: response.status });
+  const wait = Number.parseFloat(response.headers.get('Retry-After'));
+  const error = new Error(body.error ?? `The server responded with status ${response.status}.`);
+  throw Object.assign(error, { status: response.status, wait: Number.isFinite(wait) ? 1000 * wait : 0 });
 }
 
 async function isKeyRequired() {

@@ -28,7 +28,8 @@ export class Retry {
       this.say(sentence);
       return;
     }
-    const due = Date.now() + this.wait;
+    // No sooner than the server asks for.
+    const due = Date.now() + Math.max(this.wait, error.wait ?? 0);
     this.wait = Math.min(LONGEST_MS, 2 * this.wait);
     const tick = () => {
       const left = Math.ceil((due - Date.now()) / 1000);

@@ -41,13 +41,14 @@ export function states(at) {
         }
         failures -= 1;
         if (failures === 1) request.abort('connectionrefused');
-        else request.respond({ status: 503, contentType: 'application/json', body: '{"error":"too many wait"}' });
+        else request.respond({ status: 503, contentType: 'application/json', headers: { 'Retry-After': '4' }, body: '{"error":"too many wait"}' });
       });
       await page.setRequestInterception(true);
       await type(page, OTHER);
       await page.waitForFunction(() => /^The server cannot be reached\. Trying again in \d+ s\.$/.test(document.getElementById('status').textContent), PATIENCE);
       await isDim(page);
-      await page.waitForFunction(() => /^too many wait Trying again/.test(document.getElementById('status').textContent), PATIENCE);
+      // The server asks for more than the two seconds that a second failure is worth.
+      await page.waitForFunction(() => /^too many wait Trying again in [34] s/.test(document.getElementById('status').textContent), PATIENCE);
       await page.waitForFunction((text) => document.getElementById('output').textContent === text, PATIENCE, expected);
       await isFresh(page);
       assert.equal(await page.$eval('#status', (status) => status.classList.contains('bad')), false);
