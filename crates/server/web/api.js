@@ -21,14 +21,26 @@ export async function characterLimit() {
 
 // Whether a route takes a field, by the server's own description.
 export async function takes(route, field) {
+  return field in await fieldsOf(route);
+}
+
+let description = null;
+
+// The fields of a route's requests, as the server describes them.
+async function fieldsOf(route) {
   description ??= get('openapi.json');
   const { paths, components } = await description;
   const body = paths[route]?.post?.requestBody?.content['application/json']?.schema;
   const schema = components.schemas[body?.$ref?.split('/').at(-1)] ?? body;
-  return field in (schema?.properties ?? {});
+  return schema?.properties ?? {};
 }
 
-let description = null;
+// The page asks for what it would like; numbers beyond what this server allows become the most that it does.
+async function bounded(route, request) {
+  const fields = await fieldsOf(route).catch(() => ({}));
+  const within = (name, value) => (typeof value === 'number' ? Math.min(value, fields[name]?.maximum ?? Infinity) : value);
+  return Object.fromEntries(Object.entries(request).map(([name, value]) => [name, within(name, value)]));
+}
 
 export function detect(text) {
   return post('detect', { q: text });
@@ -77,8 +89,8 @@ export async function emptyPage() {
   return (await answered(await fetch('offline.html'))).text();
 }
 
-export function translate(request, signal) {
-  return post('v1/translate', request, signal);
+export async function translate(request, signal) {
+  return post('v1/translate', await bounded('/v1/translate', request), signal);
 }
 
 // A text that takes a while arrives piece by piece: `partial({ result, sentence, text })` for what is known so far.
@@ -95,7 +107,7 @@ async function streaming(path, request, partial, signal) {
   const response = await answered(await fetch(path, {
     method: 'POST',
     headers: withKey({ 'Content-Type': 'application/json', Accept: 'text/event-stream' }),
-    body: JSON.stringify({ ...request, stream: true }),
+    body: JSON.stringify({ ...await bounded(`/${path}`, request), stream: true }),
     signal,
   }));
   for await (const { event, data } of events(response.body)) {

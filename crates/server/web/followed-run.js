@@ -13,7 +13,8 @@ export class FollowedRun {
     const [records, attention] = await Promise.all([
       metrics(this.name, after(this.records)),
       withAttention ? attentionHistory(this.name, after(this.attention)) : [],
-      this.plan ?? plan(this.name).then((found) => { this.plan = found; }, () => { this.plan = {}; }),
+      // Asked for again until it is known.
+      this.plan ?? plan(this.name).then((found) => { this.plan = found; }, () => {}),
     ]);
     this.records.push(...records);
     this.attention.push(...attention);

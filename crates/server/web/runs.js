@@ -60,15 +60,11 @@ export class RunsPage {
   // Asks for new records again and again until the page is left. What is on the screen is dim while nothing new can be had.
   async follow(visit) {
     clearTimeout(this.timer);
-    let trouble = null;
-    try {
-      const news = await Promise.all(this.followed.map((run, i) => run.update(i === 0)));
-      if (visit !== this.visit) return;
-      if (news.some(Boolean)) this.draw();
-    } catch (error) {
-      trouble = error;
-    }
+    // One that cannot be read hides no other.
+    const answers = await Promise.allSettled(this.followed.map((run, i) => run.update(i === 0)));
     if (visit !== this.visit) return;
+    if (answers.some(({ value }) => value)) this.draw();
+    const trouble = answers.find(({ reason }) => reason)?.reason ?? null;
     this.root.dataset.state = trouble ? 'waiting' : 'live';
     this.charts.classList.toggle('stale', trouble !== null);
     this.say(trouble ? `${sentenceOf(trouble)} Trying again.` : this.first.note);

@@ -69,7 +69,7 @@ pub struct ExplainedOutput {
 pub struct ExplainedToken {
     /// The token in readable form: spaces as `▁`.
     pub piece: String,
-    /// The index of the word that it belongs to; `None` for special tokens and white space.
+    /// The index of the word that it belongs to; `None` for special tokens, and for white space that no word follows.
     pub word: Option<usize>,
     /// Its log-probability given all tokens before it; only tokens of outputs have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

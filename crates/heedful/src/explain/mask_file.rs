@@ -60,6 +60,7 @@ pub enum MaskFileError {
 impl MaskRows {
     /// Reads the contents of a file.
     pub fn parse(text: &str) -> Result<MaskRows, MaskFileError> {
+        let text = text.trim_start_matches('\u{feff}');
         let rows = if text.trim_start().starts_with('[') { from_json(text)? } else { from_text(text)? };
         let first = rows.first().ok_or(MaskFileError::Empty)?.len();
         for (index, row) in rows.iter().enumerate() {
@@ -126,7 +127,7 @@ mod tests {
             "# who sees what\n1 0\n\n1,1 # all\n",
             "[[1,0],[1,1]]",
             " [[true, false],\n [1, true]]\n",
-            "\u{feff}10\n11".trim_start_matches('\u{feff}'),
+            "\u{feff}10\n11",
         ] {
             assert_eq!(MaskRows::parse(text).as_ref(), Ok(&wanted), "{text}");
         }

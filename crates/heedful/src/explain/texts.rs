@@ -1,10 +1,10 @@
 //! The explanations of models that read one text: classifiers, language models, masked language models.
 
-use super::explanation::{ExplainedOutput, ExplainedSource, ExplainedToken, Explanation};
+use super::explanation::{ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, WeightForm};
 use super::options::{ExplainError, ExplainOptions};
 use super::translated::{end, layers, tokens};
-use crate::layers::AttentionMap;
-use crate::tasks::classify::Classifier;
+use crate::layers::{AttentionMap, TooManyWeights};
+use crate::tasks::classify::{Classifier, ClassifyError};
 use crate::tasks::language::Generator;
 use crate::tasks::masked::{Filler, Guess, MASK};
 
@@ -21,10 +21,16 @@ impl Explanation {
             return Ok(Explanation::blank(text));
         }
         let (probabilities, maps) = classifier.attend_in(&mut options.pass(), ids)?;
+        // Every label has its copy of them.
+        let copies = n_best.min(probabilities.len());
+        let kept = if options.form == WeightForm::None { 0 } else { copies };
+        let numbers: usize = maps.iter().map(AttentionMap::numbers).sum();
+        TooManyWeights::check([ids.len(); 2], numbers.saturating_mul(kept)).map_err(ClassifyError::from)?;
         let mut order: Vec<usize> = (0..probabilities.len()).collect();
         order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
         let output = |&label: &usize| {
-            let log_probability = f64::from(probabilities[label]).ln();
+            // A probability may have vanished; its logarithm must not.
+            let log_probability = f64::from(probabilities[label].max(f32::MIN_POSITIVE)).ln();
             let name = classifier.labels().name(label as u32).to_owned();
             let token = predicted(name.clone(), Some(0), log_probability);
             ExplainedOutput {

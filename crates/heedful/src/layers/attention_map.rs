@@ -51,6 +51,12 @@ impl AttentionMap {
         self.weights.first().map_or(0, Vec::len)
     }
 
+    /// How many weights and scores it has.
+    pub(crate) fn numbers(&self) -> usize {
+        let of = |heads: &Vec<Vec<Vec<f32>>>| heads.iter().flatten().map(Vec::len).sum::<usize>();
+        of(&self.weights) + self.scores.as_ref().map_or(0, of)
+    }
+
     /// The weights of one sequence averaged over its heads: queries × keys.
     pub fn mean_over_heads(&self, sequence: usize) -> Vec<f32> {
         let heads = &self.weights[sequence];

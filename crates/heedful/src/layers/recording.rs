@@ -51,6 +51,13 @@ pub struct TooManyWeights {
     pub weights: usize,
 }
 
+impl TooManyWeights {
+    /// Whether so many numbers may be kept of attention that is `queries` × `keys` at most.
+    pub(crate) fn check([queries, keys]: [usize; 2], weights: usize) -> Result<(), TooManyWeights> {
+        if weights > MOST_WEIGHTS { Err(TooManyWeights { queries, keys, weights }) } else { Ok(()) }
+    }
+}
+
 impl Recording {
     pub(super) fn new(
         rows: RecordedRows,

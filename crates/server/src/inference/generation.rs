@@ -14,14 +14,15 @@ use std::time::{Duration, Instant};
 use heedful::decode::{Constraints, DecodeError, Hypothesis, SearchInput, SearchOptions};
 use heedful::explain::{ExplainError, ExplainOptions, Explanation, WeightForm, generated_tokens};
 use heedful::models::Generate;
-use heedful::tasks::translate::{Output, Translation};
+use heedful::tasks::language::Generator;
+use heedful::tasks::translate::{Output, Translation, Translator};
 
 use super::in_flight::{InFlight, StartedItem};
 use super::lanes::Lane;
 use super::queue::Queue;
 use super::searches::Searches;
 use super::worker::{WorkerOptions, catch_failure};
-use super::{Detail, JobError, Outcome, WorkItem, Written};
+use super::{Detail, Input, JobError, Outcome, WorkItem, Written};
 use crate::models::Engine;
 
 /// Runs until the queue is closed and empty. A sentence that fails ends its own job only.
@@ -154,64 +155,68 @@ fn explain(
     let without_heads = started.item.job.options.without_heads.clone();
     let search = SearchOptions { without_heads, ..options.search.clone() };
     let explaining = ExplainOptions { scores, ..ExplainOptions::new(weights, &search) };
-    let found =
-        catch_failure(in_flight.metrics, || explained(engine, started, outputs, &explaining, alternatives));
-    let counted = found.and_then(|outcome| {
-        let job = &started.item.job;
-        match &outcome {
-            Outcome::Explained(explanation) => job.count_weights(explanation)?,
-            Outcome::Written(texts) => {
-                let mut explanations = texts.iter().filter_map(|text| text.explanation.as_ref());
-                explanations.try_for_each(|explanation| job.count_weights(explanation))?;
-            }
-            _ => {}
+    let (input, job, metrics) = (&started.item.input, &started.item.job, in_flight.metrics);
+    let outcome = match engine {
+        Engine::Translator(translator) => {
+            let found =
+                catch_failure(metrics, || explained(translator, input, outputs, &explaining, alternatives));
+            found.and_then(|found| {
+                job.count_weights(&found)?;
+                Ok(Outcome::Explained(Box::new(found)))
+            })
         }
-        Ok(outcome)
-    });
-    match counted {
+        Engine::Generator(generator) => {
+            let written = |output: Output| {
+                let text =
+                    catch_failure(metrics, || written(generator, input, output, &explaining, alternatives))?;
+                // Text by text: more weights than are allowed never exist at once.
+                text.explanation.as_ref().map_or(Ok(()), |explanation| job.count_weights(explanation))?;
+                Ok(text)
+            };
+            outputs.into_iter().map(written).collect::<Result<_, JobError>>().map(Outcome::Written)
+        }
+        Engine::Classifier(_) | Engine::Filler(_) => Ok(Outcome::Generated(outputs)),
+    };
+    match outcome {
         Ok(outcome) => in_flight.done(number, outcome),
         Err(error) => in_flight.fail(number, error),
     }
 }
 
 fn explained(
-    engine: &Engine,
-    started: &StartedItem,
+    translator: &Translator,
+    input: &Input,
     outputs: Vec<Output>,
     options: &ExplainOptions,
     alternatives: Option<usize>,
-) -> Result<Outcome, ExplainError> {
-    let input = &started.item.input;
-    match engine {
-        Engine::Translator(translator) => {
-            let translation = Translation { source: input.tokens.clone(), outputs };
-            let mut found = Explanation::of_translation(translator, &input.text, &translation, options)?;
-            if let Some(count) = alternatives.filter(|&count| count > 0) {
-                found.add_alternatives(translator, &translation, count, &options.search)?;
-            }
-            Ok(Outcome::Explained(Box::new(found)))
-        }
-        Engine::Generator(generator) => {
-            let written = |output: Output| {
-                let generated = &output.hypothesis.tokens;
-                let explanation = match options.form {
-                    WeightForm::None => None,
-                    // The source begins with `<bos>`.
-                    _ => {
-                        let ids = [&input.tokens[1..], generated].concat();
-                        Some(Explanation::of_text(generator, &ids, options)?)
-                    }
-                };
-                let pieces = alternatives.map(|count| {
-                    generated_tokens(generator, &input.tokens, generated, count, &options.search)
-                });
-                let pieces = pieces.transpose()?;
-                Ok(Written { output, explanation, pieces })
-            };
-            Ok(Outcome::Written(outputs.into_iter().map(written).collect::<Result<_, ExplainError>>()?))
-        }
-        Engine::Classifier(_) | Engine::Filler(_) => Ok(Outcome::Generated(outputs)),
+) -> Result<Explanation, ExplainError> {
+    let translation = Translation { source: input.tokens.clone(), outputs };
+    let mut found = Explanation::of_translation(translator, &input.text, &translation, options)?;
+    if let Some(count) = alternatives.filter(|&count| count > 0) {
+        found.add_alternatives(translator, &translation, count, &options.search)?;
     }
+    Ok(found)
+}
+
+fn written(
+    generator: &Generator,
+    input: &Input,
+    output: Output,
+    options: &ExplainOptions,
+    alternatives: Option<usize>,
+) -> Result<Written, ExplainError> {
+    let generated = &output.hypothesis.tokens;
+    let explanation = match options.form {
+        WeightForm::None => None,
+        // The source begins with `<bos>`.
+        _ => {
+            let ids = [&input.tokens[1..], generated].concat();
+            Some(Explanation::of_text(generator, &ids, options)?)
+        }
+    };
+    let pieces = alternatives
+        .map(|count| generated_tokens(generator, &input.tokens, generated, count, &options.search));
+    Ok(Written { pieces: pieces.transpose()?, explanation, output })
 }
 
 fn outputs(engine: &Engine, started: &StartedItem, hypotheses: Vec<Hypothesis>) -> Vec<Output> {

@@ -50,6 +50,14 @@ impl Direction {
     pub(in crate::commands) const BOTH: [Direction; 2] =
         [Direction::ChineseToEnglish, Direction::EnglishToChinese];
 
+    /// The word of a translation that other words decide.
+    pub(in crate::commands) fn decided(self) -> &'static str {
+        match self {
+            Direction::ChineseToEnglish => "the article",
+            Direction::EnglishToChinese => "the measure word",
+        }
+    }
+
     /// For file names: `zh-en`.
     pub(in crate::commands) fn name(self) -> &'static str {
         match self {

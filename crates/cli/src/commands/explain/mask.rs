@@ -58,7 +58,7 @@ impl MaskArgument {
         if text.len() as u64 > MOST_BYTES {
             bail!("{name} has more than {MOST_BYTES} bytes, too many for a mask");
         }
-        Ok(MaskRows::parse(text.trim_start_matches('\u{feff}')).with_context(|| name.to_string())?.mask(role))
+        Ok(MaskRows::parse(&text).with_context(|| name.to_string())?.mask(role))
     }
 
     pub(super) fn file(&self) -> &PathBuf {

@@ -23,6 +23,26 @@ pub(super) enum Model {
     Filler(Box<Filler>),
 }
 
+/// The most attention weights and scores of all explanations together, which are in memory before the first is written.
+const MOST_NUMBERS: usize = 1 << 26;
+
+/// Counts the numbers of explanations.
+#[derive(Default)]
+struct Held(usize);
+
+impl Held {
+    fn add(&mut self, explanation: Explanation) -> Result<Explanation> {
+        self.0 += explanation.numbers();
+        if self.0 > MOST_NUMBERS {
+            bail!(
+                "these texts have more than {MOST_NUMBERS} attention weights together: give fewer, or write --weights none; \
+                 --attention FILE of translate, classify, generate, fill and score writes them text by text"
+            );
+        }
+        Ok(explanation)
+    }
+}
+
 /// The task of the model in a folder.
 pub(super) fn task_of(folder: &Path) -> Result<Task> {
     Ok(ModelFolder::open(folder)?.config.task())
@@ -64,10 +84,11 @@ impl Model {
             input::check_lengths(translator, texts, arguments.target.as_slice(), "text")?;
             return explain_translations(translator, texts, arguments, options, show);
         }
+        let mut held = Held::default();
         let all = texts.iter().enumerate().map(|(number, text)| {
             show(number);
             let explanation = self.explain_text(text, number, arguments.n_best(), options);
-            explanation.with_context(|| format!("text {}", number + 1))
+            held.add(explanation.with_context(|| format!("text {}", number + 1))?)
         });
         all.collect()
     }
@@ -116,9 +137,10 @@ fn explain_translations(
         }
     };
     let both = texts.iter().zip(&translations).enumerate();
+    let mut held = Held::default();
     let explanations = both.map(|(number, (text, translation))| {
         show(number);
-        Ok(Explanation::of_translation(translator, text, translation, options)?)
+        held.add(Explanation::of_translation(translator, text, translation, options)?)
     });
     explanations.collect()
 }

@@ -245,7 +245,7 @@ impl SentenceArguments {
             bail!("a grid shows the tokens of all heads: remove --head and --level");
         }
         if let (Some(layer), Some(NamedHead { layer: Some(of_head), .. })) = (self.layer, self.head)
-            && layer != of_head
+            && (layer.kind != of_head.kind || layer.layer.is_some_and(|number| Some(number) != of_head.layer))
         {
             bail!("--head names a head of another layer than --layer: remove one of them");
         }

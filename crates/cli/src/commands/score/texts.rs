@@ -1,5 +1,6 @@
 //! Texts, by a language model.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 
 use anyhow::Result;
@@ -27,13 +28,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let mut scorer = TextScorer::new(&generator, compute);
     let mut number = 0;
     while let Some(line) = lines.next()? {
-        let tokens = reader.tokens(line, &input.to_string(), number + 1)?;
+        let (read, tokens) = reader.read(line, &input.to_string(), number + 1)?;
         if let Some(file) = attention.as_mut().filter(|_| !tokens.is_empty()) {
             let (_, maps) = generator.attend_in(&mut arguments.attention.pass(compute), &tokens)?;
             file.add(number, &AttendedTokens::of_line(&generator, &tokens), &maps)?;
         }
         number += 1;
-        for score in scorer.push(line, tokens)? {
+        for score in scorer.push(&read, tokens)? {
             writeln!(out, "{}", arguments.line(&score))?;
         }
         bar.show(number, 0.0, || format!("{number} lines scored"));
@@ -69,20 +70,22 @@ impl<'a> TextReader<'a> {
         TextReader { generator, arguments, long_texts: LongTexts::new("cut", generator.limit()) }
     }
 
-    fn tokens(&mut self, line: &str, file: &str, number: usize) -> Result<Vec<u32>> {
+    /// What is read of a line, of which words and bytes are counted, and its tokens.
+    fn read<'l>(&mut self, line: &'l str, file: &str, number: usize) -> Result<(Cow<'l, str>, Vec<u32>)> {
         let encode = |text: &str| self.generator.encode(text);
         if !self.generator.ends_texts() && self.arguments.attention.file.is_none() {
-            return Ok(encode(line));
+            return Ok((line.into(), encode(line)));
         }
         let limit = self.generator.limit();
         match (limit.encode(line, encode), self.arguments.long) {
-            (Ok(tokens), _) => Ok(tokens),
+            (Ok(tokens), _) => Ok((line.into(), tokens)),
             (Err(error), LongWhole::Error) => {
                 Err(refused(format!("{file}, line {number}"), error, "--long cut or --max-tokens N"))
             }
             (Err(_), LongWhole::Cut) => {
                 self.long_texts.add(format!("{file}, line {number}"));
-                Ok(limit.first(line, encode).tokens)
+                let tokens = limit.first(line, encode).tokens;
+                Ok((self.generator.decode(&[], &tokens).into(), tokens))
             }
         }
     }

@@ -93,7 +93,10 @@ fn by_length(entries: &[VariationResult]) -> Option<Table> {
     let line = |entry: &VariationResult| {
         std::iter::once(entry.name.clone()).chain(entry.by_length.iter().map(percent)).collect()
     };
-    let measured = entries.iter().filter(|entry| entry.by_length.len() == groups.len());
+    // A model with fewer positions reads fewer texts, and is not compared by others.
+    let texts = |group: &LengthAccuracy| (group.shortest, group.longest, group.texts);
+    let measured =
+        entries.iter().filter(|entry| entry.by_length.iter().map(texts).eq(groups.iter().map(texts)));
     Some(table("Accuracy by the length of the text, %", &columns, measured.map(line).collect()))
 }
 

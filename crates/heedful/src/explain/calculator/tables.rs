@@ -84,7 +84,7 @@ impl Solution {
 
     fn score_pictures(&self) -> Vec<String> {
         let options = |numbers: &Matrix| HeatMapOptions {
-            full: numbers.largest().max(f64::MIN_POSITIVE) as f32,
+            full: (numbers.largest() as f32).clamp(f32::MIN_POSITIVE, f32::MAX),
             colours: ColourScale::Diverging,
             ..HeatMapOptions::default()
         };
@@ -100,13 +100,12 @@ impl Solution {
         let picture = |(number, head): (usize, &HeadSolution)| {
             let numbers = of(head);
             let title =
-                if self.heads.len() == 1 { what.to_owned() } else { format!("{what}, head {number}") };
-            // A masked score has no colour.
-            let values: Vec<f32> = numbers
-                .to_f32()
-                .into_iter()
-                .map(|value| if value.is_finite() { value } else { 0.0 })
-                .collect();
+                if self.heads.len() == 1 { what.to_owned() } else { format!("{what}, head {}", number + 1) };
+            // A masked score has no colour; one beyond f32 has the strongest.
+            let colour = |&value: &f64| if value.is_finite() { value as f32 } else { 0.0 };
+            let most = f32::MAX;
+            let values: Vec<f32> =
+                numbers.rows().flatten().map(colour).map(|value| value.clamp(-most, most)).collect();
             let options = HeatMapOptions { title, ..options(numbers) };
             heat_map_svg(&values, &self.exercise.tokens, &self.exercise.key_tokens, &options)
         };
@@ -151,17 +150,19 @@ impl Solution {
             steps.extend(self.head_steps(number, head));
         }
         if self.heads.len() > 1 {
-            steps.push(step("result = Concat(head 0 … )", tokens, &self.result));
+            steps.push(step("result = Concat(head 1 … )", tokens, &self.result));
         }
         if let Some(output) = &self.output {
-            steps.push(step("output = result W_o", tokens, output));
+            let bias = self.exercise.output.as_ref().is_some_and(|output| output.bias.is_some());
+            let title = if bias { "output = result W_o + b_o" } else { "output = result W_o" };
+            steps.push(step(title, tokens, output));
         }
         steps
     }
 
     fn head_steps<'a>(&'a self, number: usize, head: &'a HeadSolution) -> Vec<Step<'a>> {
         let (score, tokens) = (&self.exercise.score, &self.exercise.tokens);
-        let name = if self.heads.len() == 1 { String::new() } else { format!("head {number}: ") };
+        let name = if self.heads.len() == 1 { String::new() } else { format!("head {}: ", number + 1) };
         let d_k = self.k.width() / self.heads.len();
         let by_key = |title: String, numbers| Step {
             title: format!("{name}{title}"),
@@ -238,7 +239,8 @@ impl Score {
         match self {
             Score::Dot | Score::ScaledDot => "Q Kᵀ",
             Score::General { .. } => "Q W Kᵀ",
-            Score::Additive { .. } => "wᵀ tanh(W_q q + W_k k + b)",
+            Score::Additive { bias: None, .. } => "wᵀ tanh(W_q q + W_k k)",
+            Score::Additive { bias: Some(_), .. } => "wᵀ tanh(W_q q + W_k k + b)",
         }
     }
 }

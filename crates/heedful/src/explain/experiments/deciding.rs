@@ -11,11 +11,11 @@ use crate::layers::HeadName;
 const ENOUGH: f64 = 0.5;
 
 /// The most heads that are removed together.
-const MOST: usize = 4;
+pub const MOST_DECIDING: usize = 4;
 
 impl Probe<'_> {
-    /// The fewest heads that decide the word, in the order in which they were found. They should be measured with other sources
-    /// than they are found with. `progress` hears which are removed now.
+    /// A few heads that together decide the word, in the order in which they were found; none if [`MOST_DECIDING`] do not. They
+    /// should be measured with other sources than they are found with. `progress` hears which are removed now.
     pub fn deciding(
         &self,
         sources: &[&str],
@@ -23,7 +23,7 @@ impl Probe<'_> {
     ) -> Result<Vec<HeadName>, DecodeError> {
         let whole = self.translated(sources, &[])?;
         let mut found: Vec<HeadName> = Vec::new();
-        while found.len() < MOST {
+        while found.len() < MOST_DECIDING {
             let mut best: Option<(usize, HeadName)> = None;
             for head in self.heads().into_iter().filter(|head| !found.contains(head)) {
                 let removed: Vec<HeadName> = found.iter().copied().chain([head]).collect();
@@ -36,9 +36,9 @@ impl Probe<'_> {
             let Some((changed, head)) = best else { break };
             found.push(head);
             if changed as f64 >= ENOUGH * sources.len() as f64 {
-                break;
+                return Ok(found);
             }
         }
-        Ok(found)
+        Ok(Vec::new())
     }
 }

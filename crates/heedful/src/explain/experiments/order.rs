@@ -72,7 +72,9 @@ pub fn order_of_model(folder: &Path, settings: &OrderSettings) -> Result<Experim
     let tokens = translator.encode(&settings.text);
     let labels = tokens.iter().map(|&token| translator.tokenizers().source.piece(token)).collect();
     let copy = |positions: Positions| {
-        let model = Transformer::new(TransformerConfig { positions, ..config.clone() }, 1);
+        // A window asks how far away a token stands, so it belongs to the positions.
+        let window = config.window.filter(|_| positions != Positions::None);
+        let model = Transformer::new(TransformerConfig { positions, window, ..config.clone() }, 1);
         let model = model.expect("the model of the folder can be built, and has no more parameters");
         for param in model_params(&model).iter() {
             let trained = translator.model().params().get(param.name());
@@ -204,6 +206,10 @@ impl Permutation {
         if let Permutation::Drawn(seed) = self {
             let stream = Stream::new(seed, 0, 0);
             order.sort_by_key(|&token| stream.bits(token as u32));
+            // A draw may be the sentence itself, which would show nothing.
+            if order.is_sorted() {
+                order.rotate_left(1);
+            }
         }
         order
     }

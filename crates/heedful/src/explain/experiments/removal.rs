@@ -137,10 +137,10 @@ impl Removals {
         changed.word as f64 / self.phrases.max(1) as f64
     }
 
-    /// The same without as many heads that are drawn at random: the mean over all draws.
-    pub fn share_of_random(&self) -> f64 {
+    /// The same without as many heads that are drawn at random: the mean over all draws; `None` for a model that has too few.
+    pub fn share_of_random(&self) -> Option<f64> {
         let sum: f64 = self.random.iter().map(|changed| self.share(*changed)).sum();
-        sum / self.random.len().max(1) as f64
+        (!self.random.is_empty()).then(|| sum / self.random.len() as f64)
     }
 
     /// The experiment; `word` is what may change: "the article".
@@ -150,12 +150,13 @@ impl Removals {
             1 => ("", "a random other head".to_owned()),
             number => (" together", format!("{number} random other heads")),
         };
+        let random = self.share_of_random().map(|share| format!("; without {others} in {}", percent(share)));
         let mut findings = vec![format!(
-            "Without {}{together}, {word} changes in {} of {} phrases; without {others} in {}.",
+            "Without {}{together}, {word} changes in {} of {} phrases{}.",
             listed(&self.named),
             percent(self.share(self.together)),
             self.phrases,
-            percent(self.share_of_random())
+            random.unwrap_or_default()
         )];
         let alone: Vec<Changed> = self.named.iter().filter_map(|head| self.alone(*head)).collect();
         let most = alone.iter().map(|changed| self.share(*changed)).fold(0.0, f64::max);
@@ -251,7 +252,7 @@ mod tests {
         let named = vec![head("cross.0.0"), head("cross.0.1")];
         let random = vec![changed(1), changed(3)];
         let removals = Removals { phrases: 10, heads, named, together: changed(8), random };
-        assert!((removals.share_of_random() - 0.2).abs() < 1e-12);
+        assert!((removals.share_of_random().expect("two draws") - 0.2).abs() < 1e-12);
         let found = removals.experiment("the article", "a model");
         assert_eq!(
             found.findings,
@@ -264,6 +265,9 @@ mod tests {
         let names: Vec<&str> = found.tables[0].rows.iter().map(|row| row[0].as_str()).collect();
         assert_eq!(names, ["cross.0.0 and cross.0.1", "cross.0.1", "cross.0.0", "enc.0.0"]);
         assert!(found.to_svg().contains("decoder layer 1, cross attention"));
+        let alone = Removals { random: Vec::new(), ..removals };
+        assert_eq!(alone.share_of_random(), None);
+        assert!(alone.experiment("the article", "a model").findings[0].ends_with("80.0 % of 10 phrases."));
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub enum SurveyError {
 }
 
 impl<'t> HeadSurvey<'t> {
-    /// An empty survey. Of the options only `compute` matters.
+    /// An empty survey. Of the options only `compute` and `without_heads` matter.
     pub fn new(translator: &'t Translator, options: &SearchOptions) -> HeadSurvey<'t> {
         HeadSurvey {
             translator,

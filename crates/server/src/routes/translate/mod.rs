@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
 use heedful::decode::SearchOptions;
+use heedful::explain::ScoresKept;
 use heedful::models::{HeadError, HeadName};
 use heedful::tasks::Task;
 use serde::Deserialize;
@@ -101,7 +102,9 @@ pub(crate) async fn translate(
         prefix::add(&loaded.engine, prefixes, &mut tokenized)?;
     }
     if fields.attention != AttentionForm::None {
-        check_weights(&loaded.engine, &tokenized.inputs, options.n_best)?;
+        // Scores are as many numbers again.
+        let kinds = if scores == ScoresKept::Yes { 2 } else { 1 };
+        check_weights(&loaded.engine, &tokenized.inputs, kinds * options.n_best)?;
     }
     if let Some(names) = &fields.without_heads {
         options.without_heads = without_heads(&loaded.engine, names)?;
@@ -130,15 +133,15 @@ pub(crate) fn most_alternatives(state: &AppState) -> usize {
 }
 
 /// Refuses texts whose response would have too many attention weights, which grow with the square of a sentence's length.
-fn check_weights(engine: &Engine, inputs: &[Input], n_best: usize) -> Result<(), ApiError> {
+fn check_weights(engine: &Engine, inputs: &[Input], times: usize) -> Result<(), ApiError> {
     let Engine::Translator(translator) = engine else { return Ok(()) };
     // A translation is seldom more than half as long again as its source.
     let of_sentence = |source: usize| translator.attention_weights(source, source + source / 2 + 10);
-    let weights = inputs.iter().map(|input| of_sentence(input.tokens.len()).saturating_mul(n_best));
+    let weights = inputs.iter().map(|input| of_sentence(input.tokens.len()).saturating_mul(times));
     let weights = weights.fold(0_usize, usize::saturating_add);
     if weights > MOST_WEIGHTS {
         return Err(ApiError::too_large(format!(
-            "the text has about {weights} attention weights, and {MOST_WEIGHTS} are allowed: send less at a time, or ask \
+            "the response would have about {weights} attention weights and scores, and {MOST_WEIGHTS} are allowed: send less at a time, or ask \
              for `attention` none"
         )));
     }

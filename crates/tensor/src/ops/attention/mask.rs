@@ -170,8 +170,8 @@ impl Mask {
     ///
     /// # Panics
     /// If positions count, or if a mask was made for other sequences.
-    pub(in crate::ops) fn expect_booleans(&self, queries: &Ragged, keys: &Ragged) {
-        assert!(!self.causal && self.within.is_none(), "{self:?} counts positions");
+    pub(in crate::ops) fn expect_booleans(&self, op: &str, queries: &Ragged, keys: &Ragged) {
+        assert!(!self.causal && self.within.is_none(), "{op}: {self:?} counts positions");
         self.allowed.iter().for_each(|mask| mask.expect_sequences(queries, keys));
     }
 

@@ -331,7 +331,7 @@ fn check(inputs: &AttentionRnnInputs<'_>, weights: &AttentionRnnWeights<'_>, cel
         fit("W_q", query.shape(), [d, keys.width()]);
     }
     check_score("attention_rnn", weights.score, weights.score_weight, keys.width());
-    mask.expect_booleans(targets, sources);
+    mask.expect_booleans("attention_rnn", targets, sources);
     let (targets, sources_count) = (targets.sequences(), sources.sequences());
     assert_eq!(targets, sources_count, "attention_rnn: {targets} targets for {sources_count} sources");
     assert!(

@@ -250,7 +250,7 @@ fn check(inputs: &AttendInputs<'_>, options: &AttendOptions<'_>) {
     fit("k", keys.shape(), [sources.tokens(), keys.width()]);
     fit("v", values.shape(), [sources.tokens(), values.width()]);
     check_score("attend_tokens", options.score, options.score_weight, keys.width());
-    mask.expect_booleans(targets, sources);
+    mask.expect_booleans("attend_tokens", targets, sources);
     let (targets, count) = (targets.sequences(), sources.sequences());
     assert_eq!(targets, count, "attend_tokens: {targets} targets for {count} sources");
     assert!(

@@ -81,11 +81,7 @@ impl Intervention<'_> {
     /// Removes these heads, every head alone, and random ones, for phrases that they were not found with.
     pub(super) fn measure(&self, phrases: &Phrases, heads: &[HeadName], model: &str) -> Result<Experiment> {
         let found = self.removing(|probe, bar| probe.removals(&borrowed(&phrases.measuring), heads, bar))?;
-        let word = match self.direction {
-            Direction::ChineseToEnglish => "the article",
-            Direction::EnglishToChinese => "the measure word",
-        };
-        Ok(found.experiment(word, model))
+        Ok(found.experiment(self.direction.decided(), model))
     }
 
     /// The measure word is asked for after 一: without heads a phrase may begin in another way, and have none.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use heedful::decode::SearchOptions;
-use heedful::explain::experiments::Experiment;
+use heedful::explain::experiments::{Experiment, MOST_DECIDING};
 use heedful::explain::{Explanation, WeightForm, page};
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::translate::Translator;
@@ -28,7 +28,7 @@ const DEMO_FOLDERS: [&str; 3] = ["heedful-demo", "heedful-demo/en-zh", "heedful-
 ///
 /// From Chinese to English, “an” must attend to 自动驾驶, whose translation begins with a vowel. From English to Chinese,
 /// the measure word 套 must attend to “solution” and 辆 to “car”, at the far end of the phrase. A picture proves nothing, so heads
-/// are removed, their output set to zero: without which does “an” become “a”? Heads stand in for each other, so the fewest are
+/// are removed, their output set to zero: without which does “an” become “a”? Heads stand in for each other, so a few are
 /// sought that decide together. Then, over --phrases other unseen phrases: how often does the article or the measure word change
 /// without them, and how often without as many random ones? From English to Chinese, it also shows which words decide whether
 /// a solution is 解决方案, 解 or 溶液. The models are those that `heedful demo` trains.
@@ -65,6 +65,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         .as_deref()
         .map(|path| Format::of(path, &[Format::Html, Format::Json]))
         .transpose()?;
+    if arguments.phrases == 0 && arguments.effects.is_some() {
+        bail!("--phrases 0 leaves nothing to write to the file of --effects: remove one of them");
+    }
     arguments.machine.set_up("searching", Verbosity::Normal)?;
     let folders = models(arguments)?;
     let inputs: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
@@ -194,6 +197,14 @@ impl Arguments {
             senses::show(translator, options, &mut out)?;
         }
         if count == 0 {
+            return Ok(None);
+        }
+        if heads.is_empty() {
+            writeln!(
+                out,
+                "\nNo {MOST_DECIDING} heads decide {} together: without them it stays in more than half of the phrases.",
+                direction.decided()
+            )?;
             return Ok(None);
         }
         let found = intervention.measure(&phrases, &heads, &folder.display().to_string())?;
