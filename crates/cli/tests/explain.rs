@@ -187,6 +187,18 @@ fn heads_are_measured_and_held_against_alignments() {
         place().good("explain heads run --src valid.zh --tgt valid.en --alignments all.align --json --quiet");
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["layers"][0]["aer"], 0.0);
+    // Every head has sentences of the corpus to show, the sharpest first.
+    for head in json["heads"].as_array().expect("heads") {
+        let examples = head["examples"].as_array().expect("examples");
+        assert!(!examples.is_empty(), "{head}");
+        let sharpness = |example: &Value| example["sharpness"].as_f64().expect("a number");
+        assert!(examples.is_sorted_by(|a, b| sharpness(a) >= sharpness(b)), "{head}");
+        for example in examples {
+            let line = example["line"].as_u64().expect("a number") as usize;
+            assert_eq!(example["source"], place().lines("valid.zh")[line - 1], "{head}");
+        }
+    }
+    assert!(written("heads.html").contains("href=\"#pictures-cross.0.1\""));
     place().write("bad.align", format!("0-0 0:1\n{}", "0-0\n".repeat(count - 1)).as_bytes());
     let complaint =
         place().bad("explain heads run --src valid.zh --tgt valid.en --alignments bad.align --quiet");

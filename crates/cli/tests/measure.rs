@@ -149,6 +149,7 @@ fn what_cannot_be_measured_is_refused_and_named() {
     place.write("b.txt", b"x\ny\nz\n");
     place.write("gap.txt", b"x\n\n");
     place.write("blank.txt", b"\n \n");
+    place.write("empty.txt", b"\n\n");
     place.write("unknown.tsv", b"an\tan old car\nneutral\ta car\n");
     for (line, wanted) in [
         ("evaluate a.txt --ref b.txt --metric f1", "line 3 has no partner"),
@@ -186,7 +187,8 @@ fn what_cannot_be_measured_is_refused_and_named() {
         ("classify news --label-text valid.tsv a.txt", "cannot be used with"),
         ("classify news a.txt --report x.html", "--label-text"),
         ("classify news --label-text valid.tsv --report x.pdf", ".html, .json or .md"),
-        ("classify news --label-text blank.txt", "nothing to report"),
+        ("classify news --label-text blank.txt", "blank.txt, line 2: a text without a label"),
+        ("classify news --label-text empty.txt", "nothing to report"),
     ] {
         let error = place.bad(line);
         assert!(error.contains(wanted), "{line}: {error}");

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::plot::Table;
+use crate::plot::markup::is_wide;
 
 /// Shown where there is no number.
 pub(super) const NOTHING: &str = "–";
@@ -13,7 +14,7 @@ pub(super) fn markdown(table: &Table) -> String {
     let lines: Vec<Vec<String>> =
         [&table.columns].into_iter().chain(&table.rows).map(|line| line.iter().map(cell).collect()).collect();
     let width = |column: usize| {
-        lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        lines.iter().filter_map(|line| line.get(column)).map(|cell| columns_of(cell)).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..table.columns.len()).map(|column| width(column).max(3)).collect();
     let is_number = |cell: &String| cell == NOTHING || cell == "−∞" || cell.parse::<f64>().is_ok();
@@ -23,9 +24,10 @@ pub(super) fn markdown(table: &Table) -> String {
     let mut text = format!("## {}\n\n", table.title);
     for (number, line) in lines.iter().enumerate() {
         for ((cell, &width), is_number) in line.iter().zip(&widths).zip(&numbers) {
+            let space = " ".repeat(width - columns_of(cell));
             let _ = match is_number {
-                true => write!(text, "| {cell:>width$} "),
-                false => write!(text, "| {cell:<width$} "),
+                true => write!(text, "| {space}{cell} "),
+                false => write!(text, "| {cell}{space} "),
             };
         }
         text += "|\n";
@@ -38,6 +40,11 @@ pub(super) fn markdown(table: &Table) -> String {
         }
     }
     text
+}
+
+/// How many columns of a terminal a text takes: Chinese characters take two.
+fn columns_of(text: &str) -> usize {
+    text.chars().map(|c| if is_wide(c) { 2 } else { 1 }).sum()
 }
 
 impl Table {

@@ -127,7 +127,8 @@ impl Layout {
         let left = widest(rows) + 8.0;
         let top = title + head + 4.0;
         let overhang = if rotated { overhang(columns, cell, font) } else { 2.0 };
-        let title_width = text_width(&options.title) * 13.0;
+        // Bold letters are wider.
+        let title_width = text_width(&options.title) * 14.0;
         let width = (left + columns.len() as f64 * cell + overhang).max(title_width);
         Layout {
             cell,

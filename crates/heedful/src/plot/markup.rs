@@ -60,7 +60,7 @@ pub(crate) fn shortened(text: &str, limit: f64) -> Cow<'_, str> {
 }
 
 /// Chinese, Japanese, Korean and their punctuation, full-width forms, and pictures.
-fn is_wide(c: char) -> bool {
+pub(crate) fn is_wide(c: char) -> bool {
     matches!(u32::from(c), 0x1100..=0x115F | 0x2E80..=0xA4CF | 0xAC00..=0xD7A3 | 0xF900..=0xFAFF | 0xFE30..=0xFE6F
         | 0xFF00..=0xFF60 | 0xFFE0..=0xFFE6 | 0x1F300..=0x1FAFF | 0x20000..=0x3FFFD)
 }

@@ -97,6 +97,14 @@ impl FromArgMatches for Arguments {
             );
             return Err(clap::Error::raw(clap::error::ErrorKind::InvalidValue, message));
         }
+        if let Some(file) = files.first().filter(|file| file.extension().is_none() && !file.exists()) {
+            let groups = VariationGroup::ALL.map(VariationGroup::name).join(", ");
+            let message = format!(
+                "{} is neither the file of a recipe nor a group of variations ({groups})\n",
+                file.display()
+            );
+            return Err(clap::Error::raw(clap::error::ErrorKind::InvalidValue, message));
+        }
         Ok(Arguments {
             recipe: RecipeArguments::from_arg_matches(matches)?.with_file(files.pop()),
             groups: VariationGroup::ALL.into_iter().filter(|group| named.contains(group)).collect(),

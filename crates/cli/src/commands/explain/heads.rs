@@ -100,7 +100,7 @@ impl Arguments {
     fn links(&self, sentences: usize) -> Result<Option<Vec<ReferenceAlignment>>> {
         let Some(path) = &self.alignments else { return Ok(None) };
         let lines = lines(path)?;
-        if lines.len() != sentences {
+        if lines.len() != sentences && lines.len() != self.count(sentences) {
             bail!(
                 "{} has {} lines for {sentences} sentences: line n must align line n of the texts",
                 path.display(),

@@ -44,6 +44,14 @@ impl MaskArgument {
     /// Reads the file; `task` says which attention is meant where none is named.
     pub(super) fn read(&self, task: Task) -> Result<AttentionMask> {
         let name = self.file.display();
+        if let Some((kind, _)) = self.file.to_str().and_then(|file| file.split_once('='))
+            && self.role.is_none()
+            && !self.file.exists()
+        {
+            bail!(
+                "--mask {name}: `{kind}` is no kind of attention: write encoder, decoder, cross or pooling before the ="
+            );
+        }
         let role = match (self.role, task) {
             (Some(role), _) => role,
             (None, Task::Language) => AttentionRole::DecoderSelf,

@@ -25,7 +25,8 @@ use anyhow::Result;
 ///
 /// `heedful explain MODEL TEXT` translates a text, classifies it, fills its gaps or reads it, whatever the model is for, and
 /// shows the attention weights: on the terminal, or with -o in a file.
-/// Layers and heads count from 0, as in the names of parameters. A model folder with the name of a subcommand is written
+/// In names such as cross.1.0 layers and heads count from 0, as in the names of parameters; titles say “decoder layer 2,
+/// head 1”. A model folder with the name of a subcommand is written
 /// with a slash: ./heads. All weights of a text are kept, layers × heads × the square of its tokens: a text of more tokens
 /// than --max-tokens is refused.
 #[derive(clap::Args)]

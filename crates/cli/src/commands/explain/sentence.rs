@@ -137,6 +137,9 @@ pub(super) fn run(arguments: &SentenceArguments) -> Result<()> {
     let output = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
     let texts = input::texts(&arguments.text)?;
     arguments.check(&texts, format)?;
+    if texts.iter().all(|text| text.trim().is_empty()) {
+        bail!("the text is blank: give a text to explain");
+    }
     let opened = Model::open(model, task, arguments)?;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), texts.len());
     let explanations = opened.explain(&texts, arguments, &options, |number| {

@@ -18,7 +18,7 @@ use crate::machine::Threads;
 #[command(after_long_help = "Example:\n  heedful explain scaling -o scaling.svg")]
 pub(super) struct Scaling {
     /// Largest d_k: widths go up to it in powers of two
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(8..=4096))]
     widest: u32,
     /// Keys that a query chooses from
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = clap::value_parser!(u32).range(2..=1024))]

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Layers are measured as models use them, including their projections: for attention these cost another n·d², which
-//! the paper's formulas leave out. The dilated convolution is the widest that n tokens need: with causal taps and dilations
-//! 1, k, k², … the number of layers that they need is measured too.
+//! the paper's formulas leave out. The dilated convolution is the widest that n tokens need: with dilations 1, k, k², … the
+//! number of layers that they need is measured too.
 
 mod build;
 mod measure;
@@ -115,10 +115,15 @@ impl LayerKind {
             LayerKind::Restricted => in_leaps_of(settings.window),
             LayerKind::Recurrence => n,
             LayerKind::Convolution => in_leaps_of(settings.taps / 2),
-            // Causal taps with dilations 1, k, k², … reach back any distance of as many digits in base k.
+            // To both sides by h, h k, h k², … with h = ⌊k / 2⌋: any distance up to their sum.
             LayerKind::Dilated => {
-                let reaches = |layers: &usize| settings.taps.saturating_pow(*layers as u32) >= n;
-                (1..).find(reaches).expect("powers of k grow beyond any length")
+                let (mut layers, mut leap, mut reach) = (1, settings.taps / 2, settings.taps / 2);
+                while reach + 1 < n {
+                    leap = leap.saturating_mul(settings.taps);
+                    reach = reach.saturating_add(leap);
+                    layers += 1;
+                }
+                layers
             }
         }
     }

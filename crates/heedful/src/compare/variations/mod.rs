@@ -190,16 +190,25 @@ fn in_folder(recipe: &Recipe, folder: &Path, name: &str) -> Recipe {
     recipe
 }
 
-/// `heads = 2, key_width = 64`: the keys of `other` that differ and that determine its weights.
+/// `heads = 2, key_width = 64`: the keys of `other` that differ and that determine its weights, however long it is trained.
 fn differences(base: &Recipe, other: &Recipe) -> String {
-    let decides = |key: &Key| {
-        ["data", "vocabulary", "model", "training"].contains(&key.section)
-            && !["steps", "time"].contains(&key.name)
-    };
+    differences_of(base, other, |key| decides(key) && !["steps", "time"].contains(&key.name))
+}
+
+/// The same, also of how long it is trained.
+fn all_differences(base: &Recipe, other: &Recipe) -> String {
+    differences_of(base, other, decides)
+}
+
+fn decides(key: &Key) -> bool {
+    ["data", "vocabulary", "model", "training"].contains(&key.section)
+}
+
+fn differences_of(base: &Recipe, other: &Recipe, counts: impl Fn(&Key) -> bool) -> String {
     let differs = base.differences(other);
     let texts = differs
         .iter()
-        .filter(|(key, ..)| decides(key))
+        .filter(|(key, ..)| counts(key))
         .map(|(key, _, theirs)| format!("{} = {}", key.name, theirs.to_string().trim_matches('"')));
     texts.collect::<Vec<_>>().join(", ")
 }

@@ -35,7 +35,7 @@ pub fn files(plan: &VariationPlan, entries: &[VariationResult]) -> ComparisonFil
     }
     let (done, of) = (entries.len(), plan.variations.len());
     let subtitle = format!(
-        "the paper's table 3: one recipe, {} with something changed; values of the best validation of each",
+        "one recipe, {} with something changed, as in the paper's table 3; values of the best validation of each",
         match of.saturating_sub(1) {
             1 => "once".to_owned(),
             count => format!("{count} times"),

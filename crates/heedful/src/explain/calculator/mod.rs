@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Q = X W_q + b_q,   K = M W_k + b_k,   V = M W_v + b_v        M is the memory; without one it is X
-//! scores   Q Kᵀ, or Q W Kᵀ, or wᵀ tanh(W_q q + W_k k + b)      by the score
+//! scores   Q Kᵀ, or Q W Kᵀ, or tanh(q W_q + k W_k + b) · w     by the score
 //! scaled   scores / √d_k                                       for scaled-dot
 //! masked   scaled, and −∞ where a query may not see a key
 //! weights  softmax of each row of masked

@@ -150,7 +150,8 @@ impl Solution {
             steps.extend(self.head_steps(number, head));
         }
         if self.heads.len() > 1 {
-            steps.push(step("result = Concat(head 1 … )", tokens, &self.result));
+            let title = format!("result = Concat(head 1 … head {})", self.heads.len());
+            steps.push(step(&title, tokens, &self.result));
         }
         if let Some(output) = &self.output {
             let bias = self.exercise.output.as_ref().is_some_and(|output| output.bias.is_some());
@@ -239,8 +240,10 @@ impl Score {
         match self {
             Score::Dot | Score::ScaledDot => "Q Kᵀ",
             Score::General { .. } => "Q W Kᵀ",
-            Score::Additive { bias: None, .. } => "wᵀ tanh(W_q q + W_k k)",
-            Score::Additive { bias: Some(_), .. } => "wᵀ tanh(W_q q + W_k k + b)",
+            Score::Additive { bias: None, .. } => "tanh(q score_query + k score_key) · score_vector",
+            Score::Additive { bias: Some(_), .. } => {
+                "tanh(q score_query + k score_key + score_bias) · score_vector"
+            }
         }
     }
 }

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::Experiment;
 use crate::decode::{DecodeError, Limits, SearchOptions};
-use crate::layers::HeadName;
-use crate::plot::{HeatMapOptions, Table, heat_map_svg};
+use crate::layers::{AttentionRole, HeadName};
+use crate::plot::{HeatMapOptions, Table, heat_map_svg, with_colour_scale};
 use crate::tasks::translate::{Terms, Translator};
 
 /// How many sets of random heads are removed, to compare with.
@@ -211,11 +211,12 @@ impl Removals {
                 shares[layer * width + head.head] = self.share(*changed) as f32;
             }
         }
-        let rows: Vec<String> =
-            layers.iter().map(|heads| heads[0].0.role.layer_title(heads[0].0.layer)).collect();
-        let columns: Vec<String> = (1..=width).map(|head| format!("head {head}")).collect();
-        let title = format!("how often {word} changes without one head");
-        heat_map_svg(&shares, &rows, &columns, &HeatMapOptions { title, ..HeatMapOptions::default() })
+        let rows: Vec<String> = layers.iter().map(|heads| layer_name(heads[0].0)).collect();
+        let columns: Vec<String> = (1..=width).map(|head| head.to_string()).collect();
+        let full = shares.iter().copied().fold(0.01, f32::max);
+        let title = format!("{word} changes without one head");
+        let options = HeatMapOptions { title, full, ..HeatMapOptions::default() };
+        with_colour_scale(&heat_map_svg(&shares, &rows, &columns, &options), &options)
     }
 
     fn json(&self) -> Value {
@@ -230,6 +231,17 @@ impl Removals {
             "share_without_random_others": self.share_of_random(),
             "heads": self.heads.iter().map(head).collect::<Vec<_>>(),
         })
+    }
+}
+
+/// Short enough for a row's label.
+fn layer_name(head: HeadName) -> String {
+    let layer = head.layer + 1;
+    match head.role {
+        AttentionRole::EncoderSelf => format!("encoder {layer}"),
+        AttentionRole::DecoderSelf => format!("decoder {layer}, self"),
+        AttentionRole::Cross => format!("decoder {layer}, cross"),
+        AttentionRole::Pooling => "pooling".to_owned(),
     }
 }
 
@@ -264,7 +276,7 @@ mod tests {
         );
         let names: Vec<&str> = found.tables[0].rows.iter().map(|row| row[0].as_str()).collect();
         assert_eq!(names, ["cross.0.0 and cross.0.1", "cross.0.1", "cross.0.0", "enc.0.0"]);
-        assert!(found.to_svg().contains("decoder layer 1, cross attention"));
+        assert!(found.to_svg().contains("decoder 1, cross"));
         let alone = Removals { random: Vec::new(), ..removals };
         assert_eq!(alone.share_of_random(), None);
         assert!(alone.experiment("the article", "a model").findings[0].ends_with("80.0 % of 10 phrases."));

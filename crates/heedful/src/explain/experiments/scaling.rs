@@ -99,10 +99,14 @@ pub fn scaling(settings: &ScalingSettings) -> Experiment {
                 settings.keys,
                 1.0 / settings.keys as f64
             ),
-            format!(
-                "And its gradient vanishes: at d_k {} half of the queries get less than {:.1e} of the gradient that comes to the weights, with scaling {:.1e}.",
-                last.d_k, last.plain.gradient, last.scaled.gradient
-            ),
+            if last.plain.gradient >= last.scaled.gradient {
+                format!("At so small a d_k as {} its gradient does not vanish yet.", last.d_k)
+            } else {
+                format!(
+                    "And its gradient vanishes: at d_k {} half of the queries get less than {:.1e} of the gradient that comes to the weights, with scaling {:.1e}.",
+                    last.d_k, last.plain.gradient, last.scaled.gradient
+                )
+            },
         ],
         tables: vec![table(&rows)],
         curves: vec![

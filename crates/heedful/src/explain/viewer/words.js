@@ -82,7 +82,7 @@ function tint(button, share, chosen) {
 function described(matrix, side, index, links) {
   const own = side === 'query' ? matrix.queries[index] : matrix.keys[index];
   const others = side === 'query' ? matrix.keys : matrix.queries;
-  const probability = side === 'query' && own.log_probability !== null ? ` (generated with ${percent(Math.exp(own.log_probability))})` : '';
+  const probability = side === 'query' && own.log_probability !== null ? ` (predicted with ${percent(Math.exp(own.log_probability))})` : '';
   const title = make('h3', {}, make('strong', { dir: 'auto' }, own.label), probability, side === 'query' ? ' attended to' : ' was attended to by');
   const list = make('ol', { class: 'bars' });
   for (const { index: other, weight } of links) {

@@ -54,6 +54,9 @@ pub enum ViewError {
         /// The text.
         text: String,
     },
+    /// The model does not attend.
+    #[error("the model has no attention to show: it was trained without")]
+    NoAttention,
     /// The model has no such layer.
     #[error("the model has no such attention layer: it has {known}")]
     NoLayer {
@@ -96,8 +99,11 @@ impl LayerChoice {
         let sharpest = meant.min_by(|a, b| entropy(a).total_cmp(&entropy(b)));
         sharpest.ok_or_else(|| {
             let names: Vec<&str> = output.attention.iter().map(|layer| layer.name.as_str()).collect();
-            let known = if names.is_empty() { "none at all".to_owned() } else { names.join(", ") };
-            ViewError::NoLayer { known }
+            if names.is_empty() {
+                ViewError::NoAttention
+            } else {
+                ViewError::NoLayer { known: names.join(", ") }
+            }
         })
     }
 }
