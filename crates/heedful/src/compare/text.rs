@@ -17,7 +17,10 @@ pub(super) fn markdown(table: &Table) -> String {
         lines.iter().filter_map(|line| line.get(column)).map(|cell| columns_of(cell)).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..table.columns.len()).map(|column| width(column).max(3)).collect();
-    let is_number = |cell: &String| cell == NOTHING || cell == "−∞" || cell.parse::<f64>().is_ok();
+    let is_number = |cell: &String| {
+        let number = cell.strip_suffix(" %").unwrap_or(cell);
+        number == NOTHING || number == "−∞" || number.parse::<f64>().is_ok()
+    };
     let numbers: Vec<bool> = (0..table.columns.len())
         .map(|column| table.rows.iter().filter_map(|row| row.get(column)).all(is_number))
         .collect();
@@ -81,6 +84,12 @@ mod tests {
         let expected =
             "## title\n\n| name | number |\n| ---- | -----: |\n| a\\|b |      1 |\n| c    |  12345 |\n";
         assert_eq!(markdown(&table), expected);
+        // Chinese characters are two columns wide, and shares are numbers.
+        let rows =
+            vec![vec!["动物".to_owned(), "5.0 %".to_owned()], vec!["cat".to_owned(), "10.0 %".to_owned()]];
+        let expected =
+            "## title\n\n| name |  share |\n| ---- | -----: |\n| 动物 |  5.0 % |\n| cat  | 10.0 % |\n";
+        assert_eq!(markdown(&super::super::table("title", &["name", "share"], rows)), expected);
     }
 
     #[test]
