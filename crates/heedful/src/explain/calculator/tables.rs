@@ -53,6 +53,7 @@ impl Solution {
     pub fn report(&self, title: &str, digits: usize) -> Report {
         let group = |title: &str, pictures: Vec<String>| PictureGroup {
             title: title.to_owned(),
+            note: String::new(),
             pictures: pictures.into_iter().map(Picture::from).collect(),
         };
         Report {

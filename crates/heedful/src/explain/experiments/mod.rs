@@ -74,6 +74,7 @@ impl Experiment {
     pub fn report(&self) -> Report {
         let group = PictureGroup {
             title: String::new(),
+            note: String::new(),
             pictures: self.all_pictures().into_iter().map(Picture::from).collect(),
         };
         let table = |finding: &String| vec![finding.clone()];

@@ -32,10 +32,11 @@ impl HeadReport {
             let rows: Vec<&HeadRow> = self.of_kind(kind).collect();
             let pictures =
                 STATISTICS.iter().filter_map(|statistic| picture(&rows, statistic)).map(Picture::from);
-            PictureGroup { title: title.to_owned(), pictures: pictures.collect() }
+            PictureGroup { title: title.to_owned(), note: String::new(), pictures: pictures.collect() }
         };
         let examples = self.heads.iter().map(|row| PictureGroup {
             title: row.name.to_string(),
+            note: row.name.title(),
             pictures: row.examples.iter().map(HeadExample::picture).collect(),
         });
         kinds.into_iter().map(group).chain(examples).filter(|group| !group.pictures.is_empty()).collect()

@@ -150,6 +150,8 @@ impl AttentionGrid {
 pub struct PictureGroup {
     /// The title above them.
     pub title: String,
+    /// What else is said beside the title; may be empty.
+    pub note: String,
     /// The pictures.
     pub pictures: Vec<Picture>,
 }

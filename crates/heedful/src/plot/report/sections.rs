@@ -67,9 +67,16 @@ fn grid(grid: &AttentionGrid) -> String {
 
 pub(super) fn pictures(report: &Report) -> String {
     let group = |group: &PictureGroup| {
+        let note = if group.note.is_empty() {
+            String::new()
+        } else {
+            format!(" <small>{}</small>", escape(&group.note))
+        };
         let title = escape(&group.title);
-        let open =
-            format!(r#"<div class="card" id="{}"><h3>{title}</h3><div class="heads">"#, anchor(&group.title));
+        let open = format!(
+            r#"<div class="card" id="{}"><h3>{title}{note}</h3><div class="heads">"#,
+            anchor(&group.title)
+        );
         wrapped(&open, group.pictures.iter().map(figure), "</div></div>")
     };
     wrapped("", report.pictures.iter().map(group), "")

@@ -109,6 +109,7 @@ fn example() -> Report {
             .collect(),
         pictures: vec![PictureGroup {
             title: "a < b".to_owned(),
+            note: String::new(),
             pictures: vec!["<svg></svg>".to_owned().into()],
         }],
         tables: vec![Table {
@@ -168,7 +169,11 @@ fn a_row_links_to_the_pictures_of_its_name() {
     let picture = Picture { svg: "<svg></svg>".to_owned(), caption: "c < d".to_owned() };
     let cells = |name: &str| vec![name.to_owned(), "0.5".to_owned()];
     let report = Report {
-        pictures: vec![PictureGroup { title: "enc.0.1".to_owned(), pictures: vec![picture] }],
+        pictures: vec![PictureGroup {
+            title: "enc.0.1".to_owned(),
+            note: "head 2 < 3".to_owned(),
+            pictures: vec![picture],
+        }],
         tables: vec![Table {
             title: "Heads".to_owned(),
             columns: cells("head"),
@@ -181,6 +186,7 @@ fn a_row_links_to_the_pictures_of_its_name() {
     assert!(html.contains(r##"<td>enc.0.0</td><td>0.5</td>"##), "{html}");
     assert!(html.contains(r##"<td><a href="#pictures-enc.0.1">enc.0.1</a></td><td>0.5</td>"##), "{html}");
     assert!(html.contains("<figcaption>c &lt; d</figcaption>"), "{html}");
+    assert!(html.contains("<h3>enc.0.1 <small>head 2 &lt; 3</small></h3>"), "{html}");
 }
 
 #[test]

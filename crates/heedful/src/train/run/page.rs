@@ -92,7 +92,8 @@ fn over_time(attention: &[AttentionRecord]) -> Option<PictureGroup> {
         heat_map_svg(&weights, &record.rows, &record.columns, &options)
     };
     let title = format!("Attention over time: {}, mean of its heads", attention[last].layer);
-    Some(PictureGroup { title, pictures: (0..shown).map(picture).map(Picture::from).collect() })
+    let pictures = (0..shown).map(picture).map(Picture::from).collect();
+    Some(PictureGroup { title, note: String::new(), pictures })
 }
 
 fn results(records: &[Record]) -> Vec<Fact> {
