@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Layers are measured as models use them, including their projections: for attention these cost another n·d², which
-//! the paper's formulas leave out. The dilated convolution is the widest that n tokens need: with dilations 1, k, k², … the
-//! number of layers that they need is measured too.
+//! the paper's formulas leave out. The dilated convolution is the widest that n tokens need: with dilations 1, k, k², … and
+//! taps that look back, as in a decoder, the number of layers that they need is measured too.
 
 mod build;
 mod measure;
@@ -114,16 +114,12 @@ impl LayerKind {
             LayerKind::SelfAttention => 1,
             LayerKind::Restricted => in_leaps_of(settings.window),
             LayerKind::Recurrence => n,
-            LayerKind::Convolution => in_leaps_of(settings.taps / 2),
-            // To both sides by h, h k, h k², … with h = ⌊k / 2⌋: any distance up to their sum.
+            // Both convolutions as in a decoder, where taps look back: to both sides, a leap may end outside of the sequence.
+            LayerKind::Convolution => in_leaps_of(settings.taps.saturating_sub(1).max(1)),
+            // With dilations 1, k, k², … they reach back any distance of as many digits in base k.
             LayerKind::Dilated => {
-                let (mut layers, mut leap, mut reach) = (1, settings.taps / 2, settings.taps / 2);
-                while reach + 1 < n {
-                    leap = leap.saturating_mul(settings.taps);
-                    reach = reach.saturating_add(leap);
-                    layers += 1;
-                }
-                layers
+                let reaches = |layers: &usize| settings.taps.saturating_pow(*layers as u32) >= n;
+                (1..).find(reaches).expect("powers of k grow beyond any length")
             }
         }
     }

@@ -1,5 +1,5 @@
 //! The longest path through dilated convolutions, found by trying: layers are added until the gradient of the last token's
-//! output reaches the first token's input.
+//! output reaches the first token's input. Taps look back only: a distance is then a number in base k, with a digit for each layer.
 
 use heedful_tensor::ops::Reach;
 use heedful_tensor::random::Stream;
@@ -20,7 +20,8 @@ pub(super) fn dilated(n: usize, taps: usize) -> usize {
         let params = Params::new(1);
         let layer = |number: usize| {
             let dilation = taps.saturating_pow(number as u32);
-            let shape = ConvolutionShape { input: WIDTH, output: WIDTH, taps, dilation, reach: Reach::Same };
+            let shape =
+                ConvolutionShape { input: WIDTH, output: WIDTH, taps, dilation, reach: Reach::Causal };
             Convolution::new(&params, &format!("layer.{number}"), shape, Init::Xavier)
         };
         let layers: Vec<Convolution> = (0..count).map(layer).collect();
