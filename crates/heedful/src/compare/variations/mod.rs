@@ -195,9 +195,10 @@ fn differences(base: &Recipe, other: &Recipe) -> String {
     differences_of(base, other, |key| decides(key) && !["steps", "time"].contains(&key.name))
 }
 
-/// The same, also of how long it is trained.
-fn all_differences(base: &Recipe, other: &Recipe) -> String {
-    differences_of(base, other, decides)
+/// The same; how long it is trained, if nothing else differs: with a schedule that ends, a run cannot simply go on.
+fn what_differs(base: &Recipe, other: &Recipe) -> String {
+    let texts = differences(base, other);
+    if texts.is_empty() { differences_of(base, other, decides) } else { texts }
 }
 
 fn decides(key: &Key) -> bool {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::lengths::by_length;
-use super::{LengthAccuracy, Variation, VariationError, VariationGroup, all_differences};
+use super::{LengthAccuracy, Variation, VariationError, VariationGroup, what_differs};
 use crate::metrics::Measure;
 use crate::recipe::{Author, Key, Overrides, Recipe};
 use crate::store::durable;
@@ -128,7 +128,7 @@ fn check_recipe(variation: &Variation) -> Result<(), VariationError> {
     if there.fingerprint() == variation.recipe.fingerprint() {
         return Ok(());
     }
-    Err(VariationError::OtherRecipe { folder, differences: all_differences(&variation.recipe, &there) })
+    Err(VariationError::OtherRecipe { folder, differences: what_differs(&variation.recipe, &there) })
 }
 
 fn entry(variation: &Variation, outcome: Outcome) -> Result<VariationResult, VariationError> {
