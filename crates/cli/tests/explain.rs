@@ -251,7 +251,7 @@ fn pruning_says_what_each_head_costs_and_goes_on_where_it_stopped() {
 #[test]
 fn scaling_is_measured() {
     let text = place().good("explain scaling --widest 256 --queries 256 -o scaling.json");
-    assert!(text.contains("variance") && text.contains("times as much"), "{text}");
+    assert!(text.contains("variance") && text.contains("its gradient vanishes"), "{text}");
     let numbers = json("scaling.json");
     assert_eq!(numbers["rows"].as_array().map(Vec::len), Some(9));
     assert_eq!(numbers["rows"][8]["d_k"], 256);
