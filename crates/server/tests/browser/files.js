@@ -114,7 +114,8 @@ export function files(at) {
           return page.$eval('.cell', (cell) => cell.textContent);
         };
         assert.match(await read(), /%$/, 'a mean has no score');
-        await choose(page, 'Layer', '0');
+        const layers = explanation.outputs[0].attention.filter(({ kind }) => kind === 'cross');
+        if (layers.length > 1) await choose(page, 'Layer', '0');
         await choose(page, 'Head', '0');
         assert.match(await read(), /%, score -?\d+\.\d\d$/);
       });
