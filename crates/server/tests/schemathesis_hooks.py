@@ -5,13 +5,40 @@ import schemathesis
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
+    if isinstance(case.body, dict):
+        for rule in (outputs, scores, prefixes):
+            case.body = rule(case.body)
+
+
+def outputs(body):
     """A search has at least as many hypotheses as outputs."""
-    body = case.body
-    if not isinstance(body, dict):
-        return
     beam, n_best = body.get("beam"), body.get("n_best")
     temperature = body.get("temperature")
     if beam is None and isinstance(temperature, (int, float)) and abs(temperature) < 1e-40:
         beam = 1
     if type(beam) is int and isinstance(n_best, (int, float)) and 1 <= beam < n_best:
-        case.body = {**body, "n_best": beam}
+        return {**body, "n_best": beam}
+    return body
+
+
+def scores(body):
+    """Scores come beside the weights that are made of them."""
+    if body.get("raw_scores") is True and body.get("attention") in (None, "none"):
+        return {**body, "attention": "rows"}
+    return body
+
+
+def prefixes(body):
+    """There are as many prefixes as texts."""
+    texts, begins = (listed(body.get(field)) for field in ("text", "prefix"))
+    if texts is None or begins is None or len(texts) == len(begins):
+        return body
+    return {**body, "prefix": (begins + [""] * len(texts))[: len(texts)]}
+
+
+def listed(value):
+    """A text or several as a list; None for anything else."""
+    if isinstance(value, str):
+        return [value]
+    is_list = isinstance(value, list) and all(isinstance(text, str) for text in value)
+    return value if is_list else None
