@@ -6,7 +6,8 @@ import schemathesis
 @schemathesis.hook
 def before_call(context, case, kwargs):
     if isinstance(case.body, dict):
-        for rule in (outputs, scores, prefixes):
+        rules = [outputs, scores, prefixes] + ([gaps] if case.path == "/v1/fill" else [])
+        for rule in rules:
             case.body = rule(case.body)
 
 
@@ -34,6 +35,14 @@ def prefixes(body):
     if texts is None or begins is None or len(texts) == len(begins):
         return body
     return {**body, "prefix": (begins + [""] * len(texts))[: len(texts)]}
+
+
+def gaps(body):
+    """A text to fill has a gap."""
+    texts = listed(body.get("text"))
+    if texts is None:
+        return body
+    return {**body, "text": [text if "<mask>" in text else text + " <mask>" for text in texts]}
 
 
 def listed(value):

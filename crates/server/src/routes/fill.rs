@@ -93,6 +93,11 @@ pub(crate) async fn fill(
     Body { fields, key }: Body<FillRequest>,
 ) -> Result<Json<FillResponse>, ApiError> {
     let top = at_most("top", fields.top.unwrap_or(PREDICTIONS), MOST_PREDICTIONS)?;
+    if top == 0 {
+        return Err(ApiError::bad_request(format!(
+            "`top` must be a whole number from 1 to {MOST_PREDICTIONS}"
+        )));
+    }
     let detail = match (fields.attention, scores_kept(fields.raw_scores, fields.attention)?) {
         (AttentionForm::None, _) => Detail::Text,
         (form, scores) => Detail::Explained { weights: form.into(), scores, alternatives: None },

@@ -173,6 +173,7 @@ fn responses_have_the_form_that_is_described() {
         ("/v1/generate", json!({"prompt": "a", "tokens": 3, "attention": "rows", "stream": true}), 200),
         ("/v1/fill", json!({"text": ["a <mask>", "<mask> car <mask>"], "top": 2}), 200),
         ("/v1/fill", json!({"text": "a <mask>", "attention": "rows", "raw_scores": true}), 200),
+        ("/v1/fill", json!({"text": "a <mask>", "top": 0}), 400),
         ("/v1/fill", json!({"text": "a car"}), 400),
         ("/v1/fill", json!({"text": "a <mask>", "top": 101}), 400),
         ("/v1/generate", json!({"prompt": "a car", "tokens": 5, "n_best": 2}), 200),

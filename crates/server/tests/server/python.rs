@@ -8,7 +8,7 @@ use std::process::Command;
 use heedful_server::{ModelSpec, Server, ServerOptions};
 
 use crate::client::post;
-use crate::models::{classifier, language, options, serving, translator};
+use crate::models::{classifier, language, masked, options, serving, translator};
 
 const SCRIPT: &str = "
 import json, sys
@@ -44,6 +44,7 @@ fn the_description_holds_for_requests_of_every_kind() {
     translator(&at("one"), 1);
     classifier(&at("labels"));
     language(&at("writer"));
+    masked(&at("reader"));
     let run = at("runs/first");
     fs::create_dir_all(&run).expect("a folder");
     for (file, text) in
@@ -51,7 +52,8 @@ fn the_description_holds_for_requests_of_every_kind() {
     {
         fs::write(run.join(file), text).expect("room");
     }
-    let models = ["zh-en", "mood", "writer"].into_iter().zip(["one", "labels", "writer"]);
+    let models =
+        [("zh-en", "one"), ("mood", "labels"), ("writer", "writer"), ("reader", "reader")].into_iter();
     let models = models.map(|(name, folder)| ModelSpec::named(name, &at(folder))).collect();
     let options =
         ServerOptions { runs: Some(at("runs")), suggestions: Some(at("suggestions")), ..options(models) };
