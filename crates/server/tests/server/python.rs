@@ -47,9 +47,12 @@ fn the_description_holds_for_requests_of_every_kind() {
     masked(&at("reader"));
     let run = at("runs/first");
     fs::create_dir_all(&run).expect("a folder");
-    for (file, text) in
-        [("metrics.jsonl", "{\"step\":1}\n"), ("attention.jsonl", ""), ("report.html", "<p>curves</p>")]
-    {
+    for (file, text) in [
+        ("metrics.jsonl", "{\"step\":1}\n"),
+        ("attention.jsonl", ""),
+        ("report.html", "<p>curves</p>"),
+        ("heads.html", "<p>heads</p>"),
+    ] {
         fs::write(run.join(file), text).expect("room");
     }
     let models =
