@@ -28,7 +28,8 @@ let description = null;
 
 // The fields of a route's requests, as the server describes them.
 async function fieldsOf(route) {
-  description ??= get('openapi.json');
+  // One that did not arrive is asked for again.
+  description ??= get('openapi.json').catch((error) => { description = null; throw error; });
   const { paths, components } = await description;
   const body = paths[route]?.post?.requestBody?.content['application/json']?.schema;
   const schema = components.schemas[body?.$ref?.split('/').at(-1)] ?? body;

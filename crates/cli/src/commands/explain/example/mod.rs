@@ -170,15 +170,13 @@ impl Arguments {
         let output = translator.translate(&[source], options)?.remove(0).best().to_owned();
         let intervention = Intervention { translator, direction, options };
         let count = usize::from(self.phrases);
-        let too_young = if output == expected {
-            match intervention.phrases(count)? {
-                Ok(phrases) => Ok(phrases),
-                Err(young) => Err(young.to_string()),
-            }
+        // Or why the model is too young for them.
+        let phrases = if output == expected {
+            intervention.phrases(count)?.map_err(|young| young.to_string())
         } else {
             Err(format!("The model is too young: it says “{output}”, and the example is “{expected}”"))
         };
-        let heads = too_young.as_ref().map_or(Ok(Vec::new()), |phrases| intervention.deciding(phrases))?;
+        let heads = phrases.as_ref().map_or(Ok(Vec::new()), |phrases| intervention.deciding(phrases))?;
         for dependency in direction.contrast() {
             let trace = Trace::new(translator, dependency.source, options)?;
             print_attention(&trace, Some(&dependency), &heads, &mut out)?;
@@ -186,7 +184,7 @@ impl Arguments {
                 intervention.show(&dependency, &heads, &mut out)?;
             }
         }
-        let phrases = match too_young {
+        let phrases = match phrases {
             Ok(phrases) => phrases,
             Err(young) => {
                 writeln!(out, "\n{young}. Train it longer: {}", training_command(direction))?;
