@@ -1,11 +1,9 @@
 //! Attention out of every model: `explain`, `--attention`, raw scores and masks, as processes.
 
-mod support;
-
 use std::sync::OnceLock;
 
+use crate::support::Workplace;
 use serde_json::Value;
-use support::Workplace;
 
 /// A workplace with a translator, a classifier, a language model and a masked language model, which every test shares.
 fn place() -> &'static Workplace {

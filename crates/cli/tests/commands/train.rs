@@ -1,20 +1,18 @@
 //! `heedful train` as a process: what it leaves behind, how it goes on, how it refuses.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::support::{Workplace, names, send, text};
 use heedful::metrics::Measure;
 use heedful::system::Signal;
 use heedful::tensor::random::Stream;
 use heedful::train::checkpoint::{self, Checkpoints};
 use heedful::train::log::read_metrics;
 use serde_json::Value;
-use support::{Workplace, names, send, text};
 
 /// The newest checkpoint of a run.
 fn last_checkpoint(run: &Path) -> checkpoint::Checkpoint {

@@ -1,13 +1,11 @@
 //! `score` and `evaluate` for language models and classifiers, and the report of labelled texts, as processes.
 
-mod support;
-
 use std::sync::OnceLock;
 
+use crate::support::{Workplace, text};
 use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
-use support::{Workplace, text};
 
 /// A workplace with language models of lines and of running text, a classifier and a translator, which every test shares.
 fn place() -> &'static Workplace {

@@ -1,15 +1,13 @@
 //! Language models and masked language models, `heedful generate` and `heedful fill`, as processes.
 
-mod support;
-
 use std::io::Read;
 use std::process::Stdio;
 use std::sync::OnceLock;
 
+use crate::support::{Workplace, names, same_run, text};
 use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
-use support::{Workplace, names, same_run, text};
 
 /// A text of a few sentences that come again and again.
 fn running(lines: usize) -> String {

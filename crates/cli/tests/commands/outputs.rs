@@ -1,15 +1,13 @@
 //! Where commands write: what would be lost is refused before the work begins, and nothing unfinished stays.
 
-mod support;
-
 use std::fs::{self, File, OpenOptions};
 use std::process::Stdio;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
+use crate::support::{Workplace, names, send, text};
 use heedful::system::Signal;
-use support::{Workplace, names, send, text};
 
 /// A workplace with a run, a model that is no run, and things that must not be overwritten. Every test shares it, and writes
 /// under names of its own.

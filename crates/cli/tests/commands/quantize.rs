@@ -1,8 +1,6 @@
 //! `heedful quantize` as a process.
 
-mod support;
-
-use support::Workplace;
+use crate::support::Workplace;
 
 #[test]
 fn a_quantized_model_translates_as_the_model_does_with_integers() {

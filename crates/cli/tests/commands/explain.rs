@@ -1,11 +1,9 @@
 //! `heedful explain` as a process, with a small model that is trained here.
 
-mod support;
-
 use std::sync::OnceLock;
 
+use crate::support::{Workplace, text};
 use serde_json::Value;
-use support::{Workplace, text};
 
 /// A workplace with a model in `run`, which every test shares.
 fn place() -> &'static Workplace {

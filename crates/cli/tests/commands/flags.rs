@@ -1,8 +1,6 @@
 //! Flags that nothing reads are refused, with exit status and message; what a run with only a time says, and how it is repeated.
 
-mod support;
-
-use support::{Workplace, same_run, text};
+use crate::support::{Workplace, same_run, text};
 
 /// What the command says, in one string, and its exit status.
 fn refused(place: &Workplace, line: &str) -> (Option<i32>, String) {

@@ -1,8 +1,6 @@
 //! `heedful shortlist` and `heedful translate --shortlist` as processes.
 
-mod support;
-
-use support::Workplace;
+use crate::support::Workplace;
 
 #[test]
 fn a_shortlist_goes_with_the_model_and_no_batch_changes_a_translation() {
@@ -17,7 +15,7 @@ fn a_shortlist_goes_with_the_model_and_no_batch_changes_a_translation() {
     assert_eq!(translate("fast --shortlist --batch-tokens 30 --threads 1"), found);
     let lines = place.lines("valid.zh");
     let alone = place.command("translate fast --shortlist --scores --text").arg(&lines[3]).output();
-    let alone = support::text(&alone.expect("the program starts").stdout);
+    let alone = crate::support::text(&alone.expect("the program starts").stdout);
     assert_eq!(Some(alone.trim_end()), found.lines().nth(3));
 
     // In fewer bits it is the same shortlist.
@@ -38,7 +36,7 @@ fn a_shortlist_is_added_to_a_run_and_lasts_until_it_goes_on() {
     place.write("few.zh", "一辆汽车\n\n".as_bytes());
     // Without targets: the model's own translations.
     let output = place.run("shortlist run --src few.zh");
-    let message = support::text(&output.stderr);
+    let message = crate::support::text(&output.stderr);
     assert!(
         output.status.success() && message.contains("links from 1 pairs in run: a sentence has"),
         "{message}"

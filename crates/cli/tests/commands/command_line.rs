@@ -1,8 +1,6 @@
 //! What all commands do alike with their arguments, and what they say to arguments that are almost right.
 
-mod support;
-
-use support::{Workplace, text};
+use crate::support::{Workplace, text};
 
 #[test]
 fn negative_numbers_need_no_equals_sign_and_the_last_flag_counts() {

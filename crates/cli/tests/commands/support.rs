@@ -1,7 +1,5 @@
 //! What the tests of train, translate and score share: a workplace with a small corpus, and the program as a process.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};

@@ -1,12 +1,10 @@
 //! `heedful serve` as a program: it says where it is, answers, and ends when it is told to.
 
-mod support;
-
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use support::Workplace;
+use crate::support::Workplace;
 
 /// A process that does not outlive a test that fails.
 struct Killed(Child);

@@ -1,13 +1,11 @@
 //! `docs/mechanisms.md` tells the truth: its commands work, one after the other, and the tests that it names exist.
 
-mod support;
-
 use std::path::Path;
 use std::process::{Command, Output};
 
-use support::{Workplace, text};
+use crate::support::{Workplace, text};
 
-const PAGE: &str = include_str!("../../../docs/mechanisms.md");
+const PAGE: &str = include_str!("../../../../docs/mechanisms.md");
 
 /// A line of a table.
 struct Row {

@@ -1,13 +1,11 @@
 //! `heedful compare` as a process: the tables it prints, the files it leaves, how it goes on and how it refuses.
 
-mod support;
-
 use std::collections::HashMap;
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
-use support::{Workplace, names, text};
+use crate::support::{Workplace, names, text};
 
 /// Arguments of a comparison whose runs take a moment each.
 fn variations(more: &str) -> String {
@@ -209,7 +207,7 @@ fn a_killed_comparison_goes_on_where_it_was() {
     child.wait().expect("it was started");
     place.good(&command);
     for run in ["base", "label-smoothing-0.1", "label-smoothing-0.2"] {
-        support::same_run(&place, &format!("whole/{run}"), &format!("table/{run}"));
+        crate::support::same_run(&place, &format!("whole/{run}"), &format!("table/{run}"));
     }
 }
 

@@ -1,13 +1,11 @@
 //! A model is one thing: every command refuses a folder in which a file is damaged or another model's.
 
-mod support;
-
 use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::support::{Workplace, text};
 use heedful::tensor::random::Stream;
-use support::{Workplace, text};
 
 /// A workplace with a translator in `run`, a classifier in `judge`, and a translator with other weights and another
 /// vocabulary of the same size in `other`.

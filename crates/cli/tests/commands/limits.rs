@@ -1,11 +1,9 @@
 //! No text and no number of a user's decides how much memory or time is taken: every command with its exit status and message.
 
-mod support;
-
 use std::process::Stdio;
 use std::sync::OnceLock;
 
-use support::{Workplace, text};
+use crate::support::{Workplace, text};
 
 /// A workplace with a translator, a classifier, a language model and a masked one that have learned next to nothing, and
 /// with texts that are too long for them.

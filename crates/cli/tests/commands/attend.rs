@@ -1,11 +1,9 @@
 //! `heedful attend` as a process.
 
-mod support;
-
 use std::io::Write;
 
+use crate::support::{Workplace, text};
 use serde_json::Value;
-use support::{Workplace, text};
 
 #[test]
 fn the_example_is_a_file_to_begin_with() {

@@ -1,9 +1,7 @@
 //! `--device` in every command: what it refuses, before anything is read or written, and what it says.
 
-mod support;
-
+use crate::support::{Workplace, names, text};
 use heedful::train::checkpoint::{self, Checkpoints, Keep};
-use support::{Workplace, names, text};
 
 /// Commands without kernels for cards; none of the files exists.
 const ON_THE_PROCESSOR: [&str; 13] = [

@@ -1,13 +1,11 @@
 //! Training a classifier, `heedful classify`, and starting from a masked language model, as processes.
 
-mod support;
-
 use std::sync::OnceLock;
 
+use crate::support::{Workplace, names, same_run, text};
 use heedful::metrics::Measure;
 use heedful::train::log::read_metrics;
 use serde_json::Value;
-use support::{Workplace, names, same_run, text};
 
 /// Texts whose label is decided by one word of theirs.
 fn labelled(texts: usize, first: usize) -> String {

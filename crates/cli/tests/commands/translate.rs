@@ -1,13 +1,11 @@
 //! `heedful translate` and `heedful score` as processes, with a small model that is trained here.
 
-mod support;
-
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 use std::sync::OnceLock;
 
+use crate::support::{Workplace, text};
 use serde_json::Value;
-use support::{Workplace, text};
 
 /// A workplace with a model in `run`, which every test shares.
 fn place() -> &'static Workplace {

@@ -1,0 +1,28 @@
+//! The program's commands, each as a process. One test program for all of them: two dozen would each link the whole library.
+
+mod support;
+
+mod attend;
+mod attention;
+mod average;
+mod classify;
+mod command_line;
+mod compare;
+mod demo;
+mod device;
+mod doctor;
+mod evaluate;
+mod explain;
+mod flags;
+mod generate;
+mod integrity;
+mod limits;
+mod measure;
+mod mechanisms;
+mod outputs;
+mod quantize;
+mod serve;
+mod shortlist;
+mod train;
+mod translate;
+mod vocab;
