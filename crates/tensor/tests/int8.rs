@@ -50,18 +50,11 @@ fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| x.to_bits()).collect()
 }
 
-fn on_every_isa(check: impl Fn(&str)) {
-    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-        isa::select(isa);
-        check(&isa.to_string());
-    }
-}
-
 const INT8: fn() -> Compute = || Compute::inference(Precision::Int8);
 
 #[test]
 fn products_are_those_of_the_definition_to_the_bit() {
-    on_every_isa(|isa| {
+    isa::with_each(|isa| {
         for (k, n) in SHAPES {
             let weight = weight(7, k, n);
             for rows in ROWS {
@@ -108,7 +101,7 @@ fn bias_and_activation_follow_the_sums() {
         .chunks(n)
         .flat_map(|row| row.iter().zip(bias.to_vec()).map(|(x, b)| (x + b).max(0.0)).collect::<Vec<_>>())
         .collect();
-    on_every_isa(|isa| {
+    isa::with_each(|isa| {
         let options = LinearOptions { activation: Activation::Relu, dropout: Dropout::NONE, compute: INT8() };
         let found = linear(&Tensor::from_f32(rows, k, &x), &weight, Some(&bias), options).to_vec();
         assert_eq!(bits(&found), bits(&expected), "{isa}");
@@ -127,7 +120,7 @@ fn smooth_activations_have_the_same_bits_on_every_instruction_set() {
         [(Activation::GeluTanh, &gelu_tanh), (Activation::Silu, &silu)];
     for (activation, exact) in functions {
         let first: std::cell::OnceCell<Vec<u32>> = std::cell::OnceCell::new();
-        on_every_isa(|isa| {
+        isa::with_each(|isa| {
             let options = LinearOptions { activation, dropout: Dropout::NONE, compute: INT8() };
             let found = linear(&Tensor::from_f32(rows, k, &x), &weight, None, options).to_vec();
             for (found, &sum) in found.iter().zip(&sums) {
@@ -165,7 +158,7 @@ fn vectors_are_looked_up_as_they_are_multiplied() {
 #[test]
 fn zeros_stay_zeros_and_what_is_no_number_shows() {
     let weight = weight(2, 64, 32);
-    on_every_isa(|isa| {
+    isa::with_each(|isa| {
         let zeros = times(&Tensor::from_f32(2, 64, &[0.0; 128]), &weight, INT8()).to_vec();
         assert!(zeros.iter().all(|&x| x == 0.0), "{isa}");
         for broken in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {

@@ -1,7 +1,5 @@
 //! Matrix products on every instruction set, against sums in f64.
 
-use std::sync::Mutex;
-
 use half::bf16;
 use heedful_tensor::cpu::gemm::{Finish, Matrix, Output, Packed, Rectifier, multiply, multiply_transposed};
 use heedful_tensor::cpu::isa;
@@ -46,19 +44,9 @@ fn close(ours: f32, exact: f64, size: f64, what: &str) {
     assert!(error <= 2e-6 * size + 1e-6, "{what}: {ours} instead of {exact}");
 }
 
-/// Every instruction set of this machine, one after the other: the choice is global.
-fn on_every_isa(test: impl Fn(isa::Isa)) {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-        isa::select(isa);
-        test(isa);
-    }
-}
-
 #[test]
 fn products_match_sums_in_double_precision() {
-    on_every_isa(|isa| {
+    isa::with_each(|isa| {
         for dtype in [DType::F32, DType::Bf16] {
             for [m, k, n] in SHAPES {
                 let what = format!("{isa} {dtype} {m}×{k}×{n}");
@@ -116,7 +104,7 @@ fn transposed(a: &[f32], rows: usize, columns: usize) -> Vec<f32> {
 
 #[test]
 fn bias_activation_dropout_and_rounding_happen_on_the_way_out() {
-    on_every_isa(|isa| {
+    isa::with_each(|isa| {
         for dtype in [DType::F32, DType::Bf16] {
             let [m, k, n] = [37, 45, 70];
             let (a, b, bias) = (numbers(m * k, 1), numbers(k * n, 2), numbers(n, 3));
@@ -138,7 +126,7 @@ fn bias_activation_dropout_and_rounding_happen_on_the_way_out() {
 
 #[test]
 fn a_row_has_the_same_bits_alone_and_among_others() {
-    on_every_isa(|isa| {
+    isa::with_each(|isa| {
         for (dtype, company) in [(DType::F32, Rows::Few), (DType::F32, Rows::Many), (DType::Bf16, Rows::Many)]
         {
             let [m, k, n] = [61, 100, 96];
@@ -165,7 +153,7 @@ fn shapes_that_do_not_fit_are_named() {
 
 #[test]
 fn singles_packed_for_many_rows_are_as_exact_as_those_for_few() {
-    on_every_isa(|isa| {
+    isa::with_each(|isa| {
         for k in [32, 512, 2048] {
             let [m, n] = [48, 40];
             let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// An instruction set that the kernels know, from the plainest to the richest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +53,19 @@ pub fn current() -> Isa {
 pub fn select(isa: Isa) {
     assert!(isa.is_available(), "this machine has no {isa}");
     CURRENT.store(isa as u8, Ordering::Relaxed);
+}
+
+/// Does `work` with every instruction set of this machine, and returns to the one before. Calls take turns, but what else
+/// computes in the process meanwhile does so with another instruction set: for tests in processes of their own.
+pub fn with_each(mut work: impl FnMut(Isa)) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = current();
+    for isa in ALL.into_iter().filter(|isa| isa.is_available()) {
+        select(isa);
+        work(isa);
+    }
+    select(before);
 }
 
 impl Isa {

@@ -65,21 +65,17 @@ pub fn measured_bandwidth(bytes: usize) -> f64 {
 }
 
 kernel! {
-    /// The sum of all words, in several chains: it is to wait for memory, not for additions.
+    /// The sum of all words, in as many chains as some vectors have lanes: it is to wait for memory, not for additions.
     fn sum(words: &[u32]) -> u32 {
-        const CHAINS: usize = 8;
-        let mut sums = [[0_u32; LANES]; CHAINS];
-        let (blocks, rest) = words.as_chunks::<{ CHAINS * LANES }>();
+        const CHAINS: usize = 8 * LANES;
+        let mut sums = [0_u32; CHAINS];
+        let (blocks, rest) = words.as_chunks::<CHAINS>();
         for block in blocks {
-            let lines = block.as_chunks::<LANES>().0;
-            for chain in 0..CHAINS {
-                for lane in 0..LANES {
-                    sums[chain][lane] = sums[chain][lane].wrapping_add(lines[chain][lane]);
-                }
+            for (sum, word) in sums.iter_mut().zip(block) {
+                *sum = sum.wrapping_add(*word);
             }
         }
-        let sum = |words: &[u32]| words.iter().fold(0, |sum: u32, word| sum.wrapping_add(*word));
-        sum(sums.as_flattened()).wrapping_add(sum(rest))
+        sums.iter().chain(rest).fold(0, |sum: u32, word| sum.wrapping_add(*word))
     }
 }
 

@@ -109,32 +109,6 @@ const NOTHING: Scored = Scored { index: 0, score: f32::NEG_INFINITY };
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::isa;
-    use crate::random::Stream;
-
-    #[test]
-    fn the_best_are_those_of_a_sorted_row() {
-        let stream = Stream::new(3, 4, 5);
-        for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-            isa::select(isa);
-            for (width, count) in [(1, 1), (5, 9), (64, 3), (65, 64), (1000, 1), (1003, 7), (8000, 10)] {
-                // Few values: many ties.
-                let values: Vec<f32> =
-                    (0..3 * width as u32).map(|i| (stream.bits(i) % 400) as f32 * 0.01).collect();
-                let mut found = TopK::default();
-                found.find(&Tensor::from_f32(3, width, &values), count, Rounding::Fused);
-                for (row, values) in values.chunks_exact(width).enumerate() {
-                    let mut order: Vec<usize> = (0..width).collect();
-                    order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
-                    order.truncate(count);
-                    let best: Vec<usize> = found.best(row).iter().map(|best| best.index as usize).collect();
-                    assert_eq!(best, order, "{isa}: {count} of {width}");
-                    let exact = values.iter().map(|&x| f64::from(x).exp()).sum::<f64>().ln();
-                    assert!((found.normalizer(row) - exact).abs() < 1e-5);
-                }
-            }
-        }
-    }
 
     #[test]
     fn minus_infinity_is_a_score_and_nan_is_not_hidden() {

@@ -1,5 +1,7 @@
 //! What must hold for every attention.
 
+use std::process::Command;
+
 use super::*;
 
 #[test]
@@ -16,18 +18,18 @@ fn agrees_with_the_definition_and_its_slopes_in_bf16() {
     }
 }
 
-/// Other tests may run meanwhile, on whatever is selected here: they allow for rounding, or ask again (see
-/// [`undisturbed`]).
+/// In processes of their own: other tests compute in this one meanwhile.
 #[test]
 fn agrees_on_every_instruction_set() {
-    let before = isa::current();
+    let module = module_path!().split_once("::").expect("a module of a crate").1;
+    let test = format!("{module}::agrees_with_the_definition_and_its_slopes_in_f32");
     for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-        isa::select(isa);
-        for (name, case) in cases().into_iter().skip(3).step_by(3) {
-            check(&format!("{isa}: {name}"), &case, DType::F32);
-        }
+        let mut alone = Command::new(std::env::current_exe().expect("this test program"));
+        alone.args(["--exact", &test]).env("HEEDFUL_ISA", isa.to_string());
+        let output = alone.output().expect("this program starts again");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{isa}: {text}");
     }
-    isa::select(before);
 }
 
 #[test]
@@ -39,15 +41,12 @@ fn a_sequence_has_the_same_bits_alone_in_a_batch_and_on_any_number_of_threads() 
         let alone = case.dropout.is_none() && case.rules.booleans.is_none();
         for dtype in [DType::F32, DType::Bf16] {
             let numbers = case.numbers(dtype);
-            let threads = undisturbed(|| {
-                let outcome = |threads: usize| {
-                    set_thread_count(threads);
-                    run(&case, &numbers)
-                };
-                outcome(1) == outcome(2)
-            });
-            assert!(threads, "{name} in {dtype} depends on the number of threads");
-            let batch = !alone || undisturbed(|| run(&case, &numbers) == one_by_one(&case, &numbers));
+            let outcome = |threads: usize| {
+                set_thread_count(threads);
+                run(&case, &numbers)
+            };
+            assert!(outcome(1) == outcome(2), "{name} in {dtype} depends on the number of threads");
+            let batch = !alone || run(&case, &numbers) == one_by_one(&case, &numbers);
             assert!(batch, "{name} in {dtype} depends on the batch");
         }
     }
@@ -77,17 +76,6 @@ pub(super) fn rows(array: &Array, rows: Range<usize>) -> Array {
         .to(dtype)
 }
 
-/// Asks again only when another test has changed the instruction set meanwhile: the plain one rounds differently.
-pub(super) fn undisturbed(agree: impl Fn() -> bool) -> bool {
-    loop {
-        let before = isa::current();
-        let answer = agree();
-        if answer || isa::current() == before {
-            return answer;
-        }
-    }
-}
-
 #[test]
 fn a_query_with_cached_keys_gets_the_bits_of_the_full_sequence() {
     let case = Case::new(&[45], 2, 9, 9).causal().within(17);
@@ -99,8 +87,8 @@ fn a_query_with_cached_keys_gets_the_bits_of_the_full_sequence() {
             paused(|| attention(q, k, v, queries, &n, &case.options()).context.to_vec())
         };
         let last = Tensor::new(rows(q.array(), 44..45));
-        let agree = || attend(&q, &n)[44 * 18..] == attend(&last, &Ragged::from_lengths([1]));
-        assert!(undisturbed(agree), "incremental decoding differs in {dtype}");
+        let agree = attend(&q, &n)[44 * 18..] == attend(&last, &Ragged::from_lengths([1]));
+        assert!(agree, "incremental decoding differs in {dtype}");
     }
 }
 

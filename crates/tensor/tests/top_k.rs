@@ -1,9 +1,9 @@
-//! Scores of chosen columns. A process of its own, since it changes the instruction set.
+//! The best scores, among all columns and among chosen ones. A process of its own, since it changes the instruction set.
 
 use heedful_tensor::cpu::isa;
 use heedful_tensor::ops::{ChosenColumns, ChosenPart, Projection, TopK, project_chosen, project_wide};
 use heedful_tensor::random::Stream;
-use heedful_tensor::{Channels, Compute, Init, Params, Precision, Tensor};
+use heedful_tensor::{Channels, Compute, Init, Params, Precision, Rounding, Tensor};
 
 const WIDTH: usize = 1300;
 const K: usize = 70;
@@ -20,6 +20,29 @@ fn lists() -> Vec<Vec<u32>> {
 const HEIGHTS: [usize; 5] = [4, 1, 40, 0, 3];
 
 #[test]
+fn the_best_are_those_of_a_sorted_row() {
+    let stream = Stream::new(3, 4, 5);
+    isa::with_each(|isa| {
+        for (width, count) in [(1, 1), (5, 9), (64, 3), (65, 64), (1000, 1), (1003, 7), (8000, 10)] {
+            // Few values: many ties.
+            let values: Vec<f32> =
+                (0..3 * width as u32).map(|i| (stream.bits(i) % 400) as f32 * 0.01).collect();
+            let mut found = TopK::default();
+            found.find(&Tensor::from_f32(3, width, &values), count, Rounding::Fused);
+            for (row, values) in values.chunks_exact(width).enumerate() {
+                let mut order: Vec<usize> = (0..width).collect();
+                order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+                order.truncate(count);
+                let best: Vec<usize> = found.best(row).iter().map(|best| best.index as usize).collect();
+                assert_eq!(best, order, "{isa}: {count} of {width}");
+                let exact = values.iter().map(|&x| f64::from(x).exp()).sum::<f64>().ln();
+                assert!((found.normalizer(row) - exact).abs() < 1e-5);
+            }
+        }
+    });
+}
+
+#[test]
 fn chosen_columns_have_the_scores_that_they_have_among_all() {
     let params = Params::new(3);
     let weight = params.add_weight("weight", [WIDTH, K], Init::Normal(1.0), Channels::Rows);
@@ -27,8 +50,7 @@ fn chosen_columns_have_the_scores_that_they_have_among_all() {
     let (stream, rows) = (Stream::new(5, 6, 7), HEIGHTS.iter().sum());
     let values: Vec<f32> = (0..(rows * K) as u32).map(|i| stream.uniform(i) - 0.5).collect();
     let x = Tensor::from_f32(rows, K, &values);
-    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-        isa::select(isa);
+    isa::with_each(|isa| {
         for precision in [Precision::F32, Precision::Bf16, Precision::Int8] {
             let compute = Compute::inference(precision);
             for bias in [None, Some(&bias)] {
@@ -38,7 +60,7 @@ fn chosen_columns_have_the_scores_that_they_have_among_all() {
                 check(&x, &project_wide(&x, projection, compute), &chosen, precision, &isa.to_string());
             }
         }
-    }
+    });
 }
 
 fn check(x: &Tensor, all: &Tensor, chosen: &[ChosenColumns], precision: Precision, isa: &str) {
@@ -90,8 +112,7 @@ fn the_best_of_a_product_are_those_of_its_scores_with_bias_and_without() {
     let stream = Stream::new(5, 6, 8);
     let values: Vec<f32> = (0..(40 * K) as u32).map(|i| stream.uniform(i) - 0.5).collect();
     let x = Tensor::from_f32(40, K, &values);
-    for isa in isa::ALL.into_iter().filter(|isa| isa.is_available()) {
-        isa::select(isa);
+    isa::with_each(|isa| {
         for bias in [None, Some(&bias)] {
             let (projection, compute) =
                 (Projection { weight: &weight, bias }, Compute::inference(Precision::Int8));
@@ -110,7 +131,7 @@ fn the_best_of_a_product_are_those_of_its_scores_with_bias_and_without() {
             let others = [(3, 1299), (39, 0)].map(|(row, column)| found.other(row, column));
             assert_eq!(others, [Some(scores.row(3)[1299]), Some(scores.row(39)[0])], "{isa}");
         }
-    }
+    });
 }
 
 #[test]
