@@ -30,6 +30,8 @@ struct State {
     most_rows: Option<usize>,
     must_panic: bool,
     must_fail_to_start: bool,
+    /// Steps that were asked for, whether they wait or not.
+    asked: usize,
     steps: usize,
 }
 
@@ -68,12 +70,18 @@ impl Control {
         self.state.lock().expect("a lock").must_fail_to_start = true;
     }
 
+    /// Whether a search has come as far as a step, which may be held.
+    pub(crate) fn has_reached_a_step(&self) -> bool {
+        self.state.lock().expect("a lock").asked > 0
+    }
+
     pub(crate) fn steps(&self) -> usize {
         self.state.lock().expect("a lock").steps
     }
 
     fn pass(&self, rows: usize) {
-        let held = self.state.lock().expect("a lock");
+        let mut held = self.state.lock().expect("a lock");
+        held.asked += 1;
         let is_held = |state: &mut State| state.is_held || state.most_rows.is_some_and(|most| rows > most);
         let mut state = self.changed.wait_while(held, is_held).expect("a lock");
         state.steps += 1;

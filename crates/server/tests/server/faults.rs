@@ -264,6 +264,8 @@ fn a_panic_while_one_sentence_is_explained_harms_no_other() {
     // Much longer, so it is still in flight when the other one is explained.
     let other = asking(address, &"一辆汽车".repeat(10));
     until("both are there", || metric(&server, "in_flight") + metric(&server, "waiting") == 2);
+    // A search that has yet to begin would panic instead of the explanation.
+    until("the search has begun", || control.has_reached_a_step());
     control.panic_at_start();
     control.release();
     let explained = explained.join().expect("an answer");
