@@ -71,7 +71,7 @@ pub use elementwise::{
     log, matmul, mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, silu, subtract, sum,
     sum_rows, tanh, zero_columns,
 };
-pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
+pub use embedding::{EmbeddingOptions, NO_TOKEN, Positions, Waves, embedding, embedding_at, sinusoid, waves};
 pub use glu::glu;
 pub use linear::{Activation, LinearOptions, Projection, linear, project, project_wide, times};
 pub use moving_average::MovingAverage;
