@@ -198,6 +198,12 @@ pub enum ScheduleKind {
 pub enum PositionKind {
     /// Sines and cosines.
     Sinusoidal,
+    /// Sines before cosines, as MarianMT has them.
+    MarianMt,
+    /// Sines before cosines, as Marian has them.
+    Marian,
+    /// Sines before cosines, as OpenNMT has them.
+    OpenNmt,
     /// A learned table.
     Learned,
     /// No positional encoding.
@@ -278,7 +284,8 @@ choices!(ScheduleKind {
     "constant" => ScheduleKind::Constant,
 });
 choices!(PositionKind {
-    "sinusoidal" => PositionKind::Sinusoidal, "learned" => PositionKind::Learned, "none" => PositionKind::None,
+    "sinusoidal" => PositionKind::Sinusoidal, "marian-mt" => PositionKind::MarianMt, "marian" => PositionKind::Marian,
+    "opennmt" => PositionKind::OpenNmt, "learned" => PositionKind::Learned, "none" => PositionKind::None,
 });
 choices!(Averaging { "none" => Averaging::None, "best" => Averaging::Best, "last" => Averaging::Last });
 choices!(NormKind { "layer" => NormKind::Layer, "batch" => NormKind::Batch });

@@ -60,11 +60,14 @@ pub(crate) fn epsilon(epsilon: f32) -> Result<(), ConfigError> {
 /// Checks that sinusoidal positions have an even width, and that a table of learned positions has rows.
 pub(crate) fn positions(positions: Positions, d_model: usize) -> Result<(), ConfigError> {
     match positions {
-        Positions::Sinusoidal if !d_model.is_multiple_of(2) => {
+        Positions::Sinusoidal | Positions::Halves(_) if !d_model.is_multiple_of(2) => {
             Err(ConfigError::OddSinusoidalWidth { d_model })
         }
+        Positions::Halves(halves) if d_model < halves.waves().narrowest() => {
+            Err(ConfigError::NarrowHalves { d_model, narrowest: halves.waves().narrowest() })
+        }
         Positions::Learned { max_length } => sizes(&[("max_length of the learned positions", max_length)]),
-        Positions::Sinusoidal | Positions::None => Ok(()),
+        Positions::Sinusoidal | Positions::Halves(_) | Positions::None => Ok(()),
     }
 }
 

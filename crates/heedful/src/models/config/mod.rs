@@ -52,6 +52,14 @@ pub enum ConfigError {
         /// The width.
         d_model: usize,
     },
+    /// Positions in halves with fewer waves than their angles need.
+    #[error("these positions need a d_model of at least {narrowest}, not {d_model}: use one, or other positions")]
+    NarrowHalves {
+        /// The width.
+        d_model: usize,
+        /// The smallest width.
+        narrowest: usize,
+    },
     /// A window that must be centred on its token has an even number of taps.
     #[error("{what} is {taps}: a window with its token in the middle is odd, use {} or {}", taps - 1, taps + 1)]
     EvenTaps {

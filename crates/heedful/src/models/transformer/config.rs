@@ -5,7 +5,7 @@ use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
-use super::stack_config::StackConfig;
+use super::stack_config::{StackConfig, is_scaled, scaled};
 use crate::layers::{AttentionScore, Norm, NormKind, Positions, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 use crate::models::family::EncoderDecoderFamily;
@@ -45,6 +45,12 @@ pub struct TransformerConfig {
     pub activation: Activation,
     /// How positions are encoded.
     pub positions: Positions,
+    /// Whether token vectors are multiplied by √d_model before positions are added.
+    #[serde(default = "scaled", skip_serializing_if = "is_scaled")]
+    pub scale_embeddings: bool,
+    /// Whether a norm follows the sum of token and position vectors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub embedding_norm: bool,
     /// Which embedding matrices are tied.
     pub tying: Tying,
     /// Whether the output projection has a bias.
@@ -125,6 +131,8 @@ impl TransformerConfig {
             norm_epsilon: self.norm_epsilon,
             activation: self.activation,
             positions: self.positions,
+            scale_embeddings: self.scale_embeddings,
+            embedding_norm: self.embedding_norm,
             score: self.score,
             window: self.window,
             dropout: self.dropout,
@@ -142,9 +150,11 @@ impl TransformerConfig {
         let head = layer.key_width().max(layer.value_width()) / self.heads;
         match device {
             Device::Cpu => true,
-            // As wide as the kernels of norms and of attention go; there are none for batch norm, nor for an output bias.
+            // As wide as the kernels of norms and of attention go; there are none for batch norm, an output bias, or dropout
+            // after a norm.
             Device::Cuda => {
-                self.d_model <= 1024 && head <= 256 && self.norm_kind.is_layer() && !self.output_bias
+                let has_kernels = self.norm_kind.is_layer() && !self.output_bias && !self.embedding_norm;
+                self.d_model <= 1024 && head <= 256 && has_kernels
             }
             _ => false,
         }

@@ -1,7 +1,7 @@
 //! The Transformer of "Attention Is All You Need" (Vaswani et al., 2017), the whole model on one page.
 //!
 //! ```text
-//! memory   = Encoder(√d E_source[source] + PE)
+//! memory   = Encoder(√d E_source[source] + PE)                        the factor may be left out, a norm may follow
 //! states   = Decoder(√d E_target[<bos> y_1 … y_m] + PE, memory)
 //! p(y_i+1) = softmax(states_i E_outputᵀ + b)              b only with an output bias
 //! ```
@@ -64,10 +64,11 @@ impl Transformer {
         let vocabularies = [config.source_vocabulary, config.target_vocabulary];
         let (source, target, output) = embedding_tables(&params, config.tying, vocabularies, config.d_model);
         let position = |name| PositionalEncoding::new(&params, name, config.positions, config.d_model);
-        let dropout = config.dropout.residual;
+        let [source_position, target_position] = ["source_position", "target_position"].map(position);
+        let (encoder, decoder) = (config.encoder(), config.decoder());
         Ok(Transformer {
-            source_embedding: Embedding::new(source, position("source_position"), dropout),
-            target_embedding: Embedding::new(target, position("target_position"), dropout),
+            source_embedding: encoder.embedding(&params, "source_embedding", source, source_position),
+            target_embedding: decoder.embedding(&params, "target_embedding", target, target_position),
             encoder: Stack::<Block>::new(
                 &params,
                 StackMask::Bidirectional,

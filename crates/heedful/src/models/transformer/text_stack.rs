@@ -9,7 +9,7 @@ use crate::data::batch::{BatchError, Side, check_side};
 use crate::layers::{Embedding, Pass, PositionalEncoding};
 use crate::models::Encode;
 
-/// Embedding and stack: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…` or `decoder.…`.
+/// Embedding and stack: parameters `embedding.weight`, `position.weight` (if learned), `embedding_norm.…` (if it has one) and `encoder.…` or `decoder.…`.
 pub struct TextStack {
     config: StackConfig,
     table: Param,
@@ -24,7 +24,7 @@ impl TextStack {
         let table = Embedding::table(params, "embedding", config.vocabulary, config.d_model);
         let position = PositionalEncoding::new(params, "position", config.positions, config.d_model);
         Ok(TextStack {
-            embedding: Embedding::new(table.clone(), position, config.dropout.residual),
+            embedding: config.embedding(params, "embedding", table.clone(), position),
             table,
             stack: Stack::<Block>::new(params, mask, config.layers, &config.layer()),
             config,

@@ -70,6 +70,6 @@ impl From<Unusable> for TaskError {
 pub(crate) fn longest(recipe: &Recipe) -> usize {
     match recipe.model.positions {
         PositionKind::Learned => recipe.model.max_positions.saturating_sub(1),
-        PositionKind::Sinusoidal | PositionKind::None => usize::MAX,
+        _ => usize::MAX,
     }
 }
