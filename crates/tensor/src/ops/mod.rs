@@ -25,6 +25,7 @@ pub mod top_k;
 pub mod recurrent;
 
 pub mod attention_rnn;
+pub mod ssru;
 
 // Convolutions and classifiers.
 pub mod convolution;
@@ -82,4 +83,5 @@ pub use recurrent::{
 };
 pub use score::{AttentionScore, ScoreForm};
 pub use softmax::{log_softmax, softmax};
+pub use ssru::{ssru, ssru_step};
 pub use top_k::{ChosenColumns, ChosenPart, Scored, TopK, project_chosen};
