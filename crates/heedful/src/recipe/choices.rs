@@ -210,6 +210,24 @@ pub enum PositionKind {
     None,
 }
 
+/// How a token of a Transformer's decoder learns of those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DecoderLayer {
+    /// Causal self attention.
+    #[default]
+    Attention,
+    /// The simpler simple recurrent unit (Kim et al., 2019), as in Marian's small and fast models.
+    Ssru,
+}
+
+impl DecoderLayer {
+    /// Whether it is what models had before there was a choice.
+    pub(crate) fn is_attention(&self) -> bool {
+        *self == DecoderLayer::Attention
+    }
+}
+
 /// The metric that selects the best model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -287,6 +305,7 @@ choices!(PositionKind {
     "sinusoidal" => PositionKind::Sinusoidal, "marian-mt" => PositionKind::MarianMt, "marian" => PositionKind::Marian,
     "opennmt" => PositionKind::OpenNmt, "learned" => PositionKind::Learned, "none" => PositionKind::None,
 });
+choices!(DecoderLayer { "attention" => DecoderLayer::Attention, "ssru" => DecoderLayer::Ssru });
 choices!(Averaging { "none" => Averaging::None, "best" => Averaging::Best, "last" => Averaging::Last });
 choices!(NormKind { "layer" => NormKind::Layer, "batch" => NormKind::Batch });
 choices!(Norm { "post" => Norm::Post, "pre" => Norm::Pre });

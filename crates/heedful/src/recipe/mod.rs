@@ -33,8 +33,8 @@ use std::fmt::Write;
 use twox_hash::XxHash3_64;
 
 pub use choices::{
-    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, Directions, EncoderKind,
-    Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
+    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, DecoderLayer, Directions,
+    EncoderKind, Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
 };
 pub use error::{Location, RecipeError};
 pub use keys::{
@@ -91,6 +91,10 @@ impl Recipe {
             ("model", "output_bias") => self.model.output_bias,
             ("model", "scale_embeddings") => !self.model.scale_embeddings,
             ("model", "embedding_norm") => self.model.embedding_norm,
+            ("model", "decoder_layer") => !self.model.decoder_layer.is_attention(),
+            ("model", "source_eos") => self.model.source_eos,
+            ("model", "start_from_zero") => self.model.start_from_zero,
+            ("model", "surround_text") => self.model.surround_text,
             ("training", "r_drop") => self.training.r_drop.is_some(),
             ("vocabulary", "coverage") => self.vocabulary.coverage != Recipe::default().vocabulary.coverage,
             ("training", "decayed") => self.training.weight_decay != 0.0,

@@ -27,6 +27,7 @@ pub use recipe::resolve;
 
 pub use crate::models::ConfigError;
 use crate::models::Model;
+use crate::data::SpecialTokens;
 use crate::recipe::DataKeys;
 pub use crate::recipe::{Family, Task};
 use crate::registry::for_each_task;
@@ -90,6 +91,11 @@ macro_rules! tasks {
             /// Whether its models can be trained on a device: whether all their operations have kernels there.
             pub fn trains_on(&self, device: Device) -> bool {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::trains_on(config, device),)+ }
+            }
+
+            /// The special tokens of its models.
+            pub fn special_tokens(&self) -> SpecialTokens {
+                match self { $(ModelConfig::$Task(config) => TaskConfig::special_tokens(config),)+ }
             }
 
             /// The model in a few words.

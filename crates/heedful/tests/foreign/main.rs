@@ -1,6 +1,9 @@
-//! What models of other projects have and ours may have too: other embeddings, other positions, other special tokens.
+//! What models of other projects have and ours may have too: other embeddings, positions, special tokens, and recurrent units in
+//! the decoder.
 
 mod embedding;
+mod special;
+mod ssru;
 
 use heedful::data::batch::Batch;
 use heedful::layers::Pass;
@@ -27,7 +30,7 @@ fn copies(number: u64) -> Vec<(Vec<u32>, Vec<u32>)> {
 }
 
 /// Trains on `batch` of a step; the first loss and the last.
-fn losses<M: Model + 'static>(model: M, steps: u64, batch: impl Fn(u64) -> Batch) -> (f64, f64) {
+fn losses<M: Model + 'static>(model: M, steps: u64, batch: impl Fn(u64) -> Batch) -> (f32, f32) {
     let schedule = Schedule::Cosine { peak: 3e-3, floor: 1e-4, warmup: 10, total: steps };
     let mut trainer = Trainer::new(model, TrainerOptions::new(DType::F32, 1, schedule));
     let first = trainer.step(&batch(0)).expect("a good step").loss;

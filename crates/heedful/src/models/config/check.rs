@@ -3,6 +3,7 @@
 use heedful_tensor::ops::ScoreForm;
 
 use super::ConfigError;
+use crate::data::{SpecialTokens, UNK};
 use crate::layers::{AttentionScore, Positions, Tying};
 
 /// Of a recipe too: more only keeps a machine busy until it has no memory left.
@@ -26,6 +27,35 @@ pub(crate) fn sizes(sizes: &[(&'static str, usize)]) -> Result<(), ConfigError> 
 /// Checks that a vocabulary has at least two tokens.
 pub(crate) fn vocabulary(what: &'static str, size: usize) -> Result<(), ConfigError> {
     if size < 2 { Err(ConfigError::SmallVocabulary { what, size }) } else { sizes(&[(what, size)]) }
+}
+
+/// Checks that special tokens, where they are not those of every own vocabulary, are among the tokens of their vocabularies
+/// (source, target).
+pub(crate) fn special_tokens(
+    special: &SpecialTokens,
+    [source, target]: [usize; 2],
+) -> Result<(), ConfigError> {
+    if special.are_default() {
+        return Ok(());
+    }
+    let single = [
+        ("special.bos", Some(special.bos), target),
+        ("special.eos", Some(special.eos), target),
+        ("special.source_eos", special.source_eos, source),
+        ("special.text_first", special.text_first, source),
+        ("special.text_last", special.text_last, source),
+        ("special.mask", Some(special.mask).filter(|&mask| mask != UNK), source),
+    ];
+    let suppressed = special.suppressed.iter().map(|&id| ("special.suppressed", Some(id), target));
+    for (what, id, vocabulary) in single.into_iter().chain(suppressed) {
+        if let Some(id) = id.filter(|&id| id as usize >= vocabulary) {
+            return Err(ConfigError::SpecialToken { what, id, vocabulary });
+        }
+    }
+    if !special.suppressed.is_sorted_by(|a, b| a < b) || special.suppressed.contains(&special.eos) {
+        return Err(ConfigError::Suppressed { eos: special.eos });
+    }
+    Ok(())
 }
 
 /// Checks both vocabularies, and that they have the same size if their embeddings are tied.

@@ -120,6 +120,22 @@ pub enum ConfigError {
         /// Its value.
         epsilon: f32,
     },
+    /// A special token is not in its vocabulary.
+    #[error("{what} is {id}, but the vocabulary has {vocabulary} tokens: give the id of one of them")]
+    SpecialToken {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        id: u32,
+        /// The tokens of the vocabulary.
+        vocabulary: usize,
+    },
+    /// Tokens that are never generated are not in order, or no output could end.
+    #[error("special.suppressed must have ids in ascending order, each once, and not {eos}, which ends outputs")]
+    Suppressed {
+        /// The token that ends outputs.
+        eos: u32,
+    },
     /// Embeddings are tied, but the vocabularies have different sizes.
     #[error(
         "source and target embeddings are tied, but the vocabularies have {source_vocabulary} and {target_vocabulary} \

@@ -3,9 +3,10 @@
 use heedful_tensor::{Device, Params};
 
 use super::{ConfigError, DropoutRates, StackConfig, StackMask, TextStack, Transformer, TransformerConfig};
+use crate::data::{BOS, EOS, SpecialTokens};
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::{Encode, Generate};
-use crate::recipe::Recipe;
+use crate::recipe::{ModelKeys, Recipe};
 
 /// The keys that every Transformer reads of those that not every run does, and those that only some Transformers read.
 macro_rules! keys {
@@ -34,13 +35,22 @@ macro_rules! keys {
 
 impl EncoderDecoderFamily for TransformerConfig {
     const KEYS: &'static [&'static str] =
-        keys!["model.encoder_layers", "model.decoder_layers", "model.tying", "model.output_bias"];
+        keys![
+        "model.encoder_layers",
+        "model.decoder_layers",
+        "model.tying",
+        "model.output_bias",
+        "model.decoder_layer",
+        "model.source_eos",
+        "model.start_from_zero"
+    ];
 
     fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> TransformerConfig {
         let Recipe { model, training, .. } = recipe;
         TransformerConfig {
             source_vocabulary: source,
             target_vocabulary: target,
+            special: special_tokens(&recipe.model),
             d_model: model.d_model,
             d_ff: model.d_ff,
             heads: model.heads,
@@ -48,6 +58,7 @@ impl EncoderDecoderFamily for TransformerConfig {
             value_width: model.value_width,
             encoder_layers: model.encoder_layers,
             decoder_layers: model.decoder_layers,
+            decoder_layer: model.decoder_layer,
             norm: model.norm,
             norm_kind: model.norm_kind,
             norm_epsilon: model.norm_epsilon as f32,
@@ -85,8 +96,19 @@ impl EncoderDecoderFamily for TransformerConfig {
     }
 }
 
+/// How a recipe uses the special tokens of the vocabularies that are learned here.
+fn special_tokens(model: &ModelKeys) -> SpecialTokens {
+    SpecialTokens {
+        source_eos: model.source_eos.then_some(EOS),
+        start_from_zero: model.start_from_zero,
+        text_first: model.surround_text.then_some(BOS),
+        text_last: model.surround_text.then_some(EOS),
+        ..SpecialTokens::default()
+    }
+}
+
 impl EncoderFamily for StackConfig {
-    const KEYS: &'static [&'static str] = keys!["model.encoder_layers"];
+    const KEYS: &'static [&'static str] = keys!["model.encoder_layers", "model.surround_text"];
 
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
         TransformerConfig::from_recipe(recipe, [vocabulary; 2]).encoder()

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
 use super::stack::normalization;
+use crate::data::SpecialTokens;
 use crate::layers::{AttentionScore, Embedding, Norm, NormKind, PositionalEncoding, Positions, ScoreName};
 use crate::models::config::{ConfigError, check};
 
@@ -15,6 +16,9 @@ use crate::models::config::{ConfigError, check};
 pub struct StackConfig {
     /// Size of the vocabulary.
     pub vocabulary: usize,
+    /// The special tokens of its vocabulary.
+    #[serde(default, skip_serializing_if = "SpecialTokens::are_default")]
+    pub special: SpecialTokens,
     /// Width of the vector of a token, between all blocks.
     pub d_model: usize,
     /// Width inside the feed-forward layers.
@@ -96,7 +100,8 @@ impl StackConfig {
         self.layer().validate()?;
         check::sizes(&[("layers", self.layers)])?;
         check::positions(self.positions, self.d_model)?;
-        check::vocabulary("vocabulary", self.vocabulary)
+        check::vocabulary("vocabulary", self.vocabulary)?;
+        check::special_tokens(&self.special, [self.vocabulary; 2])
     }
 
     /// The stack in a few words.

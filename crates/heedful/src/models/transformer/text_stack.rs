@@ -5,6 +5,7 @@ use heedful_tensor::{Param, Params, Ragged, Tensor};
 
 use super::decoding::BlockCache;
 use super::{Block, ConfigError, Stack, StackConfig, StackMask};
+use crate::data::SpecialTokens;
 use crate::data::batch::{BatchError, Side, check_side};
 use crate::layers::{Embedding, Pass, PositionalEncoding};
 use crate::models::Encode;
@@ -72,6 +73,10 @@ impl Encode for TextStack {
 
     fn longest_text(&self) -> Option<usize> {
         self.config.positions.longest()
+    }
+
+    fn special_tokens(&self) -> SpecialTokens {
+        self.config.special.clone()
     }
 
     fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {

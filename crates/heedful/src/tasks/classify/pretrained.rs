@@ -22,6 +22,7 @@ pub(super) fn adopt(recipe: &mut Recipe, folder: &Path) -> Result<(), TaskError>
     (model.d_model, model.d_ff, model.heads) = (d_model, d_ff, heads);
     (model.key_width, model.value_width, model.encoder_layers) = (key_width, value_width, layers);
     (model.norm, model.norm_kind) = (stack.norm, stack.norm_kind);
+    model.surround_text = stack.special.around_text() > 0;
     (model.scale_embeddings, model.embedding_norm) = (stack.scale_embeddings, stack.embedding_norm);
     model.norm_epsilon = exact(stack.norm_epsilon);
     (model.activation, model.score, model.window) = (stack.activation, stack.score, stack.window);
