@@ -105,11 +105,7 @@ impl AttendedTokens {
 
 impl AttendedTokens {
     /// Of a classifier's text and its label.
-    pub(crate) fn of_text(
-        classifier: &Classifier,
-        tokens: &[u32],
-        label: String,
-    ) -> AttendedTokens {
+    pub(crate) fn of_text(classifier: &Classifier, tokens: &[u32], label: String) -> AttendedTokens {
         let read = classifier.model().special_tokens().surrounded(tokens);
         let source = read.iter().map(|&id| classifier.tokenizer().piece(id)).collect();
         AttendedTokens { source, target: vec![label] }

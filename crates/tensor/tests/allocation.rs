@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
     Activation, Adam, AdamOptions, AttentionOptions, ConvolutionOptions, CrossEntropyOptions,
-    EmbeddingOptions, LinearOptions, Mask, NormOptions, Part, Positions, Waves, Reach, Weights, add, attention,
-    attention_pool, columns, convolution, cross_entropy, embedding, gather_rows, glu, linear, max_pool,
-    mean_pool, residual_norm,
+    EmbeddingOptions, LinearOptions, Mask, NormOptions, Part, Positions, Reach, Waves, Weights, add,
+    attention, attention_pool, columns, convolution, cross_entropy, embedding, gather_rows, glu, linear,
+    max_pool, mean_pool, residual_norm,
 };
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Init, Param, Params, Ragged, tape};

@@ -25,9 +25,9 @@ pub(crate) use definition::{Assembled, Materials, Sizes, TaskConfig, TaskDefinit
 pub use error::{OpenError, TaskError, WrongTask};
 pub use recipe::resolve;
 
+use crate::data::SpecialTokens;
 pub use crate::models::ConfigError;
 use crate::models::Model;
-use crate::data::SpecialTokens;
 use crate::recipe::DataKeys;
 pub use crate::recipe::{Family, Task};
 use crate::registry::for_each_task;

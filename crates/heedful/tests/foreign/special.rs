@@ -98,7 +98,8 @@ fn a_model_with_other_ids_says_the_same_in_them() {
 #[test]
 fn what_is_suppressed_is_never_generated() {
     for suppressed in [vec![], vec![7], vec![0, 3, 7, 9]] {
-        let model = build(&config(SpecialTokens { suppressed: suppressed.clone(), ..SpecialTokens::default() }));
+        let model =
+            build(&config(SpecialTokens { suppressed: suppressed.clone(), ..SpecialTokens::default() }));
         let mut bias = vec![0.0; VOCABULARY];
         (bias[7], bias[9], bias[4]) = (30.0, 25.0, 20.0);
         model.params().get("output.bias").expect("a bias").set(&bias);
@@ -208,8 +209,9 @@ fn texts_are_read_between_their_tokens() {
     }
     // The first token is the one before the text; where there is none, it is <bos>.
     let ends = SpecialTokens { text_first: Some(1), text_last: None, ..special.clone() };
-    let [named, default] = [ends, SpecialTokens::default()]
-        .map(|special| classifier(Pooling::First, special).label_scores(&text, &sequences, &mut pass()).to_vec());
+    let [named, default] = [ends, SpecialTokens::default()].map(|special| {
+        classifier(Pooling::First, special).label_scores(&text, &sequences, &mut pass()).to_vec()
+    });
     assert_eq!(named, default);
     let (first, last) = losses(masked(special), 100, |step| {
         let texts: Vec<_> = copies(step).into_iter().map(|(text, _)| (vec![text[0]; 6], vec![])).collect();
@@ -236,7 +238,9 @@ fn special_tokens_that_cannot_be_are_refused() {
     let default = SpecialTokens::default;
     let beyond = complaint(SpecialTokens { bos: 13, ..default() });
     assert_eq!(beyond, "special.bos is 13, but the vocabulary has 13 tokens: give the id of one of them");
-    assert!(complaint(SpecialTokens { suppressed: vec![99], ..default() }).contains("special.suppressed is 99"));
+    assert!(
+        complaint(SpecialTokens { suppressed: vec![99], ..default() }).contains("special.suppressed is 99")
+    );
     assert!(complaint(SpecialTokens { suppressed: vec![2], ..default() }).contains("which ends outputs"));
     assert!(complaint(SpecialTokens { suppressed: vec![4, 4], ..default() }).contains("ascending"));
     let text = serde_json::to_string(&TransformerConfig::tiny(VOCABULARY)).expect("JSON");

@@ -40,7 +40,8 @@ impl Reference<'_> {
         let weight = self.param(&format!("{name}.weight"));
         let bias = self.param(&format!("{name}.bias")).remove(0);
         let row = |x: &Vec<f64>| -> Vec<f64> {
-            let out = (0..bias.len()).map(|j| (0..x.len()).map(|k| x[k] * weight[k][j]).sum::<f64>() + bias[j]);
+            let out =
+                (0..bias.len()).map(|j| (0..x.len()).map(|k| x[k] * weight[k][j]).sum::<f64>() + bias[j]);
             out.collect()
         };
         x.iter().map(row).collect()
@@ -96,7 +97,8 @@ impl Reference<'_> {
                 let weights: Vec<f64> =
                     key_values.iter().map(|kv| (score(kv) / (width as f64).sqrt()).exp()).collect();
                 let total: f64 = weights.iter().sum();
-                let value = |j: usize| weights.iter().zip(&key_values).map(|(w, kv)| w * kv[d + j]).sum::<f64>();
+                let value =
+                    |j: usize| weights.iter().zip(&key_values).map(|(w, kv)| w * kv[d + j]).sum::<f64>();
                 columns.clone().map(|j| value(j) / total).collect()
             };
             (0..heads).flat_map(head).collect()

@@ -23,9 +23,9 @@ pub use self::prefetch::Prefetched;
 pub use self::validation::{ValidationBatch, validation_batches};
 
 use self::order::EpochOrder;
+use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::encoded::{EncodedCorpus, EncodedError, EncodedPair};
-use crate::data::SpecialTokens;
 
 /// How batches are formed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

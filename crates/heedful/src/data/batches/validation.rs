@@ -1,9 +1,9 @@
 //! Batches of a validation set, which is in memory and always in the same order.
 
 use super::order::{cut, longer_side};
+use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::encoded::EncodedPair;
-use crate::data::SpecialTokens;
 
 /// A batch of a validation set.
 #[derive(Clone, Debug, PartialEq, Eq)]

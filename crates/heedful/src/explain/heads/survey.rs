@@ -86,7 +86,8 @@ impl<'t> HeadSurvey<'t> {
         let special = self.translator.model().special_tokens();
         let past: Vec<u32> = [special.bos].into_iter().chain(target_ids.iter().copied()).collect();
         let predicted: Vec<u32> = target_ids.into_iter().chain([special.eos]).collect();
-        let read = (pieces(&tokenizers.source, &source_ids), separators(&tokenizers.source, &source_ids, &special));
+        let read =
+            (pieces(&tokenizers.source, &source_ids), separators(&tokenizers.source, &source_ids, &special));
         let past = (pieces(&tokenizers.target, &past), separators(&tokenizers.target, &past, &special));
         let predicted = pieces(&tokenizers.target, &predicted);
         let pair = Pair { line, texts: [source, target] };

@@ -53,7 +53,9 @@ pub enum ConfigError {
         d_model: usize,
     },
     /// Positions in halves with fewer waves than their angles need.
-    #[error("these positions need a d_model of at least {narrowest}, not {d_model}: use one, or other positions")]
+    #[error(
+        "these positions need a d_model of at least {narrowest}, not {d_model}: use one, or other positions"
+    )]
     NarrowHalves {
         /// The width.
         d_model: usize,
@@ -131,7 +133,9 @@ pub enum ConfigError {
         vocabulary: usize,
     },
     /// Tokens that are never generated are not in order, or no output could end.
-    #[error("special.suppressed must have ids in ascending order, each once, and not {eos}, which ends outputs")]
+    #[error(
+        "special.suppressed must have ids in ascending order, each once, and not {eos}, which ends outputs"
+    )]
     Suppressed {
         /// The token that ends outputs.
         eos: u32,

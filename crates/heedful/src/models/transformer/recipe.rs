@@ -6,7 +6,7 @@ use super::{ConfigError, DropoutRates, StackConfig, StackMask, TextStack, Transf
 use crate::data::{BOS, EOS, SpecialTokens};
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::{Encode, Generate};
-use crate::recipe::{ModelKeys, Recipe};
+use crate::recipe::Recipe;
 
 /// The keys that every Transformer reads of those that not every run does, and those that only some Transformers read.
 macro_rules! keys {
@@ -34,8 +34,7 @@ macro_rules! keys {
 }
 
 impl EncoderDecoderFamily for TransformerConfig {
-    const KEYS: &'static [&'static str] =
-        keys![
+    const KEYS: &'static [&'static str] = keys![
         "model.encoder_layers",
         "model.decoder_layers",
         "model.tying",
@@ -50,7 +49,11 @@ impl EncoderDecoderFamily for TransformerConfig {
         TransformerConfig {
             source_vocabulary: source,
             target_vocabulary: target,
-            special: special_tokens(&recipe.model),
+            special: SpecialTokens {
+                source_eos: model.source_eos.then_some(EOS),
+                start_from_zero: model.start_from_zero,
+                ..SpecialTokens::default()
+            },
             d_model: model.d_model,
             d_ff: model.d_ff,
             heads: model.heads,
@@ -96,22 +99,17 @@ impl EncoderDecoderFamily for TransformerConfig {
     }
 }
 
-/// How a recipe uses the special tokens of the vocabularies that are learned here.
-fn special_tokens(model: &ModelKeys) -> SpecialTokens {
-    SpecialTokens {
-        source_eos: model.source_eos.then_some(EOS),
-        start_from_zero: model.start_from_zero,
-        text_first: model.surround_text.then_some(BOS),
-        text_last: model.surround_text.then_some(EOS),
-        ..SpecialTokens::default()
-    }
-}
-
 impl EncoderFamily for StackConfig {
     const KEYS: &'static [&'static str] = keys!["model.encoder_layers", "model.surround_text"];
 
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
-        TransformerConfig::from_recipe(recipe, [vocabulary; 2]).encoder()
+        let surrounds = recipe.model.surround_text;
+        let special = SpecialTokens {
+            text_first: surrounds.then_some(BOS),
+            text_last: surrounds.then_some(EOS),
+            ..SpecialTokens::default()
+        };
+        StackConfig { special, ..TransformerConfig::from_recipe(recipe, [vocabulary; 2]).encoder() }
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
@@ -133,6 +131,7 @@ impl StackConfig {
 
     /// The configuration of a decoder-only model, as a recipe describes it.
     pub fn decoder_from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
-        TransformerConfig::from_recipe(recipe, [vocabulary; 2]).decoder()
+        let special = SpecialTokens::default();
+        StackConfig { special, ..TransformerConfig::from_recipe(recipe, [vocabulary; 2]).decoder() }
     }
 }

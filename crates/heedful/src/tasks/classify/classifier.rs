@@ -19,11 +19,11 @@ use std::path::Path;
 use heedful_tensor::{Precision, Ragged, ops};
 
 use super::{ClassifierConfig, EncoderClassifier};
-use crate::data::{SpecialTokens, TextLimit};
 use crate::data::batch::{BatchError, lay_end_to_end};
 use crate::data::labels::Labels;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
+use crate::data::{SpecialTokens, TextLimit};
 use crate::layers::{AttentionMap, AttentionRole, MaskFault, Pass, TooManyWeights};
 use crate::models::{BrokenModel, Label, Model};
 use crate::tasks::open::{Opened, open};
@@ -132,7 +132,8 @@ impl Classifier {
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }
-        let attention = attention_at_tokens(&pass.take_attention()?, &sequences, &self.model.special_tokens());
+        let attention =
+            attention_at_tokens(&pass.take_attention()?, &sequences, &self.model.special_tokens());
         let rows = probabilities.chunks_exact(self.labels.count());
         let found = tokens.iter().zip(attention).zip(rows);
         Ok(found
@@ -243,11 +244,7 @@ impl Classified {
 
 /// For every text the attention to each of its tokens: that of the pooling, or else that of the token before the text in
 /// the last layer, the mean over its heads. Without any attention all tokens are equal.
-fn attention_at_tokens(
-    maps: &[AttentionMap],
-    sequences: &Ragged,
-    special: &SpecialTokens,
-) -> Vec<Vec<f32>> {
+fn attention_at_tokens(maps: &[AttentionMap], sequences: &Ragged, special: &SpecialTokens) -> Vec<Vec<f32>> {
     let before = usize::from(special.text_first.is_some());
     let pooling = maps.iter().rfind(|map| map.site.role == AttentionRole::Pooling);
     let own = maps.iter().rfind(|map| map.site.role == AttentionRole::EncoderSelf);

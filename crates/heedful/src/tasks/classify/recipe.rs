@@ -128,7 +128,8 @@ impl TaskDefinition for Definition {
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
         let (recipe, sizes) = (materials.recipe, materials.sizes());
         let mut config = ClassifierConfig::try_from(self.config(recipe, sizes)).expect("it is this task's");
-        if let (Some(special), EncoderConfig::Transformer(stack)) = (&materials.special, &mut config.encoder) {
+        if let (Some(special), EncoderConfig::Transformer(stack)) = (&materials.special, &mut config.encoder)
+        {
             stack.special = special.clone();
         }
         let model = Arc::new(config.build(recipe.training.seed)?);

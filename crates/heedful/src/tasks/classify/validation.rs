@@ -70,7 +70,12 @@ impl LabelSet {
         if texts.is_empty() {
             return Err(unusable.into());
         }
-        let batches = validation_batches(BatchLayout::Labels, &encoded, recipe.training.batch_tokens, &model.special_tokens());
+        let batches = validation_batches(
+            BatchLayout::Labels,
+            &encoded,
+            recipe.training.batch_tokens,
+            &model.special_tokens(),
+        );
         let (labels, tokenizer) = (labels.clone(), tokenizers.source.clone());
         Ok(Some(LabelSet { model, texts, encoded, batches, labels, tokenizer }))
     }

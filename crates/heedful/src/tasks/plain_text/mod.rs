@@ -23,7 +23,9 @@ pub(super) fn check(recipe: &Recipe) -> Result<(), RecipeError> {
     // A masked model may read a token before each block and one after it.
     let around = if recipe.model.surround_text { 2 } else { 0 };
     match recipe.data.block {
-        Some(block) if recipe.model.positions == PositionKind::Learned && block.saturating_add(around) > longest => {
+        Some(block)
+            if recipe.model.positions == PositionKind::Learned && block.saturating_add(around) > longest =>
+        {
             let read = block.saturating_add(around);
             conflict(format!(
                 "blocks of {read} tokens are longer than the {longest} learned positions: raise model.max_positions, or lower \

@@ -30,10 +30,10 @@ use super::pending::PendingTranslation;
 use super::stream::TranslationStream;
 use super::terms::Terms;
 use super::worker::Worker;
-use crate::data::{SpecialTokens, TextLimit};
 use crate::data::shortlist::Shortlist;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
+use crate::data::{SpecialTokens, TextLimit};
 use crate::decode::{
     AlignmentLayer, Constraints, DecodeError, Ensemble, Hypothesis, Limits, Search, SearchInput,
     SearchOptions, TargetScore, align, attend, attend_to_source, score_by, search_by,
@@ -100,7 +100,8 @@ impl Translator {
         let of_target = positions.map(|longest| longest.saturating_sub(1));
         Translator {
             heads: model.heads().len().max(1),
-            source_limit: TextLimit::new(&tokenizers.source, positions, trained).ending_with(special.source_eos),
+            source_limit: TextLimit::new(&tokenizers.source, positions, trained)
+                .ending_with(special.source_eos),
             target_limit: TextLimit::new(&tokenizers.target, of_target, trained),
             special,
             models: vec![model.into()],

@@ -56,7 +56,8 @@ impl TranslationSet {
         if pairs.is_empty() {
             return Err(unusable.into());
         }
-        let batches = validation_batches(BatchLayout::Pairs, &encoded, recipe.training.batch_tokens, &special);
+        let batches =
+            validation_batches(BatchLayout::Pairs, &encoded, recipe.training.batch_tokens, &special);
         let tokenize = BleuTokenizer::suited_to(pairs.iter().map(|pair| pair.target.as_str()));
         let tokenizers = tokenizers.clone();
         Ok(Some(TranslationSet { model, pairs, encoded, batches, tokenize, tokenizers }))
@@ -109,7 +110,8 @@ impl ValidationSet for TranslationSet {
         let columns: Vec<String> = source.iter().map(|&id| self.tokenizers.source.piece(id)).collect();
         let mut rows: Vec<String> = target.iter().map(|&id| self.tokenizers.target.piece(id)).collect();
         rows.push(self.tokenizers.target.piece(special.eos));
-        let past: Vec<String> = [self.tokenizers.target.piece(special.bos)].into_iter().chain(rows.iter().cloned()).collect();
+        let past: Vec<String> =
+            [self.tokenizers.target.piece(special.bos)].into_iter().chain(rows.iter().cloned()).collect();
         let grid = |map: &AttentionMap| {
             let [queries, keys] = match map.site.role {
                 AttentionRole::EncoderSelf => [&columns, &columns],

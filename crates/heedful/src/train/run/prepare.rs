@@ -174,11 +174,7 @@ fn vocabularies(
 }
 
 /// The special tokens of the model that a run starts from, which has its vocabulary too; none if it starts from none.
-fn special_tokens(
-    recipe: &Recipe,
-    folder: &Path,
-    start: Start,
-) -> Result<Option<SpecialTokens>, RunError> {
+fn special_tokens(recipe: &Recipe, folder: &Path, start: Start) -> Result<Option<SpecialTokens>, RunError> {
     let Some(pretrained) = &recipe.model.init_from else { return Ok(None) };
     // The folder of a resumed run has them, and the other one may be gone.
     let known = if start == Start::Resume { ModelFolder::open(folder).ok() } else { None };

@@ -14,8 +14,8 @@ use super::page::{Page, shown, title};
 use super::prepare::{Prepared, with_absolute_paths};
 use super::validated::{record_of, score};
 use super::{Ending, Event, Outcome, Ready, RunError, Watcher};
-use crate::data::batch::{Batch, BatchLayout};
 use crate::data::SpecialTokens;
+use crate::data::batch::{Batch, BatchLayout};
 use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
 use crate::metrics::Measure;
 use crate::plot::Status;
@@ -109,7 +109,8 @@ impl<'a> Session<'a> {
         let events = recipe.output.tensorboard.then(|| EventFile::open(&folder.path, step)).transpose()?;
         let special = trainer.model().special_tokens();
         let journal = Journal::open(&folder.path, step, events, page)?;
-        let batches = Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout, special), position)?);
+        let batches =
+            Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout, special), position)?);
         let now = Instant::now();
         Ok(Session {
             recipe,
