@@ -71,7 +71,9 @@ pub fn waves(kind: Waves, position: usize, out: &mut [f32]) {
 
 /// At least `rows` rows of the table, which is kept and grows when a longer sequence comes.
 pub(super) fn table(kind: Waves, width: usize, rows: usize) -> Arc<[f32]> {
-    static TABLES: OnceLock<Mutex<HashMap<(Waves, usize), Arc<[f32]>>>> = OnceLock::new();
+    /// By kind and width.
+    type Tables = HashMap<(Waves, usize), Arc<[f32]>>;
+    static TABLES: OnceLock<Mutex<Tables>> = OnceLock::new();
     let mut tables = TABLES.get_or_init(Mutex::default).lock().expect("sinusoid lock");
     let table = tables.entry((kind, width)).or_default();
     if table.len() < rows * width {
