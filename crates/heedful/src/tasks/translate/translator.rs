@@ -49,7 +49,7 @@ pub struct Translator {
     /// At least one.
     pub(super) models: Vec<Arc<dyn Generate>>,
     pub(super) tokenizers: Tokenizers,
-    special: SpecialTokens,
+    special: Arc<SpecialTokens>,
     pub(super) source_limit: TextLimit,
     pub(super) target_limit: TextLimit,
     /// Attention heads of all layers.
@@ -103,7 +103,7 @@ impl Translator {
             source_limit: TextLimit::new(&tokenizers.source, positions, trained)
                 .ending_with(special.source_eos),
             target_limit: TextLimit::new(&tokenizers.target, of_target, trained),
-            special,
+            special: Arc::new(special),
             models: vec![model.into()],
             tokenizers,
             shortlist: None,
