@@ -81,7 +81,7 @@ fn embeddings_are_those_of_a_float64_reference() {
                 Positions::Learned { .. } => f64::from(get("position.weight")[position * d + column]),
                 _ => {
                     let angle = position as f64 / 10_000_f64.powf((column / 2 * 2) as f64 / d as f64);
-                    if column % 2 == 0 { angle.sin() } else { angle.cos() }
+                    if column.is_multiple_of(2) { angle.sin() } else { angle.cos() }
                 }
             };
             let token = |column| f64::from(table[token as usize * d + column]);

@@ -112,7 +112,7 @@ impl Reference<'_> {
         let d = table[0].len();
         let place = |position: usize, column: usize| {
             let angle = position as f64 / 10_000_f64.powf((column / 2 * 2) as f64 / d as f64);
-            if column % 2 == 0 { angle.sin() } else { angle.cos() }
+            if column.is_multiple_of(2) { angle.sin() } else { angle.cos() }
         };
         let embedded = target.iter().enumerate().map(|(position, &token)| -> Vec<f64> {
             let scaled = |column: usize| (d as f64).sqrt() * table[token as usize][column];
