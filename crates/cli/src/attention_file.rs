@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use heedful::layers::{AttentionMap, Pass};
+use heedful::models::Model;
 use heedful::store::output::Output;
 use heedful::store::weights::{Metadata, header};
 use heedful::tasks::classify::Classifier;
@@ -104,17 +105,9 @@ impl AttendedTokens {
 
 impl AttendedTokens {
     /// Of a classifier's text and its label.
-    pub(crate) fn of_text(
-        classifier: &Classifier,
-        tokens: &[u32],
-        label: String,
-        maps: &[AttentionMap],
-    ) -> AttendedTokens {
-        let mut source: Vec<String> = tokens.iter().map(|&id| classifier.tokenizer().piece(id)).collect();
-        // Where the first token stands for the text, `<bos>` is put before it.
-        if maps.iter().any(|map| map.keys.tokens() > tokens.len()) {
-            source.insert(0, "<bos>".to_owned());
-        }
+    pub(crate) fn of_text(classifier: &Classifier, tokens: &[u32], label: String) -> AttendedTokens {
+        let read = classifier.model().special_tokens().surrounded(tokens);
+        let source = read.iter().map(|&id| classifier.tokenizer().piece(id)).collect();
         AttendedTokens { source, target: vec![label] }
     }
 

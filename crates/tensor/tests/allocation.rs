@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use heedful_tensor::cpu::threads::set_thread_count;
 use heedful_tensor::ops::{
     Activation, Adam, AdamOptions, AttentionOptions, ConvolutionOptions, CrossEntropyOptions,
-    EmbeddingOptions, LinearOptions, Mask, NormOptions, Part, Positions, Reach, Weights, add, attention,
-    attention_pool, columns, convolution, cross_entropy, embedding, gather_rows, glu, linear, max_pool,
-    mean_pool, residual_norm,
+    EmbeddingOptions, LinearOptions, Mask, NormOptions, Part, Positions, Reach, Waves, Weights, add,
+    attention, attention_pool, columns, convolution, cross_entropy, embedding, gather_rows, glu, linear,
+    max_pool, mean_pool, residual_norm,
 };
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Compute, DType, Init, Param, Params, Ragged, tape};
@@ -83,7 +83,7 @@ impl Model {
         let sequences = Ragged::from_lengths(lengths.iter().copied());
         let ids: Vec<u32> = (0..sequences.tokens() as u32).map(|i| i % CLASSES as u32).collect();
         let dropout = Dropout::new(0.1, Stream::new(1, number, 0));
-        let positions = Positions::Sinusoidal;
+        let positions = Positions::Sinusoidal(Waves::Pairs);
         let options = EmbeddingOptions { scale: 1.0, positions, first_position: 0, dropout, compute };
         let x = embedding(&ids, &sequences, &self.table, options);
         let map = |activation| LinearOptions { activation, dropout: Dropout::NONE, compute };

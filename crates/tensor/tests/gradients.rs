@@ -58,3 +58,8 @@ fn attention_rnn() {
 fn attend_tokens() {
     support::check(&cases::attend_tokens::cases());
 }
+
+#[test]
+fn ssru() {
+    support::check(&cases::ssru::cases());
+}

@@ -45,7 +45,7 @@ impl Model {
         let (compute, dropout) = (Compute::inference(self.compute), Dropout::NONE);
         let options = EmbeddingOptions {
             scale: 6.0,
-            positions: Positions::Sinusoidal,
+            positions: Positions::Sinusoidal(Waves::Pairs),
             first_position: 0,
             dropout,
             compute,

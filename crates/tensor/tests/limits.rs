@@ -88,7 +88,7 @@ fn shapes_that_do_not_fit_are_named() {
             embedding(&[0], &Ragged::from_lengths([1]), &param(5, 4), options);
         }),
         (&["embedding", "even width", "7"], || {
-            let options = embedding_options(Positions::Sinusoidal);
+            let options = embedding_options(Positions::Sinusoidal(Waves::Pairs));
             embedding(&[0], &Ragged::from_lengths([1]), &param(5, 7), options);
         }),
         (&["attention", "width 4", "width 6"], || {
@@ -243,7 +243,7 @@ fn huge_scores_stay_finite() {
 fn a_batch_of_nothing_is_harmless() {
     let table = param(5, 4);
     let none = Ragged::from_lengths([]);
-    let x = embedding(&[], &none, &table, embedding_options(Positions::Sinusoidal));
+    let x = embedding(&[], &none, &table, embedding_options(Positions::Sinusoidal(Waves::Pairs)));
     let y = layer_norm(&x, &param(1, 4), &param(1, 4), NORM);
     let y = softmax(&add(&y, &y));
     assert_eq!(y.shape(), [0, 4]);

@@ -8,7 +8,7 @@ use heedful::data::shortlist::Shortlist;
 use heedful::data::tokenizer::{Tokenizer, VocabularyKind};
 use heedful::models::transformer::TransformerConfig;
 use heedful::models::{EncoderDecoderConfig, Model};
-use heedful::recipe::{Family, Preset, Recipe};
+use heedful::recipe::{DecoderLayer, Family, PositionKind, Preset, Recipe};
 use heedful::store::weights::Weights;
 use heedful::tasks::ModelConfig;
 use heedful::tasks::folder::ModelFolder;
@@ -64,6 +64,14 @@ const FIELDS: &[&str] = &[
     "vocabulary",
     "max_length",
     "learned",
+    "halves",
+    "opennmt",
+    "special",
+    "suppressed",
+    "source_eos",
+    "start_from_zero",
+    "text_first",
+    "ssru",
     "null",
     "0",
     "1000000000000",
@@ -151,10 +159,15 @@ fn configurations(folder: &Path) -> Vec<Vec<u8>> {
             fs::read(folder.join("other").join(CONFIG)).expect("it was saved")
         })
         .collect();
-    for family in [Family::Recurrent, Family::Convolutional] {
+    for family in [Family::Recurrent, Family::Convolutional, Family::Transformer] {
         let mut recipe = Recipe::preset(Preset::Tiny);
         recipe.start_from_family(family);
         recipe.model.family = family;
+        if family == Family::Transformer {
+            let model = &mut recipe.model;
+            (model.source_eos, model.start_from_zero, model.embedding_norm) = (true, true, true);
+            (model.positions, model.decoder_layer) = (PositionKind::OpenNmt, DecoderLayer::Ssru);
+        }
         let config = recipe.model_config([300; 2], 2).expect("a preset");
         let mut value = serde_json::to_value(&config).expect("names and numbers");
         value["format"] = heedful::tasks::folder::FORMAT.into();

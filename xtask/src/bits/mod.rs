@@ -109,6 +109,11 @@ const CASES: &[Case] = &[
         flags: "--norm-kind batch --output-bias true",
     },
     Case {
+        name: "transformer-marian",
+        task: Task::Translate,
+        flags: "--decoder-layer ssru --positions marian --source-eos true --start-from-zero true",
+    },
+    Case {
         name: "convolutional-dilated",
         task: Task::Translate,
         flags: "--family convolutional --dilation 3 --encoder-layers 2 --decoder-layers 3",
@@ -152,6 +157,11 @@ const CASES: &[Case] = &[
         flags: "--block none --family recurrent --cell gru --output-bias true",
     },
     Case { name: "masked", task: Task::Masked, flags: "" },
+    Case {
+        name: "masked-bert",
+        task: Task::Masked,
+        flags: "--activation gelu --scale-embeddings false --embedding-norm true --surround-text true",
+    },
     Case { name: "masked-gelu-tanh", task: Task::Masked, flags: "--activation gelu-tanh" },
 ];
 

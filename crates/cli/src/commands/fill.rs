@@ -11,7 +11,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use heedful::tasks::masked::{Filled, Filler, MASK};
+use heedful::models::Model;
+use heedful::tasks::masked::{Filled, Filler};
 use serde_json::{Value, json};
 
 use crate::attention_file::{AttendedTokens, AttentionArguments, AttentionFile};
@@ -103,11 +104,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 /// The tokens of a text with its gaps, and the best prediction for each.
 fn attended(filler: &Filler, tokens: &[u32], filled: &Filled) -> AttendedTokens {
-    let piece = |&id: &u32| if id == MASK { "<mask>".to_owned() } else { filler.tokenizer().piece(id) };
+    let special = filler.model().special_tokens();
+    let piece = |&id: &u32| match id == special.mask {
+        true => "<mask>".to_owned(),
+        false => filler.tokenizer().piece(id),
+    };
     let best =
         |gap: &Vec<heedful::tasks::masked::Guess>| gap.first().map(|best| best.piece.replace(' ', "▁"));
     AttendedTokens {
-        source: tokens.iter().map(piece).collect(),
+        source: special.surrounded(tokens).iter().map(piece).collect(),
         target: filled.gaps.iter().filter_map(best).collect(),
     }
 }

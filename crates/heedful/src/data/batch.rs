@@ -15,6 +15,8 @@ use std::fmt;
 use heedful_tensor::Ragged;
 use serde::{Deserialize, Serialize};
 
+use super::SpecialTokens;
+
 /// Sentence pairs as a model reads them in training.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
@@ -189,6 +191,20 @@ impl Batch {
         };
         let target_in = shifted(&target_out, &target_sequences, bos);
         Ok(Batch { source, source_sequences, target_in, target_out, target_sequences })
+    }
+
+    /// Lays examples end to end as a model with these special tokens reads them: as [`Batch::of`], and sources with their end.
+    pub fn for_model(
+        layout: BatchLayout,
+        examples: &[(Vec<u32>, Vec<u32>)],
+        special: &SpecialTokens,
+    ) -> Result<Batch, BatchError> {
+        let ends = [special.bos, special.eos];
+        if layout != BatchLayout::Pairs || special.source_eos.is_none() {
+            return Batch::of(layout, examples, ends);
+        }
+        let read = |(source, target): &(Vec<u32>, Vec<u32>)| (special.source(source.clone()), target.clone());
+        Batch::of(layout, &examples.iter().map(read).collect::<Vec<_>>(), ends)
     }
 
     /// Every sentence twice: all of them, and below them all of them again. The copies are further rows, so they draw

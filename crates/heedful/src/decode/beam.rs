@@ -67,13 +67,13 @@ impl Beam {
     ) -> Beam {
         let mut beam = Beam {
             options,
+            rows: vec![Continuation { parent: None, token: special.bos }],
             special,
             limit,
             prefix: constraints.prefix.clone(),
             phrases: Phrases::new(&constraints.phrases),
             tree: Tree::default(),
             open: Vec::new(),
-            rows: vec![Continuation { parent: None, token: special.bos }],
             found: Vec::new(),
             expansions: Vec::new(),
             wanted: Vec::new(),
@@ -225,6 +225,11 @@ impl Beam {
     fn with_bans(&self, mut open: Open) -> Open {
         if let Some(n) = self.options.no_repeat_ngram {
             open.banned = self.tree.repeats(open.last, n);
+        }
+        if !self.special.suppressed.is_empty() {
+            open.banned.extend_from_slice(&self.special.suppressed);
+            open.banned.sort_unstable();
+            open.banned.dedup();
         }
         let is_early = open.length < self.options.min_length || self.phrases.missing(&open.progress) > 0;
         if is_early && let Err(place) = open.banned.binary_search(&self.special.eos) {

@@ -62,7 +62,7 @@ pub fn score_with_alternatives(
     order.sort_by_key(|&i| std::cmp::Reverse(pairs[i].1.len()));
     for i in order {
         let (source, target) = &pairs[i];
-        engine.push(i, source.clone(), source.len(), Forced::new(target, special, alternatives));
+        engine.push(i, source.clone(), source.len(), Forced::new(target, &special, alternatives));
     }
     let mut scores: Vec<Option<TargetScore>> = vec![None; pairs.len()];
     while !engine.is_idle() {
@@ -85,7 +85,7 @@ struct Forced {
 }
 
 impl Forced {
-    fn new(target: &[u32], special: SpecialTokens, wanted: usize) -> Forced {
+    fn new(target: &[u32], special: &SpecialTokens, wanted: usize) -> Forced {
         Forced {
             target: target.iter().copied().chain([special.eos]).collect(),
             rows: vec![Continuation { parent: None, token: special.bos }],

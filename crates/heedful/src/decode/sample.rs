@@ -75,7 +75,8 @@ impl Samples {
             self.options.no_repeat_ngram.map(|n| self.tree.repeats(open.last, n)).unwrap_or_default();
         let allowed = |token: u32| {
             let early = token == eos && open.length < self.options.min_length;
-            !early && banned.binary_search(&token).is_err()
+            let suppressed = &self.special.suppressed;
+            !early && banned.binary_search(&token).is_err() && suppressed.binary_search(&token).is_err()
         };
         let all = scores.iter().enumerate().map(|(token, &score)| Candidate { token: token as u32, score });
         self.candidates.clear();

@@ -130,6 +130,7 @@ impl<'m> Search<'m> {
         let limit = options.limit(source.len(), self.ensemble.longest_target()).max(constraints.prefix.len());
         let weight = source.len() * options.rows();
         let special = self.ensemble.special_tokens();
+        let eos = special.eos;
         let strategy = match options.sampling {
             None => Strategy::Beam(Beam::new(options, special, constraints, limit)),
             Some(sampling) => Strategy::Samples(Samples::new(options, sampling, special, &input, limit)),
@@ -139,7 +140,7 @@ impl<'m> Search<'m> {
             Some(shortlist) => {
                 // What is forced has a score too.
                 let forced = constraints.prefix.iter().chain(constraints.phrases.iter().flatten()).copied();
-                let tokens = shortlist.tokens(source, forced.chain([special.eos]));
+                let tokens = shortlist.tokens(source, forced.chain([eos]));
                 self.engine.push_restricted(ticket, input.source, tokens, weight, strategy);
             }
         }

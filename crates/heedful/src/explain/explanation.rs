@@ -18,9 +18,9 @@
 //! | model | source | outputs | their tokens |
 //! |---|---|---|---|
 //! | translator | the text | translations | of the translation, and `<eos>` |
-//! | classifier | the text; `<bos>` before it where the first token stands for the text | labels | the label |
+//! | classifier | the text, and what the model reads around it: `<bos>` where the first token stands for the text | labels | the label |
 //! | language model | empty | the text itself | of the text, and `<eos>` where texts end with it |
-//! | masked language model | the text | the text with its gaps filled | the best prediction for each `<mask>` |
+//! | masked language model | the text, and what the model reads around it | the text with its gaps filled | the best prediction for each `<mask>` |
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -3,10 +3,13 @@
 use super::explanation::{ExplainedOutput, ExplainedSource, ExplainedToken, Explanation, WeightForm};
 use super::options::{ExplainError, ExplainOptions};
 use super::translated::{end, layers, tokens};
+use crate::data::SpecialTokens;
+use crate::data::tokenizer::Tokenizer;
 use crate::layers::{AttentionMap, TooManyWeights};
+use crate::models::Model;
 use crate::tasks::classify::{Classifier, ClassifyError};
 use crate::tasks::language::Generator;
-use crate::tasks::masked::{Filler, Guess, MASK};
+use crate::tasks::masked::{Filler, Guess};
 
 impl Explanation {
     /// The `n_best` most probable labels of a text, given as its tokens too; a text without tokens has no output.
@@ -42,16 +45,7 @@ impl Explanation {
                 attention: layers(&maps, options.form),
             }
         };
-        let mut read = tokens(classifier.tokenizer(), ids, &[]);
-        if puts_token_before(&maps, ids.len()) {
-            let before = ExplainedToken {
-                piece: "<bos>".to_owned(),
-                word: None,
-                log_probability: None,
-                alternatives: Vec::new(),
-            };
-            read.insert(0, before);
-        }
+        let read = surrounded(classifier.tokenizer(), ids, &classifier.model().special_tokens());
         let source = ExplainedSource { text: text.to_owned(), tokens: read };
         Ok(Explanation { source, outputs: order.iter().take(n_best).map(output).collect() })
     }
@@ -92,8 +86,9 @@ impl Explanation {
             return Ok(Explanation::blank(text));
         }
         let (filled, maps) = filler.attend_in(&mut options.pass(), ids.to_vec(), 1)?;
-        let mut read = tokens(filler.tokenizer(), ids, &[]);
-        for (token, _) in read.iter_mut().zip(ids).filter(|(_, id)| **id == MASK) {
+        let special = filler.model().special_tokens();
+        let mut read = surrounded(filler.tokenizer(), ids, &special);
+        for (token, _) in read.iter_mut().zip(special.surrounded(ids)).filter(|(_, id)| *id == special.mask) {
             token.piece = "<mask>".to_owned();
         }
         let best = |(gap, guesses): (usize, &Vec<Guess>)| {
@@ -126,7 +121,14 @@ fn predicted(piece: String, word: Option<usize>, log_probability: f64) -> Explai
     ExplainedToken { piece, word, log_probability: Some(log_probability), alternatives: Vec::new() }
 }
 
-/// Whether the model reads `<bos>` before a text: then its attention has one key more.
-fn puts_token_before(maps: &[AttentionMap], tokens: usize) -> bool {
-    maps.iter().any(|map| map.keys.tokens() == tokens + 1)
+/// The tokens of a text and what the model reads around it.
+fn surrounded(tokenizer: &Tokenizer, ids: &[u32], special: &SpecialTokens) -> Vec<ExplainedToken> {
+    let mark = |&id: &u32| ExplainedToken {
+        piece: tokenizer.piece(id),
+        word: None,
+        log_probability: None,
+        alternatives: Vec::new(),
+    };
+    let (before, after) = (special.text_first.iter().map(mark), special.text_last.iter().map(mark));
+    before.chain(tokens(tokenizer, ids, &[])).chain(after).collect()
 }

@@ -1,12 +1,22 @@
-//! `y_t = dropout(√d · table[id_t] + PE(pos_t))`.
+//! ```text
+//! y_t = dropout(√d · table[id_t] + PE(pos_t))
+//! y_t = dropout(Norm(√d · table[id_t] + PE(pos_t)))      with a norm, as BERT has it
+//! ```
 //!
 //! The table is initialized with standard deviation `1/√d`, so that it can be tied to the output projection; the factor √d
 //! scales its rows to the size of the positional encodings.
+//!
+//! Without the factor the deviation stays the same: a tied output projection with larger numbers would begin with logits
+//! that are √d times too large, and learned positions have that deviation too, so that tokens and positions begin at one
+//! size, as in BERT and GPT-2. The first norm then scales both. Sinusoids are √(d/2) times larger than the tokens at first.
 
-use heedful_tensor::ops::{self, EmbeddingOptions};
+use std::borrow::Cow;
+
+use heedful_tensor::ops::{self, EmbeddingOptions, NO_TOKEN};
+use heedful_tensor::random::Dropout;
 use heedful_tensor::{Channels, Init, Param, Params, Ragged, Tensor};
 
-use super::{Pass, PositionalEncoding};
+use super::{Normalization, Pass, PositionalEncoding};
 
 /// A table of token vectors, and the positional encodings that are added to them.
 #[derive(Clone)]
@@ -14,6 +24,18 @@ pub struct Embedding {
     table: Param,
     position: PositionalEncoding,
     dropout: f32,
+    scale: f32,
+    norm: Option<Normalization>,
+    start: Start,
+}
+
+/// What stands for the first token of a sequence.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// Its row of the table.
+    Token,
+    /// The vector 0, whatever the token is.
+    Zero,
 }
 
 impl Embedding {
@@ -26,26 +48,75 @@ impl Embedding {
 
     /// The layer over `table`; `dropout` is the rate on the sum of both vectors.
     pub fn new(table: Param, position: PositionalEncoding, dropout: f32) -> Embedding {
-        Embedding { table, position, dropout }
+        let [_, d] = table.shape();
+        let scale = (d as f32).sqrt();
+        Embedding { table, position, dropout, scale, norm: None, start: Start::Token }
+    }
+
+    /// The same layer without the factor √d.
+    pub fn unscaled(self) -> Embedding {
+        Embedding { scale: 1.0, ..self }
+    }
+
+    /// The same layer with a norm over the sum of both vectors, before dropout.
+    pub fn with_norm(self, norm: Normalization) -> Embedding {
+        Embedding { norm: Some(norm), ..self }
+    }
+
+    /// The same layer with 0 for the vector of each sequence's first token, whose position is still added.
+    pub fn starting_from_zero(self) -> Embedding {
+        Embedding { start: Start::Zero, ..self }
     }
 
     /// The vectors of `ids`, which are the tokens of `sequences` end to end.
     pub fn forward(&self, ids: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
-        ops::embedding(ids, sequences, &self.table, self.options(pass))
+        let is_first = || sequences.positions().map(|position| position == 0);
+        let ids = self.started(ids, is_first);
+        let dropout = pass.dropout(self.dropout);
+        let sums = ops::embedding(&ids, sequences, &self.table, self.options(dropout, pass));
+        self.normed(sums, dropout, pass)
     }
 
     /// The vectors of `ids` at these positions of their sequences.
     pub fn at(&self, ids: &[u32], positions: &[usize], pass: &mut Pass) -> Tensor {
-        ops::embedding_at(ids, positions, &self.table, self.options(pass))
+        let ids = self.started(ids, || positions.iter().map(|&position| position == 0));
+        let dropout = pass.dropout(self.dropout);
+        let sums = ops::embedding_at(&ids, positions, &self.table, self.options(dropout, pass));
+        self.normed(sums, dropout, pass)
     }
 
-    fn options(&self, pass: &mut Pass) -> EmbeddingOptions<'_> {
-        let [_, d] = self.table.shape();
+    /// The ids, without those of first tokens if these have none.
+    fn started<'i, Firsts: Iterator<Item = bool>>(
+        &self,
+        ids: &'i [u32],
+        is_first: impl FnOnce() -> Firsts,
+    ) -> Cow<'i, [u32]> {
+        match self.start {
+            Start::Token => ids.into(),
+            Start::Zero => {
+                let rows = ids.iter().zip(is_first());
+                rows.map(|(&id, is_first)| if is_first { NO_TOKEN } else { id }).collect()
+            }
+        }
+    }
+
+    /// `dropout(Norm(sums))`; the operation has dropped out already where there is no norm.
+    fn normed(&self, sums: Tensor, dropout: Dropout, pass: &mut Pass) -> Tensor {
+        match &self.norm {
+            None => sums,
+            Some(norm) => {
+                let normed = norm.forward(&sums, pass);
+                if dropout.is_none() { normed } else { ops::dropout(&normed, dropout) }
+            }
+        }
+    }
+
+    fn options(&self, dropout: Dropout, pass: &Pass) -> EmbeddingOptions<'_> {
         EmbeddingOptions {
-            scale: (d as f32).sqrt(),
+            scale: self.scale,
             positions: self.position.for_operation(),
-            first_position: 0,
-            dropout: pass.dropout(self.dropout),
+            first_position: self.position.first(),
+            dropout: if self.norm.is_some() { Dropout::NONE } else { dropout },
             compute: pass.compute(),
         }
     }

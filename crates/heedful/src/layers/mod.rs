@@ -24,7 +24,7 @@ pub use masks::{AttentionMask, MaskFault};
 pub use norm::{LayerNorm, Norm, NormKind, Normalization, Residual};
 pub use output::OutputProjection;
 pub use pass::Pass;
-pub use position::{PositionalEncoding, Positions};
+pub use position::{Halves, PositionalEncoding, Positions};
 pub use recording::TooManyWeights;
 pub(crate) use score::ScoreName;
 pub use score::{AttentionScore, Scorer};

@@ -6,9 +6,12 @@
 //! PE(pos + k) = R_k PE(pos),   R_k rotates pair i by the angle k / 10000^{2i/d}
 //! ```
 //!
+//! Other projects' models have the sines in the first half of a row and the cosines in the second ([`Halves`]).
+//!
 //! `R_k` does not depend on `pos`, so "k tokens back" is one fixed linear map, which attention can learn. Learned
 //! positions are a table instead, whose size limits the length of a sequence.
 
+use heedful_tensor::ops::Waves;
 use heedful_tensor::{Init, Param, Params, ops};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +21,8 @@ use serde::{Deserialize, Serialize};
 pub enum Positions {
     /// The paper's sines and cosines: any length, no parameters.
     Sinusoidal,
+    /// Sines in the first half, cosines in the second, as one of other projects has them: any length, no parameters.
+    Halves(Halves),
     /// One learned vector for each position.
     Learned {
         /// The size of the table: no sequence may be longer.
@@ -27,12 +32,43 @@ pub enum Positions {
     None,
 }
 
+/// The angles of positions whose sines and cosines stand in halves, `i = 0 … d/2 − 1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Halves {
+    /// `pos / 10000^{2i/d}`, positions from 0: MarianMT in Hugging Face's transformers.
+    MarianMt,
+    /// `pos / 10000^{i/(d/2 − 1)}`, positions from 0: Marian.
+    Marian,
+    /// `pos / 10000^{i/(d/2 − 1)}`, positions from 1: OpenNMT-tf, and CTranslate2 where a model says nothing else.
+    #[serde(rename = "opennmt")]
+    OpenNmt,
+}
+
+impl Halves {
+    /// The form of a row.
+    pub fn waves(self) -> Waves {
+        match self {
+            Halves::MarianMt => Waves::Halves,
+            Halves::Marian | Halves::OpenNmt => Waves::ClosedHalves,
+        }
+    }
+
+    /// The position of a sequence's first token.
+    pub fn first(self) -> usize {
+        match self {
+            Halves::MarianMt | Halves::Marian => 0,
+            Halves::OpenNmt => 1,
+        }
+    }
+}
+
 impl Positions {
     /// The longest sequence that can be encoded; `None` if there is no limit.
     pub fn longest(self) -> Option<usize> {
         match self {
             Positions::Learned { max_length } => Some(max_length),
-            Positions::Sinusoidal | Positions::None => None,
+            Positions::Sinusoidal | Positions::Halves(_) | Positions::None => None,
         }
     }
 }
@@ -42,6 +78,8 @@ impl Positions {
 pub enum PositionalEncoding {
     /// Sines and cosines, computed.
     Sinusoidal,
+    /// Sines and cosines in halves, computed.
+    Halves(Halves),
     /// A learned table.
     Learned(Param),
     /// No positional encoding.
@@ -53,8 +91,10 @@ impl PositionalEncoding {
     pub fn new(params: &Params, name: &str, positions: Positions, d: usize) -> PositionalEncoding {
         match positions {
             Positions::Sinusoidal => PositionalEncoding::Sinusoidal,
+            Positions::Halves(halves) => PositionalEncoding::Halves(halves),
             Positions::Learned { max_length } => {
-                // Scaled by √d, the embeddings have unit deviation; the initial positions are well below that.
+                // Scaled by √d, the embeddings have unit deviation, and the initial positions are well below that; not
+                // scaled, both begin at one size, as in BERT and GPT-2.
                 let init = Init::Normal((d as f32).powf(-0.5));
                 PositionalEncoding::Learned(params.add(&format!("{name}.weight"), max_length, d, init))
             }
@@ -65,9 +105,18 @@ impl PositionalEncoding {
     /// In the form that the embedding operation takes.
     pub fn for_operation(&self) -> ops::Positions<'_> {
         match self {
-            PositionalEncoding::Sinusoidal => ops::Positions::Sinusoidal,
+            PositionalEncoding::Sinusoidal => ops::Positions::Sinusoidal(Waves::Pairs),
+            PositionalEncoding::Halves(halves) => ops::Positions::Sinusoidal(halves.waves()),
             PositionalEncoding::Learned(table) => ops::Positions::Learned(table),
             PositionalEncoding::None => ops::Positions::None,
+        }
+    }
+
+    /// The position of a sequence's first token.
+    pub fn first(&self) -> usize {
+        match self {
+            PositionalEncoding::Halves(halves) => halves.first(),
+            _ => 0,
         }
     }
 }

@@ -36,6 +36,11 @@ pub trait Model: Send + Sync {
         batch.target_tokens()
     }
 
+    /// The tokens that its texts begin and end with, and others that stand for no text.
+    fn special_tokens(&self) -> SpecialTokens {
+        SpecialTokens::default()
+    }
+
     /// Whether it can be trained on a device: whether all its operations have kernels there.
     fn trains_on(&self, device: Device) -> bool {
         device == Device::Cpu
@@ -49,11 +54,6 @@ pub trait Generate: Model {
 
     /// Maximum number of tokens of a target, with `<bos>` and without `<eos>`; `None` for no limit.
     fn longest_target(&self) -> Option<usize>;
-
-    /// The tokens that its targets begin and end with.
-    fn special_tokens(&self) -> SpecialTokens {
-        SpecialTokens::default()
-    }
 
     /// Starts decoding, with matrix products in this type and no sentence yet.
     fn start(&self, compute: Precision) -> Box<dyn Decoding + '_>;
@@ -95,6 +95,11 @@ pub trait Encode: Send + Sync {
 
     /// Maximum number of tokens of a text; `None` for no limit.
     fn longest_text(&self) -> Option<usize>;
+
+    /// What it reads around a text, which its caller puts there.
+    fn special_tokens(&self) -> SpecialTokens {
+        SpecialTokens::default()
+    }
 
     /// Whether it can read these texts, which are laid end to end.
     fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError>;
@@ -210,6 +215,10 @@ macro_rules! forward_to_inner {
                 (**self).predictions(batch)
             }
 
+            fn special_tokens(&self) -> SpecialTokens {
+                (**self).special_tokens()
+            }
+
             fn trains_on(&self, device: Device) -> bool {
                 (**self).trains_on(device)
             }
@@ -222,10 +231,6 @@ macro_rules! forward_to_inner {
 
             fn longest_target(&self) -> Option<usize> {
                 (**self).longest_target()
-            }
-
-            fn special_tokens(&self) -> SpecialTokens {
-                (**self).special_tokens()
             }
 
             fn start(&self, compute: Precision) -> Box<dyn Decoding + '_> {

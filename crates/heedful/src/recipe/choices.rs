@@ -198,10 +198,34 @@ pub enum ScheduleKind {
 pub enum PositionKind {
     /// Sines and cosines.
     Sinusoidal,
+    /// Sines before cosines, as MarianMT has them.
+    MarianMt,
+    /// Sines before cosines, as Marian has them.
+    Marian,
+    /// Sines before cosines, as OpenNMT has them.
+    OpenNmt,
     /// A learned table.
     Learned,
     /// No positional encoding.
     None,
+}
+
+/// How a token of a Transformer's decoder learns of those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DecoderLayer {
+    /// Causal self attention.
+    #[default]
+    Attention,
+    /// The simpler simple recurrent unit (Kim et al., 2019), as in Marian's small and fast models.
+    Ssru,
+}
+
+impl DecoderLayer {
+    /// Whether it is what models had before there was a choice.
+    pub(crate) fn is_attention(&self) -> bool {
+        *self == DecoderLayer::Attention
+    }
 }
 
 /// The metric that selects the best model.
@@ -278,8 +302,10 @@ choices!(ScheduleKind {
     "constant" => ScheduleKind::Constant,
 });
 choices!(PositionKind {
-    "sinusoidal" => PositionKind::Sinusoidal, "learned" => PositionKind::Learned, "none" => PositionKind::None,
+    "sinusoidal" => PositionKind::Sinusoidal, "marian-mt" => PositionKind::MarianMt, "marian" => PositionKind::Marian,
+    "opennmt" => PositionKind::OpenNmt, "learned" => PositionKind::Learned, "none" => PositionKind::None,
 });
+choices!(DecoderLayer { "attention" => DecoderLayer::Attention, "ssru" => DecoderLayer::Ssru });
 choices!(Averaging { "none" => Averaging::None, "best" => Averaging::Best, "last" => Averaging::Last });
 choices!(NormKind { "layer" => NormKind::Layer, "batch" => NormKind::Batch });
 choices!(Norm { "post" => Norm::Post, "pre" => Norm::Pre });

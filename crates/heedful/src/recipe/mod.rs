@@ -33,8 +33,8 @@ use std::fmt::Write;
 use twox_hash::XxHash3_64;
 
 pub use choices::{
-    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, Directions, EncoderKind,
-    Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
+    AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, DecoderLayer, Directions,
+    EncoderKind, Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
 };
 pub use error::{Location, RecipeError};
 pub use keys::{
@@ -46,7 +46,7 @@ pub(crate) use overrides::Applied;
 pub use overrides::{Author, Overrides, find_key};
 pub use table::{Key, Section};
 
-use crate::layers::Positions;
+use crate::layers::{Halves, Positions};
 
 impl Recipe {
     /// The keys that a run with `training.time` chooses by itself, unless they or `training.steps` are set.
@@ -71,6 +71,9 @@ impl Recipe {
     pub fn positions(&self) -> Positions {
         match self.model.positions {
             PositionKind::Sinusoidal => Positions::Sinusoidal,
+            PositionKind::MarianMt => Positions::Halves(Halves::MarianMt),
+            PositionKind::Marian => Positions::Halves(Halves::Marian),
+            PositionKind::OpenNmt => Positions::Halves(Halves::OpenNmt),
             PositionKind::Learned => Positions::Learned { max_length: self.model.max_positions },
             PositionKind::None => Positions::None,
         }
@@ -86,6 +89,12 @@ impl Recipe {
             // fingerprints.
             ("model", "norm_kind") => !self.model.norm_kind.is_layer(),
             ("model", "output_bias") => self.model.output_bias,
+            ("model", "scale_embeddings") => !self.model.scale_embeddings,
+            ("model", "embedding_norm") => self.model.embedding_norm,
+            ("model", "decoder_layer") => !self.model.decoder_layer.is_attention(),
+            ("model", "source_eos") => self.model.source_eos,
+            ("model", "start_from_zero") => self.model.start_from_zero,
+            ("model", "surround_text") => self.model.surround_text,
             ("training", "r_drop") => self.training.r_drop.is_some(),
             ("vocabulary", "coverage") => self.vocabulary.coverage != Recipe::default().vocabulary.coverage,
             ("training", "decayed") => self.training.weight_decay != 0.0,

@@ -7,11 +7,11 @@ use heedful_tensor::Device;
 
 use super::validation::ValidationSet;
 use super::{ConfigError, ModelConfig, TaskError};
-use crate::data::CorpusError;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
 use crate::data::labels::{Labels, LabelsError};
 use crate::data::tokenizer::Tokenizers;
+use crate::data::{CorpusError, SpecialTokens};
 use crate::models::Model;
 use crate::recipe::{DataKeys, Family, Key, Literal, Recipe, RecipeError};
 
@@ -31,6 +31,11 @@ pub(crate) trait TaskConfig: Sized {
 
     /// The model in a few words.
     fn summary(&self) -> String;
+
+    /// The special tokens of its models.
+    fn special_tokens(&self) -> SpecialTokens {
+        SpecialTokens::default()
+    }
 
     /// Whether its models can be trained on a device.
     fn trains_on(&self, device: Device) -> bool {
@@ -123,6 +128,8 @@ pub(crate) struct Materials<'a> {
     pub(crate) recipe: &'a Recipe,
     pub(crate) tokenizers: &'a Tokenizers,
     pub(crate) labels: Option<&'a Labels>,
+    /// The special tokens of the model that this one starts from, if it starts from one.
+    pub(crate) special: Option<SpecialTokens>,
 }
 
 /// A model to train, with its validation set.

@@ -25,6 +25,7 @@ pub(crate) use definition::{Assembled, Materials, Sizes, TaskConfig, TaskDefinit
 pub use error::{OpenError, TaskError, WrongTask};
 pub use recipe::resolve;
 
+use crate::data::SpecialTokens;
 pub use crate::models::ConfigError;
 use crate::models::Model;
 use crate::recipe::DataKeys;
@@ -90,6 +91,11 @@ macro_rules! tasks {
             /// Whether its models can be trained on a device: whether all their operations have kernels there.
             pub fn trains_on(&self, device: Device) -> bool {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::trains_on(config, device),)+ }
+            }
+
+            /// The special tokens of its models.
+            pub fn special_tokens(&self) -> SpecialTokens {
+                match self { $(ModelConfig::$Task(config) => TaskConfig::special_tokens(config),)+ }
             }
 
             /// The model in a few words.

@@ -88,6 +88,11 @@ impl Engine {
         }
     }
 
+    /// Whether tokens from [`Engine::read`] have a masked one.
+    pub(crate) fn masks(&self, tokens: &[u32]) -> bool {
+        matches!(self, Engine::Filler(filler) if tokens.contains(&filler.mask()))
+    }
+
     /// The text of generated tokens, given the source.
     pub(crate) fn decode(&self, source: &[u32], generated: &[u32]) -> String {
         match self {

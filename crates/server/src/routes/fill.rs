@@ -6,7 +6,7 @@ use axum::extract::State;
 use heedful::decode::SearchOptions;
 use heedful::explain::Explanation;
 use heedful::tasks::Task;
-use heedful::tasks::masked::{Filled, Guess, MASK};
+use heedful::tasks::masked::{Filled, Guess};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -116,7 +116,7 @@ pub(crate) async fn fill(
     let bytes = given.iter().map(String::len).sum();
     let input = move |(index, text): (usize, String)| {
         let tokens = engine.read(&text).map_err(|error| too_long("text", index, error))?;
-        if !tokens.contains(&MASK) {
+        if !engine.masks(&tokens) {
             let number = index + 1;
             return Err(ApiError::bad_request(format!(
                 "`text`: text {number} has no <mask>: write one for each token to predict"

@@ -25,6 +25,7 @@ pub mod top_k;
 pub mod recurrent;
 
 pub mod attention_rnn;
+pub mod ssru;
 
 // Convolutions and classifiers.
 pub mod convolution;
@@ -71,7 +72,7 @@ pub use elementwise::{
     log, matmul, mean, multiply, relu, repeat_column, row_sums, scale, sigmoid, silu, subtract, sum,
     sum_rows, tanh, zero_columns,
 };
-pub use embedding::{EmbeddingOptions, Positions, embedding, embedding_at, sinusoid};
+pub use embedding::{EmbeddingOptions, NO_TOKEN, Positions, Waves, embedding, embedding_at, sinusoid, waves};
 pub use glu::glu;
 pub use linear::{Activation, LinearOptions, Projection, linear, project, project_wide, times};
 pub use moving_average::MovingAverage;
@@ -82,4 +83,5 @@ pub use recurrent::{
 };
 pub use score::{AttentionScore, ScoreForm};
 pub use softmax::{log_softmax, softmax};
+pub use ssru::{ssru, ssru_step};
 pub use top_k::{ChosenColumns, ChosenPart, Scored, TopK, project_chosen};

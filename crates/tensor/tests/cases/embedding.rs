@@ -1,4 +1,4 @@
-use heedful_tensor::ops::{EmbeddingOptions, Positions, embedding};
+use heedful_tensor::ops::{EmbeddingOptions, NO_TOKEN, Positions, Waves, embedding};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Ragged, Tensor};
 
@@ -12,8 +12,10 @@ const VOCABULARY: usize = 11;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     None,
-    Sinusoidal,
+    Sinusoidal(Waves),
     Learned,
+    /// Nothing, and the first token of every sequence has no row.
+    Unbegun,
 }
 
 #[derive(Clone)]
@@ -26,13 +28,18 @@ struct Setting {
 
 impl Setting {
     fn ids(&self) -> Vec<u32> {
-        (0..self.lengths.iter().sum::<usize>() as u32).map(|t| t * t % VOCABULARY as u32).collect()
+        let mut ids: Vec<u32> =
+            (0..self.lengths.iter().sum::<usize>() as u32).map(|t| t * t % VOCABULARY as u32).collect();
+        if self.kind == Kind::Unbegun {
+            Ragged::from_lengths(self.lengths.clone()).ranges().for_each(|range| ids[range.start] = NO_TOKEN);
+        }
+        ids
     }
 
     fn forward(&self, run: &Run) -> Tensor {
         let positions = match self.kind {
-            Kind::None => Positions::None,
-            Kind::Sinusoidal => Positions::Sinusoidal,
+            Kind::None | Kind::Unbegun => Positions::None,
+            Kind::Sinusoidal(waves) => Positions::Sinusoidal(waves),
             Kind::Learned => Positions::Learned(&run.p[1]),
         };
         let (first_position, dropout, compute) = (self.first_position, self.dropout, run.compute);
@@ -44,18 +51,26 @@ impl Setting {
         let positions: Vec<usize> =
             self.lengths.iter().flat_map(|&n| (0..n).map(|i| i + self.first_position)).collect();
         let width = m[0].width;
-        let wave = |position: usize, column: usize| {
-            let angle = position as f64 / 10_000_f64.powf((column / 2 * 2) as f64 / width as f64);
-            if column.is_multiple_of(2) { angle.sin() } else { angle.cos() }
+        let wave = |waves: Waves, position: usize, column: usize| {
+            let (pair, is_sine, exponent) = match waves {
+                Waves::Pairs => (column / 2, column.is_multiple_of(2), 2.0 / width as f64),
+                Waves::Halves => (column % (width / 2), column < width / 2, 2.0 / width as f64),
+                Waves::ClosedHalves => {
+                    (column % (width / 2), column < width / 2, 1.0 / (width as f64 / 2.0 - 1.0))
+                }
+            };
+            let angle = position as f64 / 10_000_f64.powf(pair as f64 * exponent);
+            if is_sine { angle.sin() } else { angle.cos() }
         };
         let ids = self.ids();
         M::build(ids.len(), width, |t, c| {
             let place = match self.kind {
-                Kind::None => 0.0,
-                Kind::Sinusoidal => wave(positions[t], c),
+                Kind::None | Kind::Unbegun => 0.0,
+                Kind::Sinusoidal(waves) => wave(waves, positions[t], c),
                 Kind::Learned => m[1].at(positions[t], c),
             };
-            f64::from(SCALE) * m[0].at(ids[t] as usize, c) + place
+            let token = if ids[t] == NO_TOKEN { 0.0 } else { m[0].at(ids[t] as usize, c) };
+            f64::from(SCALE) * token + place
         })
         .dropped(self.dropout)
     }
@@ -66,8 +81,9 @@ pub(crate) fn cases() -> Vec<Case> {
     for (lengths, width, first_position) in
         [(vec![1], 7, 0), (vec![1, 50, 3], 33, 0), (vec![1, 50, 3], 100, 2), (vec![2, 1], 64, 9)]
     {
-        for kind in [Kind::None, Kind::Sinusoidal, Kind::Learned] {
-            if kind == Kind::Sinusoidal && width % 2 == 1 {
+        let waves = [Waves::Pairs, Waves::Halves, Waves::ClosedHalves].map(Kind::Sinusoidal);
+        for kind in waves.into_iter().chain([Kind::None, Kind::Learned, Kind::Unbegun]) {
+            if matches!(kind, Kind::Sinusoidal(_)) && width % 2 == 1 {
                 continue;
             }
             for dropout in dropouts() {
@@ -79,9 +95,10 @@ pub(crate) fn cases() -> Vec<Case> {
                 if kind == Kind::Learned {
                     case = case.param(52, width, Values::Within(1.0));
                 }
-                cases.push(case);
+                // There is no kernel for tokens without a row.
+                cases.push(if kind == Kind::Unbegun { case } else { case.on_card() });
             }
         }
     }
-    cases.into_iter().map(Case::on_card).collect()
+    cases
 }

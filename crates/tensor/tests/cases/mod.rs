@@ -11,6 +11,7 @@ pub(crate) mod norm;
 pub(crate) mod pool;
 pub(crate) mod recurrent;
 pub(crate) mod softmax;
+pub(crate) mod ssru;
 
 use heedful_tensor::random::{Dropout, Stream};
 

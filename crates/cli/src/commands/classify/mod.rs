@@ -165,7 +165,7 @@ fn attend(
     let (probabilities, maps) = classifier.attend_in(&mut pass, tokens)?;
     let found = Classified { probabilities, words: Vec::new() };
     let label = classifier.labels().name(found.label()).to_owned();
-    file.add(number, &AttendedTokens::of_text(classifier, tokens, label, &maps), &maps)
+    file.add(number, &AttendedTokens::of_text(classifier, tokens, label), &maps)
 }
 
 /// Texts to classify, read a chunk at a time.

@@ -23,9 +23,9 @@ pub use self::prefetch::Prefetched;
 pub use self::validation::{ValidationBatch, validation_batches};
 
 use self::order::EpochOrder;
+use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::encoded::{EncodedCorpus, EncodedError, EncodedPair};
-use crate::data::special::{BOS, EOS};
 
 /// How batches are formed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,11 +39,20 @@ pub struct BatchOptions {
     pub window_blocks: usize,
     /// The layout of the batches.
     pub layout: BatchLayout,
+    /// The special tokens of the model that reads them.
+    #[serde(default)]
+    pub special: SpecialTokens,
 }
 
 impl Default for BatchOptions {
     fn default() -> BatchOptions {
-        BatchOptions { batch_tokens: 4096, seed: 1, window_blocks: 64, layout: BatchLayout::Pairs }
+        BatchOptions {
+            batch_tokens: 4096,
+            seed: 1,
+            window_blocks: 64,
+            layout: BatchLayout::Pairs,
+            special: SpecialTokens::default(),
+        }
     }
 }
 
@@ -118,7 +127,7 @@ impl Batches {
     fn produce(&mut self) -> Result<PositionedBatch, EncodedError> {
         self.open_window()?;
         let pairs = self.window.pop_front().expect("a window has at least one batch");
-        let batch = Batch::of(self.options.layout, &pairs, [BOS, EOS])
+        let batch = Batch::for_model(self.options.layout, &pairs, &self.options.special)
             .expect("pairs with an empty side were filtered");
         let position = self.position;
         self.position.batch += 1;

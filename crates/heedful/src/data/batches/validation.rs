@@ -1,9 +1,9 @@
 //! Batches of a validation set, which is in memory and always in the same order.
 
 use super::order::{cut, longer_side};
+use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::encoded::EncodedPair;
-use crate::data::special::{BOS, EOS};
 
 /// A batch of a validation set.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,7 @@ pub fn validation_batches(
     layout: BatchLayout,
     pairs: &[EncodedPair],
     batch_tokens: usize,
+    special: &SpecialTokens,
 ) -> Vec<ValidationBatch> {
     let has_text = |pair: &EncodedPair| match layout {
         BatchLayout::Pairs | BatchLayout::Labels | BatchLayout::Texts => !pair.0.is_empty(),
@@ -32,7 +33,7 @@ pub fn validation_batches(
     let batches = cut(sorted, batch_tokens).into_iter().map(|batch| {
         let (here, later) = rest.split_at(batch.len());
         rest = later;
-        let batch = Batch::of(layout, &batch, [BOS, EOS]).expect("no batch and no source is empty");
+        let batch = Batch::for_model(layout, &batch, special).expect("no batch and no source is empty");
         ValidationBatch { batch, indices: here.to_vec() }
     });
     batches.collect()
@@ -47,13 +48,13 @@ mod tests {
         let lengths = [5, 1, 9, 0, 3, 3];
         let pairs: Vec<EncodedPair> =
             lengths.iter().map(|&length| (vec![7; length], vec![8; length / 2])).collect();
-        let batches = validation_batches(BatchLayout::Pairs, &pairs, 8);
+        let batches = validation_batches(BatchLayout::Pairs, &pairs, 8, &SpecialTokens::default());
         let places: Vec<&[usize]> = batches.iter().map(|batch| batch.indices.as_slice()).collect();
         assert_eq!(places, [&[1, 4, 5][..], &[0], &[2]]);
         for batch in &batches {
             let lengths: Vec<usize> = batch.batch.source_sequences.lengths().collect();
             assert_eq!(lengths, batch.indices.iter().map(|&index| pairs[index].0.len()).collect::<Vec<_>>());
         }
-        assert!(validation_batches(BatchLayout::Pairs, &[], 8).is_empty());
+        assert!(validation_batches(BatchLayout::Pairs, &[], 8, &SpecialTokens::default()).is_empty());
     }
 }

@@ -32,6 +32,8 @@ pub struct TextLimit {
     positions: Option<usize>,
     /// The most bytes that become one token.
     bytes_of_token: usize,
+    /// The token that ends every text, also one that was cut.
+    end: Option<u32>,
 }
 
 /// A text with more tokens than its model reads.
@@ -91,7 +93,12 @@ impl TextLimit {
     pub fn new(tokenizer: &Tokenizer, positions: Option<usize>, trained: Option<usize>) -> TextLimit {
         let tokens = positions.unwrap_or_else(|| DEFAULT_TOKENS.max(trained.unwrap_or(0)).min(MOST_TOKENS));
         let part = trained.unwrap_or(PART_TOKENS).max(LEAST_TOKENS).min(tokens);
-        TextLimit { tokens, part, positions, bytes_of_token: tokenizer.most_bytes_of_token() }
+        TextLimit { tokens, part, positions, bytes_of_token: tokenizer.most_bytes_of_token(), end: None }
+    }
+
+    /// The same for texts that end with this token, which `encode` puts there.
+    pub fn ending_with(self, end: Option<u32>) -> TextLimit {
+        TextLimit { end, ..self }
     }
 
     /// The same with another number of tokens.
@@ -138,7 +145,12 @@ impl TextLimit {
         let start = &text[..floor(text, self.bytes())];
         let mut tokens = encode(start);
         let was_cut = start.len() < text.len() || tokens.len() > self.tokens;
-        tokens.truncate(self.tokens);
+        if tokens.len() > self.tokens {
+            tokens.truncate(self.tokens);
+            if let (Some(end), Some(last)) = (self.end, tokens.last_mut()) {
+                *last = end;
+            }
+        }
         Cut { tokens, was_cut }
     }
 
@@ -229,6 +241,9 @@ mod tests {
                 (&all[..20], &all[all.len() - 20..])
             );
         }
+        let ended = |text: &str| [encode(text), vec![2]].concat();
+        let cut = limit.ending_with(Some(2)).first("abcdefghijklmnopqrstuvwxyz", ended);
+        assert_eq!((cut.tokens.len(), cut.tokens.last(), cut.was_cut), (20, Some(&2), true));
         let short = limit.first("abc", encode);
         assert_eq!((short.tokens, short.was_cut), (tokenizer.encode("abc"), false));
         assert!(!limit.last("abc", encode).was_cut);

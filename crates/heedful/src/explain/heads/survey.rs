@@ -7,9 +7,8 @@ use super::examples::{Examples, Pair, Side};
 use super::links::ReferenceAlignment;
 use super::report::{HeadReport, HeadRow, LayerRow};
 use super::statistics::Tally;
-use crate::data::special;
+use crate::data::SpecialTokens;
 use crate::data::tokenizer::Tokenizer;
-use crate::data::{BOS, EOS};
 use crate::decode::{DecodeError, SearchOptions, align_by};
 use crate::layers::{AttentionMap, AttentionRole};
 use crate::models::HeadName;
@@ -84,10 +83,12 @@ impl<'t> HeadSurvey<'t> {
             self.is_aligned = true;
         }
         let maps = self.translator.attend(&source_ids, &target_ids, &self.options)?;
-        let past: Vec<u32> = [BOS].into_iter().chain(target_ids.iter().copied()).collect();
-        let predicted: Vec<u32> = target_ids.into_iter().chain([EOS]).collect();
-        let read = (pieces(&tokenizers.source, &source_ids), separators(&tokenizers.source, &source_ids));
-        let past = (pieces(&tokenizers.target, &past), separators(&tokenizers.target, &past));
+        let special = self.translator.model().special_tokens();
+        let past: Vec<u32> = [special.bos].into_iter().chain(target_ids.iter().copied()).collect();
+        let predicted: Vec<u32> = target_ids.into_iter().chain([special.eos]).collect();
+        let read =
+            (pieces(&tokenizers.source, &source_ids), separators(&tokenizers.source, &source_ids, &special));
+        let past = (pieces(&tokenizers.target, &past), separators(&tokenizers.target, &past, &special));
         let predicted = pieces(&tokenizers.target, &predicted);
         let pair = Pair { line, texts: [source, target] };
         for map in maps.iter().filter(|map| map.site.role != AttentionRole::Pooling) {
@@ -175,9 +176,8 @@ fn pieces(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<String> {
     ids.iter().map(|&id| tokenizer.piece(id)).collect()
 }
 
-fn separators(tokenizer: &Tokenizer, ids: &[u32]) -> Vec<bool> {
-    let is_special = |id: u32| (id as usize) < special::NAMES.len();
-    ids.iter().map(|&id| is_special(id) || is_punctuation(&tokenizer.piece(id))).collect()
+fn separators(tokenizer: &Tokenizer, ids: &[u32], special: &SpecialTokens) -> Vec<bool> {
+    ids.iter().map(|&id| special.contains(id) || is_punctuation(&tokenizer.piece(id))).collect()
 }
 
 fn is_punctuation(piece: &str) -> bool {

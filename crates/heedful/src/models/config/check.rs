@@ -3,6 +3,7 @@
 use heedful_tensor::ops::ScoreForm;
 
 use super::ConfigError;
+use crate::data::{SpecialTokens, UNK};
 use crate::layers::{AttentionScore, Positions, Tying};
 
 /// Of a recipe too: more only keeps a machine busy until it has no memory left.
@@ -26,6 +27,35 @@ pub(crate) fn sizes(sizes: &[(&'static str, usize)]) -> Result<(), ConfigError> 
 /// Checks that a vocabulary has at least two tokens.
 pub(crate) fn vocabulary(what: &'static str, size: usize) -> Result<(), ConfigError> {
     if size < 2 { Err(ConfigError::SmallVocabulary { what, size }) } else { sizes(&[(what, size)]) }
+}
+
+/// Checks that special tokens, where they are not those of every own vocabulary, are among the tokens of their vocabularies
+/// (source, target).
+pub(crate) fn special_tokens(
+    special: &SpecialTokens,
+    [source, target]: [usize; 2],
+) -> Result<(), ConfigError> {
+    if special.are_default() {
+        return Ok(());
+    }
+    let single = [
+        ("special.bos", Some(special.bos), target),
+        ("special.eos", Some(special.eos), target),
+        ("special.source_eos", special.source_eos, source),
+        ("special.text_first", special.text_first, source),
+        ("special.text_last", special.text_last, source),
+        ("special.mask", Some(special.mask).filter(|&mask| mask != UNK), source),
+    ];
+    let suppressed = special.suppressed.iter().map(|&id| ("special.suppressed", Some(id), target));
+    for (what, id, vocabulary) in single.into_iter().chain(suppressed) {
+        if let Some(id) = id.filter(|&id| id as usize >= vocabulary) {
+            return Err(ConfigError::SpecialToken { what, id, vocabulary });
+        }
+    }
+    if !special.suppressed.is_sorted_by(|a, b| a < b) || special.suppressed.contains(&special.eos) {
+        return Err(ConfigError::Suppressed { eos: special.eos });
+    }
+    Ok(())
 }
 
 /// Checks both vocabularies, and that they have the same size if their embeddings are tied.
@@ -60,11 +90,14 @@ pub(crate) fn epsilon(epsilon: f32) -> Result<(), ConfigError> {
 /// Checks that sinusoidal positions have an even width, and that a table of learned positions has rows.
 pub(crate) fn positions(positions: Positions, d_model: usize) -> Result<(), ConfigError> {
     match positions {
-        Positions::Sinusoidal if !d_model.is_multiple_of(2) => {
+        Positions::Sinusoidal | Positions::Halves(_) if !d_model.is_multiple_of(2) => {
             Err(ConfigError::OddSinusoidalWidth { d_model })
         }
+        Positions::Halves(halves) if d_model < halves.waves().narrowest() => {
+            Err(ConfigError::NarrowHalves { d_model, narrowest: halves.waves().narrowest() })
+        }
         Positions::Learned { max_length } => sizes(&[("max_length of the learned positions", max_length)]),
-        Positions::Sinusoidal | Positions::None => Ok(()),
+        Positions::Sinusoidal | Positions::Halves(_) | Positions::None => Ok(()),
     }
 }
 

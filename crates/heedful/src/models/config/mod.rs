@@ -52,6 +52,16 @@ pub enum ConfigError {
         /// The width.
         d_model: usize,
     },
+    /// Positions in halves with fewer waves than their angles need.
+    #[error(
+        "these positions need a d_model of at least {narrowest}, not {d_model}: use one, or other positions"
+    )]
+    NarrowHalves {
+        /// The width.
+        d_model: usize,
+        /// The smallest width.
+        narrowest: usize,
+    },
     /// A window that must be centred on its token has an even number of taps.
     #[error("{what} is {taps}: a window with its token in the middle is odd, use {} or {}", taps - 1, taps + 1)]
     EvenTaps {
@@ -111,6 +121,24 @@ pub enum ConfigError {
     Epsilon {
         /// Its value.
         epsilon: f32,
+    },
+    /// A special token is not in its vocabulary.
+    #[error("{what} is {id}, but the vocabulary has {vocabulary} tokens: give the id of one of them")]
+    SpecialToken {
+        /// The field.
+        what: &'static str,
+        /// Its value.
+        id: u32,
+        /// The tokens of the vocabulary.
+        vocabulary: usize,
+    },
+    /// Tokens that are never generated are not in order, or no output could end.
+    #[error(
+        "special.suppressed must have ids in ascending order, each once, and not {eos}, which ends outputs"
+    )]
+    Suppressed {
+        /// The token that ends outputs.
+        eos: u32,
     },
     /// Embeddings are tied, but the vocabularies have different sizes.
     #[error(

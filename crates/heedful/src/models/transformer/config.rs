@@ -5,11 +5,12 @@ use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
-use super::stack_config::StackConfig;
+use super::stack_config::{StackConfig, is_scaled, scaled};
+use crate::data::SpecialTokens;
 use crate::layers::{AttentionScore, Norm, NormKind, Positions, ScoreName, Tying};
 use crate::models::config::{ConfigError, check};
 use crate::models::family::EncoderDecoderFamily;
-use crate::recipe::{Preset, Recipe};
+use crate::recipe::{DecoderLayer, Preset, Recipe};
 
 /// The shape and the choices of a Transformer. Start from a preset and change what differs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,6 +20,9 @@ pub struct TransformerConfig {
     pub source_vocabulary: usize,
     /// Size of the target vocabulary.
     pub target_vocabulary: usize,
+    /// The special tokens of its vocabularies.
+    #[serde(default, skip_serializing_if = "SpecialTokens::are_default")]
+    pub special: SpecialTokens,
     /// Width of the vector of a token, between all layers.
     pub d_model: usize,
     /// Width inside the feed-forward layers.
@@ -33,6 +37,9 @@ pub struct TransformerConfig {
     pub encoder_layers: usize,
     /// Depth of the decoder.
     pub decoder_layers: usize,
+    /// How the decoder reads its own past.
+    #[serde(default, skip_serializing_if = "DecoderLayer::is_attention")]
+    pub decoder_layer: DecoderLayer,
     /// Where the layer norms are placed.
     pub norm: Norm,
     /// What the norms normalize over.
@@ -45,6 +52,12 @@ pub struct TransformerConfig {
     pub activation: Activation,
     /// How positions are encoded.
     pub positions: Positions,
+    /// Whether token vectors are multiplied by √d_model before positions are added.
+    #[serde(default = "scaled", skip_serializing_if = "is_scaled")]
+    pub scale_embeddings: bool,
+    /// Whether a norm follows the sum of token and position vectors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub embedding_norm: bool,
     /// Which embedding matrices are tied.
     pub tying: Tying,
     /// Whether the output projection has a bias.
@@ -114,6 +127,7 @@ impl TransformerConfig {
     pub fn encoder(&self) -> StackConfig {
         StackConfig {
             vocabulary: self.source_vocabulary,
+            special: self.special.clone(),
             d_model: self.d_model,
             d_ff: self.d_ff,
             heads: self.heads,
@@ -125,6 +139,8 @@ impl TransformerConfig {
             norm_epsilon: self.norm_epsilon,
             activation: self.activation,
             positions: self.positions,
+            scale_embeddings: self.scale_embeddings,
+            embedding_norm: self.embedding_norm,
             score: self.score,
             window: self.window,
             dropout: self.dropout,
@@ -142,9 +158,15 @@ impl TransformerConfig {
         let head = layer.key_width().max(layer.value_width()) / self.heads;
         match device {
             Device::Cpu => true,
-            // As wide as the kernels of norms and of attention go; there are none for batch norm, nor for an output bias.
+            // As wide as the kernels of norms and of attention go; there are none for batch norm, an output bias, dropout after
+            // a norm, tokens without a row, or recurrent units.
             Device::Cuda => {
-                self.d_model <= 1024 && head <= 256 && self.norm_kind.is_layer() && !self.output_bias
+                let lacks_kernels = !self.norm_kind.is_layer()
+                    || self.output_bias
+                    || self.embedding_norm
+                    || self.special.start_from_zero
+                    || !self.decoder_layer.is_attention();
+                self.d_model <= 1024 && head <= 256 && !lacks_kernels
             }
             _ => false,
         }
@@ -164,7 +186,8 @@ impl TransformerConfig {
         check::sizes(&[("encoder_layers", self.encoder_layers), ("decoder_layers", self.decoder_layers)])?;
         check::positions(self.positions, self.d_model)?;
         check::rates(&[("label_smoothing", self.label_smoothing)])?;
-        check::vocabularies(self.source_vocabulary, self.target_vocabulary, self.tying)
+        check::vocabularies(self.source_vocabulary, self.target_vocabulary, self.tying)?;
+        check::special_tokens(&self.special, [self.source_vocabulary, self.target_vocabulary])
     }
 }
 

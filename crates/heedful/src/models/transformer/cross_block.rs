@@ -1,32 +1,45 @@
 //! ```text
-//! z = LayerNorm(x + SelfAttention(x))               causal
+//! z = LayerNorm(x + SelfAttention(x))               causal; or SSRU(x)
 //! c = LayerNorm(z + CrossAttention(z, memory))
 //! y = LayerNorm(c + FFN(c))                         post-norm; see `Residual` for pre-norm
 //! ```
 
+use heedful_tensor::ops::KeyValueRows;
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
-use super::attention::{CrossAttention, Memory, SelfAttention};
-use super::decoding::BlockCache;
+use super::attention::{CrossAttention, Memory};
 use super::feed_forward::FeedForward;
+use super::past_layer::{Past, PastLayer};
 use super::stack::{Stack, StackMask, residual};
 use crate::layers::{AttentionRole, AttentionSite, Pass, Residual};
+use crate::recipe::DecoderLayer;
 
-/// Causal self attention, cross attention and feed-forward: the block of an encoder-decoder's decoder.
+/// Causal self attention or a recurrent unit, cross attention and feed-forward: the block of an encoder-decoder's decoder.
 pub struct CrossBlock {
-    self_attention: SelfAttention,
-    self_attention_residual: Residual,
+    past: PastLayer,
     cross_attention: CrossAttention,
     cross_attention_residual: Residual,
     feed_forward: FeedForward,
     feed_forward_residual: Residual,
 }
 
+/// What a block knows in a step.
+pub(super) struct CrossCache<'a> {
+    pub(super) past: Past<'a>,
+    /// Each row's memory.
+    pub(super) memory: Vec<KeyValueRows<'a>>,
+}
+
 impl Stack<CrossBlock> {
     /// Registers the parameters `decoder.…`.
-    pub fn new(params: &Params, depth: usize, config: &LayerConfig) -> Stack<CrossBlock> {
-        let block = |number| CrossBlock::new(params, number, config);
+    pub fn new(
+        params: &Params,
+        layer: DecoderLayer,
+        depth: usize,
+        config: &LayerConfig,
+    ) -> Stack<CrossBlock> {
+        let block = |number| CrossBlock::new(params, number, layer, config);
         Stack::of(params, StackMask::Causal, depth, config, block)
     }
 
@@ -40,11 +53,12 @@ impl Stack<CrossBlock> {
         self.blocks().iter().map(|block| block.cross_attention.memory_key_values(memory, pass)).collect()
     }
 
-    /// As [`Stack::forward`] for the newest token of every row. `cache` returns the KV cache of a block, given its number.
+    /// As [`Stack::forward`] for the newest token of every row. `cache` returns what a block knows, given its
+    /// number.
     pub(super) fn step<'a>(
         &self,
         newest: Tensor,
-        mut cache: impl FnMut(usize) -> BlockCache<'a>,
+        mut cache: impl FnMut(usize) -> CrossCache<'a>,
         pass: &mut Pass,
     ) -> Tensor {
         self.run(newest, pass, |block, number, x, pass| block.step(x, cache(number), pass))
@@ -52,16 +66,13 @@ impl Stack<CrossBlock> {
 }
 
 impl CrossBlock {
-    fn new(params: &Params, number: usize, config: &LayerConfig) -> CrossBlock {
-        let mask = StackMask::Causal;
-        let sublayer = |sublayer| format!("{}.{number}.{sublayer}", mask.name());
-        let (own, cross) = (sublayer("self_attention"), sublayer("cross_attention"));
-        let feed_forward = sublayer("feed_forward");
-        let site = |name, role| AttentionSite::new(name, number, role);
+    fn new(params: &Params, number: usize, layer: DecoderLayer, config: &LayerConfig) -> CrossBlock {
+        let name = format!("{}.{number}", StackMask::Causal.name());
+        let (cross, feed_forward) = (format!("{name}.cross_attention"), format!("{name}.feed_forward"));
+        let site = AttentionSite::new(&cross, number, AttentionRole::Cross);
         CrossBlock {
-            self_attention: SelfAttention::new(params, site(&own, mask.role()), mask.mask(), config),
-            self_attention_residual: residual(params, &own, config),
-            cross_attention: CrossAttention::new(params, site(&cross, AttentionRole::Cross), config),
+            past: PastLayer::new(params, &name, number, layer, config),
+            cross_attention: CrossAttention::new(params, site, config),
             cross_attention_residual: residual(params, &cross, config),
             feed_forward: FeedForward::new(params, &feed_forward, config),
             feed_forward_residual: residual(params, &feed_forward, config),
@@ -70,19 +81,15 @@ impl CrossBlock {
 
     /// The three lines above.
     pub fn forward(&self, x: &Tensor, sequences: &Ragged, memory: &Memory, pass: &mut Pass) -> Tensor {
-        let z = self
-            .self_attention_residual
-            .around(x, pass, |x, pass| self.self_attention.forward(x, sequences, pass));
+        let z = self.past.forward(x, sequences, pass);
         let c = self
             .cross_attention_residual
             .around(&z, pass, |z, pass| self.cross_attention.forward(z, sequences, memory, pass));
         self.feed_forward_residual.around(&c, pass, |c, pass| self.feed_forward.forward(c, pass))
     }
 
-    fn step(&self, x: &Tensor, mut cache: BlockCache<'_>, pass: &mut Pass) -> Tensor {
-        let z = self
-            .self_attention_residual
-            .around(x, pass, |x, pass| self.self_attention.step(x, &mut cache, pass));
+    fn step(&self, x: &Tensor, cache: CrossCache<'_>, pass: &mut Pass) -> Tensor {
+        let z = self.past.step(x, cache.past, pass);
         let c = self
             .cross_attention_residual
             .around(&z, pass, |z, pass| self.cross_attention.step(z, &cache.memory, pass));

@@ -3,6 +3,7 @@
 //! ```text
 //! cross attention   keys and values of a sentence's memory, once for all its hypotheses
 //! self attention    keys and values of every generated token, in numbered slots; a hypothesis is its list of slots
+//! recurrent unit    its state, one vector for each hypothesis
 //! ```
 //!
 //! A hypothesis that continues another copies its list and adds one slot: lists of numbers are copied, keys and values
@@ -14,10 +15,13 @@ use heedful_tensor::ops::{self, ChosenColumns, ChosenPart, KeyValueRows, KeyValu
 use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Transformer;
+use super::cross_block::CrossCache;
+use super::past_layer::Past;
 use super::slots::{Parent, Pasts, Slots};
 use crate::layers::{HeadName, Pass};
 use crate::models::sources::Sources;
 use crate::models::{Decoding, Restrict, Row, Wanted};
+use crate::recipe::DecoderLayer;
 
 /// A Transformer's [`Decoding`].
 pub(super) struct CachedDecoding<'m> {
@@ -28,7 +32,7 @@ pub(super) struct CachedDecoding<'m> {
     slots: Slots,
     pasts: Pasts,
     /// One for each decoder layer.
-    stores: Vec<KeyValueStore>,
+    layers: Vec<LayerPast>,
     /// The output projection of each sentence, if they are restricted to some tokens.
     outputs: BTreeMap<usize, ChosenColumns>,
 }
@@ -40,8 +44,14 @@ pub(crate) struct BlockCache<'a> {
     /// The slot of each row's newest token.
     pub(crate) newest: &'a [u32],
     pub(crate) pasts: &'a Pasts,
-    /// Each row's memory; none in a model without sources.
-    pub(crate) memory: Vec<KeyValueRows<'a>>,
+}
+
+/// What a decoder layer keeps of the past.
+enum LayerPast {
+    /// Keys and values, in slots.
+    KeyValues(KeyValueStore),
+    /// The state of every row of the latest step.
+    State(Tensor),
 }
 
 impl<'m> CachedDecoding<'m> {
@@ -52,15 +62,20 @@ impl<'m> CachedDecoding<'m> {
     ) -> CachedDecoding<'m> {
         let layer = model.config.layer();
         let width = layer.key_width() + layer.value_width();
+        let past = |_| match model.config.decoder_layer {
+            DecoderLayer::Attention => {
+                let store = KeyValueStore::new(model.params.device(), compute.cached_dtype(), width);
+                LayerPast::KeyValues(store)
+            }
+            DecoderLayer::Ssru => LayerPast::State(Tensor::from_f32(0, layer.d_model, &[])),
+        };
         CachedDecoding {
             model,
             pass: Pass::inference(compute).without_heads(removed),
             sources: Sources::new(),
             slots: Slots::default(),
             pasts: Pasts::default(),
-            stores: (0..model.config.decoder_layers)
-                .map(|_| KeyValueStore::new(model.params.device(), compute.cached_dtype(), width))
-                .collect(),
+            layers: (0..model.config.decoder_layers).map(past).collect(),
             outputs: BTreeMap::new(),
         }
     }
@@ -139,25 +154,37 @@ impl CachedDecoding<'_> {
         self.pasts.follow(rows.iter().map(|row| row.parent.map_or(Parent::NONE, Parent::Row)));
         let newest = self.slots.take(rows.len(), &[self.pasts.all()]);
         self.pasts.append(&newest);
-        for store in &mut self.stores {
-            store.reserve(self.slots.capacity());
-        }
-
         let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
         let positions: Vec<usize> = (0..rows.len()).map(|row| self.pasts.of(row).len() - 1).collect();
-        let CachedDecoding { model, pass, sources, pasts, stores, .. } = self;
+        let CachedDecoding { model, pass, sources, pasts, slots, layers, .. } = self;
         pass.within(|pass| {
+            for past in layers.iter_mut() {
+                match past {
+                    LayerPast::KeyValues(store) => store.reserve(slots.capacity()),
+                    LayerPast::State(state) => *state = followed(state, rows),
+                }
+            }
             let embedded = model.target_embedding.at(&ids, &positions, pass);
-            let mut stores = stores.iter_mut();
-            let cache = |layer: usize| BlockCache {
-                store: stores.next().expect("one store for each layer"),
-                newest: &newest,
-                pasts,
+            let mut layers = layers.iter_mut();
+            let cache = |layer: usize| CrossCache {
+                past: match layers.next().expect("one past for each layer") {
+                    LayerPast::KeyValues(store) => {
+                        Past::KeyValues(BlockCache { store, newest: &newest, pasts })
+                    }
+                    LayerPast::State(state) => Past::State(state),
+                },
                 memory: rows.iter().map(|row| memory_of(row, sources, layer)).collect(),
             };
             model.decoder.step(embedded, cache, pass)
         })
     }
+}
+
+/// The states of the rows' parents; zeros for a first row.
+fn followed(states: &Tensor, rows: &[Row]) -> Tensor {
+    let zeros = Tensor::from_f32(1, states.width(), &vec![0.0; states.width()]);
+    let from: Vec<usize> = rows.iter().map(|row| row.parent.map_or(0, |parent| parent + 1)).collect();
+    ops::gather_rows(&ops::concat_rows(&[&zeros, states]), &from)
 }
 
 /// The keys and values that a row's cross attention attends to in a layer.

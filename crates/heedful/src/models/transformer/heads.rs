@@ -2,13 +2,15 @@
 
 use super::TransformerConfig;
 use crate::layers::{AttentionRole, HeadError, HeadName};
+use crate::recipe::DecoderLayer;
 
 impl TransformerConfig {
-    /// Every head, layer by layer: those of the encoder, of the decoder's self attention and of its cross attention.
+    /// Every head, layer by layer: those of the encoder, of the decoder's self attention if it has such, and of its cross attention.
     pub fn heads(&self) -> Vec<HeadName> {
+        let own = if self.decoder_layer.is_attention() { self.decoder_layers } else { 0 };
         let stacks = [
             (AttentionRole::EncoderSelf, self.encoder_layers),
-            (AttentionRole::DecoderSelf, self.decoder_layers),
+            (AttentionRole::DecoderSelf, own),
             (AttentionRole::Cross, self.decoder_layers),
         ];
         let layers = stacks.into_iter().flat_map(|(role, depth)| (0..depth).map(move |layer| (role, layer)));
@@ -30,9 +32,11 @@ impl TransformerConfig {
         let range = |count: usize| if count == 1 { "0".to_owned() } else { format!("0…{}", count - 1) };
         let heads = range(self.heads);
         let (encoder, decoder) = (range(self.encoder_layers), range(self.decoder_layers));
-        format!(
-            "enc.{{{encoder}}}.{{{heads}}}, dec.{{{decoder}}}.{{{heads}}} and cross.{{{decoder}}}.{{{heads}}}"
-        )
+        let own = match self.decoder_layer {
+            DecoderLayer::Attention => format!(", dec.{{{decoder}}}.{{{heads}}}"),
+            DecoderLayer::Ssru => String::new(),
+        };
+        format!("enc.{{{encoder}}}.{{{heads}}}{own} and cross.{{{decoder}}}.{{{heads}}}")
     }
 }
 

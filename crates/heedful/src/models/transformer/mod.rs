@@ -1,7 +1,7 @@
 //! The Transformer of "Attention Is All You Need" (Vaswani et al., 2017), the whole model on one page.
 //!
 //! ```text
-//! memory   = Encoder(√d E_source[source] + PE)
+//! memory   = Encoder(√d E_source[source] + PE)                        the factor may be left out, a norm may follow
 //! states   = Decoder(√d E_target[<bos> y_1 … y_m] + PE, memory)
 //! p(y_i+1) = softmax(states_i E_outputᵀ + b)              b only with an output bias
 //! ```
@@ -12,9 +12,11 @@ mod stack_config;
 
 mod attention;
 mod feed_forward;
+mod ssru;
 
 mod block;
 mod cross_block;
+mod past_layer;
 mod stack;
 mod text_stack;
 
@@ -34,11 +36,13 @@ pub use config::TransformerConfig;
 pub use cross_block::CrossBlock;
 pub use feed_forward::FeedForward;
 pub use layer::{DropoutRates, LayerConfig};
+pub use ssru::Ssru;
 pub use stack::{Stack, StackMask};
 pub use stack_config::StackConfig;
 pub use text_stack::TextStack;
 pub(crate) use {StackConfig as Encoder, TransformerConfig as EncoderDecoder};
 
+use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError, Side, check_side};
 use crate::layers::{
     Embedding, HeadError, HeadName, OutputProjection, Pass, PositionalEncoding, embedding_tables,
@@ -64,17 +68,28 @@ impl Transformer {
         let vocabularies = [config.source_vocabulary, config.target_vocabulary];
         let (source, target, output) = embedding_tables(&params, config.tying, vocabularies, config.d_model);
         let position = |name| PositionalEncoding::new(&params, name, config.positions, config.d_model);
-        let dropout = config.dropout.residual;
+        let [source_position, target_position] = ["source_position", "target_position"].map(position);
+        let (encoder, decoder) = (config.encoder(), config.decoder());
+        let source_embedding = encoder.embedding(&params, "source_embedding", source, source_position);
+        let target_embedding = decoder.embedding(&params, "target_embedding", target, target_position);
         Ok(Transformer {
-            source_embedding: Embedding::new(source, position("source_position"), dropout),
-            target_embedding: Embedding::new(target, position("target_position"), dropout),
+            source_embedding,
+            target_embedding: match config.special.start_from_zero {
+                true => target_embedding.starting_from_zero(),
+                false => target_embedding,
+            },
             encoder: Stack::<Block>::new(
                 &params,
                 StackMask::Bidirectional,
                 config.encoder_layers,
                 &config.layer(),
             ),
-            decoder: Stack::<CrossBlock>::new(&params, config.decoder_layers, &config.layer()),
+            decoder: Stack::<CrossBlock>::new(
+                &params,
+                config.decoder_layer,
+                config.decoder_layers,
+                &config.layer(),
+            ),
             output: OutputProjection::new(&params, output, config.output_bias),
             params,
             config,
@@ -137,6 +152,10 @@ impl Model for Transformer {
         self.check_source(&batch.source, &batch.source_sequences)?;
         self.check_side(Side::Target, &batch.target_in, &batch.target_sequences)?;
         self.check_side(Side::Target, &batch.target_out, &batch.target_sequences)
+    }
+
+    fn special_tokens(&self) -> SpecialTokens {
+        self.config.special.clone()
     }
 
     fn trains_on(&self, device: Device) -> bool {

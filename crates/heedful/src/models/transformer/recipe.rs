@@ -3,6 +3,7 @@
 use heedful_tensor::{Device, Params};
 
 use super::{ConfigError, DropoutRates, StackConfig, StackMask, TextStack, Transformer, TransformerConfig};
+use crate::data::{BOS, EOS, SpecialTokens};
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::{Encode, Generate};
 use crate::recipe::Recipe;
@@ -21,6 +22,8 @@ macro_rules! keys {
             "model.norm_epsilon",
             "model.activation",
             "model.positions",
+            "model.scale_embeddings",
+            "model.embedding_norm",
             "model.max_positions",
             "model.score",
             "model.window",
@@ -31,14 +34,26 @@ macro_rules! keys {
 }
 
 impl EncoderDecoderFamily for TransformerConfig {
-    const KEYS: &'static [&'static str] =
-        keys!["model.encoder_layers", "model.decoder_layers", "model.tying", "model.output_bias"];
+    const KEYS: &'static [&'static str] = keys![
+        "model.encoder_layers",
+        "model.decoder_layers",
+        "model.tying",
+        "model.output_bias",
+        "model.decoder_layer",
+        "model.source_eos",
+        "model.start_from_zero"
+    ];
 
     fn from_recipe(recipe: &Recipe, [source, target]: [usize; 2]) -> TransformerConfig {
         let Recipe { model, training, .. } = recipe;
         TransformerConfig {
             source_vocabulary: source,
             target_vocabulary: target,
+            special: SpecialTokens {
+                source_eos: model.source_eos.then_some(EOS),
+                start_from_zero: model.start_from_zero,
+                ..SpecialTokens::default()
+            },
             d_model: model.d_model,
             d_ff: model.d_ff,
             heads: model.heads,
@@ -46,11 +61,14 @@ impl EncoderDecoderFamily for TransformerConfig {
             value_width: model.value_width,
             encoder_layers: model.encoder_layers,
             decoder_layers: model.decoder_layers,
+            decoder_layer: model.decoder_layer,
             norm: model.norm,
             norm_kind: model.norm_kind,
             norm_epsilon: model.norm_epsilon as f32,
             activation: model.activation,
             positions: recipe.positions(),
+            scale_embeddings: model.scale_embeddings,
+            embedding_norm: model.embedding_norm,
             tying: model.tying,
             output_bias: model.output_bias,
             score: model.score,
@@ -82,10 +100,16 @@ impl EncoderDecoderFamily for TransformerConfig {
 }
 
 impl EncoderFamily for StackConfig {
-    const KEYS: &'static [&'static str] = keys!["model.encoder_layers"];
+    const KEYS: &'static [&'static str] = keys!["model.encoder_layers", "model.surround_text"];
 
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
-        TransformerConfig::from_recipe(recipe, [vocabulary; 2]).encoder()
+        let surrounds = recipe.model.surround_text;
+        let special = SpecialTokens {
+            text_first: surrounds.then_some(BOS),
+            text_last: surrounds.then_some(EOS),
+            ..SpecialTokens::default()
+        };
+        StackConfig { special, ..TransformerConfig::from_recipe(recipe, [vocabulary; 2]).encoder() }
     }
 
     fn validate(&self) -> Result<(), ConfigError> {
@@ -107,6 +131,7 @@ impl StackConfig {
 
     /// The configuration of a decoder-only model, as a recipe describes it.
     pub fn decoder_from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
-        TransformerConfig::from_recipe(recipe, [vocabulary; 2]).decoder()
+        let special = SpecialTokens::default();
+        StackConfig { special, ..TransformerConfig::from_recipe(recipe, [vocabulary; 2]).decoder() }
     }
 }

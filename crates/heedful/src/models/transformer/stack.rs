@@ -110,6 +110,7 @@ fn final_norm(params: &Params, stack: &str, config: &LayerConfig) -> Option<Norm
     }
 }
 
-fn normalization(params: &Params, name: &str, config: &LayerConfig) -> Normalization {
+/// A norm of the blocks' kind.
+pub(super) fn normalization(params: &Params, name: &str, config: &LayerConfig) -> Normalization {
     Normalization::new(params, name, config.norm_kind, config.d_model, config.norm_epsilon)
 }

@@ -1,10 +1,13 @@
 //! The configuration of an encoder-only or decoder-only model: one stack, one vocabulary.
 
 use heedful_tensor::ops::Activation;
+use heedful_tensor::{Param, Params};
 use serde::{Deserialize, Serialize};
 
 use super::layer::{ActivationName, DropoutRates, LayerConfig};
-use crate::layers::{AttentionScore, Norm, NormKind, Positions, ScoreName};
+use super::stack::normalization;
+use crate::data::SpecialTokens;
+use crate::layers::{AttentionScore, Embedding, Norm, NormKind, PositionalEncoding, Positions, ScoreName};
 use crate::models::config::{ConfigError, check};
 
 /// The shape and the choices of a single stack with its vocabulary.
@@ -13,6 +16,9 @@ use crate::models::config::{ConfigError, check};
 pub struct StackConfig {
     /// Size of the vocabulary.
     pub vocabulary: usize,
+    /// The special tokens of its vocabulary.
+    #[serde(default, skip_serializing_if = "SpecialTokens::are_default")]
+    pub special: SpecialTokens,
     /// Width of the vector of a token, between all blocks.
     pub d_model: usize,
     /// Width inside the feed-forward layers.
@@ -37,6 +43,12 @@ pub struct StackConfig {
     pub activation: Activation,
     /// How positions are encoded.
     pub positions: Positions,
+    /// Whether token vectors are multiplied by √d_model before positions are added.
+    #[serde(default = "scaled", skip_serializing_if = "is_scaled")]
+    pub scale_embeddings: bool,
+    /// Whether a norm follows the sum of token and position vectors.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub embedding_norm: bool,
     /// How a query is compared with a key.
     #[serde(with = "ScoreName")]
     pub score: AttentionScore,
@@ -65,12 +77,31 @@ impl StackConfig {
         }
     }
 
+    /// The layer over a table of token vectors and their positions: a norm is the parameters `<name>_norm.…`.
+    pub(super) fn embedding(
+        &self,
+        params: &Params,
+        name: &str,
+        table: Param,
+        position: PositionalEncoding,
+    ) -> Embedding {
+        let mut embedding = Embedding::new(table, position, self.dropout.residual);
+        if !self.scale_embeddings {
+            embedding = embedding.unscaled();
+        }
+        if self.embedding_norm {
+            embedding = embedding.with_norm(normalization(params, &format!("{name}_norm"), &self.layer()));
+        }
+        embedding
+    }
+
     /// Whether a model can be built from this; if not, the error explains what to change.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.layer().validate()?;
         check::sizes(&[("layers", self.layers)])?;
         check::positions(self.positions, self.d_model)?;
-        check::vocabulary("vocabulary", self.vocabulary)
+        check::vocabulary("vocabulary", self.vocabulary)?;
+        check::special_tokens(&self.special, [self.vocabulary; 2])
     }
 
     /// The stack in a few words.
@@ -78,4 +109,13 @@ impl StackConfig {
         let StackConfig { layers, d_model, heads, d_ff, .. } = self;
         format!("{layers} layers, d {d_model}, {heads} heads, ffn {d_ff}")
     }
+}
+
+/// What models had before there was a choice.
+pub(super) fn scaled() -> bool {
+    true
+}
+
+pub(super) fn is_scaled(scale_embeddings: &bool) -> bool {
+    *scale_embeddings == scaled()
 }

@@ -5,11 +5,12 @@ use heedful_tensor::{Param, Params, Ragged, Tensor};
 
 use super::decoding::BlockCache;
 use super::{Block, ConfigError, Stack, StackConfig, StackMask};
+use crate::data::SpecialTokens;
 use crate::data::batch::{BatchError, Side, check_side};
 use crate::layers::{Embedding, Pass, PositionalEncoding};
 use crate::models::Encode;
 
-/// Embedding and stack: parameters `embedding.weight`, `position.weight` (if learned) and `encoder.…` or `decoder.…`.
+/// Embedding and stack: parameters `embedding.weight`, `position.weight` (if learned), `embedding_norm.…` (if it has one) and `encoder.…` or `decoder.…`.
 pub struct TextStack {
     config: StackConfig,
     table: Param,
@@ -24,7 +25,7 @@ impl TextStack {
         let table = Embedding::table(params, "embedding", config.vocabulary, config.d_model);
         let position = PositionalEncoding::new(params, "position", config.positions, config.d_model);
         Ok(TextStack {
-            embedding: Embedding::new(table.clone(), position, config.dropout.residual),
+            embedding: config.embedding(params, "embedding", table.clone(), position),
             table,
             stack: Stack::<Block>::new(params, mask, config.layers, &config.layer()),
             config,
@@ -72,6 +73,10 @@ impl Encode for TextStack {
 
     fn longest_text(&self) -> Option<usize> {
         self.config.positions.longest()
+    }
+
+    fn special_tokens(&self) -> SpecialTokens {
+        self.config.special.clone()
     }
 
     fn check(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {

@@ -19,13 +19,13 @@ use std::path::Path;
 use heedful_tensor::{Precision, Ragged, ops};
 
 use super::{ClassifierConfig, EncoderClassifier};
-use crate::data::TextLimit;
 use crate::data::batch::{BatchError, lay_end_to_end};
 use crate::data::labels::Labels;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
+use crate::data::{SpecialTokens, TextLimit};
 use crate::layers::{AttentionMap, AttentionRole, MaskFault, Pass, TooManyWeights};
-use crate::models::{BrokenModel, Label};
+use crate::models::{BrokenModel, Label, Model};
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
 
@@ -132,7 +132,8 @@ impl Classifier {
         if probabilities.iter().any(|probability| !probability.is_finite()) {
             return Err(BrokenModel { sentence: 0 }.into());
         }
-        let attention = attention_at_tokens(&pass.take_attention()?, &sequences);
+        let attention =
+            attention_at_tokens(&pass.take_attention()?, &sequences, &self.model.special_tokens());
         let rows = probabilities.chunks_exact(self.labels.count());
         let found = tokens.iter().zip(attention).zip(rows);
         Ok(found
@@ -241,17 +242,16 @@ impl Classified {
     }
 }
 
-/// For every text the attention to each of its tokens: that of the pooling, or else that of the `<bos>` before the text in
+/// For every text the attention to each of its tokens: that of the pooling, or else that of the token before the text in
 /// the last layer, the mean over its heads. Without any attention all tokens are equal.
-fn attention_at_tokens(maps: &[AttentionMap], sequences: &Ragged) -> Vec<Vec<f32>> {
+fn attention_at_tokens(maps: &[AttentionMap], sequences: &Ragged, special: &SpecialTokens) -> Vec<Vec<f32>> {
+    let before = usize::from(special.text_first.is_some());
     let pooling = maps.iter().rfind(|map| map.site.role == AttentionRole::Pooling);
     let own = maps.iter().rfind(|map| map.site.role == AttentionRole::EncoderSelf);
     let of_text = |(text, length): (usize, usize)| match (pooling, own) {
-        (Some(map), _) => map.mean_over_heads(text),
-        // The first row and the first column are those of `<bos>`.
-        (None, Some(map)) if map.keys.length(text) == length + 1 => {
-            map.mean_over_heads(text)[1..=length].to_vec()
-        }
+        (Some(map), _) => map.mean_over_heads(text)[before..before + length].to_vec(),
+        // The first row is that of the token before the text.
+        (None, Some(map)) if before == 1 => map.mean_over_heads(text)[1..=length].to_vec(),
         _ => vec![1.0; length],
     };
     sequences.lengths().enumerate().map(of_text).collect()
@@ -296,9 +296,11 @@ mod tests {
             scores: None,
         };
         let own = map(AttentionRole::EncoderSelf, 3, 3, vec![0.2, 0.5, 0.3, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]);
-        assert_eq!(attention_at_tokens(std::slice::from_ref(&own), &sequences), [[0.5, 0.3]]);
+        let first = SpecialTokens { text_first: Some(1), ..SpecialTokens::default() };
+        assert_eq!(attention_at_tokens(std::slice::from_ref(&own), &sequences, &first), [[0.5, 0.3]]);
+        let plain = SpecialTokens::default();
         let pooling = map(AttentionRole::Pooling, 1, 2, vec![0.9, 0.1]);
-        assert_eq!(attention_at_tokens(&[own, pooling], &sequences), [[0.9, 0.1]]);
-        assert_eq!(attention_at_tokens(&[], &sequences), [[1.0, 1.0]]);
+        assert_eq!(attention_at_tokens(&[own, pooling], &sequences, &plain), [[0.9, 0.1]]);
+        assert_eq!(attention_at_tokens(&[], &sequences, &plain), [[1.0, 1.0]]);
     }
 }

@@ -28,6 +28,7 @@ pub use classifier::{Classified, Classifier, ClassifyError, Word};
 pub use pooling::Pool;
 pub(crate) use recipe::Definition;
 
+use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError, Side};
 use crate::layers::{AttentionScore, Embedding, Pass, ScoreName};
 use crate::models::config::{ConfigError, check};
@@ -59,6 +60,8 @@ pub struct EncoderClassifier {
     params: Params,
     encoder: Box<dyn Encode>,
     pool: Pool,
+    /// What the encoder reads around a text.
+    special: SpecialTokens,
     labels: Param,
 }
 
@@ -94,7 +97,8 @@ impl EncoderClassifier {
         let width = encoder.width();
         let pool = Pool::new(&params, config.pooling, config.pooling_score, width);
         let labels = Embedding::table(&params, "labels", config.labels, width);
-        Ok(EncoderClassifier { config, params, encoder, pool, labels })
+        let special = pool.around(encoder.special_tokens());
+        Ok(EncoderClassifier { config, params, encoder, pool, special, labels })
     }
 
     /// Its configuration.
@@ -104,16 +108,12 @@ impl EncoderClassifier {
 
     /// Maximum number of tokens of a text; `None` for no limit.
     pub fn longest_text(&self) -> Option<usize> {
-        let before = match self.config.pooling {
-            Pooling::First => 1,
-            Pooling::Attention | Pooling::Last | Pooling::Mean | Pooling::Max => 0,
-        };
-        self.encoder.longest_text().map(|longest| longest.saturating_sub(before))
+        self.encoder.longest_text().map(|longest| longest.saturating_sub(self.special.around_text()))
     }
 
     /// One vector for each text.
     fn pooled(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
-        let (text, sequences) = self.pool.prepare(text, sequences);
+        let (text, sequences) = self.special.surround(text, sequences);
         let states = self.encoder.encode(&text, &sequences, pass);
         let pooled = self.pool.forward(&states, &sequences, &*self.encoder, pass);
         let dropout = pass.dropout(self.config.dropout);
@@ -138,6 +138,11 @@ impl Model for EncoderClassifier {
         }
     }
 
+    /// What the encoder reads around a text.
+    fn special_tokens(&self) -> SpecialTokens {
+        self.special.clone()
+    }
+
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         pass.within(|pass| {
             let pooled = self.pooled(&batch.source, &batch.source_sequences, pass);
@@ -149,7 +154,7 @@ impl Model for EncoderClassifier {
 
 impl Label for EncoderClassifier {
     fn check_text(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        let (text, sequences) = self.pool.prepare(text, sequences);
+        let (text, sequences) = self.special.surround(text, sequences);
         self.encoder.check(&text, &sequences)
     }
 

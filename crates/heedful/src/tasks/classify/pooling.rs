@@ -14,15 +14,13 @@
 //! In the additive score a projection of the constant query would be one more bias beside b, so there is none. All of them
 //! are attention with the one query q, keys computed from h and values h, and are computed as such.
 
-use std::borrow::Cow;
-
 use heedful_tensor::ops::{
     self, Activation, AttentionOptions, EmbeddingOptions, LinearOptions, Mask, Part, Positions, ScoreForm,
 };
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
-use crate::data::BOS;
+use crate::data::SpecialTokens;
 use crate::layers::{AttentionMap, AttentionRole, AttentionScore, AttentionSite, Linear, Pass};
 use crate::models::Encode;
 use crate::recipe::Pooling;
@@ -85,14 +83,12 @@ impl Pool {
         }
     }
 
-    /// The texts as the encoder reads them: with a `<bos>` if the first token is pooled.
-    pub fn prepare<'t>(&self, text: &'t [u32], sequences: &Ragged) -> (Cow<'t, [u32]>, Ragged) {
-        if !matches!(self.kind, Kind::First) {
-            return (text.into(), sequences.clone());
+    /// What the encoder reads around a text, given what it does by itself: a `<bos>` before it if the first token is pooled.
+    pub fn around(&self, special: SpecialTokens) -> SpecialTokens {
+        match self.kind {
+            Kind::First => SpecialTokens { text_first: special.text_first.or(Some(special.bos)), ..special },
+            _ => special,
         }
-        let marked =
-            sequences.ranges().flat_map(|range| [BOS].into_iter().chain(text[range].iter().copied()));
-        (marked.collect(), Ragged::from_lengths(sequences.lengths().map(|length| length + 1)))
     }
 
     /// One row for each sequence of `states`, which the encoder has made.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heedful_tensor::Params;
 
-use crate::layers::Positions;
+use crate::layers::{Halves, Positions};
 use crate::models::transformer::StackConfig;
 use crate::recipe::{PositionKind, Recipe};
 use crate::tasks::folder::ModelFolder;
@@ -12,7 +12,7 @@ use crate::tasks::masked::MaskedConfig;
 use crate::tasks::{OpenError, Task, TaskError, WrongTask};
 
 /// Parameters that a classifier shares with a masked language model.
-const SHARED: [&str; 3] = ["embedding.", "position.", "encoder."];
+const SHARED: [&str; 4] = ["embedding.", "embedding_norm.", "position.", "encoder."];
 
 /// Sets the recipe's encoder to the sizes of the one in `folder`.
 pub(super) fn adopt(recipe: &mut Recipe, folder: &Path) -> Result<(), TaskError> {
@@ -22,10 +22,15 @@ pub(super) fn adopt(recipe: &mut Recipe, folder: &Path) -> Result<(), TaskError>
     (model.d_model, model.d_ff, model.heads) = (d_model, d_ff, heads);
     (model.key_width, model.value_width, model.encoder_layers) = (key_width, value_width, layers);
     (model.norm, model.norm_kind) = (stack.norm, stack.norm_kind);
+    model.surround_text = stack.special.around_text() > 0;
+    (model.scale_embeddings, model.embedding_norm) = (stack.scale_embeddings, stack.embedding_norm);
     model.norm_epsilon = exact(stack.norm_epsilon);
     (model.activation, model.score, model.window) = (stack.activation, stack.score, stack.window);
     model.positions = match stack.positions {
         Positions::Sinusoidal => PositionKind::Sinusoidal,
+        Positions::Halves(Halves::MarianMt) => PositionKind::MarianMt,
+        Positions::Halves(Halves::Marian) => PositionKind::Marian,
+        Positions::Halves(Halves::OpenNmt) => PositionKind::OpenNmt,
         Positions::Learned { max_length } => {
             model.max_positions = max_length;
             PositionKind::Learned

@@ -8,7 +8,7 @@ use super::{ClassifierConfig, EncoderClassifier, pretrained};
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
 use crate::data::labels::{Labels, LabelsError};
-use crate::data::{CorpusError, Input};
+use crate::data::{CorpusError, Input, SpecialTokens};
 use crate::models::{EncoderConfig, Model};
 use crate::recipe::{BestBy, DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::recipe::check_single_sided;
@@ -35,6 +35,13 @@ impl TaskConfig for ClassifierConfig {
 
     fn family(&self) -> Family {
         self.encoder.family()
+    }
+
+    fn special_tokens(&self) -> SpecialTokens {
+        match &self.encoder {
+            EncoderConfig::Transformer(stack) => stack.special.clone(),
+            _ => SpecialTokens::default(),
+        }
     }
 
     fn summary(&self) -> String {
@@ -120,7 +127,11 @@ impl TaskDefinition for Definition {
 
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
         let (recipe, sizes) = (materials.recipe, materials.sizes());
-        let config = ClassifierConfig::try_from(self.config(recipe, sizes)).expect("it is this task's");
+        let mut config = ClassifierConfig::try_from(self.config(recipe, sizes)).expect("it is this task's");
+        if let (Some(special), EncoderConfig::Transformer(stack)) = (&materials.special, &mut config.encoder)
+        {
+            stack.special = special.clone();
+        }
         let model = Arc::new(config.build(recipe.training.seed)?);
         let set = LabelSet::read(&materials, model.clone())?;
         let validation = set.map(|set| Box::new(set) as Box<dyn ValidationSet>);

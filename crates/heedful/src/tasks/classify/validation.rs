@@ -42,7 +42,7 @@ impl LabelSet {
         materials: &Materials<'_>,
         model: Arc<EncoderClassifier>,
     ) -> Result<Option<LabelSet>, TaskError> {
-        let Materials { recipe, tokenizers, labels } = *materials;
+        let Materials { recipe, tokenizers, labels, .. } = *materials;
         let (files, Some(labels)) = (&recipe.data.valid_label_text, labels) else { return Ok(None) };
         if files.is_empty() {
             return Ok(None);
@@ -70,7 +70,12 @@ impl LabelSet {
         if texts.is_empty() {
             return Err(unusable.into());
         }
-        let batches = validation_batches(BatchLayout::Labels, &encoded, recipe.training.batch_tokens);
+        let batches = validation_batches(
+            BatchLayout::Labels,
+            &encoded,
+            recipe.training.batch_tokens,
+            &model.special_tokens(),
+        );
         let (labels, tokenizer) = (labels.clone(), tokenizers.source.clone());
         Ok(Some(LabelSet { model, texts, encoded, batches, labels, tokenizer }))
     }
@@ -120,11 +125,10 @@ impl ValidationSet for LabelSet {
         let tokens = &tokens[..tokens.len().min(MOST_TOKENS)];
         let mut pass = Pass::inference(recipe.training.compute).recording();
         self.model.label_scores(tokens, &Ragged::from_lengths([tokens.len()]), &mut pass);
-        let pieces: Vec<String> = tokens.iter().map(|&id| self.tokenizer.piece(id)).collect();
+        let read = self.model.special_tokens().surrounded(tokens);
+        let pieces: Vec<String> = read.iter().map(|&id| self.tokenizer.piece(id)).collect();
         let grid = |map: &AttentionMap| {
-            // Where the first token stands for the text, `<bos>` is put before it.
-            let before = if map.keys.tokens() > pieces.len() { vec!["<bos>".to_owned()] } else { Vec::new() };
-            let columns = [before, pieces.clone()].concat();
+            let columns = pieces.clone();
             AttentionGrid {
                 title: map.site.title(),
                 heads: map.weights[0].clone(),

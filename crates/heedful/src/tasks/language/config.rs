@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::SpecialTokens;
 use crate::models::config::{ConfigError, check};
 use crate::models::recurrent::RecurrentDecoderConfig;
 use crate::models::transformer::StackConfig;
@@ -75,6 +76,14 @@ impl LanguageConfig {
         match &self.stack {
             LanguageStack::Transformer(stack) => stack.positions.longest(),
             LanguageStack::Recurrent(_) => None,
+        }
+    }
+
+    /// Its special tokens.
+    pub fn special_tokens(&self) -> SpecialTokens {
+        match &self.stack {
+            LanguageStack::Transformer(stack) => stack.special.clone(),
+            LanguageStack::Recurrent(_) => SpecialTokens::default(),
         }
     }
 

@@ -133,12 +133,7 @@ fn advance(
 ) -> Tensor {
     let positions: Vec<usize> = (0..ids.len()).map(|row| pasts.of(row).len() - 1).collect();
     let mut stores = stores.iter_mut();
-    let cache = |_| BlockCache {
-        store: stores.next().expect("one store for each layer"),
-        newest,
-        pasts,
-        memory: Vec::new(),
-    };
+    let cache = |_| BlockCache { store: stores.next().expect("one store for each layer"), newest, pasts };
     decoder.step(ids, &positions, cache, pass)
 }
 

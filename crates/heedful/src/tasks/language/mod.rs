@@ -31,6 +31,7 @@ pub use generator::{GenerateError, Generation, Generator};
 pub(crate) use recipe::Definition;
 pub use scoring::{TextPerplexity, TextScorer};
 
+use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError, Side};
 use crate::layers::{OutputProjection, Pass};
 use crate::models::config::ConfigError;
@@ -114,6 +115,10 @@ impl Model for LanguageModel {
     fn check(&self, batch: &Batch) -> Result<(), BatchError> {
         self.decoder.check(Side::Target, &batch.target_in, &batch.target_sequences)?;
         self.decoder.check(Side::Target, &batch.target_out, &batch.target_sequences)
+    }
+
+    fn special_tokens(&self) -> SpecialTokens {
+        self.config.special_tokens()
     }
 
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {

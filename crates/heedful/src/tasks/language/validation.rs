@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::LanguageModel;
-use crate::data::BOS;
 use crate::decode::{Hypothesis, MaxLength, SearchOptions, search};
 use crate::metrics::Measure;
+use crate::models::Model;
 use crate::plot::AttentionGrid;
 use crate::recipe::Recipe;
 use crate::tasks::TaskError;
@@ -48,7 +48,8 @@ impl LanguageSet {
         let long_enough = self.texts.examples.iter().map(|(_, text)| text).filter(|text| text.len() > 1);
         let halves: Vec<(&[u32], &[u32])> =
             long_enough.take(SAMPLES).map(|text| text.split_at(GIVEN.min(text.len() / 2))).collect();
-        let prompts: Vec<Vec<u32>> = halves.iter().map(|(given, _)| [&[BOS], *given].concat()).collect();
+        let bos = self.model.special_tokens().bos;
+        let prompts: Vec<Vec<u32>> = halves.iter().map(|(given, _)| [&[bos], *given].concat()).collect();
         let left = longest(recipe).saturating_sub(GIVEN);
         let options = SearchOptions {
             beam: 1,

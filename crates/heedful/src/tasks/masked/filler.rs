@@ -15,7 +15,7 @@
 
 use std::path::Path;
 
-use heedful_tensor::ops::TopK;
+use heedful_tensor::ops::{Scored, TopK};
 use heedful_tensor::{Precision, Ragged};
 
 use super::{MaskedConfig, MaskedModel};
@@ -23,15 +23,10 @@ use crate::data::TextLimit;
 use crate::data::batch::BatchError;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::{Tokenizer, Tokenizers};
-use crate::data::{UNK, special};
 use crate::layers::{AttentionMap, MaskFault, Pass, TooManyWeights};
 use crate::models::BrokenModel;
 use crate::tasks::open::{Opened, open};
 use crate::tasks::{OpenError, Task};
-
-/// The id of `<mask>`. Characters that a vocabulary does not know are encoded as bytes, so no text ever has `<unk>`, and
-/// its id is free for this.
-pub const MASK: u32 = UNK;
 
 /// How a masked token is written in a text.
 const GAP: &str = "<mask>";
@@ -90,8 +85,8 @@ pub enum FillError {
 impl Filler {
     /// Opens the folder of a masked language model or of its training run.
     pub fn open(folder: &Path) -> Result<Filler, FillError> {
-        let Opened { config, model, tokenizers, trained, .. } = open::<MaskedConfig>(folder, Task::Masked)?;
-        let limit = TextLimit::new(&tokenizers.source, config.stack.positions.longest(), trained);
+        let Opened { model, tokenizers, trained, .. } = open::<MaskedConfig>(folder, Task::Masked)?;
+        let limit = TextLimit::new(&tokenizers.source, model.longest_text(), trained);
         Ok(Filler { model, tokenizers, limit })
     }
 
@@ -111,6 +106,11 @@ impl Filler {
         &self.model
     }
 
+    /// The token that stands for `<mask>`.
+    pub fn mask(&self) -> u32 {
+        self.model.config().stack.special.mask
+    }
+
     /// The `top` best predictions for every `<mask>` of a text. All are predicted at once, each from a text in which the
     /// others are masked.
     pub fn fill(&self, text: &str, top: usize, compute: Precision) -> Result<Filled, FillError> {
@@ -119,7 +119,7 @@ impl Filler {
 
     /// As [`Filler::fill`], for a text from [`Filler::encode`].
     pub fn fill_tokens(&self, tokens: Vec<u32>, top: usize, compute: Precision) -> Result<Filled, FillError> {
-        if !tokens.contains(&MASK) && top > 0 {
+        if !tokens.contains(&self.mask()) && top > 0 {
             return Err(FillError::NoGap);
         }
         let (filled, _) = self.attend_in(&mut Pass::inference(compute), tokens, top)?;
@@ -136,7 +136,8 @@ impl Filler {
         if top == 0 {
             return Err(FillError::NoGuess);
         }
-        let rows: Vec<usize> = (0..tokens.len()).filter(|&row| tokens[row] == MASK).collect();
+        let mask = self.mask();
+        let rows: Vec<usize> = (0..tokens.len()).filter(|&row| tokens[row] == mask).collect();
         if tokens.is_empty() {
             return Err(FillError::NoGap);
         }
@@ -148,7 +149,8 @@ impl Filler {
         pass.check_masks()?;
         let mut best = TopK::default();
         // Special tokens are no guesses; there may be better ones behind them.
-        let wanted = top.saturating_add(special::NAMES.len()).min(scores.width());
+        let not_text = self.model.config().stack.special.not_text();
+        let wanted = top.saturating_add(not_text.len()).min(scores.width());
         best.find(&scores, wanted, pass.compute().precision.rounding());
         let mut gaps = Vec::new();
         for (gap, &row) in rows.iter().enumerate() {
@@ -156,10 +158,11 @@ impl Filler {
             if !normalizer.is_finite() {
                 return Err(BrokenModel { sentence: 0 }.into());
             }
-            let ordinary = best.best(gap).iter().filter(|found| found.index as usize >= special::NAMES.len());
+            let is_text = |found: &&Scored| not_text.binary_search(&found.index).is_err();
+            let ordinary = best.best(gap).iter().filter(is_text);
             let guesses: Vec<_> = ordinary.take(top).collect();
-            tokens[row] = guesses.first().map_or(MASK, |best| best.index);
-            let guess = |found: &&heedful_tensor::ops::Scored| Guess {
+            tokens[row] = guesses.first().map_or(mask, |best| best.index);
+            let guess = |found: &&Scored| Guess {
                 piece: self.tokenizers.source.text_of(found.index),
                 probability: (f64::from(found.score) - normalizer).exp(),
             };
@@ -181,7 +184,7 @@ impl Filler {
         let gaps = text.matches(GAP).count();
         for (index, part) in text.split(GAP).enumerate() {
             if index > 0 {
-                tokens.push(MASK);
+                tokens.push(self.mask());
             }
             let is_last = index == gaps;
             let part = if is_last { part } else { part.strip_suffix(' ').unwrap_or(part) };

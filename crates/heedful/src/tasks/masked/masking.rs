@@ -10,8 +10,7 @@
 use heedful_tensor::Ragged;
 use heedful_tensor::random::Stream;
 
-use super::MASK;
-use crate::data::special;
+use crate::data::SpecialTokens;
 
 const SHARE: f64 = 0.15;
 const MASKED: f32 = 0.8;
@@ -30,15 +29,42 @@ pub struct MaskedText {
     pub targets: Vec<u32>,
 }
 
+/// What tokens may become when they are chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Masking {
+    /// The token that masks another.
+    mask: u32,
+    /// How many tokens stand for text, and those that do not, in ascending order.
+    texts: u32,
+    not_text: Vec<u32>,
+}
+
 /// The number of tokens to predict in a text of this length.
 pub fn masked_tokens(length: usize) -> usize {
     ((SHARE * length as f64).round() as usize).clamp(1, length.max(1))
 }
 
+impl Masking {
+    /// Of a vocabulary with these special tokens.
+    pub fn new(vocabulary: usize, special: &SpecialTokens) -> Masking {
+        let mut not_text = special.not_text();
+        not_text.retain(|&token| (token as usize) < vocabulary);
+        Masking { mask: special.mask, texts: (vocabulary - not_text.len()) as u32, not_text }
+    }
+
+    /// A random token that stands for text; the mask if there is none.
+    fn any_token(&self, draw: u32) -> u32 {
+        if self.texts == 0 {
+            return self.mask;
+        }
+        self.not_text.iter().fold(draw % self.texts, |token, &other| token + u32::from(other <= token))
+    }
+}
+
 impl MaskedText {
     /// Masks tokens of texts. In training the masks are drawn from the step's stream; without one, the masks of a text
     /// depend on that text alone.
-    pub fn draw(text: &[u32], sequences: &Ragged, vocabulary: usize, stream: Option<Stream>) -> MaskedText {
+    pub fn draw(text: &[u32], sequences: &Ragged, masking: &Masking, stream: Option<Stream>) -> MaskedText {
         let mut masked = MaskedText { text: text.to_vec(), rows: Vec::new(), targets: Vec::new() };
         for range in sequences.ranges() {
             let (stream, first) = match stream {
@@ -56,21 +82,14 @@ impl MaskedText {
                 masked.targets.push(text[row]);
                 let fate = stream.uniform(draw(row, 1));
                 if fate < MASKED {
-                    masked.text[row] = MASK;
+                    masked.text[row] = masking.mask;
                 } else if fate < MASKED + REPLACED {
-                    masked.text[row] = any_token(stream.bits(draw(row, 2)), vocabulary).unwrap_or(MASK);
+                    masked.text[row] = masking.any_token(stream.bits(draw(row, 2)));
                 }
             }
         }
         masked
     }
-}
-
-/// A random token that is not special; `None` if there are no others.
-fn any_token(draw: u32, vocabulary: usize) -> Option<u32> {
-    let first = special::NAMES.len() as u32;
-    let others = (vocabulary as u32).checked_sub(first).filter(|&others| others > 0)?;
-    Some(first + draw % others)
 }
 
 /// A hash of a text (FNV-1a over its tokens).

@@ -22,10 +22,11 @@ use heedful_tensor::{DType, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use MaskedConfig as Config;
-pub use filler::{FillError, Filled, Filler, Guess, MASK};
-pub use masking::{MaskedText, masked_tokens};
+pub use filler::{FillError, Filled, Filler, Guess};
+pub use masking::{MaskedText, Masking, masked_tokens};
 pub(crate) use recipe::Definition;
 
+use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError, Side};
 use crate::layers::{Linear, Normalization, OutputProjection, Pass};
 use crate::models::Model;
@@ -86,9 +87,16 @@ impl MaskedModel {
         &self.config
     }
 
+    /// Maximum number of tokens of a text; `None` for no limit.
+    pub fn longest_text(&self) -> Option<usize> {
+        let StackConfig { positions, special, .. } = &self.config.stack;
+        positions.longest().map(|longest| longest.saturating_sub(special.around_text()))
+    }
+
     /// Whether it can read these texts, which are laid end to end.
     pub fn check_text(&self, text: &[u32], sequences: &Ragged) -> Result<(), BatchError> {
-        self.encoder.check(Side::Source, text, sequences)
+        let (text, sequences) = self.config.stack.special.surround(text, sequences);
+        self.encoder.check(Side::Source, &text, &sequences)
     }
 
     /// The cross entropy of the masked tokens.
@@ -110,8 +118,11 @@ impl MaskedModel {
 
     /// The vectors from which the tokens at `rows` are predicted.
     fn head_states(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
-        let states = self.encoder.forward(text, sequences, pass);
-        let picked = ops::gather_rows(&states, rows);
+        let special = &self.config.stack.special;
+        let rows = special.surrounded_rows(rows, sequences);
+        let (text, sequences) = special.surround(text, sequences);
+        let states = self.encoder.forward(&text, &sequences, pass);
+        let picked = ops::gather_rows(&states, &rows);
         let hidden = self.head.activated(&picked, Activation::Gelu, Dropout::NONE, pass);
         self.head_norm.forward(&ops::cast(&hidden, DType::F32), pass)
     }
@@ -129,8 +140,13 @@ impl Model for MaskedModel {
     /// Masks tokens and predicts them. In training the masks are a function of seed and step, else of the text.
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {
         let (text, sequences) = (&batch.source, &batch.source_sequences);
-        let masked = MaskedText::draw(text, sequences, self.config.stack.vocabulary, pass.stream());
+        let StackConfig { vocabulary, special, .. } = &self.config.stack;
+        let masked = MaskedText::draw(text, sequences, &Masking::new(*vocabulary, special), pass.stream());
         self.loss_of(&masked, sequences, pass)
+    }
+
+    fn special_tokens(&self) -> SpecialTokens {
+        self.config.stack.special.clone()
     }
 
     fn predictions(&self, batch: &Batch) -> usize {

@@ -8,7 +8,8 @@ use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
 use crate::data::labels::Labels;
-use crate::data::{CorpusError, Input};
+use crate::data::{CorpusError, Input, SpecialTokens};
+use crate::models::Model;
 use crate::models::family::EncoderFamily;
 use crate::models::transformer::StackConfig;
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
@@ -34,6 +35,10 @@ impl TaskConfig for MaskedConfig {
 
     fn family(&self) -> Family {
         Family::Transformer
+    }
+
+    fn special_tokens(&self) -> SpecialTokens {
+        self.stack.special.clone()
     }
 
     fn summary(&self) -> String {
@@ -117,7 +122,8 @@ impl TaskDefinition for Definition {
         let config = MaskedConfig::try_from(self.config(recipe, sizes)).expect("it is this task's");
         let model = Arc::new(config.build(recipe.training.seed)?);
         let reading = self.example_kind(&recipe.data, None);
-        let texts = plain_text::TextSet::read(recipe, reading, materials.tokenizers)?;
+        let special = model.special_tokens();
+        let texts = plain_text::TextSet::read(recipe, reading, materials.tokenizers, special)?;
         let validated = model.clone();
         let set = |texts| Box::new(MaskedSet { texts, model: validated }) as Box<dyn ValidationSet>;
         Ok(Assembled { config: config.into(), model, validation: texts.map(set) })

@@ -2,10 +2,14 @@ use heedful_tensor::{DType, tape};
 
 use super::*;
 use crate::data::batch::BatchLayout;
-use crate::data::special;
+use crate::data::{UNK as MASK, special};
 use crate::models::transformer::TransformerConfig;
 
 const VOCABULARY: usize = 50;
+
+fn masking() -> Masking {
+    Masking::new(VOCABULARY, &SpecialTokens::default())
+}
 
 fn texts(lengths: &[usize]) -> (Vec<u32>, Ragged) {
     let sequences = Ragged::from_lengths(lengths.iter().copied());
@@ -16,7 +20,7 @@ fn texts(lengths: &[usize]) -> (Vec<u32>, Ragged) {
 fn a_seventh_is_chosen_and_most_of_it_is_masked() {
     let (text, sequences) = texts(&[2000, 1, 3, 4000]);
     let stream = heedful_tensor::random::Stream::new(1, 2, 3);
-    let masked = MaskedText::draw(&text, &sequences, VOCABULARY, Some(stream));
+    let masked = MaskedText::draw(&text, &sequences, &masking(), Some(stream));
     assert_eq!(masked.rows.len(), 300 + 1 + 1 + 600);
     assert!(masked.rows.is_sorted_by(|a, b| a < b));
     let (mut gaps, mut kept) = (0, 0);
@@ -32,15 +36,15 @@ fn a_seventh_is_chosen_and_most_of_it_is_masked() {
     let ordinary = |token: &u32| *token as usize >= special::NAMES.len() || *token == MASK;
     assert!(masked.text.iter().all(ordinary));
     let other = heedful_tensor::random::Stream::new(1, 3, 3);
-    assert_ne!(MaskedText::draw(&text, &sequences, VOCABULARY, Some(other)), masked);
+    assert_ne!(MaskedText::draw(&text, &sequences, &masking(), Some(other)), masked);
 }
 
 #[test]
 fn outside_of_training_the_masks_of_a_text_depend_on_that_text_alone() {
     let (text, sequences) = texts(&[9, 40, 3]);
-    let together = MaskedText::draw(&text, &sequences, VOCABULARY, None);
+    let together = MaskedText::draw(&text, &sequences, &masking(), None);
     let range = sequences.range(1);
-    let alone = MaskedText::draw(&text[range.clone()], &Ragged::from_lengths([40]), VOCABULARY, None);
+    let alone = MaskedText::draw(&text[range.clone()], &Ragged::from_lengths([40]), &masking(), None);
     assert_eq!(alone.text, together.text[range]);
 }
 

@@ -20,10 +20,15 @@ pub(super) fn example_kind(data: &DataKeys, lines: BatchLayout, blocks: BatchLay
 pub(super) fn check(recipe: &Recipe) -> Result<(), RecipeError> {
     let conflict = |message: String| Err(RecipeError::Conflict(message));
     let longest = recipe.model.max_positions;
+    // A masked model may read a token before each block and one after it.
+    let around = if recipe.model.surround_text { 2 } else { 0 };
     match recipe.data.block {
-        Some(block) if recipe.model.positions == PositionKind::Learned && block > longest => {
+        Some(block)
+            if recipe.model.positions == PositionKind::Learned && block.saturating_add(around) > longest =>
+        {
+            let read = block.saturating_add(around);
             conflict(format!(
-                "blocks of {block} tokens are longer than the {longest} learned positions: raise model.max_positions, or lower \
+                "blocks of {read} tokens are longer than the {longest} learned positions: raise model.max_positions, or lower \
              data.block"
             ))
         }

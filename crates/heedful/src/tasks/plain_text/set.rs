@@ -14,8 +14,7 @@ use crate::data::batches::{ValidationBatch, validation_batches};
 use crate::data::corpus::{CorpusFiles, Filters};
 use crate::data::encoded::{EncodedPair, ExampleKind};
 use crate::data::tokenizer::{CachingTokenizer, Tokenizers};
-use crate::data::{BOS, EOS};
-use crate::data::{Input, Tokenizer};
+use crate::data::{Input, SpecialTokens, Tokenizer};
 use crate::decode::DecodeError;
 use crate::layers::{AttentionMap, Pass};
 use crate::models::Model;
@@ -36,6 +35,8 @@ pub(in crate::tasks) struct TextSet {
     pub(in crate::tasks) words: u64,
     pub(in crate::tasks) bytes: u64,
     pub(in crate::tasks) tokenizer: Arc<Tokenizer>,
+    /// Of the model that reads it.
+    special: SpecialTokens,
 }
 
 impl TextSet {
@@ -44,6 +45,7 @@ impl TextSet {
         recipe: &Recipe,
         kind: ExampleKind<'static>,
         tokenizers: &Tokenizers,
+        special: SpecialTokens,
     ) -> Result<Option<TextSet>, TaskError> {
         if recipe.data.valid_text.is_empty() {
             return Ok(None);
@@ -75,9 +77,9 @@ impl TextSet {
                 [report.read, report.empty, report.over_long].map(|count| count as usize);
             return Err(Unusable { read, empty, too_long }.into());
         }
-        let batches = validation_batches(kind.layout(), &examples, recipe.training.batch_tokens);
+        let batches = validation_batches(kind.layout(), &examples, recipe.training.batch_tokens, &special);
         let tokenizer = tokenizers.source.clone();
-        Ok(Some(TextSet { kind, examples, batches, words, bytes, tokenizer }))
+        Ok(Some(TextSet { kind, examples, batches, words, bytes, tokenizer, special }))
     }
 
     /// How many examples there are.
@@ -103,10 +105,13 @@ impl TextSet {
         let (mut source, mut target) = self.examples[0].clone();
         source.truncate(MOST_TOKENS);
         target.truncate(MOST_TOKENS);
-        let batch = Batch::of(self.kind.layout(), &[(source, target)], [BOS, EOS])?;
+        let batch = Batch::for_model(self.kind.layout(), &[(source, target)], &self.special)?;
         let mut pass = Pass::inference(recipe.training.compute).recording();
         model.loss(&batch, &mut pass);
-        let tokens = if batch.source.is_empty() { &batch.target_in } else { &batch.source };
+        let tokens = match batch.source.is_empty() {
+            true => batch.target_in,
+            false => self.special.surrounded(&batch.source),
+        };
         let pieces: Vec<String> = tokens.iter().map(|&id| self.tokenizer.piece(id)).collect();
         let grid = |map: &AttentionMap| AttentionGrid {
             title: map.site.title(),

@@ -8,7 +8,7 @@ use super::validation::TranslationSet;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
 use crate::data::labels::Labels;
-use crate::data::{CorpusError, Input};
+use crate::data::{CorpusError, Input, SpecialTokens};
 use crate::models::{EncoderDecoderConfig, Generate, Model};
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::validation::ValidationSet;
@@ -51,6 +51,13 @@ impl TaskConfig for EncoderDecoderConfig {
 
     fn family(&self) -> Family {
         self.family()
+    }
+
+    fn special_tokens(&self) -> SpecialTokens {
+        match self {
+            EncoderDecoderConfig::Transformer(config) => config.special.clone(),
+            _ => SpecialTokens::default(),
+        }
     }
 
     fn summary(&self) -> String {

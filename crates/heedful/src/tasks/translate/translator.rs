@@ -30,10 +30,10 @@ use super::pending::PendingTranslation;
 use super::stream::TranslationStream;
 use super::terms::Terms;
 use super::worker::Worker;
-use crate::data::TextLimit;
 use crate::data::shortlist::Shortlist;
 use crate::data::text_limit::LimitError;
 use crate::data::tokenizer::Tokenizers;
+use crate::data::{SpecialTokens, TextLimit};
 use crate::decode::{
     AlignmentLayer, Constraints, DecodeError, Ensemble, Hypothesis, Limits, Search, SearchInput,
     SearchOptions, TargetScore, align, attend, attend_to_source, score_by, search_by,
@@ -49,6 +49,7 @@ pub struct Translator {
     /// At least one.
     pub(super) models: Vec<Arc<dyn Generate>>,
     pub(super) tokenizers: Tokenizers,
+    special: Arc<SpecialTokens>,
     pub(super) source_limit: TextLimit,
     pub(super) target_limit: TextLimit,
     /// Attention heads of all layers.
@@ -94,13 +95,15 @@ impl Translator {
     }
 
     fn trained_with(trained: Option<usize>, model: Box<dyn Generate>, tokenizers: Tokenizers) -> Translator {
-        let positions = model.longest_target();
+        let (positions, special) = (model.longest_target(), model.special_tokens());
         // A target has `<bos>` before it.
         let of_target = positions.map(|longest| longest.saturating_sub(1));
         Translator {
             heads: model.heads().len().max(1),
-            source_limit: TextLimit::new(&tokenizers.source, positions, trained),
+            source_limit: TextLimit::new(&tokenizers.source, positions, trained)
+                .ending_with(special.source_eos),
             target_limit: TextLimit::new(&tokenizers.target, of_target, trained),
+            special: Arc::new(special),
             models: vec![model.into()],
             tokenizers,
             shortlist: None,
@@ -263,9 +266,12 @@ impl Translator {
         Search::by(&self.ensemble(), options)
     }
 
-    /// A text as tokens, however many; none if it is blank.
+    /// A text as tokens, however many, as the model reads them; none if it is blank.
     pub fn encode(&self, text: &str) -> Vec<u32> {
-        if text.trim().is_empty() { Vec::new() } else { self.tokenizers.source.encode(text) }
+        if text.trim().is_empty() {
+            return Vec::new();
+        }
+        self.special.source(self.tokenizers.source.encode(text))
     }
 
     /// A given target as tokens, however many.

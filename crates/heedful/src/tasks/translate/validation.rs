@@ -37,7 +37,7 @@ impl TranslationSet {
         model: Arc<dyn Generate>,
     ) -> Result<Option<TranslationSet>, TaskError> {
         let Some(files) = files(recipe)? else { return Ok(None) };
-        let longest = longest(recipe);
+        let (longest, special) = (longest(recipe), model.special_tokens());
         let mut unusable = Unusable::default();
         let (mut pairs, mut encoded) = (Vec::new(), Vec::new());
         for pair in files.pairs() {
@@ -56,15 +56,17 @@ impl TranslationSet {
         if pairs.is_empty() {
             return Err(unusable.into());
         }
-        let batches = validation_batches(BatchLayout::Pairs, &encoded, recipe.training.batch_tokens);
+        let batches =
+            validation_batches(BatchLayout::Pairs, &encoded, recipe.training.batch_tokens, &special);
         let tokenize = BleuTokenizer::suited_to(pairs.iter().map(|pair| pair.target.as_str()));
         let tokenizers = tokenizers.clone();
         Ok(Some(TranslationSet { model, pairs, encoded, batches, tokenize, tokenizers }))
     }
 
     fn translate(&self, count: usize, recipe: &Recipe) -> Result<Vec<String>, TaskError> {
+        let special = self.model.special_tokens();
         let sources: Vec<Vec<u32>> =
-            self.encoded.iter().take(count).map(|(source, _)| source.clone()).collect();
+            self.encoded.iter().take(count).map(|(source, _)| special.source(source.clone())).collect();
         let found = search(&self.model, &sources, &search_options(recipe))?;
         let best = |hypotheses: &Vec<Hypothesis>| {
             hypotheses.first().map_or_else(String::new, |best| self.tokenizers.target.decode(&best.tokens))
@@ -102,11 +104,14 @@ impl ValidationSet for TranslationSet {
     /// The attention of every head in the first pair.
     fn attention(&self, recipe: &Recipe) -> Result<Vec<AttentionGrid>, TaskError> {
         let (source, target) = &self.encoded[0];
-        let maps = attend(&self.model, source, target, &search_options(recipe))?;
+        let special = self.model.special_tokens();
+        let source = special.source(source.clone());
+        let maps = attend(&self.model, &source, target, &search_options(recipe))?;
         let columns: Vec<String> = source.iter().map(|&id| self.tokenizers.source.piece(id)).collect();
         let mut rows: Vec<String> = target.iter().map(|&id| self.tokenizers.target.piece(id)).collect();
-        rows.push("<eos>".to_owned());
-        let past: Vec<String> = ["<bos>".to_owned()].into_iter().chain(rows.iter().cloned()).collect();
+        rows.push(self.tokenizers.target.piece(special.eos));
+        let past: Vec<String> =
+            [self.tokenizers.target.piece(special.bos)].into_iter().chain(rows.iter().cloned()).collect();
         let grid = |map: &AttentionMap| {
             let [queries, keys] = match map.site.role {
                 AttentionRole::EncoderSelf => [&columns, &columns],

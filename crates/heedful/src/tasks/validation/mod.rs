@@ -66,10 +66,13 @@ impl From<Unusable> for TaskError {
     }
 }
 
-/// Maximum number of tokens of an example: the number of learned positions, without one for `<bos>`.
+/// Maximum number of tokens of an example: the number of learned positions, without those for `<bos>` and for what surrounds it.
 pub(crate) fn longest(recipe: &Recipe) -> usize {
     match recipe.model.positions {
-        PositionKind::Learned => recipe.model.max_positions.saturating_sub(1),
-        PositionKind::Sinusoidal | PositionKind::None => usize::MAX,
+        PositionKind::Learned => {
+            let others = if recipe.model.surround_text { 2 } else { 1 };
+            recipe.model.max_positions.saturating_sub(others)
+        }
+        _ => usize::MAX,
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     fn models_without_kernels_for_cards_are_refused_by_their_recipe() {
         assert_eq!(refusal(|_| {}), None);
         assert_eq!(refusal(|recipe| recipe.model.d_model = 1024), None);
-        let is_refused: [fn(&mut Recipe); 10] = [
+        let is_refused: [fn(&mut Recipe); 11] = [
             |recipe| recipe.start_from_family(Family::Recurrent),
             |recipe| recipe.start_from_family(Family::Convolutional),
             |recipe| recipe.data.task = Task::Classify,
@@ -97,6 +97,7 @@ mod tests {
             |recipe| recipe.data.task = Task::Masked,
             |recipe| recipe.model.d_model = 2048,
             |recipe| recipe.model.output_bias = true,
+            |recipe| recipe.model.embedding_norm = true,
             |recipe| recipe.model.norm_kind = NormKind::Batch,
             |recipe| (recipe.model.d_model, recipe.model.heads) = (1024, 2),
             |recipe| (recipe.model.heads, recipe.model.value_width) = (2, Some(1024)),

@@ -11,7 +11,7 @@ use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::{EncodedCorpus, Examples};
 use crate::data::labels::Labels;
 use crate::data::tokenizer::{Tokenizers, VocabularyOptions};
-use crate::data::{Filters, Input, Tokenizer};
+use crate::data::{Filters, Input, SpecialTokens, Tokenizer};
 use crate::models::Model;
 use crate::recipe::{DataKeys, Recipe, VocabularyKeys};
 use crate::store::durable::{self, WriteError};
@@ -57,7 +57,8 @@ pub(super) fn prepare(
     let kind = task.example_kind(&recipe.data, labels.as_ref());
     let examples = Examples { files: &files, tokenizers: &tokenizers, kind };
     let corpus = encode(recipe, &examples, &path, start, watcher)?;
-    let materials = Materials { recipe, tokenizers: &tokenizers, labels: labels.as_ref() };
+    let special = special_tokens(recipe, &path, start)?;
+    let materials = Materials { recipe, tokenizers: &tokenizers, labels: labels.as_ref(), special };
     let Assembled { config, model, validation } = task.assemble(materials)?;
     if checkpoints.steps()?.is_empty()
         && let Some(pretrained) = &recipe.model.init_from
@@ -170,6 +171,15 @@ fn vocabularies(
     };
     tokenizers.save(folder)?;
     Ok(tokenizers)
+}
+
+/// The special tokens of the model that a run starts from, which has its vocabulary too; none if it starts from none.
+fn special_tokens(recipe: &Recipe, folder: &Path, start: Start) -> Result<Option<SpecialTokens>, RunError> {
+    let Some(pretrained) = &recipe.model.init_from else { return Ok(None) };
+    // The folder of a resumed run has them, and the other one may be gone.
+    let known = if start == Start::Resume { ModelFolder::open(folder).ok() } else { None };
+    let known = known.map_or_else(|| ModelFolder::open(pretrained), Ok)?;
+    Ok(Some(known.config.special_tokens()))
 }
 
 fn vocabulary_options(recipe: &Recipe) -> VocabularyOptions {

@@ -14,6 +14,7 @@ use super::page::{Page, shown, title};
 use super::prepare::{Prepared, with_absolute_paths};
 use super::validated::{record_of, score};
 use super::{Ending, Event, Outcome, Ready, RunError, Watcher};
+use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchLayout};
 use crate::data::batches::{BatchOptions, BatchPosition, Batches, Prefetched};
 use crate::metrics::Measure;
@@ -106,8 +107,10 @@ impl<'a> Session<'a> {
             tables: Vec::new(),
         });
         let events = recipe.output.tensorboard.then(|| EventFile::open(&folder.path, step)).transpose()?;
+        let special = trainer.model().special_tokens();
         let journal = Journal::open(&folder.path, step, events, page)?;
-        let batches = Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout), position)?);
+        let batches =
+            Prefetched::new(Batches::at(corpus, &batch_options(recipe, layout, special), position)?);
         let now = Instant::now();
         Ok(Session {
             recipe,
@@ -366,9 +369,9 @@ fn restore(
 }
 
 /// How the batches of a run are formed.
-pub(super) fn batch_options(recipe: &Recipe, layout: BatchLayout) -> BatchOptions {
+pub(super) fn batch_options(recipe: &Recipe, layout: BatchLayout, special: SpecialTokens) -> BatchOptions {
     let TrainingKeys { batch_tokens, seed, .. } = recipe.training;
-    BatchOptions { batch_tokens, seed, layout, ..BatchOptions::default() }
+    BatchOptions { batch_tokens, seed, layout, special, ..BatchOptions::default() }
 }
 
 /// The fingerprint of the recipe, with absolute paths: the same wherever a run is resumed.

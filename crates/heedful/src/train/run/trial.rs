@@ -51,7 +51,7 @@ fn step_seconds(
     timing: &Timing<'_>,
     watcher: &mut dyn Watcher,
 ) -> Result<Option<f64>, RunError> {
-    let options = batch_options(recipe, prepared.layout);
+    let options = batch_options(recipe, prepared.layout, prepared.model.special_tokens());
     let corpus = Arc::clone(&prepared.corpus);
     let mut stream = Prefetched::new(Batches::at(corpus, &options, BatchPosition::default())?);
     let mut update = |trainer: &mut Trainer| -> Result<bool, RunError> {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use half::bf16;
 
-use super::{EmbeddingOptions, Positions, sinusoid};
+use super::{EmbeddingOptions, NO_TOKEN, Positions, sinusoid};
 use crate::cpu::gemm::Int8Matrix;
 use crate::cpu::number;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -39,8 +39,8 @@ pub(super) fn forward(
         (None, None) => unreachable!("one of them is there"),
     };
     let waves = match options.positions {
-        Positions::Sinusoidal => {
-            Some(sinusoid::table(width, positions.iter().max().map_or(0, |last| last + 1)))
+        Positions::Sinusoidal(waves) => {
+            Some(sinusoid::table(waves, width, positions.iter().max().map_or(0, |last| last + 1)))
         }
         _ => None,
     };
@@ -65,7 +65,7 @@ pub(super) fn forward(
     (y, narrow)
 }
 
-/// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient.
+/// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient; nothing for [`NO_TOKEN`].
 pub(super) fn scatter(g: &Array, rows: &[usize], scale: f32, dropout: Dropout, param: &Param) {
     let [height, width] = param.shape();
     let mut slot = param.gradient_slot();
@@ -125,6 +125,7 @@ kernel! {
             let y = unsafe { job.y.slice(range.clone()) };
             let id = job.ids[token] as usize;
             match job.table {
+                _ if job.ids[token] == NO_TOKEN => y.fill(0.0),
                 Table::Numbers(table) => {
                     for (y, x) in y.iter_mut().zip(&table[id * width..(id + 1) * width]) {
                         *y = job.scale * x;
@@ -151,7 +152,7 @@ kernel! {
     /// Adds the `columns` (at most [`COLUMNS`]) of every row of `g`, in order, to where they came from.
     fn scatter_columns(job: &Scatter<'_>, columns: Range<usize>) {
         let mut factors = [0.0; COLUMNS];
-        for (token, &row) in job.rows.iter().enumerate() {
+        for (token, &row) in job.rows.iter().enumerate().filter(|(_, row)| **row != NO_TOKEN as usize) {
             let start = token * job.width + columns.start;
             let g = &job.g[start..start + columns.len()];
             let to = row * job.width + columns.start;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::NoUninit;
 
-use super::{EmbeddingOptions, Positions, sinusoid};
+use super::{EmbeddingOptions, Positions, Waves, sinusoid};
 use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, aside, roomy, upload, upload_list};
 use crate::params::Write;
 use crate::random::Dropout;
@@ -60,7 +60,10 @@ pub(super) fn forward(
     let bf16 = options.compute.dtype() == DType::Bf16;
     let narrow = bf16.then(|| Array::scratch_on(Device::Cuda, DType::Bf16, tokens, width));
     let end = positions.iter().max().map_or(0, |last| last + 1);
-    let waves = matches!(options.positions, Positions::Sinusoidal).then(|| waves(width, end));
+    let waves = match options.positions {
+        Positions::Sinusoidal(kind) => Some(waves(kind, width, end)),
+        _ => None,
+    };
     let added = match options.positions {
         Positions::Learned(param) => param.operand(DType::F32).pointer,
         _ => waves.as_ref().map_or(Pointer::NULL, |waves| waves.pointer()),
@@ -86,22 +89,22 @@ pub(super) fn forward(
 }
 
 /// The sinusoidal encodings of the first positions, on the card. They are kept: every step asks for them.
-fn waves(width: usize, positions: usize) -> Arc<Buffer> {
-    /// By width: how many positions there are, and their encodings.
-    type Kept = HashMap<usize, (usize, Arc<Buffer>)>;
+fn waves(kind: Waves, width: usize, positions: usize) -> Arc<Buffer> {
+    /// By kind and width: how many positions there are, and their encodings.
+    type Kept = HashMap<(Waves, usize), (usize, Arc<Buffer>)>;
     static WAVES: Mutex<Option<Kept>> = Mutex::new(None);
     // Where there is no memory for more of them, those that are there are as good as they were.
     let mut kept = WAVES.lock().unwrap_or_else(PoisonError::into_inner);
-    let by_width = kept.get_or_insert_default();
-    match by_width.get(&width) {
+    let by_kind = kept.get_or_insert_default();
+    match by_kind.get(&(kind, width)) {
         Some((longest, waves)) if *longest >= positions => waves.clone(),
         _ => {
             let longest = positions.next_power_of_two().max(256);
-            let table = sinusoid::table(width, longest);
+            let table = sinusoid::table(kind, width, longest);
             let mut waves = Buffer::new(4 * table.len());
             waves.write(bytemuck::cast_slice(&table));
             let waves = Arc::new(waves);
-            by_width.insert(width, (longest, waves.clone()));
+            by_kind.insert((kind, width), (longest, waves.clone()));
             waves
         }
     }

@@ -10,6 +10,8 @@
 //! dtable[v] = scale · Σ_{t: id_t = v} g_t        dpositions[p] = Σ_{t: pos_t = p} g_t
 //! ```
 //!
+//! A token without a row ([`NO_TOKEN`]) has the vector 0 in the place of `table[id_t]`, and no gradient there.
+//!
 //! Shapes: `table` is `vocabulary × d`, a learned position table `positions × d`, y is `tokens × d`, f32.
 //! Kept for backward: the ids and the positions. Tokens are added in order, and a task owns some columns of the
 //! table for all of them: no two tasks meet and the sums do not depend on the number of threads.
@@ -18,20 +20,23 @@ mod cpu;
 pub(crate) mod cuda;
 mod sinusoid;
 
-pub use sinusoid::sinusoid;
+pub use sinusoid::{Waves, sinusoid, waves};
 
 use std::sync::Arc;
 
 use crate::random::Dropout;
 use crate::{Compute, Device, Param, Ragged, Tensor};
 
+/// The id of a token that has no row in the table: its vector is 0, for decoders that begin with none.
+pub const NO_TOKEN: u32 = u32::MAX;
+
 /// What is added to a token's vector to tell where it stands.
 #[derive(Clone, Copy)]
 pub enum Positions<'a> {
     /// Nothing.
     None,
-    /// `PE(pos, 2i) = sin(pos / 10000^{2i/d})`, `PE(pos, 2i+1) = cos(…)`.
-    Sinusoidal,
+    /// Sines and cosines of `pos`.
+    Sinusoidal(Waves),
     /// Row `pos` of a learned table.
     Learned(&'a Param),
 }
@@ -54,8 +59,8 @@ pub struct EmbeddingOptions<'a> {
 /// `y_t = dropout(scale · table[id_t] + PE(pos_t))`, f32.
 ///
 /// # Panics
-/// If there are not as many ids as tokens, an id or a position is beyond its table, the widths differ, or a
-/// sinusoidal width is odd.
+/// If there are not as many ids as tokens, an id but [`NO_TOKEN`] or a position is beyond its table, the widths differ, or a
+/// sinusoidal width is odd or too narrow.
 pub fn embedding(ids: &[u32], sequences: &Ragged, table: &Param, options: EmbeddingOptions<'_>) -> Tensor {
     assert!(
         ids.len() == sequences.tokens(),
@@ -113,16 +118,21 @@ fn embedded(ids: &[u32], positions: Vec<usize>, table: &Param, options: Embeddin
 /// Panics with a sentence if something does not fit.
 fn check(ids: &[u32], positions: &[usize], table: &Param, options: EmbeddingOptions<'_>) {
     let [vocabulary, width] = table.shape();
-    if let Some(id) = ids.iter().find(|&&id| id as usize >= vocabulary) {
+    if let Some(id) = ids.iter().find(|&&id| id != NO_TOKEN && id as usize >= vocabulary) {
         panic!("embedding: id {id} is beyond the table's {vocabulary} rows");
     }
+    assert!(
+        table.device() == Device::Cpu || !ids.contains(&NO_TOKEN),
+        "embedding: there is no kernel for tokens without a row on a card"
+    );
     let end = positions.iter().max().map_or(0, |last| last + 1);
     match options.positions {
         Positions::None => {}
-        Positions::Sinusoidal => {
+        Positions::Sinusoidal(waves) => {
             assert!(
-                width.is_multiple_of(2),
-                "embedding: sinusoidal positions need an even width, not {width}"
+                width.is_multiple_of(2) && width >= waves.narrowest(),
+                "embedding: sinusoidal positions ({waves:?}) need an even width from {}, not {width}",
+                waves.narrowest()
             );
         }
         Positions::Learned(param) => {
