@@ -21,21 +21,63 @@ const YAML: &str = "dim-emb: 2\ndim-vocabs:\n  - 3\n  - 3\ninput-types: []\nname
 
 pub(super) fn targets() -> Vec<Target> {
     let names = &["_scale", "TransformerSpec", "encoder/weight", "\u{0}", "\u{1}\u{0}"];
-    let archive = &["PK\u{3}\u{4}", "PK\u{1}\u{2}", "PK\u{5}\u{6}", "../", "/", "\\", "metadata.json", "model/model.bin"];
+    let archive = &[
+        "PK\u{3}\u{4}",
+        "PK\u{1}\u{2}",
+        "PK\u{5}\u{6}",
+        "../",
+        "/",
+        "\\",
+        "metadata.json",
+        "model/model.bin",
+    ];
     let python = &["'descr': ", "'<f4'", "'|i1'", "True", "False", "(", ")", "9999999999", "{", "}"];
     let vocabulary = &[
-        "Unigram", "BPE", "WordPiece", "Precompiled", "Replace", "Prepend", "Metaspace", "ByteLevel", "Sequence", "null",
-        "special", "true", "false", "unk_id", " <not in the model>", "[", "]", "{", "}", "-1e308",
+        "Unigram",
+        "BPE",
+        "WordPiece",
+        "Precompiled",
+        "Replace",
+        "Prepend",
+        "Metaspace",
+        "ByteLevel",
+        "Sequence",
+        "null",
+        "special",
+        "true",
+        "false",
+        "unk_id",
+        " <not in the model>",
+        "[",
+        "]",
+        "{",
+        "}",
+        "-1e308",
     ];
     vec![
         Target { name: "ctranslate2", open: |_| weights(), words: names, short: 2000 },
         Target { name: "marian-bin", open: |_| marian_model(), words: names, short: 2000 },
         Target { name: "marian-npz", open: |_| npz(), words: python, short: 2000 },
-        Target { name: "marian-vocabulary", open: |_| yaml(), words: &["- ", ": ", "\"", "'", "\\u", "[", "#"], short: 2000 },
+        Target {
+            name: "marian-vocabulary",
+            open: |_| yaml(),
+            words: &["- ", ": ", "\"", "'", "\\u", "[", "#"],
+            short: 2000,
+        },
         Target { name: "argos", open: |_| argos(), words: archive, short: 2000 },
-        Target { name: "huggingface", open: huggingface, words: &["F32", "BF16", "data_offsets", "[0,0]"], short: 300 },
+        Target {
+            name: "huggingface",
+            open: huggingface,
+            words: &["F32", "BF16", "data_offsets", "[0,0]"],
+            short: 300,
+        },
         Target { name: "huggingface-index", open: huggingface_index, words: JSON, short: 300 },
-        Target { name: "sentencepiece", open: |_| pieces(), words: &["\u{12}", "\u{1}", "▁", "<unk>"], short: 300 },
+        Target {
+            name: "sentencepiece",
+            open: |_| pieces(),
+            words: &["\u{12}", "\u{1}", "▁", "<unk>"],
+            short: 300,
+        },
         Target { name: "foreign-tokenizer", open: tokenizer, words: vocabulary, short: 300 },
     ]
 }
@@ -70,9 +112,8 @@ fn marian_model() -> Opened {
 fn npz() -> Opened {
     let settings = array("|i1", YAML.len(), YAML.as_bytes());
     let good = vec![array("<f4", 2, &[0; 8]), array("<f2", 4, &[1; 8])];
-    let read = move |bytes: &[u8]| {
-        read_marian(zip(&[("Wemb.npy", bytes), ("special:model.yml.npy", &settings)]))
-    };
+    let read =
+        move |bytes: &[u8]| read_marian(zip(&[("Wemb.npy", bytes), ("special:model.yml.npy", &settings)]));
     Opened { good, read: Box::new(read) }
 }
 
@@ -151,7 +192,11 @@ fn tokenizer(folder: &Path) -> Opened {
     let file = folder.join("tokenizer.json");
     let of_pieces = |kind| {
         let model = SentencePiece::read("some.model", &sentencepiece(kind)).expect("a good model");
-        model.tokenizer_for(&["</s>", "<unk>", "▁", "a", "other"], &[]).expect("a good model").to_json().into_bytes()
+        model
+            .tokenizer_for(&["</s>", "<unk>", "▁", "a", "other"], &[])
+            .expect("a good model")
+            .to_json()
+            .into_bytes()
     };
     let good = vec![of_pieces(1), of_pieces(2), word_pieces().into_bytes()];
     let read = move |bytes: &[u8]| {

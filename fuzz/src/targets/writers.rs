@@ -65,15 +65,23 @@ pub(super) fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
         let mut checksum = Crc::new();
         checksum.update(content);
         let size = content.len() as u32;
-        let middle = [&[20, 0, 0, 0, 0, 0, 0, 0, 0, 0][..], [checksum.sum(), size, size].map(u32::to_le_bytes).as_flattened()].concat();
+        let middle = [
+            &[20, 0, 0, 0, 0, 0, 0, 0, 0, 0][..],
+            [checksum.sum(), size, size].map(u32::to_le_bytes).as_flattened(),
+        ]
+        .concat();
         let length = (name.len() as u16).to_le_bytes();
         let header = (out.len() as u32).to_le_bytes();
-        directory.extend([b"PK\x01\x02\x14\x00", &middle[..], &length, &[0; 12], &header, name.as_bytes()].concat());
+        directory.extend(
+            [b"PK\x01\x02\x14\x00", &middle[..], &length, &[0; 12], &header, name.as_bytes()].concat(),
+        );
         out.extend([b"PK\x03\x04", &middle[..], &length, &[0; 2], name.as_bytes(), content].concat());
     }
     let count = (members.len() as u16).to_le_bytes();
     let place = [directory.len() as u32, out.len() as u32].map(u32::to_le_bytes);
-    out.extend([&directory[..], b"PK\x05\x06", &[0; 4], &count, &count, place.as_flattened(), &[0; 2]].concat());
+    out.extend(
+        [&directory[..], b"PK\x05\x06", &[0; 4], &count, &count, place.as_flattened(), &[0; 2]].concat(),
+    );
     out
 }
 
@@ -87,9 +95,19 @@ pub(super) fn safetensors() -> Vec<u8> {
 pub(super) fn sentencepiece(kind: u8) -> Vec<u8> {
     let field = |number: u8, bytes: &[u8]| [&[number << 3 | 2, bytes.len() as u8][..], bytes].concat();
     let piece = |text: &str, score: f32, kind: u8| {
-        field(1, &[field(1, text.as_bytes()), vec![0x15], score.to_le_bytes().to_vec(), vec![0x18, kind]].concat())
+        field(
+            1,
+            &[field(1, text.as_bytes()), vec![0x15], score.to_le_bytes().to_vec(), vec![0x18, kind]].concat(),
+        )
     };
-    let pieces = [("<unk>", 0.0, 2), ("<s>", 0.0, 3), ("</s>", 0.0, 3), ("▁", -3.0, 1), ("a", -4.0, 1), ("▁a", -5.0, 1)];
+    let pieces = [
+        ("<unk>", 0.0, 2),
+        ("<s>", 0.0, 3),
+        ("</s>", 0.0, 3),
+        ("▁", -3.0, 1),
+        ("a", -4.0, 1),
+        ("▁a", -5.0, 1),
+    ];
     let mut out: Vec<u8> = pieces.iter().flat_map(|&(text, score, kind)| piece(text, score, kind)).collect();
     out.extend(field(2, &[0x18, kind]));
     out.extend(field(3, &[0x18, 1, 0x20, 1, 0x28, 1]));
@@ -103,7 +121,12 @@ pub(super) fn word_pieces() -> String {
             r#"{{"id":{id},"content":"{name}","single_word":false,"lstrip":false,"rstrip":false,"normalized":false,"special":true}}"#
         )
     };
-    let added = ["[PAD]", "[UNK]", "[CLS]"].iter().enumerate().map(|(id, name)| special(id, name)).collect::<Vec<_>>().join(",");
+    let added = ["[PAD]", "[UNK]", "[CLS]"]
+        .iter()
+        .enumerate()
+        .map(|(id, name)| special(id, name))
+        .collect::<Vec<_>>()
+        .join(",");
     format!(
         r###"{{"version":"1.0","truncation":null,"padding":null,"added_tokens":[{added}],
         "normalizer":{{"type":"BertNormalizer","clean_text":true,"handle_chinese_chars":true,"strip_accents":null,"lowercase":true}},

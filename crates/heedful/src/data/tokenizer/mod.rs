@@ -68,7 +68,8 @@ impl Tokenizer {
         let file = || path.display().to_string();
         let unreadable = |reason| TokenizerError::NotATokenizer { file: file(), reason };
         // The crate panics where its decoder is not JSON.
-        let json = serde_json::from_slice::<serde_json::Value>(bytes).map_err(|error| unreadable(error.to_string()))?;
+        let json = serde_json::from_slice::<serde_json::Value>(bytes)
+            .map_err(|error| unreadable(error.to_string()))?;
         // Only heedful's own vocabularies split text by a pattern: where one does and is not, that is what differs.
         if json["pre_tokenizer"]["type"] == "Split" {
             drop(json);

@@ -69,7 +69,10 @@ fn ids_and_texts_are_those_of_the_original() {
             }
         }
         let name = file.file_stem().unwrap_or_default().display().to_string();
-        println!("{name}: {} texts, {ids_differ} with other ids, {texts_differ} decoded otherwise", case.texts.len());
+        println!(
+            "{name}: {} texts, {ids_differ} with other ids, {texts_differ} decoded otherwise",
+            case.texts.len()
+        );
         all_equal &= ids_differ + texts_differ == 0;
     }
     assert!(all_equal, "see above");

@@ -67,8 +67,9 @@ pub(super) fn is_package(archive: &Archive) -> bool {
 /// The folder with `metadata.json`: the only one, or the archive itself.
 fn folder(archive: &Archive) -> Result<String, FormatError> {
     let folders = archive.names().filter_map(|name| name.strip_suffix(METADATA));
-    let folders: Vec<&str> =
-        folders.filter(|folder| folder.is_empty() || (folder.ends_with('/') && folder.matches('/').count() == 1)).collect();
+    let folders: Vec<&str> = folders
+        .filter(|folder| folder.is_empty() || (folder.ends_with('/') && folder.matches('/').count() == 1))
+        .collect();
     match folders[..] {
         [folder] => Ok(folder.to_owned()),
         [] => {
@@ -112,13 +113,17 @@ mod tests {
             assert_eq!(package.readme.as_deref(), Some("CC-BY"));
             assert_eq!(package.model.source_vocabulary, ["<unk>"]);
             assert_eq!(package.model.weights.tensors.get("x").expect("a variable").values(), [1.0, 2.0]);
-            assert!(matches!(&package.segmentation, Segmentation::SentencePiece(bytes) if bytes[..] == *b"pieces"));
+            assert!(
+                matches!(&package.segmentation, Segmentation::SentencePiece(bytes) if bytes[..] == *b"pieces")
+            );
         }
     }
 
     #[test]
     fn what_is_missing_or_too_much_is_named() {
-        for (left_out, missing) in [(0, "metadata.json"), (2, "sentencepiece.model"), (3, "model.bin"), (4, "vocabulary")] {
+        for (left_out, missing) in
+            [(0, "metadata.json"), (2, "sentencepiece.model"), (3, "model.bin"), (4, "vocabulary")]
+        {
             let mut members = members();
             members.remove(left_out);
             let message = opened(&members, 8).expect_err("a part").to_string();

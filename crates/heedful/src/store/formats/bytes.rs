@@ -44,11 +44,7 @@ impl FileBytes {
     /// # Panics
     /// If the part is not inside them.
     pub fn slice(&self, part: Range<usize>) -> FileBytes {
-        assert!(
-            part.start <= part.end && part.end <= self.len(),
-            "bytes {part:?} of {} bytes",
-            self.len()
-        );
+        assert!(part.start <= part.end && part.end <= self.len(), "bytes {part:?} of {} bytes", self.len());
         FileBytes {
             whole: self.whole.clone(),
             range: self.range.start + part.start..self.range.start + part.end,

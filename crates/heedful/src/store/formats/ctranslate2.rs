@@ -130,8 +130,9 @@ fn variable<'a>(
         FormatError::unsupported(file, found, "Convert the model again without quantization")
     })?;
     let range = cursor.range(size, &format!("the variable `{name}`"))?;
-    let tensor = ForeignTensor::new(shape, element, bytes.slice(range.clone()))
-        .map_err(|problem| FormatError::damaged(file, format!("byte {}, variable `{name}`", range.start), problem))?;
+    let tensor = ForeignTensor::new(shape, element, bytes.slice(range.clone())).map_err(|problem| {
+        FormatError::damaged(file, format!("byte {}, variable `{name}`", range.start), problem)
+    })?;
     Ok((name, tensor))
 }
 
@@ -161,11 +162,15 @@ fn scale(tensors: &mut TensorSet) -> Result<(), FormatError> {
     let is_quantized = |tensor: &ForeignTensor| {
         matches!(tensor.element_type(), ElementType::I8 | ElementType::I16) && tensor.shape().len() >= 2
     };
-    let quantized: Vec<String> =
-        tensors.names().filter(|name| tensors.find(name).is_some_and(is_quantized)).map(str::to_owned).collect();
+    let quantized: Vec<String> = tensors
+        .names()
+        .filter(|name| tensors.find(name).is_some_and(is_quantized))
+        .map(str::to_owned)
+        .collect();
     for name in quantized {
         let (tensor, found) = (tensors.get(&name)?, tensors.find(&format!("{name}{SCALE}")));
-        let refused = |problem: String| FormatError::damaged(tensors.file(), format!("variable `{name}`"), problem);
+        let refused =
+            |problem: String| FormatError::damaged(tensors.file(), format!("variable `{name}`"), problem);
         let divisor = match found {
             Some(scale) if scale.element_type() != ElementType::F32 => {
                 return Err(refused(format!("its scale is {:?}, not F32", scale.element_type())));
@@ -253,7 +258,12 @@ pub(super) mod tests {
     use super::*;
 
     /// A variable of a file that is written here.
-    pub(in crate::store::formats) struct Written<'a>(pub(in crate::store::formats) &'a str, pub(in crate::store::formats) &'a [u32], pub(in crate::store::formats) u8, pub(in crate::store::formats) Vec<u8>);
+    pub(in crate::store::formats) struct Written<'a>(
+        pub(in crate::store::formats) &'a str,
+        pub(in crate::store::formats) &'a [u32],
+        pub(in crate::store::formats) u8,
+        pub(in crate::store::formats) Vec<u8>,
+    );
 
     fn text(out: &mut Vec<u8>, text: &str) {
         out.extend((text.len() as u16 + 1).to_le_bytes());
@@ -261,7 +271,11 @@ pub(super) mod tests {
         out.push(0);
     }
 
-    pub(in crate::store::formats) fn written(version: u32, variables: &[Written<'_>], aliases: &[(&str, &str)]) -> Vec<u8> {
+    pub(in crate::store::formats) fn written(
+        version: u32,
+        variables: &[Written<'_>],
+        aliases: &[(&str, &str)],
+    ) -> Vec<u8> {
         let mut out = version.to_le_bytes().to_vec();
         if version >= 2 {
             text(&mut out, "TransformerSpec");
@@ -339,7 +353,9 @@ pub(super) mod tests {
                 let message = read(&whole[..end]).expect_err("a part").to_string();
                 assert!(message.starts_with("model.bin is damaged at byte "), "{end}: {message}");
             }
-            assert!(read(&[&whole[..], b"x"].concat()).expect_err("more").to_string().contains("1 bytes follow"));
+            assert!(
+                read(&[&whole[..], b"x"].concat()).expect_err("more").to_string().contains("1 bytes follow")
+            );
         }
     }
 
@@ -349,7 +365,8 @@ pub(super) mod tests {
         let one = |shape: &[u32], data: &[f32]| written(6, &[Written("x", shape, 0, floats(data))], &[]);
         assert!(refused(&one(&[3], &[1.0, 2.0])).contains("variable `x`: the shape [3]"));
         assert!(refused(&one(&[u32::MAX; 8], &[1.0])).contains("does not fit"));
-        let aliased = |aliases: &[(&str, &str)]| refused(&written(6, &[Written("x", &[], 0, floats(&[1.0]))], aliases));
+        let aliased =
+            |aliases: &[(&str, &str)]| refused(&written(6, &[Written("x", &[], 0, floats(&[1.0]))], aliases));
         assert!(aliased(&[("a", "b"), ("b", "c"), ("c", "a")]).contains("leads back to itself"));
         assert!(aliased(&[("a", "a")]).contains("leads back to itself"));
         assert!(aliased(&[("a", "y")]).contains("no variable `y`"));
@@ -372,7 +389,8 @@ pub(super) mod tests {
     fn a_folder_has_its_vocabularies() {
         let folder = tempfile::tempdir().expect("a folder");
         let files = Files::Folder(folder.path().to_owned());
-        let write = |name: &str, content: &[u8]| std::fs::write(folder.path().join(name), content).expect("room");
+        let write =
+            |name: &str, content: &[u8]| std::fs::write(folder.path().join(name), content).expect("room");
         let refused = |files: &Files| Ctranslate2Folder::open(files).expect_err("a part").to_string();
         assert!(refused(&files).contains("no file model.bin"));
         write("model.bin", &small(2));

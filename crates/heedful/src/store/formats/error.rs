@@ -12,7 +12,9 @@ pub enum FormatError {
         error: io::Error,
     },
     /// Its bytes contradict its format.
-    #[error("{file} is damaged at {place}: {problem}. Copy or download it again, and compare its size with the original's")]
+    #[error(
+        "{file} is damaged at {place}: {problem}. Copy or download it again, and compare its size with the original's"
+    )]
     Damaged {
         /// The name of the file.
         file: String,

@@ -79,8 +79,9 @@ fn sharded(files: &Files, index: &[u8]) -> Result<TensorSet, FormatError> {
 /// Adds the tensors of a safetensors file.
 fn add(tensors: &mut TensorSet, file: &str, bytes: &FileBytes) -> Result<(), FormatError> {
     let damaged = |place: String, problem: String| FormatError::damaged(file, place, problem);
-    let (length, header) = SafeTensors::read_metadata(bytes)
-        .map_err(|error| damaged("its header".to_owned(), format!("it is cut off or no safetensors file ({error})")))?;
+    let (length, header) = SafeTensors::read_metadata(bytes).map_err(|error| {
+        damaged("its header".to_owned(), format!("it is cut off or no safetensors file ({error})"))
+    })?;
     // The length of the header stands before it.
     let data = length + 8;
     let mut infos: Vec<_> = header.tensors().into_iter().collect();
@@ -142,7 +143,8 @@ mod tests {
     fn weights(names: &[&str]) -> Vec<u8> {
         let bytes: Vec<u8> = [1.0_f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
         let view = |name: &&str| {
-            let view = safetensors::tensor::TensorView::new(Dtype::F32, vec![2], &bytes).expect("two numbers");
+            let view =
+                safetensors::tensor::TensorView::new(Dtype::F32, vec![2], &bytes).expect("two numbers");
             ((*name).to_owned(), view)
         };
         safetensors::serialize(names.iter().map(view).collect::<Vec<_>>(), None).expect("memory")

@@ -46,13 +46,15 @@ impl MarianModel {
         let tensors =
             if is_zip(&bytes) { npz::read(&Archive::new(file, bytes)?)? } else { binary(file, &bytes)? };
         let settings = tensors.find(SETTINGS).ok_or_else(|| {
-            let remedy = "Export the model with its settings: Marian writes them into every model that it saves";
+            let remedy =
+                "Export the model with its settings: Marian writes them into every model that it saves";
             FormatError::missing(file, format!("`{SETTINGS}`"), remedy)
         })?;
         let text = settings.bytes();
         // Marian counts the NUL at its end.
         let text = str::from_utf8(text.strip_suffix(&[0]).unwrap_or(text));
-        let text = text.map_err(|_| FormatError::damaged(file, format!("`{SETTINGS}`"), "it is not UTF-8"))?;
+        let text =
+            text.map_err(|_| FormatError::damaged(file, format!("`{SETTINGS}`"), "it is not UTF-8"))?;
         let settings = Yaml::parse(&format!("{file}:{SETTINGS}"), text)?;
         Ok(MarianModel { tensors, settings })
     }
@@ -136,8 +138,8 @@ fn tensor(file: &str, item: &Item<'_>, bytes: FileBytes) -> Result<ForeignTensor
     let element = element(item.code).ok_or_else(|| unknown(file, item))?;
     let needed = elements(&item.shape, element).map(|count| count * element.bytes());
     let needed = needed.filter(|&needed| needed <= bytes.len());
-    let needed =
-        needed.ok_or_else(|| damaged(format!("its shape {:?} does not fit {} bytes", item.shape, bytes.len())))?;
+    let needed = needed
+        .ok_or_else(|| damaged(format!("its shape {:?} does not fit {} bytes", item.shape, bytes.len())))?;
     let tensor = ForeignTensor::new(item.shape.clone(), element, bytes.slice(0..needed)).map_err(damaged)?;
     if item.code != INTGEMM8 {
         return Ok(tensor);
@@ -201,7 +203,8 @@ pub(super) mod tests {
     }
 
     fn small() -> Vec<u8> {
-        let quantized = |numbers: &[u8], multiplier: f32| [numbers, &multiplier.to_le_bytes(), &[0; 7]].concat();
+        let quantized =
+            |numbers: &[u8], multiplier: f32| [numbers, &multiplier.to_le_bytes(), &[0; 7]].concat();
         written(&[
             ("Wemb", &[3, 2], INTGEMM8, quantized(&[2, 4, 6, 8, 10, 12], 2.0)),
             ("encoder_l1_ffn_W1", &[2, 3], INTGEMM8, quantized(&[4, 16, 8, 20, 12, 24], 4.0)),
@@ -230,7 +233,8 @@ pub(super) mod tests {
         let matrix = array("'descr': '<f4', 'fortran_order': False, 'shape': (1, 2)", &numbers);
         let settings = format!("'descr': '|i1', 'fortran_order': False, 'shape': ({},)", YAML.len());
         let settings = array(&settings, YAML);
-        let model = read(&zip(&[("Wemb.npy", &matrix), ("special:model.yml.npy", &settings)], 0)).expect("a model");
+        let model =
+            read(&zip(&[("Wemb.npy", &matrix), ("special:model.yml.npy", &settings)], 0)).expect("a model");
         assert_eq!(model.tensors.get("Wemb").expect("a variable").values(), [1.0, 2.0]);
         let without = read(&zip(&[("Wemb.npy", &matrix)], 0)).expect_err("no settings").to_string();
         assert!(without.contains("special:model.yml"), "{without}");
@@ -241,7 +245,10 @@ pub(super) mod tests {
         let tokens = |text: &str| vocabulary("vocab.yml", text.as_bytes());
         assert_eq!(tokens("</s>: 0\nb: 2\n\"▁a\": 1\n").expect("a vocabulary"), ["</s>", "▁a", "b"]);
         for text in ["a: 0\nb: 0", "a: 0\nb: 2", "a: x", "a: 0\nb: 99999999999"] {
-            assert!(tokens(text).expect_err("a bad vocabulary").to_string().contains("the token `"), "{text}");
+            assert!(
+                tokens(text).expect_err("a bad vocabulary").to_string().contains("the token `"),
+                "{text}"
+            );
         }
     }
 

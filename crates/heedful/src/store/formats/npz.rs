@@ -36,7 +36,8 @@ fn array(file: &str, bytes: &FileBytes) -> Result<ForeignTensor, FormatError> {
         _ => u64::from(cursor.u32("the header's length")?),
     };
     let header = cursor.take(length, "the header")?;
-    let header = Header::parse(header).map_err(|problem| FormatError::damaged(file, "its header", problem))?;
+    let header =
+        Header::parse(header).map_err(|problem| FormatError::damaged(file, "its header", problem))?;
     let element = element(&header.type_name).ok_or_else(|| {
         let remedy = "Save it with little-endian floats or integers: `array.astype('<f4')`";
         FormatError::unsupported(file, format!("numbers of the type {:?}", header.type_name), remedy)
@@ -80,7 +81,8 @@ impl Header {
     fn parse(header: &[u8]) -> Result<Header, String> {
         let text = str::from_utf8(header).map_err(|_| "it is not UTF-8".to_owned())?;
         let value = |key: &str| {
-            let (_, rest) = text.split_once(&format!("'{key}':")).ok_or_else(|| format!("it has no '{key}'"))?;
+            let (_, rest) =
+                text.split_once(&format!("'{key}':")).ok_or_else(|| format!("it has no '{key}'"))?;
             Ok::<&str, String>(rest.trim_start())
         };
         let type_name = value("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
@@ -142,8 +144,14 @@ pub(super) mod tests {
         }
         assert!(refused(&array(&described(">f4", "False", "(1,)"), &[0; 4])).contains("\">f4\""));
         assert!(refused(&array(&described("<f4", "True", "(1, 1, 1)"), &[0; 4])).contains("Fortran"));
-        assert!(refused(&array(&described("<f4", "False", "(9999999999999999999, 9)"), &[0; 4])).contains("shape"));
-        assert!(refused(&array(&described("<f4", "False", "(4294967296, 4294967296)"), &[])).contains("does not fit"));
+        assert!(
+            refused(&array(&described("<f4", "False", "(9999999999999999999, 9)"), &[0; 4]))
+                .contains("shape")
+        );
+        assert!(
+            refused(&array(&described("<f4", "False", "(4294967296, 4294967296)"), &[]))
+                .contains("does not fit")
+        );
         assert!(refused(&array("'descr': '<f4'", &[])).contains("fortran_order"));
     }
 }

@@ -82,7 +82,9 @@ mod tests {
         assert_eq!(recognise(&path("a")).expect("a package"), ForeignFormat::Argos);
         fs::write(path("b"), zip(&[("x.npy", b"")], 0)).expect("room");
         assert_eq!(recognise(&path("b")).expect("an archive"), ForeignFormat::Marian(path("b")));
-        assert!(recognise(folder.path()).expect_err("nothing").to_string().contains("kind that heedful imports"));
+        assert!(
+            recognise(folder.path()).expect_err("nothing").to_string().contains("kind that heedful imports")
+        );
         fs::write(path("config.json"), "{}").expect("room");
         assert_eq!(recognise(folder.path()).expect("a folder"), ForeignFormat::HuggingFace);
         fs::write(path("model.bin"), 6_u32.to_le_bytes()).expect("room");

@@ -42,7 +42,10 @@ impl Yaml {
             let damaged = |problem: &str| FormatError::damaged(file, format!("line {}", index + 1), problem);
             let content = line.trim_start_matches(' ');
             let indent = line.len() - content.len();
-            if content.trim().is_empty() || content.starts_with(['#', '%']) || ["---", "..."].contains(&line.trim_end()) {
+            if content.trim().is_empty()
+                || content.starts_with(['#', '%'])
+                || ["---", "..."].contains(&line.trim_end())
+            {
                 continue;
             }
             let is_item = content == "-" || content.starts_with("- ");
@@ -54,7 +57,10 @@ impl Yaml {
                 continue;
             }
             let (key, rest) = scalar(content, true).map_err(damaged)?;
-            let rest = rest.trim_start_matches(' ').strip_prefix(':').ok_or_else(|| damaged("a `:` is missing after the key"))?;
+            let rest = rest
+                .trim_start_matches(' ')
+                .strip_prefix(':')
+                .ok_or_else(|| damaged("a `:` is missing after the key"))?;
             let value = value(rest.trim()).map_err(damaged)?;
             if yaml.places.insert(key.clone(), yaml.entries.len()).is_some() {
                 return Err(damaged(&format!("the key `{key}` is there twice")));
@@ -100,7 +106,8 @@ impl Yaml {
 impl YamlValue {
     /// Takes a line that is indented, or an item: part of the value before it.
     fn add_line(&mut self, line: &str) {
-        let item = line.strip_prefix('-').map(str::trim).filter(|item| !item.is_empty() && !item.starts_with("- "));
+        let item =
+            line.strip_prefix('-').map(str::trim).filter(|item| !item.is_empty() && !item.starts_with("- "));
         let item = item.and_then(|item| match value(item) {
             Ok(YamlValue::Scalar(text)) if !is_mapping(item) => Some(text),
             _ => None,
@@ -253,7 +260,8 @@ mod tests {
              skip: false\nname: \"\"\nversion: v1.9.56 2021-04-28 00:28:35 +0100 \nsame-indent:\n- x\n- \"y\"\n",
         );
         assert_eq!(yaml.number("dim-emb"), Some(512.0));
-        let list = |items: &[&str]| Some(YamlValue::List(items.iter().map(|&item| item.to_owned()).collect()));
+        let list =
+            |items: &[&str]| Some(YamlValue::List(items.iter().map(|&item| item.to_owned()).collect()));
         assert_eq!(yaml.get("dim-vocabs").cloned(), list(&["32000", "65000"]));
         assert_eq!(yaml.get("empty").cloned(), list(&[]));
         assert_eq!(yaml.get("short").cloned(), list(&["1", "a, b", "c"]));
@@ -264,7 +272,9 @@ mod tests {
 
     #[test]
     fn a_vocabulary_has_keys_of_every_spelling() {
-        let yaml = parsed("</s>: 0\n<unk>: 1\n\",\": 2\n\"\\u2581\\\"x\": 3\n'it''s': 4\n▁: 5\n::: 6\n\"#\": 7\na:b: 8\n");
+        let yaml = parsed(
+            "</s>: 0\n<unk>: 1\n\",\": 2\n\"\\u2581\\\"x\": 3\n'it''s': 4\n▁: 5\n::: 6\n\"#\": 7\na:b: 8\n",
+        );
         let keys: Vec<&str> = yaml.entries().map(|(key, _)| key).collect();
         assert_eq!(keys, ["</s>", "<unk>", ",", "▁\"x", "it's", "▁", "::", "#", "a:b"]);
         assert_eq!(yaml.number("a:b"), Some(8.0));
@@ -277,9 +287,13 @@ mod tests {
             assert_eq!(yaml.get(key), Some(&YamlValue::Nested), "{key}");
         }
         assert_eq!(yaml.number("h"), Some(2.0));
-        for (text, place) in
-            [("a: 1\nb", "line 2"), ("\"a: 1", "line 1"), ("  a: 1", "line 1"), ("a: 1\na: 2", "line 2"), ("\"\\q\": 1", "line 1")]
-        {
+        for (text, place) in [
+            ("a: 1\nb", "line 2"),
+            ("\"a: 1", "line 1"),
+            ("  a: 1", "line 1"),
+            ("a: 1\na: 2", "line 2"),
+            ("\"\\q\": 1", "line 1"),
+        ] {
             let message = Yaml::parse("some.yml", text).expect_err("no YAML").to_string();
             assert!(message.contains(&format!("some.yml is damaged at {place}")), "{message}");
         }

@@ -122,7 +122,8 @@ impl Archive {
                 let mut bytes = Vec::new();
                 // One more than there may be, so that more is noticed; memory grows with what is there.
                 let unpacked = DeflateDecoder::new(packed).take(member.size + 1).read_to_end(&mut bytes);
-                unpacked.map_err(|error| refused(&self.file, name, format!("it cannot be unpacked ({error})")))?;
+                unpacked
+                    .map_err(|error| refused(&self.file, name, format!("it cannot be unpacked ({error})")))?;
                 bytes.into()
             }
         };
@@ -163,7 +164,8 @@ fn end(file: &str, bytes: &FileBytes) -> Result<(u64, Range<usize>), FormatError
     let mut start = u64::from(cursor.u32("the end")?);
     let mut limit = at;
     if count == u64::from(u16::MAX) || length == u64::from(u32::MAX) || start == u64::from(u32::MAX) {
-        let locator = at.checked_sub(LOCATOR_BYTES).filter(|&locator| bytes[locator..].starts_with(&LARGE_LOCATOR));
+        let locator =
+            at.checked_sub(LOCATOR_BYTES).filter(|&locator| bytes[locator..].starts_with(&LARGE_LOCATOR));
         if let Some(locator) = locator {
             let large = Cursor::new(file, &bytes[locator + 8..]).u64("the place of the end")?;
             let large = usize::try_from(large).ok().filter(|&large| large < locator);
@@ -271,7 +273,9 @@ fn large_sizes(file: &str, extra: &[u8], sizes: [&mut u64; 3]) -> Result<(), For
 fn check_name(file: &str, name: &str) -> Result<(), FormatError> {
     let parts = name.strip_suffix('/').unwrap_or(name).split('/');
     let has_drive = name.as_bytes().get(1) == Some(&b':');
-    let is_odd = |part: &str| matches!(part, "" | "." | "..") || part.contains('\\') || part.chars().any(char::is_control);
+    let is_odd = |part: &str| {
+        matches!(part, "" | "." | "..") || part.contains('\\') || part.chars().any(char::is_control)
+    };
     match has_drive || parts.into_iter().any(is_odd) {
         true => Err(refused(file, name, "its name leads out of the archive's folder")),
         false => Ok(()),
@@ -319,7 +323,9 @@ pub(super) mod tests {
             let middle = [&[20, 0, 0, 0, method as u8, 0, 0, 0, 0, 0][..], fields.as_flattened()].concat();
             let name_length = (name.len() as u16).to_le_bytes();
             let header = (out.len() as u32).to_le_bytes();
-            directory.extend([&ENTRY[..], &[20, 3], &middle, &name_length, &[0; 12], &header, name.as_bytes()].concat());
+            directory.extend(
+                [&ENTRY[..], &[20, 3], &middle, &name_length, &[0; 12], &header, name.as_bytes()].concat(),
+            );
             out.extend([&HEADER[..], &middle, &name_length, &[0; 2], name.as_bytes(), &packed].concat());
         }
         let count = (members.len() as u16).to_le_bytes();

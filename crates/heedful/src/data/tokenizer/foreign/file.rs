@@ -53,13 +53,16 @@ impl Foreign {
         check_decoder(&file.decoder, spelling)?;
         let prefix = file.model["continuing_subword_prefix"].as_str().unwrap_or_default().to_owned();
         let unknown = unknown(&file.model, &names)?;
-        let (added, special_names) = (&file.added_tokens, special.iter().map(|&id| names[id as usize].clone()).collect());
+        let (added, special_names) =
+            (&file.added_tokens, special.iter().map(|&id| names[id as usize].clone()).collect());
         let model = match file.model["type"].as_str() {
             Some("Unigram") => unigram(&file.model, &names[..split_into], added, &special, unknown)?,
             _ => merging(file.model, added, &special_names)?,
         };
         if let Some(size) = names.iter().position(|name| name == NOT_IN_THE_MODEL) {
-            if special.iter().any(|&id| id as usize >= size) || unknown.is_none_or(|unknown| unknown as usize >= size) {
+            if special.iter().any(|&id| id as usize >= size)
+                || unknown.is_none_or(|unknown| unknown as usize >= size)
+            {
                 return Err("it has special tokens beyond those of the model".to_owned());
             }
             names.truncate(size);
@@ -129,7 +132,9 @@ fn add(added: &[Added], names: &mut Vec<String>) -> Result<BTreeSet<u32>, String
     for Added { id, content, special: is_special } in added {
         match names.get(*id as usize) {
             Some(name) if name == content => {}
-            None if *id as usize == names.len() && !names.contains(content) && *is_special => names.push(content.clone()),
+            None if *id as usize == names.len() && !names.contains(content) && *is_special => {
+                names.push(content.clone())
+            }
             _ => return Err(format!("its added token `{content}` has not the id {id}")),
         }
         if *is_special {
@@ -142,7 +147,9 @@ fn add(added: &[Added], names: &mut Vec<String>) -> Result<BTreeSet<u32>, String
 fn unknown(model: &Value, names: &[String]) -> Result<Option<u32>, String> {
     let by_name = |name: &str| names.iter().position(|other| other == name);
     let id = match (&model["unk_id"], &model["unk_token"]) {
-        (Value::Number(id), _) => id.as_u64().and_then(|id| usize::try_from(id).ok()).filter(|&id| id < names.len()),
+        (Value::Number(id), _) => {
+            id.as_u64().and_then(|id| usize::try_from(id).ok()).filter(|&id| id < names.len())
+        }
         (_, Value::String(name)) => by_name(name),
         _ => return Ok(None),
     };
@@ -191,7 +198,8 @@ fn merging(mut model: Value, added: &[Added], special: &HashSet<String>) -> Resu
     if let Some(token) = added.iter().find(|token| !token.special) {
         return Err(format!("it has an added token that is not special (`{}`)", token.content));
     }
-    let is_set = |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && value.as_str() != Some("");
+    let is_set =
+        |value: &Value| !matches!(value, Value::Null | Value::Bool(false)) && value.as_str() != Some("");
     match kind(&model) {
         "BPE" => {
             if is_set(&model["dropout"]) {
@@ -207,7 +215,8 @@ fn merging(mut model: Value, added: &[Added], special: &HashSet<String>) -> Resu
         }
         _ => {
             let most = model["max_input_chars_per_word"].as_u64();
-            if !most.is_some_and(|most| most <= LONGEST_WORD) || !is_set(&model["continuing_subword_prefix"]) {
+            if !most.is_some_and(|most| most <= LONGEST_WORD) || !is_set(&model["continuing_subword_prefix"])
+            {
                 return Err("its WordPiece has no usual limits".to_owned());
             }
             if !is_set(&model["unk_token"]) {
@@ -227,7 +236,8 @@ fn merging(mut model: Value, added: &[Added], special: &HashSet<String>) -> Resu
         model["unk_token"] = json!(unmatchable(name));
     }
     // A merge of a special token would need its name.
-    let read = serde_json::from_value(model).map_err(|error| format!("its model cannot be read ({error})"))?;
+    let read =
+        serde_json::from_value(model).map_err(|error| format!("its model cannot be read ({error})"))?;
     Ok(ForeignModel::Merging(Box::new(read)))
 }
 
@@ -252,7 +262,9 @@ fn pre_tokenizers(part: &Value) -> Result<Option<PreTokenizers>, String> {
 
 fn without_space_before(part: &mut Value) {
     match kind(part) {
-        "Sequence" => part["pretokenizers"].as_array_mut().into_iter().flatten().for_each(without_space_before),
+        "Sequence" => {
+            part["pretokenizers"].as_array_mut().into_iter().flatten().for_each(without_space_before)
+        }
         "Metaspace" => {
             part["prepend_scheme"] = json!("never");
             part["add_prefix_space"] = json!(false);
@@ -275,7 +287,8 @@ fn check_decoder(part: &Value, spelling: Spelling) -> Result<(), String> {
     };
     for part in parts {
         let grows = || part["content"].as_str().is_none_or(|content| content.len() > 4);
-        let is_odd = kind(part) == "Replace" && (part["pattern"]["String"].as_str().is_none_or(str::is_empty) || grows());
+        let is_odd = kind(part) == "Replace"
+            && (part["pattern"]["String"].as_str().is_none_or(str::is_empty) || grows());
         if !of_spelling.contains(&kind(part)) || is_odd {
             return Err(format!("it decodes tokens by other rules ({})", kind(part)));
         }

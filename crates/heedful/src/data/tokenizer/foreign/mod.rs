@@ -100,7 +100,8 @@ impl Foreign {
 
     pub(super) fn decode(&self, ids: &[u32]) -> String {
         let ordinary = ids.iter().filter(|id| !self.special.contains(id));
-        let names = ordinary.map(|&id| self.names.get(id as usize).map_or(UNKNOWN, String::as_str).to_owned());
+        let names =
+            ordinary.map(|&id| self.names.get(id as usize).map_or(UNKNOWN, String::as_str).to_owned());
         match &self.decoder {
             Some(decoder) => decoder.decode(names.collect()).unwrap_or_else(|_| UNKNOWN.to_owned()),
             None => names.collect(),

@@ -5,10 +5,13 @@ use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::{NormalizedString, Normalizer};
 
 use super::charsmap::Charsmap;
+use super::spelling::META;
 
 /// What SentencePiece does with spaces that it finds superfluous: those at both ends, and all but one of several. One
 /// pattern, so that the crate's Python package does the same.
-pub(in crate::data::tokenizer) const EXTRA_SPACES: &str = "^ +| +$| +(?= )";
+pub(in crate::data::tokenizer) const EXTRA_SPACES: &str = r"\A +| +\z| +(?= )";
+/// It then takes away every `▁` at the end, also one that the text itself has.
+pub(in crate::data::tokenizer) const LAST_SPACES: &str = r"▁+\z";
 /// The same without the ends, as Hugging Face writes it.
 const SEVERAL_SPACES: &str = " {2,}";
 /// A text must not grow from step to step.
@@ -17,6 +20,7 @@ const MOST_STEPS: usize = 16;
 pub(super) enum Step {
     Charsmap(Charsmap),
     ExtraSpaces,
+    LastSpaces,
     Prepend(String),
     /// Every occurrence of the first by the second, which has no more characters.
     Replace(String, String),
@@ -46,7 +50,8 @@ fn collect(part: &Value, steps: &mut Vec<Step>) -> Result<(), String> {
             return parts.iter().try_for_each(|part| collect(part, steps));
         }
         "Precompiled" => {
-            let bytes = text("precompiled_charsmap").and_then(|coded| decoded(&coded)).ok_or_else(unreadable)?;
+            let bytes =
+                text("precompiled_charsmap").and_then(|coded| decoded(&coded)).ok_or_else(unreadable)?;
             Step::Charsmap(Charsmap::read(&bytes)?)
         }
         "Prepend" => Step::Prepend(text("prepend").filter(|text| text.len() <= 64).ok_or_else(unreadable)?),
@@ -59,13 +64,13 @@ fn collect(part: &Value, steps: &mut Vec<Step>) -> Result<(), String> {
                     Step::Replace(pattern.to_owned(), content)
                 }
                 (None, Some(EXTRA_SPACES)) if content.is_empty() => Step::ExtraSpaces,
+                (None, Some(LAST_SPACES)) if content.is_empty() => Step::LastSpaces,
                 (None, Some(SEVERAL_SPACES)) if content.chars().count() <= 1 => known(part)?,
                 _ => return Err(format!("it replaces text by a pattern of its own ({})", part["pattern"])),
             }
         }
-        "BertNormalizer" | "Strip" | "StripAccents" | "NFC" | "NFD" | "NFKC" | "NFKD" | "Lowercase" | "Nmt" => {
-            known(part)?
-        }
+        "BertNormalizer" | "Strip" | "StripAccents" | "NFC" | "NFD" | "NFKC" | "NFKD" | "Lowercase"
+        | "Nmt" => known(part)?,
         _ => return Err(format!("it has an unknown normalizer ({kind:?})")),
     });
     Ok(())
@@ -95,7 +100,10 @@ pub(super) fn normalized(steps: &[Step], text: &str, beginning: Beginning) -> St
         text = match step {
             Step::Charsmap(table) => table.normalize(&text),
             Step::ExtraSpaces => without_extra_spaces(&text),
-            Step::Prepend(first) if !text.is_empty() && beginning == Beginning::OfText => format!("{first}{text}"),
+            Step::LastSpaces => text.trim_end_matches(META).to_owned(),
+            Step::Prepend(first) if !text.is_empty() && beginning == Beginning::OfText => {
+                format!("{first}{text}")
+            }
             Step::Prepend(_) => text,
             Step::Replace(from, to) => text.replace(from, to),
             Step::Other(normalizer) => {
@@ -133,14 +141,14 @@ mod tests {
         let pattern = |regex: &str| json!({"type": "Replace", "pattern": {"Regex": regex}, "content": ""});
         let sequence = json!({"type": "Sequence", "normalizers": [
             {"type": "Lowercase"}, pattern(EXTRA_SPACES), {"type": "Prepend", "prepend": "▁"},
-            {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}]});
+            {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}, pattern(LAST_SPACES)]});
         let read = steps(&sequence).expect("known steps");
         assert_eq!(normalized(&read, "  A  b   C ", Beginning::OfText), "▁a▁b▁c");
         assert_eq!(normalized(&read, "a", Beginning::Continued), "a");
         assert_eq!(normalized(&read, "   ", Beginning::OfText), "");
         // As the crate reads the same file.
         let crates: NormalizerWrapper = serde_json::from_value(sequence).expect("known steps");
-        for text in ["  A  b   C ", "a", "   ", "", " x", "x  ", "a b"] {
+        for text in ["  A  b   C ", "a", "   ", "", " x", "x  ", "a b", "a ▁ ", "▁", "a▁b\n c"] {
             let mut other = NormalizedString::from(text);
             crates.normalize(&mut other).expect("known steps");
             assert_eq!(normalized(&read, text, Beginning::OfText), other.get(), "{text:?}");

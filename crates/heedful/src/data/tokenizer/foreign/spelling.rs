@@ -46,7 +46,9 @@ impl Spelling {
         match (self, str::from_utf8(bytes)) {
             (Spelling::Meta, _) => name.replace(UNMATCHABLE, ""),
             (Spelling::Continued, _) => name.to_owned(),
-            (Spelling::Bytes, Ok(text)) => text.chars().map(|character| if character == ' ' { META } else { character }).collect(),
+            (Spelling::Bytes, Ok(text)) => {
+                text.chars().map(|character| if character == ' ' { META } else { character }).collect()
+            }
             (Spelling::Bytes, Err(_)) => bytes.iter().map(|byte| format!("<0x{byte:02X}>")).collect(),
         }
     }
@@ -55,7 +57,9 @@ impl Spelling {
 /// The byte that a token such as `<0x0A>` stands for.
 pub(in crate::data::tokenizer) fn byte_of(name: &str) -> Option<u8> {
     let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
-    if digits.len() != 2 || digits.contains(|digit: char| !digit.is_ascii_digit() && !digit.is_ascii_uppercase()) {
+    if digits.len() != 2
+        || digits.contains(|digit: char| !digit.is_ascii_digit() && !digit.is_ascii_uppercase())
+    {
         return None;
     }
     u8::from_str_radix(digits, 16).ok()

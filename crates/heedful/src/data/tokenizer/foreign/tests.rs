@@ -5,7 +5,12 @@ use super::*;
 
 fn bert() -> Value {
     let names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "play", "##ing", "##s", "!", "[", "cl"];
-    let vocabulary: Value = names.iter().enumerate().map(|(id, name)| ((*name).to_owned(), json!(id))).collect::<serde_json::Map<_, _>>().into();
+    let vocabulary: Value = names
+        .iter()
+        .enumerate()
+        .map(|(id, name)| ((*name).to_owned(), json!(id)))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
     let added: Vec<Value> = (0..5).map(|id| added(id, names[id])).collect();
     json!({"version": "1.0", "truncation": {"max_length": 3, "strategy": "LongestFirst", "stride": 0}, "padding": null,
         "added_tokens": added,
@@ -29,9 +34,14 @@ fn gpt2() -> Value {
         (0..=u8::MAX).filter(|&byte| is_printable(byte)).map(|byte| char::from(byte).to_string()).collect();
     names.extend((0x100..0x144).map(|code| char::from_u32(code).expect("a letter").to_string()));
     names.extend(["Ġt", "Ġth", "Ġthe", "<|endoftext|>"].map(str::to_owned));
-    let vocabulary: Value =
-        names.iter().enumerate().map(|(id, name)| (name.clone(), json!(id))).collect::<serde_json::Map<_, _>>().into();
-    let level = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
+    let vocabulary: Value = names
+        .iter()
+        .enumerate()
+        .map(|(id, name)| (name.clone(), json!(id)))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let level =
+        json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": true});
     json!({"version": "1.0", "truncation": null, "padding": null, "added_tokens": [added(259, "<|endoftext|>")],
         "normalizer": null, "pre_tokenizer": level, "post_processor": level, "decoder": level,
         "model": {"type": "BPE", "dropout": null, "unk_token": null, "continuing_subword_prefix": "",
@@ -50,13 +60,26 @@ fn shown(tokenizer: &Tokenizer, text: &str) -> Vec<String> {
 #[test]
 fn word_pieces_are_found_as_bert_does() {
     let tokenizer = read(&bert());
-    assert_eq!(shown(&tokenizer, "The playing, plays!"), ["the", "play", "##ing", "[UNK]", "play", "##s", "!"]);
+    assert_eq!(
+        shown(&tokenizer, "The playing, plays!"),
+        ["the", "play", "##ing", "[UNK]", "play", "##s", "!"]
+    );
     assert_eq!(tokenizer.decode(&[2, 5, 6, 7, 9, 3]), "the playing!");
     assert_eq!(tokenizer.words(&[2, 5, 6, 7, 9, 3]), [None, Some(0), Some(1), Some(1), Some(2), None]);
     // No text is a special token.
     assert_eq!(shown(&tokenizer, "[CLS]"), ["[", "cl", "##s", "[UNK]"]);
-    let roles = [SpecialRole::Cls, SpecialRole::Sep, SpecialRole::Mask, SpecialRole::Pad, SpecialRole::Unk, SpecialRole::Eos];
-    assert_eq!(roles.map(|role| tokenizer.special(role)), [Some(2), Some(3), Some(4), Some(0), Some(1), None]);
+    let roles = [
+        SpecialRole::Cls,
+        SpecialRole::Sep,
+        SpecialRole::Mask,
+        SpecialRole::Pad,
+        SpecialRole::Unk,
+        SpecialRole::Eos,
+    ];
+    assert_eq!(
+        roles.map(|role| tokenizer.special(role)),
+        [Some(2), Some(3), Some(4), Some(0), Some(1), None]
+    );
     assert_eq!(tokenizer.text_of(7), "ing");
 }
 

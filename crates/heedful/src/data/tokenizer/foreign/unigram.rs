@@ -41,7 +41,8 @@ struct Node {
 
 impl UnigramModel {
     pub(super) fn new(pieces: Vec<Piece>, unknown: u32, bytes: Option<Box<[u32; 256]>>) -> UnigramModel {
-        let learned = || pieces.iter().filter(|piece| piece.kind == PieceKind::Learned).map(|piece| piece.score as f32);
+        let learned =
+            || pieces.iter().filter(|piece| piece.kind == PieceKind::Learned).map(|piece| piece.score as f32);
         let worst = learned().fold(f32::MAX, f32::min);
         let best = learned().fold(f32::MIN, f32::max);
         let worst = if worst == f32::MAX { 0.0 } else { worst };
@@ -50,7 +51,8 @@ impl UnigramModel {
             PieceKind::Learned => piece.score as f32,
             PieceKind::UserDefined => (f64::from(piece.text.len() as f32 * best) - 0.1) as f32,
         };
-        let pieces = pieces.iter().map(|piece| (piece.text.as_str().into(), (piece.id, score(piece)))).collect();
+        let pieces =
+            pieces.iter().map(|piece| (piece.text.as_str().into(), (piece.id, score(piece)))).collect();
         UnigramModel { pieces, longest, unknown_score: worst - UNKNOWN_PENALTY, unknown, bytes }
     }
 

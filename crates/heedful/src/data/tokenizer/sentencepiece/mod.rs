@@ -89,7 +89,11 @@ impl SentencePiece {
     /// A tokenizer with the ids of a model whose vocabulary is `tokens`, in the order of their ids. Pieces that it does
     /// not have become the unknown token; tokens that are no pieces are never found in a text, but decoded. Control pieces
     /// are special, and those of `special` that are there.
-    pub fn tokenizer_for<T: AsRef<str>>(&self, tokens: &[T], special: &[&str]) -> Result<Tokenizer, TokenizerError> {
+    pub fn tokenizer_for<T: AsRef<str>>(
+        &self,
+        tokens: &[T],
+        special: &[&str],
+    ) -> Result<Tokenizer, TokenizerError> {
         let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
         let written = self.written(&tokens, special);
         written
@@ -128,7 +132,8 @@ fn parse(bytes: &[u8]) -> Result<SentencePiece, String> {
         match field {
             (1, Field::Bytes(piece)) => {
                 let index = model.pieces.len();
-                let piece = read_piece(piece).ok_or_else(|| format!("its piece {index} is damaged. Copy or download it again"))?;
+                let piece = read_piece(piece)
+                    .ok_or_else(|| format!("its piece {index} is damaged. Copy or download it again"))?;
                 model.pieces.push(piece);
             }
             (2, Field::Bytes(trainer)) => model.read_trainer(trainer).ok_or_else(inside)??,
@@ -170,9 +175,15 @@ impl SentencePiece {
             match field.ok()? {
                 (3, Field::Number(1)) => self.kind = ModelKind::Unigram,
                 (3, Field::Number(2)) => self.kind = ModelKind::Bpe,
-                (3, Field::Number(3)) => return Some(Err("its pieces are whole words, not unigram or BPE".to_owned())),
-                (3, Field::Number(4)) => return Some(Err("its pieces are characters, not unigram or BPE".to_owned())),
-                (24, Field::Number(1)) => return Some(Err("its spaces follow words instead of preceding them".to_owned())),
+                (3, Field::Number(3)) => {
+                    return Some(Err("its pieces are whole words, not unigram or BPE".to_owned()));
+                }
+                (3, Field::Number(4)) => {
+                    return Some(Err("its pieces are characters, not unigram or BPE".to_owned()));
+                }
+                (24, Field::Number(1)) => {
+                    return Some(Err("its spaces follow words instead of preceding them".to_owned()));
+                }
                 (35, Field::Number(has)) => self.byte_fallback = has != 0,
                 (3 | 24 | 35, Field::Bytes(_) | Field::Float(_)) | (3, _) => return None,
                 _ => {}

@@ -82,9 +82,15 @@ mod tests {
 
     #[test]
     fn fields_of_every_kind_are_read() {
-        let bytes = [0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i', 0x1D, 0, 0, 0x80, 0x3F, 0x21, 1, 0, 0, 0, 0, 0, 0, 0];
+        let bytes =
+            [0x08, 0x96, 0x01, 0x12, 0x02, b'h', b'i', 0x1D, 0, 0, 0x80, 0x3F, 0x21, 1, 0, 0, 0, 0, 0, 0, 0];
         let fields: Result<Vec<_>, usize> = Fields::of(&bytes).collect();
-        let expected = vec![(1, Field::Number(150)), (2, Field::Bytes(b"hi")), (3, Field::Float(1.0)), (4, Field::Number(1))];
+        let expected = vec![
+            (1, Field::Number(150)),
+            (2, Field::Bytes(b"hi")),
+            (3, Field::Float(1.0)),
+            (4, Field::Number(1)),
+        ];
         assert_eq!(fields, Ok(expected));
         let ends = [0, 3, 7, 12, 21];
         for end in 0..bytes.len() {

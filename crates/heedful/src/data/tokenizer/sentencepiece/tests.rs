@@ -98,7 +98,8 @@ fn unknown_characters_become_bytes_and_no_text_is_a_byte() {
     let bytes = names.iter().map(|name| (name.as_str(), 0.0, 6));
     let pieces: Vec<(&str, f32, u64)> = PIECES.into_iter().chain(bytes).collect();
     for kind in [1, 2] {
-        let tokenizer = read(&model(kind, &pieces, &[(35, 1)])).expect("a model").tokenizer().expect("a tokenizer");
+        let tokenizer =
+            read(&model(kind, &pieces, &[(35, 1)])).expect("a model").tokenizer().expect("a tokenizer");
         for text in ["aéb", "<0x41>", "ab 你好", "<s>"] {
             assert_eq!(tokenizer.decode(&tokenizer.encode(text)), text, "{kind}");
         }
@@ -109,7 +110,8 @@ fn unknown_characters_become_bytes_and_no_text_is_a_byte() {
 
 #[test]
 fn pieces_chosen_by_hand_are_found() {
-    let pieces: Vec<(&str, f32, u64)> = PIECES.into_iter().chain([("<sep>", 0.0, 4), ("x", -1.0, 5)]).collect();
+    let pieces: Vec<(&str, f32, u64)> =
+        PIECES.into_iter().chain([("<sep>", 0.0, 4), ("x", -1.0, 5)]).collect();
     let tokenizer = read(&model(1, &pieces, &[])).expect("a model").tokenizer().expect("a tokenizer");
     assert_eq!(pieces_of(&tokenizer, "ab<sep>ab x"), ["▁ab", "<sep>", "ab", "▁", "<unk>"]);
     assert_eq!(tokenizer.decode(&[7, 9, 10]), "ab<sep>x");
