@@ -29,8 +29,8 @@ pub enum TokenizerError {
     },
     /// The file is a valid tokenizer that heedful does not support.
     #[error(
-        "{file} was not made by `heedful vocab`, and is none of the vocabularies of others that heedful reads: {difference}. \
-         Train a vocabulary with `heedful vocab`"
+        "{file} was not made by `heedful vocab`, and is no vocabulary of others that can be used here: {difference}. Train a \
+         vocabulary with `heedful vocab`"
     )]
     Foreign {
         /// The name of the file.

@@ -63,6 +63,16 @@ impl Tokenizer {
         Tokenizer::from_bytes(path, &bytes)
     }
 
+    /// As [`Tokenizer::load`], for models that are trained from nothing: they know special tokens by heedful's own ids.
+    pub(crate) fn load_own(path: &Path) -> Result<Tokenizer, TokenizerError> {
+        let tokenizer = Tokenizer::load(path)?;
+        if !tokenizer.is_foreign() {
+            return Ok(tokenizer);
+        }
+        let difference = "its special tokens are not the first four of the vocabulary".to_owned();
+        Err(TokenizerError::Foreign { file: path.display().to_string(), difference })
+    }
+
     /// As [`Tokenizer::load`], for the bytes of a file that was read from `path`.
     pub(crate) fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Tokenizer, TokenizerError> {
         let file = || path.display().to_string();

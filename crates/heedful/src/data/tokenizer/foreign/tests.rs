@@ -110,6 +110,8 @@ fn a_file_is_written_as_it_was_read() {
         let before = std::fs::read(&path).expect("it was written");
         loaded.save(&path).expect("room");
         assert_eq!(std::fs::read(&path).expect("it was written"), before);
+        let refused = Tokenizer::load_own(&path).expect_err("special tokens elsewhere").to_string();
+        assert!(refused.contains("special tokens"), "{refused}");
     }
 }
 
