@@ -49,6 +49,11 @@ fn gpt2() -> Value {
             "merges": ["Ġ t", "Ġt h", "Ġth e"]}})
 }
 
+fn unigram() -> Value {
+    json!({"added_tokens": [], "normalizer": null, "pre_tokenizer": null, "decoder": null,
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["a", -1.0]], "byte_fallback": false}})
+}
+
 fn read(file: &Value) -> Tokenizer {
     Tokenizer::foreign(&file.to_string()).expect("a known file")
 }
@@ -129,6 +134,7 @@ fn what_the_original_does_otherwise_is_refused_by_name() {
         (bert(), "/pre_tokenizer", json!({"type": "Split"}), "Split"),
         (bert(), "/decoder", json!({"type": "CTC"}), "CTC"),
         (bert(), "/normalizer", json!({"type": "Unheard"}), "Unheard"),
+        (unigram(), "/decoder", json!({"type": "Strip", "content": " ", "start": 7, "stop": 7}), "Strip"),
         (bert(), "/added_tokens/0/content", json!("[pad]"), "[pad]"),
         (bert(), "/added_tokens/0/special", json!(false), "not special"),
         (gpt2(), "/model/dropout", json!(0.1), "random"),
