@@ -51,7 +51,7 @@ pub struct Tokenizer {
 }
 
 enum Origin {
-    Own(Own),
+    Own(Box<Own>),
     Foreign(Box<Foreign>),
 }
 
@@ -85,7 +85,7 @@ impl Tokenizer {
             drop(json);
             let pipeline = Pipeline::from_bytes(bytes).map_err(|error| unreadable(error.to_string()))?;
             return match Own::from_pipeline(pipeline) {
-                Ok(own) => Ok(Tokenizer { origin: Origin::Own(own) }),
+                Ok(own) => Ok(Tokenizer { origin: Origin::Own(Box::new(own)) }),
                 Err(difference) => Err(TokenizerError::Foreign { file: file(), difference }),
             };
         }
@@ -100,7 +100,7 @@ impl Tokenizer {
 
     /// Combines rules and a trained model.
     fn new(model: ModelWrapper, rules: Rules) -> Tokenizer {
-        Tokenizer { origin: Origin::Own(Own::new(model, rules)) }
+        Tokenizer { origin: Origin::Own(Box::new(Own::new(model, rules))) }
     }
 
     /// Writes tokenizer.json. The same vocabulary gives the same bytes.

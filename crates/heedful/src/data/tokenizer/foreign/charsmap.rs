@@ -25,7 +25,7 @@ impl Charsmap {
         let damaged = || "its table of normalizations is damaged".to_owned();
         let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(damaged)?;
         let length = u32::from_le_bytes(*length) as usize;
-        if length % 4 != 0 {
+        if !length.is_multiple_of(4) {
             return Err(damaged());
         }
         let (trie, replacements) = rest.split_at_checked(length).ok_or_else(damaged)?;

@@ -134,7 +134,7 @@ fn add(added: &[Added], names: &mut Vec<String>) -> Result<BTreeSet<u32>, String
         match names.get(*id as usize) {
             Some(name) if name == content => {}
             None if *id as usize == names.len() && !names.contains(content) && *is_special => {
-                names.push(content.clone())
+                names.push(content.clone());
             }
             _ => return Err(format!("its added token `{content}` has not the id {id}")),
         }
@@ -216,8 +216,7 @@ fn merging(mut model: Value, added: &[Added], special: &HashSet<String>) -> Resu
         }
         _ => {
             let most = model["max_input_chars_per_word"].as_u64();
-            if !most.is_some_and(|most| most <= LONGEST_WORD) || !is_set(&model["continuing_subword_prefix"])
-            {
+            if most.is_none_or(|most| most > LONGEST_WORD) || !is_set(&model["continuing_subword_prefix"]) {
                 return Err("its WordPiece has no usual limits".to_owned());
             }
             if !is_set(&model["unk_token"]) {
@@ -264,7 +263,7 @@ fn pre_tokenizers(part: &Value) -> Result<Option<PreTokenizers>, String> {
 fn without_space_before(part: &mut Value) {
     match kind(part) {
         "Sequence" => {
-            part["pretokenizers"].as_array_mut().into_iter().flatten().for_each(without_space_before)
+            part["pretokenizers"].as_array_mut().into_iter().flatten().for_each(without_space_before);
         }
         "Metaspace" => {
             part["prepend_scheme"] = json!("never");
