@@ -2,6 +2,7 @@
 
 mod compressed;
 mod exercises;
+mod foreign;
 mod logs;
 mod models;
 mod pages;
@@ -11,6 +12,7 @@ mod sealing;
 mod small_model;
 mod texts;
 mod token_files;
+mod writers;
 
 use std::path::Path;
 
@@ -57,6 +59,7 @@ impl Verdict {
 pub fn all() -> Vec<Target> {
     let groups = [
         models::targets(),
+        foreign::targets(),
         token_files::targets(),
         recipes::targets(),
         logs::targets(),

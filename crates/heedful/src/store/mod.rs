@@ -1,5 +1,5 @@
 //! Files: [`durable`] writes them atomically, [`output`] those that a user asked for; [`seal`] says which ones belong
-//! together; [`weights`] are matrices by name, as safetensors.
+//! together; [`weights`] are matrices by name, as safetensors; [`formats`] reads the models of other projects.
 
 pub mod unfinished;
 
@@ -9,3 +9,5 @@ pub mod output;
 pub mod weights;
 
 pub mod seal;
+
+pub mod formats;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Tokenizer;
+use super::{Origin, Tokenizer};
 
 /// The most words in a cache: frequent words occur early, so they are among them.
 const MOST_CACHED: usize = 1 << 17;
@@ -26,7 +26,12 @@ impl<'t> CachingTokenizer<'t> {
 
     /// The same ids as [`Tokenizer::encode`].
     pub fn encode(&mut self, text: &str) -> Vec<u32> {
-        let rules = &self.tokenizer.rules;
+        let own = match &self.tokenizer.origin {
+            Origin::Own(own) => own,
+            // Its pieces may cross words, and what it caches is its own affair.
+            Origin::Foreign(foreign) => return foreign.encode(text),
+        };
+        let rules = &own.rules;
         let prepared = rules.prepare(text);
         let mut ids = Vec::with_capacity(prepared.len() / 4 + 1);
         for word in rules.words(&prepared) {
@@ -35,7 +40,7 @@ impl<'t> CachingTokenizer<'t> {
                 continue;
             }
             let start = ids.len();
-            self.tokenizer.encode_word(word, &mut ids);
+            own.encode_word(word, &mut ids);
             if word.len() <= LONGEST_CACHED && self.cache.len() < MOST_CACHED {
                 self.cache.insert(word.into(), ids[start..].into());
             }

@@ -28,12 +28,23 @@ pub enum TokenizerError {
         reason: String,
     },
     /// The file is a valid tokenizer that heedful does not support.
-    #[error("{file} was not made by `heedful vocab`: {difference}. Train a vocabulary with `heedful vocab`")]
+    #[error(
+        "{file} was not made by `heedful vocab`, and is no vocabulary of others that can be used here: {difference}. Train a \
+         vocabulary with `heedful vocab`"
+    )]
     Foreign {
         /// The name of the file.
         file: String,
         /// What differs.
         difference: String,
+    },
+    /// The file is not a SentencePiece model, or one that heedful does not read.
+    #[error("{file} is no SentencePiece model that heedful reads: {reason}")]
+    SentencePiece {
+        /// The name of the file.
+        file: String,
+        /// What is wrong with it, and what to do.
+        reason: String,
     },
     /// The text to learn from is empty.
     #[error("the text for the vocabulary is empty: there is nothing to learn from")]

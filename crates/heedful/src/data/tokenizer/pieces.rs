@@ -44,6 +44,11 @@ impl Pieces {
         Ok(Pieces { bytes })
     }
 
+    /// The bytes of each token.
+    pub(super) fn new(bytes: Vec<Box<[u8]>>) -> Pieces {
+        Pieces { bytes }
+    }
+
     pub(super) fn count(&self) -> usize {
         self.bytes.len()
     }

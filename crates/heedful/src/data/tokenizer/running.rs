@@ -1,55 +1,73 @@
 //! Running text: many lines as one list of tokens, line ends included.
 //!
 //! Every line is encoded as if it were alone, so that its first word is the same piece as in the middle of a line;
-//! decoding removes the space that this adds after every line end.
+//! decoding removes the space that this adds after every line end. Vocabularies of other projects read the whole text as
+//! one, as their models did; most have no line ends.
 
-use super::{CachingTokenizer, Tokenizer};
+use super::{CachingTokenizer, Origin, Tokenizer};
 
 const LINE_END: &str = "\n";
 
 impl Tokenizer {
     /// The ids of a text that may have several lines.
     pub fn encode_running(&self, text: &str) -> Vec<u32> {
+        let own = match &self.origin {
+            Origin::Own(own) => own,
+            Origin::Foreign(foreign) => return foreign.encode(text),
+        };
         let mut ids = Vec::new();
         for (index, line) in text.split(LINE_END).enumerate() {
             if index > 0 {
-                self.encode_word(LINE_END, &mut ids);
+                own.encode_word(LINE_END, &mut ids);
             }
-            ids.extend(self.encode(line));
+            ids.extend(own.encode(line));
         }
         ids
     }
 
     /// The text of ids from [`Tokenizer::encode_running`], or from a model that was trained on such ids.
     pub fn decode_running(&self, ids: &[u32]) -> String {
-        let bytes: Vec<u8> = ids.iter().flat_map(|&id| self.pieces.bytes(id)).copied().collect();
-        let text = String::from_utf8_lossy(&bytes);
-        let lines = text.split(LINE_END).map(|line| self.rules.without_first_space(line.to_owned()));
-        lines.collect::<Vec<_>>().join(LINE_END)
+        match &self.origin {
+            Origin::Own(own) => {
+                let text = own.text(ids);
+                let lines = text.split(LINE_END).map(|line| own.rules.without_first_space(line.to_owned()));
+                lines.collect::<Vec<_>>().join(LINE_END)
+            }
+            Origin::Foreign(foreign) => foreign.decode(ids),
+        }
     }
 
     /// The ids of a text that continues other text: no space is put before it.
     pub fn encode_continuation(&self, text: &str) -> Vec<u32> {
+        let own = match &self.origin {
+            Origin::Own(own) => own,
+            Origin::Foreign(foreign) => return foreign.encode_continuation(text),
+        };
         let mut ids = Vec::new();
-        let normalized = self.rules.normalize(text);
-        for word in self.rules.words(&normalized) {
-            self.encode_word(word, &mut ids);
+        let normalized = own.rules.normalize(text);
+        for word in own.rules.words(&normalized) {
+            own.encode_word(word, &mut ids);
         }
         ids
     }
 
     /// The text that one token adds; bytes that are not text by themselves become U+FFFD.
     pub fn text_of(&self, id: u32) -> String {
-        String::from_utf8_lossy(self.pieces.bytes(id)).into_owned()
+        String::from_utf8_lossy(self.pieces().bytes(id)).into_owned()
     }
 }
 
 impl CachingTokenizer<'_> {
     /// The ids of a line of running text, including its line end.
     pub(crate) fn encode_line(&mut self, line: &str) -> Vec<u32> {
-        let mut ids = self.encode(line);
-        self.tokenizer().encode_word(LINE_END, &mut ids);
-        ids
+        match &self.tokenizer().origin {
+            Origin::Own(own) => {
+                let mut ids = self.encode(line);
+                own.encode_word(LINE_END, &mut ids);
+                ids
+            }
+            Origin::Foreign(foreign) => foreign.encode_line(line),
+        }
     }
 }
 

@@ -37,6 +37,14 @@ fn options(kind: VocabularyKind, boundaries: Boundaries) -> VocabularyOptions {
     VocabularyOptions { kind, boundaries, size: 600, ..VocabularyOptions::default() }
 }
 
+/// What the `tokenizers` crate does with the file of one.
+fn pipeline(tokenizer: &Tokenizer) -> &Pipeline {
+    match &tokenizer.origin {
+        Origin::Own(own) => &own.pipeline,
+        Origin::Foreign(_) => panic!("these vocabularies are our own"),
+    }
+}
+
 /// One tokenizer of every kind that gives text back as it was.
 static EXACT: LazyLock<Vec<Tokenizer>> = LazyLock::new(|| {
     let both = [Boundaries::Words, Boundaries::Spaces];
@@ -104,10 +112,10 @@ proptest! {
     #[test]
     fn our_cuts_are_those_of_the_file_format(text in hard_text()) {
         for tokenizer in EXACT.iter() {
-            let encoding = tokenizer.pipeline.encode(text.as_str(), false).expect("every byte has a token");
+            let encoding = pipeline(tokenizer).encode(text.as_str(), false).expect("every byte has a token");
             let ids = tokenizer.encode(&text);
             prop_assert_eq!(encoding.get_ids(), ids.as_slice());
-            prop_assert_eq!(tokenizer.pipeline.decode(&ids, false).expect("known ids"), text.as_str());
+            prop_assert_eq!(pipeline(tokenizer).decode(&ids, false).expect("known ids"), text.as_str());
         }
     }
 
@@ -180,7 +188,7 @@ fn normalization_makes_look_alikes_equal() {
     assert_eq!(nfkc.decode(&nfkc.encode("ﬁ Ａ")), "fi A");
     for tokenizer in [nfc, nfkc] {
         for text in ["cafe\u{301} ﬁ Ａ①\u{3000}x", "\u{A0}一"] {
-            let encoding = tokenizer.pipeline.encode(text, false).expect("every byte has a token");
+            let encoding = pipeline(&tokenizer).encode(text, false).expect("every byte has a token");
             assert_eq!(encoding.get_ids(), tokenizer.encode(text));
         }
     }

@@ -157,10 +157,10 @@ fn vocabularies(
     let VocabularyKeys { file, source_file, target_file, .. } = &recipe.vocabulary;
     let pretrained = &recipe.model.init_from;
     let tokenizers = match (file, pretrained, source_file, target_file) {
-        (Some(file), ..) => Tokenizers::joint(Tokenizer::load(file)?),
+        (Some(file), ..) => Tokenizers::joint(Tokenizer::load_own(file)?),
         (None, Some(pretrained), ..) => ModelFolder::open(pretrained)?.tokenizers()?,
         (None, None, Some(source), Some(target)) => {
-            Tokenizers::separate(Tokenizer::load(source)?, Tokenizer::load(target)?)
+            Tokenizers::separate(Tokenizer::load_own(source)?, Tokenizer::load_own(target)?)
         }
         (None, None, None, None) => {
             let mut progress = |pairs| watcher.observe(&Event::LearningVocabulary { pairs });

@@ -1,0 +1,54 @@
+"""What SentencePiece and tokenizers say about texts, for the test `originals` of heedful's tokenizers.
+
+    python3 tokenizer_cases.py FOLDER --texts a.txt b.txt --models source.spm "sentencepiece.model+vocabulary.json" tokenizer.json
+
+A vocabulary after a `+` is the list of the model's tokens, whose places are the ids. Needs `pip install sentencepiece tokenizers`.
+"""
+
+import argparse
+import json
+import pathlib
+
+import sentencepiece
+import tokenizers
+
+
+def of_sentencepiece(model, tokens, texts):
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    names = [processor.id_to_piece(i) for i in range(len(processor))]
+    place = {name: i for i, name in enumerate(names if tokens is None else tokens)}
+    unknown = place[names[processor.unk_id()]]
+    # Not by the pieces' text: that of an unknown piece is the text itself.
+    found = [processor.encode(text) for text in texts]
+    ids = [[place.get(names[i], unknown) for i in line] for line in found]
+    known = [[names[i] for i in line if place.get(names[i], unknown) != unknown] for line in found]
+    return ids, [processor.decode(line) if line else "" for line in known]
+
+
+def of_tokenizers(model, texts):
+    tokenizer = tokenizers.Tokenizer.from_file(str(model))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    ids = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+    return ids, [tokenizer.decode(line, skip_special_tokens=True) for line in ids]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--texts", nargs="+", required=True)
+    parser.add_argument("--models", nargs="+", required=True)
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    texts = [line for name in arguments.texts for line in pathlib.Path(name).read_text().split("\n") if line]
+    for number, named in enumerate(arguments.models):
+        model, _, vocabulary = named.partition("+")
+        model = pathlib.Path(model).resolve()
+        tokens = json.loads(pathlib.Path(vocabulary).read_text()) if vocabulary else None
+        found = of_tokenizers(model, texts) if model.suffix == ".json" else of_sentencepiece(model, tokens, texts)
+        case = {"model": str(model), "tokens": tokens, "texts": texts, "ids": found[0], "decoded": found[1]}
+        (arguments.folder / f"{number:02}-{model.stem}.case").write_text(json.dumps(case))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+//! What splits a normalized text into tokens.
+
+use tokenizers::Model;
+use tokenizers::models::ModelWrapper;
+
+use super::unigram::UnigramModel;
+
+pub(super) enum ForeignModel {
+    Unigram(UnigramModel),
+    /// BPE or WordPiece.
+    Merging(Box<ModelWrapper>),
+}
+
+impl ForeignModel {
+    /// Appends the ids of a part.
+    pub(super) fn encode(&self, text: &str, ids: &mut Vec<u32>) {
+        match self {
+            ForeignModel::Unigram(model) => model.encode(text, ids),
+            // It fails only without an unknown token, which was checked when the file was read.
+            ForeignModel::Merging(model) => {
+                ids.extend(model.tokenize(text).unwrap_or_default().iter().map(|token| token.id));
+            }
+        }
+    }
+}

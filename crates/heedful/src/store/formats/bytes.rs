@@ -1,0 +1,77 @@
+//! The bytes of a file, or a part of them, without a copy.
+
+use std::fs::File;
+use std::io;
+use std::ops::{Deref, Range};
+use std::path::Path;
+use std::sync::Arc;
+
+use heedful_tensor::cpu::gemm::MappedFile;
+
+use super::FormatError;
+
+/// Bytes that lie in a mapped file or in memory; copies and parts share them.
+#[derive(Clone)]
+pub struct FileBytes {
+    whole: Whole,
+    range: Range<usize>,
+}
+
+#[derive(Clone)]
+enum Whole {
+    Mapped(MappedFile),
+    Owned(Arc<Vec<u8>>),
+}
+
+impl FileBytes {
+    /// Maps a file. It must not be changed while it is used.
+    pub fn open(path: &Path) -> Result<FileBytes, FormatError> {
+        let mapped = || {
+            let file = File::open(path)?;
+            if !file.metadata()?.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+            }
+            MappedFile::open(&file)
+        };
+        let mapped =
+            mapped().map_err(|error| FormatError::Read { file: path.display().to_string(), error })?;
+        let range = 0..mapped.len();
+        Ok(FileBytes { whole: Whole::Mapped(mapped), range })
+    }
+
+    /// A part of the bytes.
+    ///
+    /// # Panics
+    /// If the part is not inside them.
+    pub fn slice(&self, part: Range<usize>) -> FileBytes {
+        assert!(part.start <= part.end && part.end <= self.len(), "bytes {part:?} of {} bytes", self.len());
+        FileBytes {
+            whole: self.whole.clone(),
+            range: self.range.start + part.start..self.range.start + part.end,
+        }
+    }
+}
+
+impl From<Vec<u8>> for FileBytes {
+    fn from(bytes: Vec<u8>) -> FileBytes {
+        let range = 0..bytes.len();
+        FileBytes { whole: Whole::Owned(Arc::new(bytes)), range }
+    }
+}
+
+impl Deref for FileBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.whole {
+            Whole::Mapped(file) => &file[self.range.clone()],
+            Whole::Owned(bytes) => &bytes[self.range.clone()],
+        }
+    }
+}
+
+impl std::fmt::Debug for FileBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes", self.len())
+    }
+}

@@ -1,0 +1,103 @@
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+
+use super::*;
+
+/// An archive with these members, packed or not.
+pub(in crate::store::formats) fn written(members: &[(&str, &[u8])], method: u16) -> Vec<u8> {
+    let (mut out, mut directory) = (Vec::new(), Vec::new());
+    for (name, content) in members {
+        let mut checksum = Crc::new();
+        checksum.update(content);
+        let packed = if method == STORED { content.to_vec() } else { deflated(content) };
+        let fields = [checksum.sum(), packed.len() as u32, content.len() as u32].map(u32::to_le_bytes);
+        let middle = [&[20, 0, 0, 0, method as u8, 0, 0, 0, 0, 0][..], fields.as_flattened()].concat();
+        let name_length = (name.len() as u16).to_le_bytes();
+        let header = (out.len() as u32).to_le_bytes();
+        directory.extend(
+            [&ENTRY[..], &[20, 3], &middle, &name_length, &[0; 12], &header, name.as_bytes()].concat(),
+        );
+        out.extend([&HEADER[..], &middle, &name_length, &[0; 2], name.as_bytes(), &packed].concat());
+    }
+    let count = (members.len() as u16).to_le_bytes();
+    let place = [directory.len() as u32, out.len() as u32].map(u32::to_le_bytes);
+    out.extend([&directory, &END[..], &[0; 4], &count, &count, place.as_flattened(), &[0; 2]].concat());
+    out
+}
+
+fn deflated(content: &[u8]) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(content).and_then(|()| encoder.finish()).expect("memory")
+}
+
+fn opened(bytes: Vec<u8>) -> Result<Archive, FormatError> {
+    Archive::new("some.zip", bytes.into())
+}
+
+fn message(bytes: Vec<u8>) -> String {
+    let read = opened(bytes).and_then(|archive| {
+        let names: Vec<String> = archive.names().map(str::to_owned).collect();
+        names.iter().try_for_each(|name| archive.read(name).map(drop))
+    });
+    read.expect_err("a bad archive").to_string()
+}
+
+#[test]
+fn members_come_back() {
+    let long = b"many ".repeat(500);
+    for method in [STORED, DEFLATED] {
+        let archive = opened(written(&[("a/b.txt", b"text"), ("a/", b""), ("long", &long)], method))
+            .expect("an archive");
+        assert_eq!(archive.names().collect::<Vec<_>>(), ["a/b.txt", "long"]);
+        let read = |name| archive.read(name).expect("good bytes").map(|bytes| bytes.to_vec());
+        assert_eq!(read("a/b.txt"), Some(b"text".to_vec()));
+        assert_eq!(read("long").as_deref(), Some(&long[..]));
+        assert_eq!(read("b.txt"), None);
+    }
+    assert!(opened(written(&[], STORED)).expect("an archive").names().next().is_none());
+}
+
+#[test]
+fn every_truncation_is_refused() {
+    for method in [STORED, DEFLATED] {
+        let whole = written(&[("one", b"first"), ("two", b"second")], method);
+        for end in 0..whole.len() {
+            assert!(message(whole[..end].to_vec()).starts_with("some.zip"), "{end}");
+        }
+    }
+}
+
+#[test]
+fn names_that_lead_out_are_refused() {
+    for name in ["../x", "a/../x", "/x", "a//x", "C:x", "a\\x", "./x", "a\u{0}b", ""] {
+        assert!(message(written(&[(name, b"1")], STORED)).contains("leads out"), "{name:?}");
+    }
+    assert!(message(written(&[("a", b"1"), ("A", b"2")], STORED)).contains("twice"));
+}
+
+#[test]
+fn bombs_links_passwords_and_overlaps_are_refused() {
+    let zeros = vec![0; 2 << 20];
+    assert!(message(written(&[("zeros", &zeros)], DEFLATED)).contains("do not become"));
+    let whole = written(&[("one", b"first")], STORED);
+    let entry = whole.windows(4).position(|part| part == ENTRY).expect("an entry");
+    let with = |changes: &[(usize, u8)]| {
+        let mut bytes = whole.clone();
+        changes.iter().for_each(|&(at, byte)| bytes[entry + at] = byte);
+        message(bytes)
+    };
+    assert!(with(&[(41, 0xA1)]).contains("link"));
+    assert!(with(&[(8, 1)]).contains("password"));
+    assert!(with(&[(10, 12)]).contains("method 12"));
+    assert!(with(&[(16, 0)]).contains("checksum"));
+    assert!(with(&[(24, 9)]).contains("do not become 9"));
+    assert!(with(&[(42, 1)]).contains("header is not where"));
+    // The second entry points to the first member's data.
+    let mut two = written(&[("one", b"first"), ("one", b"first")], STORED);
+    let second = two.windows(4).rposition(|part| part == ENTRY).expect("an entry");
+    two[second + 42..second + 46].fill(0);
+    let opened = message(two);
+    assert!(opened.contains("twice") || opened.contains("overlap"), "{opened}");
+}
