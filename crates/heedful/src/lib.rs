@@ -15,9 +15,10 @@
 //! 9. [`decode`] searches a trained model for its best outputs: beam search, sampling, forced decoding.
 //! 10. [`tasks`] are what a model is trained for: [`tasks::translate`], [`tasks::classify`], [`tasks::language`] and
 //!     [`tasks::masked`], each with a type that takes and returns text. [`tasks::folder`] is a model on disk.
-//! 11. [`explain`] shows what a model attends to, and what each head contributes.
-//! 12. [`train`] is the training loop: schedule, optimizer, checkpoints, logs.
-//! 13. [`compare`] measures layers and model variations side by side, as the paper's tables 1 and 3 do.
+//! 11. [`exchange`] imports models of other projects.
+//! 12. [`explain`] shows what a model attends to, and what each head contributes.
+//! 13. [`train`] is the training loop: schedule, optimizer, checkpoints, logs.
+//! 14. [`compare`] measures layers and model variations side by side, as the paper's tables 1 and 3 do.
 //!
 //! Below them is [`tensor`]: arrays, the gradient tape and the operations. A model of your own is built from the same
 //! parts; see `examples/custom_model.rs`.
@@ -45,6 +46,8 @@ pub mod metrics;
 pub mod decode;
 
 pub mod tasks;
+
+pub mod exchange;
 
 pub mod explain;
 

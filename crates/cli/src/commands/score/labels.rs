@@ -122,5 +122,5 @@ fn attend(
     let mut pass = arguments.attention.pass(arguments.machine.compute([&arguments.model]));
     let (_, maps) = classifier.attend_in(&mut pass, ids)?;
     let label = label.map_or_else(String::new, |label| classifier.labels().name(label).to_owned());
-    file.add(number, &AttendedTokens::of_text(classifier, ids, label, &maps), &maps)
+    file.add(number, &AttendedTokens::of_text(classifier, ids, label), &maps)
 }

@@ -1,0 +1,58 @@
+//! `heedful import`: models of other projects.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use heedful::exchange::import;
+use heedful::tasks::Task;
+
+use crate::output::Force;
+use crate::progress::{Bar, Quiet, Verbosity};
+
+/// Make a model of CTranslate2, Argos, Marian or Hugging Face one of heedful's
+///
+/// What it is, its files say: a CTranslate2 folder with its SentencePiece model, an .argosmodel, Marian's .npz or .bin beside its .spm,
+/// or a Hugging Face folder of MarianMT (OPUS-MT), BERT or GPT-2 with safetensors. Weights of fewer bits become f32; heedful
+/// quantize makes them small again. If the model has something that heedful does not compute, that is named and nothing is
+/// written. The model's licence and origin go into ORIGIN.md.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// File or folder of the model
+    path: PathBuf,
+    /// Folder of the new model
+    #[arg(short, long, value_name = "MODEL")]
+    output: PathBuf,
+    #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
+    quiet: Quiet,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful import translate-zh_en-1_9.argosmodel -o zh-en
+  heedful translate zh-en < source.txt
+  heedful quantize zh-en --to int8 -o zh-en-small";
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    arguments.force.check_folder(&arguments.output, &[&arguments.path])?;
+    let bar = Bar::with_time_left(arguments.quiet.verbosity(), 0);
+    bar.show(0, 0.0, || format!("reading {}", arguments.path.display()));
+    let imported = import::read(&arguments.path)?;
+    imported.save(&arguments.output)?;
+    bar.finish();
+    if arguments.quiet.verbosity() == Verbosity::Normal {
+        let output = arguments.output.display();
+        let millions = imported.parameters() as f64 / 1e6;
+        eprintln!("{output}: {}, {millions:.1} million parameters", imported.config.summary());
+        let next = match imported.config.task() {
+            Task::Translate => format!("heedful translate {output} < source.txt"),
+            Task::Language => format!("heedful generate {output} --prompt \"Once upon a time\""),
+            Task::Masked => format!("heedful train --task classify --init-from {output} …"),
+            Task::Classify => format!("heedful classify {output} < texts.txt"),
+        };
+        eprintln!("try: {next}");
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! `heedful import`: a model of another project as a folder of ours.
+//!
+//! | format | models |
+//! |---|---|
+//! | CTranslate2, Argos | translators: Transformers, pre- and post-norm (`ctranslate2`) |
+//! | Marian | translators, also with recurrent units in the decoder (`marian`) |
+//! | Hugging Face | MarianMT (`marian_mt`), BERT (`bert`), GPT-2 (`gpt2`) |
+//!
+//! Whatever a model has and heedful does not compute is an error before anything is written: a variable that nobody reads is
+//! one (`gathered`).
+
+mod error;
+mod gathered;
+mod positions;
+
+mod ctranslate2;
+mod marian;
+mod settings;
+mod tables;
+
+mod bert;
+mod gpt2;
+mod huggingface;
+mod marian_mt;
+
+use std::fs;
+use std::path::Path;
+
+pub use error::ImportError;
+
+use crate::data::tokenizer::Tokenizers;
+use crate::models::Model;
+use crate::store::durable::replace;
+use crate::store::formats::{ForeignFormat, recognise};
+use crate::store::weights::Weights;
+use crate::tasks::ModelConfig;
+use crate::tasks::folder::{ModelFolder, TokenizerFiles};
+
+/// What the folder of an imported model says of where it is from.
+pub const ORIGIN: &str = "ORIGIN.md";
+
+/// A model that was read, with all that a folder of ours needs.
+pub struct Imported {
+    /// Its configuration.
+    pub config: ModelConfig,
+    /// Its vocabularies.
+    pub tokenizers: Tokenizers,
+    /// Where it is from, and under which licence: Markdown.
+    pub origin: String,
+    weights: Weights,
+}
+
+/// Reads a model of another project, whose format is found by content. Nothing is written.
+pub fn read(path: &Path) -> Result<Imported, ImportError> {
+    let mut imported = match recognise(path)? {
+        ForeignFormat::Argos => ctranslate2::argos(path),
+        ForeignFormat::Ctranslate2 => ctranslate2::folder(path),
+        ForeignFormat::Marian(model) => marian::read(&model),
+        ForeignFormat::HuggingFace => huggingface::read(path),
+    }?;
+    imported.check(path)?;
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    imported.origin = format!("# Origin\n\nImported from `{name}`.\n{}", imported.origin);
+    Ok(imported)
+}
+
+impl Imported {
+    /// Whether the weights are those of a model of this configuration, and the vocabularies have its sizes.
+    fn check(&self, path: &Path) -> Result<(), ImportError> {
+        let model = self.config.build(0)?;
+        let file = path.display().to_string();
+        self.weights
+            .install(model.params())
+            .map_err(|cause| ImportError::Weights { file: file.clone(), cause })?;
+        match self.weights.first_not_finite() {
+            Some(name) => Err(ImportError::NotFinite { file, name: name.to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Every parameter by name.
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// How many numbers its parameters have.
+    pub fn parameters(&self) -> usize {
+        self.weights.iter().map(|(_, [rows, width], _)| rows * width).sum()
+    }
+
+    /// Writes the model's folder, creating it if needed.
+    pub fn save(&self, folder: &Path) -> Result<(), ImportError> {
+        let created = fs::create_dir_all(folder);
+        let write = |error| ImportError::Write { file: folder.join(ORIGIN).display().to_string(), error };
+        created.map_err(write)?;
+        replace(&folder.join(ORIGIN), |file| std::io::Write::write_all(file, self.origin.as_bytes()))
+            .map_err(write)?;
+        self.tokenizers.save(folder)?;
+        let saved = ModelFolder::create(folder, self.config.clone(), &TokenizerFiles::find(folder)?, None)?;
+        Ok(saved.save(&self.weights)?)
+    }
+}

@@ -1,0 +1,55 @@
+//! Which positions a stored table has: sines and cosines, which any length can have, or numbers of its own.
+
+use heedful_tensor::ops::{Waves, waves};
+
+use crate::layers::{Halves, Positions};
+
+/// Tables were computed in f32 by several libraries.
+const TOLERANCE: f32 = 2e-3;
+
+/// The positions of a table of `length × width`.
+pub(super) fn of_table(table: &[f32], width: usize) -> Positions {
+    let formulas = [
+        (Positions::Sinusoidal, Waves::Pairs, 0),
+        (Positions::Halves(Halves::MarianMt), Halves::MarianMt.waves(), Halves::MarianMt.first()),
+        (Positions::Halves(Halves::Marian), Halves::Marian.waves(), Halves::Marian.first()),
+        (Positions::Halves(Halves::OpenNmt), Halves::OpenNmt.waves(), Halves::OpenNmt.first()),
+    ];
+    let mut row = vec![0.0; width];
+    for (positions, kind, first) in formulas {
+        if !width.is_multiple_of(2) || width < kind.narrowest() {
+            continue;
+        }
+        let is_it = table.chunks_exact(width).enumerate().all(|(position, stored)| {
+            waves(kind, position + first, &mut row);
+            row.iter().zip(stored).all(|(a, b)| (a - b).abs() < TOLERANCE)
+        });
+        if is_it {
+            return positions;
+        }
+    }
+    Positions::Learned { max_length: table.len() / width.max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_found_and_all_else_is_learned() {
+        let width = 8;
+        let table = |kind, first: usize| -> Vec<f32> {
+            let mut table = vec![0.0; 40 * width];
+            for (position, row) in table.chunks_exact_mut(width).enumerate() {
+                waves(kind, position + first, row);
+            }
+            table
+        };
+        assert_eq!(of_table(&table(Waves::Pairs, 0), width), Positions::Sinusoidal);
+        assert_eq!(of_table(&table(Waves::Halves, 0), width), Positions::Halves(Halves::MarianMt));
+        assert_eq!(of_table(&table(Waves::ClosedHalves, 0), width), Positions::Halves(Halves::Marian));
+        assert_eq!(of_table(&table(Waves::ClosedHalves, 1), width), Positions::Halves(Halves::OpenNmt));
+        assert_eq!(of_table(&table(Waves::Pairs, 1), width), Positions::Learned { max_length: 40 });
+        assert_eq!(of_table(&[0.5; 15], 5), Positions::Learned { max_length: 3 });
+    }
+}
