@@ -142,3 +142,5 @@ if __name__ == "__main__":
     converted("ctranslate2-int8", swish, "int8")
     converted("ctranslate2-float16", swish, "float16")
     converted("ctranslate2", swish, None)
+    for path in HERE.rglob("*.json"):
+        path.write_text(path.read_text().rstrip("\n") + "\n")
