@@ -15,6 +15,7 @@ mod evaluate;
 mod explain;
 mod flags;
 mod generate;
+mod import;
 mod integrity;
 mod limits;
 mod measure;

@@ -1,0 +1,62 @@
+//! `heedful import` as a process, and what other commands do with a model that it wrote.
+
+use std::fs;
+
+use crate::support::{Workplace, names, text};
+
+/// A small model of another project: see the tests of the library.
+fn original(name: &str) -> String {
+    format!("{}/../heedful/tests/exchange/models/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn an_imported_translator_does_what_any_other_does() {
+    let place = Workplace::empty();
+    place.write("text", b"the small cat runs\na dog\n\nthe house is old\n");
+    let run = place.run(&format!("import {} -o model", original("ctranslate2-int8")));
+    let told = text(&run.stderr);
+    assert!(run.status.success() && told.contains("Transformer of 2 + 2 layers, d 8"), "{told}");
+    assert!(told.contains("try: heedful translate model"), "{told}");
+    let translated = place.good("translate model text --max-length 8");
+    assert_eq!(translated.lines().count(), 4, "{translated}");
+    place.write("translated", translated.as_bytes());
+    assert_eq!(place.good("score model --src text --tgt translated").lines().count(), 4);
+    place.good("quantize model --to int8 -o small");
+    assert_eq!(place.good("translate small text --max-length 8 --compute int8").lines().count(), 4);
+    place.good("explain model house -o picture.svg");
+    assert!(text(&place.read("picture.svg")).contains("</s>"));
+    let known = names(&place.path("model"));
+    assert_eq!(known, ["ORIGIN.md", "config.json", "model.safetensors", "tokenizer.json"]);
+}
+
+#[test]
+fn imported_language_models_and_masked_models_work_too() {
+    let place = Workplace::empty();
+    place.good(&format!("import {} -o writer", original("gpt2")));
+    place.good("generate writer --prompt the --tokens 5");
+    place.good(&format!("import {} -o filler", original("bert")));
+    let filled = place.command("fill filler").arg("the <mask> cat").output().expect("the program starts");
+    assert!(filled.status.success(), "{}", text(&filled.stderr));
+}
+
+#[test]
+fn what_cannot_be_imported_leaves_nothing_and_no_model_is_overwritten() {
+    let place = Workplace::empty();
+    fs::create_dir(place.path("damaged")).expect("a folder");
+    place.write("damaged/model.bin", b"");
+    for (path, complaint) in
+        [("nothing", "nothing"), ("damaged", "damaged"), (".", "kind that heedful imports")]
+    {
+        let error = place.bad(&format!("import {path} -o model"));
+        assert!(error.contains(complaint), "{error}");
+        assert!(!place.path("model").exists(), "{path}");
+    }
+    place.good(&format!("import {} -o model", original("gpt2")));
+    let before = place.read("model/model.safetensors");
+    let error = place.bad(&format!("import {} -o model", original("bert")));
+    assert!(error.contains("--force"), "{error}");
+    assert!(place.read("model/model.safetensors") == before);
+    place.good(&format!("import {} -o model --force", original("bert")));
+    let origin = fs::read_to_string(place.path("model/ORIGIN.md")).expect("a file");
+    assert!(origin.contains("A BERT model"), "{origin}");
+}
