@@ -191,7 +191,9 @@ fn unigram(
         }
         bytes
     });
-    Ok(ForeignModel::Unigram(UnigramModel::new(pieces, unknown, bytes)))
+    let others =
+        (0_u32..).zip(names).filter_map(|(id, name)| Some((name.strip_prefix(UNMATCHABLE)?.into(), id)));
+    Ok(ForeignModel::Unigram(UnigramModel::new(pieces, unknown, bytes).with_others(others.collect())))
 }
 
 /// BPE or WordPiece by the crate, with special tokens under names that no text has.

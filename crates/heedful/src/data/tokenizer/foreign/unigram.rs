@@ -28,6 +28,9 @@ pub(super) struct UnigramModel {
     longest: usize,
     unknown_score: f32,
     unknown: u32,
+    /// Tokens that are no pieces. A model may know a character that SentencePiece does not: whoever asks it for pieces gets the
+    /// unknown characters themselves, and looks them up among the model's tokens.
+    others: FxHashMap<Box<str>, u32>,
     /// The tokens of the bytes, if unknown characters become bytes.
     bytes: Option<Box<[u32; 256]>>,
 }
@@ -53,7 +56,13 @@ impl UnigramModel {
         };
         let pieces =
             pieces.iter().map(|piece| (piece.text.as_str().into(), (piece.id, score(piece)))).collect();
-        UnigramModel { pieces, longest, unknown_score: worst - UNKNOWN_PENALTY, unknown, bytes }
+        let unknown_score = worst - UNKNOWN_PENALTY;
+        UnigramModel { pieces, longest, unknown_score, unknown, others: FxHashMap::default(), bytes }
+    }
+
+    /// The same with tokens that only unknown characters can be.
+    pub(super) fn with_others(self, others: FxHashMap<Box<str>, u32>) -> UnigramModel {
+        UnigramModel { others, ..self }
     }
 
     /// Appends the ids of a normalized text.
@@ -83,19 +92,29 @@ impl UnigramModel {
     fn append(&self, text: &str, ends: &[Node], ids: &mut Vec<u32>) {
         let first = ids.len();
         let mut end = text.len();
+        // Where the unknown characters end that the next token may belong to.
+        let mut unknown_end = None;
         while let Some(start) = ends[end].start {
-            let id = ends[end].id;
+            let is_unknown = ends[end].id == self.unknown;
             match &self.bytes {
-                Some(bytes) if id == self.unknown => {
+                Some(bytes) if is_unknown => {
                     let characters = text.as_bytes()[start..end].iter().rev();
                     ids.extend(characters.map(|&byte| bytes[usize::from(byte)]));
                 }
-                None if id == self.unknown && ids.len() > first && ids.last() == Some(&id) => {}
-                _ => ids.push(id),
+                None if is_unknown => drop(unknown_end.get_or_insert(end)),
+                _ => {
+                    ids.extend(unknown_end.take().map(|last| self.unknown_token(&text[end..last])));
+                    ids.push(ends[end].id);
+                }
             }
             end = start;
         }
+        ids.extend(unknown_end.map(|last| self.unknown_token(&text[..last])));
         ids[first..].reverse();
+    }
+
+    fn unknown_token(&self, characters: &str) -> u32 {
+        self.others.get(characters).copied().unwrap_or(self.unknown)
     }
 }
 
@@ -135,6 +154,11 @@ mod tests {
         assert_eq!(ids(&model, "xy你a你"), [0, 1, 0]);
         assert_eq!(ids(&model, "a<sep>b"), [1, 6, 2]);
         assert!(ids(&model, "").is_empty());
+        // A token of the model that is no piece of SentencePiece's.
+        let model =
+            model.with_others([("你".into(), 9), ("xy".into(), 8), ("b".into(), 7)].into_iter().collect());
+        assert_eq!(ids(&model, "xy你a你b"), [0, 1, 9, 2]);
+        assert_eq!(ids(&model, "xya"), [8, 1]);
     }
 
     #[test]
