@@ -10,6 +10,7 @@ use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::{EncodedCorpus, Examples};
 use crate::data::labels::Labels;
+use crate::data::special::NAMES;
 use crate::data::tokenizer::{Tokenizers, VocabularyOptions};
 use crate::data::{Filters, Input, SpecialTokens, Tokenizer};
 use crate::models::Model;
@@ -43,8 +44,8 @@ pub(super) fn prepare(
     watcher: &mut dyn Watcher,
 ) -> Result<Prepared, RunError> {
     let path = recipe.output.out.clone().ok_or(RunError::NoFolder)?;
-    // Whatever the vocabulary will be; before anything is written.
-    memory::check(recipe, [2; 2], 2)?;
+    // Whatever the vocabulary will be beside its special tokens; before anything is written.
+    memory::check(recipe, [NAMES.len(); 2], 2)?;
     let task = recipe.data.task.definition();
     let files = training_files(recipe, &path, start)?;
     let checkpoints = claim(&path, start)?;
