@@ -87,8 +87,8 @@ impl SentencePiece {
     }
 
     /// A tokenizer with the ids of a model whose vocabulary is `tokens`, in the order of their ids. Pieces that it does
-    /// not have become the unknown token; tokens that are no pieces are never found in a text, but decoded. Control pieces
-    /// are special, and those of `special` that are there.
+    /// not have become the unknown token; tokens that are no pieces stand for the same unknown characters side by side
+    /// (only in unigram models). Control pieces are special, and those of `special` that are there.
     pub fn tokenizer_for<T: AsRef<str>>(
         &self,
         tokens: &[T],

@@ -81,7 +81,8 @@ fn a_models_vocabulary_gives_the_ids() {
         assert_eq!(tokenizer.size(), tokens.len());
         // `b` and `ab` are pieces that the model does not have: each is one unknown token.
         assert_eq!(tokenizer.encode("ab bab"), [2, 4, 1, 1], "{kind}");
-        assert_eq!(tokenizer.encode("other")[..2], [4, 1]);
+        // The characters of `other` are unknown to the pieces, and together a token of the model. With merges they stay unknown.
+        assert_eq!(tokenizer.encode("other"), [4, if kind == 1 { 3 } else { 1 }]);
         assert_eq!(tokenizer.decode(&[2, 3, 7, 5, 0]), "abothera");
         assert_eq!((tokenizer.piece(3), tokenizer.piece(8)), ("other".to_owned(), "<no token 8>".to_owned()));
         assert_eq!(tokenizer.special(SpecialRole::Pad), Some(7));

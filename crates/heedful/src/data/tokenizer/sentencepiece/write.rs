@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! normalizer   table of characters · extra spaces · ▁ before the text · spaces as ▁ · none at the end
-//! model        the tokens of the model, in the order of their ids: pieces with their scores, and others, with a space before
+//! model        the tokens of the model, in the order of their ids: pieces with their scores, and others, with a space (unused pieces: two) before
 //!              their name that no normalized text has · a mark · pieces that the model does not have
 //! decoder      that space away · ▁ as space · bytes joined · the first space away
 //! ```
@@ -78,7 +78,9 @@ impl SentencePiece {
                 score,
                 ..
             }) => (token.to_owned(), *score),
-            _ => (format!("{UNMATCHABLE}{token}"), 0.0),
+            // A piece that is not used: no text has it.
+            Some(_) => (format!("{UNMATCHABLE}{UNMATCHABLE}{token}"), 0.0),
+            None => (format!("{UNMATCHABLE}{token}"), 0.0),
         };
         let mut entries: Vec<(String, f32)> = tokens.iter().map(entry).collect();
         let known: HashSet<&str> = tokens.iter().copied().collect();
