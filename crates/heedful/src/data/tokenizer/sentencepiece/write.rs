@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! normalizer   table of characters · extra spaces · ▁ before the text · spaces as ▁ · none at the end
-//! model        the tokens of the model, in the order of their ids: pieces with their scores, and others, with a space (unused pieces: two) before
-//!              their name that no normalized text has · a mark · pieces that the model does not have
+//! model        the tokens of the model, in the order of their ids: pieces with their scores, and others, with a space before
+//!              their name (unused pieces: two) that no normalized text has · a mark · pieces that the model does not have
 //! decoder      that space away · ▁ as space · bytes joined · the first space away
 //! ```
 
