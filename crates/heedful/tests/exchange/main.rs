@@ -222,6 +222,8 @@ fn what_heedful_does_not_compute_is_named() {
         ("marian-swish", "config.json", "\"d_model\": 8", "\"d_model\": 10", "instead of"),
         ("gpt2", "config.json", "\"n_layer\": 2", "\"n_layer\": 3", "h.2."),
         ("bert", "config.json", "\"hidden_act\": \"gelu\"", "\"hidden_act\": \"mish\"", "`mish`"),
+        ("bert", "config.json", "\"intermediate_size\": 12", "\"intermediate_size\": 9000000", "instead of"),
+        ("gpt2", "config.json", "\"n_embd\": 8", "\"n_embd\": 900000000000", "more than 10000000"),
         (
             "ctranslate2",
             "config.json",

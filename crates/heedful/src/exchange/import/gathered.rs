@@ -128,21 +128,27 @@ impl<'t> Gathered<'t> {
         [inputs, outputs]: [usize; 2],
     ) -> Result<(), FormatError> {
         let each = outputs / theirs.len();
-        let (mut weight, mut bias) = (vec![0.0; inputs * outputs], vec![0.0; outputs]);
-        for (number, (weights, biases)) in theirs.iter().enumerate() {
-            let part = match layout {
+        // Sizes are the settings' until the file has shown that it has as many numbers: only then is there room for them.
+        let mut parts = Vec::new();
+        for (weights, biases) in theirs {
+            let weight = match layout {
                 Linear::OutputsFirst => {
                     self.tensor(weights, &[each, inputs])?.transposed_values().unwrap_or_default()
                 }
                 Linear::InputsFirst => self.tensor(weights, &[inputs, each])?.values(),
             };
-            for (row, part) in weight.chunks_exact_mut(outputs).zip(part.chunks_exact(each)) {
+            let bias = match self.has(biases) {
+                true => self.tensor(biases, &[each])?.values(),
+                false => vec![0.0; each],
+            };
+            parts.push((weight, bias));
+        }
+        let (mut weight, mut bias) = (vec![0.0; inputs * outputs], Vec::with_capacity(outputs));
+        for (number, (weights, biases)) in parts.iter().enumerate() {
+            for (row, part) in weight.chunks_exact_mut(outputs).zip(weights.chunks_exact(each)) {
                 row[number * each..(number + 1) * each].copy_from_slice(part);
             }
-            if self.has(biases) {
-                let part = self.tensor(biases, &[each])?.values();
-                bias[number * each..(number + 1) * each].copy_from_slice(&part);
-            }
+            bias.extend(biases);
         }
         self.add(format!("{ours}.weight"), [inputs, outputs], &weight);
         self.add(format!("{ours}.bias"), [1, outputs], &bias);

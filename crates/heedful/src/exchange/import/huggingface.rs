@@ -9,6 +9,8 @@ use crate::store::formats::files::Files;
 use crate::store::formats::huggingface::HuggingFaceFolder;
 use crate::store::formats::{FormatError, JsonObject};
 
+/// No size of a model is larger: products of two are far from an overflow.
+const LARGEST: usize = 10_000_000;
 const LICENCES: [&str; 3] = ["LICENSE", "LICENSE.txt", "LICENSE.md"];
 /// As much of a model card as is kept.
 const MOST_OF_A_CARD: usize = 100_000;
@@ -60,12 +62,17 @@ impl Settings<'_> {
         self.config.get(key).and_then(|value| value.as_f64()).unwrap_or(usual)
     }
 
-    /// A size or an id that must be there.
+    /// A size that must be there.
     pub(super) fn whole(&self, key: &str) -> Result<usize, FormatError> {
         let found = self.config.get(key).and_then(|value| value.as_u64());
         let missing =
             || FormatError::missing(&self.file, format!("whole number `{key}`"), "It is not a whole model");
-        found.and_then(|number| usize::try_from(number).ok()).ok_or_else(missing)
+        match found.and_then(|number| usize::try_from(number).ok()).ok_or_else(missing)? {
+            size if size > LARGEST => {
+                Err(self.unsupported(format!("`{key}`: {size}, which is more than {LARGEST}")))
+            }
+            size => Ok(size),
+        }
     }
 
     /// An id that may be there.
