@@ -1,7 +1,7 @@
 //! Text to token ids and back. With a vocabulary of heedful's own losslessly: `decode(encode(x)) == x` for every line,
 //! whatever its script.
 //!
-//! Such a vocabulary has [`special`](super::special) tokens, the 256 bytes, and pieces learned from a corpus. What no
+//! Such a vocabulary has [`special`] tokens, the 256 bytes, and pieces learned from a corpus. What no
 //! piece covers is encoded as bytes. The `rules` define where text is split into words; the `tokenizers` crate has the
 //! models that split words into pieces, and the file format, so that tokenizer.json also works in Python.
 //!
