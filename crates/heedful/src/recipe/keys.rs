@@ -129,7 +129,7 @@ recipe! {
         source_eos: bool = false, Any, DECLARED;
         /// Whether the decoder reads the vector 0 first, in the place of `<bos>`, as in Marian
         start_from_zero: bool = false, Any, DECLARED;
-        /// Whether an encoder alone reads every text between `<bos>` and `<eos>`, as BERT between [CLS] and [SEP]
+        /// Whether an encoder alone reads every text between `<bos>` and `<eos>`, as BERT between `[CLS]` and `[SEP]`
         surround_text: bool = false, Any, DECLARED;
         /// Attention score of a query and a key: `scaled-dot`, `dot`; recurrent models also `additive`, `general`
         score: AttentionScore = AttentionScore::ScaledDot, Any, DECLARED.when(&[ATTENDS]);
