@@ -70,6 +70,7 @@ pub(crate) struct Destination<'a> {
     pub(super) finish: Finish<'a>,
     /// True when no cache would keep the output until it is read and its rows are whole cache lines: then it is written
     /// past the caches, which spares reading it first.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 ask"))]
     pub(super) is_streamed: bool,
 }
 
@@ -110,6 +111,7 @@ impl<'a> Destination<'a> {
     }
 
     /// For an output that is read much later, whatever its size: a weight's gradient waits for all the others.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn for_later(mut self) -> Destination<'a> {
         self.is_streamed = self.place.is_made_of_lines(self.columns);
         self
@@ -117,6 +119,7 @@ impl<'a> Destination<'a> {
 
     /// Where element `(row, column)` goes and the bias from there on, if a whole panel of as many rows is overwritten in f32 and
     /// nothing is dropped.
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn plain(
         &self,
         (row, column): (usize, usize),

@@ -58,6 +58,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// The columns `range` of this matrix, which must be row-major.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn columns(self, range: std::ops::Range<usize>) -> Matrix<'a> {
         assert_eq!(self.column_stride, 1, "Matrix::columns: of a transposed matrix");
         let elements = match self.elements {

@@ -3,7 +3,9 @@
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::gemm::tiles;
 use crate::cpu::gemm::{Matrix, PANEL, panels};
-use crate::cpu::isa::{self, Isa};
+use crate::cpu::isa;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::isa::Isa;
 use crate::{Array, DType, Rows};
 
 /// The right-hand matrix of a product (`k × n`), packed for one type and the instruction set of the moment.
@@ -81,6 +83,10 @@ impl Layout {
     }
 
     /// Strips of a task at most, for sums of length `k`.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(unused_variables, reason = "panels are as long as they are")
+    )]
     pub(super) fn strips(self, k: usize) -> usize {
         match self {
             // Divided sums wait in the second cache.
@@ -191,6 +197,7 @@ pub(crate) struct PackedRows {
 
 impl PackedRows {
     /// Packs the transpose of `matrix` (row-major, `k × m`) as the left side of a product in `dtype`.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn transpose_of(matrix: Matrix<'_>, dtype: DType) -> PackedRows {
         let layout = layout_for(dtype, Rows::Many);
         let mut packed = PackedRows::scratch(matrix.rows, matrix.columns, layout, dtype);

@@ -108,6 +108,7 @@ pub(crate) fn is_inside_task() -> bool {
 }
 
 /// The number of this thread among those of [`parallel`], if it is inside a task.
+#[cfg(target_arch = "x86_64")]
 pub(crate) fn number_in_task() -> Option<usize> {
     INSIDE_TASK.get()
 }

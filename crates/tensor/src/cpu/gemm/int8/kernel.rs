@@ -25,6 +25,7 @@ pub(super) struct Left<'a> {
     /// The sums of the rows' integers.
     pub(super) sums: &'a [i32],
     /// Whether these are the first rows that meet a strip.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 ask"))]
     pub(super) is_first: bool,
 }
 

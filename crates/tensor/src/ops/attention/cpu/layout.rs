@@ -38,6 +38,7 @@ pub(super) struct Block {
     /// Among the sequence's queries.
     pub(super) queries: Range<usize>,
     /// Whether it is the first of its piece: keys and values are not there yet.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only kernels for x86-64 ask"))]
     pub(super) is_first: bool,
     /// Among all rows.
     pub(super) rows: Range<usize>,

@@ -4,7 +4,9 @@
 //! however the rows and columns around it are cut up.
 
 use crate::Rounding;
-use crate::cpu::isa::{self, Isa};
+use crate::cpu::isa;
+#[cfg(target_arch = "x86_64")]
+use crate::cpu::isa::Isa;
 use crate::cpu::simd::{LANES, Lanes};
 
 /// Columns that lie side by side in a right factor.

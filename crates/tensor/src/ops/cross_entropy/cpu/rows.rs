@@ -4,6 +4,7 @@ use half::bf16;
 
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
+#[cfg(target_arch = "x86_64")]
 use crate::cpu::isa::{self, Isa};
 use crate::cpu::math::exp;
 use crate::cpu::number::{self, Number, NumbersMut, SharedNumbers};
