@@ -18,10 +18,14 @@ def of_sentencepiece(model, tokens, texts):
     names = [processor.id_to_piece(i) for i in range(len(processor))]
     place = {name: i for i, name in enumerate(names if tokens is None else tokens)}
     unknown = place[names[processor.unk_id()]]
-    # Not by the pieces' text: that of an unknown piece is the text itself.
-    found = [processor.encode(text) for text in texts]
-    ids = [[place.get(names[i], unknown) for i in line] for line in found]
-    known = [[names[i] for i in line if place.get(names[i], unknown) != unknown] for line in found]
+    if tokens is None:
+        # Not by the pieces' text: that of an unknown piece is the text itself.
+        found = [[names[i] for i in processor.encode(text)] for text in texts]
+    else:
+        # By it, as those do who give a model pieces: it may know what SentencePiece does not.
+        found = [processor.encode(text, out_type=str) for text in texts]
+    ids = [[place.get(piece, unknown) for piece in line] for line in found]
+    known = [[piece for piece in line if place.get(piece, unknown) != unknown] for line in found]
     return ids, [processor.decode(line) if line else "" for line in known]
 
 

@@ -1,15 +1,19 @@
 //! The output bias of every family, and batch norm: what they compute, that they are learned, kept and restored.
 
+#[path = "support/stepped.rs"]
+mod stepped;
+
 use heedful::data::batch::Batch;
 use heedful::decode::{GreedyOptions, greedy};
 use heedful::layers::{NormKind, Pass};
 use heedful::models::convolution::ConvolutionalConfig;
 use heedful::models::recurrent::RecurrentConfig;
 use heedful::models::transformer::{Transformer, TransformerConfig};
-use heedful::models::{EncoderDecoderConfig, Generate, Model, Row};
+use heedful::models::{EncoderDecoderConfig, Model};
 use heedful::tensor::random::Stream;
-use heedful::tensor::{DType, Precision, Ragged, tape};
+use heedful::tensor::{DType, Precision, tape};
 use heedful::train::{Schedule, TrainError, Trainer, TrainerOptions};
+use stepped::stepped;
 
 const VOCABULARY: usize = 13;
 
@@ -25,16 +29,6 @@ fn families(output_bias: bool) -> [EncoderDecoderConfig; 3] {
             ..ConvolutionalConfig::tiny(VOCABULARY)
         }),
     ]
-}
-
-/// Logits after each token of a target.
-fn stepped(model: &dyn Generate, source: &[u32], target: &[u32], compute: Precision) -> Vec<Vec<f32>> {
-    let mut decoding = model.start(compute);
-    decoding.read(source, &Ragged::from_lengths([source.len()]));
-    let step = |(i, &token): (usize, &u32)| {
-        decoding.step(&[Row { sentence: 0, parent: (i > 0).then_some(0), token }]).to_vec()
-    };
-    target.iter().enumerate().map(step).collect()
 }
 
 #[test]

@@ -4,14 +4,17 @@
 mod embedding;
 mod special;
 mod ssru;
+#[path = "../support/stepped.rs"]
+mod stepped;
 
 use heedful::data::batch::Batch;
 use heedful::layers::Pass;
+use heedful::models::Model;
 use heedful::models::transformer::{Transformer, TransformerConfig};
-use heedful::models::{Generate, Model, Row};
 use heedful::tensor::random::Stream;
-use heedful::tensor::{DType, Precision, Ragged};
+use heedful::tensor::{DType, Precision};
 use heedful::train::{Schedule, Trainer, TrainerOptions};
+use stepped::stepped;
 
 const VOCABULARY: usize = 13;
 
@@ -36,16 +39,6 @@ fn losses<M: Model + 'static>(model: M, steps: u64, batch: impl Fn(u64) -> Batch
     let first = trainer.step(&batch(0)).expect("a good step").loss;
     let last = (1..steps).map(|step| trainer.step(&batch(step)).expect("a good step").loss).last();
     (first, last.expect("many steps"))
-}
-
-/// Logits after each token of a target, decoded step by step.
-fn stepped(model: &dyn Generate, source: &[u32], target: &[u32], compute: Precision) -> Vec<Vec<f32>> {
-    let mut decoding = model.start(compute);
-    decoding.read(source, &Ragged::from_lengths([source.len()]));
-    let step = |(i, &token): (usize, &u32)| {
-        decoding.step(&[Row { sentence: 0, parent: (i > 0).then_some(0), token }]).to_vec()
-    };
-    target.iter().enumerate().map(step).collect()
 }
 
 /// That decoding step by step gives what the whole target gives at once.

@@ -46,6 +46,7 @@ fn ids_and_texts_are_those_of_the_original() {
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "case"));
     files.sort();
+    assert!(!files.is_empty(), "the folder has no *.case");
     let mut all_equal = true;
     for file in files {
         let case: Case = serde_json::from_slice(&fs::read(&file).expect("a file")).expect("a case");
