@@ -19,7 +19,7 @@
 use std::sync::Arc;
 
 use super::constraints::{Constraints, Phrases, Placed, allocate};
-use super::engine::{Plan, Scores};
+use super::group::{Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::needs::{Needs, Others};
 use super::options::{SearchOptions, Stop};

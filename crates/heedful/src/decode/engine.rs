@@ -7,155 +7,60 @@
 //! release   a sentence whose plan has no rows left is finished
 //! ```
 //!
+//! With few rows, all threads share every operation of a step: they read the model's weights once, and meet after each
+//! operation. With many rows each thread has sentences of its own, a [`Group`], and takes them through the whole step: threads
+//! meet once a step, and what a sentence has cached stays in the caches of one core. A sentence's result is the same either way.
+//!
 //! The engine knows nothing of beam search or sampling: that is the plan's part.
 
-use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::Mutex;
 
-use heedful_tensor::ops::TopK;
-use heedful_tensor::{Ragged, Rounding, Tensor};
+use heedful_tensor::Rounding;
+use heedful_tensor::cpu::threads::{computations_at_once, side_by_side};
 
-use super::DecodeError;
-use super::hypothesis::Continuation;
-use super::needs::{Needs, Others};
+use super::group::{Group, Outcome, Plan, Sentence};
+use crate::models::Decoding;
 #[cfg(doc)]
 use crate::models::Restrict;
-use crate::models::{BrokenModel, Decoding, Row, Wanted};
 
 /// Maximum number of steps that a sentence waits for others to be encoded with it.
 const MAX_WAIT: usize = 6;
 
-/// How one sentence is decoded.
-pub(super) trait Plan {
-    /// The result for a sentence.
-    type Found;
-
-    /// The rows of the next step; none when the sentence is finished.
-    fn rows(&self) -> &[Continuation];
-
-    /// What it reads of the scores of its rows. It has rows.
-    fn needs(&self) -> Needs<'_>;
-
-    /// Chooses the next rows, given the scores of the current ones that it needs.
-    fn advance(&mut self, scores: &Scores<'_>);
-
-    /// The result of a plan without rows.
-    fn found(self) -> Self::Found;
-}
-
-/// The model's scores for the rows of one sentence.
-pub(super) struct Scores<'a> {
-    /// Of all tokens, if a plan needs them.
-    logits: Option<&'a Tensor>,
-    best: &'a TopK,
-    first: usize,
-}
-
-impl Scores<'_> {
-    /// A row's best tokens and their log-probabilities, best first: [`Needs::best`] of them, or more.
-    pub(super) fn best(&self, row: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
-        let normalizer = self.normalizer(row);
-        let best = self.best.best(self.first + row).iter();
-        best.map(move |best| (best.index, f64::from(best.score) - normalizer))
-    }
-
-    /// The log-probability of one token after a row: one of [`Needs::others`].
-    pub(super) fn log_probability(&self, row: usize, token: u32) -> f64 {
-        let score = match self.logits {
-            Some(logits) => logits.row(self.first + row)[token as usize],
-            None => self.best.other(self.first + row, token).expect("a token that the plan needs"),
-        };
-        f64::from(score) - self.normalizer(row)
-    }
-
-    /// The scores of all tokens after a row, if the plan needs [`Others::All`](super::needs::Others::All).
-    pub(super) fn row(&self, row: usize) -> Cow<'_, [f32]> {
-        self.logits.expect("the plan needs all tokens").row(self.first + row)
-    }
-
-    fn normalizer(&self, row: usize) -> f64 {
-        self.best.normalizer(self.first + row)
-    }
-}
+/// Rows that a thread must have for it to take them through a step alone: with fewer, it waits for weights more often than for
+/// other threads.
+const ROWS_OF_A_THREAD: usize = 32;
 
 /// Decodes sentences, each by its own plan.
 pub(super) struct Engine<'m, P> {
-    decoding: Box<dyn Decoding + 'm>,
+    groups: Vec<Group<'m, P>>,
     capacity: usize,
-    waiting: VecDeque<Waiting<P>>,
+    waiting: VecDeque<Sentence<P>>,
     /// Steps since sentences were last encoded, while some were waiting.
     waited: usize,
-    open: Vec<Open<P>>,
-    /// Sentences read so far: the number of the next one.
-    read: usize,
-    rows: Vec<Row>,
-    best: TopK,
-    wanted: Wanted,
-    /// Sentences that had rows, summed over all steps.
-    generated: usize,
-}
-
-struct Waiting<P> {
-    ticket: usize,
-    source: Vec<u32>,
-    /// The tokens that have scores, if not all have.
-    tokens: Option<Vec<u32>>,
-    weight: usize,
-    plan: P,
-}
-
-struct Open<P> {
-    ticket: usize,
-    sentence: usize,
-    weight: usize,
-    plan: P,
-    /// Its first row in the latest step.
-    first: usize,
-    /// Whether its source is read, so that it has rows.
-    is_read: bool,
-    /// Whether the model's scores were not finite.
-    is_broken: bool,
-    /// Steps in which it had rows.
-    generated: usize,
 }
 
 impl<'m, P: Plan> Engine<'m, P> {
-    /// An engine without sentences. The weights of the open ones sum to at most `capacity`, unless there is only one.
+    /// An engine without sentences, with a decoding for each of the threads that may have sentences of their own. The weights
+    /// of the open ones sum to at most `capacity`, unless there is only one.
     pub(super) fn new(
-        decoding: Box<dyn Decoding + 'm>,
+        decodings: Vec<Box<dyn Decoding + 'm>>,
         rounding: Rounding,
         capacity: usize,
     ) -> Engine<'m, P> {
+        assert!(!decodings.is_empty(), "an engine without a decoding");
         Engine {
-            decoding,
+            groups: decodings.into_iter().map(|decoding| Group::new(decoding, rounding)).collect(),
             capacity,
             waiting: VecDeque::new(),
             waited: 0,
-            open: Vec::new(),
-            read: 0,
-            rows: Vec::new(),
-            best: TopK::default(),
-            wanted: Wanted { rounding, ..Wanted::default() },
-            generated: 0,
         }
     }
 
-    /// Adds a sentence to the queue. The source is not empty, and the model has checked it.
-    pub(super) fn push(&mut self, ticket: usize, source: Vec<u32>, weight: usize, plan: P) {
-        self.waiting.push_back(Waiting { ticket, source, tokens: None, weight, plan });
-    }
-
-    /// As [`Engine::push`] for a sentence that is [restricted](Restrict) to some tokens, as all others are. The model can
-    /// do that.
-    pub(super) fn push_restricted(
-        &mut self,
-        ticket: usize,
-        source: Vec<u32>,
-        tokens: Vec<u32>,
-        weight: usize,
-        plan: P,
-    ) {
-        self.waiting.push_back(Waiting { ticket, source, tokens: Some(tokens), weight, plan });
+    /// Adds a sentence to the queue. The source is not empty, and the model has checked it; if it is
+    /// [restricted](Restrict) to some tokens, all others are so too, and the model can do that.
+    pub(super) fn push(&mut self, sentence: Sentence<P>) {
+        self.waiting.push_back(sentence);
     }
 
     /// Whether the engine can take one more sentence soon: the waiting ones do not fill the free capacity.
@@ -165,151 +70,206 @@ impl<'m, P: Plan> Engine<'m, P> {
 
     /// The plan of an open sentence.
     pub(super) fn plan(&self, ticket: usize) -> Option<&P> {
-        self.open.iter().find(|open| open.ticket == ticket).map(|open| &open.plan)
+        self.groups.iter().find_map(|group| group.plan(ticket))
     }
 
     /// Cancels a sentence, waiting or open: its capacity is free at once, and the other sentences are not affected.
     pub(super) fn cancel(&mut self, ticket: usize) {
         self.waiting.retain(|waiting| waiting.ticket != ticket);
-        for open in self.open.iter().filter(|open| open.ticket == ticket) {
-            self.decoding.forget(open.sentence);
-        }
-        // Rows refer to their parents by index in the latest step, and each sentence knows the indices of its own rows.
-        self.open.retain(|open| open.ticket != ticket);
+        self.groups.iter_mut().for_each(|group| group.cancel(ticket));
     }
 
     /// Tokens that were generated: one for each sentence and step.
     pub(super) fn generated(&self) -> usize {
-        self.generated
+        self.groups.iter().map(Group::generated).sum()
     }
 
     /// Tokens that were generated for an open sentence.
     pub(super) fn generated_for(&self, ticket: usize) -> Option<usize> {
-        self.open.iter().find(|open| open.ticket == ticket).map(|open| open.generated)
+        self.groups.iter().find_map(|group| group.generated_for(ticket))
     }
 
     /// Whether no sentence is waiting or open.
     pub(super) fn is_idle(&self) -> bool {
-        self.open.is_empty() && self.waiting.is_empty()
+        self.waiting.is_empty() && self.groups.iter().all(Group::is_empty)
     }
 
     /// One step of all open sentences; returns the tickets and results of those that finish with it. A sentence whose
     /// scores are not finite finishes with an error; the others continue.
-    pub(super) fn step(&mut self) -> Vec<(usize, Result<P::Found, DecodeError>)> {
-        self.admit();
-        self.decoding.read_on();
-        self.gather_rows();
-        if self.rows.is_empty() {
-            return self.release();
+    pub(super) fn step(&mut self) -> Vec<Outcome<P>> {
+        let admitted = self.admit();
+        let shares = self.share_out(admitted, computations_at_once());
+        let work = self.groups.iter_mut().zip(shares);
+        let work: Vec<_> = work.filter(|(group, more)| !group.is_empty() || !more.is_empty()).collect();
+        // A few groups, as many are left at the end, are done sooner one after the other with all threads.
+        if work.len() == 1 || 4 * work.len() < computations_at_once() {
+            return work.into_iter().flat_map(|(group, more)| group.step(more)).collect();
         }
-        self.gather_needs();
-        let logits = self.decoding.step_for(&self.rows, &self.wanted, &mut self.best);
-        for open in self.open.iter_mut().filter(|open| open.is_read) {
-            self.generated += 1;
-            open.generated += 1;
-            let mut rows = open.first..open.first + open.plan.rows().len();
-            open.is_broken = rows.any(|row| !self.best.normalizer(row).is_finite());
-            if !open.is_broken {
-                open.plan.advance(&Scores { logits: logits.as_ref(), best: &self.best, first: open.first });
+        let work: Vec<_> = work.into_iter().map(|work| Mutex::new((Some(work), Vec::new()))).collect();
+        side_by_side(work.len(), |number| {
+            let mut work = work[number].lock().expect("one thread has it");
+            if let Some((group, more)) = work.0.take() {
+                work.1 = group.step(more);
             }
-        }
-        self.release()
+        });
+        work.into_iter().flat_map(|work| work.into_inner().expect("nobody has panicked").1).collect()
     }
 
-    /// Encodes waiting sentences, if it is worth it or they have waited long enough.
-    fn admit(&mut self) {
+    /// Waiting sentences that are to be encoded now, if it is worth it or they have waited long enough.
+    fn admit(&mut self) -> Vec<Sentence<P>> {
         let mut weight = self.weight();
+        let is_empty = weight == 0;
         if !self.is_worth_reading(weight) {
             self.waited += usize::from(!self.waiting.is_empty());
-            return;
+            return Vec::new();
         }
         self.waited = 0;
-        let (mut sources, mut restricted) = (Vec::new(), Vec::new());
+        let mut admitted = Vec::new();
         while let Some(next) = self.waiting.front()
-            && (self.open.is_empty() || weight + next.weight <= self.capacity)
-            && let Some(Waiting { ticket, source, tokens, weight: more, plan }) = self.waiting.pop_front()
+            && (is_empty && admitted.is_empty() || weight + next.weight <= self.capacity)
         {
-            weight += more;
-            sources.push(source);
-            restricted.extend(tokens.map(|tokens| (self.read, tokens)));
-            self.open.push(Open {
-                ticket,
-                sentence: self.read,
-                weight: more,
-                plan,
-                first: 0,
-                is_read: false,
-                is_broken: false,
-                generated: 0,
-            });
-            self.read += 1;
+            weight += next.weight;
+            admitted.extend(self.waiting.pop_front());
         }
-        if !sources.is_empty() {
-            let sequences = Ragged::from_lengths(sources.iter().map(Vec::len));
-            self.decoding.read(&sources.concat(), &sequences);
-            for (sentence, tokens) in restricted {
-                let restrict = self.decoding.as_restrict().expect("the search has asked for it");
-                restrict.restrict(sentence, tokens);
-            }
+        admitted
+    }
+
+    /// Divides sentences among the groups, of which so many threads may each have one.
+    fn share_out(&self, sentences: Vec<Sentence<P>>, threads: usize) -> Vec<Vec<Sentence<P>>> {
+        let mut shares: Vec<Vec<Sentence<P>>> = self.groups.iter().map(|_| Vec::new()).collect();
+        let threads = threads.min(self.groups.len());
+        let rows = self.groups.iter().map(Group::most_rows).sum::<usize>();
+        let rows = rows + sentences.iter().map(|sentence| sentence.rows).sum::<usize>();
+        let are_apart = self.groups[1..].iter().any(|group| !group.is_empty());
+        if threads == 1 || !are_apart && rows < threads * ROWS_OF_A_THREAD {
+            shares[0] = sentences;
+            return shares;
         }
+        let mut weights: Vec<usize> = self.groups[..threads].iter().map(Group::weight).collect();
+        for sentence in sentences {
+            let lightest = (0..threads).min_by_key(|&group| weights[group]).expect("there are threads");
+            weights[lightest] += sentence.weight;
+            shares[lightest].push(sentence);
+        }
+        shares
     }
 
     /// Encoding reads all of the encoder's weights, for one sentence as for many. So a quarter of the capacity must be free,
     /// and the waiting sentences must weigh at least a quarter of the open ones; but none waits longer than [`MAX_WAIT`].
     fn is_worth_reading(&self, open: usize) -> bool {
         let are_many = || self.waiting_weight() * 4 >= open || self.waited >= MAX_WAIT;
-        self.open.is_empty() || open <= self.capacity / 4 * 3 && are_many()
-    }
-
-    fn gather_rows(&mut self) {
-        self.rows.clear();
-        for open in &mut self.open {
-            open.is_read = open.is_read || self.decoding.is_read(open.sentence);
-            if !open.is_read {
-                continue;
-            }
-            let (before, sentence) = (open.first, open.sentence);
-            open.first = self.rows.len();
-            self.rows.extend(open.plan.rows().iter().map(|row| Row {
-                sentence,
-                parent: row.parent.map(|parent| before + parent),
-                token: row.token,
-            }));
-        }
-    }
-
-    /// What all plans need of the step together.
-    fn gather_needs(&mut self) {
-        let wanted = &mut self.wanted;
-        (wanted.best, wanted.all) = (0, false);
-        wanted.others.clear();
-        for open in self.open.iter().filter(|open| open.is_read) {
-            let Needs { best, others } = open.plan.needs();
-            wanted.best = wanted.best.max(best);
-            match others {
-                Others::All => wanted.all = true,
-                Others::Tokens(tokens) => {
-                    let rows = open.first..open.first + open.plan.rows().len();
-                    wanted.others.extend(rows.flat_map(|row| tokens.iter().map(move |&token| (row, token))));
-                }
-            }
-        }
-    }
-
-    fn release(&mut self) -> Vec<(usize, Result<P::Found, DecodeError>)> {
-        let done = self.open.extract_if(.., |open| open.is_broken || open.plan.rows().is_empty());
-        let outcome = |open: Open<P>| match open.is_broken {
-            true => (open.ticket, Err(BrokenModel { sentence: open.ticket }.into())),
-            false => (open.ticket, Ok(open.plan.found())),
-        };
-        done.map(outcome).collect()
+        open == 0 || open <= self.capacity / 4 * 3 && are_many()
     }
 
     fn weight(&self) -> usize {
-        self.open.iter().map(|open| open.weight).sum()
+        self.groups.iter().map(Group::weight).sum()
     }
 
     fn waiting_weight(&self) -> usize {
         self.waiting.iter().map(|waiting| waiting.weight).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heedful_tensor::{Ragged, Tensor};
+
+    use super::super::group::Scores;
+    use super::super::hypothesis::Continuation;
+    use super::super::needs::{Needs, Others};
+    use super::*;
+    use crate::models::Row;
+
+    /// Scores that do not matter.
+    struct Any;
+
+    impl Decoding for Any {
+        fn read(&mut self, _: &[u32], _: &Ragged) {}
+
+        fn step(&mut self, rows: &[Row]) -> Tensor {
+            Tensor::from_f32(rows.len(), 2, &vec![0.0; 2 * rows.len()])
+        }
+    }
+
+    /// As many steps with as many rows.
+    struct Counted {
+        steps: usize,
+        rows: Vec<Continuation>,
+    }
+
+    impl Plan for Counted {
+        type Found = ();
+
+        fn rows(&self) -> &[Continuation] {
+            &self.rows
+        }
+
+        fn needs(&self) -> Needs<'_> {
+            Needs { best: 1, others: Others::Tokens(&[]) }
+        }
+
+        fn advance(&mut self, _: &Scores<'_>) {
+            self.steps -= 1;
+            if self.steps == 0 {
+                self.rows.clear();
+            }
+        }
+
+        fn found(self) {}
+    }
+
+    fn sentence(ticket: usize, length: usize, rows: usize, steps: usize) -> Sentence<Counted> {
+        let first = vec![Continuation { parent: None, token: 0 }; rows];
+        let plan = Counted { steps, rows: first };
+        Sentence { ticket, source: vec![0; length], tokens: None, weight: length * rows, rows, plan }
+    }
+
+    fn engine(groups: usize) -> Engine<'static, Counted> {
+        let decodings = (0..groups).map(|_| Box::new(Any) as Box<dyn Decoding>).collect();
+        Engine::new(decodings, Rounding::Uniform, 1 << 20)
+    }
+
+    #[test]
+    fn few_rows_stay_together_and_many_are_divided_evenly() {
+        let engine = engine(3);
+        let shares = |rows: usize, threads: usize| -> Vec<usize> {
+            let sentences = (0..rows).map(|ticket| sentence(ticket, 5, 1, 1)).collect();
+            engine.share_out(sentences, threads).iter().map(Vec::len).collect()
+        };
+        assert_eq!(shares(3 * ROWS_OF_A_THREAD - 1, 3), [3 * ROWS_OF_A_THREAD - 1, 0, 0]);
+        assert_eq!(shares(3 * ROWS_OF_A_THREAD, 3), [ROWS_OF_A_THREAD; 3]);
+        assert_eq!(shares(3 * ROWS_OF_A_THREAD, 2), [48, 48, 0]);
+        assert_eq!(shares(300, 1), [300, 0, 0]);
+    }
+
+    #[test]
+    fn the_lightest_thread_takes_what_comes_while_others_have_sentences() {
+        let mut engine = engine(2);
+        let _ = engine.groups[1].step(vec![sentence(1, 10, 4, 9)]);
+        let shares = engine.share_out(vec![sentence(2, 3, 4, 1), sentence(3, 9, 4, 1), sentence(4, 1, 4, 1)], 2);
+        let tickets: Vec<Vec<usize>> =
+            shares.iter().map(|share| share.iter().map(|sentence| sentence.ticket).collect()).collect();
+        assert_eq!(tickets, [vec![2, 3], vec![4]]);
+    }
+
+    #[test]
+    fn sentences_of_all_groups_finish_once_and_can_be_cancelled() {
+        let mut engine = engine(2);
+        for ticket in 0..100 {
+            engine.push(sentence(ticket, 5, 2, 1 + ticket % 3));
+        }
+        let mut done = Vec::new();
+        while !engine.is_idle() {
+            done.extend(engine.step().into_iter().map(|(ticket, found)| {
+                found.unwrap();
+                ticket
+            }));
+            engine.cancel(50);
+            assert!(engine.plan(50).is_none() && engine.generated_for(50).is_none());
+        }
+        done.sort_unstable();
+        let expected: Vec<usize> = (0..100).filter(|&ticket| ticket != 50).collect();
+        assert_eq!(done, expected);
+        assert!(engine.generated() > 100);
     }
 }

@@ -8,6 +8,7 @@
 //! log-probability. The normalizers of the members are constants of a row, so the mean of the logits says the same: a
 //! model with itself has exactly its own scores.
 
+use heedful_tensor::cpu::threads::thread_count;
 use heedful_tensor::{Ragged, Tensor};
 
 use super::DecodeError;
@@ -75,6 +76,14 @@ impl<'m> Ensemble<'m> {
         }
         let members = self.members.iter().map(|member| member.start(*compute)).collect();
         Ok(Box::new(Together { members, sums: Vec::new(), means: Vec::new() }))
+    }
+
+    /// As [`Ensemble::start`], once for each thread.
+    pub(super) fn start_for_threads(
+        &self,
+        options: &SearchOptions,
+    ) -> Result<Vec<Box<dyn Decoding + 'm>>, DecodeError> {
+        (0..thread_count()).map(|_| self.start(options)).collect()
     }
 }
 

@@ -4,8 +4,9 @@
 //! so the output of a search has exactly the log-probability that the search reported.
 
 use super::DecodeError;
-use super::engine::{Engine, Plan, Scores};
+use super::engine::Engine;
 use super::ensemble::Ensemble;
+use super::group::{Plan, Scores, Sentence};
 use super::hypothesis::Continuation;
 use super::needs::{Needs, Others};
 use super::options::SearchOptions;
@@ -56,13 +57,21 @@ pub fn score_with_alternatives(
     }
     let special = ensemble.special_tokens();
     ensemble.check(&Batch::new(pairs, special.bos, special.eos)?)?;
-    let mut engine = Engine::new(ensemble.start(options)?, options.compute.rounding(), options.batch_tokens);
+    let decodings = ensemble.start_for_threads(options)?;
+    let mut engine = Engine::new(decodings, options.compute.rounding(), options.batch_tokens);
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     // The longest first, so that no long one is left to be decoded alone at the end.
     order.sort_by_key(|&i| std::cmp::Reverse(pairs[i].1.len()));
     for i in order {
         let (source, target) = &pairs[i];
-        engine.push(i, source.clone(), source.len(), Forced::new(target, &special, alternatives));
+        engine.push(Sentence {
+            ticket: i,
+            source: source.clone(),
+            tokens: None,
+            weight: source.len(),
+            rows: 1,
+            plan: Forced::new(target, &special, alternatives),
+        });
     }
     let mut scores: Vec<Option<TargetScore>> = vec![None; pairs.len()];
     while !engine.is_idle() {

@@ -26,6 +26,7 @@ mod sample;
 
 mod engine;
 mod ensemble;
+mod group;
 mod search;
 mod unique;
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use heedful_tensor::random::Stream;
 
 use super::constraints::Progress;
-use super::engine::{Plan, Scores};
+use super::group::{Plan, Scores};
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::needs::{Needs, Others};
 use super::options::{Sampling, SearchOptions};

@@ -7,8 +7,9 @@ use heedful_tensor::Ragged;
 use super::DecodeError;
 use super::beam::Beam;
 use super::constraints::Constraints;
-use super::engine::{Engine, Plan, Scores};
+use super::engine::Engine;
 use super::ensemble::Ensemble;
+use super::group::{Plan, Scores, Sentence};
 use super::hypothesis::{Continuation, Hypothesis};
 use super::limits::Limits;
 use super::needs::Needs;
@@ -92,11 +93,11 @@ impl<'m> Search<'m> {
     /// A search without sources, by several models.
     pub fn by(ensemble: &Ensemble<'m>, options: &SearchOptions) -> Result<Search<'m>, DecodeError> {
         options.check()?;
-        let mut decoding = ensemble.start(options)?;
+        let mut decodings = ensemble.start_for_threads(options)?;
         if let Some(shortlist) = &options.shortlist {
-            check_shortlist(shortlist, &mut *decoding)?;
+            check_shortlist(shortlist, &mut *decodings[0])?;
         }
-        let engine = Engine::new(decoding, options.compute.rounding(), options.batch_tokens);
+        let engine = Engine::new(decodings, options.compute.rounding(), options.batch_tokens);
         Ok(Search { ensemble: ensemble.clone(), options: Arc::new(options.clone()), engine })
     }
 
@@ -128,22 +129,20 @@ impl<'m> Search<'m> {
         self.check(ticket, &input, &options)?;
         let SearchInput { source, constraints } = &input;
         let limit = options.limit(source.len(), self.ensemble.longest_target()).max(constraints.prefix.len());
-        let weight = source.len() * options.rows();
+        let rows = options.rows();
         let special = self.ensemble.special_tokens();
         let eos = special.eos;
         let strategy = match options.sampling {
             None => Strategy::Beam(Beam::new(options, special, constraints, limit)),
             Some(sampling) => Strategy::Samples(Samples::new(options, sampling, special, &input, limit)),
         };
-        match &self.options.shortlist {
-            None => self.engine.push(ticket, input.source, weight, strategy),
-            Some(shortlist) => {
-                // What is forced has a score too.
-                let forced = constraints.prefix.iter().chain(constraints.phrases.iter().flatten()).copied();
-                let tokens = shortlist.tokens(source, forced.chain([eos]));
-                self.engine.push_restricted(ticket, input.source, tokens, weight, strategy);
-            }
-        }
+        let tokens = self.options.shortlist.as_ref().map(|shortlist| {
+            // What is forced has a score too.
+            let forced = constraints.prefix.iter().chain(constraints.phrases.iter().flatten()).copied();
+            shortlist.tokens(source, forced.chain([eos]))
+        });
+        let weight = source.len() * rows;
+        self.engine.push(Sentence { ticket, source: input.source, tokens, weight, rows, plan: strategy });
         Ok(())
     }
 

@@ -117,7 +117,7 @@ pub trait Encode: Send + Sync {
 /// The state of decoding: the encoded sources, and the past of every hypothesis.
 ///
 /// The scores of a row depend on its sentence and its past alone, to the bit, and on no other row.
-pub trait Decoding {
+pub trait Decoding: Send {
     /// Encodes more sources, laid end to end, which the model has checked. Sentences are numbered from 0 in the order in
     /// which they are read.
     fn read(&mut self, source: &[u32], sequences: &Ragged);

@@ -50,7 +50,7 @@ unsafe impl Sync for Buffer {}
 impl Buffer {
     pub(crate) fn new(bytes: usize) -> Buffer {
         let mut pool = pool().lock().expect("pool lock");
-        if bytes < LARGE || threads::is_inside_task() {
+        if bytes < LARGE || threads::is_inside_part() {
             return Buffer::on_shelf(pool.shelves.take(bytes));
         }
         let Ok(place) = pool.regions.take(bytes, |capacity| Ok::<_, Infallible>(Block::new(capacity)));

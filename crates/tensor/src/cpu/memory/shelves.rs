@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::system::Block;
-use crate::cpu::threads::{is_inside_task, task_serial, thread_count};
+use crate::cpu::threads::{is_inside_part, task_serial, thread_count};
 
 /// The smallest class.
 pub(super) const SMALLEST: usize = 64;
@@ -26,7 +26,7 @@ struct Shelf {
 impl Shelves {
     pub(super) fn take(&mut self, bytes: usize) -> Block {
         let capacity = size_class(bytes);
-        if is_inside_task() {
+        if is_inside_part() {
             let taken = TASK.with_borrow_mut(|task| task.take(capacity));
             self.0.entry(capacity).or_default().lay_in(capacity, taken * thread_count());
         }
@@ -39,7 +39,7 @@ impl Shelves {
     }
 
     pub(super) fn put(&mut self, block: Block) {
-        if is_inside_task() {
+        if is_inside_part() {
             TASK.with_borrow_mut(|task| task.put(block.capacity));
         }
         self.0.entry(block.capacity).or_default().blocks.push(block);
@@ -125,7 +125,7 @@ mod tests {
                 let blocks = [0; 2].map(|_| shelves.take(bytes));
                 blocks.into_iter().for_each(|block| shelves.put(block));
                 let shelf = &shelves.0[&size_class(bytes)];
-                let wanted = if is_inside_task() { 2 * thread_count() } else { 2 };
+                let wanted = if is_inside_part() { 2 * thread_count() } else { 2 };
                 assert_eq!(shelf.blocks.len(), wanted);
             }
         });

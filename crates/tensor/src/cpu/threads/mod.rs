@@ -31,14 +31,50 @@ use turns::{Way, give_way, is_left_free};
 /// # Panics
 /// If a task panics: the panic reaches the caller after the other tasks have finished.
 pub fn parallel(count: usize, task: impl Fn(usize) + Sync) {
-    if is_inside_task() || !spread(count, &task) {
+    if is_inside_task() || !spread(count, &task, Size::Part) {
         (0..count).for_each(task);
     }
 }
 
+/// What a task is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Size {
+    /// A part of an operation.
+    Part,
+    /// A computation of many operations: worth waking a thread.
+    Whole,
+}
+
+/// As [`parallel`] for tasks that are whole computations, as many at once as there are threads: what they would spread they do
+/// one after the other. They take and keep memory as if they were no tasks.
+///
+/// # Panics
+/// As [`parallel`].
+pub fn side_by_side(count: usize, computation: impl Fn(usize) + Sync) {
+    struct Whole(bool);
+    impl Drop for Whole {
+        fn drop(&mut self) {
+            IS_WHOLE.set(self.0);
+        }
+    }
+    let task = |number| {
+        let _whole = Whole(IS_WHOLE.replace(true));
+        computation(number);
+    };
+    if is_inside_task() || !spread(count, &task, Size::Whole) {
+        (0..count).for_each(task);
+    }
+}
+
+/// How many computations [`side_by_side`] does at once for this thread: one inside a task, and while its work has a
+/// [rank](ranked) that gives way, since it does so between tasks.
+pub fn computations_at_once() -> usize {
+    if is_inside_task() || turns::rank().is_some() { 1 } else { thread_count() }
+}
+
 /// Does the tasks of [`parallel`] outside of a task, unless they are to be done one after the other. (Apart from it, since
 /// the compiler makes a copy of that for every operation.)
-fn spread(count: usize, task: &Task<'_>) -> bool {
+fn spread(count: usize, task: &Task<'_>, size: Size) -> bool {
     if let Some(rank) = turns::rank() {
         giving_way(rank, count, task);
         return true;
@@ -47,7 +83,7 @@ fn spread(count: usize, task: &Task<'_>) -> bool {
         return false;
     }
     let Some(turn) = pool().try_turn() else { return false };
-    let region = Region { task, count, threads: thread_count().min(count), rank: None };
+    let region = Region { task, count, threads: thread_count().min(count), rank: None, size };
     pool().run(&turn, &region, &|thread| region.share(thread).start);
     true
 }
@@ -55,7 +91,7 @@ fn spread(count: usize, task: &Task<'_>) -> bool {
 /// [`parallel`] for work that gives way: whenever it must, it leaves the pool to others with some of its tasks undone.
 fn giving_way(rank: usize, count: usize, task: &Task<'_>) {
     let threads = thread_count().min(count);
-    let region = Region { task, count, threads, rank: Some(rank) };
+    let region = Region { task, count, threads, rank: Some(rank), size: Size::Part };
     let mut undone: Vec<Range<usize>> = (0..threads).map(|thread| region.share(thread)).collect();
     while undone.iter().any(|share| !share.is_empty()) {
         let turn = match give_way(rank) {
@@ -107,6 +143,11 @@ pub(crate) fn is_inside_task() -> bool {
     INSIDE_TASK.get().is_some()
 }
 
+/// True inside a task of [`parallel`] that is a part of an operation.
+pub(crate) fn is_inside_part() -> bool {
+    is_inside_task() && !IS_WHOLE.get()
+}
+
 /// The number of this thread among those of [`parallel`], if it is inside a task.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn number_in_task() -> Option<usize> {
@@ -127,6 +168,8 @@ static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static INSIDE_TASK: Cell<Option<usize>> = const { Cell::new(None) };
+    /// Whether the task is one of [`side_by_side`].
+    static IS_WHOLE: Cell<bool> = const { Cell::new(false) };
     static TASK_SERIAL: Cell<u64> = const { Cell::new(0) };
 }
 

@@ -23,7 +23,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use super::turns::{is_left_free, must_give_way};
-use super::{INSIDE_TASK, MOST_THREADS, TASK_SERIAL, thread_count};
+use super::{INSIDE_TASK, MOST_THREADS, Size, TASK_SERIAL, thread_count};
 
 /// How long a thread spins for what it waits for.
 const SPIN: Duration = Duration::from_micros(30);
@@ -47,6 +47,7 @@ pub(super) struct Region<'a> {
     pub(super) threads: usize,
     /// If it gives way.
     pub(super) rank: Option<usize>,
+    pub(super) size: Size,
 }
 
 impl Region<'_> {
@@ -282,7 +283,7 @@ impl Pool {
             return None;
         }
         let reluctant = self.reluctant.load(Ordering::Relaxed);
-        if reluctant > 0 {
+        if reluctant > 0 && region.size == Size::Part {
             self.reluctant.store(reluctant - 1, Ordering::Relaxed);
             return Some(Alarm::new(region));
         }

@@ -1,0 +1,259 @@
+//! Sentences that go through the model together, one step at a time.
+
+use std::borrow::Cow;
+
+use heedful_tensor::ops::TopK;
+use heedful_tensor::{Ragged, Rounding, Tensor};
+
+use super::DecodeError;
+use super::hypothesis::Continuation;
+use super::needs::{Needs, Others};
+use crate::models::{BrokenModel, Decoding, Row, Wanted};
+
+/// How one sentence is decoded.
+pub(super) trait Plan: Send {
+    /// The result for a sentence.
+    type Found: Send;
+
+    /// The rows of the next step; none when the sentence is finished.
+    fn rows(&self) -> &[Continuation];
+
+    /// What it reads of the scores of its rows. It has rows.
+    fn needs(&self) -> Needs<'_>;
+
+    /// Chooses the next rows, given the scores of the current ones that it needs.
+    fn advance(&mut self, scores: &Scores<'_>);
+
+    /// The result of a plan without rows.
+    fn found(self) -> Self::Found;
+}
+
+/// The model's scores for the rows of one sentence.
+pub(super) struct Scores<'a> {
+    /// Of all tokens, if a plan needs them.
+    logits: Option<&'a Tensor>,
+    best: &'a TopK,
+    first: usize,
+}
+
+impl Scores<'_> {
+    /// A row's best tokens and their log-probabilities, best first: [`Needs::best`] of them, or more.
+    pub(super) fn best(&self, row: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
+        let normalizer = self.normalizer(row);
+        let best = self.best.best(self.first + row).iter();
+        best.map(move |best| (best.index, f64::from(best.score) - normalizer))
+    }
+
+    /// The log-probability of one token after a row: one of [`Needs::others`].
+    pub(super) fn log_probability(&self, row: usize, token: u32) -> f64 {
+        let score = match self.logits {
+            Some(logits) => logits.row(self.first + row)[token as usize],
+            None => self.best.other(self.first + row, token).expect("a token that the plan needs"),
+        };
+        f64::from(score) - self.normalizer(row)
+    }
+
+    /// The scores of all tokens after a row, if the plan needs [`Others::All`](super::needs::Others::All).
+    pub(super) fn row(&self, row: usize) -> Cow<'_, [f32]> {
+        self.logits.expect("the plan needs all tokens").row(self.first + row)
+    }
+
+    fn normalizer(&self, row: usize) -> f64 {
+        self.best.normalizer(self.first + row)
+    }
+}
+
+/// The sentences of one [`Decoding`], each with its own plan.
+pub(super) struct Group<'m, P> {
+    decoding: Box<dyn Decoding + 'm>,
+    open: Vec<Open<P>>,
+    /// Sentences read so far: the number of the next one.
+    read: usize,
+    rows: Vec<Row>,
+    best: TopK,
+    wanted: Wanted,
+    /// Sentences that had rows, summed over all steps.
+    generated: usize,
+}
+
+/// A sentence that is to be decoded.
+pub(super) struct Sentence<P> {
+    pub(super) ticket: usize,
+    pub(super) source: Vec<u32>,
+    /// The tokens that have scores, if not all have.
+    pub(super) tokens: Option<Vec<u32>>,
+    /// Its share of the engine's capacity, above 0.
+    pub(super) weight: usize,
+    /// Maximum number of rows of a step.
+    pub(super) rows: usize,
+    pub(super) plan: P,
+}
+
+struct Open<P> {
+    ticket: usize,
+    sentence: usize,
+    weight: usize,
+    most_rows: usize,
+    plan: P,
+    /// Its first row in the latest step.
+    first: usize,
+    /// Whether its source is read, so that it has rows.
+    is_read: bool,
+    /// Whether the model's scores were not finite.
+    is_broken: bool,
+    /// Steps in which it had rows.
+    generated: usize,
+}
+
+impl<'m, P: Plan> Group<'m, P> {
+    /// A group without sentences.
+    pub(super) fn new(decoding: Box<dyn Decoding + 'm>, rounding: Rounding) -> Group<'m, P> {
+        Group {
+            decoding,
+            open: Vec::new(),
+            read: 0,
+            rows: Vec::new(),
+            best: TopK::default(),
+            wanted: Wanted { rounding, ..Wanted::default() },
+            generated: 0,
+        }
+    }
+
+    /// Whether it has no sentence.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// What its sentences weigh.
+    pub(super) fn weight(&self) -> usize {
+        self.open.iter().map(|open| open.weight).sum()
+    }
+
+    /// Maximum number of rows of a step with the sentences that it has.
+    pub(super) fn most_rows(&self) -> usize {
+        self.open.iter().map(|open| open.most_rows).sum()
+    }
+
+    /// The plan of a sentence.
+    pub(super) fn plan(&self, ticket: usize) -> Option<&P> {
+        self.open.iter().find(|open| open.ticket == ticket).map(|open| &open.plan)
+    }
+
+    /// Cancels a sentence, if it is here; the others are not affected.
+    pub(super) fn cancel(&mut self, ticket: usize) {
+        for open in self.open.iter().filter(|open| open.ticket == ticket) {
+            self.decoding.forget(open.sentence);
+        }
+        // Rows refer to their parents by index in the latest step, and each sentence knows the indices of its own rows.
+        self.open.retain(|open| open.ticket != ticket);
+    }
+
+    /// Tokens that were generated: one for each sentence and step.
+    pub(super) fn generated(&self) -> usize {
+        self.generated
+    }
+
+    /// Tokens that were generated for a sentence.
+    pub(super) fn generated_for(&self, ticket: usize) -> Option<usize> {
+        self.open.iter().find(|open| open.ticket == ticket).map(|open| open.generated)
+    }
+
+    /// Encodes sentences, which take part from the next step on.
+    fn read(&mut self, sentences: Vec<Sentence<P>>) {
+        let (mut sources, mut restricted) = (Vec::new(), Vec::new());
+        for Sentence { ticket, source, tokens, weight, rows, plan } in sentences {
+            sources.push(source);
+            restricted.extend(tokens.map(|tokens| (self.read, tokens)));
+            self.open.push(Open {
+                ticket,
+                sentence: self.read,
+                weight,
+                most_rows: rows,
+                plan,
+                first: 0,
+                is_read: false,
+                is_broken: false,
+                generated: 0,
+            });
+            self.read += 1;
+        }
+        if !sources.is_empty() {
+            let sequences = Ragged::from_lengths(sources.iter().map(Vec::len));
+            self.decoding.read(&sources.concat(), &sequences);
+            for (sentence, tokens) in restricted {
+                let restrict = self.decoding.as_restrict().expect("the search has asked for it");
+                restrict.restrict(sentence, tokens);
+            }
+        }
+    }
+
+    /// Encodes more sentences, and does one step of all; returns the tickets and results of those that finish with it. A
+    /// sentence whose scores are not finite finishes with an error; the others continue.
+    pub(super) fn step(&mut self, more: Vec<Sentence<P>>) -> Vec<Outcome<P>> {
+        self.read(more);
+        self.decoding.read_on();
+        self.gather_rows();
+        if self.rows.is_empty() {
+            return self.release();
+        }
+        self.gather_needs();
+        let logits = self.decoding.step_for(&self.rows, &self.wanted, &mut self.best);
+        for open in self.open.iter_mut().filter(|open| open.is_read) {
+            self.generated += 1;
+            open.generated += 1;
+            let mut rows = open.first..open.first + open.plan.rows().len();
+            open.is_broken = rows.any(|row| !self.best.normalizer(row).is_finite());
+            if !open.is_broken {
+                open.plan.advance(&Scores { logits: logits.as_ref(), best: &self.best, first: open.first });
+            }
+        }
+        self.release()
+    }
+
+    fn gather_rows(&mut self) {
+        self.rows.clear();
+        for open in &mut self.open {
+            open.is_read = open.is_read || self.decoding.is_read(open.sentence);
+            if !open.is_read {
+                continue;
+            }
+            let (before, sentence) = (open.first, open.sentence);
+            open.first = self.rows.len();
+            self.rows.extend(open.plan.rows().iter().map(|row| Row {
+                sentence,
+                parent: row.parent.map(|parent| before + parent),
+                token: row.token,
+            }));
+        }
+    }
+
+    /// What all plans need of the step together.
+    fn gather_needs(&mut self) {
+        let wanted = &mut self.wanted;
+        (wanted.best, wanted.all) = (0, false);
+        wanted.others.clear();
+        for open in self.open.iter().filter(|open| open.is_read) {
+            let Needs { best, others } = open.plan.needs();
+            wanted.best = wanted.best.max(best);
+            match others {
+                Others::All => wanted.all = true,
+                Others::Tokens(tokens) => {
+                    let rows = open.first..open.first + open.plan.rows().len();
+                    wanted.others.extend(rows.flat_map(|row| tokens.iter().map(move |&token| (row, token))));
+                }
+            }
+        }
+    }
+
+    fn release(&mut self) -> Vec<Outcome<P>> {
+        let done = self.open.extract_if(.., |open| open.is_broken || open.plan.rows().is_empty());
+        let outcome = |open: Open<P>| match open.is_broken {
+            true => (open.ticket, Err(BrokenModel { sentence: open.ticket }.into())),
+            false => (open.ticket, Ok(open.plan.found())),
+        };
+        done.map(outcome).collect()
+    }
+}
+
+/// The ticket of a sentence that is finished, and its result.
+pub(super) type Outcome<P> = (usize, Result<<P as Plan>::Found, DecodeError>);
