@@ -20,6 +20,7 @@ mod targets;
 mod test;
 mod tidy;
 mod workspace;
+mod zoo;
 
 use std::process::ExitCode;
 
@@ -52,9 +53,12 @@ Usage: cargo xtask COMMAND
   targets            compile for Linux, Windows and macOS: every target whose standard library is installed
   story [check]      run the commands of docs/story, and write what they print and draw into its chapters; check asks only
                      whether the commands of all documentation exist
+  zoo CHINESE ENGLISH
+                     fetch the models that heedful models lists, import them and compare them with their originals on two files
+                     of sentences, line by line the same; needs a network
   golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
-bench, study and golden make a Python environment under target/ at first use (several GB), test a small one;
+bench, study, zoo and golden make a Python environment under target/ at first use (several GB), test a small one;
 HEEDFUL_PYTHON names the interpreter to make them with (python3 by default). For bench, HEEDFUL_BENCH_PYTHON names one that
 already has what its peer needs.";
 
@@ -76,6 +80,8 @@ fn run(arguments: &[String]) -> Result<()> {
             println!("{HELP}");
             Ok(())
         }
+        ["zoo", chinese, english] => zoo::run(chinese, english),
+        ["zoo", ..] => bail!("usage: cargo xtask zoo CHINESE ENGLISH"),
         ["check"] => check::run(),
         ["test"] => test::run(),
         ["page"] => test::demo_and_page(),

@@ -1,5 +1,5 @@
 //! Python environments under `target/`: `venv` for the peers, filled from `bench/peers/requirements.txt`, and a small one,
-//! `test-venv`, for the tests that need a third-party client.
+//! `test-venv`, for the tests that need a third-party client; `zoo-venv` has the originals of imported models.
 
 use std::ffi::OsString;
 use std::fs;
@@ -33,6 +33,12 @@ const TESTS: Purpose = Purpose {
     imports: "import libretranslatepy, schemathesis",
 };
 
+const ZOO: Purpose = Purpose {
+    folder: "zoo-venv",
+    requirements: "xtask/src/zoo/requirements.txt",
+    imports: "import ctranslate2, sentencepiece, torch, transformers, sacrebleu",
+};
+
 /// Makes the environment of the peers, or brings it up to date, and returns its interpreter.
 pub(crate) fn environment() -> Result<PathBuf> {
     made(&PEERS)
@@ -41,6 +47,11 @@ pub(crate) fn environment() -> Result<PathBuf> {
 /// The same for the tests.
 pub(crate) fn test_environment() -> Result<PathBuf> {
     made(&TESTS)
+}
+
+/// The same for what imported models are compared with.
+pub(crate) fn zoo_environment() -> Result<PathBuf> {
+    made(&ZOO)
 }
 
 fn made(purpose: &Purpose) -> Result<PathBuf> {

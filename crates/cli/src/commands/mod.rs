@@ -8,6 +8,7 @@ pub(crate) mod vocab;
 
 pub(crate) mod average;
 pub(crate) mod import;
+pub(crate) mod models;
 pub(crate) mod quantize;
 pub(crate) mod seal;
 pub(crate) mod shortlist;

@@ -20,6 +20,7 @@ mod integrity;
 mod limits;
 mod measure;
 mod mechanisms;
+mod models;
 mod outputs;
 mod quantize;
 mod serve;

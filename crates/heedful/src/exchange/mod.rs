@@ -4,3 +4,4 @@
 //! which parameter of ours each of them is, and which configuration computes with them what the original computes.
 
 pub mod import;
+pub mod zoo;

@@ -116,6 +116,13 @@ impl MaskedModel {
         })
     }
 
+    /// The encoder's vectors: one for each token of the texts, which are laid end to end, and for the tokens that it reads around
+    /// each of them.
+    pub fn states(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
+        let (text, sequences) = self.config.stack.special.surround(text, sequences);
+        pass.within(|pass| self.encoder.forward(&text, &sequences, pass))
+    }
+
     /// The vectors from which the tokens at `rows` are predicted.
     fn head_states(&self, text: &[u32], sequences: &Ragged, rows: &[usize], pass: &mut Pass) -> Tensor {
         let special = &self.config.stack.special;
