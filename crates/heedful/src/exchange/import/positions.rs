@@ -1,11 +1,21 @@
-//! Which positions a stored table has: sines and cosines, which any length can have, or numbers of its own.
+//! Which positions a stored table has: sines and cosines, which any length can have, numbers of its own, or none.
 
 use heedful_tensor::ops::{Waves, waves};
 
+use super::gathered::Gathered;
 use crate::layers::{Halves, Positions};
 
 /// Tables were computed in f32 by several libraries.
 const TOLERANCE: f32 = 2e-3;
+
+/// The positions of a table of `length × width`, which becomes the parameter `ours` if it is learned.
+pub(super) fn take(from: &mut Gathered<'_>, ours: &str, table: &[f32], width: usize) -> Positions {
+    let positions = of_table(table, width);
+    if let Positions::Learned { max_length } = positions {
+        from.add(ours, [max_length, width], table);
+    }
+    positions
+}
 
 /// The positions of a table of `length × width`.
 pub(super) fn of_table(table: &[f32], width: usize) -> Positions {
@@ -15,6 +25,9 @@ pub(super) fn of_table(table: &[f32], width: usize) -> Positions {
         (Positions::Halves(Halves::Marian), Halves::Marian.waves(), Halves::Marian.first()),
         (Positions::Halves(Halves::OpenNmt), Halves::OpenNmt.waves(), Halves::OpenNmt.first()),
     ];
+    if table.iter().all(|&number| number == 0.0) {
+        return Positions::None;
+    }
     let mut row = vec![0.0; width];
     for (positions, kind, first) in formulas {
         if !width.is_multiple_of(2) || width < kind.narrowest() {
@@ -51,5 +64,6 @@ mod tests {
         assert_eq!(of_table(&table(Waves::ClosedHalves, 1), width), Positions::Halves(Halves::OpenNmt));
         assert_eq!(of_table(&table(Waves::Pairs, 1), width), Positions::Learned { max_length: 40 });
         assert_eq!(of_table(&[0.5; 15], 5), Positions::Learned { max_length: 3 });
+        assert_eq!(of_table(&[0.0; 15], 5), Positions::None);
     }
 }
