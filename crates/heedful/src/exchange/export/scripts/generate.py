@@ -1,0 +1,22 @@
+"""Continues a prompt with CTranslate2, always with the most probable token.
+
+    pip install ctranslate2 tokenizers
+    python generate.py "Once upon a time" 50
+"""
+
+import sys
+from pathlib import Path
+
+import ctranslate2
+from tokenizers import Tokenizer
+
+FOLDER = Path(__file__).resolve().parent
+
+if __name__ == "__main__":
+    prompt, length = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 50
+    vocabulary = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
+    generator = ctranslate2.Generator(str(FOLDER), compute_type="float32")
+    # The vocabulary puts the token before the prompt that the model begins with.
+    found = generator.generate_batch([vocabulary.encode(prompt).tokens], beam_size=1, max_length=length, include_prompt_in_result=True)
+    ids = found[0].sequences_ids[0]
+    print(vocabulary.decode(ids[1:]))
