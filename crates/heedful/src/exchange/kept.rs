@@ -120,9 +120,10 @@ impl Kept {
 
     /// Puts features back into pairs.
     fn restore_positions(&self, config: &mut TransformerConfig, weights: &mut Weights) {
-        if (self.positions, config.positions)
-            == (Some(Positions::Sinusoidal), Positions::Halves(Halves::MarianMt))
-        {
+        let were_moved = (self.positions, config.positions)
+            == (Some(Positions::Sinusoidal), Positions::Halves(Halves::MarianMt));
+        // No model has an odd width with sinusoids; one that says so is refused when it is built.
+        if were_moved && config.d_model > 0 && config.d_model.is_multiple_of(2) {
             *weights = reordered(weights, config.d_model, WaveOrder::Pairs);
             config.positions = Positions::Sinusoidal;
         }

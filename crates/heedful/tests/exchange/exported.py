@@ -89,7 +89,7 @@ def translator(model, source, to):
         decoder = transformers.AutoTokenizer.from_pretrained(target_of(hugging))
         same_ids(encoder, model, lines, "source.tokenizer.json")
         for line, known, scores in zip(lines, ours, probabilities):
-            ids = encoder(line, return_tensors="pt", return_token_type_ids=False)
+            ids = encoder(line, return_tensors="pt")
             limit = ids.input_ids.shape[1] + 50
             found = network.generate(**ids, num_beams=1, do_sample=False, max_length=None, max_new_tokens=limit)
             compare.text(known, decoder.decode(found[0], skip_special_tokens=True))
@@ -102,10 +102,11 @@ def translator(model, source, to):
     if export(model, "ctranslate2", ctranslate):
         compare = Comparison("CTranslate2")
         engine = ctranslate2.Translator(str(ctranslate), compute_type="float32")
-        (encode, _), (target_encode, decode) = (script(ctranslate, "translate").tokenizer(side) for side in ("source", "target"))
+        example = script(ctranslate, "translate")
+        (encode, _), (target_encode, decode) = (example.tokenizer(side) for side in ("source", "target"))
         for line, known, scores in zip(lines, ours, probabilities):
             pieces = encode(line)
-            found = engine.translate_batch([pieces], beam_size=1, max_decoding_length=len(pieces) + 50)
+            found = engine.translate_batch([pieces], beam_size=1, max_decoding_length=len(pieces) + 50, suppress_sequences=example.SUPPRESSED or None)
             compare.text(known, decode(found[0].hypotheses[0]))
             compare.numbers_of(scores, engine.score_batch([pieces], [target_encode(known)])[0].log_probs)
         printed = subprocess.run([sys.executable, ctranslate / "translate.py"], stdin=open(to / "source"), capture_output=True, text=True)
@@ -138,7 +139,7 @@ def language(model, text, to):
         vocabulary = transformers.AutoTokenizer.from_pretrained(hugging)
         end = [] if end_of_line else [network.config.eos_token_id]
         for prompt, known, line, scores in zip(prompts, ours, lines, per_line):
-            ids = vocabulary(prompt, return_tensors="pt", return_token_type_ids=False)
+            ids = vocabulary(prompt, return_tensors="pt")
             found = network.generate(**ids, num_beams=1, do_sample=False, max_new_tokens=CONTINUATION)
             compare.text(known, vocabulary.decode(found[0], skip_special_tokens=True))
             read = vocabulary(line + end_of_line).input_ids + end

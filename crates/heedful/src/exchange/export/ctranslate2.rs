@@ -10,6 +10,7 @@ use super::refusals::Refusals;
 use super::spread::Spread;
 use super::vocabulary::Vocabulary;
 use super::{Contents, ExportError, Exported, shortest};
+use crate::data::SpecialTokens;
 use crate::exchange::kept::{KEY, Kept};
 use crate::exchange::names::bert::{HEAD, head};
 use crate::exchange::names::{StackShape, activations, ctranslate2 as names, tables};
@@ -68,8 +69,7 @@ pub(super) fn translator(original: &Original, config: &TransformerConfig) -> Res
 
     let mut exported = Exported::new("a translator of CTranslate2", original);
     vocabulary.add_to_ctranslate2(&mut exported);
-    let mut settings = settings(original, &vocabulary, config.norm_epsilon, config.special.eos);
-    settings["bos_token"] = vocabulary.target_name(config.special.bos).into();
+    let mut settings = settings(original, &vocabulary, config.norm_epsilon, &config.special);
     settings["decoder_start_token"] = vocabulary.target_name(config.special.bos).into();
     settings["add_source_bos"] = false.into();
     settings["add_source_eos"] = ends.is_some().into();
@@ -102,8 +102,7 @@ pub(super) fn language(
 
     let mut exported = Exported::new("a language model of CTranslate2", original);
     vocabulary.add_to_ctranslate2(&mut exported);
-    let mut settings = settings(original, &vocabulary, stack.norm_epsilon, stack.special.eos);
-    settings["bos_token"] = vocabulary.target_name(stack.special.bos).into();
+    let settings = settings(original, &vocabulary, stack.norm_epsilon, &stack.special);
     exported.add_json(CONFIG, &settings);
     exported.add_text("generate.py", include_str!("scripts/generate.py"));
     exported.finish(original, contents("TransformerDecoderSpec", 8, spread.finish(), aliases))
@@ -131,8 +130,7 @@ pub(super) fn masked(original: &Original, config: &MaskedConfig) -> Result<Expor
 
     let mut exported = Exported::new("an encoder of CTranslate2", original);
     vocabulary.add_to_ctranslate2(&mut exported);
-    let mut settings = settings(original, &vocabulary, stack.norm_epsilon, stack.special.eos);
-    settings["bos_token"] = vocabulary.target_name(stack.special.bos).into();
+    let mut settings = settings(original, &vocabulary, stack.norm_epsilon, &stack.special);
     settings["mask_token"] = vocabulary.target_name(stack.special.mask).into();
     exported.add_json(CONFIG, &settings);
     exported.add_text("fill.py", include_str!("scripts/fill.py"));
@@ -206,11 +204,19 @@ fn put_single(
     put_stack(spread, original, shape, stack, "");
 }
 
-/// `config.json`.
-fn settings(original: &Original, vocabulary: &Vocabulary<'_>, epsilon: f32, eos: u32) -> Value {
+/// `config.json`. Tokens that are never generated are for the caller: CTranslate2 takes them with each request.
+fn settings(
+    original: &Original,
+    vocabulary: &Vocabulary<'_>,
+    epsilon: f32,
+    special: &SpecialTokens,
+) -> Value {
+    let suppressed = special.suppressed.iter().map(|&id| vocabulary.target_name(id));
     json!({
-        "eos_token": vocabulary.target_name(eos),
-        "unk_token": vocabulary.unknown_name(eos),
+        "bos_token": vocabulary.target_name(special.bos),
+        "eos_token": vocabulary.target_name(special.eos),
+        "unk_token": vocabulary.unknown_name(special.eos),
+        "suppressed_tokens": suppressed.collect::<Vec<_>>(),
         "layer_norm_epsilon": shortest(epsilon),
         "multi_query_attention": false,
         KEY: Kept::of(&original.config).to_json(),

@@ -33,10 +33,10 @@ pub enum ExportError {
         /// The system's error.
         error: io::Error,
     },
-    /// The new folder cannot be made.
+    /// The new folder cannot be made, or has a file that cannot be removed.
     #[error("cannot write {file}: {error}")]
     Folder {
-        /// The folder.
+        /// The folder or the file.
         file: String,
         /// The system's error.
         error: io::Error,

@@ -112,8 +112,15 @@ impl Exported {
         self.files.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Writes the folder, creating it if needed. The weights come last: without them there is no model.
+    /// Writes the folder, creating it if needed; vocabularies of another export that was there are removed. The weights come last:
+    /// without them there is no model.
     pub fn save(&self, folder: &Path) -> Result<(), ExportError> {
+        let is_stale =
+            |name: &&str| self.names().all(|written| written != *name) && folder.join(name).exists();
+        for path in vocabulary::FILES.into_iter().filter(is_stale).map(|name| folder.join(name)) {
+            fs::remove_file(&path)
+                .map_err(|error| ExportError::Folder { file: path.display().to_string(), error })?;
+        }
         for (name, contents) in &self.files {
             let path = folder.join(name);
             let above = path.parent().unwrap_or(folder);

@@ -17,7 +17,27 @@ use crate::data::tokenizer::{
 };
 use crate::data::{SpecialTokens, Tokenizer};
 use crate::exchange::import::huggingface::TARGET_TOKENIZER;
+use crate::tasks::Task;
 use crate::tasks::language::TextShape;
+
+/// All files that a vocabulary may have in an export. Those that are left from another one would contradict it.
+pub(super) const FILES: [&str; 15] = [
+    JOINT_FILE,
+    SOURCE_FILE,
+    TARGET_FILE,
+    JOINT_PIECES,
+    SIDE_PIECES[0],
+    SIDE_PIECES[1],
+    TARGET_TOKENIZER,
+    "target/tokenizer_config.json",
+    "tokenizer_config.json",
+    "vocabulary.json",
+    "shared_vocabulary.json",
+    "source_vocabulary.json",
+    "target_vocabulary.json",
+    "vocab.json",
+    "target_vocab.json",
+];
 
 /// The vocabularies of a model that is exported.
 pub(super) struct Vocabulary<'o> {
@@ -165,30 +185,29 @@ impl<'o> Vocabulary<'o> {
 
     /// `tokenizer_config.json` of a `tokenizer.json`.
     fn fast_settings(&self, special: &SpecialTokens, longest: usize) -> Value {
+        let tokenizer = &self.original.tokenizers.source;
         let mut settings = json!({
             "tokenizer_class": "PreTrainedTokenizerFast",
             "model_max_length": longest,
+            "model_input_names": ["input_ids", "attention_mask"],
             "clean_up_tokenization_spaces": false,
-            // What looks like a special token in a text is text.
-            "split_special_tokens": true,
+            // In a text of ours, what looks like a special token is text.
+            "split_special_tokens": !tokenizer.is_foreign(),
             "bos_token": self.target_name(special.bos),
             "eos_token": self.target_name(special.eos),
             "pad_token": self.target_name(special.pad),
-            "mask_token": self.target_name(special.mask),
         });
-        let tokenizer = &self.original.tokenizers.source;
-        let roles = [
+        if self.original.config.task() == Task::Masked {
+            settings["mask_token"] = self.target_name(special.mask).into();
+        }
+        for (key, role) in [
             ("unk_token", SpecialRole::Unk),
             ("cls_token", SpecialRole::Cls),
             ("sep_token", SpecialRole::Sep),
-        ];
-        for (key, role) in roles {
+        ] {
             if let Some(id) = tokenizer.special(role) {
                 settings[key] = self.source_name(id).into();
             }
-        }
-        if self.target_name(special.mask).is_empty() || !tokenizer.is_special(special.mask) {
-            settings.as_object_mut().expect("it was just made").remove("mask_token");
         }
         settings
     }

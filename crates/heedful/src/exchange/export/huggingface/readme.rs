@@ -13,7 +13,7 @@ pub(super) fn translator(original: &Original) -> String {
          from transformers import AutoModelForSeq2SeqLM, AutoTokenizer\n\n\
          model, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(\".\"), AutoTokenizer.from_pretrained(\".\")\n\
          target = {target}\n\
-         texts = tokenizer([\"a text\"], return_tensors=\"pt\", padding=True, return_token_type_ids=False)\n\
+         texts = tokenizer([\"a text\"], return_tensors=\"pt\", padding=True)\n\
          print(target.batch_decode(model.generate(**texts), skip_special_tokens=True))\n```\n"
     )
 }
@@ -27,7 +27,7 @@ Trained or imported, and exported, with heedful.
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 model, tokenizer = AutoModelForCausalLM.from_pretrained("."), AutoTokenizer.from_pretrained(".")
-prompt = tokenizer("a prompt", return_tensors="pt", return_token_type_ids=False)
+prompt = tokenizer("a prompt", return_tensors="pt")
 print(tokenizer.decode(model.generate(**prompt, max_new_tokens=50)[0], skip_special_tokens=True))
 ```
 "#;
@@ -41,7 +41,7 @@ Trained or imported, and exported, with heedful.
 from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 model, tokenizer = AutoModelForMaskedLM.from_pretrained("."), AutoTokenizer.from_pretrained(".")
-text = tokenizer("a text of several words", return_tensors="pt", return_token_type_ids=False)
+text = tokenizer("a text of several words", return_tensors="pt")
 text.input_ids[0, 2] = tokenizer.mask_token_id  # What is written as a special token in a text is text.
 print(tokenizer.decode(model(**text).logits[0, 2].argmax()))
 ```

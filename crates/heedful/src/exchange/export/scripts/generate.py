@@ -4,6 +4,7 @@
     python generate.py "Once upon a time" 50
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,12 +12,15 @@ import ctranslate2
 from tokenizers import Tokenizer
 
 FOLDER = Path(__file__).resolve().parent
+# Tokens that the model never generates.
+SUPPRESSED = [[token] for token in json.loads((FOLDER / "config.json").read_text())["suppressed_tokens"]]
 
 if __name__ == "__main__":
     prompt, length = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 50
     vocabulary = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
     generator = ctranslate2.Generator(str(FOLDER), compute_type="float32")
     # The vocabulary puts the token before the prompt that the model begins with.
-    found = generator.generate_batch([vocabulary.encode(prompt).tokens], beam_size=1, max_length=length, include_prompt_in_result=True)
+    options = dict(beam_size=1, max_length=length, include_prompt_in_result=True, suppress_sequences=SUPPRESSED or None)
+    found = generator.generate_batch([vocabulary.encode(prompt).tokens], **options)
     ids = found[0].sequences_ids[0]
     print(vocabulary.decode(ids[1:]))

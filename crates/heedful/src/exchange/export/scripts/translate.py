@@ -4,12 +4,15 @@
     python translate.py < source.txt > translated.txt
 """
 
+import json
 import sys
 from pathlib import Path
 
 import ctranslate2
 
 FOLDER = Path(__file__).resolve().parent
+# Tokens that the model never generates.
+SUPPRESSED = [[token] for token in json.loads((FOLDER / "config.json").read_text())["suppressed_tokens"]]
 
 
 def tokenizer(side):
@@ -34,6 +37,7 @@ if __name__ == "__main__":
     lines = [line.rstrip("\n") for line in sys.stdin]
     texts = [encode(line) for line in lines]
     filled = [tokens for tokens in texts if tokens]
-    found = iter(translator.translate_batch(filled, beam_size=1, max_decoding_length=256, max_batch_size=32))
+    options = dict(beam_size=1, max_decoding_length=256, max_batch_size=32, suppress_sequences=SUPPRESSED or None)
+    found = iter(translator.translate_batch(filled, **options))
     for tokens in texts:
         print(decode(next(found).hypotheses[0]) if tokens else "")
