@@ -134,7 +134,7 @@ impl<'o> Vocabulary<'o> {
                 }
             }
             None if self.is_shared() => {
-                self.add_tokenizer(exported, JOINT_FILE, &self.original.tokenizers.source)
+                self.add_tokenizer(exported, JOINT_FILE, &self.original.tokenizers.source);
             }
             None => {
                 self.add_tokenizer(exported, SOURCE_FILE, &self.original.tokenizers.source);

@@ -7,6 +7,8 @@ use crate::layers::{Halves, Positions};
 
 /// Tables were computed in f32 by several libraries.
 const TOLERANCE: f32 = 2e-3;
+/// Of a table that can be no other, and may have been rounded to bf16.
+const ROUNDED: f32 = 1e-2;
 
 /// The positions of a table of `length × width`, which becomes the parameter `ours` if it is learned.
 pub(super) fn take(from: &mut Gathered<'_>, ours: &str, table: &[f32], width: usize) -> Positions {
@@ -28,20 +30,25 @@ pub(super) fn of_table(table: &[f32], width: usize) -> Positions {
     if table.iter().all(|&number| number == 0.0) {
         return Positions::None;
     }
-    let mut row = vec![0.0; width];
-    for (positions, kind, first) in formulas {
-        if !width.is_multiple_of(2) || width < kind.narrowest() {
-            continue;
-        }
-        let is_it = table.chunks_exact(width).enumerate().all(|(position, stored)| {
-            waves(kind, position + first, &mut row);
-            row.iter().zip(stored).all(|(a, b)| (a - b).abs() < TOLERANCE)
-        });
-        if is_it {
-            return positions;
-        }
+    let found = formulas.iter().find(|(_, kind, first)| follows(table, width, (*kind, *first), TOLERANCE));
+    let learned = Positions::Learned { max_length: table.len() / width.max(1) };
+    found.map_or(learned, |(positions, ..)| *positions)
+}
+
+/// Whether a table has the sinusoids of its format, which an import computes.
+pub(super) fn are(halves: Halves, table: &[f32], width: usize) -> bool {
+    follows(table, width, (halves.waves(), halves.first()), ROUNDED)
+}
+
+fn follows(table: &[f32], width: usize, (kind, first): (Waves, usize), tolerance: f32) -> bool {
+    if width == 0 || !width.is_multiple_of(2) || width < kind.narrowest() {
+        return false;
     }
-    Positions::Learned { max_length: table.len() / width.max(1) }
+    let mut row = vec![0.0; width];
+    table.chunks_exact(width).enumerate().all(|(position, stored)| {
+        waves(kind, position + first, &mut row);
+        row.iter().zip(stored).all(|(a, b)| (a - b).abs() < tolerance)
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::gathered::Gathered;
 use super::huggingface::{Settings, tokenizers};
 use super::pieces::{Pieces, PiecesFile};
 use super::settings::{Sizes, transformer};
-use super::{ImportError, Imported, tables};
+use super::{ImportError, Imported, positions, tables};
 use crate::data::SpecialTokens;
 use crate::data::tokenizer::{SIDE_PIECES, Tokenizers};
 use crate::exchange::names::{StackShape, bart};
@@ -27,8 +27,9 @@ pub(super) fn read(
     let config = configuration(settings, &from, norm)?;
     let (tokenizers, pieces) = vocabularies(folder, &config)?;
     gather(&mut from, &config)?;
-    // Positions are computed; `shared` is a table that encoder or decoder has under its own name too.
-    from.leave_out(|name| name.ends_with("embed_positions.weight") || name == SHARED);
+    check_positions(&mut from, config.d_model)?;
+    // `shared` is a table that encoder or decoder has under its own name too.
+    from.leave_out(|name| name == SHARED);
     let weights = from.finish()?;
     let config = EncoderDecoderConfig::Transformer(config).into();
     let kind = if norm == Norm::Post { "MarianMT" } else { "Pegasus" };
@@ -82,6 +83,20 @@ fn configuration(
         output_bias: from.has("final_logits_bias"),
         ..transformer(&sizes)
     })
+}
+
+/// Positions are computed here. Files that have them must have the same.
+fn check_positions(from: &mut Gathered<'_>, d_model: usize) -> Result<(), FormatError> {
+    for name in ["encoder", "decoder"].map(|stack| format!("model.{stack}.embed_positions.weight")) {
+        if from.has(&name) {
+            let [length, _] = from.shape(&name)?;
+            let table = from.tensor(&name, &[length, d_model])?.values();
+            if !positions::are(Halves::MarianMt, &table, d_model) {
+                return Err(from.unsupported(format!("positions of its own, in `{name}`")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Where the tables of source, target and output are; one that is missing is tied.

@@ -39,11 +39,18 @@ pub(in crate::exchange::export) fn translator(
         let bias = spread.numbers("output.bias").to_vec();
         spread.add("final_logits_bias", &[1, config.target_vocabulary], bias);
     }
+    let longest = original.longest(config.positions);
     for shape in StackShape::both(config) {
-        spread.put(bart::stack(shape, &format!("model.{}", shape.name), "layer_norm"));
+        let prefix = format!("model.{}", shape.name);
+        // Marian computes its sinusoids, Pegasus reads them too.
+        if config.norm == Norm::Pre {
+            let halves = Positions::Halves(Halves::MarianMt);
+            let table = spread.positions("", halves, [longest, config.d_model]);
+            spread.add(format!("{prefix}.embed_positions.weight"), &[longest, config.d_model], table);
+        }
+        spread.put(bart::stack(shape, &prefix, "layer_norm"));
     }
 
-    let longest = original.longest(config.positions);
     let special = &config.special;
     let mut settings = settings(original, class, model_type, special);
     extend(

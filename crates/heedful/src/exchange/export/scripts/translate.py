@@ -11,8 +11,11 @@ from pathlib import Path
 import ctranslate2
 
 FOLDER = Path(__file__).resolve().parent
+SETTINGS = json.loads((FOLDER / "config.json").read_text())
 # Tokens that the model never generates.
-SUPPRESSED = [[token] for token in json.loads((FOLDER / "config.json").read_text())["suppressed_tokens"]]
+SUPPRESSED = [[token] for token in SETTINGS["suppressed_tokens"]]
+# A translation has at most as many tokens more than its source.
+MORE = 50 + SETTINGS["add_source_eos"]
 
 
 def tokenizer(side):
@@ -37,7 +40,8 @@ if __name__ == "__main__":
     lines = [line.rstrip("\n") for line in sys.stdin]
     texts = [encode(line) for line in lines]
     filled = [tokens for tokens in texts if tokens]
-    options = dict(beam_size=1, max_decoding_length=256, max_batch_size=32, suppress_sequences=SUPPRESSED or None)
+    longest = max(map(len, filled), default=0) + MORE
+    options = dict(beam_size=1, max_decoding_length=longest, max_batch_size=32, suppress_sequences=SUPPRESSED or None)
     found = iter(translator.translate_batch(filled, **options))
     for tokens in texts:
-        print(decode(next(found).hypotheses[0]) if tokens else "")
+        print(decode(next(found).hypotheses[0][: len(tokens) + MORE]) if tokens else "")
