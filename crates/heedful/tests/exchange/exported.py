@@ -152,8 +152,9 @@ def language(model, text, to):
         vocabulary = Tokenizer.from_file(str(ctranslate / "tokenizer.json"))
         end = [] if end_of_line else [json.loads((ctranslate / "config.json").read_text())["eos_token"]]
         for prompt, known, line, scores in zip(prompts, ours, lines, per_line):
-            found = engine.generate_batch([vocabulary.encode(prompt).tokens], beam_size=1, max_length=CONTINUATION, include_prompt_in_result=True)
-            compare.text(known, vocabulary.decode(found[0].sequences_ids[0][1:]))
+            read = vocabulary.encode(prompt)
+            found = engine.generate_batch([read.tokens], beam_size=1, max_length=CONTINUATION, include_prompt_in_result=False)
+            compare.text(known, vocabulary.decode(read.ids[1:] + found[0].sequences_ids[0]))
             compare.numbers_of(scores, engine.score_batch([vocabulary.encode(line + end_of_line).tokens + end])[0].log_probs)
         reports.append(compare.report())
     return all(reports)

@@ -12,15 +12,15 @@ import ctranslate2
 from tokenizers import Tokenizer
 
 FOLDER = Path(__file__).resolve().parent
+SETTINGS = json.loads((FOLDER / "config.json").read_text())
 # Tokens that the model never generates.
-SUPPRESSED = [[token] for token in json.loads((FOLDER / "config.json").read_text())["suppressed_tokens"]]
+SUPPRESSED = [[token] for token in SETTINGS["suppressed_tokens"]]
 
 if __name__ == "__main__":
     prompt, length = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 50
     vocabulary = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
     generator = ctranslate2.Generator(str(FOLDER), compute_type="float32")
-    # The vocabulary puts the token before the prompt that the model begins with.
-    options = dict(beam_size=1, max_length=length, include_prompt_in_result=True, suppress_sequences=SUPPRESSED or None)
-    found = generator.generate_batch([vocabulary.encode(prompt).tokens], **options)
-    ids = found[0].sequences_ids[0]
-    print(vocabulary.decode(ids[1:]))
+    read = vocabulary.encode(prompt, add_special_tokens=False)
+    options = dict(beam_size=1, max_length=length, include_prompt_in_result=False, suppress_sequences=SUPPRESSED or None)
+    found = generator.generate_batch([[SETTINGS["bos_token"], *read.tokens]], **options)
+    print(vocabulary.decode(read.ids + found[0].sequences_ids[0]))
