@@ -15,7 +15,7 @@
 //! 9. [`decode`] searches a trained model for its best outputs: beam search, sampling, forced decoding.
 //! 10. [`tasks`] are what a model is trained for: [`tasks::translate`], [`tasks::classify`], [`tasks::language`] and
 //!     [`tasks::masked`], each with a type that takes and returns text. [`tasks::folder`] is a model on disk.
-//! 11. [`exchange`] imports models of other projects.
+//! 11. [`exchange`] imports models of other projects, and exports ours for them.
 //! 12. [`explain`] shows what a model attends to, and what each head contributes.
 //! 13. [`train`] is the training loop: schedule, optimizer, checkpoints, logs.
 //! 14. [`compare`] measures layers and model variations side by side, as the paper's tables 1 and 3 do.

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use heedful::data::Tokenizer;
 use heedful::data::tokenizer::SentencePiece;
+use heedful::exchange::export::{self, ExportFormat};
+use heedful::exchange::import;
 use heedful::store::formats::argos::ArgosPackage;
 use heedful::store::formats::ctranslate2::Ctranslate2Weights;
 use heedful::store::formats::huggingface::HuggingFaceFolder;
@@ -13,7 +15,7 @@ use heedful::store::formats::marian::{self, MarianModel};
 use heedful::store::formats::zip::Archive;
 use heedful::store::formats::{FormatError, TensorSet};
 
-use super::small_model::LINES;
+use super::small_model::{LINES, translator};
 use super::writers::{array, ctranslate2, marian_bin, safetensors, sentencepiece, word_pieces, zip};
 use super::{JSON, Opened, Target, Verdict};
 
@@ -79,7 +81,46 @@ pub(super) fn targets() -> Vec<Target> {
             short: 300,
         },
         Target { name: "foreign-tokenizer", open: tokenizer, words: vocabulary, short: 300 },
+        Target {
+            name: "foreign-settings",
+            open: settings,
+            words: &[
+                "marian",
+                "pegasus",
+                "bert",
+                "gpt2",
+                "opt",
+                "heedful",
+                "sinusoidal",
+                "null",
+                "-1",
+                "1e99",
+                "8",
+                "1",
+            ],
+            short: 200,
+        },
     ]
+}
+
+/// Settings that change, of a model whose tensors do not.
+fn settings(folder: &Path) -> Opened {
+    let model = folder.join("model");
+    translator(&model);
+    let folders = [ExportFormat::HuggingFace, ExportFormat::Ctranslate2].map(|format| {
+        let to = folder.join(format!("{format:?}"));
+        export::prepare(&model, format).expect("a good model").save(&to).expect("room");
+        to
+    });
+    let good = folders.iter().map(|folder| fs::read(folder.join("config.json")).expect("a file")).collect();
+    let read = move |bytes: &[u8]| {
+        let [one, other] = folders.each_ref().map(|folder| {
+            fs::write(folder.join("config.json"), bytes).expect("room");
+            import::read(folder)
+        });
+        Verdict::of(one.or(other))
+    };
+    Opened { good, read: Box::new(read) }
 }
 
 /// Reads every number.

@@ -7,6 +7,7 @@ pub(crate) mod train;
 pub(crate) mod vocab;
 
 pub(crate) mod average;
+pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod models;
 pub(crate) mod quantize;

@@ -26,7 +26,8 @@ fn an_imported_translator_does_what_any_other_does() {
     place.good("explain model house -o picture.svg");
     assert!(text(&place.read("picture.svg")).contains("&lt;/s&gt;"));
     let known = names(&place.path("model"));
-    assert_eq!(known, ["ORIGIN.md", "config.json", "model.safetensors", "tokenizer.json"]);
+    let files = ["ORIGIN.md", "config.json", "model.safetensors", "sentencepiece.model", "tokenizer.json"];
+    assert_eq!(known, files);
 }
 
 #[test]

@@ -12,7 +12,7 @@
 mod definition;
 mod error;
 pub mod folder;
-mod open;
+pub(crate) mod open;
 mod plain_text;
 mod recipe;
 mod unread;

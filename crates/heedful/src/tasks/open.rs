@@ -34,7 +34,7 @@ where
 }
 
 /// The longest text of a run's training, by the recipe in its folder; `None` where there is none, or it sets no limit.
-fn trained_length(folder: &Path) -> Option<usize> {
+pub(crate) fn trained_length(folder: &Path) -> Option<usize> {
     ["max_tokens", "block"].into_iter().filter_map(|key| data_number(folder, key)).max()
 }
 

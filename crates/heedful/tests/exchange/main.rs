@@ -1,4 +1,7 @@
-//! Models of other projects, imported, compute what their originals compute. `generate.py` made the models and the numbers.
+//! Models of other projects, imported, compute what their originals compute. `generate.py` made the models and the numbers. The way out
+//! is in `export`.
+
+mod export;
 
 use std::path::{Path, PathBuf};
 

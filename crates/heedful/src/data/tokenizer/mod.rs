@@ -11,6 +11,7 @@
 mod caching;
 mod count;
 mod error;
+mod exported;
 mod foreign;
 mod own;
 mod pieces;
@@ -31,10 +32,11 @@ use tokenizers::models::ModelWrapper;
 pub use self::caching::CachingTokenizer;
 pub use self::count::WordCounts;
 pub use self::error::TokenizerError;
+pub(crate) use self::exported::Surroundings;
 pub use self::roles::SpecialRole;
 pub use self::rules::{Boundaries, NormalizationForm};
 pub use self::sentencepiece::SentencePiece;
-pub(crate) use self::sides::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
+pub(crate) use self::sides::{JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE};
 pub use self::sides::{Sharing, Tokenizers, VocabularyError};
 pub use self::train::{VocabularyKind, VocabularyOptions};
 
@@ -191,6 +193,17 @@ impl Tokenizer {
         match &self.origin {
             Origin::Own(own) => own.pipeline.token_to_id(name),
             Origin::Foreign(foreign) => foreign.id_of(name),
+        }
+    }
+
+    /// The names of all tokens, in the order of their ids, as other programs know them.
+    pub fn names(&self) -> Vec<String> {
+        match &self.origin {
+            Origin::Own(own) => {
+                let name = |id| own.pipeline.id_to_token(id).expect("its ids have no gap");
+                (0..self.size() as u32).map(name).collect()
+            }
+            Origin::Foreign(foreign) => foreign.original_names(),
         }
     }
 

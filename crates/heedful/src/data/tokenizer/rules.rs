@@ -71,6 +71,11 @@ const UNSPACED: &str = r"\x{3005}-\x{3007}\x{3040}-\x{30FF}\x{31F0}-\x{31FF}\x{3
 /// Their punctuation and full-width forms, which need no space before them either.
 const UNSPACED_MARKS: &str = r"\x{3000}-\x{303F}\x{FF00}-\x{FFEF}";
 
+/// The characters before which no space is put, as they stand in a class of characters of a regular expression.
+pub(super) fn unspaced_characters() -> String {
+    format!("{UNSPACED}{UNSPACED_MARKS}")
+}
+
 /// Normalization and pre-tokenization.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
@@ -87,7 +92,7 @@ impl Rules {
             normalization,
             cuts,
             word: compile(&cuts.pattern()),
-            first_needs_no_space: compile(&format!(r"\A[{UNSPACED}{UNSPACED_MARKS}]")),
+            first_needs_no_space: compile(&format!(r"\A[{}]", unspaced_characters())),
         }
     }
 
@@ -151,7 +156,7 @@ impl Rules {
             NormalizationForm::Nfkc => vec![NFKC.into()],
         };
         if self.cuts != Cuts::Characters {
-            let unneeded = ReplacePattern::Regex(format!(r"\A (?=[{UNSPACED}{UNSPACED_MARKS}])"));
+            let unneeded = ReplacePattern::Regex(format!(r"\A (?=[{}])", unspaced_characters()));
             steps.push(Prepend::new(SPACE.to_string()).into());
             steps.push(Replace::new(unneeded, "").expect("the pattern is fixed and tested").into());
         }

@@ -16,6 +16,9 @@ use crate::data::parallel::{CHUNK, map_chunks};
 pub(crate) const JOINT_FILE: &str = "tokenizer.json";
 pub(crate) const SOURCE_FILE: &str = "source.tokenizer.json";
 pub(crate) const TARGET_FILE: &str = "target.tokenizer.json";
+/// A SentencePiece model that a vocabulary was made of, or that of each side.
+pub(crate) const JOINT_PIECES: &str = "sentencepiece.model";
+pub(crate) const SIDE_PIECES: [&str; 2] = ["source.spm", "target.spm"];
 
 /// Whether source and target share a vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,16 +1,19 @@
-//! BERT as a masked language model, from which classifiers may start.
+//! BERT as a masked language model, from which classifiers may start; and Megatron-BERT, which is pre-norm and has no norm over its
+//! embeddings.
 //!
 //! An encoder that was saved without its head for masked tokens gets a new one, as a model has it before training.
 
 use heedful_tensor::ops::Activation;
 
-use super::gathered::{Gathered, Linear};
+use super::gathered::Gathered;
 use super::huggingface::{Settings, prefix, tokenizer};
 use super::settings::{LABEL_SMOOTHING, stack};
-use super::{ImportError, Imported};
-use crate::data::SpecialTokens;
+use super::{ImportError, Imported, positions, tables};
 use crate::data::tokenizer::{SpecialRole, Tokenizers};
-use crate::layers::Positions;
+use crate::data::{SpecialTokens, Tokenizer};
+use crate::exchange::names::bert::{HEAD, head, stack as blocks};
+use crate::exchange::names::{StackShape, torch_norm};
+use crate::layers::{Norm, Positions};
 use crate::models::Model;
 use crate::models::transformer::StackConfig;
 use crate::store::formats::FormatError;
@@ -18,10 +21,15 @@ use crate::store::formats::huggingface::HuggingFaceFolder;
 use crate::store::weights::Weights;
 use crate::tasks::masked::{MaskedConfig, MaskedModel};
 
-/// The head for masked tokens.
-const HEAD: &str = "cls.predictions";
+/// What the origin says of an encoder without a head.
+pub(super) const UNTRAINED: &str =
+    "\nIt has no head for masked tokens; the one here is untrained, so its predictions mean nothing.\n";
 
-pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Result<Imported, ImportError> {
+pub(super) fn read(
+    folder: &HuggingFaceFolder,
+    settings: &Settings<'_>,
+    norm: Norm,
+) -> Result<Imported, ImportError> {
     let mut from = Gathered::new(&folder.tensors);
     if from.has("classifier.weight") {
         let found =
@@ -29,57 +37,63 @@ pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Resul
         return Err(settings.unsupported(found).into());
     }
     let tokenizer = tokenizer(&folder.files, settings.whole("vocab_size")?)?;
+    let special = special_tokens(folder, settings, &tokenizer)?;
+    let mut config = MaskedConfig {
+        stack: configuration(settings, special, norm)?,
+        label_smoothing: LABEL_SMOOTHING,
+        output_bias: false,
+    };
+    gather(&mut from, &mut config.stack)?;
+    let kind = if norm == Norm::Post { "BERT" } else { "Megatron-BERT" };
+    let mut origin = format!("\nA {kind} model of Hugging Face.\n");
+    if !head_or_new(&mut from, &mut config)? {
+        origin.push_str(UNTRAINED);
+    }
+    from.leave_out(|name| {
+        // What a sentence pair is classified by, numbers that count, and the bias of the head under its second name.
+        name.contains("pooler.")
+            || name.starts_with("cls.seq_relationship")
+            || name.ends_with("position_ids")
+            || name == format!("{HEAD}.decoder.bias")
+    });
+    let weights: Weights = from.finish()?;
+    let tokenizers = Tokenizers::joint(tokenizer);
+    Ok(Imported { config: config.into(), tokenizers, origin, pieces: Vec::new(), weights })
+}
+
+/// The tokens around texts; vocabularies of heedful's own have none.
+fn special_tokens(
+    folder: &HuggingFaceFolder,
+    settings: &Settings<'_>,
+    tokenizer: &Tokenizer,
+) -> Result<SpecialTokens, FormatError> {
+    if !tokenizer.is_foreign() {
+        return Ok(SpecialTokens::default());
+    }
     let role = |role, name: &str| {
-        let missing = || {
-            FormatError::missing(
-                folder.files.label("tokenizer.json"),
-                format!("token {name}"),
-                "It is not BERT's",
-            )
-        };
+        let file = folder.files.label("tokenizer.json");
+        let missing = || FormatError::missing(file, format!("token {name}"), "It is not BERT's");
         tokenizer.special(role).ok_or_else(missing)
     };
-    let special = SpecialTokens {
+    let (first, last) = (role(SpecialRole::Cls, "[CLS]")?, role(SpecialRole::Sep, "[SEP]")?);
+    Ok(SpecialTokens {
         // Neither is generated; both are around texts.
-        bos: role(SpecialRole::Cls, "[CLS]")?,
-        eos: role(SpecialRole::Sep, "[SEP]")?,
-        text_first: Some(role(SpecialRole::Cls, "[CLS]")?),
-        text_last: Some(role(SpecialRole::Sep, "[SEP]")?),
+        bos: first,
+        eos: last,
+        text_first: Some(first),
+        text_last: Some(last),
         mask: role(SpecialRole::Mask, "[MASK]")?,
         pad: settings.id("pad_token_id").unwrap_or(0),
         suppressed: tokenizer.special(SpecialRole::Unk).into_iter().collect(),
         ..SpecialTokens::default()
-    };
-    let config = MaskedConfig {
-        stack: configuration(settings, special)?,
-        label_smoothing: LABEL_SMOOTHING,
-        output_bias: from.has(&format!("{HEAD}.bias")),
-    };
-    gather(&mut from, &config.stack)?;
-    let has_head = from.has(&format!("{HEAD}.transform.dense.weight"));
-    let mut origin = "\nA BERT model of Hugging Face.\n".to_owned();
-    if has_head {
-        head(&mut from, &config)?;
-    } else {
-        origin.push_str("\nIt has no head for masked tokens; the one here is untrained, so its predictions mean nothing.\n");
-        new_head(&mut from, &config)?;
-    }
-    from.leave_out(|name| {
-        // What a sentence pair is classified by, and numbers that count.
-        name.contains("pooler.") || name.starts_with("cls.seq_relationship") || name.ends_with("position_ids")
-    });
-    let weights: Weights = from.finish()?;
-    Ok(Imported { config: config.into(), tokenizers: Tokenizers::joint(tokenizer), origin, weights })
+    })
 }
 
-fn configuration(settings: &Settings<'_>, special: SpecialTokens) -> Result<StackConfig, FormatError> {
-    let activation = match settings.text("hidden_act", "gelu") {
-        "gelu" => Activation::Gelu,
-        "gelu_new" | "gelu_pytorch_tanh" => Activation::GeluTanh,
-        "relu" => Activation::Relu,
-        "silu" | "swish" => Activation::Silu,
-        other => return Err(settings.unsupported(format!("the activation function `{other}`"))),
-    };
+fn configuration(
+    settings: &Settings<'_>,
+    special: SpecialTokens,
+    norm: Norm,
+) -> Result<StackConfig, FormatError> {
     let kind = settings.text("position_embedding_type", "absolute");
     if kind != "absolute" || settings.is("is_decoder", false) || settings.is("add_cross_attention", false) {
         return Err(settings.unsupported(format!("{kind} positions, or a decoder")));
@@ -88,76 +102,59 @@ fn configuration(settings: &Settings<'_>, special: SpecialTokens) -> Result<Stac
     let (heads, layers) = (settings.whole("num_attention_heads")?, settings.whole("num_hidden_layers")?);
     Ok(StackConfig {
         special,
+        norm,
         norm_epsilon: settings.number("layer_norm_eps", 1e-12) as f32,
-        activation,
+        activation: settings.activation("hidden_act", "gelu")?,
         positions: Positions::Learned { max_length: settings.whole("max_position_embeddings")? },
-        embedding_norm: true,
+        embedding_norm: norm == Norm::Post,
         ..stack(settings.whole("vocab_size")?, sizes, heads, layers)
     })
 }
 
-fn gather(from: &mut Gathered<'_>, config: &StackConfig) -> Result<(), FormatError> {
-    let StackConfig { vocabulary, d_model: d, d_ff, .. } = *config;
+/// Everything but the head. Which positions it has, and whether its embeddings are scaled, the tensors say.
+fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
+    let StackConfig { vocabulary, d_model: d, .. } = *config;
     let prefix = prefix(from, "bert.", "embeddings.word_embeddings.weight");
     let embeddings = format!("{prefix}embeddings");
-    from.table("embedding.weight", &format!("{embeddings}.word_embeddings.weight"), [vocabulary, d])?;
+    let words = [&format!("{embeddings}.word_embeddings.weight"), &format!("{HEAD}.decoder.weight")];
+    config.scale_embeddings = tables::gather_single(from, words.map(|name| name.as_str()), [vocabulary, d])?;
     let length = config.positions.longest().unwrap_or(0);
     let types = format!("{embeddings}.token_type_embeddings.weight");
     let [count, _] = from.shape(&types)?;
     // Every token is of the first of the two texts that BERT can read: its vector is part of every position.
-    let first = from.tensor(&types, &[count, d])?.values();
-    let mut positions =
-        from.tensor(&format!("{embeddings}.position_embeddings.weight"), &[length, d])?.values();
-    for row in positions.chunks_exact_mut(d) {
-        row.iter_mut().zip(&first).for_each(|(position, token_type)| *position += token_type);
+    let mut first = from.tensor(&types, &[count, d])?.values();
+    first.truncate(d);
+    let mut table = from.tensor(&format!("{embeddings}.position_embeddings.weight"), &[length, d])?.values();
+    if first.iter().any(|&number| number != 0.0) {
+        for row in table.chunks_exact_mut(d) {
+            row.iter_mut().zip(&first).for_each(|(position, token_type)| *position += token_type);
+        }
     }
-    from.add("position.weight", [length, d], &positions);
-    norm(from, "embedding_norm", &format!("{embeddings}.LayerNorm"), d)?;
-    for i in 0..config.layers {
-        let (ours, theirs) = (format!("encoder.{i}"), format!("{prefix}encoder.layer.{i}"));
-        let mut linear = |part: &str, names: &[&str], shape: [usize; 2]| {
-            let name = |name: &&str| (format!("{theirs}.{name}.weight"), format!("{theirs}.{name}.bias"));
-            let parts: Vec<_> = names.iter().map(name).collect();
-            from.linear(&format!("{ours}.{part}"), Linear::OutputsFirst, &parts, shape)
-        };
-        let qkv = ["attention.self.query", "attention.self.key", "attention.self.value"];
-        linear("self_attention.qkv", &qkv, [d, 3 * d])?;
-        linear("self_attention.output", &["attention.output.dense"], [d, d])?;
-        linear("feed_forward.inner", &["intermediate.dense"], [d, d_ff])?;
-        linear("feed_forward.outer", &["output.dense"], [d_ff, d])?;
-        norm(
-            from,
-            &format!("{ours}.self_attention_norm"),
-            &format!("{theirs}.attention.output.LayerNorm"),
-            d,
-        )?;
-        norm(from, &format!("{ours}.feed_forward_norm"), &format!("{theirs}.output.LayerNorm"), d)?;
+    config.positions = positions::take(from, "position.weight", &table, d);
+    if config.embedding_norm {
+        from.take(torch_norm("embedding_norm", &format!("{embeddings}.LayerNorm"), d))?;
     }
-    Ok(())
+    from.take(blocks(StackShape::single("encoder", config), prefix))
 }
 
-fn head(from: &mut Gathered<'_>, config: &MaskedConfig) -> Result<(), FormatError> {
-    let StackConfig { vocabulary, d_model: d, activation, .. } = config.stack;
+/// Takes the head for masked tokens, or makes one as a model has it before training; returns whether it was there.
+pub(super) fn head_or_new(from: &mut Gathered<'_>, config: &mut MaskedConfig) -> Result<bool, ImportError> {
+    let StackConfig { vocabulary, d_model, activation, .. } = config.stack;
+    let bias = format!("{HEAD}.bias");
+    config.output_bias = from.has(&bias);
+    if !from.has(&format!("{HEAD}.transform.dense.weight")) {
+        config.output_bias = false;
+        new_head(from, config)?;
+        return Ok(false);
+    }
     if activation != Activation::Gelu {
-        return Err(from.unsupported("another activation function than GELU in its head"));
+        return Err(from.unsupported("another activation function than GELU in its head").into());
     }
-    let dense = format!("{HEAD}.transform.dense");
-    let parts = [(format!("{dense}.weight"), format!("{dense}.bias"))];
-    from.linear("head", Linear::OutputsFirst, &parts, [d, d])?;
-    norm(from, "head_norm", &format!("{HEAD}.transform.LayerNorm"), d)?;
+    from.take(head(d_model))?;
     if config.output_bias {
-        from.vector("output.bias", &format!("{HEAD}.bias"), vocabulary)?;
+        from.vector("output.bias", &bias, vocabulary)?;
     }
-    let decoder = format!("{HEAD}.decoder.weight");
-    let words = format!(
-        "{}embeddings.word_embeddings.weight",
-        prefix(from, "bert.", "embeddings.word_embeddings.weight")
-    );
-    if from.has(&decoder) && !from.are_the_same([&decoder, &words]) {
-        return Err(from.unsupported("an output projection that is not the embedding"));
-    }
-    from.leave_out(|name| name.starts_with(&format!("{HEAD}.decoder.")));
-    Ok(())
+    Ok(true)
 }
 
 /// The head of a model that was never trained.
@@ -168,8 +165,4 @@ fn new_head(from: &mut Gathered<'_>, config: &MaskedConfig) -> Result<(), Import
         from.add(name, param.shape(), &param.to_vec());
     }
     Ok(())
-}
-
-fn norm(from: &mut Gathered<'_>, ours: &str, theirs: &str, width: usize) -> Result<(), FormatError> {
-    from.norm(ours, [&format!("{theirs}.weight"), &format!("{theirs}.bias")], width)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::exchange::names::{Linear, Pair};
 use crate::store::formats::{ForeignTensor, FormatError, TensorSet};
 use crate::store::weights::Weights;
 
@@ -14,15 +15,6 @@ pub(super) struct Gathered<'t> {
     read: BTreeSet<String>,
     matrices: Vec<(String, [usize; 2])>,
     values: Vec<f32>,
-}
-
-/// How a file keeps the weight of a linear layer.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Linear {
-    /// Outputs × inputs.
-    OutputsFirst,
-    /// Inputs × outputs, as we do.
-    InputsFirst,
 }
 
 impl<'t> Gathered<'t> {
@@ -99,6 +91,17 @@ impl<'t> Gathered<'t> {
         self.values.extend(values);
     }
 
+    /// The parameters of a table of names.
+    pub(super) fn take(&mut self, pairs: impl IntoIterator<Item = Pair>) -> Result<(), FormatError> {
+        for pair in pairs {
+            match pair {
+                Pair::Vector { ours, theirs, width } => self.vector(&ours, &theirs, width)?,
+                Pair::Linear { ours, theirs, layout, shape } => self.linear(&ours, layout, &theirs, shape)?,
+            }
+        }
+        Ok(())
+    }
+
     /// A table of embeddings or positions.
     pub(super) fn table(&mut self, ours: &str, theirs: &str, shape: [usize; 2]) -> Result<(), FormatError> {
         let values = self.tensor(theirs, &shape)?.values();
@@ -124,13 +127,13 @@ impl<'t> Gathered<'t> {
         &mut self,
         ours: &str,
         layout: Linear,
-        theirs: &[(String, String)],
+        theirs: &[[String; 2]],
         [inputs, outputs]: [usize; 2],
     ) -> Result<(), FormatError> {
         let each = outputs / theirs.len();
         // Sizes are the settings' until the file has shown that it has as many numbers: only then is there room for them.
         let mut parts = Vec::new();
-        for (weights, biases) in theirs {
+        for [weights, biases] in theirs {
             let weight = match layout {
                 Linear::OutputsFirst => {
                     self.tensor(weights, &[each, inputs])?.transposed_values().unwrap_or_default()

@@ -2,9 +2,15 @@
 
 use std::path::Path;
 
+use heedful_tensor::ops::Activation;
+
 use super::gathered::Gathered;
-use super::{ImportError, Imported, bert, gpt2, marian_mt};
+use super::{ImportError, Imported, ORIGIN, bert, gpt2, opt, translator};
 use crate::data::Tokenizer;
+use crate::data::tokenizer::Tokenizers;
+use crate::exchange::kept::Kept;
+use crate::exchange::names::activations;
+use crate::layers::Norm;
 use crate::store::formats::files::Files;
 use crate::store::formats::huggingface::HuggingFaceFolder;
 use crate::store::formats::{FormatError, JsonObject};
@@ -12,6 +18,8 @@ use crate::store::formats::{FormatError, JsonObject};
 /// No size of a model is larger: products of two are far from an overflow.
 const LARGEST: usize = 10_000_000;
 const LICENCES: [&str; 3] = ["LICENSE", "LICENSE.txt", "LICENSE.md"];
+/// The vocabulary of targets, where it is another than that of sources.
+pub(in crate::exchange) const TARGET_TOKENIZER: &str = "target/tokenizer.json";
 /// As much of a model card as is kept.
 const MOST_OF_A_CARD: usize = 100_000;
 
@@ -19,22 +27,26 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     let folder = HuggingFaceFolder::open(path)?;
     let settings = Settings { config: &folder.config, file: folder.files.label("config.json") };
     let mut imported = match settings.text("model_type", "") {
-        "marian" => marian_mt::read(&folder, &settings),
-        "bert" => bert::read(&folder, &settings),
+        "marian" => translator::read(&folder, &settings, Norm::Post),
+        "pegasus" => translator::read(&folder, &settings, Norm::Pre),
+        "bert" => bert::read(&folder, &settings, Norm::Post),
+        "megatron-bert" => bert::read(&folder, &settings, Norm::Pre),
         "gpt2" => gpt2::read(&folder, &settings),
+        "opt" => opt::read(&folder, &settings),
         other => {
-            let remedy = "heedful imports marian, bert and gpt2";
+            let remedy = "heedful imports marian, pegasus, bert, megatron-bert, gpt2 and opt";
             Err(FormatError::unsupported(&settings.file, format!("a model of type `{other}`"), remedy).into())
         }
     }?;
+    Kept::read(&folder.config, &settings.file)?.restore(&mut imported.config, &mut imported.weights);
     imported.origin.push_str(&origin(&folder.files)?);
     Ok(imported)
 }
 
-/// The model card and the licence, if they are there.
+/// Where it is from, the model card and the licence, if they are there.
 fn origin(files: &Files) -> Result<String, FormatError> {
     let mut text = String::new();
-    for name in ["README.md"].into_iter().chain(LICENCES) {
+    for name in [ORIGIN, "README.md"].into_iter().chain(LICENCES) {
         if let Some(bytes) = files.find(name)? {
             let words = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST_OF_A_CARD)]).into_owned();
             text.push_str(&format!("\nIts {name}:\n\n{words}\n"));
@@ -80,6 +92,13 @@ impl Settings<'_> {
         self.config.get(key).and_then(|value| value.as_u64()).and_then(|id| u32::try_from(id).ok())
     }
 
+    /// The activation function under a key.
+    pub(super) fn activation(&self, key: &str, usual: &str) -> Result<Activation, FormatError> {
+        let name = self.text(key, usual);
+        activations::of_hugging_face(name)
+            .ok_or_else(|| self.unsupported(format!("the activation function `{name}`")))
+    }
+
     pub(super) fn unsupported(&self, found: String) -> FormatError {
         FormatError::unsupported(&self.file, found, "Import a model without it")
     }
@@ -90,14 +109,27 @@ pub(super) fn prefix(from: &Gathered<'_>, prefix: &'static str, probe: &str) -> 
     if from.has(&format!("{prefix}{probe}")) { prefix } else { "" }
 }
 
-/// `tokenizer.json`, which must have as many tokens as the model at most.
+/// `tokenizer.json`, which must have as many tokens as the model.
 pub(super) fn tokenizer(files: &Files, vocabulary: usize) -> Result<Tokenizer, ImportError> {
-    let name = "tokenizer.json";
+    tokenizer_in(files, "tokenizer.json", vocabulary)
+}
+
+/// One vocabulary, or a second one for targets in a folder `target`, where an export puts it.
+pub(super) fn tokenizers(files: &Files, [source, target]: [usize; 2]) -> Result<Tokenizers, ImportError> {
+    Ok(match files.find(TARGET_TOKENIZER)? {
+        Some(_) => {
+            Tokenizers::separate(tokenizer(files, source)?, tokenizer_in(files, TARGET_TOKENIZER, target)?)
+        }
+        None => Tokenizers::joint(tokenizer(files, source)?),
+    })
+}
+
+fn tokenizer_in(files: &Files, name: &str, vocabulary: usize) -> Result<Tokenizer, ImportError> {
     let Some(bytes) = files.find(name)? else {
         let remedy = "Save it there with AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)";
         return Err(FormatError::missing(files.label(""), format!("file {name}"), remedy).into());
     };
-    let tokenizer = Tokenizer::from_bytes(Path::new(&files.label(name)), &bytes)?;
+    let tokenizer = Tokenizer::from_exported(Path::new(&files.label(name)), &bytes)?;
     if tokenizer.size() != vocabulary {
         let found = format!("{} tokens, and the model {vocabulary}", tokenizer.size());
         let remedy = "It is another model's, or tokens were added without a row in the model";

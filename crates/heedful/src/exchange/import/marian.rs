@@ -12,11 +12,13 @@ use std::path::Path;
 
 use heedful_tensor::ops::Activation;
 
-use super::gathered::{Gathered, Linear};
+use super::gathered::Gathered;
+use super::pieces::{Pieces, PiecesFile};
 use super::settings::{Sizes, transformer};
 use super::{ImportError, Imported};
 use crate::data::SpecialTokens;
-use crate::data::tokenizer::{SentencePiece, Tokenizers};
+use crate::data::tokenizer::Tokenizers;
+use crate::exchange::names::Linear;
 use crate::layers::{Halves, Norm, Positions, Tying};
 use crate::models::EncoderDecoderConfig;
 use crate::models::transformer::TransformerConfig;
@@ -32,7 +34,7 @@ const EOS: &str = "</s>";
 /// A `.npz` or `.bin`, with its SentencePiece models beside it.
 pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     let model = MarianModel::open(path)?;
-    let (tokenizers, eos) = vocabularies(path)?;
+    let (tokenizers, pieces, eos) = vocabularies(path)?;
     let mut from = Gathered::new(&model.tensors);
     let config = configuration(&model, &mut from, eos)?;
     gather(&mut from, &config)?;
@@ -40,11 +42,11 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     from.leave_out(|name| name.ends_with("_QuantMultA") || name.starts_with("special:"));
     let weights = from.finish()?;
     let config = EncoderDecoderConfig::Transformer(config).into();
-    Ok(Imported { config, tokenizers, origin: "\nA model of Marian.\n".to_owned(), weights })
+    Ok(Imported { config, tokenizers, origin: "\nA model of Marian.\n".to_owned(), pieces, weights })
 }
 
-/// The vocabularies beside a model, and the id of [`EOS`].
-fn vocabularies(path: &Path) -> Result<(Tokenizers, u32), ImportError> {
+/// The vocabularies beside a model, with what they are made of, and the id of [`EOS`].
+fn vocabularies(path: &Path) -> Result<(Tokenizers, Vec<PiecesFile>, u32), ImportError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let label = folder.display().to_string();
     let entries = folder.read_dir().map_err(|error| FormatError::Read { file: label.clone(), error })?;
@@ -57,18 +59,15 @@ fn vocabularies(path: &Path) -> Result<(Tokenizers, u32), ImportError> {
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         ["src", "source"].iter().any(|word| name.contains(word))
     };
-    let tokenizers = match &mut files[..] {
+    let (pieces, kept) = match &files[..] {
         [] => {
             let remedy = "Copy the .spm of the translator beside the model";
             return Err(FormatError::missing(label, "SentencePiece model (*.spm)", remedy).into());
         }
-        [joint] => Tokenizers::joint(SentencePiece::open(joint)?.tokenizer()?),
+        [joint] => Pieces::open(&[joint])?,
         [first, second] if is_source(first) != is_source(second) => {
             let (source, target) = if is_source(first) { (first, second) } else { (second, first) };
-            Tokenizers::separate(
-                SentencePiece::open(source)?.tokenizer()?,
-                SentencePiece::open(target)?.tokenizer()?,
-            )
+            Pieces::open(&[source, target])?
         }
         several => {
             let found = format!("{} SentencePiece models", several.len());
@@ -76,8 +75,12 @@ fn vocabularies(path: &Path) -> Result<(Tokenizers, u32), ImportError> {
             return Err(FormatError::unsupported(label, found, remedy).into());
         }
     };
+    let tokenizers = match &pieces {
+        Pieces::Joint(joint) => Tokenizers::joint(joint.tokenizer()?),
+        Pieces::Sides([source, target]) => Tokenizers::separate(source.tokenizer()?, target.tokenizer()?),
+    };
     match tokenizers.target.id_of(EOS) {
-        Some(eos) if tokenizers.source.id_of(EOS) == Some(eos) => Ok((tokenizers, eos)),
+        Some(eos) if tokenizers.source.id_of(EOS) == Some(eos) => Ok((tokenizers, kept, eos)),
         _ => {
             let remedy = "It is not a vocabulary of Marian";
             Err(FormatError::missing(label, format!("piece `{EOS}` with one id in its vocabularies"), remedy)
@@ -174,7 +177,7 @@ fn gather(from: &mut Gathered<'_>, config: &TransformerConfig) -> Result<(), For
             } else {
                 let name = |part: &str| format!("{theirs}_rnn_{part}");
                 // The candidate has no bias.
-                let parts = [(name("W"), name("b")), (name("Wf"), name("bf"))];
+                let parts = [[name("W"), name("b")], [name("Wf"), name("bf")]];
                 from.linear(&format!("{ours}.ssru.input"), Linear::InputsFirst, &parts, [d, 2 * d])?;
                 norm(from, &format!("{ours}.ssru_norm"), &name("ffn_ln"), d)?;
             }
@@ -189,7 +192,7 @@ fn gather(from: &mut Gathered<'_>, config: &TransformerConfig) -> Result<(), For
                 norm(from, &format!("{cross}_norm"), &format!("{theirs}_context_Wo_ln"), d)?;
             }
             for (part, number, shape) in [("inner", 1, [d, d_ff]), ("outer", 2, [d_ff, d])] {
-                let layer = [(format!("{theirs}_ffn_W{number}"), format!("{theirs}_ffn_b{number}"))];
+                let layer = [["W", "b"].map(|part| format!("{theirs}_ffn_{part}{number}"))];
                 from.linear(&format!("{ours}.feed_forward.{part}"), Linear::InputsFirst, &layer, shape)?;
             }
             norm(from, &format!("{ours}.feed_forward_norm"), &format!("{theirs}_ffn_ffn_ln"), d)?;
@@ -199,8 +202,8 @@ fn gather(from: &mut Gathered<'_>, config: &TransformerConfig) -> Result<(), For
 }
 
 /// Weights and biases of an attention's projections.
-fn projections(layer: &str, attention: &str, which: &[&str]) -> Vec<(String, String)> {
-    which.iter().map(|p| (format!("{layer}_{attention}_W{p}"), format!("{layer}_{attention}_b{p}"))).collect()
+fn projections(layer: &str, attention: &str, which: &[&str]) -> Vec<[String; 2]> {
+    which.iter().map(|p| ["W", "b"].map(|part| format!("{layer}_{attention}_{part}{p}"))).collect()
 }
 
 fn norm(from: &mut Gathered<'_>, ours: &str, theirs: &str, width: usize) -> Result<(), FormatError> {

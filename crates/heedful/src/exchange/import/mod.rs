@@ -2,15 +2,16 @@
 //!
 //! | format | models |
 //! |---|---|
-//! | CTranslate2, Argos | translators: Transformers, pre- and post-norm (`ctranslate2`) |
+//! | CTranslate2, Argos | Transformers, pre- and post-norm: translators, language models, encoders (`ctranslate2`) |
 //! | Marian | translators, also with recurrent units in the decoder (`marian`) |
-//! | Hugging Face | MarianMT (`marian_mt`), BERT (`bert`), GPT-2 (`gpt2`) |
+//! | Hugging Face | MarianMT and Pegasus (`translator`), BERT and Megatron-BERT (`bert`), GPT-2 (`gpt2`), OPT (`opt`) |
 //!
 //! Whatever a model has and heedful does not compute is an error before anything is written: a variable that nobody reads is
 //! one (`gathered`).
 
 mod error;
 mod gathered;
+mod pieces;
 mod positions;
 
 mod ctranslate2;
@@ -20,13 +21,16 @@ mod tables;
 
 mod bert;
 mod gpt2;
-mod huggingface;
-mod marian_mt;
+pub(super) mod huggingface;
+mod opt;
+mod translator;
 
 use std::fs;
 use std::path::Path;
 
 pub use error::ImportError;
+pub(super) use opt::OFFSET as OPT_OFFSET;
+use pieces::PiecesFile;
 
 use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
@@ -47,6 +51,7 @@ pub struct Imported {
     pub tokenizers: Tokenizers,
     /// Where it is from, and under which licence: Markdown.
     pub origin: String,
+    pieces: Vec<PiecesFile>,
     weights: Weights,
 }
 
@@ -96,7 +101,11 @@ impl Imported {
         replace(&folder.join(ORIGIN), |file| std::io::Write::write_all(file, self.origin.as_bytes()))
             .map_err(write)?;
         self.tokenizers.save(folder)?;
-        let saved = ModelFolder::create(folder, self.config.clone(), &TokenizerFiles::find(folder)?, None)?;
+        let mut saved =
+            ModelFolder::create(folder, self.config.clone(), &TokenizerFiles::find(folder)?, None)?;
+        for file in &self.pieces {
+            saved.add_pieces(file.name, &file.bytes)?;
+        }
         Ok(saved.save(&self.weights)?)
     }
 }

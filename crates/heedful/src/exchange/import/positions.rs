@@ -1,11 +1,23 @@
-//! Which positions a stored table has: sines and cosines, which any length can have, or numbers of its own.
+//! Which positions a stored table has: sines and cosines, which any length can have, numbers of its own, or none.
 
 use heedful_tensor::ops::{Waves, waves};
 
+use super::gathered::Gathered;
 use crate::layers::{Halves, Positions};
 
 /// Tables were computed in f32 by several libraries.
 const TOLERANCE: f32 = 2e-3;
+/// Of a table that can be no other, and may have been rounded to bf16.
+const ROUNDED: f32 = 1e-2;
+
+/// The positions of a table of `length × width`, which becomes the parameter `ours` if it is learned.
+pub(super) fn take(from: &mut Gathered<'_>, ours: &str, table: &[f32], width: usize) -> Positions {
+    let positions = of_table(table, width);
+    if let Positions::Learned { max_length } = positions {
+        from.add(ours, [max_length, width], table);
+    }
+    positions
+}
 
 /// The positions of a table of `length × width`.
 pub(super) fn of_table(table: &[f32], width: usize) -> Positions {
@@ -15,20 +27,28 @@ pub(super) fn of_table(table: &[f32], width: usize) -> Positions {
         (Positions::Halves(Halves::Marian), Halves::Marian.waves(), Halves::Marian.first()),
         (Positions::Halves(Halves::OpenNmt), Halves::OpenNmt.waves(), Halves::OpenNmt.first()),
     ];
-    let mut row = vec![0.0; width];
-    for (positions, kind, first) in formulas {
-        if !width.is_multiple_of(2) || width < kind.narrowest() {
-            continue;
-        }
-        let is_it = table.chunks_exact(width).enumerate().all(|(position, stored)| {
-            waves(kind, position + first, &mut row);
-            row.iter().zip(stored).all(|(a, b)| (a - b).abs() < TOLERANCE)
-        });
-        if is_it {
-            return positions;
-        }
+    if table.iter().all(|&number| number == 0.0) {
+        return Positions::None;
     }
-    Positions::Learned { max_length: table.len() / width.max(1) }
+    let found = formulas.iter().find(|(_, kind, first)| follows(table, width, (*kind, *first), TOLERANCE));
+    let learned = Positions::Learned { max_length: table.len() / width.max(1) };
+    found.map_or(learned, |(positions, ..)| *positions)
+}
+
+/// Whether a table has the sinusoids of its format, which an import computes.
+pub(super) fn are(halves: Halves, table: &[f32], width: usize) -> bool {
+    follows(table, width, (halves.waves(), halves.first()), ROUNDED)
+}
+
+fn follows(table: &[f32], width: usize, (kind, first): (Waves, usize), tolerance: f32) -> bool {
+    if width == 0 || !width.is_multiple_of(2) || width < kind.narrowest() {
+        return false;
+    }
+    let mut row = vec![0.0; width];
+    table.chunks_exact(width).enumerate().all(|(position, stored)| {
+        waves(kind, position + first, &mut row);
+        row.iter().zip(stored).all(|(a, b)| (a - b).abs() < tolerance)
+    })
 }
 
 #[cfg(test)]
@@ -51,5 +71,6 @@ mod tests {
         assert_eq!(of_table(&table(Waves::ClosedHalves, 1), width), Positions::Halves(Halves::OpenNmt));
         assert_eq!(of_table(&table(Waves::Pairs, 1), width), Positions::Learned { max_length: 40 });
         assert_eq!(of_table(&[0.5; 15], 5), Positions::Learned { max_length: 3 });
+        assert_eq!(of_table(&[0.0; 15], 5), Positions::None);
     }
 }

@@ -1,4 +1,5 @@
-//! Files of other projects, as named tensors and settings. Nothing here knows a model of ours.
+//! Files of other projects, as named tensors and settings: all are read, those of CTranslate2 and Hugging Face are written too. Nothing
+//! here knows a model of ours.
 //!
 //! ```text
 //! CTranslate2 folder    model.bin, config.json, vocabularies         ctranslate2
@@ -17,6 +18,7 @@ mod cursor;
 
 pub mod files;
 pub mod tensors;
+pub(crate) mod written;
 pub mod yaml;
 pub mod zip;
 

@@ -86,6 +86,25 @@ impl Weights {
         Weights { entries: matrices.map(entry).collect(), values }
     }
 
+    /// All matrices of two.
+    pub(crate) fn with(&self, more: &Weights) -> Weights {
+        Weights::copied(self.iter().chain(more.iter()))
+    }
+
+    /// All matrices but one.
+    pub(crate) fn without(&self, name: &str) -> Weights {
+        Weights::copied(self.iter().filter(|(other, ..)| *other != name))
+    }
+
+    fn copied<'w>(parts: impl Iterator<Item = (&'w str, [usize; 2], &'w [f32])>) -> Weights {
+        let (mut matrices, mut values) = (Vec::new(), Vec::new());
+        for (name, shape, numbers) in parts {
+            matrices.push((name.to_owned(), shape));
+            values.extend(numbers);
+        }
+        Weights::from_matrices(matrices.into_iter(), values)
+    }
+
     /// Name, `[rows, width]` and numbers of every matrix.
     pub fn iter(&self) -> impl Iterator<Item = (&str, [usize; 2], &[f32])> {
         self.entries.iter().map(|entry| (entry.name.as_str(), entry.shape, self.numbers(entry)))

@@ -10,13 +10,23 @@ use std::path::{Path, PathBuf};
 use super::{CONFIG, FolderError, MODEL};
 use crate::data::labels::LABELS_FILE;
 use crate::data::shortlist::SHORTLIST_FILE;
-use crate::data::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE};
+use crate::data::tokenizer::{JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE};
 use crate::store::durable;
 use crate::store::seal::Seal;
 
 /// The names of all files that may belong to a model. Others in its folder do not concern it.
-pub const MODEL_FILES: [&str; 7] =
-    [CONFIG, MODEL, JOINT_FILE, SOURCE_FILE, TARGET_FILE, LABELS_FILE, SHORTLIST_FILE];
+pub const MODEL_FILES: [&str; 10] = [
+    CONFIG,
+    MODEL,
+    JOINT_FILE,
+    SOURCE_FILE,
+    TARGET_FILE,
+    LABELS_FILE,
+    SHORTLIST_FILE,
+    JOINT_PIECES,
+    SIDE_PIECES[0],
+    SIDE_PIECES[1],
+];
 
 /// The files of a model's vocabularies.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,6 +8,8 @@
 //! target.tokenizer.json
 //! labels.json                the names of a classifier's labels
 //! shortlist.bin              which target tokens a source may need, if that was learned
+//! sentencepiece.model        the SentencePiece model that the vocabulary was made of, or those of both sides
+//! source.spm, target.spm
 //! ```
 //!
 //! The seal names the other files with their sizes and hashes, and has a checksum of the weights: the files know each other,
@@ -31,7 +33,7 @@ use heedful_tensor::{Params, Precision};
 
 use crate::data::labels::{LABELS_FILE, Labels, LabelsError};
 use crate::data::shortlist::{SHORTLIST_FILE, Shortlist, ShortlistError};
-use crate::data::tokenizer::{JOINT_FILE, SOURCE_FILE, TARGET_FILE, Tokenizers};
+use crate::data::tokenizer::{JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE, Tokenizers};
 use crate::data::{Tokenizer, TokenizerError};
 use crate::models::Model;
 use crate::store::durable;
@@ -99,6 +101,19 @@ impl ModelFolder {
         }
         files.write(path)?;
         Ok(ModelFolder { path: path.to_owned(), config, files })
+    }
+
+    /// Adds a SentencePiece model that a vocabulary was made of, for other programs. [`ModelFolder::save`] seals it.
+    pub(crate) fn add_pieces(&mut self, name: &'static str, bytes: &[u8]) -> Result<(), FolderError> {
+        durable::write_bytes(&self.path.join(name), bytes)?;
+        self.files.add(name, bytes.to_vec());
+        Ok(())
+    }
+
+    /// The SentencePiece models of sources and of targets, if the vocabularies were made of such.
+    pub(crate) fn pieces(&self) -> Option<[&[u8]; 2]> {
+        let side = |name: &str| self.files.get(JOINT_PIECES).or(self.files.get(name));
+        Some([side(SIDE_PIECES[0])?, side(SIDE_PIECES[1])?])
     }
 
     /// Writes another folder for the same model: its configuration, its vocabularies, the names of its labels.
@@ -344,7 +359,8 @@ impl ModelFolder {
 
 /// The seal of the vocabularies and of the labels.
 fn text_files_of(seal: Seal) -> Seal {
-    seal.without(CONFIG).without(SHORTLIST_FILE)
+    let seal = seal.without(CONFIG).without(SHORTLIST_FILE);
+    SIDE_PIECES.into_iter().chain([JOINT_PIECES]).fold(seal, |seal, name| seal.without(name))
 }
 
 /// The seal of weights, from the header of their file alone.

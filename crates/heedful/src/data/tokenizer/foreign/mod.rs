@@ -23,7 +23,7 @@ use tokenizers::{Decoder, OffsetReferential, OffsetType, PreTokenizedString, Pre
 pub(super) use self::file::NOT_IN_THE_MODEL;
 use self::model::ForeignModel;
 use self::normalize::{Beginning, Step, normalized};
-use self::spelling::Spelling;
+use self::spelling::{Spelling, UNMATCHABLE};
 use super::pieces::Pieces;
 use super::roles::SpecialRole;
 
@@ -134,6 +134,15 @@ impl Foreign {
 
     pub(super) fn is_special(&self, id: u32) -> bool {
         self.special.contains(&id)
+    }
+
+    /// The names that its tokens have in the original, in the order of their ids.
+    pub(super) fn original_names(&self) -> Vec<String> {
+        let original = |name: &String| match self.spelling {
+            Spelling::Meta => name.trim_start_matches(UNMATCHABLE).to_owned(),
+            Spelling::Bytes | Spelling::Continued => name.clone(),
+        };
+        self.names.iter().map(original).collect()
     }
 
     /// The id of a token by its name.

@@ -10,6 +10,8 @@
 //! A quantized weight is integers; `NAME_scale` has what they are divided by: for each row, or for all. An i16 weight without
 //! one is from an early version, and divided by 1000.
 
+mod write;
+
 use std::collections::HashMap;
 
 use super::cursor::Cursor;
@@ -17,10 +19,22 @@ use super::files::Files;
 use super::tensors::{Divisor, ElementType};
 use super::{FileBytes, ForeignTensor, FormatError, JsonObject, TensorSet, json_object};
 
+pub(crate) use self::write::Ctranslate2Contents;
+
 /// The file with the weights.
 pub const WEIGHTS: &str = "model.bin";
-const CONFIG: &str = "config.json";
+/// The file with the settings.
+pub(crate) const CONFIG: &str = "config.json";
 const NEWEST: u32 = 6;
+/// The types, by their numbers.
+const CODES: [ElementType; 6] = [
+    ElementType::F32,
+    ElementType::I8,
+    ElementType::I16,
+    ElementType::I32,
+    ElementType::F16,
+    ElementType::Bf16,
+];
 const SCALE: &str = "_scale";
 /// The scale of i16 weights that have none of their own.
 const EARLY_I16_SCALE: f32 = 1000.0;
@@ -137,15 +151,7 @@ fn variable<'a>(
 }
 
 fn of_code(code: u8) -> Option<ElementType> {
-    let codes = [
-        ElementType::F32,
-        ElementType::I8,
-        ElementType::I16,
-        ElementType::I32,
-        ElementType::F16,
-        ElementType::Bf16,
-    ];
-    codes.get(usize::from(code)).copied()
+    CODES.get(usize::from(code)).copied()
 }
 
 fn of_item_size(size: u8) -> Option<ElementType> {

@@ -1,5 +1,7 @@
 //! Hugging Face's folders: `config.json`, and the weights as safetensors in one file or in several.
 
+pub(crate) mod write;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -12,7 +14,10 @@ use super::{FileBytes, ForeignTensor, FormatError, JsonObject, TensorSet, json_o
 
 /// The file with the model's settings.
 pub const CONFIG: &str = "config.json";
-const WEIGHTS: &str = "model.safetensors";
+/// The file with the weights.
+pub(crate) const WEIGHTS: &str = "model.safetensors";
+/// The file with what a model has after its last layer, where another format has no place for it.
+pub(crate) const HEAD: &str = "head.safetensors";
 const INDEX: &str = "model.safetensors.index.json";
 const PICKLED: [&str; 2] = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
 
@@ -33,17 +38,24 @@ impl HuggingFaceFolder {
         let files = Files::Folder(folder.to_owned());
         let config = json_object(&files.label(CONFIG), &files.get(CONFIG)?)?;
         let tensors = match (files.find(WEIGHTS)?, files.find(INDEX)?) {
-            (Some(bytes), _) => {
-                let file = files.label(WEIGHTS);
-                let mut tensors = TensorSet::new(&file);
-                add(&mut tensors, &file, &bytes)?;
-                tensors
-            }
+            (Some(bytes), _) => read_tensors(&files.label(WEIGHTS), &bytes)?,
             (None, Some(index)) => sharded(&files, &index)?,
             (None, None) => return Err(without_weights(&files, folder)),
         };
         Ok(HuggingFaceFolder { config, tensors, files })
     }
+}
+
+/// The tensors of one safetensors file, which is called `file` in messages.
+pub(crate) fn read_tensors(file: &str, bytes: &FileBytes) -> Result<TensorSet, FormatError> {
+    let mut tensors = TensorSet::new(file);
+    add(&mut tensors, file, bytes)?;
+    Ok(tensors)
+}
+
+/// Of a file that is not there.
+pub(crate) fn no_tensors(file: &str) -> TensorSet {
+    TensorSet::new(file)
 }
 
 #[derive(Deserialize)]

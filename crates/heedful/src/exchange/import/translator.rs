@@ -1,14 +1,15 @@
-//! MarianMT, the form that the OPUS-MT translators have in Hugging Face's transformers.
+//! Translators of Hugging Face's transformers: MarianMT, the form of the OPUS-MT translators, which is post-norm, and Pegasus, which is
+//! the same with pre-norm layers.
 
-use heedful_tensor::ops::Activation;
-
-use super::gathered::{Gathered, Linear};
-use super::huggingface::Settings;
+use super::gathered::Gathered;
+use super::huggingface::{Settings, tokenizers};
+use super::pieces::{Pieces, PiecesFile};
 use super::settings::{Sizes, transformer};
-use super::{ImportError, Imported, tables};
+use super::{ImportError, Imported, positions, tables};
 use crate::data::SpecialTokens;
-use crate::data::tokenizer::{SentencePiece, Tokenizers};
-use crate::layers::{Halves, Positions};
+use crate::data::tokenizer::{SIDE_PIECES, Tokenizers};
+use crate::exchange::names::{StackShape, bart};
+use crate::layers::{Halves, Norm, Positions};
 use crate::models::EncoderDecoderConfig;
 use crate::models::transformer::TransformerConfig;
 use crate::store::formats::FormatError;
@@ -17,19 +18,30 @@ use crate::store::formats::huggingface::HuggingFaceFolder;
 /// The table of both sides.
 const SHARED: &str = "model.shared.weight";
 
-pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Result<Imported, ImportError> {
+pub(super) fn read(
+    folder: &HuggingFaceFolder,
+    settings: &Settings<'_>,
+    norm: Norm,
+) -> Result<Imported, ImportError> {
     let mut from = Gathered::new(&folder.tensors);
-    let config = configuration(settings, &from)?;
-    let tokenizers = vocabularies(folder, &config)?;
+    let config = configuration(settings, &from, norm)?;
+    let (tokenizers, pieces) = vocabularies(folder, &config)?;
     gather(&mut from, &config)?;
-    // Positions are computed; `shared` is a table that encoder or decoder has under its own name too.
-    from.leave_out(|name| name.ends_with("embed_positions.weight") || name == SHARED);
+    check_positions(&mut from, config.d_model)?;
+    // `shared` is a table that encoder or decoder has under its own name too.
+    from.leave_out(|name| name == SHARED);
     let weights = from.finish()?;
     let config = EncoderDecoderConfig::Transformer(config).into();
-    Ok(Imported { config, tokenizers, origin: "\nA MarianMT model of Hugging Face.\n".to_owned(), weights })
+    let kind = if norm == Norm::Post { "MarianMT" } else { "Pegasus" };
+    let origin = format!("\nA {kind} model of Hugging Face.\n");
+    Ok(Imported { config, tokenizers, origin, pieces, weights })
 }
 
-fn configuration(settings: &Settings<'_>, from: &Gathered<'_>) -> Result<TransformerConfig, FormatError> {
+fn configuration(
+    settings: &Settings<'_>,
+    from: &Gathered<'_>,
+    norm: Norm,
+) -> Result<TransformerConfig, FormatError> {
     let both = |name: &str| -> Result<usize, FormatError> {
         let [encoder, decoder] =
             ["encoder", "decoder"].map(|stack| settings.whole(&format!("{stack}_{name}")));
@@ -38,14 +50,9 @@ fn configuration(settings: &Settings<'_>, from: &Gathered<'_>) -> Result<Transfo
             || settings.unsupported(format!("{name} {encoder} in the encoder and {decoder} in the decoder"));
         if encoder == decoder { Ok(encoder) } else { Err(unequal()) }
     };
-    let activation = match settings.text("activation_function", "gelu") {
-        "relu" => Activation::Relu,
-        "gelu" => Activation::Gelu,
-        "gelu_new" | "gelu_pytorch_tanh" => Activation::GeluTanh,
-        "swish" | "silu" => Activation::Silu,
-        other => return Err(settings.unsupported(format!("the activation function `{other}`"))),
-    };
-    if settings.is("normalize_before", false) || settings.is("add_final_layer_norm", false) {
+    if norm == Norm::Post
+        && (settings.is("normalize_before", false) || settings.is("add_final_layer_norm", false))
+    {
         return Err(settings.unsupported("pre-norm layers".to_owned()));
     }
     let vocabulary = settings.whole("vocab_size")?;
@@ -68,13 +75,28 @@ fn configuration(settings: &Settings<'_>, from: &Gathered<'_>) -> Result<Transfo
             suppressed: if pad == eos { Vec::new() } else { vec![pad] },
             ..SpecialTokens::default()
         },
-        activation,
+        norm,
+        activation: settings.activation("activation_function", "gelu")?,
         positions: Positions::Halves(Halves::MarianMt),
         scale_embeddings: settings.is("scale_embedding", false),
         tying: tables::tying(from, names(from)),
         output_bias: from.has("final_logits_bias"),
         ..transformer(&sizes)
     })
+}
+
+/// Positions are computed here. Files that have them must have the same.
+fn check_positions(from: &mut Gathered<'_>, d_model: usize) -> Result<(), FormatError> {
+    for name in ["encoder", "decoder"].map(|stack| format!("model.{stack}.embed_positions.weight")) {
+        if from.has(&name) {
+            let [length, _] = from.shape(&name)?;
+            let table = from.tensor(&name, &[length, d_model])?.values();
+            if !positions::are(Halves::MarianMt, &table, d_model) {
+                return Err(from.unsupported(format!("positions of its own, in `{name}`")));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Where the tables of source, target and output are; one that is missing is tied.
@@ -84,25 +106,31 @@ fn names(from: &Gathered<'_>) -> [&'static str; 3] {
     [first(["model.encoder.embed_tokens.weight", SHARED]), target, first(["lm_head.weight", target])]
 }
 
-/// `source.spm` and `target.spm` with the ids of `vocab.json`.
-fn vocabularies(folder: &HuggingFaceFolder, config: &TransformerConfig) -> Result<Tokenizers, ImportError> {
+/// `source.spm` and `target.spm` with the ids of `vocab.json`, or `tokenizer.json`; with the SentencePiece models.
+fn vocabularies(
+    folder: &HuggingFaceFolder,
+    config: &TransformerConfig,
+) -> Result<(Tokenizers, Vec<PiecesFile>), ImportError> {
     let files = &folder.files;
-    let pieces = |name: &str| -> Result<SentencePiece, ImportError> {
-        Ok(SentencePiece::read(&files.label(name), &files.get(name)?)?)
-    };
-    let (source, target) = (pieces("source.spm")?, pieces("target.spm")?);
+    let sizes = [config.source_vocabulary, config.target_vocabulary];
+    if files.find(SIDE_PIECES[0])?.is_none() && files.find("tokenizer.json")?.is_some() {
+        return Ok((tokenizers(files, sizes)?, Vec::new()));
+    }
     let tokens =
         |name: &str, size: usize| -> Result<Vec<String>, ImportError> { Ok(ids(files, name, size)?) };
-    let source_tokens = tokens("vocab.json", config.source_vocabulary)?;
+    let source_tokens = tokens("vocab.json", sizes[0])?;
     let target_tokens = match files.find("target_vocab.json")? {
-        Some(_) => tokens("target_vocab.json", config.target_vocabulary)?,
+        Some(_) => tokens("target_vocab.json", sizes[1])?,
         None => source_tokens.clone(),
     };
     let special = ["</s>", "<pad>", "<s>"];
-    Ok(Tokenizers::separate(
+    let (pieces, kept) = Pieces::of_sides(files, SIDE_PIECES)?;
+    let [source, target] = pieces.sides();
+    let tokenizers = Tokenizers::separate(
         source.tokenizer_for(&source_tokens, &special)?,
         target.tokenizer_for(&target_tokens, &special)?,
-    ))
+    );
+    Ok((tokenizers, kept))
 }
 
 /// The tokens of a `vocab.json` in the order of their ids.
@@ -141,48 +169,12 @@ fn ids(
 }
 
 fn gather(from: &mut Gathered<'_>, config: &TransformerConfig) -> Result<(), FormatError> {
-    let TransformerConfig { d_model: d, d_ff, target_vocabulary, .. } = *config;
     tables::gather(from, config, names(from))?;
     if config.output_bias {
-        from.vector("output.bias", "final_logits_bias", target_vocabulary)?;
+        from.vector("output.bias", "final_logits_bias", config.target_vocabulary)?;
     }
-    for (stack, depth) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)] {
-        for i in 0..depth {
-            let (ours, theirs) = (format!("{stack}.{i}"), format!("model.{stack}.layers.{i}"));
-            let mut linear = |part: &str, attention: &str, which: &[&str], shape: [usize; 2]| {
-                let name = |p: &str| match attention {
-                    "" => format!("{theirs}.{p}"),
-                    attention => format!("{theirs}.{attention}.{p}_proj"),
-                };
-                let parts: Vec<_> = which
-                    .iter()
-                    .map(|p| (format!("{}.weight", name(p)), format!("{}.bias", name(p))))
-                    .collect();
-                from.linear(&format!("{ours}.{part}"), Linear::OutputsFirst, &parts, shape)
-            };
-            linear("self_attention.qkv", "self_attn", &["q", "k", "v"], [d, 3 * d])?;
-            linear("self_attention.output", "self_attn", &["out"], [d, d])?;
-            if stack == "decoder" {
-                linear("cross_attention.query", "encoder_attn", &["q"], [d, d])?;
-                linear("cross_attention.key_value", "encoder_attn", &["k", "v"], [d, 2 * d])?;
-                linear("cross_attention.output", "encoder_attn", &["out"], [d, d])?;
-            }
-            linear("feed_forward.inner", "", &["fc1"], [d, d_ff])?;
-            linear("feed_forward.outer", "", &["fc2"], [d_ff, d])?;
-            let mut norm = |ours_part: &str, theirs_part: &str| {
-                let name = format!("{theirs}.{theirs_part}");
-                from.norm(
-                    &format!("{ours}.{ours_part}"),
-                    [&format!("{name}.weight"), &format!("{name}.bias")],
-                    d,
-                )
-            };
-            norm("self_attention_norm", "self_attn_layer_norm")?;
-            if stack == "decoder" {
-                norm("cross_attention_norm", "encoder_attn_layer_norm")?;
-            }
-            norm("feed_forward_norm", "final_layer_norm")?;
-        }
+    for shape in StackShape::both(config) {
+        from.take(bart::stack(shape, &format!("model.{}", shape.name), "layer_norm"))?;
     }
     Ok(())
 }

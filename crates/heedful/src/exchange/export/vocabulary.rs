@@ -1,0 +1,218 @@
+//! Vocabularies in the files that other projects read.
+//!
+//! ```text
+//!                 Hugging Face                                      CTranslate2 (tokens come from the caller)
+//! own, others'    tokenizer.json, tokenizer_config.json             vocabularies, tokenizer.json
+//!                 in target/ again, if targets have another         source. and target.tokenizer.json, if there are two
+//! SentencePiece   source.spm, target.spm, vocab.json (Marian's)     vocabularies, sentencepiece.model or source. and target.spm
+//! ```
+
+use serde_json::{Map, Value, json};
+
+use super::original::Original;
+use super::refusals::Refusals;
+use super::{Contents, Exported};
+use crate::data::tokenizer::{
+    JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, SpecialRole, Surroundings, TARGET_FILE,
+};
+use crate::data::{SpecialTokens, Tokenizer};
+use crate::exchange::import::huggingface::TARGET_TOKENIZER;
+use crate::tasks::Task;
+use crate::tasks::language::TextShape;
+
+/// All files that a vocabulary may have in an export. Those that are left from another one would contradict it.
+pub(super) const FILES: [&str; 15] = [
+    JOINT_FILE,
+    SOURCE_FILE,
+    TARGET_FILE,
+    JOINT_PIECES,
+    SIDE_PIECES[0],
+    SIDE_PIECES[1],
+    TARGET_TOKENIZER,
+    "target/tokenizer_config.json",
+    "tokenizer_config.json",
+    "vocabulary.json",
+    "shared_vocabulary.json",
+    "source_vocabulary.json",
+    "target_vocabulary.json",
+    "vocab.json",
+    "target_vocab.json",
+];
+
+/// The vocabularies of a model that is exported.
+pub(super) struct Vocabulary<'o> {
+    original: &'o Original,
+    /// The names of tokens, by their ids.
+    source: Vec<String>,
+    target: Vec<String>,
+    surroundings: Surroundings,
+    sides: Sides,
+}
+
+/// Whether a model reads and writes with one vocabulary or has one for each.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sides {
+    One,
+    Two,
+}
+
+impl<'o> Vocabulary<'o> {
+    fn new(original: &'o Original, surroundings: Surroundings, sides: Sides) -> Vocabulary<'o> {
+        let [source, target] =
+            [&original.tokenizers.source, &original.tokenizers.target].map(|side| side.names());
+        Vocabulary { original, source, target, surroundings, sides }
+    }
+
+    /// Of a translator.
+    pub(super) fn of_translator(
+        original: &'o Original,
+        special: &SpecialTokens,
+        refusals: &mut Refusals,
+    ) -> Vocabulary<'o> {
+        refusals.add(original.tokenizers.source.is_foreign() && original.pieces.is_none(), || {
+            format!(
+                "this vocabulary without the SentencePiece model that it was made of (copy {JOINT_PIECES}, or {} and {}, of \
+                 the original into the folder, and run `heedful seal`)",
+                SIDE_PIECES[0], SIDE_PIECES[1]
+            )
+        });
+        let surroundings = Surroundings { around: [None, special.source_eos], is_running: false };
+        Vocabulary::new(original, surroundings, Sides::Two)
+    }
+
+    /// Of a language model.
+    pub(super) fn of_language(
+        original: &'o Original,
+        text: TextShape,
+        special: &SpecialTokens,
+    ) -> Vocabulary<'o> {
+        let is_running = text == TextShape::Running;
+        Vocabulary::new(original, Surroundings { around: [Some(special.bos), None], is_running }, Sides::One)
+    }
+
+    /// Of a masked language model.
+    pub(super) fn of_masked(original: &'o Original, special: &SpecialTokens) -> Vocabulary<'o> {
+        let around = [special.text_first, special.text_last];
+        Vocabulary::new(original, Surroundings { around, is_running: false }, Sides::One)
+    }
+
+    /// The name of a token of sources.
+    pub(super) fn source_name(&self, id: u32) -> String {
+        self.source.get(id as usize).cloned().unwrap_or_default()
+    }
+
+    /// The name of a token of targets.
+    pub(super) fn target_name(&self, id: u32) -> String {
+        self.target.get(id as usize).cloned().unwrap_or_default()
+    }
+
+    /// The name of the token for what is unknown; a vocabulary that knows everything has none, and names another.
+    pub(super) fn unknown_name(&self, other: u32) -> String {
+        self.target_name(self.original.tokenizers.target.special(SpecialRole::Unk).unwrap_or(other))
+    }
+
+    fn is_shared(&self) -> bool {
+        self.source == self.target
+    }
+
+    /// Vocabularies, and what makes tokens of text.
+    pub(super) fn add_to_ctranslate2(&self, exported: &mut Exported) {
+        let list = |names: &[String]| json!(names);
+        match (self.sides, self.is_shared()) {
+            (Sides::One, _) => exported.add_json("vocabulary.json", &list(&self.target)),
+            (Sides::Two, true) => exported.add_json("shared_vocabulary.json", &list(&self.target)),
+            (Sides::Two, false) => {
+                exported.add_json("source_vocabulary.json", &list(&self.source));
+                exported.add_json("target_vocabulary.json", &list(&self.target));
+            }
+        }
+        match &self.original.pieces {
+            Some([source, target]) if source == target => exported.add_bytes(JOINT_PIECES, source),
+            Some(sides) => {
+                for (name, bytes) in SIDE_PIECES.into_iter().zip(sides) {
+                    exported.add_bytes(name, bytes);
+                }
+            }
+            None if self.is_shared() => {
+                self.add_tokenizer(exported, JOINT_FILE, &self.original.tokenizers.source);
+            }
+            None => {
+                self.add_tokenizer(exported, SOURCE_FILE, &self.original.tokenizers.source);
+                self.add_tokenizer(exported, TARGET_FILE, &self.original.tokenizers.target);
+            }
+        }
+    }
+
+    /// What `AutoTokenizer` reads, for texts of at most `longest` tokens.
+    pub(super) fn add_to_hugging_face(
+        &self,
+        exported: &mut Exported,
+        special: &SpecialTokens,
+        longest: usize,
+    ) {
+        let Some(pieces) = &self.original.pieces else {
+            self.add_tokenizer(exported, JOINT_FILE, &self.original.tokenizers.source);
+            exported.add_json("tokenizer_config.json", &self.fast_settings(special, longest));
+            if !self.is_shared() {
+                self.add_tokenizer(exported, TARGET_TOKENIZER, &self.original.tokenizers.target);
+                exported.add_json("target/tokenizer_config.json", &self.fast_settings(special, longest));
+            }
+            return;
+        };
+        for (name, bytes) in SIDE_PIECES.into_iter().zip(pieces) {
+            exported.add_bytes(name, bytes);
+        }
+        let ids = |names: &[String]| -> Value {
+            let ids = names.iter().enumerate().map(|(id, name)| (name.clone(), json!(id)));
+            Value::Object(ids.collect::<Map<_, _>>())
+        };
+        exported.add_json("vocab.json", &ids(&self.source));
+        if !self.is_shared() {
+            exported.add_json("target_vocab.json", &ids(&self.target));
+        }
+        exported.add_json(
+            "tokenizer_config.json",
+            &json!({
+                "tokenizer_class": "MarianTokenizer",
+                "separate_vocabs": !self.is_shared(),
+                "model_max_length": longest,
+                "eos_token": self.target_name(special.eos),
+                "unk_token": self.unknown_name(special.eos),
+                "pad_token": self.target_name(special.pad),
+            }),
+        );
+    }
+
+    /// `tokenizer_config.json` of a `tokenizer.json`.
+    fn fast_settings(&self, special: &SpecialTokens, longest: usize) -> Value {
+        let tokenizer = &self.original.tokenizers.source;
+        let mut settings = json!({
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "model_max_length": longest,
+            "model_input_names": ["input_ids", "attention_mask"],
+            "clean_up_tokenization_spaces": false,
+            // In a text of ours, what looks like a special token is text.
+            "split_special_tokens": !tokenizer.is_foreign(),
+            "bos_token": self.target_name(special.bos),
+            "eos_token": self.target_name(special.eos),
+            "pad_token": self.target_name(special.pad),
+        });
+        if self.original.config.task() == Task::Masked {
+            settings["mask_token"] = self.target_name(special.mask).into();
+        }
+        for (key, role) in [
+            ("unk_token", SpecialRole::Unk),
+            ("cls_token", SpecialRole::Cls),
+            ("sep_token", SpecialRole::Sep),
+        ] {
+            if let Some(id) = tokenizer.special(role) {
+                settings[key] = self.source_name(id).into();
+            }
+        }
+        settings
+    }
+
+    fn add_tokenizer(&self, exported: &mut Exported, name: &str, tokenizer: &Tokenizer) {
+        exported.add(name, Contents::Bytes(tokenizer.to_exported(&self.surroundings).into_bytes()));
+    }
+}

@@ -1,0 +1,186 @@
+//! Models of CTranslate2: translators, also those in Argos packages, language models, and encoders.
+//!
+//! The tables of names are in `names::ctranslate2`; here are the settings, which are kept among the variables.
+
+mod single;
+mod translator;
+mod vocabulary;
+
+use std::path::Path;
+
+use heedful_tensor::ops::Activation;
+
+use super::gathered::Gathered;
+use super::pieces::{Pieces, PiecesFile};
+use super::{ImportError, Imported, ORIGIN};
+use crate::data::tokenizer::Tokenizers;
+use crate::exchange::kept::Kept;
+use crate::exchange::names::activations;
+use crate::store::formats::argos::{ArgosPackage, Segmentation};
+use crate::store::formats::ctranslate2::Ctranslate2Folder;
+use crate::store::formats::files::Files;
+use crate::store::formats::{FormatError, JsonObject};
+
+/// Settings that say nothing about what is computed here: hints for alignments, and switches of what must be off.
+const NEEDLESS: [&str; 5] =
+    ["alignment_heads", "alignment_layer", "alibi_use_positive_positions", "scale_alibi", "embeddings_merge"];
+/// What heedful does not compute, if it is not 0.
+const ABSENT: [&str; 6] =
+    ["alibi", "multi_query_attention", "num_heads_kv", "sliding_window", "no_final_norm", "rotary_dim"];
+
+/// An `.argosmodel`.
+pub(super) fn argos(path: &Path) -> Result<Imported, ImportError> {
+    let package = ArgosPackage::open(path)?;
+    let file = path.display().to_string();
+    let Segmentation::SentencePiece(pieces) = &package.segmentation else {
+        let remedy = "Import a package with a SentencePiece model";
+        return Err(FormatError::unsupported(file, "subwords of subword-nmt (bpe.model)", remedy).into());
+    };
+    let (pieces, kept) = Pieces::joint(&format!("sentencepiece.model in {file}"), pieces.clone())?;
+    let tokenizers = vocabulary::of_pieces(&package.model, &pieces)?;
+    let text = |key: &str| package.metadata.get(key).and_then(|value| value.as_str()).unwrap_or("unknown");
+    let mut origin = format!(
+        "\nAn Argos package, {} to {}, version {}.\n",
+        text("from_name"),
+        text("to_name"),
+        text("package_version")
+    );
+    if let Some(readme) = &package.readme {
+        origin.push_str(&format!("\nIts own words:\n\n{readme}\n"));
+    }
+    imported(&package.model, tokenizers, kept, origin)
+}
+
+/// A folder with `model.bin`.
+pub(super) fn folder(path: &Path) -> Result<Imported, ImportError> {
+    let files = Files::Folder(path.to_owned());
+    let model = Ctranslate2Folder::open(&files)?;
+    let (tokenizers, kept) = vocabulary::read(&model, &files)?;
+    let mut origin = String::new();
+    if let Some(known) = files.find(ORIGIN)? {
+        origin.push_str(&format!("\nIts {ORIGIN}:\n\n{}\n", String::from_utf8_lossy(&known)));
+    }
+    let mut imported = imported(&model, tokenizers, kept, origin)?;
+    if model.weights.specification == single::ENCODER {
+        single::read_head(&mut imported, &files)?;
+    }
+    let label = files.label("config.json");
+    Kept::read(&model.config, &label)?.restore(&mut imported.config, &mut imported.weights);
+    Ok(imported)
+}
+
+fn imported(
+    model: &Ctranslate2Folder,
+    tokenizers: Tokenizers,
+    pieces: Vec<PiecesFile>,
+    origin: String,
+) -> Result<Imported, ImportError> {
+    let mut from = Gathered::new(&model.weights.tensors);
+    let config = match model.weights.specification.as_str() {
+        "" | "TransformerSpec" | "TransformerBase" | "TransformerBig" => {
+            translator::gather(model, &mut from)?
+        }
+        single::DECODER => single::language(model, &mut from)?,
+        single::ENCODER => single::masked(model, &mut from)?,
+        other => return Err(from.unsupported(format!("a {other}")).into()),
+    };
+    check_absent(&mut from)?;
+    from.leave_out(|name| NEEDLESS.iter().any(|needless| name.ends_with(&format!("coder/{needless}"))));
+    Ok(Imported { config, tokenizers, origin, pieces, weights: from.finish()? })
+}
+
+/// Refuses what heedful does not compute.
+fn check_absent(from: &mut Gathered<'_>) -> Result<(), FormatError> {
+    for stack in ["encoder", "decoder"] {
+        for name in ABSENT {
+            if from.number(&format!("{stack}/{name}"))?.is_some_and(|value| value != 0.0) {
+                return Err(from.unsupported(format!("variable `{stack}/{name}`")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The names of special tokens in `config.json`.
+struct Names<'c> {
+    bos: &'c str,
+    eos: &'c str,
+    start: &'c str,
+    source_bos: bool,
+    source_eos: bool,
+}
+
+impl Names<'_> {
+    fn of(config: &JsonObject) -> Names<'_> {
+        let text = |key: &str, usual| config.get(key).and_then(|value| value.as_str()).unwrap_or(usual);
+        let truth = |key: &str| config.get(key).and_then(|value| value.as_bool()).unwrap_or(false);
+        let bos = text("bos_token", "<s>");
+        Names {
+            bos,
+            eos: text("eos_token", "</s>"),
+            start: text("decoder_start_token", bos),
+            source_bos: truth("add_source_bos"),
+            source_eos: truth("add_source_eos"),
+        }
+    }
+}
+
+/// The id of a token.
+fn id(tokens: &[String], name: &str) -> Option<u32> {
+    tokens.iter().position(|token| token == name).map(|id| id as u32)
+}
+
+/// The vocabulary has not a token that the settings name.
+fn lacks(model: &Ctranslate2Folder, name: &str) -> FormatError {
+    let remedy = "It is not a whole model, or one of a kind that heedful does not know";
+    let missing = format!("token `{name}` in its vocabulary");
+    FormatError::missing(model.weights.tensors.file(), missing, remedy)
+}
+
+/// A setting that is the same in these stacks.
+fn equal(from: &mut Gathered<'_>, stacks: &[&str], name: &str, usual: f64) -> Result<f64, FormatError> {
+    let mut values = Vec::new();
+    for stack in stacks {
+        values.push(from.number(&format!("{stack}/{name}"))?.unwrap_or(usual));
+    }
+    match values[..] {
+        [encoder, decoder] if encoder != decoder => {
+            Err(from.unsupported(format!("{name} {encoder} in the encoder and {decoder} in the decoder")))
+        }
+        _ => Ok(values[0]),
+    }
+}
+
+/// Whether embeddings are multiplied by √d: a switch, or in newer files the factor itself.
+fn is_scaled(from: &mut Gathered<'_>, stacks: &[&str], d_model: usize) -> Result<bool, FormatError> {
+    let is_factor = from.is_fraction(&format!("{}/scale_embeddings", stacks[0]));
+    let (value, root) = (equal(from, stacks, "scale_embeddings", 1.0)?, (d_model as f64).sqrt());
+    match is_factor {
+        false => Ok(value != 0.0),
+        true if (value - root).abs() < 1e-4 * root => Ok(true),
+        true if value == 1.0 => Ok(false),
+        true => Err(from.unsupported(format!("embeddings that are multiplied by {value}"))),
+    }
+}
+
+fn activation(from: &mut Gathered<'_>, stacks: &[&str]) -> Result<Activation, FormatError> {
+    let number = equal(from, stacks, "activation", 0.0)?;
+    activations::of_ctranslate2(number)
+        .ok_or_else(|| from.unsupported(format!("the activation function {number}")))
+}
+
+/// ε of the norms.
+fn epsilon(model: &Ctranslate2Folder) -> f32 {
+    model.config.get("layer_norm_epsilon").and_then(|value| value.as_f64()).unwrap_or(1e-5) as f32
+}
+
+/// How many layers a stack has.
+fn depth(from: &Gathered<'_>, stack: &str) -> usize {
+    (0..).take_while(|i| from.has(&format!("{stack}/layer_{i}/ffn/linear_0/weight"))).count()
+}
+
+/// The table of source tokens, which older files number.
+fn source_table(from: &Gathered<'_>) -> &'static str {
+    let numbered = "encoder/embeddings_0/weight";
+    if from.has(numbered) { numbered } else { "encoder/embeddings/weight" }
+}

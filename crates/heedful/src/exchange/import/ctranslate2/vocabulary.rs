@@ -1,0 +1,73 @@
+//! The vocabularies of a CTranslate2 model. Its own files have the tokens; how text becomes tokens is in files beside it.
+
+use std::path::Path;
+
+use super::Names;
+use crate::data::Tokenizer;
+use crate::data::tokenizer::{JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE, Tokenizers};
+use crate::exchange::import::ImportError;
+use crate::exchange::import::pieces::{Pieces, PiecesFile};
+use crate::store::formats::FormatError;
+use crate::store::formats::ctranslate2::Ctranslate2Folder;
+use crate::store::formats::files::Files;
+
+/// Names of SentencePiece models beside `model.bin`: one for both sides, or one for each.
+const JOINT: [&str; 4] = [JOINT_PIECES, "spm.model", "sp.model", "tokenizer.model"];
+const SIDES: [[&str; 2]; 2] = [SIDE_PIECES, ["source.model", "target.model"]];
+
+/// Of files beside `model.bin`.
+pub(super) fn read(
+    model: &Ctranslate2Folder,
+    files: &Files,
+) -> Result<(Tokenizers, Vec<PiecesFile>), ImportError> {
+    for name in JOINT {
+        if let Some(bytes) = files.find(name)? {
+            let (pieces, kept) = Pieces::joint(&files.label(name), bytes)?;
+            return Ok((of_pieces(model, &pieces)?, kept));
+        }
+    }
+    for names in SIDES {
+        if files.find(names[0])?.is_some() && files.find(names[1])?.is_some() {
+            let (pieces, kept) = Pieces::of_sides(files, names)?;
+            return Ok((of_pieces(model, &pieces)?, kept));
+        }
+    }
+    let (source, target) = (&model.source_vocabulary, &model.target_vocabulary);
+    if files.find(JOINT_FILE)?.is_some() {
+        return Ok((Tokenizers::joint(of_file(files, JOINT_FILE, source)?), Vec::new()));
+    }
+    if files.find(SOURCE_FILE)?.is_some() {
+        let source = of_file(files, SOURCE_FILE, source)?;
+        return Ok((Tokenizers::separate(source, of_file(files, TARGET_FILE, target)?), Vec::new()));
+    }
+    let remedy = "Copy the .model file of the translator beside model.bin, as sentencepiece.model, or both as source.spm and \
+                  target.spm; or its tokenizer.json";
+    Err(FormatError::missing(files.label(""), "SentencePiece model", remedy).into())
+}
+
+/// A `tokenizer.json` with these tokens.
+fn of_file(files: &Files, name: &str, tokens: &[String]) -> Result<Tokenizer, ImportError> {
+    let tokenizer = Tokenizer::from_exported(Path::new(&files.label(name)), &files.get(name)?)?;
+    let names = tokenizer.names();
+    let differ = names.iter().zip(tokens).position(|(name, token)| name != token);
+    if differ.is_some() || names.len() != tokens.len() {
+        let found = match differ {
+            Some(id) => format!("the token `{}` with the id {id}, and the model `{}`", names[id], tokens[id]),
+            None => format!("{} tokens, and the model {}", names.len(), tokens.len()),
+        };
+        return Err(FormatError::unsupported(files.label(name), found, "It is another model's").into());
+    }
+    Ok(tokenizer)
+}
+
+/// One vocabulary if both sides have the same tokens and the same pieces.
+pub(super) fn of_pieces(model: &Ctranslate2Folder, pieces: &Pieces) -> Result<Tokenizers, ImportError> {
+    let names = Names::of(&model.config);
+    let special = [names.bos, names.eos, "<pad>", "<blank>"];
+    let [source, target] = pieces.sides();
+    let source = source.tokenizer_for(&model.source_vocabulary, &special)?;
+    Ok(match pieces {
+        Pieces::Joint(_) if model.source_vocabulary == model.target_vocabulary => Tokenizers::joint(source),
+        _ => Tokenizers::separate(source, target.tokenizer_for(&model.target_vocabulary, &special)?),
+    })
+}

@@ -1,0 +1,81 @@
+//! OPT as a language model: learned positions, pre- or post-norm.
+
+use super::gathered::Gathered;
+use super::huggingface::{Settings, tokenizer};
+use super::settings::stack;
+use super::{ImportError, Imported, positions, tables};
+use crate::data::SpecialTokens;
+use crate::data::tokenizer::Tokenizers;
+use crate::exchange::names::{StackShape, bart};
+use crate::layers::{Norm, Positions};
+use crate::models::transformer::StackConfig;
+use crate::store::formats::FormatError;
+use crate::store::formats::huggingface::HuggingFaceFolder;
+use crate::tasks::language::{LanguageConfig, TextShape};
+
+/// Rows before that of the first position.
+pub(in crate::exchange) const OFFSET: usize = 2;
+
+pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Result<Imported, ImportError> {
+    let mut from = Gathered::new(&folder.tensors);
+    let mut stack = configuration(settings)?;
+    let tokenizer = tokenizer(&folder.files, stack.vocabulary)?;
+    gather(&mut from, &mut stack)?;
+    let weights = from.finish()?;
+    let config = LanguageConfig {
+        stack: stack.into(),
+        text: TextShape::Running,
+        label_smoothing: 0.0,
+        output_bias: false,
+    };
+    Ok(Imported {
+        config: config.into(),
+        tokenizers: Tokenizers::joint(tokenizer),
+        origin: "\nAn OPT model of Hugging Face.\n".to_owned(),
+        pieces: Vec::new(),
+        weights,
+    })
+}
+
+fn configuration(settings: &Settings<'_>) -> Result<StackConfig, FormatError> {
+    for (key, usual) in
+        [("_remove_final_layer_norm", false), ("enable_bias", true), ("layer_norm_elementwise_affine", true)]
+    {
+        if settings.is(key, usual) != usual {
+            return Err(settings.unsupported(format!("`{key}`: {}", !usual)));
+        }
+    }
+    let d_model = settings.whole("hidden_size")?;
+    if settings.whole("word_embed_proj_dim").unwrap_or(d_model) != d_model {
+        return Err(settings.unsupported("token vectors of another width than the layers'".to_owned()));
+    }
+    let id = |key: &str, usual: u32| settings.id(key).unwrap_or(usual);
+    let eos = id("eos_token_id", 2);
+    let sizes = [d_model, settings.whole("ffn_dim")?];
+    let (heads, layers) = (settings.whole("num_attention_heads")?, settings.whole("num_hidden_layers")?);
+    Ok(StackConfig {
+        special: SpecialTokens {
+            bos: id("bos_token_id", 2),
+            eos,
+            pad: id("pad_token_id", 1),
+            ..SpecialTokens::default()
+        },
+        norm: if settings.is("do_layer_norm_before", true) { Norm::Pre } else { Norm::Post },
+        activation: settings.activation("activation_function", "relu")?,
+        positions: Positions::Learned { max_length: settings.whole("max_position_embeddings")? },
+        ..stack(settings.whole("vocab_size")?, sizes, heads, layers)
+    })
+}
+
+/// Which positions it has, and whether its embeddings are scaled, the tensors say.
+fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
+    let StackConfig { vocabulary, d_model: d, .. } = *config;
+    let prefix = super::huggingface::prefix(from, "model.", "decoder.embed_tokens.weight");
+    let words = [&format!("{prefix}decoder.embed_tokens.weight"), "lm_head.weight"];
+    config.scale_embeddings = tables::gather_single(from, words, [vocabulary, d])?;
+    let length = config.positions.longest().unwrap_or(0) + OFFSET;
+    let table = from.tensor(&format!("{prefix}decoder.embed_positions.weight"), &[length, d])?.values();
+    config.positions = positions::take(from, "position.weight", &table[OFFSET * d..], d);
+    let shape = StackShape::single("decoder", config);
+    from.take(bart::stack(shape, &format!("{prefix}decoder"), "final_layer_norm"))
+}
