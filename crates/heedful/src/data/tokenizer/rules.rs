@@ -14,6 +14,7 @@
 //! A `<` always ends a word: so no text is encoded as `<eos>` or as the byte token `<0x0A>`.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -70,6 +71,14 @@ const SPACE: char = ' ';
 const UNSPACED: &str = r"\x{3005}-\x{3007}\x{3040}-\x{30FF}\x{31F0}-\x{31FF}\x{3400}-\x{4DBF}\x{4E00}-\x{9FFF}\x{F900}-\x{FAFF}\x{FF66}-\x{FF9F}\x{20000}-\x{3FFFF}";
 /// Their punctuation and full-width forms, which need no space before them either.
 const UNSPACED_MARKS: &str = r"\x{3000}-\x{303F}\x{FF00}-\x{FFEF}";
+
+/// Whether a character is of a script that is written without spaces, or of its punctuation.
+pub(super) fn is_unspaced(character: char) -> bool {
+    static PATTERN: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(&format!("[{UNSPACED}{UNSPACED_MARKS}]")).expect("the pattern is fixed and tested")
+    });
+    PATTERN.is_match(character.encode_utf8(&mut [0; 4]))
+}
 
 /// Normalization and pre-tokenization.
 #[derive(Clone, Debug)]
