@@ -13,6 +13,7 @@ mod device;
 mod doctor;
 mod evaluate;
 mod explain;
+mod finetune;
 mod flags;
 mod generate;
 mod import;

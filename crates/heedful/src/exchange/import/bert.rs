@@ -1,4 +1,4 @@
-//! BERT as a masked language model, from which classifiers may start.
+//! BERT as a masked language model, from which classifiers may start, and BERT as a classifier (`bert_classifier`).
 //!
 //! An encoder that was saved without its head for masked tokens gets a new one, as a model has it before training.
 
@@ -7,7 +7,7 @@ use heedful_tensor::ops::Activation;
 use super::gathered::{Gathered, Linear};
 use super::huggingface::{Settings, prefix, tokenizer};
 use super::settings::{LABEL_SMOOTHING, stack};
-use super::{ImportError, Imported};
+use super::{ImportError, Imported, bert_classifier};
 use crate::data::SpecialTokens;
 use crate::data::tokenizer::{SpecialRole, Tokenizers};
 use crate::layers::Positions;
@@ -23,11 +23,6 @@ const HEAD: &str = "cls.predictions";
 
 pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Result<Imported, ImportError> {
     let mut from = Gathered::new(&folder.tensors);
-    if from.has("classifier.weight") {
-        let found =
-            "a classifier, whose pooling layer and label biases heedful's classifiers do not have".to_owned();
-        return Err(settings.unsupported(found).into());
-    }
     let tokenizer = tokenizer(&folder.files, settings.whole("vocab_size")?)?;
     let role = |role, name: &str| {
         let missing = || {
@@ -50,6 +45,10 @@ pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Resul
         suppressed: tokenizer.special(SpecialRole::Unk).into_iter().collect(),
         ..SpecialTokens::default()
     };
+    if from.has("classifier.weight") {
+        let stack = configuration(settings, special)?;
+        return bert_classifier::read(from, settings, stack, Tokenizers::joint(tokenizer));
+    }
     let config = MaskedConfig {
         stack: configuration(settings, special)?,
         label_smoothing: LABEL_SMOOTHING,
@@ -69,7 +68,8 @@ pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Resul
         name.contains("pooler.") || name.starts_with("cls.seq_relationship") || name.ends_with("position_ids")
     });
     let weights: Weights = from.finish()?;
-    Ok(Imported { config: config.into(), tokenizers: Tokenizers::joint(tokenizer), origin, weights })
+    let tokenizers = Tokenizers::joint(tokenizer);
+    Ok(Imported { config: config.into(), tokenizers, labels: None, origin, weights })
 }
 
 fn configuration(settings: &Settings<'_>, special: SpecialTokens) -> Result<StackConfig, FormatError> {
@@ -96,7 +96,8 @@ fn configuration(settings: &Settings<'_>, special: SpecialTokens) -> Result<Stac
     })
 }
 
-fn gather(from: &mut Gathered<'_>, config: &StackConfig) -> Result<(), FormatError> {
+/// Takes the encoder.
+pub(super) fn gather(from: &mut Gathered<'_>, config: &StackConfig) -> Result<(), FormatError> {
     let StackConfig { vocabulary, d_model: d, d_ff, .. } = *config;
     let prefix = prefix(from, "bert.", "embeddings.word_embeddings.weight");
     let embeddings = format!("{prefix}embeddings");

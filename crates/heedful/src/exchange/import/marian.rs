@@ -40,7 +40,7 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     from.leave_out(|name| name.ends_with("_QuantMultA") || name.starts_with("special:"));
     let weights = from.finish()?;
     let config = EncoderDecoderConfig::Transformer(config).into();
-    Ok(Imported { config, tokenizers, origin: "\nA model of Marian.\n".to_owned(), weights })
+    Ok(Imported { config, tokenizers, labels: None, origin: "\nA model of Marian.\n".to_owned(), weights })
 }
 
 /// The vocabularies beside a model, and the id of [`EOS`].

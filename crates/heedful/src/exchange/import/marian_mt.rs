@@ -26,7 +26,13 @@ pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Resul
     from.leave_out(|name| name.ends_with("embed_positions.weight") || name == SHARED);
     let weights = from.finish()?;
     let config = EncoderDecoderConfig::Transformer(config).into();
-    Ok(Imported { config, tokenizers, origin: "\nA MarianMT model of Hugging Face.\n".to_owned(), weights })
+    Ok(Imported {
+        config,
+        tokenizers,
+        labels: None,
+        origin: "\nA MarianMT model of Hugging Face.\n".to_owned(),
+        weights,
+    })
 }
 
 fn configuration(settings: &Settings<'_>, from: &Gathered<'_>) -> Result<TransformerConfig, FormatError> {

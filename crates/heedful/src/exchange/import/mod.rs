@@ -4,7 +4,7 @@
 //! |---|---|
 //! | CTranslate2, Argos | translators: Transformers, pre- and post-norm (`ctranslate2`) |
 //! | Marian | translators, also with recurrent units in the decoder (`marian`) |
-//! | Hugging Face | MarianMT (`marian_mt`), BERT (`bert`), GPT-2 (`gpt2`) |
+//! | Hugging Face | MarianMT (`marian_mt`), BERT (`bert`, `bert_classifier`), GPT-2 (`gpt2`) |
 //!
 //! Whatever a model has and heedful does not compute is an error before anything is written: a variable that nobody reads is
 //! one (`gathered`).
@@ -19,6 +19,7 @@ mod settings;
 mod tables;
 
 mod bert;
+mod bert_classifier;
 mod gpt2;
 mod huggingface;
 mod marian_mt;
@@ -28,6 +29,7 @@ use std::path::Path;
 
 pub use error::ImportError;
 
+use crate::data::labels::Labels;
 use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
 use crate::store::durable::replace;
@@ -45,6 +47,8 @@ pub struct Imported {
     pub config: ModelConfig,
     /// Its vocabularies.
     pub tokenizers: Tokenizers,
+    /// The names of a classifier's labels.
+    pub labels: Option<Labels>,
     /// Where it is from, and under which licence: Markdown.
     pub origin: String,
     weights: Weights,
@@ -96,7 +100,8 @@ impl Imported {
         replace(&folder.join(ORIGIN), |file| std::io::Write::write_all(file, self.origin.as_bytes()))
             .map_err(write)?;
         self.tokenizers.save(folder)?;
-        let saved = ModelFolder::create(folder, self.config.clone(), &TokenizerFiles::find(folder)?, None)?;
+        let (tokenizers, labels) = (TokenizerFiles::find(folder)?, self.labels.as_ref());
+        let saved = ModelFolder::create(folder, self.config.clone(), &tokenizers, labels)?;
         Ok(saved.save(&self.weights)?)
     }
 }
