@@ -86,7 +86,9 @@ pub(super) fn folder(path: &Path) -> Result<Imported, ImportError> {
     Err(FormatError::missing(path.display().to_string(), "SentencePiece model", remedy).into())
 }
 
-/// The vocabularies: one if both sides have the same tokens and the same pieces.
+/// The vocabularies: one if both sides have the same tokens and the same pieces. Where one SentencePiece model is given, and most
+/// of the model's tokens are none of its pieces, it is that of the source, as in packages made of OPUS-MT models: what the model
+/// writes is then split by how frequent its tokens are, of which their order tells.
 fn joint(
     model: &Ctranslate2Folder,
     [source, target]: [&SentencePiece; 2],
@@ -94,6 +96,13 @@ fn joint(
     let names = Names::of(&model.config);
     let special = [names.bos, names.eos, "<pad>", "<blank>"];
     let of = |pieces: &SentencePiece, tokens: &[String]| pieces.tokenizer_for(tokens, &special);
+    if std::ptr::eq(source, target) && !target.covers(&model.target_vocabulary) {
+        let by_rank = target.by_rank(&model.target_vocabulary);
+        return Ok(Tokenizers::separate(
+            of(source, &model.source_vocabulary)?,
+            of(&by_rank, &model.target_vocabulary)?,
+        ));
+    }
     Ok(match std::ptr::eq(source, target) && model.source_vocabulary == model.target_vocabulary {
         true => Tokenizers::joint(of(source, &model.source_vocabulary)?),
         false => {
@@ -109,7 +118,7 @@ fn imported(
 ) -> Result<Imported, ImportError> {
     let (config, weights) = translator(model)?;
     let config = EncoderDecoderConfig::Transformer(config).into();
-    Ok(Imported { config, tokenizers, origin, weights })
+    Ok(Imported { config, tokenizers, labels: None, origin, weights })
 }
 
 /// The names of special tokens in `config.json`.
