@@ -41,6 +41,8 @@ fn config() -> ClassifierConfig {
         labels: LABELS,
         pooling: Pooling::Attention,
         pooling_score: AttentionScore::Additive,
+        pooler: false,
+        label_bias: false,
         dropout: DROPOUT,
         label_smoothing: 0.0,
         encoder: EncoderConfig::Recurrent(reader),

@@ -78,6 +78,8 @@ fn models_of_one_stack_take_what_theirs_say() {
         labels: 2,
         pooling: Pooling::Attention,
         pooling_score: AttentionScore::Additive,
+        pooler: false,
+        label_bias: false,
         dropout: 0.0,
         label_smoothing: 0.0,
         encoder: EncoderConfig::Transformer(encoder),

@@ -77,6 +77,8 @@ fn a_classifier_with_attention_pooling_agrees_with_pytorch() {
         labels: 5,
         pooling: Pooling::Attention,
         pooling_score: AttentionScore::Additive,
+        pooler: false,
+        label_bias: false,
         dropout: 0.0,
         label_smoothing: 0.0,
         encoder: EncoderConfig::Transformer(stack(Norm::Post)),

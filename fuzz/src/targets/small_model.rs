@@ -69,6 +69,8 @@ pub(super) fn classifier(folder: &Path) {
         labels: 2,
         pooling: Pooling::Attention,
         pooling_score: AttentionScore::Additive,
+        pooler: false,
+        label_bias: false,
         dropout: 0.0,
         label_smoothing: 0.0,
         encoder: EncoderConfig::Transformer(stack),

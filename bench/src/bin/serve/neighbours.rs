@@ -124,6 +124,8 @@ fn models(size: &TransformerConfig) -> [(&'static str, ModelConfig); 3] {
         labels: 2,
         pooling: Pooling::Attention,
         pooling_score: AttentionScore::Additive,
+        pooler: false,
+        label_bias: false,
         dropout: 0.0,
         label_smoothing: 0.0,
         encoder: EncoderConfig::Transformer(size.encoder()),

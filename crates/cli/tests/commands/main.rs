@@ -14,6 +14,7 @@ mod doctor;
 mod evaluate;
 mod explain;
 mod export;
+mod finetune;
 mod flags;
 mod generate;
 mod import;

@@ -73,6 +73,12 @@ impl Labels {
         }
     }
 
+    /// Labels of these names, which are sorted and distinct; else `None`.
+    pub(crate) fn of(names: Vec<String>) -> Option<Labels> {
+        let is_good = names.is_sorted_by(|a, b| a < b) && names.iter().all(|name| !name.is_empty());
+        is_good.then_some(Labels { names })
+    }
+
     /// Reads `labels.json` from a folder.
     pub fn load(folder: &Path) -> Result<Labels, LabelsError> {
         let path = folder.join(LABELS_FILE);

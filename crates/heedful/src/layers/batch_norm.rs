@@ -60,9 +60,11 @@ pub struct BatchStatistics {
 }
 
 impl BatchStatistics {
-    /// `running ← (1 − m) running + m batch`.
+    /// `running ← (1 − m) running + m batch`; frozen statistics stay as they are.
     pub fn apply(&self) {
-        for (running, batch) in self.running.iter().zip(&self.batch) {
+        for (running, batch) in
+            self.running.iter().zip(&self.batch).filter(|(running, _)| !running.is_frozen())
+        {
             let mut values = running.to_vec();
             for (value, batch) in values.iter_mut().zip(batch) {
                 *value += MOMENTUM * (batch - *value);

@@ -51,6 +51,14 @@ macro_rules! families {
                 }
             }
 
+            /// Sets the keys of the architecture in a recipe to this one's.
+            pub(crate) fn describe(&self, recipe: &mut Recipe) {
+                recipe.model.family = self.family();
+                match self {
+                    $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::describe(config, recipe),)+
+                }
+            }
+
             /// The name of the family.
             pub fn family(&self) -> Family {
                 match self {
@@ -101,6 +109,14 @@ macro_rules! families {
                     $(Family::$Family => EncoderConfig::$Family(
                         EncoderFamily::from_recipe(recipe, vocabulary),
                     ),)+
+                }
+            }
+
+            /// Sets the keys of the architecture in a recipe to this one's.
+            pub(crate) fn describe(&self, recipe: &mut Recipe) {
+                recipe.model.family = self.family();
+                match self {
+                    $(EncoderConfig::$Family(config) => EncoderFamily::describe(config, recipe),)+
                 }
             }
 

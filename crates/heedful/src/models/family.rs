@@ -16,6 +16,10 @@ pub(crate) trait EncoderDecoderFamily: Sized {
     /// The configuration that a recipe describes, for vocabularies of these sizes (source, target).
     fn from_recipe(recipe: &Recipe, vocabularies: [usize; 2]) -> Self;
 
+    /// Sets the keys of the architecture in a recipe to this one's: what [`EncoderDecoderFamily::from_recipe`] reads, but for
+    /// the rates of training.
+    fn describe(&self, recipe: &mut Recipe);
+
     /// Whether a model can be built from this; if not, the error explains what to change.
     fn validate(&self) -> Result<(), ConfigError>;
 
@@ -38,6 +42,10 @@ pub(crate) trait EncoderFamily: Sized {
 
     /// The configuration that a recipe describes, for a vocabulary of this size.
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> Self;
+
+    /// Sets the keys of the architecture in a recipe to this one's: what [`EncoderFamily::from_recipe`] reads, but for the rates
+    /// of training.
+    fn describe(&self, recipe: &mut Recipe);
 
     /// Whether a model can be built from this; if not, the error explains what to change.
     fn validate(&self) -> Result<(), ConfigError>;

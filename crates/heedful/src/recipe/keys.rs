@@ -11,10 +11,12 @@ use super::choices::{
     AttentionKind, AttentionOrder, Averaging, Balance, BestBy, ConvolutionKind, DecoderLayer, Directions,
     EncoderKind, Family, Pooling, PositionKind, Preset, RecurrentNorm, ScheduleKind, Task,
 };
+use super::pattern::NamePattern;
 use super::scope::{
     ADDITIVE, ALL, ATTENDS, AVERAGES, BALANCE_NORM, BLEU, BY_STEPS, CONVOLUTIONAL_ENCODER, COSINE, DECAYS,
     DECLARED, HARD, HAS_MOST_TOKENS, HAS_PEAK, LEARNED, LEARNED_POSITIONS, LEARNED_SUBWORDS, LINES, NOAM,
-    OWN_VOCABULARY, POOLS_BY_ATTENTION, RECURRENT_ENCODER, RECURRENT_NORM, WARMS_UP, WIDE_BEAM,
+    OWN_VOCABULARY, POOLS_BY_ATTENTION, RECURRENT_ENCODER, RECURRENT_NORM, STARTS_FROM_A_MODEL, WARMS_UP,
+    WIDE_BEAM,
 };
 use super::setting::Limit::{Above, Any, AtLeast, Share};
 use super::setting::Setting;
@@ -78,9 +80,12 @@ recipe! {
         /// Existing vocabulary for both sides (`heedful vocab`), instead of learning one
         file: Option<PathBuf> = None, Any, ALL.when(&[OWN_VOCABULARY]);
         /// Existing vocabulary for the source side
-        source_file: Option<PathBuf> = None, Any, DECLARED;
+        source_file: Option<PathBuf> = None, Any, DECLARED.when(&[OWN_VOCABULARY]);
         /// Existing vocabulary for the target side
-        target_file: Option<PathBuf> = None, Any, DECLARED;
+        target_file: Option<PathBuf> = None, Any, DECLARED.when(&[OWN_VOCABULARY]);
+        /// File of tokens to add to the vocabulary of the model of init_from, one a line; each begins as the mean of the pieces that
+        /// its text had
+        add_tokens: Option<PathBuf> = None, Any, ALL.when(&[STARTS_FROM_A_MODEL]);
     }
 
     /// Architecture
@@ -167,8 +172,15 @@ recipe! {
         pooling: Pooling = Pooling::Attention, Any, DECLARED;
         /// Score of attention pooling, between a token and the learned query: `additive`, `dot`, `general`, `scaled-dot`
         pooling_score: AttentionScore = AttentionScore::Additive, Any, DECLARED.when(&[POOLS_BY_ATTENTION]);
-        /// Folder of a masked language model (task mlm) whose encoder and vocabulary a classifier starts from
-        init_from: Option<PathBuf> = None, Any, DECLARED;
+        /// Whether a linear layer and tanh follow the pooling of a classifier, as in BERT
+        pooler: bool = false, Any, DECLARED;
+        /// Whether a classifier has a bias for each label
+        label_bias: bool = false, Any, DECLARED;
+        /// Folder of the model to start from: its architecture, its vocabulary and its weights. A classifier starts from a
+        /// classifier or a masked language model, any other model from one of its own task
+        init_from: Option<PathBuf> = None, Any;
+        /// Checksum that the model of init_from must have; a run writes it into its recipe, and does not begin with another model
+        init_checksum: Option<String> = None, Any, ALL.when(&[STARTS_FROM_A_MODEL]);
     }
 
     /// Optimization and regularization
@@ -219,6 +231,8 @@ recipe! {
         clip_norm: Option<f64> = None, Above(0.0);
         /// Decay of an exponential moving average of the weights, which is validated and saved instead; `none` for none
         ema: Option<f64> = None, Share;
+        /// Parameters that keep their values, by name: patterns in which `*` is any text, such as `encoder.*` or `*embedding*`
+        freeze: Vec<NamePattern> = Vec::new(), Any;
         /// The run ends as diverged when the gradient norm is this many times its recent median; `none` for no check
         explosion: Option<f64> = Some(1000.0), Above(1.0);
     }

@@ -16,6 +16,7 @@
 mod choices;
 mod error;
 mod literal;
+mod pattern;
 mod setting;
 
 mod scope;
@@ -44,6 +45,7 @@ pub use keys::{
 pub use literal::Literal;
 pub(crate) use overrides::Applied;
 pub use overrides::{Author, Overrides, find_key};
+pub use pattern::NamePattern;
 pub use table::{Key, Section};
 
 use crate::layers::{Halves, Positions};
@@ -79,6 +81,21 @@ impl Recipe {
         }
     }
 
+    /// Sets the keys that [`Recipe::positions`] reads.
+    pub(crate) fn set_positions(&mut self, positions: Positions) {
+        self.model.positions = match positions {
+            Positions::Sinusoidal => PositionKind::Sinusoidal,
+            Positions::Halves(Halves::MarianMt) => PositionKind::MarianMt,
+            Positions::Halves(Halves::Marian) => PositionKind::Marian,
+            Positions::Halves(Halves::OpenNmt) => PositionKind::OpenNmt,
+            Positions::Learned { max_length } => {
+                self.model.max_positions = max_length;
+                PositionKind::Learned
+            }
+            Positions::None => PositionKind::None,
+        };
+    }
+
     /// A hash of all settings that determine the weights: two runs with the same fingerprint, on the same data and
     /// instruction set, have the same weights at every step. Limits of the run, checkpoints and outputs play no part.
     pub fn fingerprint(&self) -> String {
@@ -95,6 +112,11 @@ impl Recipe {
             ("model", "source_eos") => self.model.source_eos,
             ("model", "start_from_zero") => self.model.start_from_zero,
             ("model", "surround_text") => self.model.surround_text,
+            ("model", "pooler") => self.model.pooler,
+            ("model", "label_bias") => self.model.label_bias,
+            ("vocabulary", "add_tokens") => self.vocabulary.add_tokens.is_some(),
+            ("model", "init_checksum") => self.model.init_checksum.is_some(),
+            ("training", "freeze") => !self.training.freeze.is_empty(),
             ("training", "r_drop") => self.training.r_drop.is_some(),
             ("vocabulary", "coverage") => self.vocabulary.coverage != Recipe::default().vocabulary.coverage,
             ("training", "decayed") => self.training.weight_decay != 0.0,
@@ -112,4 +134,9 @@ impl Recipe {
         let both = |key: &'static Key| (key, key.value(self), key.value(other));
         Recipe::keys().map(both).filter(|(_, ours, theirs)| ours != theirs).collect()
     }
+}
+
+/// The f64 with the same decimal form as this f32: 0.1, not 0.10000000149.
+pub(crate) fn in_decimals(value: f32) -> f64 {
+    value.to_string().parse().expect("a number is written as one")
 }

@@ -112,6 +112,18 @@ impl Overrides {
         Ok(())
     }
 
+    /// The last value of a key.
+    pub(crate) fn last(&self, path: &str) -> Option<(&'static Key, &Literal)> {
+        let found = self.assignments.iter().rfind(|assignment| assignment.key.path() == path)?;
+        Some((found.key, &found.value))
+    }
+
+    /// The last value of a key, if a user wrote it.
+    pub(crate) fn by_user(&self, path: &str) -> Option<(&'static Key, &Literal)> {
+        let found = self.assignments.iter().rfind(|assignment| assignment.key.path() == path)?;
+        (found.author == Author::User).then_some((found.key, &found.value))
+    }
+
     fn add(&mut self, key: &'static Key, value: Literal, location: Location) {
         self.assignments.push(Assignment { key, value, location, author: self.author });
     }

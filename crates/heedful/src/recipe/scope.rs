@@ -160,6 +160,11 @@ pub(super) const OWN_VOCABULARY: Condition = Condition {
     purpose: "models that begin with weights of their own",
     holds: |recipe| recipe.model.init_from.is_none(),
 };
+pub(super) const STARTS_FROM_A_MODEL: Condition = Condition {
+    key: "model.init_from",
+    purpose: "models that start from another",
+    holds: |recipe| recipe.model.init_from.is_some(),
+};
 pub(super) const LINES: Condition = Condition {
     key: "data.block",
     purpose: "texts of one line",

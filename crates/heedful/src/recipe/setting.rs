@@ -139,6 +139,23 @@ impl Setting for PathBuf {
     }
 }
 
+impl Setting for String {
+    const EXPECTS: &'static str = "a text";
+    const VALUE_NAME: &'static str = "TEXT";
+    const BARE: bool = true;
+
+    fn read(literal: &Literal) -> Option<String> {
+        match literal {
+            Literal::Text(text) if !text.is_empty() => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    fn literal(&self) -> Literal {
+        Literal::Text(self.clone())
+    }
+}
+
 /// One path or several.
 impl Setting for Vec<PathBuf> {
     const EXPECTS: &'static str = "a path or a list of paths";

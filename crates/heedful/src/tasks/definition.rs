@@ -1,19 +1,18 @@
 //! The interface of a task, through which recipes, runs and commands use it.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use heedful_tensor::Device;
 
 use super::validation::ValidationSet;
-use super::{ConfigError, ModelConfig, TaskError};
+use super::{ConfigError, ModelConfig, Task, TaskError};
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
 use crate::data::labels::{Labels, LabelsError};
 use crate::data::tokenizer::Tokenizers;
 use crate::data::{CorpusError, SpecialTokens};
 use crate::models::Model;
-use crate::recipe::{DataKeys, Family, Key, Literal, Recipe, RecipeError};
+use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 
 /// The configuration of a task's models.
 pub(crate) trait TaskConfig: Sized {
@@ -36,6 +35,12 @@ pub(crate) trait TaskConfig: Sized {
     fn special_tokens(&self) -> SpecialTokens {
         SpecialTokens::default()
     }
+
+    /// Gives its models other special tokens.
+    fn set_special_tokens(&mut self, _special: SpecialTokens) {}
+
+    /// Sets the keys of the architecture in a recipe to this one's.
+    fn describe(&self, recipe: &mut Recipe);
 
     /// Whether its models can be trained on a device.
     fn trains_on(&self, device: Device) -> bool {
@@ -89,25 +94,19 @@ pub(crate) trait TaskDefinition: Sync {
     /// How lines of text become examples.
     fn example_kind<'l>(&self, data: &DataKeys, labels: Option<&'l Labels>) -> ExampleKind<'l>;
 
-    /// Sets the keys of a recipe that must agree with the pretrained model (`model.init_from`).
-    fn adopt(&self, _recipe: &mut Recipe, _pretrained: &Path) -> Result<(), TaskError> {
-        Ok(())
+    /// The tasks of models that a model of this task may start from.
+    fn starts_from(&self) -> &'static [Task];
+
+    /// Sets the keys of a recipe that describe the architecture to those of the model that the run starts from, and those of
+    /// the text to what that model can read.
+    fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {
+        original.describe(recipe);
     }
 
-    /// The values of a recipe that do not agree with the pretrained model.
-    fn disagreements(
-        &self,
-        recipe: &Recipe,
-        pretrained: &Path,
-    ) -> Result<Vec<(&'static Key, Literal, Literal)>, TaskError> {
-        let mut adopted = recipe.clone();
-        self.adopt(&mut adopted, pretrained)?;
-        Ok(recipe.differences(&adopted))
-    }
-
-    /// Copies the shared parameters of a pretrained model into a new one.
-    fn install_pretrained(&self, _model: &dyn Model, _pretrained: &Path) -> Result<(), TaskError> {
-        Ok(())
+    /// Whether a parameter that the model does not have from which the run starts begins as in a model that starts from
+    /// nothing; others are an error.
+    fn begins_anew(&self, _parameter: &str) -> bool {
+        false
     }
 
     /// Builds the model, and reads its validation set.
@@ -140,6 +139,15 @@ pub(crate) struct Assembled {
 }
 
 impl Materials<'_> {
+    /// The configuration that the recipe describes, with the special tokens of the model that this one starts from.
+    pub(crate) fn config<C: TryFrom<ModelConfig, Error = Task>>(&self, task: &dyn TaskDefinition) -> C {
+        let mut config = task.config(self.recipe, self.sizes());
+        if let Some(special) = &self.special {
+            config.set_special_tokens(special.clone());
+        }
+        C::try_from(config).unwrap_or_else(|task| unreachable!("a configuration of the task {task}"))
+    }
+
     /// The numbers of tokens and labels.
     pub(crate) fn sizes(&self) -> Sizes {
         Sizes {

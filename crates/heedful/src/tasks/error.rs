@@ -67,9 +67,19 @@ pub enum TaskError {
         /// Examples that are longer than the learned positions.
         too_long: usize,
     },
-    /// A parameter of the pretrained model is missing or has another shape.
-    #[error("a classifier cannot be initialized from {}: its `{name}` is missing or has another size than the classifier's; train with its vocabulary and its sizes", folder.display())]
-    OtherEncoder {
+    /// A model of one task cannot start from one of another.
+    #[error("{} holds {}, from which {} cannot start: name {}, or train for another task (--task {found})", folder.display(), found.model(), wanted.model(), wanted.starts_from())]
+    OtherStart {
+        /// The folder.
+        folder: PathBuf,
+        /// The task of its model.
+        found: Task,
+        /// The task of the new model.
+        wanted: Task,
+    },
+    /// A parameter is missing in the model that the new one starts from, or has another shape there.
+    #[error("the model cannot start from {}: its `{name}` is missing or has another size than the new model's", folder.display())]
+    OtherParameter {
         /// The folder.
         folder: PathBuf,
         /// The parameter.

@@ -13,6 +13,7 @@ mod definition;
 mod error;
 pub mod folder;
 pub(crate) mod open;
+pub(crate) mod original;
 mod plain_text;
 mod recipe;
 mod unread;
@@ -28,7 +29,7 @@ pub use recipe::resolve;
 use crate::data::SpecialTokens;
 pub use crate::models::ConfigError;
 use crate::models::Model;
-use crate::recipe::DataKeys;
+use crate::recipe::{DataKeys, Recipe};
 pub use crate::recipe::{Family, Task};
 use crate::registry::for_each_task;
 
@@ -98,6 +99,16 @@ macro_rules! tasks {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::special_tokens(config),)+ }
             }
 
+            /// Gives its models other special tokens than those of the vocabularies that this crate learns.
+            pub(crate) fn set_special_tokens(&mut self, special: SpecialTokens) {
+                match self { $(ModelConfig::$Task(config) => TaskConfig::set_special_tokens(config, special),)+ }
+            }
+
+            /// Sets the keys of the architecture in a recipe to this one's.
+            pub(crate) fn describe(&self, recipe: &mut Recipe) {
+                match self { $(ModelConfig::$Task(config) => TaskConfig::describe(config, recipe),)+ }
+            }
+
             /// The model in a few words.
             pub fn summary(&self) -> String {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::summary(config),)+ }
@@ -125,6 +136,12 @@ impl Task {
     /// What a model of this task is called, with its article.
     pub fn model(self) -> &'static str {
         self.definition().model()
+    }
+
+    /// The models that a model of this task may start from, with their articles: `a classifier or a masked language model`.
+    pub fn starts_from(self) -> String {
+        let models: Vec<&str> = self.definition().starts_from().iter().map(|task| task.model()).collect();
+        models.join(" or ")
     }
 
     /// What its examples are called.

@@ -201,7 +201,7 @@ fn a_task_has_defaults_files_and_a_model_of_its_own() {
         ),
         (["task=mlm", "valid_text=a", "best_by=bleu"], "has no BLEU"),
         (["task=classify", "label_text=a", "block=5"], "data.block is for the tasks lm and mlm"),
-        (["task=mlm", "text=a", "init_from=b"], "model.init_from is for the task classify"),
+        (["task=mlm", "text=a", "init_from=b"], "model.init_from: "),
         (
             ["task=mlm", "text=a", "r_drop=2.5"],
             "predict the same tokens, and the task mlm masks others in each",
@@ -236,6 +236,78 @@ fn the_fingerprint_is_of_what_decides_the_numbers() {
 }
 
 #[test]
+fn a_configuration_describes_itself_in_a_recipe() {
+    let families: [(&str, &[&str]); 3] = [
+        (
+            "transformer",
+            &[
+                "d_ff=96",
+                "heads=8",
+                "key_width=64",
+                "norm=pre",
+                "norm_kind=batch",
+                "norm_epsilon=1e-6",
+                "activation=silu",
+                "positions=marian",
+                "positions=learned max_positions=77",
+                "scale_embeddings=false",
+                "embedding_norm=true",
+                "score=dot",
+                "window=5",
+                "decoder_layer=ssru",
+                "source_eos=true start_from_zero=true",
+                "surround_text=true",
+            ],
+        ),
+        (
+            "recurrent",
+            &[
+                "cell=gru",
+                "attention=none",
+                "attention=hard reward=0.3 entropy=0.02",
+                "attention=straight-through attend=feeding",
+                "score=general",
+                "score_width=24",
+                "directions=forward",
+                "d_encoder=48",
+                "recurrent_norm=layer norm_epsilon=1e-4",
+                "encoder=convolutional taps=5 dilation=2 convolution=relu balance=norm positions=none",
+            ],
+        ),
+        (
+            "convolutional",
+            &["taps=5", "dilation=2", "convolution=relu", "balance=norm", "positions=learned", "score=dot"],
+        ),
+    ];
+    let tasks: [(&str, &[&str]); 4] = [
+        ("translate", &["tying=none", "output_bias=true", "encoder_layers=2", "decoder_layers=1"]),
+        ("classify", &["pooling=first pooler=true label_bias=true", "pooling_score=dot", "encoder_layers=2"]),
+        ("lm", &["output_bias=true", "decoder_layers=2"]),
+        ("mlm", &["output_bias=true", "encoder_layers=2"]),
+    ];
+    let mut tried = 0;
+    for (task, of_task) in tasks {
+        for (family, of_family) in families {
+            for sets in ["d_model=32"].iter().chain(of_task).chain(of_family) {
+                let sets: Vec<String> = [format!("task={task}"), format!("family={family}")]
+                    .into_iter()
+                    .chain(sets.split(' ').map(str::to_owned))
+                    .collect();
+                let sets: Vec<&str> = sets.iter().map(String::as_str).collect();
+                // Not every key is for every task.
+                let Ok(recipe) = resolved("", &sets) else { continue };
+                let config = recipe.model_config([50; 2], 3).expect("it was checked");
+                let mut described = Recipe { model: Recipe::default().model, ..recipe };
+                config.describe(&mut described);
+                assert_eq!(described.model_config([50; 2], 3), Ok(config), "{sets:?}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 60, "{tried}");
+}
+
+#[test]
 fn flags_are_unlike_each_other() {
     let mut flags: Vec<String> = Recipe::keys().map(Key::flag).collect();
     let count = flags.len();
@@ -266,5 +338,5 @@ fn every_recipe_of_the_project_can_be_followed_and_comments_each_key() {
         }
         count += 1;
     }
-    assert_eq!(count, 6);
+    assert_eq!(count, 8);
 }

@@ -77,15 +77,32 @@ def marian(name, activation, tied, shared, kind=torch.float32):
     return folder, processor, tokens
 
 
-def bert(name, has_head):
-    folder = fresh(name)
+def bert_parts(folder, **settings):
+    """The tokenizer, which is saved, and the configuration of a small BERT, and a text with its ids."""
     words = sorted({word for line in TEXT for word in line.split()})
     vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words, "##s", "##t"]
     tokenizer = transformers.BertTokenizerFast(vocab={token: i for i, token in enumerate(vocabulary)}, do_lower_case=True)
     tokenizer.save_pretrained(folder)
-    config = transformers.BertConfig(vocab_size=len(vocabulary), hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12, max_position_embeddings=16)
+    config = transformers.BertConfig(vocab_size=len(vocabulary), hidden_size=8, num_hidden_layers=2, num_attention_heads=2, intermediate_size=12, max_position_embeddings=16, **settings)
     text = "the old cat eats on a mat"
-    ids = tokenizer(text)["input_ids"]
+    return config, text, tokenizer(text)["input_ids"]
+
+
+def bert_classifier(name):
+    """Labels whose names are not in the order of their ids."""
+    folder = fresh(name)
+    config, text, ids = bert_parts(folder, id2label={0: "sport", 1: "business", 2: "world"}, label2id={"sport": 0, "business": 1, "world": 2})
+    model = random_weights(transformers.BertForSequenceClassification(config))
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).logits[0]
+    expected = {"text": text, "ids": ids, "logits": {config.id2label[i]: logit for i, logit in enumerate(logits.tolist())}}
+    (folder / "expected.json").write_text(json.dumps(expected))
+    save(model, folder)
+
+
+def bert(name, has_head):
+    folder = fresh(name)
+    config, text, ids = bert_parts(folder)
     model = random_weights(transformers.BertForMaskedLM(config))
     with torch.no_grad():
         logits = model(torch.tensor([ids])).logits[0]
@@ -137,6 +154,7 @@ if __name__ == "__main__":
     marian("marian-gelu-untied", "gelu", False, True)
     bert("bert", True)
     bert("bert-without-head", False)
+    bert_classifier("bert-classifier")
     gpt2("gpt2", "gelu_new")
     gpt2("gpt2-relu", "relu")
     converted("ctranslate2-int8", swish, "int8")

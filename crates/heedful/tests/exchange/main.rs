@@ -10,12 +10,13 @@ use heedful::decode::SearchOptions;
 use heedful::exchange::import::{self, ImportError, Imported, ORIGIN};
 use heedful::layers::Pass;
 use heedful::models::transformer::{StackMask, TextStack, Transformer, TransformerConfig};
-use heedful::models::{EncoderDecoderConfig, Model};
+use heedful::models::{EncoderDecoderConfig, Label, Model};
+use heedful::tasks::classify::{Classifier, EncoderClassifier};
 use heedful::tasks::language::{Generator, LanguageModel};
 use heedful::tasks::masked::{Filler, MaskedModel};
 use heedful::tasks::translate::Translator;
 use heedful::tasks::{ModelConfig, Task};
-use heedful::tensor::{DType, Params, Ragged};
+use heedful::tensor::{DType, Params, Precision, Ragged};
 use serde_json::Value;
 
 fn folder(name: &str) -> PathBuf {
@@ -141,6 +142,31 @@ fn bert_without_a_head_has_the_states_of_transformers_and_says_so() {
 }
 
 #[test]
+fn a_bert_classifier_has_the_logits_of_transformers_and_the_names_of_its_labels() {
+    let (imported, expected) = imported("bert-classifier");
+    let ModelConfig::Classify(config) = &imported.config else { panic!("no classifier") };
+    let model = EncoderClassifier::new(config.clone(), 0).expect("it was checked");
+    imported.weights().install(model.params()).expect("its own weights");
+    let text = imported.tokenizers.source.encode(expected["text"].as_str().expect("a text"));
+    assert_eq!(model.special_tokens().surrounded(&text), ids(&expected, "ids"));
+    let sequences = Ragged::from_lengths([text.len()]);
+    let found = model.label_scores(&text, &sequences, &mut Pass::inference(DType::F32)).to_vec();
+    let labels = imported.labels.as_ref().expect("a classifier has labels");
+    assert_eq!(labels.names(), ["business", "sport", "world"]);
+    for (name, score) in labels.names().iter().zip(&found) {
+        let wanted = expected["logits"][name].as_f64().expect("a number");
+        assert!((f64::from(*score) - wanted).abs() < 1e-4, "{name}: {score} and {wanted}");
+    }
+    // Its folder is a classifier's.
+    let place = tempfile::tempdir().expect("a folder");
+    imported.save(place.path()).expect("room on the disk");
+    let classifier = Classifier::open(place.path()).expect("a classifier");
+    let classified =
+        classifier.classify(&["the old cat eats on a mat"], Precision::F32).expect("a short text");
+    assert_eq!(classifier.labels().name(classified[0].label()), "business");
+}
+
+#[test]
 fn gpt2_has_the_logits_of_transformers() {
     for name in ["gpt2", "gpt2-relu"] {
         let (imported, expected) = imported(name);
@@ -223,6 +249,15 @@ fn what_heedful_does_not_compute_is_named() {
         ),
         ("marian-swish", "config.json", "\"marian\"", "\"t5\"", "a model of type `t5`"),
         ("marian-swish", "config.json", "\"d_model\": 8", "\"d_model\": 10", "instead of"),
+        ("bert-classifier", "config.json", "\"2\": \"world\"", "\"3\": \"world\"", "each of 3 labels"),
+        ("bert-classifier", "config.json", "\"2\": \"world\"", "\"2\": \"sport\"", "there twice"),
+        (
+            "bert-classifier",
+            "config.json",
+            "\"hidden_act\"",
+            "\"problem_type\": \"regression\", \"hidden_act\"",
+            "`problem_type`: `regression`",
+        ),
         ("gpt2", "config.json", "\"n_layer\": 2", "\"n_layer\": 3", "h.2."),
         ("bert", "config.json", "\"hidden_act\": \"gelu\"", "\"hidden_act\": \"mish\"", "`mish`"),
         ("bert", "config.json", "\"intermediate_size\": 12", "\"intermediate_size\": 9000000", "instead of"),

@@ -196,6 +196,8 @@ fn texts_are_read_between_their_tokens() {
             labels: 3,
             pooling,
             pooling_score: AttentionScore::Additive,
+            pooler: false,
+            label_bias: false,
             dropout: 0.0,
             label_smoothing: 0.0,
             encoder: EncoderConfig::Transformer(stack(special)),

@@ -64,6 +64,8 @@ pub(crate) fn classifier(folder: &Path) {
         labels: 2,
         pooling: Pooling::Attention,
         pooling_score: AttentionScore::Additive,
+        pooler: false,
+        label_bias: false,
         dropout: 0.0,
         label_smoothing: 0.0,
         encoder,

@@ -78,12 +78,12 @@ impl FlatGradients {
     }
 
     /// Makes everything readable: what nobody has written since the last update is zero, and so is what lies between
-    /// parameters.
-    pub(super) fn complete(&mut self, entries: &[Entry]) {
+    /// parameters, and what belongs to frozen ones.
+    pub(super) fn complete(&mut self, entries: &[Entry], is_frozen: impl Fn(usize) -> bool) {
         self.join_sums();
         let len = self.segments.last().map_or(0, |last| last.range.end);
         for (i, entry) in entries.iter().enumerate() {
-            let was_written = std::mem::replace(&mut self.written[i], true);
+            let was_written = std::mem::replace(&mut self.written[i], true) && !is_frozen(i);
             let start = if was_written { entry.range().end } else { entry.offset };
             let end = entries.get(i + 1).map_or(len, |next| next.offset);
             if let Some(card) = &self.card {

@@ -5,13 +5,14 @@
 
 mod card;
 mod entry;
+mod frozen;
 mod gradients;
 mod host;
 mod init;
 mod quantized;
 
 use std::ops::{Deref, Range};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::random::Stream;
@@ -41,6 +42,8 @@ struct Store {
 
 struct Flat {
     entries: Vec<Entry>,
+    /// Per parameter: whether it keeps its values.
+    frozen: Vec<AtomicBool>,
     values: RwLock<Array>,
     gradients: Mutex<FlatGradients>,
     /// Raised whenever values change: packed copies of an older version are stale.
@@ -239,7 +242,7 @@ impl Params {
     pub(crate) fn with_gradients<R>(&self, work: impl FnOnce(&FlatGradients) -> R) -> R {
         let flat = self.store.flat();
         let mut gradients = in_order(flat.gradients.lock());
-        gradients.complete(&flat.entries);
+        gradients.complete(&flat.entries, |index| flat.is_frozen(index));
         work(&gradients)
     }
 
@@ -367,12 +370,14 @@ impl Store {
             Array::reserved_zeros(len)
         };
         let gradients = FlatGradients::new(&entries);
+        let frozen = entries.iter().map(|_| AtomicBool::new(false)).collect();
         let packed = PackedCopies::new(entries.len());
         let quantized = QuantizedCopies::new(entries.len());
         let narrow = NarrowCopy::default();
         Flat {
             narrow,
             entries,
+            frozen,
             values: RwLock::new(values),
             gradients: Mutex::new(gradients),
             version: AtomicU64::new(0),

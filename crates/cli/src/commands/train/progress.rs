@@ -101,6 +101,14 @@ impl Watcher for TrainingProgress {
                 self.lines = *pairs;
                 self.prepare("learning the vocabulary", None, || format!("{} lines", thousands(*pairs)));
             }
+            Event::AddedTokens { added, known } => {
+                let known = match known {
+                    0 => String::new(),
+                    known => format!("; {} were tokens already", thousands(*known as u64)),
+                };
+                self.bar
+                    .println(&format!("{} tokens added to the vocabulary{known}", thousands(*added as u64)));
+            }
             Event::Encoding { pairs } => {
                 let all = self.lines.max(*pairs);
                 let share = (self.lines > 0).then(|| *pairs as f64 / all as f64);
@@ -140,6 +148,7 @@ fn start_message(ready: &Ready) -> String {
         task,
         device,
         parameters,
+        trained,
         vocabularies: [source, target],
         pairs,
         validation_pairs,
@@ -161,8 +170,12 @@ fn start_message(ready: &Ready) -> String {
         _ => String::new(),
     };
     let until = steps.map_or(String::new(), |steps| format!(" to step {}", thousands(steps)));
+    let trained = match parameters == trained {
+        true => String::new(),
+        false => format!(", of which {} are trained", thousands(*trained as u64)),
+    };
     format!(
-        "{} parameters, {vocabulary} tokens in the vocabulary, {} training {unit}, {validation}\ntraining{on}{until}{resumed}",
+        "{} parameters{trained}, {vocabulary} tokens in the vocabulary, {} training {unit}, {validation}\ntraining{on}{until}{resumed}",
         thousands(*parameters as u64),
         thousands(*pairs),
     )

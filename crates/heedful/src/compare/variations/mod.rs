@@ -72,7 +72,7 @@ pub enum VariationError {
     StandardInput,
     /// The recipe starts from another model, which determines the sizes.
     #[error(
-        "a classifier that starts from another model has that model's sizes: variations need a recipe without model.init_from"
+        "a model that starts from another model has that model's sizes: variations need a recipe without model.init_from"
     )]
     InitFrom,
     /// The folder has a run with other settings.

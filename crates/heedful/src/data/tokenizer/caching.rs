@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::own::Word;
 use super::{Origin, Tokenizer};
 
 /// The most words in a cache: frequent words occur early, so they are among them.
@@ -31,10 +32,16 @@ impl<'t> CachingTokenizer<'t> {
             // Its pieces may cross words, and what it caches is its own affair.
             Origin::Foreign(foreign) => return foreign.encode(text),
         };
-        let rules = &own.rules;
-        let prepared = rules.prepare(text);
+        let prepared = own.rules.prepare(text);
         let mut ids = Vec::with_capacity(prepared.len() / 4 + 1);
-        for word in rules.words(&prepared) {
+        for word in own.words(&prepared) {
+            let word = match word {
+                Word::Text(word) => word,
+                Word::Added(id) => {
+                    ids.push(id);
+                    continue;
+                }
+            };
             if let Some(cached) = self.cache.get(word) {
                 ids.extend_from_slice(cached);
                 continue;

@@ -46,6 +46,28 @@ pub enum TokenizerError {
         /// What is wrong with it, and what to do.
         reason: String,
     },
+    /// The file of tokens to add cannot be used.
+    #[error("the tokens of {file} cannot be added: {reason}")]
+    AddedTokens {
+        /// The name of the file.
+        file: String,
+        /// What is wrong with it, and what to do.
+        reason: String,
+    },
+    /// A token to add has the name of a special one.
+    #[error(
+        "`{token}` cannot be added to the vocabulary: it is the name of a special token, which no text has"
+    )]
+    SpecialToken {
+        /// The token.
+        token: String,
+    },
+    /// Tokens cannot be added.
+    #[error("the vocabulary cannot have more tokens: {reason}")]
+    NotAdded {
+        /// Why.
+        reason: String,
+    },
     /// The text to learn from is empty.
     #[error("the text for the vocabulary is empty: there is nothing to learn from")]
     NoText,

@@ -8,6 +8,7 @@
 //! A vocabulary of another project (`foreign`) gives the ids and the text that its original gives; [`SentencePiece`]
 //! makes a tokenizer.json of a SentencePiece model.
 
+mod added;
 mod caching;
 mod count;
 mod error;
@@ -29,6 +30,7 @@ use std::path::Path;
 use tokenizers::Tokenizer as Pipeline;
 use tokenizers::models::ModelWrapper;
 
+pub(crate) use self::added::read_tokens;
 pub use self::caching::CachingTokenizer;
 pub use self::count::WordCounts;
 pub use self::error::TokenizerError;
@@ -36,7 +38,9 @@ pub(crate) use self::exported::Surroundings;
 pub use self::roles::SpecialRole;
 pub use self::rules::{Boundaries, NormalizationForm};
 pub use self::sentencepiece::SentencePiece;
-pub(crate) use self::sides::{JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE};
+pub(crate) use self::sides::{
+    GrownTokenizers, JOINT_FILE, JOINT_PIECES, SIDE_PIECES, SOURCE_FILE, TARGET_FILE,
+};
 pub use self::sides::{Sharing, Tokenizers, VocabularyError};
 pub use self::train::{VocabularyKind, VocabularyOptions};
 
@@ -50,6 +54,13 @@ use crate::store::durable::replace;
 /// The vocabulary of one side, or of both.
 pub struct Tokenizer {
     origin: Origin,
+}
+
+/// A vocabulary with more tokens than it had.
+pub(crate) struct WithAdded {
+    pub(crate) tokenizer: Tokenizer,
+    /// For each new token, in the order of their ids, the pieces that its text had before.
+    pub(crate) pieces: Vec<Vec<u32>>,
 }
 
 enum Origin {
@@ -121,6 +132,46 @@ impl Tokenizer {
                 json
             }
             Origin::Foreign(foreign) => foreign.json().to_owned(),
+        }
+    }
+
+    /// The vocabulary with more tokens, each with the pieces that it had so far; those that are one token already are left out, and
+    /// so are those for which `is_known` holds.
+    pub(crate) fn with_added(
+        &self,
+        tokens: &[String],
+        is_known: impl Fn(&str) -> bool,
+    ) -> Result<WithAdded, TokenizerError> {
+        let new: Vec<&String> =
+            tokens.iter().filter(|token| !self.has_as_one(token) && !is_known(token)).collect();
+        if let Some(token) = new.iter().find(|token| self.id_of(token).is_some_and(|id| self.is_special(id)))
+        {
+            return Err(TokenizerError::SpecialToken { token: (*token).clone() });
+        }
+        let pieces = new.iter().map(|token| self.pieces_of(token)).collect();
+        let origin = match &self.origin {
+            Origin::Own(own) => own.with_added(&new).map(|own| Origin::Own(Box::new(own))),
+            Origin::Foreign(foreign) => foreign.with_added(&new).map(|new| Origin::Foreign(Box::new(new))),
+        };
+        let origin = origin.map_err(|reason| TokenizerError::NotAdded { reason })?;
+        Ok(WithAdded { tokenizer: Tokenizer { origin }, pieces })
+    }
+
+    /// Whether a token to be added is one already.
+    pub(crate) fn has_as_one(&self, token: &str) -> bool {
+        let by_name = match &self.origin {
+            Origin::Own(own) => own.pipeline.token_to_id(token),
+            Origin::Foreign(foreign) => foreign.id_of(&foreign.name_of_added(token)),
+        };
+        let is_text = |id: u32| !self.is_special(id);
+        by_name.is_some_and(is_text) || matches!(self.pieces_of(token)[..], [id] if is_text(id))
+    }
+
+    /// The pieces of a text that is to become one token.
+    fn pieces_of(&self, token: &str) -> Vec<u32> {
+        match &self.origin {
+            Origin::Own(own) => own.encode(token),
+            Origin::Foreign(foreign) => foreign.pieces_of_added(token),
         }
     }
 

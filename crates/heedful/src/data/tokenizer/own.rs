@@ -1,8 +1,9 @@
 //! Vocabularies that heedful learns: lossless, with special tokens and bytes in fixed places.
 
 use tokenizers::models::ModelWrapper;
-use tokenizers::{Model, Tokenizer as Pipeline};
+use tokenizers::{AddedToken, Model, Tokenizer as Pipeline};
 
+use super::added::{AddedTokens, Found, Part};
 use super::pieces::Pieces;
 use super::rules::Rules;
 
@@ -10,6 +11,13 @@ pub(super) struct Own {
     pub(super) pipeline: Pipeline,
     pub(super) rules: Rules,
     pub(super) pieces: Pieces,
+    added: Option<AddedTokens>,
+}
+
+/// What a text is made of.
+pub(super) enum Word<'t> {
+    Text(&'t str),
+    Added(u32),
 }
 
 impl Own {
@@ -21,15 +29,52 @@ impl Own {
         pipeline.with_decoder(Some(rules.decoder()));
         let pieces =
             Pieces::of(pipeline.get_model()).expect("a vocabulary that was just made has all its tokens");
-        Own { pipeline, rules, pieces }
+        Own { pipeline, rules, pieces, added: None }
+    }
+
+    /// The same vocabulary with more tokens, which it does not have yet.
+    pub(super) fn with_added(&self, tokens: &[&String]) -> Result<Own, String> {
+        let added = self.added_contents();
+        let contents = added.iter().chain(tokens.iter().copied());
+        Own::new(self.pipeline.get_model().clone(), self.rules.clone()).and_added(contents)
+    }
+
+    fn and_added<'c>(mut self, contents: impl Iterator<Item = &'c String>) -> Result<Own, String> {
+        let contents: Vec<&String> = contents.collect();
+        let tokens = contents.iter().map(|content| AddedToken::from(content.as_str(), false));
+        self.pipeline.add_tokens(tokens).map_err(|error| error.to_string())?;
+        let mut forms = Vec::new();
+        for content in contents {
+            let id = self.pieces.count() as u32;
+            if self.pipeline.token_to_id(content) != Some(id) {
+                return Err(format!("its added token `{content}` has not the id {id}"));
+            }
+            let form = self.rules.prepare(content).into_owned();
+            self.pieces.push(form.as_bytes());
+            forms.push((form, id, Found::Anywhere));
+        }
+        self.added = AddedTokens::new(forms)?;
+        Ok(self)
+    }
+
+    /// The tokens that were added, in the order of their ids.
+    fn added_contents(&self) -> Vec<String> {
+        let added = self.pipeline.get_added_tokens_decoder().into_iter();
+        let mut added: Vec<(u32, String)> = added.map(|(id, token)| (id, token.content)).collect();
+        added.sort_unstable();
+        added.into_iter().map(|(_, content)| content).collect()
     }
 
     /// Accepts a pipeline if [`Own::new`] could have made it; otherwise returns what differs.
     pub(super) fn from_pipeline(pipeline: Pipeline) -> Result<Own, String> {
-        if pipeline.get_vocab_size(true) != pipeline.get_vocab_size(false)
-            || !pipeline.get_added_vocabulary().is_empty()
-        {
-            return Err("it has added tokens".to_owned());
+        let mut added: Vec<(u32, AddedToken)> = pipeline.get_added_tokens_decoder().into_iter().collect();
+        added.sort_unstable_by_key(|(id, _)| *id);
+        let is_odd = |token: &AddedToken| {
+            token.special || token.single_word || token.lstrip || token.rstrip || !token.normalized
+        };
+        let size = pipeline.get_vocab_size(false) as u32;
+        if (size..).zip(&added).any(|(next, (id, token))| next != *id || is_odd(token)) {
+            return Err("it has added tokens of another kind".to_owned());
         }
         if pipeline.get_post_processor().is_some()
             || pipeline.get_padding().is_some()
@@ -62,7 +107,7 @@ impl Own {
                 == written
         });
         match rules {
-            Some(rules) => Ok(Own::new(model, rules)),
+            Some(rules) => Own::new(model, rules).and_added(added.iter().map(|(_, token)| &token.content)),
             None => Err("it normalizes or splits text by other rules".to_owned()),
         }
     }
@@ -70,10 +115,34 @@ impl Own {
     pub(super) fn encode(&self, text: &str) -> Vec<u32> {
         let mut ids = Vec::new();
         let prepared = self.rules.prepare(text);
-        for word in self.rules.words(&prepared) {
-            self.encode_word(word, &mut ids);
-        }
+        self.encode_prepared(&prepared, &mut ids);
         ids
+    }
+
+    /// Appends the ids of a text that the rules have prepared.
+    pub(super) fn encode_prepared(&self, prepared: &str, ids: &mut Vec<u32>) {
+        for word in self.words(prepared) {
+            match word {
+                Word::Text(word) => self.encode_word(word, ids),
+                Word::Added(id) => ids.push(id),
+            }
+        }
+    }
+
+    /// The words of a prepared text, and the added tokens between them.
+    pub(super) fn words<'t>(&'t self, prepared: &'t str) -> impl Iterator<Item = Word<'t>> {
+        let parts = match &self.added {
+            None => vec![Part::Text(prepared)],
+            Some(added) => added.split(prepared),
+        };
+        parts.into_iter().flat_map(|part| {
+            let (text, id) = match part {
+                Part::Text(text) => (Some(text), None),
+                Part::Added(id) => (None, Some(id)),
+            };
+            let words = text.into_iter().flat_map(|text| self.rules.words(text));
+            words.map(Word::Text).chain(id.map(Word::Added))
+        })
     }
 
     /// Appends the ids of one word.

@@ -49,6 +49,11 @@ impl Pieces {
         Pieces { bytes }
     }
 
+    /// Adds a token.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.push(bytes.into());
+    }
+
     pub(super) fn count(&self) -> usize {
         self.bytes.len()
     }

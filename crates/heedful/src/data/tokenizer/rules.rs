@@ -14,6 +14,7 @@
 //! A `<` always ends a word: so no text is encoded as `<eos>` or as the byte token `<0x0A>`.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -74,6 +75,14 @@ const UNSPACED_MARKS: &str = r"\x{3000}-\x{303F}\x{FF00}-\x{FFEF}";
 /// The characters before which no space is put, as they stand in a class of characters of a regular expression.
 pub(super) fn unspaced_characters() -> String {
     format!("{UNSPACED}{UNSPACED_MARKS}")
+}
+
+/// Whether a character is of a script that is written without spaces, or of its punctuation.
+pub(super) fn is_unspaced(character: char) -> bool {
+    static PATTERN: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(&format!("[{}]", unspaced_characters())).expect("the pattern is fixed and tested")
+    });
+    PATTERN.is_match(character.encode_utf8(&mut [0; 4]))
 }
 
 /// Normalization and pre-tokenization.

@@ -45,9 +45,7 @@ impl Tokenizer {
         };
         let mut ids = Vec::new();
         let normalized = own.rules.normalize(text);
-        for word in own.rules.words(&normalized) {
-            own.encode_word(word, &mut ids);
-        }
+        own.encode_prepared(&normalized, &mut ids);
         ids
     }
 

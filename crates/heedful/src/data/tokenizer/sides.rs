@@ -40,6 +40,15 @@ pub struct Tokenizers {
     pub target: Arc<Tokenizer>,
 }
 
+/// Vocabularies with more tokens than they had.
+pub(crate) struct GrownTokenizers {
+    pub(crate) tokenizers: Tokenizers,
+    /// Of source and target: for each new token, in the order of their ids, the pieces that its text had before.
+    pub(crate) pieces: [Vec<Vec<u32>>; 2],
+    /// How many tokens were left out.
+    pub(crate) known: usize,
+}
+
 /// A vocabulary cannot be learned from a corpus.
 #[derive(Debug, thiserror::Error)]
 pub enum VocabularyError {
@@ -66,6 +75,21 @@ impl Tokenizers {
     /// Whether it is one vocabulary or two.
     pub fn sharing(&self) -> Sharing {
         if Arc::ptr_eq(&self.source, &self.target) { Sharing::Joint } else { Sharing::Separate }
+    }
+
+    /// The vocabularies with more tokens on both sides. Those that are one token already, on either side, are left out.
+    pub(crate) fn with_added(&self, tokens: &[String]) -> Result<GrownTokenizers, TokenizerError> {
+        let is_known = |token: &str| self.source.has_as_one(token) || self.target.has_as_one(token);
+        let source = self.source.with_added(tokens, is_known)?;
+        let count = source.pieces.len();
+        let (tokenizers, pieces) = match self.sharing() {
+            Sharing::Joint => (Tokenizers::joint(source.tokenizer), [source.pieces.clone(), source.pieces]),
+            Sharing::Separate => {
+                let target = self.target.with_added(tokens, is_known)?;
+                (Tokenizers::separate(source.tokenizer, target.tokenizer), [source.pieces, target.pieces])
+            }
+        };
+        Ok(GrownTokenizers { tokenizers, pieces, known: tokens.len() - count })
     }
 
     /// Learns vocabularies from a corpus. `progress` is called from time to time with the number of pairs read.

@@ -267,3 +267,47 @@ fn a_line_of_megabytes_is_no_trouble() {
         }
     }
 }
+
+#[test]
+fn added_tokens_are_whole_and_every_text_still_comes_back() {
+    let tokens = ["LibreOffice", "dog house", "自动驾驶", "C++", "tree."].map(str::to_owned);
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("tokenizer.json");
+    for before in EXACT.iter() {
+        let WithAdded { tokenizer, pieces } = before.with_added(&tokens, |_| false).expect("new tokens");
+        let added = tokens.iter().filter(|token| !before.has_as_one(token)).count();
+        assert_eq!((tokenizer.size(), pieces.len()), (before.size() + added, added));
+        assert!(pieces.iter().all(|pieces| !pieces.is_empty()));
+        tokenizer.save(&path).expect("room on the disk");
+        let loaded = Tokenizer::load(&path).expect("as it was saved");
+        assert!(!loaded.is_foreign());
+        let mut caching = CachingTokenizer::new(&loaded);
+        for text in [
+            "the small dog house of LibreOffice",
+            "LibreOffice LibreOffices xLibreOffice",
+            "一套自动驾驶解决方案",
+            "C++, C+ and C++17  under the tree.",
+            "",
+            " LibreOffice ",
+        ] {
+            let ids = tokenizer.encode(text);
+            assert_eq!(tokenizer.decode(&ids), text);
+            assert_eq!(loaded.encode(text), ids);
+            assert_eq!(caching.encode(text), ids);
+            // What Python does with the same file.
+            let encoding = pipeline(&loaded).encode(text, false).expect("any text can be encoded");
+            assert_eq!(encoding.get_ids(), ids, "{text:?}");
+        }
+        let id = tokenizer.encode("LibreOffice")[0];
+        assert_eq!(tokenizer.encode("use LibreOffice!").iter().filter(|&&other| other == id).count(), 1);
+        assert!(tokenizer.piece(id).ends_with("LibreOffice"));
+        assert_eq!(tokenizer.text_of(id).trim(), "LibreOffice");
+        // More can follow.
+        let more =
+            loaded.with_added(&["another".to_owned(), "LibreOffice".to_owned()], |_| false).expect("one");
+        assert_eq!((more.tokenizer.size(), more.pieces.len()), (loaded.size() + 1, 1));
+        assert_eq!(more.tokenizer.encode("LibreOffice"), [id]);
+        let special = loaded.with_added(&["<eos>".to_owned()], |_| false).err().expect("a special token");
+        assert!(special.to_string().contains("`<eos>`"), "{special}");
+    }
+}

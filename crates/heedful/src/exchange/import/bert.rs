@@ -1,5 +1,5 @@
-//! BERT as a masked language model, from which classifiers may start; and Megatron-BERT, which is pre-norm and has no norm over its
-//! embeddings.
+//! BERT as a masked language model, from which classifiers may start, and as a classifier (`bert_classifier`); and Megatron-BERT,
+//! which is pre-norm and has no norm over its embeddings.
 //!
 //! An encoder that was saved without its head for masked tokens gets a new one, as a model has it before training.
 
@@ -8,7 +8,7 @@ use heedful_tensor::ops::Activation;
 use super::gathered::Gathered;
 use super::huggingface::{Settings, prefix, tokenizer};
 use super::settings::{LABEL_SMOOTHING, stack};
-use super::{ImportError, Imported, positions, tables};
+use super::{ImportError, Imported, bert_classifier, positions, tables};
 use crate::data::tokenizer::{SpecialRole, Tokenizers};
 use crate::data::{SpecialTokens, Tokenizer};
 use crate::exchange::names::bert::{HEAD, head, stack as blocks};
@@ -31,15 +31,14 @@ pub(super) fn read(
     norm: Norm,
 ) -> Result<Imported, ImportError> {
     let mut from = Gathered::new(&folder.tensors);
-    if from.has("classifier.weight") {
-        let found =
-            "a classifier, whose pooling layer and label biases heedful's classifiers do not have".to_owned();
-        return Err(settings.unsupported(found).into());
-    }
     let tokenizer = tokenizer(&folder.files, settings.whole("vocab_size")?)?;
     let special = special_tokens(folder, settings, &tokenizer)?;
+    let stack = configuration(settings, special, norm)?;
+    if from.has("classifier.weight") {
+        return bert_classifier::read(from, settings, stack, Tokenizers::joint(tokenizer));
+    }
     let mut config = MaskedConfig {
-        stack: configuration(settings, special, norm)?,
+        stack,
         label_smoothing: LABEL_SMOOTHING,
         output_bias: false,
     };
@@ -58,7 +57,7 @@ pub(super) fn read(
     });
     let weights: Weights = from.finish()?;
     let tokenizers = Tokenizers::joint(tokenizer);
-    Ok(Imported { config: config.into(), tokenizers, origin, pieces: Vec::new(), weights })
+    Ok(Imported { config: config.into(), tokenizers, labels: None, origin, pieces: Vec::new(), weights })
 }
 
 /// The tokens around texts; vocabularies of heedful's own have none.
@@ -112,7 +111,7 @@ fn configuration(
 }
 
 /// Everything but the head. Which positions it has, and whether its embeddings are scaled, the tensors say.
-fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
+pub(super) fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
     let StackConfig { vocabulary, d_model: d, .. } = *config;
     let prefix = prefix(from, "bert.", "embeddings.word_embeddings.weight");
     let embeddings = format!("{prefix}embeddings");

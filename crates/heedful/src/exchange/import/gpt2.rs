@@ -28,6 +28,7 @@ pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Resul
     Ok(Imported {
         config: config.into(),
         tokenizers: Tokenizers::joint(tokenizer),
+        labels: None,
         origin: "\nA GPT-2 model of Hugging Face.\n".to_owned(),
         pieces: Vec::new(),
         weights,

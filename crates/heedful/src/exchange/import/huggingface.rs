@@ -74,6 +74,11 @@ impl Settings<'_> {
         self.config.get(key).and_then(|value| value.as_f64()).unwrap_or(usual)
     }
 
+    /// A value as it is.
+    pub(super) fn value(&self, key: &str) -> Option<&serde_json::Value> {
+        self.config.get(key)
+    }
+
     /// A size that must be there.
     pub(super) fn whole(&self, key: &str) -> Result<usize, FormatError> {
         let found = self.config.get(key).and_then(|value| value.as_u64());

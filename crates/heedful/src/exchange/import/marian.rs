@@ -42,7 +42,8 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     from.leave_out(|name| name.ends_with("_QuantMultA") || name.starts_with("special:"));
     let weights = from.finish()?;
     let config = EncoderDecoderConfig::Transformer(config).into();
-    Ok(Imported { config, tokenizers, origin: "\nA model of Marian.\n".to_owned(), pieces, weights })
+    let origin = "\nA model of Marian.\n".to_owned();
+    Ok(Imported { config, tokenizers, labels: None, origin, pieces, weights })
 }
 
 /// The vocabularies beside a model, with what they are made of, and the id of [`EOS`].

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | CTranslate2, Argos | Transformers, pre- and post-norm: translators, language models, encoders (`ctranslate2`) |
 //! | Marian | translators, also with recurrent units in the decoder (`marian`) |
-//! | Hugging Face | MarianMT and Pegasus (`translator`), BERT and Megatron-BERT (`bert`), GPT-2 (`gpt2`), OPT (`opt`) |
+//! | Hugging Face | MarianMT and Pegasus (`translator`), BERT and Megatron-BERT (`bert`, `bert_classifier`), GPT-2 (`gpt2`), OPT (`opt`) |
 //!
 //! Whatever a model has and heedful does not compute is an error before anything is written: a variable that nobody reads is
 //! one (`gathered`).
@@ -20,6 +20,7 @@ mod settings;
 mod tables;
 
 mod bert;
+mod bert_classifier;
 mod gpt2;
 pub(super) mod huggingface;
 mod opt;
@@ -32,6 +33,7 @@ pub use error::ImportError;
 pub(super) use opt::OFFSET as OPT_OFFSET;
 use pieces::PiecesFile;
 
+use crate::data::labels::Labels;
 use crate::data::tokenizer::Tokenizers;
 use crate::models::Model;
 use crate::store::durable::replace;
@@ -49,6 +51,8 @@ pub struct Imported {
     pub config: ModelConfig,
     /// Its vocabularies.
     pub tokenizers: Tokenizers,
+    /// The names of a classifier's labels.
+    pub labels: Option<Labels>,
     /// Where it is from, and under which licence: Markdown.
     pub origin: String,
     pieces: Vec<PiecesFile>,
@@ -101,8 +105,8 @@ impl Imported {
         replace(&folder.join(ORIGIN), |file| std::io::Write::write_all(file, self.origin.as_bytes()))
             .map_err(write)?;
         self.tokenizers.save(folder)?;
-        let mut saved =
-            ModelFolder::create(folder, self.config.clone(), &TokenizerFiles::find(folder)?, None)?;
+        let (tokenizers, labels) = (TokenizerFiles::find(folder)?, self.labels.as_ref());
+        let mut saved = ModelFolder::create(folder, self.config.clone(), &tokenizers, labels)?;
         for file in &self.pieces {
             saved.add_pieces(file.name, &file.bytes)?;
         }

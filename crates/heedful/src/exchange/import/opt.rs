@@ -31,6 +31,7 @@ pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Resul
     Ok(Imported {
         config: config.into(),
         tokenizers: Tokenizers::joint(tokenizer),
+        labels: None,
         origin: "\nAn OPT model of Hugging Face.\n".to_owned(),
         pieces: Vec::new(),
         weights,

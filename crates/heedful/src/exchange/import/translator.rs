@@ -34,7 +34,7 @@ pub(super) fn read(
     let config = EncoderDecoderConfig::Transformer(config).into();
     let kind = if norm == Norm::Post { "MarianMT" } else { "Pegasus" };
     let origin = format!("\nA {kind} model of Hugging Face.\n");
-    Ok(Imported { config, tokenizers, origin, pieces, weights })
+    Ok(Imported { config, tokenizers, labels: None, origin, pieces, weights })
 }
 
 fn configuration(

@@ -2,10 +2,13 @@
 
 use heedful_tensor::Params;
 
-use super::{Convolutional, ConvolutionalConfig, ConvolutionalTextEncoder, ConvolutionalTextEncoderConfig};
+use super::{
+    Convolutional, ConvolutionalConfig, ConvolutionalEncoderConfig, ConvolutionalTextEncoder,
+    ConvolutionalTextEncoderConfig,
+};
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::{ConfigError, Encode, Generate};
-use crate::recipe::Recipe;
+use crate::recipe::{Balance, Recipe, in_decimals};
 
 impl EncoderDecoderFamily for ConvolutionalConfig {
     const KEYS: &'static [&'static str] = &[
@@ -46,6 +49,14 @@ impl EncoderDecoderFamily for ConvolutionalConfig {
         }
     }
 
+    fn describe(&self, recipe: &mut Recipe) {
+        self.encoder().describe(recipe);
+        recipe.set_positions(self.positions);
+        let model = &mut recipe.model;
+        model.decoder_layers = self.decoder_layers;
+        (model.tying, model.output_bias, model.score) = (self.tying, self.output_bias, self.score);
+    }
+
     fn validate(&self) -> Result<(), ConfigError> {
         self.validate()
     }
@@ -81,6 +92,11 @@ impl EncoderFamily for ConvolutionalTextEncoderConfig {
         }
     }
 
+    fn describe(&self, recipe: &mut Recipe) {
+        self.stack.describe(recipe);
+        recipe.set_positions(self.positions);
+    }
+
     fn validate(&self) -> Result<(), ConfigError> {
         self.validate()
     }
@@ -91,5 +107,18 @@ impl EncoderFamily for ConvolutionalTextEncoderConfig {
 
     fn summary(&self) -> String {
         self.summary()
+    }
+}
+
+impl ConvolutionalEncoderConfig {
+    /// Sets the keys of the architecture in a recipe to those of this encoder.
+    pub(crate) fn describe(&self, recipe: &mut Recipe) {
+        let model = &mut recipe.model;
+        (model.d_model, model.encoder_layers) = (self.d_model, self.layers);
+        (model.taps, model.dilation) = (self.taps, self.dilation);
+        (model.convolution, model.balance) = (self.kind, self.balance);
+        if self.balance == Balance::Norm {
+            model.norm_epsilon = in_decimals(self.norm_epsilon);
+        }
     }
 }

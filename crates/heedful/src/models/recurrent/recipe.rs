@@ -5,13 +5,13 @@ use heedful_tensor::ops::ScoreForm;
 
 use super::{
     ConvolutionalSource, Directions, Hardness, RecurrentAttention, RecurrentConfig, RecurrentDecoderConfig,
-    RecurrentEncoder, RecurrentEncoderConfig, Seq2Seq,
+    RecurrentEncoder, RecurrentEncoderConfig, RecurrentStackConfig, Seq2Seq,
 };
 use crate::layers::AttentionScore;
 use crate::models::convolution::ConvolutionalConfig;
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::{ConfigError, Encode, Generate};
-use crate::recipe::{AttentionKind, EncoderKind, Recipe, RecurrentNorm};
+use crate::recipe::{AttentionKind, EncoderKind, Recipe, RecurrentNorm, in_decimals};
 
 impl EncoderDecoderFamily for RecurrentConfig {
     const KEYS: &'static [&'static str] = &[
@@ -90,6 +90,32 @@ impl EncoderDecoderFamily for RecurrentConfig {
         }
     }
 
+    fn describe(&self, recipe: &mut Recipe) {
+        self.encoder().describe(recipe);
+        let model = &mut recipe.model;
+        (model.encoder_layers, model.decoder_layers) = (self.encoder_layers, self.decoder_layers);
+        (model.tying, model.output_bias) = (self.tying, self.output_bias);
+        model.attention = AttentionKind::None;
+        if let Some(RecurrentAttention { score, width, hardness, order }) = self.attention {
+            (model.score, model.attend) = (score, order);
+            model.score_width = (score.form() == ScoreForm::Additive).then_some(width);
+            model.attention = match hardness {
+                Hardness::Soft => AttentionKind::Soft,
+                Hardness::StraightThrough => AttentionKind::StraightThrough,
+                Hardness::ScoreFunction { reward, entropy } => {
+                    (model.reward, model.entropy) = (in_decimals(reward), in_decimals(entropy));
+                    AttentionKind::Hard
+                }
+            };
+        }
+        model.encoder = EncoderKind::Recurrent;
+        if let Some(ConvolutionalSource { stack, positions }) = self.convolution {
+            model.encoder = EncoderKind::Convolutional;
+            stack.describe(recipe);
+            recipe.set_positions(positions);
+        }
+    }
+
     fn validate(&self) -> Result<(), ConfigError> {
         self.validate()
     }
@@ -114,6 +140,34 @@ impl RecurrentDecoderConfig {
             RecurrentConfig::from_recipe(recipe, [vocabulary; 2]);
         RecurrentDecoderConfig { vocabulary, cell, d_model, layers: decoder_layers, norm_epsilon, dropout }
     }
+
+    /// Sets the keys of the architecture in a recipe to those of this decoder-only model.
+    pub(crate) fn describe(&self, recipe: &mut Recipe) {
+        let model = &mut recipe.model;
+        (model.cell, model.d_model, model.decoder_layers) = (self.cell, self.d_model, self.layers);
+        recipe.set_recurrent_norm(self.norm_epsilon);
+    }
+}
+
+impl RecurrentStackConfig {
+    /// Sets the keys of the architecture in a recipe to those of this encoder.
+    fn describe(&self, recipe: &mut Recipe) {
+        let model = &mut recipe.model;
+        (model.cell, model.d_model, model.d_encoder) = (self.cell, self.input, Some(self.width));
+        (model.encoder_layers, model.directions) = (self.layers, self.directions);
+        recipe.set_recurrent_norm(self.norm_epsilon);
+    }
+}
+
+impl Recipe {
+    /// The norm over the output of every recurrent layer, by its ε.
+    fn set_recurrent_norm(&mut self, epsilon: Option<f32>) {
+        self.model.recurrent_norm = RecurrentNorm::None;
+        if let Some(epsilon) = epsilon {
+            self.model.recurrent_norm = RecurrentNorm::Layer;
+            self.model.norm_epsilon = in_decimals(epsilon);
+        }
+    }
 }
 
 impl EncoderFamily for RecurrentEncoderConfig {
@@ -129,6 +183,10 @@ impl EncoderFamily for RecurrentEncoderConfig {
     fn from_recipe(recipe: &Recipe, vocabulary: usize) -> RecurrentEncoderConfig {
         let config = RecurrentConfig::from_recipe(recipe, [vocabulary; 2]);
         RecurrentEncoderConfig { vocabulary, dropout: config.dropout, stack: config.encoder() }
+    }
+
+    fn describe(&self, recipe: &mut Recipe) {
+        self.stack.describe(recipe);
     }
 
     fn validate(&self) -> Result<(), ConfigError> {

@@ -6,7 +6,7 @@ use super::{ConfigError, DropoutRates, StackConfig, StackMask, TextStack, Transf
 use crate::data::{BOS, EOS, SpecialTokens};
 use crate::models::family::{EncoderDecoderFamily, EncoderFamily};
 use crate::models::{Encode, Generate};
-use crate::recipe::Recipe;
+use crate::recipe::{Recipe, in_decimals};
 
 /// The keys that every Transformer reads of those that not every run does, and those that only some Transformers read.
 macro_rules! keys {
@@ -82,6 +82,16 @@ impl EncoderDecoderFamily for TransformerConfig {
         }
     }
 
+    fn describe(&self, recipe: &mut Recipe) {
+        self.encoder().describe_layers(recipe);
+        let model = &mut recipe.model;
+        (model.encoder_layers, model.decoder_layers) = (self.encoder_layers, self.decoder_layers);
+        (model.decoder_layer, model.tying, model.output_bias) =
+            (self.decoder_layer, self.tying, self.output_bias);
+        model.source_eos = self.special.source_eos.is_some();
+        model.start_from_zero = self.special.start_from_zero;
+    }
+
     fn validate(&self) -> Result<(), ConfigError> {
         self.validate()
     }
@@ -112,6 +122,12 @@ impl EncoderFamily for StackConfig {
         StackConfig { special, ..TransformerConfig::from_recipe(recipe, [vocabulary; 2]).encoder() }
     }
 
+    fn describe(&self, recipe: &mut Recipe) {
+        self.describe_layers(recipe);
+        recipe.model.encoder_layers = self.layers;
+        recipe.model.surround_text = self.special.around_text() > 0;
+    }
+
     fn validate(&self) -> Result<(), ConfigError> {
         self.validate()
     }
@@ -133,5 +149,23 @@ impl StackConfig {
     pub fn decoder_from_recipe(recipe: &Recipe, vocabulary: usize) -> StackConfig {
         let special = SpecialTokens::default();
         StackConfig { special, ..TransformerConfig::from_recipe(recipe, [vocabulary; 2]).decoder() }
+    }
+
+    /// Sets the keys of the architecture in a recipe to those of this decoder-only model.
+    pub(crate) fn describe_decoder(&self, recipe: &mut Recipe) {
+        self.describe_layers(recipe);
+        recipe.model.decoder_layers = self.layers;
+    }
+
+    /// Sets the keys of what all layers have in common, and of the embedding.
+    fn describe_layers(&self, recipe: &mut Recipe) {
+        recipe.set_positions(self.positions);
+        let model = &mut recipe.model;
+        (model.d_model, model.d_ff, model.heads) = (self.d_model, self.d_ff, self.heads);
+        (model.key_width, model.value_width) = (self.key_width, self.value_width);
+        (model.norm, model.norm_kind) = (self.norm, self.norm_kind);
+        model.norm_epsilon = in_decimals(self.norm_epsilon);
+        (model.activation, model.score, model.window) = (self.activation, self.score, self.window);
+        (model.scale_embeddings, model.embedding_norm) = (self.scale_embeddings, self.embedding_norm);
     }
 }

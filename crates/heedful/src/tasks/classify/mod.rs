@@ -3,7 +3,8 @@
 //! ```text
 //! h = Encoder(x_1 … x_n)                 one vector for each token
 //! c = Pooling(h)                         one for the text, see `pooling`
-//! p = softmax(dropout(c) W_labelsᵀ)
+//! c = tanh(c W + b)                      with a pooler, as in BERT
+//! p = softmax(dropout(c) W_labelsᵀ + b)  b only with a label bias
 //! ```
 //!
 //! The encoder may be of any family ([`EncoderConfig`]).
@@ -12,15 +13,14 @@ mod pooling;
 
 mod classifier;
 
-mod pretrained;
 mod recipe;
 mod validation;
 
 #[cfg(test)]
 mod tests;
 
-use heedful_tensor::ops::{self, CrossEntropy};
-use heedful_tensor::{Param, Params, Ragged, Tensor};
+use heedful_tensor::ops::{self, CrossEntropy, Projection};
+use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use ClassifierConfig as Config;
@@ -30,7 +30,7 @@ pub(crate) use recipe::Definition;
 
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError, Side};
-use crate::layers::{AttentionScore, Embedding, Pass, ScoreName};
+use crate::layers::{AttentionScore, Embedding, Linear, Pass, ScoreName};
 use crate::models::config::{ConfigError, check};
 use crate::models::{Encode, EncoderConfig, Label, Model};
 pub use crate::recipe::Pooling;
@@ -46,6 +46,12 @@ pub struct ClassifierConfig {
     /// How attention pooling compares a token's vector with its query.
     #[serde(with = "ScoreName")]
     pub pooling_score: AttentionScore,
+    /// Whether a linear layer and tanh follow the pooling.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pooler: bool,
+    /// Whether labels have a bias.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub label_bias: bool,
     /// On that vector.
     pub dropout: f32,
     /// Label smoothing: the share of the label's probability that is spread over the other labels.
@@ -54,7 +60,7 @@ pub struct ClassifierConfig {
     pub encoder: EncoderConfig,
 }
 
-/// An encoder with a label for each text: parameters of the encoder, of the pooling, and `labels.weight`.
+/// An encoder with a label for each text: parameters of the encoder, of the pooling, `pooler.…` and `labels.…`.
 pub struct EncoderClassifier {
     config: ClassifierConfig,
     params: Params,
@@ -62,7 +68,9 @@ pub struct EncoderClassifier {
     pool: Pool,
     /// What the encoder reads around a text.
     special: SpecialTokens,
+    pooler: Option<Linear>,
     labels: Param,
+    label_bias: Option<Param>,
 }
 
 impl ClassifierConfig {
@@ -96,9 +104,12 @@ impl EncoderClassifier {
         let encoder = config.encoder.build(&params)?;
         let width = encoder.width();
         let pool = Pool::new(&params, config.pooling, config.pooling_score, width);
+        let pooler = config.pooler.then(|| Linear::new(&params, "pooler", width, width));
         let labels = Embedding::table(&params, "labels", config.labels, width);
+        let bias = || params.add("labels.bias", 1, config.labels, Init::Constant(0.0));
+        let label_bias = config.label_bias.then(bias);
         let special = pool.around(encoder.special_tokens());
-        Ok(EncoderClassifier { config, params, encoder, pool, special, labels })
+        Ok(EncoderClassifier { config, params, encoder, pool, special, pooler, labels, label_bias })
     }
 
     /// Its configuration.
@@ -111,11 +122,19 @@ impl EncoderClassifier {
         self.encoder.longest_text().map(|longest| longest.saturating_sub(self.special.around_text()))
     }
 
+    /// From the vector of a text to a score for each label.
+    fn projection(&self) -> Projection<'_> {
+        Projection { weight: &self.labels, bias: self.label_bias.as_ref() }
+    }
+
     /// One vector for each text.
     fn pooled(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         let (text, sequences) = self.special.surround(text, sequences);
         let states = self.encoder.encode(&text, &sequences, pass);
-        let pooled = self.pool.forward(&states, &sequences, &*self.encoder, pass);
+        let mut pooled = self.pool.forward(&states, &sequences, &*self.encoder, pass);
+        if let Some(pooler) = &self.pooler {
+            pooled = ops::tanh(&pooler.forward(&ops::cast(&pooled, pass.compute().dtype()), pass));
+        }
         let dropout = pass.dropout(self.config.dropout);
         if dropout.is_none() { pooled } else { ops::dropout(&pooled, dropout) }
     }
@@ -147,7 +166,7 @@ impl Model for EncoderClassifier {
         pass.within(|pass| {
             let pooled = self.pooled(&batch.source, &batch.source_sequences, pass);
             let smoothing = self.config.label_smoothing;
-            ops::cross_entropy(&pooled, &self.labels, &batch.target_out, pass.loss_options(smoothing))
+            ops::cross_entropy(&pooled, self.projection(), &batch.target_out, pass.loss_options(smoothing))
         })
     }
 }
@@ -161,7 +180,7 @@ impl Label for EncoderClassifier {
     fn label_scores(&self, text: &[u32], sequences: &Ragged, pass: &mut Pass) -> Tensor {
         pass.within(|pass| {
             let pooled = self.pooled(text, sequences, pass);
-            ops::project_wide(&pooled, &self.labels, pass.compute())
+            ops::project_wide(&pooled, self.projection(), pass.compute())
         })
     }
 }

@@ -1,23 +1,29 @@
 //! Classifiers as recipes describe them.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use super::validation::LabelSet;
-use super::{ClassifierConfig, EncoderClassifier, pretrained};
+use super::{ClassifierConfig, EncoderClassifier};
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
 use crate::data::labels::{Labels, LabelsError};
 use crate::data::{CorpusError, Input, SpecialTokens};
-use crate::models::{EncoderConfig, Model};
+use crate::models::EncoderConfig;
 use crate::recipe::{BestBy, DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
-    Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError,
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
 };
 
-const KEYS: &[&str] = &["data.label_text", "data.valid_label_text", "model.pooling", "model.pooling_score"];
+const KEYS: &[&str] = &[
+    "data.label_text",
+    "data.valid_label_text",
+    "model.pooling",
+    "model.pooling_score",
+    "model.pooler",
+    "model.label_bias",
+];
 
 /// The task `classify`.
 pub(crate) struct Definition;
@@ -44,6 +50,18 @@ impl TaskConfig for ClassifierConfig {
         }
     }
 
+    fn set_special_tokens(&mut self, special: SpecialTokens) {
+        if let EncoderConfig::Transformer(stack) = &mut self.encoder {
+            stack.special = special;
+        }
+    }
+
+    fn describe(&self, recipe: &mut Recipe) {
+        (recipe.model.pooling, recipe.model.pooling_score) = (self.pooling, self.pooling_score);
+        (recipe.model.pooler, recipe.model.label_bias) = (self.pooler, self.label_bias);
+        self.encoder.describe(recipe);
+    }
+
     fn summary(&self) -> String {
         self.summary()
     }
@@ -67,9 +85,7 @@ impl TaskDefinition for Definition {
     }
 
     fn keys(&self, family: Family) -> Vec<&'static [&'static str]> {
-        // Masked language models are Transformers.
-        let pretrained: &[&str] = if family == Family::Transformer { &["model.init_from"] } else { &[] };
-        vec![KEYS, pretrained, EncoderConfig::keys(family)]
+        vec![KEYS, EncoderConfig::keys(family)]
     }
 
     fn training_keys(&self) -> &'static str {
@@ -99,6 +115,8 @@ impl TaskDefinition for Definition {
             labels: sizes.labels,
             pooling: recipe.model.pooling,
             pooling_score: recipe.model.pooling_score,
+            pooler: recipe.model.pooler,
+            label_bias: recipe.model.label_bias,
             dropout: recipe.training.dropout as f32,
             label_smoothing: recipe.training.label_smoothing as f32,
             encoder: EncoderConfig::from_recipe(recipe, vocabulary),
@@ -117,21 +135,27 @@ impl TaskDefinition for Definition {
         ExampleKind::Labels(labels.expect("a classifier's labels are collected first"))
     }
 
-    fn adopt(&self, recipe: &mut Recipe, folder: &Path) -> Result<(), TaskError> {
-        pretrained::adopt(recipe, folder)
+    fn starts_from(&self) -> &'static [Task] {
+        &[Task::Classify, Task::Masked]
     }
 
-    fn install_pretrained(&self, model: &dyn Model, folder: &Path) -> Result<(), TaskError> {
-        pretrained::install(model.params(), folder)
+    fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {
+        match original {
+            // Its head is for masked tokens.
+            ModelConfig::Masked(config) => {
+                EncoderConfig::Transformer(config.stack.clone()).describe(recipe);
+            }
+            other => other.describe(recipe),
+        }
+    }
+
+    fn begins_anew(&self, parameter: &str) -> bool {
+        ["pooling.", "pooler.", "labels."].iter().any(|begin| parameter.starts_with(begin))
     }
 
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
-        let (recipe, sizes) = (materials.recipe, materials.sizes());
-        let mut config = ClassifierConfig::try_from(self.config(recipe, sizes)).expect("it is this task's");
-        if let (Some(special), EncoderConfig::Transformer(stack)) = (&materials.special, &mut config.encoder)
-        {
-            stack.special = special.clone();
-        }
+        let recipe = materials.recipe;
+        let config: ClassifierConfig = materials.config(self);
         let model = Arc::new(config.build(recipe.training.seed)?);
         let set = LabelSet::read(&materials, model.clone())?;
         let validation = set.map(|set| Box::new(set) as Box<dyn ValidationSet>);

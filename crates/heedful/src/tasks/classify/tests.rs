@@ -40,7 +40,16 @@ fn classifier(encoder: EncoderConfig, pooling: Pooling) -> EncoderClassifier {
 }
 
 fn config(encoder: EncoderConfig, pooling: Pooling, pooling_score: AttentionScore) -> ClassifierConfig {
-    ClassifierConfig { labels: 3, pooling, pooling_score, dropout: 0.1, label_smoothing: 0.0, encoder }
+    ClassifierConfig {
+        labels: 3,
+        pooling,
+        pooling_score,
+        pooler: false,
+        label_bias: false,
+        dropout: 0.1,
+        label_smoothing: 0.0,
+        encoder,
+    }
 }
 
 const POOLINGS: [Pooling; 5] =

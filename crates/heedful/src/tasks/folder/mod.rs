@@ -172,6 +172,18 @@ impl ModelFolder {
         Ok(narrow::precision(&metadata))
     }
 
+    /// The checksum of the weights, which seals the other files too: another model has another one. It is checked against the
+    /// bytes when the weights are read.
+    pub fn checksum(&self) -> Result<String, FolderError> {
+        let path = self.path.join(MODEL);
+        if !path.exists() {
+            return Err(FolderError::NoModel { path });
+        }
+        let metadata =
+            read_metadata(&path).map_err(|cause| FolderError::Header { path: path.clone(), cause })?;
+        metadata.get("checksum").cloned().ok_or_else(|| FolderError::unsealed(&path))
+    }
+
     fn metadata(&self) -> Metadata {
         let mut metadata = Metadata::from([
             ("format".to_owned(), FORMAT.to_string()),

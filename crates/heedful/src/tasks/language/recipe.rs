@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::validation::LanguageSet;
-use super::{LanguageConfig, LanguageModel, TextShape};
+use super::{LanguageConfig, LanguageModel, LanguageStack, TextShape};
 use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
@@ -16,7 +16,8 @@ use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
-    Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError, plain_text,
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
+    plain_text,
 };
 
 /// Default number of tokens in a block of running text.
@@ -42,6 +43,21 @@ impl TaskConfig for LanguageConfig {
 
     fn special_tokens(&self) -> SpecialTokens {
         self.special_tokens()
+    }
+
+    fn set_special_tokens(&mut self, special: SpecialTokens) {
+        if let LanguageStack::Transformer(stack) = &mut self.stack {
+            stack.special = special;
+        }
+    }
+
+    fn describe(&self, recipe: &mut Recipe) {
+        recipe.model.family = self.family();
+        recipe.model.output_bias = self.output_bias;
+        match &self.stack {
+            LanguageStack::Transformer(stack) => stack.describe_decoder(recipe),
+            LanguageStack::Recurrent(stack) => stack.describe(recipe),
+        }
     }
 
     fn summary(&self) -> String {
@@ -125,9 +141,21 @@ impl TaskDefinition for Definition {
         plain_text::example_kind(data, BatchLayout::Lines, BatchLayout::Blocks)
     }
 
+    fn starts_from(&self) -> &'static [Task] {
+        &[Task::Language]
+    }
+
+    fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {
+        original.describe(recipe);
+        if let ModelConfig::Language(LanguageConfig { text: TextShape::Lines, .. }) = original {
+            recipe.data.block = None;
+        }
+        plain_text::fit_into_positions(recipe);
+    }
+
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
-        let (recipe, sizes) = (materials.recipe, materials.sizes());
-        let config = LanguageConfig::try_from(self.config(recipe, sizes)).expect("it is this task's");
+        let recipe = materials.recipe;
+        let config: LanguageConfig = materials.config(self);
         let model = Arc::new(config.build(recipe.training.seed)?);
         let reading = self.example_kind(&recipe.data, None);
         let special = model.special_tokens();

@@ -16,7 +16,8 @@ use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::recipe::check_single_sided;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
-    Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError, plain_text,
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
+    plain_text,
 };
 
 /// The task `mlm`.
@@ -39,6 +40,16 @@ impl TaskConfig for MaskedConfig {
 
     fn special_tokens(&self) -> SpecialTokens {
         self.stack.special.clone()
+    }
+
+    fn set_special_tokens(&mut self, special: SpecialTokens) {
+        self.stack.special = special;
+    }
+
+    fn describe(&self, recipe: &mut Recipe) {
+        recipe.model.family = Family::Transformer;
+        recipe.model.output_bias = self.output_bias;
+        EncoderFamily::describe(&self.stack, recipe);
     }
 
     fn summary(&self) -> String {
@@ -117,9 +128,18 @@ impl TaskDefinition for Definition {
         plain_text::example_kind(data, BatchLayout::Texts, BatchLayout::Texts)
     }
 
+    fn starts_from(&self) -> &'static [Task] {
+        &[Task::Masked]
+    }
+
+    fn adopt(&self, recipe: &mut Recipe, original: &ModelConfig) {
+        original.describe(recipe);
+        plain_text::fit_into_positions(recipe);
+    }
+
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
-        let (recipe, sizes) = (materials.recipe, materials.sizes());
-        let config = MaskedConfig::try_from(self.config(recipe, sizes)).expect("it is this task's");
+        let recipe = materials.recipe;
+        let config: MaskedConfig = materials.config(self);
         let model = Arc::new(config.build(recipe.training.seed)?);
         let reading = self.example_kind(&recipe.data, None);
         let special = model.special_tokens();

@@ -13,7 +13,7 @@ use crate::models::{EncoderDecoderConfig, Generate, Model};
 use crate::recipe::{DataKeys, Family, Recipe, RecipeError};
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{
-    Assembled, ConfigError, Materials, ModelConfig, Sizes, TaskConfig, TaskDefinition, TaskError,
+    Assembled, ConfigError, Materials, ModelConfig, Sizes, Task, TaskConfig, TaskDefinition, TaskError,
 };
 
 const KEYS: &[&str] = &[
@@ -58,6 +58,16 @@ impl TaskConfig for EncoderDecoderConfig {
             EncoderDecoderConfig::Transformer(config) => config.special.clone(),
             _ => SpecialTokens::default(),
         }
+    }
+
+    fn set_special_tokens(&mut self, special: SpecialTokens) {
+        if let EncoderDecoderConfig::Transformer(config) = self {
+            config.special = special;
+        }
+    }
+
+    fn describe(&self, recipe: &mut Recipe) {
+        self.describe(recipe);
     }
 
     fn summary(&self) -> String {
@@ -120,9 +130,13 @@ impl TaskDefinition for Definition {
         ExampleKind::Pairs
     }
 
+    fn starts_from(&self) -> &'static [Task] {
+        &[Task::Translate]
+    }
+
     fn assemble(&self, materials: Materials<'_>) -> Result<Assembled, TaskError> {
         let recipe = materials.recipe;
-        let config = EncoderDecoderConfig::from_recipe(recipe, materials.sizes().vocabularies);
+        let config: EncoderDecoderConfig = materials.config(self);
         let model: Arc<dyn Generate> = Arc::from(config.build(recipe.training.seed)?);
         let set = TranslationSet::read(recipe, materials.tokenizers, model.clone())?;
         let validation = set.map(|set| Box::new(set) as Box<dyn ValidationSet>);

@@ -110,7 +110,7 @@ fn effect(recipe: &Recipe, labels: &Labels) -> Vec<String> {
         }
         "data.label_text" | "data.valid_label_text" => recipe.data.task == Task::Classify,
         "data.text" | "data.valid_text" => matches!(recipe.data.task, Task::Language | Task::Masked),
-        "model.init_from" => recipe.data.task == Task::Classify && recipe.model.family == Family::Transformer,
+        "model.init_from" | "training.freeze" => true,
         _ => key.section == "output" || (key.section == "search" && translates),
     };
     let values = Recipe::keys().filter(read_as_they_are);
@@ -152,10 +152,7 @@ fn labels() -> Labels {
 fn vocabulary(recipe: &Recipe) -> String {
     let keys = &recipe.vocabulary;
     let two_sided = recipe.data.task == Task::Translate;
-    if let Some(folder) = &recipe.model.init_from
-        && recipe.data.task == Task::Classify
-        && recipe.model.family == Family::Transformer
-    {
+    if let Some(folder) = &recipe.model.init_from {
         return format!("of {}", folder.display());
     }
     if let Some(file) = &keys.file {

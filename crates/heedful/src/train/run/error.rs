@@ -87,6 +87,31 @@ pub enum RunError {
         "only one of vocabulary.source_file and vocabulary.target_file is set: set both, or vocabulary.file for both sides"
     )]
     OneVocabulary,
+    /// A run that has no checkpoint yet was begun with another model than the one that is there.
+    #[error("{} has another model than the one that the run in {} was begun with: bring that one back, or start a new run", folder.display(), run.display())]
+    OtherOriginal {
+        /// The folder of the run.
+        run: PathBuf,
+        /// The folder of the model that it starts from.
+        folder: PathBuf,
+    },
+    /// The run's folder is that of the model that it starts from.
+    #[error("the run would replace the model in {} that it starts from: choose another folder (--out)", folder.display())]
+    OntoOriginal {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A pattern matches no parameter.
+    #[error("training.freeze: no parameter is called `{pattern}`; names like it are {near}")]
+    NothingFrozen {
+        /// The pattern.
+        pattern: String,
+        /// The names that are most like it.
+        near: String,
+    },
+    /// All parameters keep their values.
+    #[error("training.freeze matches every parameter: leave some of them to train")]
+    AllFrozen,
     /// The model or its validation set cannot be built.
     #[error(transparent)]
     Task(#[from] TaskError),

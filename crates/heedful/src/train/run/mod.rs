@@ -19,7 +19,9 @@ mod error;
 mod watcher;
 
 mod clock;
+mod frozen;
 mod memory;
+mod started;
 
 mod prepare;
 
@@ -43,10 +45,13 @@ pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
+use std::path::Path;
+
 use heedful_tensor::cuda;
 
 use self::clock::Timing;
 use crate::recipe::Recipe;
+use crate::tasks::original::Original;
 use crate::train::Trainer;
 
 /// Whether a run is new or resumed.
@@ -85,11 +90,17 @@ pub fn train_by(
 ) -> Result<Outcome, RunError> {
     let timing = Timing::begin(clock);
     let mut recipe = recipe.clone();
-    // The recipe of a resumed run already has the pretrained model's sizes.
+    // The recipe of a resumed run has the other model's architecture already.
     if start != Start::Resume
-        && let Some(pretrained) = recipe.model.init_from.clone()
+        && let Some(folder) = &recipe.model.init_from
     {
-        recipe.data.task.definition().adopt(&mut recipe, &pretrained)?;
+        if recipe.output.out.as_ref().is_some_and(|out| is_same_folder(out, folder)) {
+            return Err(RunError::OntoOriginal { folder: folder.clone() });
+        }
+        let original = Original::open(folder, recipe.data.task)?;
+        // What is wrong with them is told before anything is written.
+        original.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
+        original.adopt(&mut recipe);
     }
     let ChosenDevice { device, why_not_card } = device.resolve(&recipe)?;
     if let Some(why) = &why_not_card {
@@ -112,4 +123,8 @@ pub fn train_by(
     }
     let trainer = trainer(&recipe)?;
     session::Session::begin(&recipe, prepared, trainer, timing, plan, watcher)?.run()
+}
+
+fn is_same_folder(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }

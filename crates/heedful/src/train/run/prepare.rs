@@ -5,19 +5,21 @@ use std::io;
 use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Event, RunError, Start, Watcher, memory};
+use super::started::Started;
+use super::{Event, RunError, Start, Watcher, frozen, memory};
 use crate::data::batch::BatchLayout;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::{EncodedCorpus, Examples};
 use crate::data::labels::Labels;
 use crate::data::special::NAMES;
 use crate::data::tokenizer::{Tokenizers, VocabularyOptions};
-use crate::data::{Filters, Input, SpecialTokens, Tokenizer};
+use crate::data::{Filters, Input, Tokenizer};
 use crate::models::Model;
 use crate::recipe::{DataKeys, Recipe, VocabularyKeys};
 use crate::store::durable::{self, WriteError};
 use crate::store::output;
 use crate::tasks::folder::{MODEL, MODEL_FILES, ModelFolder, TokenizerFiles};
+use crate::tasks::original::AddedPieces;
 use crate::tasks::validation::ValidationSet;
 use crate::tasks::{Assembled, Materials};
 use crate::train::checkpoint::Checkpoints;
@@ -46,26 +48,27 @@ pub(super) fn prepare(
     let path = recipe.output.out.clone().ok_or(RunError::NoFolder)?;
     // Whatever the vocabulary will be beside its special tokens; before anything is written.
     memory::check(recipe, [NAMES.len(); 2], 2)?;
+    frozen::check(recipe)?;
     let task = recipe.data.task.definition();
     let files = training_files(recipe, &path, start)?;
     let checkpoints = claim(&path, start)?;
     let files = if files.reads_standard_input() { files.keep_in(&kept_text(&path))? } else { files };
     write_recipe(recipe, &path)?;
-    let tokenizers = vocabularies(recipe, &files, &path, start, watcher)?;
+    let started = Started::of(recipe, &path, &checkpoints, watcher)?;
+    let (tokenizers, pieces) = vocabularies(recipe, &files, &path, &started, start, watcher)?;
     let labels = labels(recipe, &files, &path, start)?;
     let sizes = [tokenizers.source.size(), tokenizers.target.size()];
     memory::check(recipe, sizes, labels.as_ref().map_or(2, Labels::count))?;
     let kind = task.example_kind(&recipe.data, labels.as_ref());
     let examples = Examples { files: &files, tokenizers: &tokenizers, kind };
     let corpus = encode(recipe, &examples, &path, start, watcher)?;
-    let special = special_tokens(recipe, &path, start)?;
+    let special = started.special_tokens();
     let materials = Materials { recipe, tokenizers: &tokenizers, labels: labels.as_ref(), special };
     let Assembled { config, model, validation } = task.assemble(materials)?;
-    if checkpoints.steps()?.is_empty()
-        && let Some(pretrained) = &recipe.model.init_from
-    {
-        task.install_pretrained(&*model, pretrained)?;
+    if let Started::From(original) = &started {
+        original.install(&*model, recipe.data.task, labels.as_ref(), &pieces)?;
     }
+    frozen::freeze(recipe, model.params());
     let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?, labels.as_ref())?;
     // The best model so far stays usable if the recipe has changed its configuration.
     folder.renew_seal()?;
@@ -144,43 +147,45 @@ fn remove_if_there(path: &Path) -> Result<(), WriteError> {
     }
 }
 
+/// The vocabularies, and what the tokens were that a run adds to them.
 fn vocabularies(
     recipe: &Recipe,
     files: &CorpusFiles,
     folder: &Path,
+    started: &Started,
     start: Start,
     watcher: &mut dyn Watcher,
-) -> Result<Tokenizers, RunError> {
-    if start == Start::Resume && TokenizerFiles::find(folder).is_ok() {
+) -> Result<(Tokenizers, AddedPieces), RunError> {
+    let comes_with_a_model = matches!(started, Started::From(_));
+    if start == Start::Resume && !comes_with_a_model && TokenizerFiles::find(folder).is_ok() {
         ModelFolder::check_text_files(folder)?;
-        return Ok(Tokenizers::load(folder)?);
+        return Ok((Tokenizers::load(folder)?, AddedPieces::default()));
     }
+    let mut pieces = AddedPieces::default();
     let VocabularyKeys { file, source_file, target_file, .. } = &recipe.vocabulary;
-    let pretrained = &recipe.model.init_from;
-    let tokenizers = match (file, pretrained, source_file, target_file) {
-        (Some(file), ..) => Tokenizers::joint(Tokenizer::load_own(file)?),
-        (None, Some(pretrained), ..) => ModelFolder::open(pretrained)?.tokenizers()?,
-        (None, None, Some(source), Some(target)) => {
+    let tokenizers = match (started, file, source_file, target_file) {
+        (Started::From(original), ..) => {
+            let grown = original.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
+            if recipe.vocabulary.add_tokens.is_some() {
+                let added = grown.pieces[0].len();
+                watcher.observe(&Event::AddedTokens { added, known: grown.known });
+            }
+            pieces = grown.pieces;
+            grown.tokenizers
+        }
+        (_, Some(file), ..) => Tokenizers::joint(Tokenizer::load_own(file)?),
+        (_, None, Some(source), Some(target)) => {
             Tokenizers::separate(Tokenizer::load_own(source)?, Tokenizer::load_own(target)?)
         }
-        (None, None, None, None) => {
+        (_, None, None, None) => {
             let mut progress = |pairs| watcher.observe(&Event::LearningVocabulary { pairs });
             let (files, sharing) = (files.without_labels(), recipe.vocabulary.sharing);
             Tokenizers::train(&files, &vocabulary_options(recipe), sharing, &mut progress)?
         }
-        (None, None, ..) => return Err(RunError::OneVocabulary),
+        (_, None, ..) => return Err(RunError::OneVocabulary),
     };
     tokenizers.save(folder)?;
-    Ok(tokenizers)
-}
-
-/// The special tokens of the model that a run starts from, which has its vocabulary too; none if it starts from none.
-fn special_tokens(recipe: &Recipe, folder: &Path, start: Start) -> Result<Option<SpecialTokens>, RunError> {
-    let Some(pretrained) = &recipe.model.init_from else { return Ok(None) };
-    // The folder of a resumed run has them, and the other one may be gone.
-    let known = if start == Start::Resume { ModelFolder::open(folder).ok() } else { None };
-    let known = known.map_or_else(|| ModelFolder::open(pretrained), Ok)?;
-    Ok(Some(known.config.special_tokens()))
+    Ok((tokenizers, pieces))
 }
 
 fn vocabulary_options(recipe: &Recipe) -> VocabularyOptions {
@@ -241,10 +246,11 @@ pub(crate) fn with_absolute_paths(recipe: &Recipe) -> Recipe {
         valid_text,
         ..
     } = &mut recipe.data;
-    let VocabularyKeys { file, source_file, target_file, .. } = &mut recipe.vocabulary;
+    let VocabularyKeys { file, source_file, target_file, add_tokens, .. } = &mut recipe.vocabulary;
     let lists =
         [src, tgt, tsv, valid_src, valid_tgt, valid_tsv, label_text, valid_label_text, text, valid_text];
-    let single = [file, source_file, target_file, &mut recipe.output.out, &mut recipe.model.init_from];
+    let (out, init_from) = (&mut recipe.output.out, &mut recipe.model.init_from);
+    let single = [file, source_file, target_file, add_tokens, out, init_from];
     for file in lists.into_iter().flatten().chain(single.into_iter().flatten()) {
         if Input::new(&*file) != Input::Standard
             && let Ok(absolute) = path::absolute(&*file)

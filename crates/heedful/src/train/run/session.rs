@@ -86,6 +86,7 @@ impl<'a> Session<'a> {
         let ready = Ready {
             device,
             parameters: trainer.model().params().count(),
+            trained: trainer.model().params().trained(),
             vocabularies: [tokenizers.source.size(), tokenizers.target.size()],
             task: recipe.data.task,
             pairs: corpus.pairs(),

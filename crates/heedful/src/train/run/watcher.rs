@@ -31,6 +31,13 @@ pub enum Event<'a> {
         /// Pairs read so far.
         pairs: u64,
     },
+    /// Tokens were added to the vocabulary of the model that the run starts from.
+    AddedTokens {
+        /// How many.
+        added: usize,
+        /// How many were tokens already.
+        known: usize,
+    },
     /// The training text is being encoded.
     Encoding {
         /// Pairs read so far.
@@ -78,6 +85,8 @@ pub struct Ready {
     pub device: Device,
     /// Number of parameters.
     pub parameters: usize,
+    /// Number of those that are trained: all but the frozen ones.
+    pub trained: usize,
     /// Sizes of the source and of the target vocabulary.
     pub vocabularies: [usize; 2],
     /// Number of training examples.

@@ -179,11 +179,13 @@ impl Adam {
 
 impl Spared {
     fn new(params: &Params, options: AdamOptions) -> Spared {
-        let ranges = match options.decayed {
+        let mut ranges = match options.decayed {
             _ if options.weight_decay == 0.0 => Vec::new(),
-            Decayed::Matrices => params.norms_and_biases(),
-            Decayed::All => params.statistics(),
+            Decayed::Matrices => [params.norms_and_biases(), params.frozen()].concat(),
+            Decayed::All => [params.statistics(), params.frozen()].concat(),
         };
+        ranges.sort_by_key(|range| range.start);
+        ranges.dedup();
         match params.device() {
             Device::Cpu => Spared::Ranges(ranges),
             Device::Cuda if ranges.is_empty() => Spared::Flags(None),
@@ -240,7 +242,7 @@ struct Update {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Init;
+    use crate::{Init, Param};
 
     fn with_gradient(params: &Params, gradient: &[f32]) {
         params.clear_gradients();
@@ -320,6 +322,41 @@ mod tests {
             with_gradient(&params, &[0.5, -2.0, 1.0]);
             adam.step(&params, 0.01);
             assert_eq!(mean.to_vec(), [0.7; 3]);
+        }
+    }
+
+    #[test]
+    fn what_is_frozen_keeps_its_bits_and_the_others_step_as_if_it_had_no_gradient() {
+        for (weight_decay, decayed) in [(0.0, Decayed::All), (0.1, Decayed::Matrices), (0.1, Decayed::All)] {
+            let [frozen, alone] = [true, false].map(|is_frozen| {
+                let params = Params::new(0);
+                let kept = params.add("kept", 100, 201, Init::Normal(1.0));
+                let bias = params.add("bias", 1, 7, Init::Constant(-0.0));
+                let trained = params.add("trained", 3, 20_000, Init::Normal(1.0));
+                if is_frozen {
+                    [&kept, &bias].map(Param::freeze);
+                    assert_eq!(params.trained(), 60_000);
+                }
+                let before = [&kept, &bias].map(Param::to_vec);
+                let options = AdamOptions { weight_decay, decayed, clip_norm: 5.0, ..AdamOptions::default() };
+                let mut adam = Adam::new(&params, options);
+                let norms = [1.0, -3.0, 2.0].map(|gradient| {
+                    let given = if is_frozen { vec![&kept, &bias, &trained] } else { vec![&trained] };
+                    given.iter().for_each(|param| param.gradient_slot().accumulate().fill(gradient));
+                    adam.step(&params, 0.01)
+                });
+                if is_frozen {
+                    let bits = |values: &Vec<f32>| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                    let after = [&kept, &bias].map(Param::to_vec);
+                    assert_eq!(before.each_ref().map(bits), after.each_ref().map(bits));
+                    let (mean, square) = adam.moments_to_vec();
+                    assert!(
+                        [mean, square].iter().all(|moment| moment[kept.range()].iter().all(|&m| m == 0.0))
+                    );
+                }
+                (norms, trained.to_vec())
+            });
+            assert_eq!(frozen, alone);
         }
     }
 

@@ -6,11 +6,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokenizers::pre_tokenizers::PreTokenizerWrapper;
 
+use super::added::added_name;
 use super::model::ForeignModel;
-use super::normalize::steps;
+use super::normalize::{Step, steps};
 use super::spelling::{Spelling, UNMATCHABLE, byte_of};
 use super::unigram::{Piece, PieceKind, UnigramModel};
 use super::{Foreign, PreTokenizers};
+use crate::data::tokenizer::added::AddedTokens;
 use crate::data::tokenizer::pieces::{Pieces, byte_name};
 
 /// The name after the last token of the model. What follows are pieces that text is split into and the model does not have:
@@ -35,10 +37,18 @@ struct File {
 }
 
 #[derive(Deserialize)]
-struct Added {
-    id: u32,
-    content: String,
+pub(super) struct Added {
+    pub(super) id: u32,
+    pub(super) content: String,
     special: bool,
+    #[serde(default)]
+    pub(super) normalized: bool,
+    #[serde(default)]
+    pub(super) single_word: bool,
+    #[serde(default)]
+    lstrip: bool,
+    #[serde(default)]
+    rstrip: bool,
 }
 
 impl Foreign {
@@ -48,14 +58,17 @@ impl Foreign {
         let spelling = spelling(&file)?;
         let mut names = names(&file.model)?;
         let split_into = names.len();
-        let special = add(&file.added_tokens, &mut names)?;
+        let (text, of_model) = file.added_tokens.into_iter().partition::<Vec<_>, _>(|token| {
+            !token.special && names.get(token.id as usize).is_none_or(|name| *name != token.content)
+        });
+        let special = add(&of_model, &mut names)?;
         let steps = steps(&file.normalizer)?;
         let pre_tokenizers = pre_tokenizers(&file.pre_tokenizer)?;
         check_decoder(&file.decoder, spelling)?;
         let prefix = file.model["continuing_subword_prefix"].as_str().unwrap_or_default().to_owned();
         let unknown = unknown(&file.model, &names)?;
         let (added, special_names) =
-            (&file.added_tokens, special.iter().map(|&id| names[id as usize].clone()).collect());
+            (&of_model, special.iter().map(|&id| names[id as usize].clone()).collect());
         let model = match file.model["type"].as_str() {
             Some("Unigram") => unigram(&file.model, &names[..split_into], added, &special, unknown)?,
             _ => merging(file.model, added, &special_names)?,
@@ -68,6 +81,8 @@ impl Foreign {
             }
             names.truncate(size);
         }
+        let of_model = names.len();
+        let added = added_tokens(&text, spelling, &steps, &mut names)?;
         let bytes = |(id, name): (usize, &String)| match special.contains(&(id as u32)) {
             true => Vec::new(),
             false => spelling.bytes(name, &prefix),
@@ -78,7 +93,20 @@ impl Foreign {
             decoder => Some(serde_json::from_value(decoder).map_err(|error| error.to_string())?),
         };
         let json = json.to_owned();
-        Ok(Foreign { json, steps, pre_tokenizers, model, decoder, spelling, names, special, unknown, pieces })
+        Ok(Foreign {
+            json,
+            steps,
+            pre_tokenizers,
+            model,
+            decoder,
+            spelling,
+            names,
+            of_model,
+            special,
+            unknown,
+            pieces,
+            added,
+        })
     }
 }
 
@@ -130,7 +158,7 @@ fn distinct(names: Vec<String>) -> Result<Vec<String>, String> {
 /// The ids of the special tokens; those that the model does not have are added to its names.
 fn add(added: &[Added], names: &mut Vec<String>) -> Result<BTreeSet<u32>, String> {
     let mut special = BTreeSet::new();
-    for Added { id, content, special: is_special } in added {
+    for Added { id, content, special: is_special, .. } in added {
         match names.get(*id as usize) {
             Some(name) if name == content => {}
             None if *id as usize == names.len() && !names.contains(content) && *is_special => {
@@ -143,6 +171,32 @@ fn add(added: &[Added], names: &mut Vec<String>) -> Result<BTreeSet<u32>, String
         }
     }
     Ok(special)
+}
+
+/// Tokens that were added as text. Their ids follow those of the model, and their names are added to its.
+fn added_tokens(
+    added: &[Added],
+    spelling: Spelling,
+    steps: &[Step],
+    names: &mut Vec<String>,
+) -> Result<Option<AddedTokens>, String> {
+    let mut known: HashSet<String> =
+        if added.is_empty() { HashSet::new() } else { names.iter().cloned().collect() };
+    let mut forms = Vec::new();
+    for token in added {
+        let Added { id, content, lstrip, rstrip, .. } = token;
+        if *lstrip || *rstrip {
+            return Err(format!("its added token `{content}` takes the spaces beside it"));
+        }
+        let (form, found) = token.form(spelling, steps)?;
+        let name = added_name(spelling, content, &form).to_owned();
+        if *id as usize != names.len() || !known.insert(name.clone()) {
+            return Err(format!("its added token `{content}` has not the id {id}"));
+        }
+        names.push(name);
+        forms.push((form, *id, found));
+    }
+    AddedTokens::new(forms)
 }
 
 fn unknown(model: &Value, names: &[String]) -> Result<Option<u32>, String> {

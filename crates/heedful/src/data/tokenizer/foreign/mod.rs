@@ -7,6 +7,7 @@
 //! The file is kept as it was read, so it is written as it was. `tokenizers` has BPE and WordPiece, pre-tokenizers and
 //! decoders; unigram models and SentencePiece's normalization are done here, as SentencePiece does them.
 
+mod added;
 pub(super) mod charsmap;
 mod file;
 mod model;
@@ -24,6 +25,7 @@ pub(super) use self::file::NOT_IN_THE_MODEL;
 use self::model::ForeignModel;
 use self::normalize::{Beginning, Step, normalized};
 use self::spelling::{Spelling, UNMATCHABLE};
+use super::added::{AddedTokens, Part};
 use super::pieces::Pieces;
 use super::roles::SpecialRole;
 
@@ -39,9 +41,12 @@ pub(super) struct Foreign {
     decoder: Option<DecoderWrapper>,
     spelling: Spelling,
     names: Vec<String>,
+    /// How many of the names are not of tokens that were added as text.
+    of_model: usize,
     special: BTreeSet<u32>,
     unknown: Option<u32>,
     pieces: Pieces,
+    added: Option<AddedTokens>,
 }
 
 /// What splits a normalized text: of its own, and where it continues others.
@@ -76,26 +81,51 @@ impl Foreign {
 
     fn encode_from(&self, text: &str, beginning: Beginning) -> Vec<u32> {
         let text = normalized(&self.steps, text, beginning);
+        self.encode_normalized(&text, beginning)
+    }
+
+    /// The ids of a normalized text.
+    fn encode_normalized(&self, text: &str, beginning: Beginning) -> Vec<u32> {
+        let parts = match &self.added {
+            None => vec![Part::Text(text)],
+            Some(added) => added.split(text),
+        };
         let mut ids = Vec::new();
+        for (number, part) in parts.into_iter().enumerate() {
+            match part {
+                Part::Text(text) if number == 0 => self.encode_part(text, beginning, &mut ids),
+                Part::Text(text) => self.encode_part(text, Beginning::Continued, &mut ids),
+                Part::Added(id) => ids.push(id),
+            }
+        }
+        ids
+    }
+
+    /// Appends the ids of a part without added tokens.
+    fn encode_part(&self, text: &str, beginning: Beginning, ids: &mut Vec<u32>) {
+        let first = ids.len();
         let pre_tokenizer = self.pre_tokenizers.as_ref().map(|both| match beginning {
             Beginning::OfText => &both.of_text,
             Beginning::Continued => &both.continued,
         });
         match pre_tokenizer {
-            None => self.model.encode(&text, &mut ids),
+            None => self.model.encode(text, ids),
             Some(_) if text.is_empty() => {}
             Some(pre_tokenizer) => {
-                let mut parts = PreTokenizedString::from(text.as_str());
+                let mut parts = PreTokenizedString::from(text);
                 // None of the known ones has a way to fail.
                 if pre_tokenizer.pre_tokenize(&mut parts).is_ok() {
                     for (part, ..) in parts.get_splits(OffsetReferential::Normalized, OffsetType::Byte) {
-                        self.model.encode(part, &mut ids);
+                        self.model.encode(part, ids);
                     }
                 }
             }
         }
         let unknown = self.unknown.unwrap_or_default();
-        ids.iter().map(|&id| if (id as usize) < self.names.len() { id } else { unknown }).collect()
+        // Pieces that text is split into and the model does not have; the ids of added tokens follow the model's.
+        for id in &mut ids[first..] {
+            *id = if (*id as usize) < self.of_model { *id } else { unknown };
+        }
     }
 
     pub(super) fn decode(&self, ids: &[u32]) -> String {

@@ -146,3 +146,33 @@ fn what_the_original_does_otherwise_is_refused_by_name() {
         assert!(message.contains(named), "{pointer}: {message}");
     }
 }
+
+#[test]
+fn added_tokens_are_found_as_the_vocabulary_spells_text() {
+    let tokens = ["LibreOffice", "the playing"].map(str::to_owned);
+    for (file, text, shown_as) in [
+        (bert(), "The LibreOffice the playing the LibreOffices", "LibreOffice"),
+        (gpt2(), "a LibreOffice the playing x", "▁LibreOffice"),
+    ] {
+        let before = read(&file);
+        let with = before.with_added(&tokens, |_| false).expect("new tokens");
+        let (after, first) = (with.tokenizer, before.size() as u32);
+        assert_eq!(after.size(), before.size() + 2);
+        let ids = after.encode(text);
+        assert_eq!(
+            ids.iter().filter(|&&id| id >= first).copied().collect::<Vec<_>>(),
+            [first, first + 1],
+            "{ids:?}"
+        );
+        assert_eq!(after.piece(first), shown_as);
+        assert_eq!(with.pieces[1], before.encode_continuation(" the playing"));
+        // What is read again is the same, and what the original had is where it was.
+        let again = Tokenizer::foreign(&after.to_json()).expect("as it was written");
+        assert_eq!(again.encode(text), ids);
+        assert_eq!(again.encode("the"), before.encode("the"));
+        assert!(again.decode(&ids).contains("LibreOffice"));
+    }
+    let after = read(&gpt2()).with_added(&tokens, |_| false).expect("new tokens").tokenizer;
+    let text = "x LibreOffice the playing 你好";
+    assert_eq!(after.decode(&after.encode(text)), text);
+}

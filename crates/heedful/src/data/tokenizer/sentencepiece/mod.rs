@@ -10,12 +10,16 @@
 mod protobuf;
 mod write;
 
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
 use self::protobuf::{Field, Fields};
 use super::foreign::charsmap::Charsmap;
 use super::{Tokenizer, TokenizerError};
+
+/// One token of so many may be missing among the pieces of a model for both sides.
+const MOST_MISSING: usize = 4;
 
 /// A SentencePiece model.
 #[derive(Clone, Debug)]
@@ -99,6 +103,32 @@ impl SentencePiece {
         written
             .and_then(|json| Tokenizer::foreign(&json))
             .map_err(|reason| TokenizerError::SentencePiece { file: self.file.clone(), reason })
+    }
+
+    /// Whether most tokens of a model are pieces of this one: if not, it is of one side, and the other side has its own.
+    pub(crate) fn covers<T: AsRef<str>>(&self, tokens: &[T]) -> bool {
+        let pieces: HashSet<&str> = self.pieces().collect();
+        let missing = tokens.iter().filter(|token| !pieces.contains(token.as_ref())).count();
+        missing * MOST_MISSING < tokens.len()
+    }
+
+    /// A unigram model of a vocabulary whose own SentencePiece model is not known, which prepares text as this one does. `tokens`
+    /// are in the order of their frequency, and frequencies fall about as one over the rank (Zipf's law): so do the
+    /// probabilities of its pieces.
+    pub(crate) fn by_rank<T: AsRef<str>>(&self, tokens: &[T]) -> SentencePiece {
+        let kinds: HashMap<&str, PieceKind> =
+            self.pieces.iter().map(|piece| (piece.text.as_str(), piece.kind)).collect();
+        let piece = |(rank, token): (usize, &T)| Piece {
+            text: token.as_ref().to_owned(),
+            score: -((rank + 1) as f32).ln(),
+            kind: kinds.get(token.as_ref()).copied().unwrap_or(PieceKind::Learned),
+        };
+        SentencePiece {
+            pieces: tokens.iter().enumerate().map(piece).collect(),
+            kind: ModelKind::Unigram,
+            byte_fallback: false,
+            ..self.clone()
+        }
     }
 
     /// Refuses what heedful cannot do as SentencePiece does it.

@@ -144,3 +144,18 @@ fn every_truncation_is_refused_or_has_fewer_pieces() {
         }
     }
 }
+
+#[test]
+fn a_vocabulary_without_a_model_is_split_by_how_frequent_its_tokens_are() {
+    let model = read(&model(1, &PIECES, &[])).expect("a model");
+    let known: Vec<&str> = PIECES.iter().map(|(text, ..)| *text).collect();
+    assert!(model.covers(&known));
+    let tokens = ["</s>", "<unk>", "▁the", "s", "▁cat", "c", "a", "t", "▁"];
+    assert!(!model.covers(&tokens));
+    let tokenizer = model.by_rank(&tokens).tokenizer_for(&tokens, &[]).expect("a tokenizer");
+    assert_eq!(pieces_of(&tokenizer, "the cats"), ["▁the", "▁cat", "s"]);
+    assert_eq!(pieces_of(&tokenizer, "act"), ["▁", "a", "c", "t"]);
+    assert_eq!(tokenizer.decode(&tokenizer.encode("the cats")), "the cats");
+    assert_eq!(tokenizer.size(), tokens.len());
+    assert_eq!(tokenizer.special(SpecialRole::Eos), Some(0));
+}

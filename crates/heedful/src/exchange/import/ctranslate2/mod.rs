@@ -86,7 +86,7 @@ fn imported(
     };
     check_absent(&mut from)?;
     from.leave_out(|name| NEEDLESS.iter().any(|needless| name.ends_with(&format!("coder/{needless}"))));
-    Ok(Imported { config, tokenizers, origin, pieces, weights: from.finish()? })
+    Ok(Imported { config, tokenizers, labels: None, origin, pieces, weights: from.finish()? })
 }
 
 /// Refuses what heedful does not compute.

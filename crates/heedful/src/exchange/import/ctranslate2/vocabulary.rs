@@ -60,13 +60,19 @@ fn of_file(files: &Files, name: &str, tokens: &[String]) -> Result<Tokenizer, Im
     Ok(tokenizer)
 }
 
-/// One vocabulary if both sides have the same tokens and the same pieces.
+/// One vocabulary if both sides have the same tokens and the same pieces. Where one SentencePiece model is given, and most of the
+/// model's tokens are none of its pieces, it is that of the source, as in packages made of OPUS-MT models: what the model
+/// writes is then split by how frequent its tokens are, of which their order tells.
 pub(super) fn of_pieces(model: &Ctranslate2Folder, pieces: &Pieces) -> Result<Tokenizers, ImportError> {
     let names = Names::of(&model.config);
     let special = [names.bos, names.eos, "<pad>", "<blank>"];
     let [source, target] = pieces.sides();
     let source = source.tokenizer_for(&model.source_vocabulary, &special)?;
     Ok(match pieces {
+        Pieces::Joint(joint) if !joint.covers(&model.target_vocabulary) => {
+            let by_rank = joint.by_rank(&model.target_vocabulary);
+            Tokenizers::separate(source, by_rank.tokenizer_for(&model.target_vocabulary, &special)?)
+        }
         Pieces::Joint(_) if model.source_vocabulary == model.target_vocabulary => Tokenizers::joint(source),
         _ => Tokenizers::separate(source, target.tokenizer_for(&model.target_vocabulary, &special)?),
     })

@@ -1,0 +1,59 @@
+//! What a run starts from: nothing, another model, or its own checkpoint.
+
+use std::path::Path;
+
+use super::{Event, RunError, Watcher};
+use crate::data::SpecialTokens;
+use crate::recipe::Recipe;
+use crate::tasks::folder::ModelFolder;
+use crate::tasks::original::Original;
+use crate::train::checkpoint::Checkpoints;
+
+/// What a run starts from.
+pub(super) enum Started {
+    /// Random weights.
+    FromNothing,
+    /// The model of `model.init_from`.
+    From(Box<Original>),
+    /// A checkpoint: with its folder it has all that was taken from another model, which may be gone.
+    Before(SpecialTokens),
+}
+
+impl Started {
+    /// Opens the model that a run without a checkpoint starts from. It must be the one that the run was begun with.
+    pub(super) fn of(
+        recipe: &Recipe,
+        folder: &Path,
+        checkpoints: &Checkpoints,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Started, RunError> {
+        let Some(path) = &recipe.model.init_from else { return Ok(Started::FromNothing) };
+        let original = Original::open(path, recipe.data.task);
+        let begun_with = recipe.model.init_checksum.as_deref();
+        let is_another = |original: &Original| begun_with.is_some_and(|begun| begun != original.checksum());
+        if checkpoints.steps()?.is_empty() {
+            let original = original?;
+            return match is_another(&original) {
+                false => Ok(Started::From(Box::new(original))),
+                true => Err(RunError::OtherOriginal { run: folder.to_owned(), folder: path.clone() }),
+            };
+        }
+        if original.is_ok_and(|original| is_another(&original)) {
+            watcher.observe(&Event::Warning(&format!(
+                "{} has another model than the one that the run started from: the run goes on from its checkpoint, and cannot \
+                 be begun again",
+                path.display()
+            )));
+        }
+        Ok(Started::Before(ModelFolder::open(folder)?.config.special_tokens()))
+    }
+
+    /// The special tokens that come with another model's vocabulary.
+    pub(super) fn special_tokens(&self) -> Option<SpecialTokens> {
+        match self {
+            Started::FromNothing => None,
+            Started::From(original) => Some(original.special_tokens()),
+            Started::Before(special) => Some(special.clone()),
+        }
+    }
+}
