@@ -334,7 +334,7 @@ mod tests {
                 let bias = params.add("bias", 1, 7, Init::Constant(-0.0));
                 let trained = params.add("trained", 3, 20_000, Init::Normal(1.0));
                 if is_frozen {
-                    [&kept, &bias].map(Param::freeze);
+                    [&kept, &bias].into_iter().for_each(Param::freeze);
                     assert_eq!(params.trained(), 60_000);
                 }
                 let before = [&kept, &bias].map(Param::to_vec);
