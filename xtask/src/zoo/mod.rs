@@ -15,7 +15,8 @@ use crate::{python, step};
 
 pub(crate) fn run(chinese: &str, english: &str) -> Result<()> {
     let whole = |text: &str| {
-        fs::canonicalize(text).with_context(|| format!("{text}: a file of sentences, one in a line, is needed"))
+        fs::canonicalize(text)
+            .with_context(|| format!("{text}: a file of sentences, one in a line, is needed"))
     };
     let (chinese, english) = (whole(chinese)?, whole(english)?);
     let built = step::timed("build heedful", || {
@@ -33,11 +34,13 @@ pub(crate) fn run(chinese: &str, english: &str) -> Result<()> {
     for name in names(&heedful)? {
         fetch(&heedful, &zoo, &name)?;
     }
-    step::command(
-        Command::new(python)
-            .arg(root().join("xtask/src/zoo/check.py"))
-            .args([zoo.as_path(), &heedful, examples, &chinese, &english]),
-    )
+    step::command(Command::new(python).arg(root().join("xtask/src/zoo/check.py")).args([
+        zoo.as_path(),
+        &heedful,
+        examples,
+        &chinese,
+        &english,
+    ]))
 }
 
 /// The models of the list.

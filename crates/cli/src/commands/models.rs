@@ -38,7 +38,8 @@ fn list(zoo: &Zoo) -> String {
     let mut text = String::from("Models that were compared with their originals:\n\n");
     for model in &zoo.models {
         let megabytes = model.bytes.div_ceil(1_000_000);
-        text += &format!("  {:18} {:10} {:>4} MB   {}\n", model.name, model.languages, megabytes, model.licence);
+        text +=
+            &format!("  {:18} {:10} {:>4} MB   {}\n", model.name, model.languages, megabytes, model.licence);
         text += &format!("  {:18} {}\n", "", model.what);
     }
     text += "\nThe commands that fetch, check and import one: heedful models NAME\n\nKinds of models:\n\n";

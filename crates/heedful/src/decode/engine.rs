@@ -246,7 +246,8 @@ mod tests {
     fn the_lightest_thread_takes_what_comes_while_others_have_sentences() {
         let mut engine = engine(2);
         let _ = engine.groups[1].step(vec![sentence(1, 10, 4, 9)]);
-        let shares = engine.share_out(vec![sentence(2, 3, 4, 1), sentence(3, 9, 4, 1), sentence(4, 1, 4, 1)], 2);
+        let shares =
+            engine.share_out(vec![sentence(2, 3, 4, 1), sentence(3, 9, 4, 1), sentence(4, 1, 4, 1)], 2);
         let tickets: Vec<Vec<usize>> =
             shares.iter().map(|share| share.iter().map(|sentence| sentence.ticket).collect()).collect();
         assert_eq!(tickets, [vec![2, 3], vec![4]]);

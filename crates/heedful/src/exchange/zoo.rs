@@ -97,11 +97,19 @@ mod tests {
             let is_hexadecimal = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
             assert!(model.sha256.len() == 64 && model.sha256.chars().all(is_hexadecimal), "{}", model.name);
             assert!(model.file.starts_with(&model.path) && model.bytes > 0, "{}", model.name);
-            assert!(crate::tasks::Task::ALL.iter().any(|task| task.to_string() == model.task), "{}", model.task);
+            assert!(
+                crate::tasks::Task::ALL.iter().any(|task| task.to_string() == model.task),
+                "{}",
+                model.task
+            );
         }
         for family in &zoo.families {
             assert!(names.insert(&family.name), "{} is there twice", family.name);
-            assert!(crate::tasks::Task::ALL.iter().any(|task| task.to_string() == family.task), "{}", family.task);
+            assert!(
+                crate::tasks::Task::ALL.iter().any(|task| task.to_string() == family.task),
+                "{}",
+                family.task
+            );
         }
         assert!(zoo.model("argos-zh-en").is_some() && zoo.model("no such").is_none());
     }

@@ -220,7 +220,8 @@ fn sentences_of_a_thread_have_the_bits_of_those_that_all_threads_share() {
             threads::set_thread_count(thread_count);
             let options = SearchOptions { batch_tokens, ..options(compute, 4) };
             let found = search(&model, &sources, &options).expect("good sources");
-            let pairs: Vec<_> = sources.iter().cloned().zip(found.iter().map(|f| f[0].tokens.clone())).collect();
+            let pairs: Vec<_> =
+                sources.iter().cloned().zip(found.iter().map(|f| f[0].tokens.clone())).collect();
             let scores = score(&model, &pairs, &options).expect("good pairs");
             let scores: Vec<u64> = scores.iter().map(|score| score.log_probability.to_bits()).collect();
             (found.iter().map(|found| bits(found)).collect::<Vec<_>>(), scores)

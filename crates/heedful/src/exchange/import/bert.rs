@@ -37,11 +37,7 @@ pub(super) fn read(
     if from.has("classifier.weight") {
         return bert_classifier::read(from, settings, stack, Tokenizers::joint(tokenizer));
     }
-    let mut config = MaskedConfig {
-        stack,
-        label_smoothing: LABEL_SMOOTHING,
-        output_bias: false,
-    };
+    let mut config = MaskedConfig { stack, label_smoothing: LABEL_SMOOTHING, output_bias: false };
     gather(&mut from, &mut config.stack)?;
     let kind = if norm == Norm::Post { "BERT" } else { "Megatron-BERT" };
     let mut origin = format!("\nA {kind} model of Hugging Face.\n");

@@ -57,7 +57,14 @@ pub(super) fn read(
     };
     let origin = "\nA BERT classifier of Hugging Face.\n".to_owned();
     let weights = from.finish()?;
-    Ok(Imported { config: config.into(), tokenizers, labels: Some(labels), origin, pieces: Vec::new(), weights })
+    Ok(Imported {
+        config: config.into(),
+        tokenizers,
+        labels: Some(labels),
+        origin,
+        pieces: Vec::new(),
+        weights,
+    })
 }
 
 /// The names of the labels by index: `id2label`, or what Hugging Face calls labels that have no names.
