@@ -4,6 +4,7 @@ mod constraints;
 mod ensemble;
 mod limits;
 mod table;
+mod threads;
 mod transformer;
 
 use std::sync::atomic::Ordering;

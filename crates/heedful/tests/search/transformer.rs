@@ -14,15 +14,15 @@ use heedful::models::{BrokenModel, Generate, Model, Row};
 use heedful::tensor::cpu::threads;
 use heedful::tensor::{Precision, Ragged};
 
-const VOCABULARY: usize = 61;
+pub(crate) const VOCABULARY: usize = 61;
 
 /// Tests that set the number of threads, which is one for the process.
-fn alone() -> MutexGuard<'static, ()> {
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn config() -> TransformerConfig {
+pub(crate) fn config() -> TransformerConfig {
     // No width is a multiple of a tile.
     TransformerConfig {
         d_model: 36,
@@ -34,7 +34,7 @@ fn config() -> TransformerConfig {
     }
 }
 
-fn model(config: TransformerConfig) -> Transformer {
+pub(crate) fn model(config: TransformerConfig) -> Transformer {
     let model = Transformer::new(config, 5).expect("a good configuration");
     // Fresh models are undecided; sharper scores make searches differ from one another.
     for param in model.params().iter().filter(|param| param.name() == "embedding.weight") {
@@ -50,7 +50,7 @@ fn sources() -> Vec<Vec<u32>> {
     lengths.iter().enumerate().map(|(i, &n)| (i * 13..i * 13 + n).map(word).collect()).collect()
 }
 
-fn options(compute: Precision, beam: usize) -> SearchOptions {
+pub(crate) fn options(compute: Precision, beam: usize) -> SearchOptions {
     let max_length = MaxLength::Relative { factor: 0.5, plus: 9 };
     SearchOptions { compute, beam, n_best: beam.min(2), max_length, ..SearchOptions::default() }
 }
@@ -208,32 +208,7 @@ fn company_order_and_threads_change_no_bit() {
     }
 }
 
-/// As above with so many rows that every thread has sentences of its own, some of which come later than others.
-#[test]
-fn sentences_of_a_thread_have_the_bits_of_those_that_all_threads_share() {
-    let _alone = alone();
-    let word = |i: usize| (3 + (i * i * 11 + i * 5) % (VOCABULARY - 3)) as u32;
-    let sources: Vec<Vec<u32>> = (0..90).map(|i| (i * 7..i * 7 + 1 + i % 23).map(word).collect()).collect();
-    let model = model(config());
-    for compute in [Precision::F32, Precision::Bf16, Precision::Int8] {
-        let run = |batch_tokens: usize, thread_count: usize| {
-            threads::set_thread_count(thread_count);
-            let options = SearchOptions { batch_tokens, ..options(compute, 4) };
-            let found = search(&model, &sources, &options).expect("good sources");
-            let pairs: Vec<_> =
-                sources.iter().cloned().zip(found.iter().map(|f| f[0].tokens.clone())).collect();
-            let scores = score(&model, &pairs, &options).expect("good pairs");
-            let scores: Vec<u64> = scores.iter().map(|score| score.log_probability.to_bits()).collect();
-            (found.iter().map(|found| bits(found)).collect::<Vec<_>>(), scores)
-        };
-        let shared = run(100, 1);
-        for (batch_tokens, thread_count) in [(100_000, 2), (100_000, 3), (2500, 2)] {
-            assert!(shared == run(batch_tokens, thread_count), "{compute} {batch_tokens} {thread_count}");
-        }
-    }
-}
-
-fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
+pub(crate) fn bits(found: &[Hypothesis]) -> Vec<(Vec<u32>, u64, u64)> {
     found.iter().map(|f| (f.tokens.clone(), f.score.to_bits(), f.log_probability.to_bits())).collect()
 }
 
