@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use heedful::exchange::origin::copy_origin;
 use heedful::store::output::{Output, check_folder};
 use heedful::system::is_same_file;
 use heedful::tasks::folder::{MODEL, MODEL_FILES};
@@ -24,9 +25,9 @@ pub(crate) fn check_standard_output(inputs: &[&Path]) -> Result<()> {
     Ok(())
 }
 
-/// Copies the recipe of a run beside its model in another folder: it says how long the texts were that the model was trained
-/// with.
-pub(crate) fn copy_recipe(from: &Path, to: &Path) -> Result<()> {
+/// Copies what lies beside a model into another folder with the same model: the recipe of a run, which says how long the texts
+/// were that the model was trained with, and where the model is from, with its licence.
+pub(crate) fn copy_what_belongs(from: &Path, to: &Path) -> Result<()> {
     const RECIPE: &str = "recipe.toml";
     let recipe = from.join(RECIPE);
     // A file that is copied to itself would be empty.
@@ -34,7 +35,7 @@ pub(crate) fn copy_recipe(from: &Path, to: &Path) -> Result<()> {
         let to = to.join(RECIPE);
         fs::copy(&recipe, &to).with_context(|| format!("cannot write {}", to.display()))?;
     }
-    Ok(())
+    Ok(copy_origin(from, to)?)
 }
 
 /// `--force`, the same for every command that writes files.

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use heedful::tasks::folder::{MODEL, ModelFolder};
 use heedful::tensor::Precision;
 
-use crate::output::{Force, copy_recipe};
+use crate::output::{Force, copy_what_belongs};
 use crate::progress::{Bar, Quiet, Verbosity};
 
 /// Save a model in fewer bits: smaller files, faster translation of single sentences
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     bar.show(0, 0.0, || format!("rounding {} to {precision}", arguments.model.display()));
     let model = folder.load()?;
     let count = folder.copy_to(&arguments.output)?.save_narrow(model.params(), precision)?;
-    copy_recipe(&arguments.model, &arguments.output)?;
+    copy_what_belongs(&arguments.model, &arguments.output)?;
     bar.finish();
     if arguments.quiet.verbosity() == Verbosity::Normal {
         let size =

@@ -14,7 +14,7 @@ use heedful::tasks::translate::Translator;
 
 use crate::long_text::LongTexts;
 use crate::machine::Machine;
-use crate::output::{Force, copy_recipe};
+use crate::output::{Force, copy_what_belongs};
 use crate::progress::{Bar, Quiet, Verbosity, line_count};
 
 /// Learn which target tokens a sentence may need: faster translation with --shortlist
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let output = arguments.output.as_deref().unwrap_or(&arguments.model);
     folder.save_with_shortlist(output, translator.model().params(), &shortlist)?;
     if arguments.output.is_some() {
-        copy_recipe(&arguments.model, output)?;
+        copy_what_belongs(&arguments.model, output)?;
     }
     if verbosity == Verbosity::Normal {
         report(&shortlist, pairs, &measured, output);

@@ -122,6 +122,7 @@ fn an_imported_model_is_trained_on_with_its_own_vocabulary_and_special_tokens() 
             )
         };
         place.good(&training(&out, "--steps 5"));
+        assert!(place.read(&format!("{out}/ORIGIN.md")) == place.read(&format!("{name}/ORIGIN.md")));
         let config = |model: &str| ModelFolder::open(&place.path(model)).expect("a folder").config;
         assert_eq!(config(name).special_tokens(), config(&out).special_tokens(), "{out}");
         let [_, changed] = compared(&place, [name, &out]);

@@ -22,6 +22,7 @@ fn an_imported_translator_does_what_any_other_does() {
     place.write("translated", translated.as_bytes());
     assert_eq!(place.good("score model --src text --tgt translated").lines().count(), 4);
     place.good("quantize model --to int8 -o small");
+    assert!(place.read("small/ORIGIN.md") == place.read("model/ORIGIN.md"));
     assert_eq!(place.good("translate small text --max-length 8 --compute int8").lines().count(), 4);
     place.good("explain model house -o picture.svg");
     assert!(text(&place.read("picture.svg")).contains("&lt;/s&gt;"));

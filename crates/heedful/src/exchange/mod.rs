@@ -4,6 +4,7 @@
 //! they mean: which parameter of ours each of them is (`names`), and which configuration computes with them the same.
 
 mod names;
+pub mod origin;
 mod stream;
 
 mod kept;

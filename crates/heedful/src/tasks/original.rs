@@ -46,6 +46,11 @@ impl Original {
         self.folder.config.family()
     }
 
+    /// Its folder.
+    pub(crate) fn path(&self) -> &Path {
+        &self.folder.path
+    }
+
     /// The checksum of its files: another model has another one.
     pub(crate) fn checksum(&self) -> &str {
         &self.checksum

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::ExportError;
 use crate::data::tokenizer::Tokenizers;
-use crate::exchange::import::ORIGIN;
+use crate::exchange::origin;
 use crate::layers::Positions;
 use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
@@ -15,7 +15,6 @@ use crate::tasks::open::trained_length;
 
 /// Rows of a table of sines and cosines, which has an end in other projects: longer than texts are by far.
 const POSITIONS: usize = 2048;
-const LICENCES: [&str; 3] = ["LICENSE", "LICENSE.txt", "LICENSE.md"];
 
 pub(super) struct Original {
     pub(super) path: PathBuf,
@@ -33,11 +32,11 @@ impl Original {
     /// Opens a folder; its weights are read by [`Original::weights`].
     pub(super) fn open(path: &Path) -> Result<Original, ExportError> {
         let folder = ModelFolder::open(path)?;
-        let mut origin = Vec::new();
-        for name in [ORIGIN].into_iter().chain(LICENCES) {
+        let mut known = Vec::new();
+        for name in origin::names() {
             let file = path.join(name);
             match fs::read(&file) {
-                Ok(bytes) => origin.push((name, bytes)),
+                Ok(bytes) => known.push((name, bytes)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(ExportError::Read { file: file.display().to_string(), error }),
             }
@@ -47,7 +46,7 @@ impl Original {
             config: folder.config.clone(),
             tokenizers: folder.tokenizers()?,
             pieces: folder.pieces().map(|sides| sides.map(<[u8]>::to_vec)),
-            origin,
+            origin: known,
             trained: trained_length(path),
             folder,
         })

@@ -10,6 +10,7 @@ use crate::data::Tokenizer;
 use crate::data::tokenizer::Tokenizers;
 use crate::exchange::kept::Kept;
 use crate::exchange::names::activations;
+use crate::exchange::origin::LICENCES;
 use crate::layers::Norm;
 use crate::store::formats::files::Files;
 use crate::store::formats::huggingface::HuggingFaceFolder;
@@ -17,7 +18,6 @@ use crate::store::formats::{FormatError, JsonObject};
 
 /// No size of a model is larger: products of two are far from an overflow.
 const LARGEST: usize = 10_000_000;
-const LICENCES: [&str; 3] = ["LICENSE", "LICENSE.txt", "LICENSE.md"];
 /// The vocabulary of targets, where it is another than that of sources.
 pub(in crate::exchange) const TARGET_TOKENIZER: &str = "target/tokenizer.json";
 /// As much of a model card as is kept.

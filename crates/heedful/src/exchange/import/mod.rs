@@ -42,8 +42,7 @@ use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
 use crate::tasks::folder::{ModelFolder, TokenizerFiles};
 
-/// What the folder of an imported model says of where it is from.
-pub const ORIGIN: &str = "ORIGIN.md";
+pub use crate::exchange::origin::ORIGIN;
 
 /// A model that was read, with all that a folder of ours needs.
 pub struct Imported {

@@ -14,6 +14,7 @@ use crate::data::labels::Labels;
 use crate::data::special::NAMES;
 use crate::data::tokenizer::{Tokenizers, VocabularyOptions};
 use crate::data::{Filters, Input, Tokenizer};
+use crate::exchange::origin::copy_origin;
 use crate::models::Model;
 use crate::recipe::{DataKeys, Recipe, VocabularyKeys};
 use crate::store::durable::{self, WriteError};
@@ -67,6 +68,7 @@ pub(super) fn prepare(
     let Assembled { config, model, validation } = task.assemble(materials)?;
     if let Started::From(original) = &started {
         original.install(&*model, recipe.data.task, labels.as_ref(), &pieces)?;
+        copy_origin(original.path(), &path)?;
     }
     frozen::freeze(recipe, model.params());
     let folder = ModelFolder::create(&path, config, &TokenizerFiles::find(&path)?, labels.as_ref())?;

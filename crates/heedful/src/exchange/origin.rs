@@ -1,0 +1,60 @@
+//! Where a model is from, and under which licence: files that go along with what is made of it.
+
+use std::path::Path;
+use std::{fs, io};
+
+use crate::store::durable::{self, WriteError};
+
+/// What an import writes of a model's origin.
+pub const ORIGIN: &str = "ORIGIN.md";
+/// Texts of licences, as projects call them.
+pub(super) const LICENCES: [&str; 3] = ["LICENSE", "LICENSE.txt", "LICENSE.md"];
+
+/// The names of all of them.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    [ORIGIN].into_iter().chain(LICENCES)
+}
+
+/// Copies those that a model's folder has into another folder, which may be the same. A licence that is there stays.
+pub fn copy_origin(from: &Path, to: &Path) -> Result<(), WriteError> {
+    for name in names() {
+        let path = to.join(name);
+        // A folder may have a licence of its own.
+        if name != ORIGIN && path.exists() {
+            continue;
+        }
+        match fs::read(from.join(name)) {
+            Ok(text) => durable::write_bytes(&path, &text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(cause) => return Err(WriteError::Failed { path, cause }),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origin_and_licence_go_along_and_nothing_else() {
+        let (from, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        for name in [ORIGIN, "LICENSE", "other"] {
+            fs::write(from.path().join(name), name).expect("a file");
+        }
+        copy_origin(from.path(), to.path()).expect("readable files");
+        copy_origin(from.path(), from.path()).expect("the same folder");
+        let files = fs::read_dir(to.path()).expect("a folder");
+        let mut names: Vec<_> = files.map(|file| file.expect("a file").file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["LICENSE", ORIGIN]);
+        for name in [ORIGIN, "LICENSE"] {
+            fs::write(from.path().join(name), "another").expect("a file");
+        }
+        copy_origin(from.path(), to.path()).expect("readable files");
+        let text = |name: &str| fs::read_to_string(to.path().join(name)).expect("a text");
+        assert_eq!([text(ORIGIN), text("LICENSE")], ["another", "LICENSE"]);
+        let error = copy_origin(from.path(), &to.path().join("missing")).expect_err("no such folder");
+        assert!(error.to_string().contains(ORIGIN), "{error}");
+    }
+}
