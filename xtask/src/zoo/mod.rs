@@ -19,13 +19,10 @@ pub(crate) fn run(chinese: &str, english: &str) -> Result<()> {
             .with_context(|| format!("{text}: a file of sentences, one in a line, is needed"))
     };
     let (chinese, english) = (whole(chinese)?, whole(english)?);
-    let built = step::timed("build heedful", || {
-        build(&["--release", "--package", "heedful-cli"], &["heedful"], &[])
-    })?;
+    // In one go: alone, the examples would have dependencies with other features.
+    let how = ["--release", "--package", "heedful-cli", "--package", "heedful", "--examples"];
+    let built = step::timed("build heedful and its examples", || build(&how, &["heedful"], &[]))?;
     let heedful = found(&built, "bin", "heedful")?;
-    let built = step::timed("build the examples", || {
-        build(&["--release", "--package", "heedful", "--examples"], &[], &[])
-    })?;
     let examples = found(&built, "example", "hidden_states")?;
     let examples = examples.parent().context("a program without a folder")?;
     let python = python::zoo_environment()?;
