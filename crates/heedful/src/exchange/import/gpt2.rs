@@ -1,41 +1,16 @@
 //! GPT-2 as a language model.
 
 use super::gathered::Gathered;
-use super::huggingface::{Settings, prefix, tokenizer};
+use super::huggingface::{Settings, prefix};
 use super::settings::stack;
-use super::{ImportError, Imported, positions, tables};
+use super::{positions, tables};
 use crate::data::SpecialTokens;
-use crate::data::tokenizer::Tokenizers;
 use crate::exchange::names::{StackShape, gpt2 as names};
 use crate::layers::{Norm, Positions};
 use crate::models::transformer::StackConfig;
 use crate::store::formats::FormatError;
-use crate::store::formats::huggingface::HuggingFaceFolder;
-use crate::tasks::language::{LanguageConfig, TextShape};
 
-pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Result<Imported, ImportError> {
-    let mut from = Gathered::new(&folder.tensors);
-    let mut stack = configuration(settings)?;
-    let tokenizer = tokenizer(&folder.files, stack.vocabulary)?;
-    gather(&mut from, &mut stack)?;
-    let weights = from.finish()?;
-    let config = LanguageConfig {
-        stack: stack.into(),
-        text: TextShape::Running,
-        label_smoothing: 0.0,
-        output_bias: false,
-    };
-    Ok(Imported {
-        config: config.into(),
-        tokenizers: Tokenizers::joint(tokenizer),
-        labels: None,
-        origin: "\nA GPT-2 model of Hugging Face.\n".to_owned(),
-        pieces: Vec::new(),
-        weights,
-    })
-}
-
-fn configuration(settings: &Settings<'_>) -> Result<StackConfig, FormatError> {
+pub(super) fn configuration(settings: &Settings<'_>) -> Result<StackConfig, FormatError> {
     for (key, usual) in [
         ("scale_attn_weights", true),
         ("scale_attn_by_inverse_layer_idx", false),
@@ -66,7 +41,7 @@ fn configuration(settings: &Settings<'_>) -> Result<StackConfig, FormatError> {
 }
 
 /// Which positions it has, and whether its embeddings are scaled, the tensors say.
-fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
+pub(super) fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
     let StackConfig { vocabulary, d_model: d, .. } = *config;
     let prefix = prefix(from, "transformer.", "wte.weight");
     let words = [&format!("{prefix}wte.weight"), "lm_head.weight"];

@@ -12,9 +12,11 @@ use crate::exchange::kept::Kept;
 use crate::exchange::names::activations;
 use crate::exchange::origin::LICENCES;
 use crate::layers::Norm;
+use crate::models::transformer::StackConfig;
 use crate::store::formats::files::Files;
 use crate::store::formats::huggingface::HuggingFaceFolder;
 use crate::store::formats::{FormatError, JsonObject};
+use crate::tasks::language::{LanguageConfig, TextShape};
 
 /// No size of a model is larger: products of two are far from an overflow.
 const LARGEST: usize = 10_000_000;
@@ -31,8 +33,8 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
         "pegasus" => translator::read(&folder, &settings, Norm::Pre),
         "bert" => bert::read(&folder, &settings, Norm::Post),
         "megatron-bert" => bert::read(&folder, &settings, Norm::Pre),
-        "gpt2" => gpt2::read(&folder, &settings),
-        "opt" => opt::read(&folder, &settings),
+        "gpt2" => language(&folder, gpt2::configuration(&settings)?, gpt2::gather, "A GPT-2"),
+        "opt" => language(&folder, opt::configuration(&settings)?, opt::gather, "An OPT"),
         other => {
             let remedy = "heedful imports marian, pegasus, bert, megatron-bert, gpt2 and opt";
             Err(FormatError::unsupported(&settings.file, format!("a model of type `{other}`"), remedy).into())
@@ -41,6 +43,32 @@ pub(super) fn read(path: &Path) -> Result<Imported, ImportError> {
     Kept::read(&folder.config, &settings.file)?.restore(&mut imported.config, &mut imported.weights);
     imported.origin.push_str(&origin(&folder.files)?);
     Ok(imported)
+}
+
+/// A language model of running text, whose tensors `gather` takes.
+fn language(
+    folder: &HuggingFaceFolder,
+    mut stack: StackConfig,
+    gather: impl Fn(&mut Gathered<'_>, &mut StackConfig) -> Result<(), FormatError>,
+    kind: &str,
+) -> Result<Imported, ImportError> {
+    let mut from = Gathered::new(&folder.tensors);
+    let tokenizer = tokenizer(&folder.files, stack.vocabulary)?;
+    gather(&mut from, &mut stack)?;
+    let config = LanguageConfig {
+        stack: stack.into(),
+        text: TextShape::Running,
+        label_smoothing: 0.0,
+        output_bias: false,
+    };
+    Ok(Imported {
+        config: config.into(),
+        tokenizers: Tokenizers::joint(tokenizer),
+        labels: None,
+        origin: format!("\n{kind} model of Hugging Face.\n"),
+        pieces: Vec::new(),
+        weights: from.finish()?,
+    })
 }
 
 /// Where it is from, the model card and the licence, if they are there.

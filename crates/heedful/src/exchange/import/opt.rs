@@ -1,44 +1,19 @@
 //! OPT as a language model: learned positions, pre- or post-norm.
 
 use super::gathered::Gathered;
-use super::huggingface::{Settings, tokenizer};
+use super::huggingface::Settings;
 use super::settings::stack;
-use super::{ImportError, Imported, positions, tables};
+use super::{positions, tables};
 use crate::data::SpecialTokens;
-use crate::data::tokenizer::Tokenizers;
 use crate::exchange::names::{StackShape, bart};
 use crate::layers::{Norm, Positions};
 use crate::models::transformer::StackConfig;
 use crate::store::formats::FormatError;
-use crate::store::formats::huggingface::HuggingFaceFolder;
-use crate::tasks::language::{LanguageConfig, TextShape};
 
 /// Rows before that of the first position.
 pub(in crate::exchange) const OFFSET: usize = 2;
 
-pub(super) fn read(folder: &HuggingFaceFolder, settings: &Settings<'_>) -> Result<Imported, ImportError> {
-    let mut from = Gathered::new(&folder.tensors);
-    let mut stack = configuration(settings)?;
-    let tokenizer = tokenizer(&folder.files, stack.vocabulary)?;
-    gather(&mut from, &mut stack)?;
-    let weights = from.finish()?;
-    let config = LanguageConfig {
-        stack: stack.into(),
-        text: TextShape::Running,
-        label_smoothing: 0.0,
-        output_bias: false,
-    };
-    Ok(Imported {
-        config: config.into(),
-        tokenizers: Tokenizers::joint(tokenizer),
-        labels: None,
-        origin: "\nAn OPT model of Hugging Face.\n".to_owned(),
-        pieces: Vec::new(),
-        weights,
-    })
-}
-
-fn configuration(settings: &Settings<'_>) -> Result<StackConfig, FormatError> {
+pub(super) fn configuration(settings: &Settings<'_>) -> Result<StackConfig, FormatError> {
     for (key, usual) in
         [("_remove_final_layer_norm", false), ("enable_bias", true), ("layer_norm_elementwise_affine", true)]
     {
@@ -69,7 +44,7 @@ fn configuration(settings: &Settings<'_>) -> Result<StackConfig, FormatError> {
 }
 
 /// Which positions it has, and whether its embeddings are scaled, the tensors say.
-fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
+pub(super) fn gather(from: &mut Gathered<'_>, config: &mut StackConfig) -> Result<(), FormatError> {
     let StackConfig { vocabulary, d_model: d, .. } = *config;
     let prefix = super::huggingface::prefix(from, "model.", "decoder.embed_tokens.weight");
     let words = [&format!("{prefix}decoder.embed_tokens.weight"), "lm_head.weight"];

@@ -45,12 +45,11 @@ pub(crate) use prepare::with_absolute_paths;
 pub use review::report;
 pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 
-use std::path::Path;
-
 use heedful_tensor::cuda;
 
 use self::clock::Timing;
 use crate::recipe::Recipe;
+use crate::system::is_same_file;
 use crate::tasks::original::Original;
 use crate::train::Trainer;
 
@@ -94,7 +93,7 @@ pub fn train_by(
     if start != Start::Resume
         && let Some(folder) = &recipe.model.init_from
     {
-        if recipe.output.out.as_ref().is_some_and(|out| is_same_folder(out, folder)) {
+        if recipe.output.out.as_ref().is_some_and(|out| is_same_file(out, folder)) {
             return Err(RunError::OntoOriginal { folder: folder.clone() });
         }
         let original = Original::open(folder, recipe.data.task)?;
@@ -123,8 +122,4 @@ pub fn train_by(
     }
     let trainer = trainer(&recipe)?;
     session::Session::begin(&recipe, prepared, trainer, timing, plan, watcher)?.run()
-}
-
-fn is_same_folder(one: &Path, other: &Path) -> bool {
-    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
