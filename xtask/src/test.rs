@@ -15,6 +15,12 @@ pub(crate) fn run() -> Result<()> {
     let client = ["test", "--workspace", "--all-features", "--test", "server", "--", "--ignored"];
     let environment = python::test_environment()?;
     step::command(cargo(client).env("HEEDFUL_TEST_PYTHON", &environment))?;
+    // Ranks of two MPIs, which come as Python packages too.
+    if cfg!(target_os = "linux") {
+        let [open_mpi, mpich] = python::mpi_folders()?;
+        let ranks = ["test", "--workspace", "--all-features", "--test", "commands", "--", "--ignored"];
+        step::command(cargo(ranks).env("HEEDFUL_TEST_OPENMPI", open_mpi).env("HEEDFUL_TEST_MPICH", mpich))?;
+    }
     // Every kernel for cards, by NVIDIA's compiler, which comes as a Python package.
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         let kernels = ["test", "--workspace", "--all-features", "--test", "kernels"];

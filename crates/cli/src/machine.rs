@@ -149,6 +149,12 @@ pub(crate) fn precision_of(folder: &Path) -> Precision {
 }
 
 impl Threads {
+    /// Whether a number was named, here or in the environment.
+    pub(crate) fn is_chosen(&self) -> bool {
+        matches!(self.threads, Some(ThreadCount::Exactly(_)))
+            || (self.threads.is_none() && std::env::var_os("HEEDFUL_THREADS").is_some())
+    }
+
     /// Sets the number of threads, before anything is computed.
     pub(crate) fn set_up(&self) {
         match self.threads {

@@ -32,6 +32,11 @@ pub(crate) fn add_product(m: usize, k: usize, n: usize) {
     add(2 * m as u64 * k as u64 * n as u64);
 }
 
+/// Operations that another process has counted for the same step.
+pub fn add_elsewhere(operations: u64) {
+    add(operations);
+}
+
 /// Other operations.
 pub(crate) fn add(operations: u64) {
     COUNT.set(COUNT.get().wrapping_add(operations));

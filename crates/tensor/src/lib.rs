@@ -6,7 +6,8 @@
 //! 2. [`Tensor`] is an array that remembers how it was made.
 //! 3. [`tape`] walks those memories backwards: `backward()` is one short file.
 //! 4. [`Ragged`] says where the sequences of a batch begin; nothing is ever padded.
-//! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order.
+//! 5. [`Params`] is one flat vector of named parameters, with gradients in the same order; [`collective`] divides it among
+//!    processes.
 //! 6. [`Compute`] is how a pass computes: in what numbers, and for how many rows.
 //! 7. [`flops`] counts what [`ops`] compute.
 //! 8. [`ops`] is one folder for each operation: its formula, its gradient, its kernel, its tests.
@@ -35,6 +36,8 @@ mod ragged;
 
 pub mod random;
 
+pub mod collective;
+
 mod params;
 
 mod compute;
@@ -46,6 +49,6 @@ pub mod ops;
 pub use array::Array;
 pub use compute::{Compute, Precision, Rounding, Rows};
 pub use device::{DType, Device};
-pub use params::{Channels, Init, Param, Params};
+pub use params::{BatchSums, Channels, Init, Param, Params, StepGradients};
 pub use ragged::Ragged;
 pub use tensor::Tensor;

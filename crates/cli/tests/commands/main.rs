@@ -10,6 +10,8 @@ mod command_line;
 mod compare;
 mod demo;
 mod device;
+#[cfg(target_os = "linux")]
+mod distributed;
 mod doctor;
 mod evaluate;
 mod explain;

@@ -74,6 +74,22 @@ impl BatchStatistics {
     }
 }
 
+impl BatchStatistics {
+    /// Means and variances.
+    pub(crate) fn numbers(&self) -> Vec<f32> {
+        self.batch.concat()
+    }
+
+    /// Those of another batch in the same norm, whose numbers are taken from the front.
+    pub(crate) fn with_numbers(&self, numbers: &mut &[f32]) -> BatchStatistics {
+        let batch = self.batch.each_ref().map(|own| {
+            let taken = numbers.split_off(..own.len());
+            taken.expect("numbers of a batch in the same norms").to_vec()
+        });
+        BatchStatistics { running: self.running.clone(), batch }
+    }
+}
+
 impl fmt::Debug for BatchStatistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BatchStatistics").field("running", &self.running[0].name()).finish_non_exhaustive()

@@ -1,7 +1,7 @@
 //! `Pass`: the settings of a forward pass.
 //!
 //! ```text
-//! random numbers of the k-th operation at a step = Stream(seed, step, k)
+//! random numbers of the k-th operation on batch b of a step = Stream(seed, step, 2³² b + k)
 //! ```
 //!
 //! One value is passed explicitly through all layers: the type to compute in, the random streams of dropout, what is
@@ -37,7 +37,9 @@ pub struct Pass {
 struct Draws {
     seed: u64,
     step: u64,
-    /// How many operations have taken a stream so far.
+    /// The number of the batch among those of the step.
+    batch: u64,
+    /// How many operations on the batch have taken a stream so far.
     operation: u64,
 }
 
@@ -46,7 +48,7 @@ impl Pass {
     pub fn training(compute: DType, seed: u64, step: u64) -> Pass {
         Pass {
             compute: Compute::training(compute),
-            draws: Some(Draws { seed, step, operation: 0 }),
+            draws: Some(Draws { seed, step, batch: 0, operation: 0 }),
             r_drop: None,
             recording: None,
             statistics: Vec::new(),
@@ -161,7 +163,14 @@ impl Pass {
     pub fn stream(&mut self) -> Option<Stream> {
         let draws = self.draws.as_mut()?;
         draws.operation += 1;
-        Some(Stream::new(draws.seed, draws.step, draws.operation - 1))
+        Some(Stream::new(draws.seed, draws.step, (draws.batch << 32) + draws.operation - 1))
+    }
+
+    /// Goes on with batch `index` of the step: whoever computes it, and whatever was computed before, it draws the same.
+    pub(crate) fn begin_batch(&mut self, index: usize) {
+        if let Some(draws) = &mut self.draws {
+            (draws.batch, draws.operation) = (index as u64, 0);
+        }
     }
 
     /// Whether this is a pass of training.

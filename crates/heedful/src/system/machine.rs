@@ -21,6 +21,13 @@ pub fn host_name() -> Option<String> {
     named.map(|name| name.trim().to_owned())
 }
 
+/// The cores that this process may use, as a list of numbers, where the system tells.
+pub fn allowed_cores() -> Option<String> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    Some(list.trim().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -16,7 +16,7 @@ use elsewhere as own;
 #[cfg(unix)]
 use unix as own;
 
-pub use machine::{host_name, memory};
+pub use machine::{allowed_cores, host_name, memory};
 pub use own::REBINDS_PORTS;
 
 /// Whether both paths lead to the same file or folder, through whatever links. False if one of them leads nowhere. Hard links

@@ -8,6 +8,7 @@ mod optimizer;
 mod state;
 
 mod fit;
+pub mod team;
 mod trainer;
 
 mod patience;

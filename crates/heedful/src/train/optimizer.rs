@@ -4,8 +4,9 @@
 //!
 //! Adam with the learning rate of a [`Schedule`].
 
-use heedful_tensor::Params;
-use heedful_tensor::ops::{Adam, AdamOptions, CrossEntropy, Guard, MovingAverage, PendingStep};
+use heedful_tensor::collective::{Failure, Group};
+use heedful_tensor::ops::{Adam, AdamOptions, BatchLoss, CrossEntropy, Guard, MovingAverage, PendingStep};
+use heedful_tensor::{Params, StepGradients};
 
 use super::Schedule;
 
@@ -36,6 +37,11 @@ impl Optimizer {
         Optimizer { adam: Adam::new(params, options), schedule, step: 0 }
     }
 
+    /// Keeps only the part of the state that this rank owns from here on, afresh.
+    pub(super) fn divide(&mut self, params: &Params, options: AdamOptions, group: &Group) {
+        self.adam = Adam::divided(params, options, group);
+    }
+
     /// The number of updates so far.
     pub fn steps(&self) -> u64 {
         self.step
@@ -63,6 +69,21 @@ impl Optimizer {
         (learning_rate, self.adam.submit(params, learning_rate, guard, losses, average))
     }
 
+    /// As [`Optimizer::submit`] with gradients of which each rank has those that it owns, and the losses of all.
+    pub(super) fn submit_divided(
+        &mut self,
+        params: &Params,
+        guard: &mut Guard,
+        losses: &[BatchLoss],
+        average: Option<&mut MovingAverage>,
+        gradients: (&Group, StepGradients),
+    ) -> Result<(f32, PendingStep), Failure> {
+        self.step += 1;
+        let learning_rate = self.schedule.rate(self.step);
+        let pending = self.adam.submit_divided(params, learning_rate, guard, losses, average, gradients)?;
+        Ok((learning_rate, pending))
+    }
+
     /// Goes back to an earlier update: the later ones were rejected.
     pub(super) fn rewind(&mut self, step: u64) {
         self.step = step;
@@ -72,6 +93,22 @@ impl Optimizer {
     /// Copies of Adam's running means of gradients and of their squares.
     pub fn moments_to_vec(&self) -> (Vec<f32>, Vec<f32>) {
         self.adam.moments_to_vec()
+    }
+
+    /// All of Adam's moments, of which each rank owns some, at rank 0.
+    pub(super) fn gathered_moments(&self, group: &Group) -> Result<Option<[Vec<f32>; 2]>, Failure> {
+        self.adam.gathered_moments(group)
+    }
+
+    /// As [`Optimizer::restore`] with moments that rank 0 has.
+    pub(super) fn restore_divided(
+        &mut self,
+        step: u64,
+        group: &Group,
+        moments: Option<[&[f32]; 2]>,
+    ) -> Result<(), Failure> {
+        self.step = step;
+        self.adam.restore_divided(step, group, moments)
     }
 
     /// Restores the state after update `step`.

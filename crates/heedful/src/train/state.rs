@@ -1,5 +1,7 @@
 //! The complete state of a trainer: what a checkpoint must hold so that a resumed run continues bit for bit.
 
+use heedful_tensor::collective::Failure;
+
 use crate::store::weights::{Weights, WeightsMismatch};
 
 /// A copy of a trainer's state between two updates.
@@ -25,6 +27,9 @@ pub enum StateError {
     /// The state belongs to another model.
     #[error("the state belongs to another model: {0}; resume with the recipe of the run")]
     Model(WeightsMismatch),
+    /// The other ranks cannot be reached.
+    #[error("the other ranks cannot be reached: {0}")]
+    Ranks(#[from] Failure),
     /// The trainer keeps a moving average, the state has none.
     #[error("the state has no moving average; resume with the recipe of the run")]
     MissingAverage,

@@ -56,7 +56,9 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 11] {
     ]
 }
 
-pub use adam::{Adam, AdamOptions, Decayed, Divergence, Guard, PendingStep, StepResult, gradient_norm};
+pub use adam::{
+    Adam, AdamOptions, BatchLoss, Decayed, Divergence, Guard, PendingStep, StepResult, gradient_norm,
+};
 pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
 pub use attention_rnn::{
     AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,

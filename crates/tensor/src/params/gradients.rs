@@ -8,6 +8,10 @@ use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
 use super::Entry;
+use super::batch_sums::GradientSum;
+use super::departure::Departure;
+use crate::collective::CHUNK;
+use crate::cpu::threads::{SharedMut, parallel};
 use crate::cuda;
 use crate::ops::elementwise::{self, cuda::Sums};
 use crate::{Array, DType, Device};
@@ -26,6 +30,11 @@ pub(crate) struct FlatGradients {
     /// Per parameter: false until backward has written it since the last update. The first writer overwrites, so
     /// nothing needs to be cleared.
     written: Vec<bool>,
+    /// Per parameter: how often this backward pass has written it.
+    writes: Vec<u32>,
+    /// The same of the pass before, if there was one.
+    usual_writes: Option<Vec<u32>>,
+    departure: Option<Departure>,
 }
 
 /// The gradients of some neighbouring parameters.
@@ -51,15 +60,33 @@ impl FlatGradients {
                 }
             }
         }
-        FlatGradients { segments, card: None, sums: Vec::new(), written: vec![false; entries.len()] }
+        FlatGradients {
+            segments,
+            card: None,
+            sums: Vec::new(),
+            written: vec![false; entries.len()],
+            writes: vec![0; entries.len()],
+            usual_writes: None,
+            departure: None,
+        }
     }
 
     /// Gives all memory back.
     pub(super) fn clear(&mut self) {
-        self.written.fill(false);
-        self.sums.clear();
+        self.begin_pass();
+        self.departure = None;
         for segment in &mut self.segments {
             segment.array = None;
+        }
+    }
+
+    /// What is written from here on is another pass's.
+    fn begin_pass(&mut self) {
+        self.written.fill(false);
+        self.sums.clear();
+        if self.writes.iter().any(|&writes| writes > 0) {
+            let writes = vec![0; self.writes.len()];
+            self.usual_writes = Some(std::mem::replace(&mut self.writes, writes));
         }
     }
 
@@ -126,17 +153,116 @@ impl FlatGradients {
     }
 
     /// Copies the numbers of `range`.
-    pub(super) fn copy(&self, range: Range<usize>, mut to: &mut [f32]) {
+    pub(super) fn copy(&self, range: Range<usize>, to: &mut [f32]) {
         if let Some(card) = &self.card {
             return to.copy_from_slice(&card.part_to_vec(range));
         }
+        let first = range.start;
+        self.for_each_part(range, |segment, part| {
+            let to = &mut to[part.start - first..part.end - first];
+            to.copy_from_slice(self.segments[segment].numbers(part));
+        });
+    }
+
+    /// Takes the gradients, which are complete, out of their place.
+    pub(super) fn take(&mut self) -> GradientSum {
+        let parts = match &self.card {
+            Some(card) => {
+                let mut copy = Array::scratch_on(Device::Cuda, DType::F32, 1, card.len());
+                elementwise::cuda::convert(card, &mut copy);
+                vec![copy]
+            }
+            None => self.segments.iter_mut().filter_map(|segment| segment.array.take()).collect(),
+        };
+        self.begin_pass();
+        GradientSum { parts }
+    }
+
+    /// Adds others to the gradients, which are complete.
+    pub(super) fn add(&mut self, sum: &GradientSum) {
+        match &mut self.card {
+            Some(card) => sum.add_to(std::slice::from_mut(card)),
+            None => {
+                let segments = self.segments.iter_mut().filter_map(|segment| segment.array.as_mut());
+                segments.zip(&sum.parts).for_each(|(array, part)| elementwise::add_in_place(array, part));
+            }
+        }
+    }
+
+    /// From here on buckets leave as soon as they are written.
+    pub(super) fn begin_departure(&mut self, departure: impl FnOnce(Option<Vec<u32>>) -> Departure) {
+        self.departure = Some(departure(self.usual_writes.clone()));
+        self.send_ready();
+    }
+
+    /// Sends the buckets that have not left, of gradients that are complete.
+    pub(super) fn end_departure(&mut self) -> Departure {
+        let mut departure = self.departure.take().expect("a departure has begun");
+        while let Some(bucket) = departure.last_chance() {
+            self.send(bucket, &mut departure);
+        }
+        departure
+    }
+
+    /// Takes note of a write that is done.
+    fn note(&mut self, index: usize) {
+        self.writes[index] += 1;
+        if self.departure.as_mut().is_some_and(|departure| departure.note(index)) {
+            self.send_ready();
+        }
+    }
+
+    fn send_ready(&mut self) {
+        let Some(mut departure) = self.departure.take() else { return };
+        while let Some(bucket) = departure.next() {
+            for index in departure.parameters_in(bucket) {
+                let was_written = std::mem::replace(&mut self.written[index], true);
+                let (place, end) = departure.place(index);
+                let start = if was_written && !departure.is_frozen(index) { place.end } else { place.start };
+                let at = self.segment_of(place.start);
+                self.segments[at].numbers_mut(start..end).fill(0.0);
+            }
+            self.send(bucket, &mut departure);
+        }
+        self.departure = Some(departure);
+    }
+
+    fn send(&self, bucket: usize, departure: &mut Departure) {
+        let numbers = self.bucket(departure.reduction.division().bucket(bucket), &departure.sums);
+        departure.reduction.send(bucket, numbers);
+        departure.has_left(bucket);
+    }
+
+    /// The numbers of `range`, with those of earlier sums added, the newest first.
+    pub(super) fn bucket(&self, range: Range<usize>, sums: &[GradientSum]) -> Array {
+        let mut numbers = Array::scratch(DType::F32, 1, range.len());
+        let shared = SharedMut::new(numbers.f32_mut());
+        parallel(range.len().div_ceil(CHUNK), |task| {
+            let here = task * CHUNK..((task + 1) * CHUNK).min(range.len());
+            // SAFETY: chunks are disjoint.
+            let numbers = unsafe { shared.slice(here.clone()) };
+            let place = range.start + here.start..range.start + here.end;
+            self.copy(place.clone(), numbers);
+            for sum in sums.iter().rev() {
+                self.for_each_part(place.clone(), |segment, part| {
+                    let from = part.start - self.segments[segment].range.start;
+                    let terms = &sum.parts[segment].f32()[from..from + part.len()];
+                    let numbers = &mut numbers[part.start - place.start..][..part.len()];
+                    numbers.iter_mut().zip(terms).for_each(|(number, term)| *number += term);
+                });
+            }
+        });
+        numbers
+    }
+
+    /// The parts of a range that lie in one segment each.
+    fn for_each_part(&self, range: Range<usize>, mut work: impl FnMut(usize, Range<usize>)) {
         let mut start = range.start;
         while start < range.end {
-            let segment = &self.segments[self.segment_of(start)];
-            let part = start..range.end.min(segment.range.end);
-            let (here, rest) = to.split_at_mut(part.len());
-            here.copy_from_slice(segment.numbers(part.clone()));
-            (start, to) = (part.end, rest);
+            let segment = self.segment_of(start);
+            let part = start..range.end.min(self.segments[segment].range.end);
+            start = part.end;
+            work(segment, part);
         }
     }
 
@@ -172,6 +298,15 @@ pub(crate) struct GradientSlot<'a> {
     pub(super) guard: MutexGuard<'a, FlatGradients>,
     pub(super) index: usize,
     pub(super) range: Range<usize>,
+    pub(super) is_written: bool,
+}
+
+impl Drop for GradientSlot<'_> {
+    fn drop(&mut self) {
+        if self.is_written {
+            self.guard.note(self.index);
+        }
+    }
 }
 
 impl GradientSlot<'_> {
@@ -214,6 +349,7 @@ impl GradientSlot<'_> {
     /// The numbers to write, and how. From here on they count as written.
     pub(crate) fn write(&mut self) -> (&mut [f32], Write) {
         let was_written = std::mem::replace(&mut self.guard.written[self.index], true);
+        self.is_written = true;
         (self.slice(), if was_written { Write::Add } else { Write::Over })
     }
 

@@ -3,7 +3,9 @@
 //! A [`Param`] is a named, shaped view into both. The optimizer is one pass, a checkpoint is one write. Parameters
 //! are announced with [`Params::add`] while a model is built; the vectors are laid out at first use.
 
+mod batch_sums;
 mod card;
+mod departure;
 mod entry;
 mod frozen;
 mod gradients;
@@ -15,9 +17,11 @@ use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use crate::collective::{Division, Failure, Group, spread};
 use crate::random::Stream;
 use crate::{Array, Device};
 
+pub use batch_sums::{BatchSums, StepGradients};
 use card::NarrowCopy;
 use entry::{Entry, Kind};
 pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
@@ -206,6 +210,16 @@ impl Params {
         self.values_mut().copy_from(values);
     }
 
+    /// Replaces the flat vectors of all ranks by that of rank 0.
+    pub fn set_from_first(&self, group: &Group) -> Result<(), Failure> {
+        let division = Division::new(self.flat_len(), group.size(), group.rank());
+        let mine = group.is_first().then(|| self.to_vec());
+        let mut values = self.values_mut();
+        spread(group, &division, mine.as_deref(), |bucket, numbers| {
+            values.copy_part_from(division.bucket(bucket).start, numbers);
+        })
+    }
+
     /// The flat vector, to read.
     pub(crate) fn values(&self) -> RwLockReadGuard<'_, Array> {
         let flat = self.store.flat();
@@ -326,7 +340,7 @@ impl Param {
     /// The gradient, for a backward pass to write.
     pub(crate) fn gradient_slot(&self) -> GradientSlot<'_> {
         let guard = in_order(self.store.flat().gradients.lock());
-        GradientSlot { guard, index: self.index, range: self.range() }
+        GradientSlot { guard, index: self.index, range: self.range(), is_written: false }
     }
 
     /// Its place in the flat vectors.

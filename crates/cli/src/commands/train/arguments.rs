@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_pars
 use heedful::recipe::Recipe;
 use heedful::train::run::RunError;
 
+use super::distributed::Distributed;
 use super::recipe_arguments::{PRECEDENCE, RecipeArguments};
 use crate::machine::{DeviceName, Threads};
 use crate::output::Force;
@@ -28,6 +29,8 @@ pub(crate) struct Arguments {
     pub(crate) quiet: Quiet,
     pub(crate) device: DeviceName,
     pub(crate) threads: Threads,
+    /// How the processes of one run find each other.
+    pub(crate) distributed: Option<Distributed>,
 }
 
 const EXAMPLES: &str = "\
@@ -42,7 +45,10 @@ Examples:
       resume a run that was stopped, and train longer
 
   heedful train --preset base --print-recipe > recipe.toml
-      write a recipe with every key, its default and its meaning";
+      write a recipe with every key, its default and its meaning
+
+  mpirun -n 4 heedful train recipe.toml --accumulate 8 --distributed mpi
+      train on four machines or sockets; one of them, or two, would give the same weights";
 
 impl Arguments {
     /// The recipe to train. A resumed run has its recipe in its folder, and stays in that folder.
@@ -89,6 +95,15 @@ impl Args for Arguments {
                     .default_missing_value("5000")
                     .value_parser(value_parser!(u16))
                     .help_heading("Output"),
+                Arg::new("distributed")
+                    .long("distributed")
+                    .value_name("WAY")
+                    .help(
+                        "Train with all processes that a launcher has started, as in `mpirun -n 4 heedful train … --distributed mpi`: \
+                         each computes some of the batches of a step (--accumulate), and the weights have the same bits on any number",
+                    )
+                    .value_parser(value_parser!(Distributed))
+                    .help_heading("Machine"),
                 Arg::new("json")
                     .long("json")
                     .help("Print the outcome of the run as one line of JSON")
@@ -129,6 +144,7 @@ impl FromArgMatches for Arguments {
             quiet: Quiet::from_arg_matches(matches)?,
             device: DeviceName::from_arg_matches(matches)?,
             threads: Threads::from_arg_matches(matches)?,
+            distributed: matches.get_one("distributed").copied(),
         })
     }
 

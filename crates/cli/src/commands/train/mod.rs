@@ -1,6 +1,7 @@
 //! `heedful train`: from text files to a model.
 
 mod arguments;
+mod distributed;
 mod recipe_arguments;
 
 mod dashboard;
@@ -11,24 +12,37 @@ use std::io::{self, Write};
 use anyhow::Result;
 use heedful::recipe::BestBy;
 use heedful::recipe::Recipe;
+use heedful::tensor::Device;
 use heedful::train::ValidationScore;
 use heedful::train::run::{self, Ending, FinalModel, Outcome, Start};
 use serde_json::{Value, json};
 
 pub(crate) use self::arguments::Arguments;
+use self::distributed::Part;
 pub(crate) use self::progress::TrainingProgress;
 pub(crate) use self::recipe_arguments::{PRECEDENCE, RecipeArguments};
 use crate::interrupt::{Interrupt, Interrupted};
 use crate::progress::{Verbosity, duration};
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let recipe = arguments.recipe()?;
     if arguments.print_recipe {
-        return Ok(io::stdout().lock().write_all(recipe.to_toml().as_bytes())?);
+        return Ok(io::stdout().lock().write_all(arguments.recipe()?.to_toml().as_bytes())?);
     }
-    arguments.threads.set_up();
+    let team = match distributed::join(arguments)? {
+        Part::Alone => None,
+        Part::Leader(team) => Some(team),
+        Part::Done => return Ok(()),
+    };
+    let recipe = arguments.recipe()?;
+    if team.is_none() {
+        arguments.threads.set_up();
+    }
     // Before a dashboard opens.
-    arguments.device.choice().resolve(&recipe)?;
+    let device = arguments.device.choice().resolve(&recipe)?.device;
+    if let Some(team) = &team {
+        team.check(recipe.training.accumulate)?;
+        anyhow::ensure!(device == Device::Cpu, "ranks train on processors so far: remove --device");
+    }
     let start = match (&arguments.resume, arguments.force.is_given()) {
         (Some(_), _) => Start::Resume,
         (None, true) => Start::Replace,
@@ -38,7 +52,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     // Lives as long as the run: dropping the server stops it.
     let _dashboard = arguments.dashboard.map(|port| dashboard::open(&recipe, port)).transpose()?;
     let mut progress = TrainingProgress::new(verbosity, Interrupt::hold());
-    let outcome = run::train_on(arguments.device.choice(), &recipe, start, &mut progress);
+    let outcome = match &team {
+        Some(team) => run::train_with(team, &recipe, start, &mut progress),
+        None => run::train_on(arguments.device.choice(), &recipe, start, &mut progress),
+    };
     progress.finish();
     let outcome = outcome?;
     if verbosity == Verbosity::Normal {

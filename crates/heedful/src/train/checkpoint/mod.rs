@@ -3,6 +3,7 @@
 //! Each is one file, `checkpoints/step-00001000.safetensors`, written atomically ([`crate::store::durable`]) and ended by a
 //! checksum over all of it. A damaged one is set aside with a warning, and the one before it is used.
 
+mod clock;
 mod format;
 mod keep;
 mod writer;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use clock::Clock;
 pub use format::read;
 pub use keep::Keep;
 pub use writer::Writer;
@@ -47,13 +49,14 @@ pub struct Progress {
     pub metrics: Value,
     /// [`crate::recipe::Recipe::fingerprint`] of the run.
     pub recipe: String,
-    /// Seconds of training, over all sessions.
+    /// Seconds of training, over all sessions; kept beside the checkpoints (`clock.json`), in older ones in them.
+    #[serde(default, skip_serializing)]
     pub seconds: f64,
     /// Floating point operations of training, over all sessions; 0 in older checkpoints.
     #[serde(default)]
     pub flops: f64,
-    /// Seconds of all sessions, with their preparations; unknown in older checkpoints.
-    #[serde(default)]
+    /// Seconds of all sessions, with their preparations, likewise; unknown in older checkpoints.
+    #[serde(default, skip_serializing)]
     pub elapsed: Option<f64>,
     /// What the run chose to fit into its time, if it had only a time.
     #[serde(default)]
@@ -224,8 +227,10 @@ impl Checkpoints {
 
     /// Writes a checkpoint and, when it is safe on the disk, removes those that `keep` does not include.
     pub fn save(&self, checkpoint: &Checkpoint, keep: Keep) -> Result<(), CheckpointError> {
-        format::write(&self.path(checkpoint.trainer.step), checkpoint)?;
-        self.prune(checkpoint.trainer.step, keep)
+        let step = checkpoint.trainer.step;
+        Clock::read(&self.folder).write(&self.folder, step, &checkpoint.progress, &self.steps()?)?;
+        format::write(&self.path(step), checkpoint)?;
+        self.prune(step, keep)
     }
 
     /// The newest intact checkpoint, and a warning for each damaged one; `None` if there is no checkpoint at all. Damaged
@@ -235,7 +240,10 @@ impl Checkpoints {
         for &step in self.steps()?.iter().rev() {
             let path = self.path(step);
             match read(&path) {
-                Ok(checkpoint) => return Ok((Some(checkpoint), warnings)),
+                Ok(mut checkpoint) => {
+                    Clock::read(&self.folder).tell(step, &mut checkpoint.progress);
+                    return Ok((Some(checkpoint), warnings));
+                }
                 Err(error @ CheckpointError::Damaged { .. }) => {
                     let aside = path.with_extension("safetensors.damaged");
                     let outcome = match fs::rename(&path, &aside) {

@@ -30,7 +30,7 @@ impl Session<'_> {
         match best_step {
             Some(step) => Ok(FinalModel::Step(step)),
             None => {
-                let weights = self.trainer.with_average(|model| Weights::of(model.params()));
+                let weights = self.trainer.with_gathered_average(|model| Weights::of(model.params()))?;
                 self.folder.save(&weights)?;
                 Ok(FinalModel::Step(self.step))
             }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use heedful_tensor::collective::Failure;
 use heedful_tensor::cuda;
 
 use super::NotOnCard;
@@ -16,6 +17,7 @@ use crate::tasks::TaskError;
 use crate::tasks::folder::FolderError;
 use crate::train::checkpoint::CheckpointError;
 use crate::train::log::LogError;
+use crate::train::team::NotDivisible;
 use crate::train::{StateError, TrainError};
 
 /// Why a run cannot start, or ends with an error.
@@ -40,6 +42,12 @@ pub enum RunError {
         /// The file.
         file: PathBuf,
     },
+    /// The batches of a step cannot be divided among the ranks.
+    #[error(transparent)]
+    NotDivisible(#[from] NotDivisible),
+    /// The other ranks cannot be reached.
+    #[error("the other ranks cannot be reached: {0}; resume the run from its newest checkpoint (--resume)")]
+    Ranks(#[from] Failure),
     /// Nothing can be written into the folder.
     #[error(transparent)]
     Output(#[from] OutputError),

@@ -30,15 +30,19 @@ mod meter;
 mod page;
 
 mod conclude;
+mod resume;
 mod review;
 mod session;
 mod validated;
 
 mod trial;
 
+mod follow;
+
 pub use clock::{Clock, SystemClock};
 pub use device::{ChosenDevice, DeviceChoice, NotOnCard};
 pub use error::RunError;
+pub use follow::{FollowError, follow};
 pub(crate) use page::{environment, settings};
 pub use prepare::is_run;
 pub(crate) use prepare::with_absolute_paths;
@@ -52,6 +56,7 @@ use crate::recipe::Recipe;
 use crate::system::is_same_file;
 use crate::tasks::original::Original;
 use crate::train::Trainer;
+use crate::train::team::Team;
 
 /// Whether a run is new or resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +84,17 @@ pub fn train_on(
     train_by(&SystemClock::default(), device, recipe, start, watcher)
 }
 
+/// As [`train`] with the ranks of a team, as its leader; the others [`follow`]. The weights have the same bits on any number of
+/// ranks.
+pub fn train_with(
+    team: &Team,
+    recipe: &Recipe,
+    start: Start,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, RunError> {
+    run(&SystemClock::default(), DeviceChoice::Cpu, Some(team), recipe, start, watcher)
+}
+
 /// As [`train_on`] with another clock, which limits the run where the recipe has a time.
 pub fn train_by(
     clock: &dyn Clock,
@@ -87,6 +103,18 @@ pub fn train_by(
     start: Start,
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, RunError> {
+    run(clock, device, None, recipe, start, watcher)
+}
+
+fn run(
+    clock: &dyn Clock,
+    device: DeviceChoice,
+    team: Option<&Team>,
+    recipe: &Recipe,
+    start: Start,
+    watcher: &mut dyn Watcher,
+) -> Result<Outcome, RunError> {
+    team.map_or(Ok(()), |team| team.check(recipe.training.accumulate))?;
     let timing = Timing::begin(clock);
     let mut recipe = recipe.clone();
     // The recipe of a resumed run has the other model's architecture already.
@@ -106,11 +134,15 @@ pub fn train_by(
         watcher.observe(&Event::NotOnCard { why });
     }
     let prepared = prepare::prepare(&recipe, start, watcher)?;
-    let trainer = |recipe: &Recipe| {
-        cuda::fitting(|| {
-            prepared.model.params().move_to(device);
-            Trainer::new(prepared.model.clone(), recipe.trainer_options())
-        })
+    let trainer = |recipe: &Recipe| -> Result<Trainer, RunError> {
+        let model = prepared.model.clone();
+        if let Some(team) = team {
+            return Ok(Trainer::leading(team, model, &prepared.folder.config, recipe)?);
+        }
+        Ok(cuda::fitting(|| {
+            model.params().move_to(device);
+            Trainer::new(model, recipe.trainer_options())
+        })?)
     };
     let mut plan = None;
     if !recipe.open.is_empty() && prepared.checkpoints.steps()?.is_empty() {

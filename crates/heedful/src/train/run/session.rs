@@ -7,11 +7,11 @@ use heedful_tensor::{Device, Params, flops};
 use serde_json::{Value, json};
 
 use super::clock::Timing;
-use super::device;
 use super::journal::Journal;
 use super::meter::Meter;
 use super::page::{Page, shown, title};
-use super::prepare::{Prepared, with_absolute_paths};
+use super::prepare::Prepared;
+use super::resume::{fingerprint, restore};
 use super::validated::{record_of, score};
 use super::{Ending, Event, Outcome, Ready, RunError, Watcher};
 use crate::data::SpecialTokens;
@@ -24,7 +24,7 @@ use crate::store::weights::Weights;
 use crate::tasks::ModelConfig;
 use crate::tasks::folder::ModelFolder;
 use crate::tasks::validation::ValidationSet;
-use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress, Writer};
+use crate::train::checkpoint::{Checkpoint, Progress, Writer};
 use crate::train::log::{AttentionRecord, EventFile};
 use crate::train::time_plan::closing_validations;
 use crate::train::{Patience, StepReport, TimePlan, TrainError, Trainer, ValidationScore, Verdict};
@@ -235,6 +235,11 @@ impl<'a> Session<'a> {
         let reason = error.to_string();
         match error {
             TrainError::Batch(error) => error.into(),
+            TrainError::Ranks(failure) => {
+                let _ = self.writer.finish();
+                let _ = self.journal.publish(Status::Stopped { step: self.step, reason });
+                failure.into()
+            }
             TrainError::Diverged { step, .. } => {
                 let kept = self.writer.finish().ok().and(self.saved_step);
                 let _ = self.journal.publish(Status::Diverged { step, reason });
@@ -288,13 +293,13 @@ impl<'a> Session<'a> {
         let (recipe, trainer, watcher) = (self.recipe, &mut self.trainer, &mut *self.watcher);
         let validate = || {
             watcher.observe(&Event::Validating);
-            trainer.with_average(|model| {
+            trainer.with_gathered_average(|model| {
                 on_processor(model.params(), || {
                     let result = set.validate(recipe)?;
                     let attention = set.attention(recipe)?;
                     Ok::<_, RunError>((result, Weights::of(model.params()), attention))
                 })
-            })
+            })?
         };
         let (validated, seconds) = self.timing.measure(|| self.meter.pause(validate));
         let (result, weights, attention) = validated?;
@@ -335,7 +340,8 @@ impl<'a> Session<'a> {
             device: Some(self.trainer.model().params().device().fingerprint()),
             text_files: Some(self.folder.text_files()),
         };
-        self.writer.save(Checkpoint { trainer: self.trainer.state(), progress })?;
+        let state = self.trainer.gathered_state()?.expect("a run is the leader's");
+        self.writer.save(Checkpoint { trainer: state, progress })?;
         self.saved_step = Some(self.step);
         self.saved_at = Instant::now();
         self.watcher.observe(&Event::Saved { step: self.step });
@@ -343,41 +349,10 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Restores the newest intact checkpoint; returns its step and progress.
-fn restore(
-    recipe: &Recipe,
-    checkpoints: &Checkpoints,
-    trainer: &mut Trainer,
-    watcher: &mut dyn Watcher,
-) -> Result<Option<(u64, Progress)>, RunError> {
-    let (checkpoint, warnings) = checkpoints.latest()?;
-    for warning in &warnings {
-        watcher.observe(&Event::Warning(warning));
-    }
-    let Some(Checkpoint { trainer: state, progress }) = checkpoint else { return Ok(None) };
-    let step = state.step;
-    trainer.restore(&state).map_err(|source| RunError::OtherModel { step, source })?;
-    if progress.recipe != fingerprint(recipe) {
-        watcher.observe(&Event::Warning(
-            "settings that determine the weights have changed since the last checkpoint: the run cannot be reproduced from its recipe",
-        ));
-    }
-    let now = trainer.model().params().device().fingerprint();
-    if let Some(warning) = device::warning(progress.device.as_deref(), &now) {
-        watcher.observe(&Event::Warning(&warning));
-    }
-    Ok(Some((step, progress)))
-}
-
 /// How the batches of a run are formed.
 pub(super) fn batch_options(recipe: &Recipe, layout: BatchLayout, special: SpecialTokens) -> BatchOptions {
     let TrainingKeys { batch_tokens, seed, .. } = recipe.training;
     BatchOptions { batch_tokens, seed, layout, special, ..BatchOptions::default() }
-}
-
-/// The fingerprint of the recipe, with absolute paths: the same wherever a run is resumed.
-fn fingerprint(recipe: &Recipe) -> String {
-    with_absolute_paths(recipe).fingerprint()
 }
 
 /// Runs `work` with the parameters on the processor, wherever they are: the search has no kernels for cards yet.

@@ -3,30 +3,48 @@
 use std::ops::Range;
 
 use super::Update;
+use crate::collective::{OwnedChunk, Reduced};
 use crate::cpu::number::sum;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::params::FlatGradients;
 use crate::{Array, DType};
 
-/// Elements of one task: fixed, so that the norm has one order of summation.
-const CHUNK: usize = 16 * 1024;
+/// The gradients of an update.
+#[derive(Clone, Copy)]
+pub(super) enum Gradients<'a> {
+    /// All of them.
+    Whole(&'a FlatGradients),
+    /// Those that this rank owns.
+    Owned(&'a Reduced),
+}
 
-/// Updates everything and returns the norm of the gradients. What is spared does not decay.
+impl Gradients<'_> {
+    fn with_chunk<R>(self, chunk: &OwnedChunk, work: impl FnOnce(&[f32]) -> R) -> R {
+        match self {
+            Gradients::Whole(gradients) => gradients.with_range(chunk.range.clone(), work),
+            Gradients::Owned(reduced) => work(reduced.chunk(chunk)),
+        }
+    }
+}
+
+/// Updates the chunks that this process owns, and returns for each the sum of its squared gradients. What is spared does not decay.
 pub(super) fn apply(
     update: Update,
     gradient_scale: f32,
-    gradients: &FlatGradients,
+    gradients: Gradients<'_>,
+    chunks: &[OwnedChunk],
     values: &mut Array,
     [mean, square]: [&mut Array; 2],
     spared: &[Range<usize>],
-) -> f32 {
-    let n = gradients.len();
+) -> Array {
     let [values, mean, square] = [values, mean, square].map(|array| SharedMut::new(array.f32_mut()));
-    norm_by_chunks(n, |range| {
-        // SAFETY: chunks are disjoint.
+    by_chunks(chunks, |chunk| {
+        let OwnedChunk { range, packed, .. } = chunk;
+        let packed = *packed..packed + range.len();
+        // SAFETY: chunks are disjoint, in the vector and among what is owned.
         let (values, mean, square) =
-            unsafe { (values.slice(range.clone()), mean.slice(range.clone()), square.slice(range.clone())) };
-        gradients.with_range(range.clone(), |gradients| {
+            unsafe { (values.slice(range.clone()), mean.slice(packed.clone()), square.slice(packed)) };
+        gradients.with_chunk(chunk, |gradients| {
             if spared.is_empty() {
                 return update_chunk(update, gradient_scale, gradients, values, mean, square);
             }
@@ -57,22 +75,22 @@ fn parts(range: Range<usize>, spared: &[Range<usize>], decay: f32) -> Vec<(Range
     parts
 }
 
-/// `√Σ g²`.
-pub(super) fn norm_of(gradients: &FlatGradients) -> f32 {
-    norm_by_chunks(gradients.len(), |range| gradients.with_range(range, square_sum))
+/// `Σ g²` of each chunk.
+pub(super) fn square_sums(gradients: Gradients<'_>, chunks: &[OwnedChunk]) -> Array {
+    by_chunks(chunks, |chunk| gradients.with_chunk(chunk, square_sum))
 }
 
-/// `√Σ chunk(range)`, the chunks' sums added in order.
-fn norm_by_chunks(n: usize, chunk: impl Fn(Range<usize>) -> f32 + Sync) -> f32 {
-    let chunks = n.div_ceil(CHUNK);
-    let mut sums = Array::zeros(DType::F32, 1, chunks);
-    let shared = SharedMut::new(sums.f32_mut());
-    parallel(chunks, |task| {
-        let range = task * CHUNK..((task + 1) * CHUNK).min(n);
-        // SAFETY: one element for each task.
-        unsafe { shared.set(task, chunk(range)) };
-    });
-    sums.f32().iter().map(|&x| f64::from(x)).sum::<f64>().sqrt() as f32
+/// `√Σ g²` from the sums of all chunks, which are added in order.
+pub(super) fn norm(square_sums: &[f32]) -> f32 {
+    square_sums.iter().map(|&x| f64::from(x)).sum::<f64>().sqrt() as f32
+}
+
+fn by_chunks(chunks: &[OwnedChunk], work: impl Fn(&OwnedChunk) -> f32 + Sync) -> Array {
+    let mut results = Array::zeros(DType::F32, 1, chunks.len());
+    let shared = SharedMut::new(results.f32_mut());
+    // SAFETY: one element for each task.
+    parallel(chunks.len(), |task| unsafe { shared.set(task, work(&chunks[task])) });
+    results
 }
 
 kernel! {

@@ -20,6 +20,45 @@ pub struct StepResult {
     pub correct: usize,
 }
 
+/// What a batch came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BatchLoss {
+    /// Its part of the tokens of all batches.
+    pub share: f32,
+    /// Mean loss over its tokens.
+    pub loss: f32,
+    /// Sum over its tokens of −log p(label), without smoothing.
+    pub negative_log_likelihood: f64,
+    /// Tokens whose label no other class beats.
+    pub correct: usize,
+}
+
+impl BatchLoss {
+    /// That of a batch with this share.
+    pub fn of(found: &CrossEntropy, share: f32) -> BatchLoss {
+        BatchLoss {
+            share,
+            loss: found.loss.item(),
+            negative_log_likelihood: found.negative_log_likelihood(),
+            correct: found.correct(),
+        }
+    }
+}
+
+impl StepResult {
+    /// What a step with these batches came to, before its norm is known.
+    pub(super) fn of(losses: &[BatchLoss]) -> Result<StepResult, Divergence> {
+        let mut result = StepResult { norm: 0.0, loss: 0.0, negative_log_likelihood: 0.0, correct: 0 };
+        for batch in losses {
+            Guard::check_loss(batch.loss)?;
+            result.loss += batch.share * batch.loss;
+            result.negative_log_likelihood += batch.negative_log_likelihood;
+            result.correct += batch.correct;
+        }
+        Ok(result)
+    }
+}
+
 /// A step whose result may not be known yet.
 pub struct PendingStep(Kind);
 
@@ -60,14 +99,9 @@ impl Adam {
         guard: &mut Guard,
         losses: &[(&CrossEntropy, f32)],
     ) -> Result<StepResult, Divergence> {
-        let mut result = StepResult { norm: 0.0, loss: 0.0, negative_log_likelihood: 0.0, correct: 0 };
-        for (found, share) in losses {
-            let loss = found.loss.item();
-            Guard::check_loss(loss)?;
-            result.loss += share * loss;
-            result.negative_log_likelihood += found.negative_log_likelihood();
-            result.correct += found.correct();
-        }
+        let losses: Vec<BatchLoss> =
+            losses.iter().map(|&(found, share)| BatchLoss::of(found, share)).collect();
+        let mut result = StepResult::of(&losses)?;
         result.norm = gradient_norm(params);
         guard.admit(result.norm)?;
         self.update(params, learning_rate, self.scale_at(result.norm));
@@ -107,6 +141,11 @@ impl Adam {
 }
 
 impl PendingStep {
+    /// A step that is done.
+    pub(super) fn done(result: Result<StepResult, Divergence>) -> PendingStep {
+        PendingStep(Kind::Done(result))
+    }
+
     /// The result of a step that is done (see [`crate::cuda::Ticket`]); `None` if it was not made because one before it
     /// was rejected. To be called once for each step, in order.
     pub fn read(self, guard: &mut Guard) -> Option<Result<StepResult, Divergence>> {

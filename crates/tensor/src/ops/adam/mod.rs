@@ -15,16 +15,19 @@ pub(crate) mod cuda;
 mod guard;
 mod guarded;
 
+mod divided;
+
 use std::ops::Range;
 
 use bytemuck::NoUninit;
 
+use crate::collective::{Division, Group, OwnedChunk};
 use crate::cuda::Pointer;
 use crate::params::ALIGNMENT;
 use crate::{Array, Device, Params};
 
 pub use guard::{Divergence, Guard};
-pub use guarded::{PendingStep, StepResult};
+pub use guarded::{BatchLoss, PendingStep, StepResult};
 
 /// Adam's constants.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,9 +78,12 @@ impl Default for AdamOptions {
 pub struct Adam {
     options: AdamOptions,
     steps: u64,
+    /// The moments of what this process owns, packed.
     mean: Array,
     square: Array,
     spared: Spared,
+    division: Division,
+    chunks: Vec<OwnedChunk>,
 }
 
 /// The parameters that do not decay while others do.
@@ -91,8 +97,30 @@ enum Spared {
 impl Adam {
     /// Fresh moments for `params`.
     pub fn new(params: &Params, options: AdamOptions) -> Adam {
-        let zeros = || Array::lasting_zeros_on(params.device(), params.flat_len());
-        Adam { options, steps: 0, mean: zeros(), square: zeros(), spared: Spared::new(params, options) }
+        Adam::over(params, options, Division::whole(params.flat_len()))
+    }
+
+    /// Fresh moments for the part of `params` that this rank owns.
+    ///
+    /// # Panics
+    /// If the parameters are on a card.
+    pub fn divided(params: &Params, options: AdamOptions, group: &Group) -> Adam {
+        assert_eq!(params.device(), Device::Cpu, "Adam::divided: ranks divide a processor's work");
+        Adam::over(params, options, Division::new(params.flat_len(), group.size(), group.rank()))
+    }
+
+    fn over(params: &Params, options: AdamOptions, division: Division) -> Adam {
+        let zeros = || Array::lasting_zeros_on(params.device(), division.owned());
+        let spared = Spared::new(params, options);
+        Adam {
+            options,
+            steps: 0,
+            mean: zeros(),
+            square: zeros(),
+            spared,
+            division,
+            chunks: division.own_chunks(),
+        }
     }
 
     /// Updates done so far.
@@ -100,7 +128,7 @@ impl Adam {
         self.steps
     }
 
-    /// Copies of the running means of gradients and of their squares, for a checkpoint.
+    /// Copies of the running means of gradients and of their squares, for a checkpoint: of what this process owns.
     pub fn moments_to_vec(&self) -> (Vec<f32>, Vec<f32>) {
         (self.mean.to_vec(), self.square.to_vec())
     }
@@ -143,8 +171,11 @@ impl Adam {
         let (mean, square, spared) = (&mut self.mean, &mut self.square, &self.spared);
         let norm = params.with_gradients(|gradients| match values.device() {
             Device::Cpu => {
-                let moments = [mean, square];
-                Some(cpu::apply(update, gradient_scale, gradients, &mut values, moments, spared.ranges()))
+                let (gradients, moments) = (cpu::Gradients::Whole(gradients), [mean, square]);
+                let spared = spared.ranges();
+                let sums =
+                    cpu::apply(update, gradient_scale, gradients, &self.chunks, &mut values, moments, spared);
+                Some(cpu::norm(sums.f32()))
             }
             Device::Cuda => {
                 let (narrow, average) = (params.narrow_to_write(&values), Pointer::NULL);
@@ -219,7 +250,10 @@ pub fn gradient_norm(params: &Params) -> f32 {
     // Asked for first: an update locks the values before the gradients.
     let device = params.device();
     params.with_gradients(|gradients| match device {
-        Device::Cpu => cpu::norm_of(gradients),
+        Device::Cpu => {
+            let chunks = Division::whole(gradients.len()).own_chunks();
+            cpu::norm(cpu::square_sums(cpu::Gradients::Whole(gradients), &chunks).f32())
+        }
         Device::Cuda => cuda::norm_of(gradients.on_card()),
     })
 }

@@ -1,19 +1,17 @@
 //! The average over the flat vector, in chunks on all threads.
 
 use crate::Array;
+use crate::collective::OwnedChunk;
 use crate::cpu::threads::{SharedMut, parallel};
 
-/// Elements of one task.
-const CHUNK: usize = 16 * 1024;
-
-/// `values += gain (params − values)`.
-pub(super) fn approach(values: &mut Array, params: &Array, gain: f32) {
+/// `values += gain (params − values)`, for the chunks that this process owns.
+pub(super) fn approach(values: &mut Array, params: &Array, chunks: &[OwnedChunk], gain: f32) {
     let (params, values) = (params.f32(), SharedMut::new(values.f32_mut()));
-    parallel(params.len().div_ceil(CHUNK), |task| {
-        let range = task * CHUNK..((task + 1) * CHUNK).min(params.len());
+    parallel(chunks.len(), |task| {
+        let OwnedChunk { range, packed, .. } = &chunks[task];
         // SAFETY: chunks are disjoint.
-        let values = unsafe { values.slice(range.clone()) };
-        approach_chunk(values, &params[range], gain);
+        let values = unsafe { values.slice(*packed..packed + range.len()) };
+        approach_chunk(values, &params[range.clone()], gain);
     });
 }
 

@@ -9,13 +9,17 @@
 mod cpu;
 pub(crate) mod cuda;
 
+use crate::collective::{Division, Failure, Group, OwnedChunk, gathered, spread_owned};
 use crate::{Array, Device, Params};
 
 /// The average of one flat parameter vector over time.
 pub struct MovingAverage {
     decay: f32,
     steps: u64,
+    /// The average of what this process owns, packed.
     values: Array,
+    division: Division,
+    chunks: Vec<OwnedChunk>,
 }
 
 impl MovingAverage {
@@ -31,7 +35,26 @@ impl MovingAverage {
             Device::Cpu => cpu::copy(&params, &mut values),
             Device::Cuda => cuda::copy(&params, &mut values),
         }
-        MovingAverage { decay, steps: 0, values }
+        let division = Division::whole(params.len());
+        MovingAverage { decay, steps: 0, values, division, chunks: division.own_chunks() }
+    }
+
+    /// That of the part that this rank owns.
+    ///
+    /// # Panics
+    /// As [`MovingAverage::new`], and if the parameters are on a card.
+    pub fn divided(params: &Params, decay: f32, group: &Group) -> MovingAverage {
+        assert_eq!(params.device(), Device::Cpu, "MovingAverage: ranks divide a processor's work");
+        let division = Division::new(params.flat_len(), group.size(), group.rank());
+        let mut average = MovingAverage::new(params, decay);
+        let chunks = division.own_chunks();
+        let mut values = Array::lasting_zeros_on(Device::Cpu, division.owned());
+        for OwnedChunk { range, packed, .. } in &chunks {
+            values.f32_mut()[*packed..packed + range.len()]
+                .copy_from_slice(&average.values.f32()[range.clone()]);
+        }
+        (average.values, average.division, average.chunks) = (values, division, chunks);
+        average
     }
 
     /// Takes in the parameters after an update.
@@ -39,7 +62,7 @@ impl MovingAverage {
         let gain = self.next_gain();
         let params = params.values();
         match params.device() {
-            Device::Cpu => cpu::approach(&mut self.values, &params, gain),
+            Device::Cpu => cpu::approach(&mut self.values, &params, &self.chunks, gain),
             Device::Cuda => cuda::approach(&mut self.values, &params, gain),
         }
     }
@@ -61,9 +84,29 @@ impl MovingAverage {
         self.steps = steps;
     }
 
+    /// All of it, at rank 0.
+    pub fn gathered(&self, group: &Group) -> Result<Option<Vec<f32>>, Failure> {
+        gathered(group, &self.division, self.values.f32())
+    }
+
+    /// Goes on from a checkpoint whose average rank 0 has.
+    pub fn restore_divided(
+        &mut self,
+        steps: u64,
+        group: &Group,
+        values: Option<&[f32]>,
+    ) -> Result<(), Failure> {
+        self.steps = steps;
+        spread_owned(group, &self.division, values, self.values.f32_mut())
+    }
+
     /// Exchanges the average and the parameters; a second call brings both back, bit for bit.
+    ///
+    /// # Panics
+    /// If the average is divided.
     pub fn swap(&mut self, params: &Params) {
         let mut params = params.values_mut();
+        assert_eq!(self.values.len(), params.len(), "moving_average: a part cannot be exchanged");
         match params.device() {
             Device::Cpu => cpu::swap(&mut self.values, &mut params),
             Device::Cuda => cuda::swap(&mut self.values, &mut params),

@@ -7,6 +7,9 @@
 //! g = Σ_b (T_b / T) ∇ loss_b
 //! ```
 //!
+//! Every batch has random streams of its own, and the sum has one order, a tree: so the batches of a step may be divided among
+//! the ranks of a [`Team`], and the weights have the same bits on any number of them.
+//!
 //! R-Drop (Liang et al., 2021): every batch is doubled, dropout differs between a sentence and its copy, and the loss asks both
 //! to predict the same:
 //!
@@ -17,18 +20,27 @@
 //! A step computes twice as much as one without. `ops::cross_entropy` has the relation to the α of the paper, which is twice
 //! this one.
 
+mod card;
+mod state;
+
+mod divided;
+
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::slice;
 use std::sync::Arc;
 
-use heedful_tensor::ops::{AdamOptions, Divergence, Guard, MovingAverage, PendingStep, StepResult};
-use heedful_tensor::{Array, DType, Device, cuda, tape};
+use heedful_tensor::collective::Failure;
+use heedful_tensor::ops::{
+    AdamOptions, CrossEntropy, Divergence, Guard, MovingAverage, PendingStep, StepResult,
+};
+use heedful_tensor::{Array, BatchSums, DType, Device, StepGradients, cuda, tape};
 
-use super::{Optimizer, Schedule, StateError, TrainerState, Update, fit};
+use super::team::{Order, Team};
+use super::{Optimizer, Schedule, Update};
 use crate::data::batch::{Batch, BatchError};
 use crate::layers::{BatchStatistics, Pass};
 use crate::models::Model;
-use crate::store::weights::Weights;
 
 /// A model in training.
 pub struct Trainer<M = Arc<dyn Model>> {
@@ -41,6 +53,8 @@ pub struct Trainer<M = Arc<dyn Model>> {
     r_drop: Option<f32>,
     /// Steps whose reports have not arrived, the oldest first.
     pending: VecDeque<Pending>,
+    /// The ranks that compute each step together; `None` for one process alone.
+    team: Option<Team>,
 }
 
 /// A step that was given to a card, or one that is done.
@@ -117,6 +131,9 @@ pub enum TrainError {
         /// The reason.
         why: Divergence,
     },
+    /// The other ranks cannot be reached.
+    #[error("the other ranks cannot be reached: {0}")]
+    Ranks(#[from] Failure),
     /// A batch does not fit on the card.
     #[error(
         "step {step}: a batch of {tokens} tokens does not fit into the memory of the card; {}",
@@ -158,7 +175,17 @@ impl<M: Model> Trainer<M> {
         let average = options.average_decay.map(|decay| MovingAverage::new(model.params(), decay));
         let guard = Guard::new(options.explosion_factor);
         let TrainerOptions { compute, seed, r_drop, .. } = options;
-        Trainer { model, optimizer, average, guard, compute, seed, r_drop, pending: VecDeque::new() }
+        Trainer {
+            model,
+            optimizer,
+            average,
+            guard,
+            compute,
+            seed,
+            r_drop,
+            pending: VecDeque::new(),
+            team: None,
+        }
     }
 
     /// One update from one batch. On an error the model is unchanged.
@@ -208,6 +235,9 @@ impl<M: Model> Trainer<M> {
         if tokens == 0 {
             return Err(BatchError::Empty.into());
         }
+        if let Some(team) = &self.team {
+            team.announce(&Order::Step(given.into()))?;
+        }
         let (ticket, (learning_rate, result)) = match self.model.params().device() {
             Device::Cuda => {
                 // The rows of R-Drop's two passes stand at a distance that depends on the batch: filling up makes no two
@@ -219,7 +249,7 @@ impl<M: Model> Trainer<M> {
                 let (submitted, ticket) = sent.map_err(|_| self.does_not_fit(given, pass))?;
                 (Some(ticket), submitted)
             }
-            _ => (None, self.compute_step(batches, tokens, pass)),
+            _ => (None, self.compute_step(batches, tokens, pass)?),
         };
         let step = self.optimizer.steps();
         let statistics = pass.take_statistics();
@@ -227,71 +257,46 @@ impl<M: Model> Trainer<M> {
         Ok(())
     }
 
-    /// Gives the step to the card. Where memory is short, what nobody uses is given back to the driver first.
-    fn send_to_card(
+    fn compute_step(
         &mut self,
         batches: &[Batch],
         tokens: usize,
         pass: &mut Pass,
-    ) -> Result<((f32, PendingStep), cuda::Ticket), cuda::OutOfMemory> {
-        let fresh = pass.clone();
-        self.fitting(|trainer| cuda::step(|| trainer.compute_step(batches, tokens, pass))).or_else(|_| {
-            cuda::trim();
-            *pass = fresh.clone();
-            let sent = self.fitting(|trainer| cuda::step(|| trainer.compute_step(batches, tokens, pass)));
-            sent.inspect_err(|_| *pass = fresh)
-        })
-    }
-
-    /// Does work on the card; if it does not fit there, the trainer is as it was before.
-    fn fitting<R>(&mut self, work: impl FnOnce(&mut Trainer<M>) -> R) -> Result<R, cuda::OutOfMemory> {
-        let steps = self.optimizer.steps();
-        let result = cuda::fitting(|| work(self));
-        if result.is_err() {
-            self.optimizer.rewind(steps);
-            self.average.iter_mut().for_each(|average| average.rewind(steps));
-            self.model.params().abandon_step();
+    ) -> Result<(f32, PendingStep), Failure> {
+        match self.team.clone() {
+            Some(team) => self.compute_divided(&team, batches, tokens, pass),
+            None => Ok(self.compute_alone(batches, tokens, pass)),
         }
-        result
     }
 
-    /// The error of a step that does not fit on the card, with the largest batch that would: tried with parts of the
-    /// largest one, without an update.
-    fn does_not_fit(&mut self, batches: &[Batch], pass: &Pass) -> TrainError {
-        let step = self.optimizer.steps() + 1;
-        let batch = batches.iter().max_by_key(|batch| sides(batch).into_iter().sum::<usize>());
-        let batch = batch.expect("a step has batches");
-        let fits = |sentences: usize| {
-            let part = batch.first(sentences);
-            let part = if pass.r_drop().is_some() { part.doubled() } else { part.filled_up() };
-            cuda::trim();
-            let tried = self.fitting(|trainer| {
-                let ((), ticket) = cuda::step(|| {
-                    let found = trainer.model.loss(&part, &mut pass.clone());
-                    tape::backward(&found.loss);
-                });
-                ticket.wait();
-                trainer.model.params().abandon_step();
-            });
-            tried.is_ok()
-        };
-        let sentences = fit::most_that_fit(batch.sentences(), fits);
-        cuda::trim();
-        let largest = (sentences > 0).then(|| fit::batch_tokens(sides(&batch.first(sentences))));
-        TrainError::DoesNotFit { step, tokens: sides(batch).into_iter().max().unwrap_or(0), largest }
-    }
-
-    fn compute_step(&mut self, batches: &[Batch], tokens: usize, pass: &mut Pass) -> (f32, PendingStep) {
-        let mut losses = Vec::with_capacity(batches.len());
-        for batch in batches {
-            let found = self.model.loss(batch, pass);
-            let share = found.tokens as f32 / tokens as f32;
-            tape::backward_from(&found.loss, Array::from_f32_on(found.loss.device(), 1, 1, &[share]));
-            losses.push((found, share));
-        }
+    fn compute_alone(&mut self, batches: &[Batch], tokens: usize, pass: &mut Pass) -> (f32, PendingStep) {
+        let computed = self.gradients(batches, 0..batches.len(), tokens, pass);
+        let (losses, _) = computed.expect("nobody else can fail");
         let losses: Vec<_> = losses.iter().map(|(found, share)| (found, *share)).collect();
         let (params, average) = (self.model.params(), self.average.as_mut());
         self.optimizer.submit(params, &mut self.guard, &losses, average)
+    }
+
+    /// The losses of some of the batches with their shares, and the gradients of the step.
+    fn gradients(
+        &self,
+        batches: &[Batch],
+        own: Range<usize>,
+        tokens: usize,
+        pass: &mut Pass,
+    ) -> Result<(Vec<(CrossEntropy, f32)>, StepGradients), Failure> {
+        let group = self.team.as_ref().map(Team::group);
+        let mut sums = BatchSums::new(self.model.params(), own.len(), group);
+        let mut losses = Vec::with_capacity(own.len());
+        for index in own {
+            pass.begin_batch(index);
+            let found = self.model.loss(&batches[index], pass);
+            let share = found.tokens as f32 / tokens as f32;
+            let gradient = Array::from_f32_on(found.loss.device(), 1, 1, &[share]);
+            sums.add(|| drop(tape::backward_from(&found.loss, gradient)));
+            losses.push((found, share));
+        }
+        Ok((losses, sums.finish()?))
     }
 
     /// The reports of the oldest pending steps, as long as they are done.
@@ -319,59 +324,6 @@ impl<M: Model> Trainer<M> {
         TrainError::Diverged { step, why }
     }
 
-    /// A copy of the complete state.
-    ///
-    /// # Panics
-    /// If reports of submitted steps have not arrived: see [`Trainer::drain`].
-    pub fn state(&self) -> TrainerState {
-        assert!(self.pending.is_empty(), "Trainer::state: steps are on their way; drain them first");
-        let params = self.model.params();
-        let (mean, square) = self.optimizer.moments_to_vec();
-        TrainerState {
-            step: self.optimizer.steps(),
-            parameters: Weights::of(params),
-            mean: Weights::from_flat(params, mean),
-            square: Weights::from_flat(params, square),
-            average: self.average.as_ref().map(|average| Weights::from_flat(params, average.to_vec())),
-            norms: self.guard.norms(),
-        }
-    }
-
-    /// Restores `state`; training continues bit for bit as in the trainer that it was taken from. On an error nothing has
-    /// changed.
-    pub fn restore(&mut self, state: &TrainerState) -> Result<(), StateError> {
-        let params = self.model.params();
-        let flat = |weights: &Weights| weights.flat(params).map_err(StateError::Model);
-        let parameters = flat(&state.parameters)?;
-        let (mean, square) = (flat(&state.mean)?, flat(&state.square)?);
-        let average = state.average.as_ref().map(flat).transpose()?;
-        match (&mut self.average, average) {
-            (Some(ours), Some(theirs)) => ours.restore(state.step, &theirs),
-            (None, None) => {}
-            (Some(_), None) => {
-                return Err(StateError::MissingAverage);
-            }
-            (None, Some(_)) => {
-                return Err(StateError::UnexpectedAverage);
-            }
-        }
-        self.pending.drain(..).for_each(|pending| pending.wait());
-        params.set(&parameters);
-        params.clear_gradients();
-        self.optimizer.restore(state.step, &mean, &square);
-        self.guard.restore(&state.norms);
-        Ok(())
-    }
-
-    /// Runs `work` on the model with its averaged parameters, if there is an average.
-    pub fn with_average<R>(&mut self, work: impl FnOnce(&M) -> R) -> R {
-        let Some(average) = &mut self.average else { return work(&self.model) };
-        average.swap(self.model.params());
-        let result = work(&self.model);
-        average.swap(self.model.params());
-        result
-    }
-
     /// The pass of the next step.
     pub fn pass(&self) -> Pass {
         Pass::training(self.compute, self.seed, self.optimizer.steps() + 1).with_r_drop(self.r_drop)
@@ -386,9 +338,4 @@ impl<M: Model> Trainer<M> {
     pub fn into_model(self) -> M {
         self.model
     }
-}
-
-/// Tokens of sources and of targets.
-fn sides(batch: &Batch) -> [usize; 2] {
-    [batch.source_sequences.tokens(), batch.target_sequences.tokens()]
 }

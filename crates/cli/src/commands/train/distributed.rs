@@ -1,0 +1,68 @@
+//! `heedful train --distributed`: the processes that a launcher has started train one model together.
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use heedful::tensor::collective::mpi;
+use heedful::train::run;
+use heedful::train::team::Team;
+
+use super::Arguments;
+use crate::interrupt::Interrupt;
+use crate::progress::Verbosity;
+
+/// How processes find each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Distributed {
+    /// MPI: mpirun, mpiexec or srun starts the processes; HEEDFUL_MPI names its library
+    Mpi,
+}
+
+/// What this process is to do.
+pub(super) enum Part {
+    /// Everything.
+    Alone,
+    /// Lead others.
+    Leader(Team),
+    /// Nothing more: it has followed to the end.
+    Done,
+}
+
+/// Joins the others, if there are to be any, and follows if this is not the one that leads.
+pub(super) fn join(arguments: &Arguments) -> Result<Part> {
+    let Some(Distributed::Mpi) = arguments.distributed else {
+        if let Some((variable, launched)) = mpi::launched().filter(|(_, launched)| *launched > 1) {
+            bail!(
+                "{variable} says that {launched} processes were started: add --distributed mpi to train one model with all of \
+                 them, or start one process"
+            );
+        }
+        return Ok(Part::Alone);
+    };
+    let team = Team::join_mpi()?;
+    let threads = if arguments.threads.is_chosen() {
+        arguments.threads.set_up();
+        None
+    } else {
+        Some(team.divide_cores()?)
+    };
+    if team.is_leader() {
+        if arguments.quiet.verbosity() == Verbosity::Normal {
+            let threads = threads.map_or_else(String::new, |threads| format!(", {threads}"));
+            match team.size() {
+                1 => eprintln!("heedful: one rank{threads}"),
+                ranks => eprintln!("heedful: {ranks} ranks train together{threads}"),
+            }
+        }
+        return Ok(Part::Leader(team));
+    }
+    // Signals are for the one that leads: it saves, and lets the others end.
+    let _deaf = Interrupt::hold();
+    match run::follow(&team) {
+        Ok(()) => Ok(Part::Done),
+        Err(error) => {
+            eprintln!("heedful: rank {}: {error}", team.group().rank());
+            team.group().abort();
+            Err(error.into())
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! `heedful train --distributed mpi` under real launchers: the same bytes on any number of ranks, whoever's MPI it is.
+//!
+//! Ignored by default, because they need Open MPI and MPICH: `cargo xtask test` installs both and names their folders.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::support::{Workplace, text};
+
+/// A launcher, and the library that it belongs to.
+#[derive(Clone, Copy)]
+enum Mpi {
+    Open,
+    /// MPICH, by its own ABI.
+    Mpich,
+    /// MPICH, by that of the MPI 5 standard.
+    Standard,
+}
+
+impl Mpi {
+    fn folder(self) -> PathBuf {
+        let name = match self {
+            Mpi::Open => "HEEDFUL_TEST_OPENMPI",
+            Mpi::Mpich | Mpi::Standard => "HEEDFUL_TEST_MPICH",
+        };
+        env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run `cargo xtask test`")).into()
+    }
+
+    /// So many processes of the program, in the folder of a workplace.
+    fn command(self, place: &Workplace, ranks: usize, arguments: &str) -> Command {
+        let mut command = Command::new(self.folder().join("bin/mpirun"));
+        command.current_dir(place.path("")).args(["-n", &ranks.to_string()]);
+        match self {
+            Mpi::Open => command.args(["--oversubscribe", "--bind-to", "none", "--allow-run-as-root"]),
+            Mpi::Mpich => command.env("HEEDFUL_MPI", self.folder().join("lib/libmpi.so.12")),
+            Mpi::Standard => command.env("HEEDFUL_MPI", self.folder().join("lib/libmpi_abi.so.1")),
+        };
+        command.arg(env!("CARGO_BIN_EXE_heedful")).args(arguments.split_whitespace());
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(self, place: &Workplace, ranks: usize, arguments: &str) -> Output {
+        self.command(place, ranks, arguments).output().expect("mpirun starts")
+    }
+}
+
+fn training(more: &str) -> String {
+    let options = "--ema 0.9 --accumulate 8 --batch-tokens 128 --steps 20 --validation-every 10";
+    Workplace::training("run", &format!("{options} {more}"))
+}
+
+/// The last checkpoint and the model, as bytes; the run makes room for the next one.
+fn taken(place: &Workplace) -> (Vec<u8>, Vec<u8>) {
+    let files =
+        (place.read("run/checkpoints/step-00000020.safetensors"), place.read("run/model.safetensors"));
+    fs::remove_dir_all(place.path("run")).expect("a run");
+    files
+}
+
+fn succeeded(output: &Output, what: &str) {
+    assert!(output.status.success(), "{what}: {}\n{}", text(&output.stdout), text(&output.stderr));
+}
+
+#[test]
+#[ignore = "it needs MPI"]
+fn checkpoints_have_the_same_bytes_on_any_number_of_ranks_of_any_mpi() {
+    let place = Workplace::new(400);
+    place.good(&training(""));
+    let alone = taken(&place);
+    for (mpi, ranks, name) in [
+        (Mpi::Open, 1, "Open MPI, 1 rank"),
+        (Mpi::Open, 2, "Open MPI, 2 ranks"),
+        (Mpi::Open, 4, "Open MPI, 4 ranks"),
+        (Mpi::Mpich, 2, "MPICH, 2 ranks"),
+        (Mpi::Standard, 2, "MPICH by the standard's ABI, 2 ranks"),
+    ] {
+        succeeded(&mpi.run(&place, ranks, &training("--distributed mpi -q")), name);
+        let together = taken(&place);
+        assert!(together.0 == alone.0, "{name}: other checkpoints");
+        assert!(together.1 == alone.1, "{name}: other models");
+    }
+}
+
+#[test]
+#[ignore = "it needs MPI"]
+fn a_run_that_loses_a_rank_ends_and_goes_on_with_fewer() {
+    let place = Workplace::new(400);
+    place.good(&training(""));
+    let alone = taken(&place);
+    let more = "--distributed mpi -q --checkpoint-every 2";
+    let mut job =
+        Mpi::Open.command(&place, 4, &training(more)).stderr(Stdio::piped()).spawn().expect("mpirun");
+    let checkpoint = place.path("run/checkpoints/step-00000004.safetensors");
+    while !checkpoint.exists() {
+        assert!(job.try_wait().expect("a process").is_none(), "it ended before it was killed");
+        sleep(Duration::from_millis(2));
+    }
+    kill_one_rank(&job);
+    let output = job.wait_with_output().expect("it ends");
+    assert!(!output.status.success(), "a lost rank is no success");
+    assert!(
+        !place.path("run/checkpoints/step-00000020.safetensors").exists(),
+        "it ended before it was killed"
+    );
+    let resumed = "train --resume run --distributed mpi -q";
+    succeeded(&Mpi::Open.run(&place, 2, resumed), "resumed on 2 ranks");
+    assert!(taken(&place) == alone, "a resumed run ends with other bytes");
+}
+
+/// Kills one of the processes that mpirun has started, and not the first.
+fn kill_one_rank(job: &Child) {
+    let pids = |parent: u32| -> Vec<u32> {
+        let children = Path::new("/proc").join(parent.to_string()).join("task").join(parent.to_string());
+        let list = fs::read_to_string(children.join("children")).unwrap_or_default();
+        list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    };
+    let mut ranks = Vec::new();
+    let mut above = vec![job.id()];
+    while let Some(process) = above.pop() {
+        for child in pids(process) {
+            let program = fs::read_link(format!("/proc/{child}/exe")).unwrap_or_default();
+            if program == Path::new(env!("CARGO_BIN_EXE_heedful")) {
+                ranks.push(child)
+            } else {
+                above.push(child)
+            }
+        }
+    }
+    let last = ranks.iter().max().expect("mpirun has started ranks");
+    let killed = Command::new("kill").args(["-9", &last.to_string()]).status().expect("kill is there");
+    assert!(killed.success());
+}
+
+#[test]
+#[ignore = "it needs MPI"]
+fn what_cannot_be_divided_or_is_not_one_job_is_refused_in_a_sentence() {
+    let place = Workplace::new(100);
+    let refused = |mpi: Mpi, ranks: usize, arguments: &str, library: Option<PathBuf>| {
+        let mut command = mpi.command(&place, ranks, arguments);
+        library.into_iter().for_each(|library| drop(command.env("HEEDFUL_MPI", library)));
+        let output = command.output().expect("mpirun starts");
+        assert!(!output.status.success(), "{arguments} succeeded");
+        assert!(!place.path("run").exists(), "something was written");
+        text(&output.stderr)
+    };
+    let error = refused(Mpi::Open, 3, &training("--distributed mpi"), None);
+    assert!(
+        error.contains("8 batches of a step (training.accumulate) cannot be divided among 3 ranks"),
+        "{error}"
+    );
+    let error = refused(Mpi::Open, 2, &training(""), None);
+    assert!(
+        error.contains("OMPI_COMM_WORLD_SIZE says that 2 processes were started: add --distributed mpi"),
+        "{error}"
+    );
+    let others = Mpi::Mpich.folder().join("lib/libmpi.so.12");
+    let error = refused(Mpi::Open, 2, &training("--distributed mpi"), Some(others));
+    assert!(
+        error.contains("OMPI_COMM_WORLD_SIZE says that 2 processes were started, but each of them is alone"),
+        "{error}"
+    );
+    let others = Mpi::Open.folder().join("lib/libmpi.so.40");
+    let error = refused(Mpi::Mpich, 2, &training("--distributed mpi"), Some(others));
+    assert!(
+        error.contains("PMI_SIZE says that 2 processes were started, but each of them is alone"),
+        "{error}"
+    );
+    let error = refused(Mpi::Open, 2, &training("--distributed mpi"), Some("/nowhere/libmpi.so".into()));
+    assert!(error.contains("/nowhere/libmpi.so is no MPI library that can be used"), "{error}");
+}

@@ -1,0 +1,38 @@
+//! How a run goes on from its newest checkpoint.
+
+use super::prepare::with_absolute_paths;
+use super::{Event, RunError, Watcher, device};
+use crate::recipe::Recipe;
+use crate::train::Trainer;
+use crate::train::checkpoint::{Checkpoint, Checkpoints, Progress};
+
+/// Restores the newest intact checkpoint; returns its step and progress.
+pub(super) fn restore(
+    recipe: &Recipe,
+    checkpoints: &Checkpoints,
+    trainer: &mut Trainer,
+    watcher: &mut dyn Watcher,
+) -> Result<Option<(u64, Progress)>, RunError> {
+    let (checkpoint, warnings) = checkpoints.latest()?;
+    for warning in &warnings {
+        watcher.observe(&Event::Warning(warning));
+    }
+    let Some(Checkpoint { trainer: state, progress }) = checkpoint else { return Ok(None) };
+    let step = state.step;
+    trainer.restore(&state).map_err(|source| RunError::OtherModel { step, source })?;
+    if progress.recipe != fingerprint(recipe) {
+        watcher.observe(&Event::Warning(
+            "settings that determine the weights have changed since the last checkpoint: the run cannot be reproduced from its recipe",
+        ));
+    }
+    let now = trainer.model().params().device().fingerprint();
+    if let Some(warning) = device::warning(progress.device.as_deref(), &now) {
+        watcher.observe(&Event::Warning(&warning));
+    }
+    Ok(Some((step, progress)))
+}
+
+/// The fingerprint of the recipe, with absolute paths: the same wherever a run is resumed.
+pub(super) fn fingerprint(recipe: &Recipe) -> String {
+    with_absolute_paths(recipe).fingerprint()
+}

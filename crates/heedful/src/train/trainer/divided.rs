@@ -1,0 +1,82 @@
+//! Steps that the ranks of a team compute together: each has some of the batches and owns a part of the optimizer's state.
+
+use heedful_tensor::collective::Failure;
+use heedful_tensor::flops;
+use heedful_tensor::ops::{BatchLoss, MovingAverage, PendingStep};
+
+use super::{Order, TrainError, Trainer, TrainerOptions};
+use crate::data::batch::Batch;
+use crate::layers::Pass;
+use crate::models::Model;
+use crate::recipe::Recipe;
+use crate::tasks::ModelConfig;
+use crate::train::team::{Beginning, Team, gather_losses};
+
+impl<M: Model> Trainer<M> {
+    /// The leader's trainer of a model that this recipe trains: its steps are computed by the whole team.
+    pub fn leading(
+        team: &Team,
+        model: M,
+        config: &ModelConfig,
+        recipe: &Recipe,
+    ) -> Result<Trainer<M>, Failure> {
+        let beginning = Beginning { config: config.clone(), recipe: recipe.to_toml() };
+        Trainer::in_team(model, recipe.trainer_options(), team.clone(), Some(beginning))
+    }
+
+    /// A trainer whose steps a team computes. The leader says what the others build; all get its parameters.
+    pub(crate) fn in_team(
+        model: M,
+        options: TrainerOptions,
+        team: Team,
+        beginning: Option<Beginning>,
+    ) -> Result<Trainer<M>, Failure> {
+        if let Some(beginning) = beginning {
+            team.announce(&Order::Begin(Box::new(beginning)))?;
+        }
+        let params = model.params();
+        params.set_from_first(team.group())?;
+        let average = options.average_decay.map(|decay| MovingAverage::divided(params, decay, team.group()));
+        let mut trainer = Trainer::new(model, TrainerOptions { average_decay: None, ..options });
+        trainer.optimizer.divide(trainer.model.params(), options.adam, team.group());
+        trainer.average = average;
+        trainer.team = Some(team);
+        Ok(trainer)
+    }
+
+    pub(super) fn compute_divided(
+        &mut self,
+        team: &Team,
+        batches: &[Batch],
+        tokens: usize,
+        pass: &mut Pass,
+    ) -> Result<(f32, PendingStep), Failure> {
+        let group = team.group();
+        let each = batches.len() / group.size();
+        let own = group.rank() * each..(group.rank() + 1) * each;
+        let (computed, operations) = flops::counted(|| self.gradients(batches, own, tokens, pass));
+        let (losses, gradients) = computed?;
+        let losses: Vec<BatchLoss> =
+            losses.iter().map(|(found, share)| BatchLoss::of(found, *share)).collect();
+        let (losses, statistics) = gather_losses(group, &losses, pass.take_statistics(), operations)?;
+        statistics.into_iter().for_each(|statistics| pass.note(statistics));
+        let (params, average) = (self.model.params(), self.average.as_mut());
+        self.optimizer.submit_divided(params, &mut self.guard, &losses, average, (group, gradients))
+    }
+
+    /// Does a follower's part of what the leader does.
+    pub(crate) fn obey(&mut self, order: Order<'_>) -> Result<(), Failure> {
+        match order {
+            Order::Step(batches) => match self.step_over(&batches) {
+                // The leader tells why, and what comes of it.
+                Ok(_) | Err(TrainError::Diverged { .. }) => Ok(()),
+                Err(TrainError::Ranks(failure)) => Err(failure),
+                Err(error) => unreachable!("the leader has checked the batches: {error}"),
+            },
+            Order::State => self.gathered_state().map(drop),
+            Order::Average => self.gathered_average().map(drop),
+            Order::Restore { step, norms } => self.restore_divided(step, &norms, None),
+            Order::Begin(_) | Order::End => unreachable!("not for a trainer"),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Finds the MPI library that belongs to the launcher.
+//!
+//! ```text
+//! HEEDFUL_MPI                    that one and no other
+//! beside the launcher            bin/mpirun → lib/libmpi.so…: the one that started this process, then the first in the PATH
+//! where the loader looks
+//! where distributions put it
+//! ```
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+
+use super::Unavailable;
+
+/// A library that is loaded.
+pub(super) struct Found {
+    pub(super) library: Library,
+    pub(super) path: PathBuf,
+}
+
+/// Open MPI's, MPICH's (and Intel's), the standard's.
+const OPEN_MPI: &[&str] = &["libmpi.so.40", "libmpi.so.80"];
+const MPICH: &[&str] = &["libmpi_abi.so.1", "libmpi_abi.so.0", "libmpi.so.12", "libmpich.so.12"];
+
+pub(super) fn find() -> Result<Found, Unavailable> {
+    if let Some(named) = env::var_os("HEEDFUL_MPI").filter(|named| !named.is_empty()) {
+        let path = PathBuf::from(named);
+        return open(&path).map_err(|error| Unavailable::Unusable {
+            path: path.display().to_string(),
+            why: error.to_string(),
+        });
+    }
+    let names = names();
+    let beside: Vec<PathBuf> = folders_beside_launchers();
+    let in_folders = |folders: Vec<PathBuf>| {
+        let names = names.clone();
+        folders.into_iter().flat_map(move |folder| {
+            names.iter().map(|name| folder.join(name)).filter(|path| path.exists()).collect::<Vec<_>>()
+        })
+    };
+    let plain = names.iter().map(PathBuf::from);
+    let candidates = in_folders(beside).chain(plain).chain(in_folders(folders_of_distributions()));
+    candidates
+        .into_iter()
+        .find_map(|path| open(&path).ok())
+        .ok_or_else(|| Unavailable::NotFound { looked_for: names.join(", ") })
+}
+
+fn open(path: &Path) -> Result<Found, libloading::Error> {
+    // Open MPI's own plugins look for its functions among what all may see.
+    // SAFETY: MPI libraries have no initialisers that do harm.
+    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }?;
+    Ok(Found { library, path: path.to_owned() })
+}
+
+/// The names to look for: first those of the MPI whose launcher has started this process.
+fn names() -> Vec<&'static str> {
+    let is_set = |name: &str| env::var_os(name).is_some();
+    let is_mpich = is_set("PMI_RANK") && !is_set("OMPI_COMM_WORLD_RANK");
+    let order = if is_mpich { [MPICH, OPEN_MPI] } else { [OPEN_MPI, MPICH] };
+    order.concat()
+}
+
+/// `lib` beside the `bin` of whoever started this process, and of the first launcher in the PATH.
+fn folders_beside_launchers() -> Vec<PathBuf> {
+    let prefix = env::var_os("OPAL_PREFIX").map(PathBuf::from);
+    let paths = env::var_os("PATH").unwrap_or_default();
+    let in_path = env::split_paths(&paths).find(|folder| folder.join("mpirun").exists());
+    let in_path = in_path.and_then(|folder| fs::canonicalize(folder.join("mpirun")).ok());
+    let launchers = ancestors().into_iter().chain(in_path);
+    let beside = launchers.filter_map(|program| Some(program.parent()?.parent()?.to_owned()));
+    prefix.into_iter().chain(beside).flat_map(|root| [root.join("lib"), root.join("lib64")]).collect()
+}
+
+/// The programs of the processes above this one, the nearest first, where the system tells.
+fn ancestors() -> Vec<PathBuf> {
+    let mut programs = Vec::new();
+    let mut process = "self".to_owned();
+    for _ in 0..8 {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let Some(parent) = status.lines().find_map(|line| line.strip_prefix("PPid:")) else { break };
+        process = parent.trim().to_owned();
+        programs.extend(fs::read_link(format!("/proc/{process}/exe")));
+    }
+    // A shell or `timeout` lies where everything does: that says nothing.
+    programs.retain(|program| program.parent().and_then(Path::file_name) == Some(OsStr::new("bin")));
+    programs.retain(|program| !program.starts_with("/usr/bin") && !program.starts_with("/bin"));
+    programs
+}
+
+fn folders_of_distributions() -> Vec<PathBuf> {
+    let of_intel = env::var_os("I_MPI_ROOT").map(PathBuf::from);
+    let of_intel = of_intel.into_iter().flat_map(|root| [root.join("lib/release"), root.join("lib")]);
+    let of_python = env::var_os("VIRTUAL_ENV").map(|root| PathBuf::from(root).join("lib"));
+    let fixed = [
+        "/usr/lib64/openmpi/lib",
+        "/usr/lib64/mpich/lib",
+        "/usr/lib/x86_64-linux-gnu/openmpi/lib",
+        "/usr/lib/aarch64-linux-gnu/openmpi/lib",
+        "/opt/homebrew/lib",
+    ];
+    of_intel.chain(of_python).chain(fixed.map(PathBuf::from)).collect()
+}

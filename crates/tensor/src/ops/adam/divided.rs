@@ -1,0 +1,237 @@
+//! An update that several ranks make together (ZeRO, stage 1: Rajbhandari et al., 2020).
+//!
+//! ```text
+//! Σ g² of the chunks that a rank owns   ─► all of them, in order: everybody knows the same norm
+//! update of what a rank owns            ─► all parameters
+//! ```
+
+use super::cpu::{self, Gradients};
+use super::{Adam, BatchLoss, Divergence, Guard, PendingStep, StepResult};
+use crate::collective::{Failure, Group, Reduced, gathered, share, spread_owned};
+use crate::ops::MovingAverage;
+use crate::{Params, StepGradients};
+
+impl Adam {
+    /// As [`Adam::submit`] with gradients of which each rank has those that it owns. The losses are those of all ranks.
+    ///
+    /// # Panics
+    /// If the gradients are not divided.
+    pub fn submit_divided(
+        &mut self,
+        params: &Params,
+        learning_rate: f32,
+        guard: &mut Guard,
+        losses: &[BatchLoss],
+        average: Option<&mut MovingAverage>,
+        (group, gradients): (&Group, StepGradients),
+    ) -> Result<PendingStep, Failure> {
+        let reduced = gradients.0.expect("Adam::submit_divided: gradients of several ranks");
+        let result = self.update_owned(params, learning_rate, guard, losses, group, &reduced)?;
+        if let (Ok(_), Some(average)) = (result, average) {
+            average.update(params);
+        }
+        params.clear_gradients();
+        Ok(PendingStep::done(result))
+    }
+
+    fn update_owned(
+        &mut self,
+        params: &Params,
+        learning_rate: f32,
+        guard: &mut Guard,
+        losses: &[BatchLoss],
+        group: &Group,
+        reduced: &Reduced,
+    ) -> Result<Result<StepResult, Divergence>, Failure> {
+        let norm = self.norm(group, reduced)?;
+        let admitted = StepResult::of(losses).and_then(|result| {
+            guard.admit(norm)?;
+            Ok(StepResult { norm, ..result })
+        });
+        if admitted.is_ok() {
+            let update = self.next_update(learning_rate);
+            let mut values = params.values_mut();
+            let moments = [&mut self.mean, &mut self.square];
+            let (gradients, spared) = (Gradients::Owned(reduced), self.spared.ranges());
+            let scale = if norm > self.options.clip_norm { self.options.clip_norm / norm } else { 1.0 };
+            cpu::apply(update, scale, gradients, &self.chunks, &mut values, moments, spared);
+            share(group, &self.division, values.f32_mut())?;
+        }
+        Ok(admitted)
+    }
+
+    /// The norm of the whole gradient, with the bits that one process finds.
+    fn norm(&self, group: &Group, reduced: &Reduced) -> Result<f32, Failure> {
+        let own = cpu::square_sums(Gradients::Owned(reduced), &self.chunks);
+        let all = group.all_gather(bytemuck::cast_slice(own.f32()).to_vec())?;
+        let mut sums = vec![0.0_f32; self.division.chunks()];
+        for (rank, bytes) in all.iter().enumerate() {
+            let found = bytes.as_chunks().0.iter().map(|&sum| f32::from_ne_bytes(sum));
+            for (chunk, sum) in self.division.chunks_of(rank).iter().zip(found) {
+                sums[chunk.number] = sum;
+            }
+        }
+        Ok(cpu::norm(&sums))
+    }
+
+    /// All moments, for a checkpoint, at rank 0.
+    pub fn gathered_moments(&self, group: &Group) -> Result<Option<[Vec<f32>; 2]>, Failure> {
+        let mean = gathered(group, &self.division, self.mean.f32())?;
+        let square = gathered(group, &self.division, self.square.f32())?;
+        Ok(mean.zip(square).map(|(mean, square)| [mean, square]))
+    }
+
+    /// Goes on from a checkpoint whose moments rank 0 has.
+    pub fn restore_divided(
+        &mut self,
+        steps: u64,
+        group: &Group,
+        moments: Option<[&[f32]; 2]>,
+    ) -> Result<(), Failure> {
+        self.steps = steps;
+        let [mean, square] = moments.map_or([None; 2], |[mean, square]| [Some(mean), Some(square)]);
+        spread_owned(group, &self.division, mean, self.mean.f32_mut())?;
+        spread_owned(group, &self.division, square, self.square.f32_mut())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::in_threads;
+    use crate::ops::{AdamOptions, Decayed};
+    use crate::random::Stream;
+    use crate::{BatchSums, Init};
+
+    const BATCHES: usize = 8;
+
+    /// A model with several buckets, and parameters that begin in the middle of a chunk.
+    fn model() -> Params {
+        let params = Params::new(5);
+        for (name, rows, width, init) in [
+            ("table", 1000, 2500, Init::Normal(1.0)),
+            ("bias", 1, 7, Init::Constant(0.5)),
+            ("weight", 700, 900, Init::Normal(0.1)),
+            ("unused", 3, 33, Init::Normal(1.0)),
+            ("frozen", 50, 50, Init::Normal(1.0)),
+            ("output", 300, 501, Init::Normal(0.2)),
+        ] {
+            params.add(name, rows, width, init);
+        }
+        params.get("frozen").expect("it was added").freeze();
+        params
+    }
+
+    /// Writes as a backward pass does: from the last parameter to the first, the table twice in the third step's batches, as if
+    /// it were tied there only.
+    fn backward(params: &Params, step: usize, batch: usize) {
+        let all: Vec<_> = params.iter().collect();
+        for (index, param) in all.iter().enumerate().rev().filter(|(_, param)| param.name() != "unused") {
+            let writes = if param.name() == "table" && step == 2 { 2 } else { 1 };
+            for write in 0..writes {
+                let stream = Stream::new(step as u64, batch as u64, (10 * index + write) as u64);
+                let mut slot = param.gradient_slot();
+                for (i, number) in slot.accumulate().iter_mut().enumerate() {
+                    *number += stream.uniform(i as u32) - 0.4;
+                }
+            }
+        }
+    }
+
+    type Bits = (Vec<u32>, Vec<u32>, Vec<u32>, Vec<u32>);
+
+    fn bits(numbers: &[f32]) -> Vec<u32> {
+        numbers.iter().map(|number| number.to_bits()).collect()
+    }
+
+    fn options() -> AdamOptions {
+        AdamOptions { clip_norm: 3.0, weight_decay: 0.1, decayed: Decayed::Matrices, ..AdamOptions::PAPER }
+    }
+
+    fn loss(batch: usize) -> BatchLoss {
+        BatchLoss { share: 1.0, loss: batch as f32, negative_log_likelihood: 1.0, correct: 1 }
+    }
+
+    fn alone(steps: usize) -> (Bits, Vec<f32>) {
+        let params = model();
+        let mut adam = Adam::new(&params, options());
+        let mut average = MovingAverage::new(&params, 0.9);
+        let mut norms = Vec::new();
+        for step in 0..steps {
+            let mut sums = BatchSums::new(&params, BATCHES, None);
+            (0..BATCHES).for_each(|batch| sums.add(|| backward(&params, step, batch)));
+            sums.finish().expect("nobody else");
+            norms.push(adam.step(&params, 0.01));
+            average.update(&params);
+        }
+        let (mean, square) = adam.moments_to_vec();
+        ((bits(&params.to_vec()), bits(&mean), bits(&square), bits(&average.to_vec())), norms)
+    }
+
+    #[test]
+    fn any_number_of_ranks_makes_the_same_updates_as_one_process() {
+        let (expected, norms) = alone(4);
+        for ranks in [1, 2, 4, 8] {
+            let found = in_threads(ranks, |group| {
+                let params = model();
+                let mut adam = Adam::divided(&params, options(), &group);
+                let mut average = MovingAverage::divided(&params, 0.9, &group);
+                let mut guard = Guard::new(None);
+                let own = BATCHES / ranks;
+                for step in 0..4 {
+                    let mut sums = BatchSums::new(&params, own, Some(&group));
+                    for batch in group.rank() * own..(group.rank() + 1) * own {
+                        sums.add(|| backward(&params, step, batch));
+                    }
+                    let gradients = sums.finish().expect("threads");
+                    let losses: Vec<BatchLoss> = (0..BATCHES).map(loss).collect();
+                    let done = adam.submit_divided(
+                        &params,
+                        0.01,
+                        &mut guard,
+                        &losses,
+                        Some(&mut average),
+                        (&group, gradients),
+                    );
+                    let result = done.expect("threads").read(&mut guard).expect("a result").expect("finite");
+                    assert_eq!(result.norm.to_bits(), norms[step].to_bits(), "step {step} on {ranks} ranks");
+                }
+                let moments = adam.gathered_moments(&group).expect("threads");
+                let average = average.gathered(&group).expect("threads");
+                let values = bits(&params.to_vec());
+                assert_eq!(moments.is_some(), group.is_first());
+                (values, moments, average)
+            });
+            for (rank, (values, moments, average)) in found.into_iter().enumerate() {
+                assert!(values == expected.0, "parameters of rank {rank} of {ranks}");
+                if let (Some([mean, square]), Some(average)) = (moments, average) {
+                    let packed = (bits(&mean), bits(&square), bits(&average));
+                    assert!(packed.0 == expected.1 && packed.1 == expected.2, "moments on {ranks} ranks");
+                    assert!(packed.2 == expected.3, "average on {ranks} ranks");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_state_goes_from_one_number_of_ranks_to_another() {
+        let params = model();
+        let len = params.flat_len();
+        let vector: Vec<f32> = (0..len).map(|i| i as f32).collect();
+        for ranks in [1, 2, 4] {
+            in_threads(ranks, |group| {
+                let params = model();
+                if group.is_first() {
+                    params.set(&vector);
+                }
+                params.set_from_first(&group).expect("threads");
+                assert!(params.to_vec() == vector);
+                let mut adam = Adam::divided(&params, options(), &group);
+                let given = group.is_first().then_some([&vector[..], &vector[..]]);
+                adam.restore_divided(7, &group, given).expect("threads");
+                let moments = adam.gathered_moments(&group).expect("threads");
+                assert!(moments.is_none_or(|[mean, square]| mean == vector && square == vector));
+            });
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The gradient of a step: the sum over its batches, and over the ranks that have some of them each.
+//!
+//! ```text
+//! g = tree(g₁, g₂, …)        in one order, whatever the number of ranks: `collective::tree`
+//! ```
+//!
+//! Sums that wait for later batches are whole gradients: for `n` batches there are up to `log₂ n` of them. On several ranks the
+//! buckets of the last sum leave while its backward pass goes on, as soon as it has written them.
+
+use super::departure::Departure;
+use super::{Params, in_order};
+use crate::collective::{Failure, Group, Reduced, Reduction, additions_after};
+use crate::ops::elementwise::add_in_place;
+use crate::{Array, Device};
+
+/// The gradients of some batches, taken out of their place.
+pub(crate) struct GradientSum {
+    /// By segment; on a card one for all.
+    pub(super) parts: Vec<Array>,
+}
+
+/// Sums the gradients of a step's batches as they come.
+pub struct BatchSums<'a> {
+    params: &'a Params,
+    batches: usize,
+    group: Option<&'a Group>,
+    done: usize,
+    waiting: Vec<GradientSum>,
+}
+
+/// The sums over all ranks, of which each has those that it owns.
+pub struct StepGradients(pub(crate) Option<Reduced>);
+
+impl BatchSums<'_> {
+    /// Sums over so many batches of this rank.
+    ///
+    /// # Panics
+    /// If gradients of several ranks are on a card.
+    pub fn new<'a>(params: &'a Params, batches: usize, group: Option<&'a Group>) -> BatchSums<'a> {
+        assert!(
+            group.is_none() || params.device() == Device::Cpu,
+            "BatchSums: ranks divide a processor's work"
+        );
+        BatchSums { params, batches, group, done: 0, waiting: Vec::new() }
+    }
+
+    /// Runs the backward pass of the next batch and adds what it finds.
+    pub fn add(&mut self, backward: impl FnOnce()) {
+        let is_last = self.done + 1 == self.batches;
+        if let (true, Some(group)) = (is_last, self.group) {
+            let reduction = Reduction::new(group, self.params.flat_len());
+            self.params.begin_departure(reduction, std::mem::take(&mut self.waiting));
+            backward();
+        } else {
+            backward();
+            for _ in 0..additions_after(self.done, self.batches) {
+                let sum = self.waiting.pop().expect("as many wait as are added");
+                self.params.add_gradients(&sum);
+            }
+            if !is_last {
+                self.waiting.push(self.params.take_gradients());
+            }
+        }
+        self.done += 1;
+    }
+
+    /// The gradients of the step: those of the parameters, or those that this rank owns.
+    pub fn finish(self) -> Result<StepGradients, Failure> {
+        assert_eq!(self.done, self.batches, "BatchSums: batches that were added");
+        let Some(group) = self.group else { return Ok(StepGradients(None)) };
+        let departed = self.params.end_departure();
+        let is_late = departed.is_late;
+        let reduced = departed.reduction.finish()?;
+        // A pass that wrote more often than the one before has sent what was not complete. All ranks must know.
+        if !group.all_gather(vec![u8::from(is_late)])?.concat().contains(&1) {
+            return Ok(StepGradients(Some(reduced)));
+        }
+        let again = Reduction::new(group, self.params.flat_len());
+        let reduction = self.params.send_everything(again, &departed.sums);
+        Ok(StepGradients(Some(reduction.finish()?)))
+    }
+}
+
+impl Params {
+    /// Takes the gradients out of their place, where the next batch writes its own.
+    fn take_gradients(&self) -> GradientSum {
+        let flat = self.store.flat();
+        let mut gradients = in_order(flat.gradients.lock());
+        gradients.complete(&flat.entries, |index| flat.is_frozen(index));
+        gradients.take()
+    }
+
+    /// Adds gradients that were taken out to those in their place.
+    fn add_gradients(&self, sum: &GradientSum) {
+        let flat = self.store.flat();
+        let mut gradients = in_order(flat.gradients.lock());
+        gradients.complete(&flat.entries, |index| flat.is_frozen(index));
+        gradients.add(sum);
+    }
+
+    fn begin_departure(&self, reduction: Reduction, sums: Vec<GradientSum>) {
+        let flat = self.store.flat();
+        let places = flat.entries.iter().enumerate();
+        let places = places.map(|(index, entry)| (entry.range(), flat.is_frozen(index))).collect();
+        let mut gradients = in_order(flat.gradients.lock());
+        gradients.begin_departure(|expected| Departure::new(reduction, sums, places, expected));
+    }
+
+    fn end_departure(&self) -> Departure {
+        let flat = self.store.flat();
+        let mut gradients = in_order(flat.gradients.lock());
+        gradients.complete(&flat.entries, |index| flat.is_frozen(index));
+        gradients.end_departure()
+    }
+
+    fn send_everything(&self, mut reduction: Reduction, sums: &[GradientSum]) -> Reduction {
+        let gradients = in_order(self.store.flat().gradients.lock());
+        for bucket in (0..reduction.division().buckets()).rev() {
+            let numbers = gradients.bucket(reduction.division().bucket(bucket), sums);
+            reduction.send(bucket, numbers);
+        }
+        reduction
+    }
+}
+
+impl GradientSum {
+    pub(super) fn add_to(&self, parts: &mut [Array]) {
+        for (sum, part) in parts.iter_mut().zip(&self.parts) {
+            add_in_place(sum, part);
+        }
+    }
+}
