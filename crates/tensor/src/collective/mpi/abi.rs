@@ -33,8 +33,14 @@ pub(super) struct Abi {
 }
 
 /// MPICH and its relatives (Intel MPI, MVAPICH, Cray): `libmpi.so.12`.
-const MPICH: Abi =
-    Abi { world: 0x4400_0000, byte: 0x4c00_010d, errors_return: 0x5400_0001, ignored_status: 1, funneled: 1 };
+const MPICH: Abi = Abi {
+    kind: Kind::Mpich,
+    world: 0x4400_0000,
+    byte: 0x4c00_010d,
+    errors_return: 0x5400_0001,
+    ignored_status: 1,
+    funneled: 1,
+};
 
 /// The MPI 5 standard: `libmpi_abi.so`.
 const STANDARD: Abi = Abi {

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use libloading::os::unix::{Library, Symbol};
 
+use super::Unavailable;
 use super::abi::{Abi, Handle};
 use super::library::Found;
-use super::{Failure, Unavailable};
+use crate::collective::Failure;
 
 /// Something that has begun: as large as the largest kind's.
 #[repr(transparent)]
