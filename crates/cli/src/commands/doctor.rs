@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
+use heedful::tensor::collective::mpi;
 use heedful::tensor::cpu::{isa, threads};
 use heedful::tensor::cuda;
 
-/// Show what this machine can compute with: instruction sets, threads, memory, NVIDIA card
+/// Show what this machine can compute with: instruction sets, threads, memory, NVIDIA card, MPI
 #[derive(clap::Args)]
 #[command(after_long_help = "Example:\n  heedful doctor")]
 pub(crate) struct Arguments {}
@@ -39,5 +40,9 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
         }
     }
     text += "inference         on the processor\n";
+    text += &match mpi::library() {
+        Ok(library) => format!("MPI               {library}\n"),
+        Err(_) => "MPI               none was found; train --distributed needs one\n".to_owned(),
+    };
     Ok(io::stdout().lock().write_all(text.as_bytes())?)
 }

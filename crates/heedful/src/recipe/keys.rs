@@ -191,7 +191,7 @@ recipe! {
         seed: u64 = 1, Any;
         /// Maximum number of tokens in a batch, counted on each side
         batch_tokens: usize = 4096, AtLeast(1.0);
-        /// Gradient accumulation: batches per update
+        /// Gradient accumulation: batches per update; processes that train together (--distributed) share them
         accumulate: usize = 1, AtLeast(1.0);
         /// Number of updates; `none` for no limit. With `time` alone, as many as fit
         steps: Option<u64> = Some(50_000), AtLeast(1.0);

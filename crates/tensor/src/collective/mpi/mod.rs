@@ -63,6 +63,14 @@ pub fn join() -> Result<Group, Unavailable> {
     Err(Unavailable::NotFound { looked_for: "nothing, for it is used on Unix systems only".to_owned() })
 }
 
+/// The library that would be used, in its own words. Nothing is started.
+pub fn library() -> Result<String, Unavailable> {
+    #[cfg(unix)]
+    return library::find().and_then(calls::Calls::load).map(|calls| calls.version());
+    #[cfg(not(unix))]
+    join().map(|_| String::new())
+}
+
 /// Open MPI's launcher sets it.
 const OPEN_MPI: &str = "OMPI_COMM_WORLD_SIZE";
 
