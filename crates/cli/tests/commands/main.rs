@@ -26,6 +26,7 @@ mod models;
 mod outputs;
 mod quantize;
 mod serve;
+mod shard;
 mod shortlist;
 mod train;
 mod translate;
