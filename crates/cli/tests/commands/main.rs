@@ -9,6 +9,7 @@ mod classify;
 mod command_line;
 mod compare;
 mod demo;
+mod deploy;
 mod device;
 mod doctor;
 mod evaluate;
