@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
                 }
                 _ => blank_line(arguments),
             };
-            results.add(&format!("{line}\n"))?;
+            results.add(format!("{line}\n"))?;
             if let Some(file) = attention.as_mut().filter(|_| !ids.is_empty()) {
                 attend(&classifier, ids, *label, number, file, arguments)
                     .with_context(|| format!("line {}", number + 1))?;
