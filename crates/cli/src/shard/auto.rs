@@ -73,8 +73,8 @@ pub(super) fn find(count: Option<u32>, variable: impl Fn(&str) -> Option<String>
     }
     let Some(&(name, index, of)) = found.first() else {
         bail!(
-            "--shard auto finds nothing: neither SLURM_ARRAY_TASK_ID nor {} is set. Write --shard I/N, for example 3/16",
-            SOURCES.map(|source| source.number).join(", ")
+            "--shard auto finds nothing that numbers this process: SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, PARALLEL_SEQ, or, \
+             of several processes, SLURM_PROCID (by srun), OMPI_COMM_WORLD_RANK, PMI_RANK. Write --shard I/N, for example 3/16"
         );
     };
     if let Some((other, its_index, its_of)) = found.iter().find(|one| (one.1, one.2) != (index, of)) {
@@ -103,11 +103,11 @@ fn array(
     let regular = last.checked_sub(first).map_or(0, |span| span / step + 1);
     let count = of_array("COUNT")?.unwrap_or(regular);
     let is_regular = count == regular && id >= first && id <= last && (id - first) % step == 0;
-    let of = given.unwrap_or(count);
-    if !is_regular || of != count {
+    if !is_regular || given.is_some_and(|given| given != count) {
+        let all = given.map_or_else(|| "N".to_owned(), |given| given.to_string());
         bail!(
-            "this Slurm array has {count} tasks from {first} to {last}, which are not the shards 1 to {of}: submit all of them \
-             (finished ones are skipped), or write --shard $((SLURM_ARRAY_TASK_ID))/{of}"
+            "this Slurm array has {count} tasks from {first} to {last}, which are not the shards 1 to {all}: submit all of them \
+             (finished ones are skipped), or write --shard $SLURM_ARRAY_TASK_ID/{all}"
         );
     }
     Ok(Some((ID, (id - first) / step + 1, count)))
@@ -157,9 +157,9 @@ mod tests {
     #[test]
     fn what_is_not_certain_is_an_error_that_names_the_variables() {
         for (count, variables, expected) in [
-            (None, "", "SLURM_ARRAY_TASK_ID nor JOB_COMPLETION_INDEX"),
+            (None, "", "SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX"),
             // A batch script that forgot srun would do the first shard alone.
-            (None, "SLURM_PROCID=0 SLURM_NTASKS=4", "finds nothing"),
+            (None, "SLURM_PROCID=0 SLURM_NTASKS=4", "SLURM_PROCID (by srun)"),
             (None, "JOB_COMPLETION_INDEX=3", "HEEDFUL_SHARDS=N"),
             (Some(3), "JOB_COMPLETION_INDEX=3", "shard 4 of 3"),
             (Some(3), "PARALLEL_SEQ=0", "shard 0 of 3"),
