@@ -10,8 +10,8 @@ pub(crate) fn run() -> Result<()> {
     step::command(&mut cargo(["test", "--workspace", "--all-features", "--all-targets"]))?;
     // `--all-targets` leaves the documentation's examples out.
     step::command(&mut cargo(["test", "--workspace", "--all-features", "--doc"]))?;
-    // Ignored by default, because they need Python: an unmodified LibreTranslate client, and whatever schemathesis makes of
-    // the description. For one package alone cargo would rebuild the dependencies with fewer features.
+    // Ignored by default, because they need Python: an unmodified LibreTranslate client, the schemas of Kubernetes, and whatever
+    // schemathesis makes of the description. For one package alone cargo would rebuild the dependencies with fewer features.
     let client = ["test", "--workspace", "--all-features", "--test", "server", "--", "--ignored"];
     let environment = python::test_environment()?;
     step::command(cargo(client).env("HEEDFUL_TEST_PYTHON", &environment))?;

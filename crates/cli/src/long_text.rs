@@ -61,8 +61,14 @@ impl LongTexts {
 
     /// One more, with its place.
     pub(crate) fn add(&mut self, place: impl Display) {
+        self.add_at(|| place);
+    }
+
+    /// As [`LongTexts::add`], for a place that takes time to find.
+    pub(crate) fn add_at<D: Display>(&mut self, place: impl FnOnce() -> D) {
         self.count += 1;
         if self.count == 1 {
+            let place = place();
             eprintln!("heedful: {place}: more than {} tokens, so it is {}", self.tokens, self.what);
         }
     }

@@ -11,6 +11,10 @@ mod without_effect;
 mod interrupt;
 mod output;
 
+mod shard;
+
+mod results;
+
 mod long_text;
 
 mod attention_file;
@@ -59,6 +63,7 @@ enum Command {
     Generate(commands::generate::Arguments),
     Fill(commands::fill::Arguments),
     Score(commands::score::Arguments),
+    Join(commands::join::Arguments),
     Evaluate(commands::evaluate::Arguments),
     Explain(Box<commands::explain::Arguments>),
     Attend(commands::attend::Arguments),
@@ -108,6 +113,7 @@ fn run(command: Command) -> Result<()> {
         Command::Generate(arguments) => commands::generate::run(&arguments),
         Command::Fill(arguments) => commands::fill::run(&arguments),
         Command::Score(arguments) => commands::score::run(&arguments),
+        Command::Join(arguments) => commands::join::run(&arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Attend(arguments) => commands::attend::run(&arguments),

@@ -14,15 +14,14 @@ use heedful::decode::SearchOptions;
 
 use crate::assets;
 use crate::connections::Client;
-use crate::doors::Doors;
 use crate::downloads::Downloads;
 use crate::error::{ApiError, ServerError};
+use crate::front::{Front, Phase};
 use crate::keys::Keys;
-use crate::metrics::Metrics;
 use crate::models::Models;
 use crate::options::{AccessLog, Limits, ServerOptions};
 use crate::routes::libretranslate::suggestion::Suggestions;
-use crate::routes::{routes, service};
+use crate::routes::{health, routes, service};
 
 /// Translated files of the largest size that are kept.
 const DOWNLOADS: usize = 16;
@@ -33,7 +32,7 @@ pub(crate) struct AppState {
     pub(crate) search: SearchOptions,
     pub(crate) limits: Limits,
     pub(crate) keys: Keys,
-    pub(crate) metrics: Metrics,
+    pub(crate) front: Arc<Front>,
     pub(crate) runs: Option<PathBuf>,
     pub(crate) run: Option<(String, PathBuf)>,
     /// The text of `/openapi.json`, from the first request for it.
@@ -42,25 +41,26 @@ pub(crate) struct AppState {
     pub(crate) downloads: Downloads,
     /// Where suggestions go, if they are collected.
     pub(crate) suggestions: Option<Arc<Suggestions>>,
-    doors: Doors,
-    log: AccessLog,
 }
 
 impl AppState {
-    pub(crate) fn new(options: &ServerOptions) -> Result<AppState, ServerError> {
+    /// Loads the models.
+    pub(crate) fn load(
+        options: &ServerOptions,
+        front: Arc<Front>,
+        keys: Keys,
+    ) -> Result<AppState, ServerError> {
         Ok(AppState {
-            keys: options.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default(),
-            doors: Doors::new(options)?,
+            keys,
+            front,
             downloads: Downloads::new(DOWNLOADS * options.limits.body_bytes),
             suggestions: options.suggestions.as_deref().map(Suggestions::new).map(Arc::new),
             models: Arc::new(Models::open(options)?),
             search: options.search.clone(),
             limits: options.limits.clone(),
-            metrics: Metrics::default(),
             description: OnceLock::new(),
             runs: options.runs.clone(),
             run: options.run.clone(),
-            log: options.log,
         })
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn app(state: Arc<AppState>) -> Router {
     Router::from(routes())
         .fallback(page)
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(state.clone(), middleware))
+        .layer(from_fn_with_state(state.front.clone(), middleware))
         .with_state(state)
 }
 
@@ -79,11 +79,38 @@ pub(crate) fn metrics_app(state: Arc<AppState>) -> Router {
     let counters = async |State(state): State<Arc<AppState>>| service::counters(&state);
     Router::new()
         .route("/metrics", get(counters))
-        .route("/health", get(service::health))
+        .route("/health", get(health::health))
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
         .fallback(async || ApiError::not_found("there is nothing at this address; /metrics has the counters"))
         .method_not_allowed_fallback(wrong_method)
-        .layer(from_fn_with_state(state.clone(), middleware))
+        .layer(from_fn_with_state(state.front.clone(), middleware))
         .with_state(state)
+}
+
+/// What answers until the models are loaded: that the server is alive, and not ready.
+pub(crate) fn starting_app(front: Arc<Front>) -> Router {
+    let ready = async |State(front): State<Arc<Front>>| health::readiness(&front);
+    let kserve_ready = async |State(front): State<Arc<Front>>| health::kserve_readiness(&front);
+    Router::new()
+        .route("/health", get(health::health))
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(ready))
+        .route("/v2/health/live", get(health::kserve_live))
+        .route("/v2/health/ready", get(kserve_ready))
+        .fallback(async || ApiError::loading())
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(front.clone(), middleware))
+        .with_state(front)
+}
+
+/// The same at the address of `--metrics-listen`.
+pub(crate) fn starting_metrics_app(front: Arc<Front>) -> Router {
+    let counters = async |State(front): State<Arc<Front>>| service::page_of(&front, &[]);
+    Router::new()
+        .route("/metrics", get(counters))
+        .with_state(front.clone())
+        .fallback_service(starting_app(front))
 }
 
 async fn page(request: Request) -> Response {
@@ -102,13 +129,13 @@ async fn wrong_method() -> ApiError {
 }
 
 /// Counts and logs the response, and adds the headers that all responses have.
-async fn middleware(State(state): State<Arc<AppState>>, request: Request, next: Next) -> Response {
+async fn middleware(State(front): State<Arc<Front>>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let client = request.extensions().get::<Client>().copied();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let is_preflight = method == Method::OPTIONS && state.doors.origin.is_some();
-    let mut response = match state.doors.check(request.uri(), request.headers()) {
+    let is_preflight = method == Method::OPTIONS && front.doors.origin.is_some();
+    let mut response = match front.doors.check(request.uri(), request.headers()) {
         Err(refused) => refused.into_response(),
         Ok(()) if is_preflight => StatusCode::NO_CONTENT.into_response(),
         Ok(()) => next.run(request).await,
@@ -116,15 +143,19 @@ async fn middleware(State(state): State<Arc<AppState>>, request: Request, next: 
     let headers = response.headers_mut();
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    if let Some(origin) = &state.doors.origin {
+    if front.phase() == Phase::Draining {
+        // A client that keeps its connection would not go elsewhere.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    if let Some(origin) = &front.doors.origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));
         let allowed = HeaderValue::from_static("content-type, authorization");
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     }
     let (status, time) = (response.status().as_u16(), start.elapsed());
-    state.metrics.observe(route.as_deref().unwrap_or("other"), status, time);
-    if state.log == AccessLog::Lines {
+    front.metrics.observe(route.as_deref().unwrap_or("other"), status, time);
+    if front.log == AccessLog::Lines {
         let client = client.map_or_else(|| "?".to_owned(), |Client(address)| address.ip().to_string());
         eprintln!("{client} {method} {path:?} {status} {:.1} ms", time.as_secs_f64() * 1000.0);
     }

@@ -13,7 +13,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
 use hyper::body::Incoming;
@@ -25,6 +24,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 
+use crate::front::Answering;
 use crate::metrics::Gauge;
 use crate::options::Limits;
 use crate::write_timeout::WriteTimeout;
@@ -39,7 +39,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// Serves until `stopped` is set, and then until all open requests are answered or the grace period is over.
 pub(crate) async fn serve(
     listener: TcpListener,
-    router: Router,
+    answering: Answering,
     limits: Limits,
     connected: Arc<Gauge>,
     mut stopped: watch::Receiver<bool>,
@@ -72,7 +72,7 @@ pub(crate) async fn serve(
         // Responses are written in one piece; waiting for more would only delay them.
         let _ = stream.set_nodelay(true);
         let io = TokioIo::new(WriteTimeout::new(stream, limits.client_timeout));
-        let connection = graceful.watch(http.serve_connection(io, service(&router, address)));
+        let connection = graceful.watch(http.serve_connection(io, service(&answering, address)));
         let (connected, permits, most) = (connected.clone(), permits.clone(), limits.connections);
         connected.set(most - permits.available_permits());
         tokio::spawn(async move {
@@ -142,9 +142,9 @@ fn refusal(most: usize) -> String {
     )
 }
 
-/// The router, with the client's address attached to every request.
+/// Whoever answers, with the client's address attached to every request.
 fn service(
-    router: &Router,
+    answering: &Answering,
     address: SocketAddr,
 ) -> impl Service<
     Request<Incoming>,
@@ -152,9 +152,9 @@ fn service(
     Error = std::convert::Infallible,
     Future: Send + 'static,
 > + use<> {
-    let router = TowerToHyperService::new(router.clone());
+    let answering = answering.clone();
     service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Client(address));
-        router.call(request.map(Body::new))
+        TowerToHyperService::new(answering.router()).call(request.map(Body::new))
     })
 }

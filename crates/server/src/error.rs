@@ -123,6 +123,12 @@ impl ApiError {
         ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message) }
     }
 
+    /// 503: the server has just started.
+    pub(crate) fn loading() -> ApiError {
+        let message = "the models are being loaded: try again in a moment";
+        ApiError { retry_after: Some(1), ..ApiError::new(StatusCode::SERVICE_UNAVAILABLE, message) }
+    }
+
     /// 504: the model did not finish before the deadline.
     pub(crate) fn deadline_exceeded(seconds: u64) -> ApiError {
         let message = format!("it took more than {seconds} s: send less text at a time");

@@ -33,6 +33,7 @@ mod inference;
 
 mod app;
 mod error;
+mod front;
 mod openapi;
 mod wire;
 
@@ -56,4 +57,4 @@ pub mod fuzzing;
 pub use error::ServerError;
 pub use models::{Engine, ModelSpec, Origin};
 pub use options::{AccessLog, Limits, ServerOptions, Shortlists};
-pub use server::Server;
+pub use server::{Server, StartingServer};

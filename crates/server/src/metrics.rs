@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A number that only grows.
 #[derive(Debug, Default)]
@@ -56,6 +56,21 @@ pub(crate) struct ModelMetrics {
     /// Batch sizes, summed over steps: divided by `steps`, the mean batch size.
     pub(crate) step_sentences: Counter,
     pub(crate) in_flight: Gauge,
+    pub(crate) busy: Busy,
+}
+
+/// The counters of a model and its queue, for one page.
+pub(crate) struct ModelReading {
+    pub(crate) name: String,
+    pub(crate) metrics: Arc<ModelMetrics>,
+    pub(crate) waiting: Waiting,
+}
+
+/// What is in a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) sentences: usize,
+    pub(crate) tokens: usize,
 }
 
 /// Upper bounds of the latency histogram, in seconds.
@@ -94,11 +109,8 @@ impl Metrics {
         }
     }
 
-    /// The text that Prometheus reads. `models` are names with their counters and the length of their queue.
-    pub(crate) fn render<'a>(
-        &self,
-        models: impl Iterator<Item = (&'a str, &'a ModelMetrics, usize)> + Clone,
-    ) -> String {
+    /// The text that Prometheus reads.
+    pub(crate) fn render(&self, is_ready: bool, models: &[ModelReading]) -> String {
         let mut page = String::new();
         head(&mut page, "heedful_responses_total", "counter", "Responses by route and status.");
         for ((route, status), count) in self.answers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -111,37 +123,117 @@ impl Metrics {
         }
         head(&mut page, "heedful_connections", "gauge", "Open connections.");
         let _ = writeln!(page, "heedful_connections {}", self.connections.get());
-        type Read = fn(&ModelMetrics) -> u64;
-        let counters: [(&str, &str, Read); 9] = [
-            ("sentences_total", "Sentences that were finished.", |m| m.sentences.get()),
-            ("source_tokens_total", "Tokens that were read.", |m| m.source_tokens.get()),
-            ("target_tokens_total", "Tokens of the best outputs.", |m| m.target_tokens.get()),
-            ("cancelled_total", "Sentences cancelled because their client disconnected.", |m| {
-                m.cancelled.get()
-            }),
-            ("refused_total", "Requests refused because the queue was full.", |m| m.refused.get()),
-            ("panics_total", "Panics of the worker, after which it was restarted.", |m| m.panics.get()),
-            ("reloads_total", "Times the model was replaced.", |m| m.reloads.get()),
-            ("steps_total", "Steps of the worker, one batch each.", |m| m.steps.get()),
-            ("step_sentences_total", "Batch sizes, summed over steps.", |m| m.step_sentences.get()),
-        ];
-        for (name, help, read) in counters {
+        head(&mut page, "heedful_ready", "gauge", "1 if requests should be sent here, else 0.");
+        let _ = writeln!(page, "heedful_ready {}", u8::from(is_ready));
+        for (name, kind, help, read) in OF_MODELS {
             let name = format!("heedful_{name}");
-            head(&mut page, &name, "counter", help);
-            for (model, metrics, _) in models.clone() {
-                let _ = writeln!(page, "{name}{{model=\"{}\"}} {}", escaped(model), read(metrics));
+            head(&mut page, &name, kind, help);
+            for model in models {
+                let value = read(model);
+                let _ = writeln!(page, "{name}{{model=\"{}\"}} {value}", escaped(&model.name));
             }
         }
-        head(&mut page, "heedful_waiting", "gauge", "Sentences in the queue.");
-        for (model, _, waiting) in models.clone() {
-            let _ = writeln!(page, "heedful_waiting{{model=\"{}\"}} {waiting}", escaped(model));
-        }
-        head(&mut page, "heedful_in_flight", "gauge", "Sentences in the batch.");
-        for (model, metrics, _) in models {
-            let in_flight = metrics.in_flight.get();
-            let _ = writeln!(page, "heedful_in_flight{{model=\"{}\"}} {in_flight}", escaped(model));
-        }
         page
+    }
+}
+
+/// Name, kind, meaning and value of a number that each model has.
+type OfModel = (&'static str, &'static str, &'static str, fn(&ModelReading) -> f64);
+
+const OF_MODELS: [OfModel; 14] = [
+    ("sentences_total", "counter", "Sentences that were finished.", |m| m.metrics.sentences.get() as f64),
+    ("source_tokens_total", "counter", "Tokens that were read.", |m| m.metrics.source_tokens.get() as f64),
+    ("target_tokens_total", "counter", "Tokens of the best outputs.", |m| {
+        m.metrics.target_tokens.get() as f64
+    }),
+    ("cancelled_total", "counter", "Sentences cancelled because their client disconnected.", |m| {
+        m.metrics.cancelled.get() as f64
+    }),
+    ("refused_total", "counter", "Requests refused because the queue was full.", |m| {
+        m.metrics.refused.get() as f64
+    }),
+    ("panics_total", "counter", "Panics of the worker, after which it was restarted.", |m| {
+        m.metrics.panics.get() as f64
+    }),
+    ("reloads_total", "counter", "Times the model was replaced.", |m| m.metrics.reloads.get() as f64),
+    ("steps_total", "counter", "Steps of the worker, one batch each.", |m| m.metrics.steps.get() as f64),
+    ("step_sentences_total", "counter", "Batch sizes, summed over steps.", |m| {
+        m.metrics.step_sentences.get() as f64
+    }),
+    ("busy_seconds_total", "counter", "Time in which the model computed.", |m| m.metrics.busy.read().0),
+    (
+        "utilization",
+        "gauge",
+        "Share of the last half minute in which the model computed, from 0 to 1.",
+        |m| m.metrics.busy.read().1,
+    ),
+    ("waiting", "gauge", "Sentences in the queue.", |m| m.waiting.sentences as f64),
+    ("waiting_tokens", "gauge", "Tokens of the sentences in the queue.", |m| m.waiting.tokens as f64),
+    ("in_flight", "gauge", "Sentences in the batch.", |m| m.metrics.in_flight.get() as f64),
+];
+
+/// How much of the time a model computes, in at least one of its lanes.
+#[derive(Debug, Default)]
+pub(crate) struct Busy(Mutex<BusyState>);
+
+#[derive(Debug, Default)]
+struct BusyState {
+    /// Lanes that compute.
+    lanes: usize,
+    /// Until when the numbers below were counted.
+    counted: Option<Instant>,
+    seconds: f64,
+    share: f64,
+}
+
+/// What lies further back than this counts for little in the share, by e^(−t / MEMORY).
+const MEMORY: f64 = 30.0;
+
+impl Busy {
+    /// Counts the time of some work.
+    pub(crate) fn during<R>(&self, work: impl FnOnce() -> R) -> R {
+        let _working = Working::begin(self);
+        work()
+    }
+
+    /// The seconds so far, and the share of the last ones.
+    pub(crate) fn read(&self) -> (f64, f64) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.count_until(Instant::now());
+        (state.seconds, state.share)
+    }
+}
+
+/// Ends the work even if it panics.
+struct Working<'b>(&'b Busy);
+
+impl<'b> Working<'b> {
+    fn begin(busy: &'b Busy) -> Working<'b> {
+        let mut state = busy.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.count_until(Instant::now());
+        state.lanes += 1;
+        Working(busy)
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.count_until(Instant::now());
+        state.lanes -= 1;
+    }
+}
+
+impl BusyState {
+    fn count_until(&mut self, now: Instant) {
+        let before = self.counted.replace(now).unwrap_or(now);
+        self.add(now.duration_since(before).as_secs_f64());
+    }
+
+    fn add(&mut self, seconds: f64) {
+        let working = if self.lanes > 0 { 1.0 } else { 0.0 };
+        self.seconds += working * seconds;
+        self.share = working + (self.share - working) * (-seconds / MEMORY).exp();
     }
 }
 
@@ -180,7 +272,9 @@ mod tests {
         }
         let model = ModelMetrics::default();
         model.sentences.add(7);
-        let page = metrics.render([("a\"b", &model, 5)].into_iter());
+        let waiting = Waiting { sentences: 5, tokens: 60 };
+        let page =
+            metrics.render(false, &[ModelReading { name: "a\"b".into(), metrics: Arc::new(model), waiting }]);
         for line in [
             "heedful_responses_total{route=\"/translate\",status=\"200\"} 4",
             "heedful_response_seconds_bucket{route=\"/translate\",le=\"0.005\"} 1",
@@ -188,8 +282,28 @@ mod tests {
             "heedful_response_seconds_bucket{route=\"/translate\",le=\"+Inf\"} 4",
             "heedful_sentences_total{model=\"a\\\"b\"} 7",
             "heedful_waiting{model=\"a\\\"b\"} 5",
+            "heedful_waiting_tokens{model=\"a\\\"b\"} 60",
+            "heedful_utilization{model=\"a\\\"b\"} 0",
+            "heedful_ready 0",
         ] {
             assert!(page.lines().any(|found| found == line), "{line} is not in\n{page}");
         }
+    }
+
+    #[test]
+    fn the_share_of_busy_time_follows_the_work_and_forgets_it() {
+        let mut state = BusyState { lanes: 1, ..BusyState::default() };
+        (0..20).for_each(|_| state.add(15.0));
+        assert!((state.seconds - 300.0).abs() < 1e-9 && state.share > 0.999, "{state:?}");
+        // Two lanes at once are one model that computes.
+        state.lanes = 2;
+        state.add(1.0);
+        assert!((state.seconds - 301.0).abs() < 1e-9 && state.share <= 1.0);
+        state.lanes = 0;
+        state.add(MEMORY);
+        assert!((state.share - (-1.0_f64).exp()).abs() < 1e-3 && (state.seconds - 301.0).abs() < 1e-9);
+        let busy = Busy::default();
+        assert_eq!(busy.during(|| 7), 7);
+        assert_eq!(busy.0.lock().expect("a lock").lanes, 0);
     }
 }

@@ -32,6 +32,9 @@ pub struct ServerOptions {
     pub keys: Option<PathBuf>,
     /// The interval of checks whether the weights of a model on disk have changed; changed weights are loaded.
     pub watch: Option<Duration>,
+    /// How long requests are answered after SIGTERM, while `/health/ready` says that none should be sent: the time that a load
+    /// balancer needs to notice.
+    pub drain: Duration,
     /// The origin whose pages may use this server (CORS): `*` or `https://example.org`.
     pub allow_origin: Option<String>,
     /// Names that the server answers to besides localhost and addresses; `*` for any. Requests for other names may come from
@@ -127,6 +130,7 @@ impl Default for ServerOptions {
             limits: Limits::default(),
             keys: None,
             watch: None,
+            drain: Duration::ZERO,
             allow_origin: None,
             allow_hosts: Vec::new(),
             metrics_address: None,

@@ -11,9 +11,11 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::app::{AppState, app, metrics_app};
+use crate::app::{AppState, app, metrics_app, starting_app, starting_metrics_app};
 use crate::connections;
 use crate::error::ServerError;
+use crate::front::{Answering, Front, Phase};
+use crate::keys::Keys;
 use crate::models::{ServedModel, Stamps, watch as watch_models};
 use crate::options::ServerOptions;
 
@@ -21,58 +23,108 @@ use crate::options::ServerOptions;
 pub struct Server {
     address: SocketAddr,
     metrics_address: Option<SocketAddr>,
+    drain: Duration,
     state: Arc<AppState>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     runtime: Runtime,
 }
 
+/// A server that listens and has no models yet: it says that it is alive, and that it is not ready (503).
+pub struct StartingServer {
+    options: ServerOptions,
+    address: SocketAddr,
+    metrics_address: Option<SocketAddr>,
+    front: Arc<Front>,
+    keys: Keys,
+    answering: Answering,
+    answering_metrics: Answering,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+    runtime: Runtime,
+}
+
+impl StartingServer {
+    /// The address that it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Loads the models. An error ends the server.
+    pub fn load(self) -> Result<Server, ServerError> {
+        let stamps = Stamps::of(&self.options.models);
+        let state = Arc::new(AppState::load(&self.options, self.front, self.keys)?);
+        self.answering.serve(app(state.clone()));
+        self.answering_metrics.serve(metrics_app(state.clone()));
+        state.front.enter(Phase::Ready);
+        if let Some(every) = self.options.watch {
+            self.runtime.spawn(watch_models(Arc::downgrade(&state.models), stamps, every));
+        }
+        Ok(Server {
+            address: self.address,
+            metrics_address: self.metrics_address,
+            drain: self.options.drain,
+            state,
+            stop: self.stop,
+            serving: self.serving,
+            runtime: self.runtime,
+        })
+    }
+}
+
 impl Server {
-    /// Loads the models and begins to listen.
+    /// Begins to listen, then loads the models.
     pub fn start(options: ServerOptions) -> Result<Server, ServerError> {
+        Server::listen(options)?.load()
+    }
+
+    /// Begins to listen. What is wrong with the options is found here; what is wrong with the models, by
+    /// [`StartingServer::load`].
+    pub fn listen(options: ServerOptions) -> Result<StartingServer, ServerError> {
         check(&options)?;
         // Each connection needs a file descriptor. If the system grants fewer, connections wait instead.
         system::allow_open_files(options.limits.connections as u64 + 512);
-        let stamps = Stamps::of(&options.models);
-        let state = Arc::new(AppState::new(&options)?);
+        let front = Arc::new(Front::new(&options)?);
+        let keys = options.keys.as_deref().map(Keys::read).transpose()?.unwrap_or_default();
         // The cores belong to the models: HTTP is little work, and more threads for it delay those of a model, which
         // wait for each other.
         let threads = thread::available_parallelism().map_or(1, usize::from).div_ceil(4);
         let runtime =
             Builder::new_multi_thread().worker_threads(threads).enable_all().thread_name("http").build()?;
-        let address = options.address;
-        let listener = {
+        let listening = |address| {
             let _inside = runtime.enter();
-            listen(address).map_err(|cause| ServerError::Address { address, cause })?
+            listen(address)
         };
+        let address = options.address;
+        let listener = listening(address).map_err(|cause| ServerError::Address { address, cause })?;
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
-        let router = app(state.clone());
-        let connected = state.metrics.connections.clone();
-        let serving =
-            connections::serve(listener, router, options.limits.clone(), connected, stopped.clone());
+        let limits = || options.limits.clone();
+        let answering = Answering::new(starting_app(front.clone()));
+        let connected = front.metrics.connections.clone();
+        let serving = connections::serve(listener, answering.clone(), limits(), connected, stopped.clone());
         let serving = runtime.spawn(serving);
+        let answering_metrics = Answering::new(starting_metrics_app(front.clone()));
         let mut metrics_address = None;
         if let Some(address) = options.metrics_address {
-            let cannot = |cause| ServerError::MetricsAddress { address, cause };
-            let listener = {
-                let _inside = runtime.enter();
-                listen(address).map_err(cannot)?
-            };
+            let listener =
+                listening(address).map_err(|cause| ServerError::MetricsAddress { address, cause })?;
             metrics_address = Some(listener.local_addr()?);
-            let router = metrics_app(state.clone());
-            runtime.spawn(connections::serve(
-                listener,
-                router,
-                options.limits.clone(),
-                Arc::default(),
-                stopped,
-            ));
+            let answering = answering_metrics.clone();
+            runtime.spawn(connections::serve(listener, answering, limits(), Arc::default(), stopped));
         }
-        if let Some(every) = options.watch {
-            runtime.spawn(watch_models(Arc::downgrade(&state.models), stamps, every));
-        }
-        Ok(Server { address, metrics_address, state, stop, serving, runtime })
+        Ok(StartingServer {
+            options,
+            address,
+            metrics_address,
+            front,
+            keys,
+            answering,
+            answering_metrics,
+            stop,
+            serving,
+            runtime,
+        })
     }
 
     /// The address of `--metrics-listen`.
@@ -101,21 +153,31 @@ impl Server {
         self.state.models.served.iter().filter_map(|served| served.reload().err()).collect()
     }
 
+    /// Answers as before, but `/health/ready` says from here on that no more requests should be sent.
+    pub fn drain(&self) {
+        self.state.front.enter(Phase::Draining);
+    }
+
     /// Accepts no more requests, finishes those that were accepted, and ends.
     pub fn stop(self) {
+        self.drain();
         let _ = self.stop.send(true);
         // It ends by itself after the grace period.
         let _ = self.runtime.block_on(self.serving);
         self.runtime.shutdown_background();
     }
 
-    /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. SIGHUP reloads all
-    /// models. `announce` is called when signals are handled.
+    /// Serves until Ctrl-C or SIGTERM, then stops as [`Server::stop`] does; a second one ends at once. After SIGTERM it first
+    /// answers for the time of [`ServerOptions::drain`]. SIGHUP reloads all models. `announce` is called when signals are handled.
     pub fn run_until_signal(self, announce: impl FnOnce(&Server)) -> Result<(), ServerError> {
         // One listener from the start: a signal that arrives while a model is loaded is not lost.
         let mut signals = Signals::listen(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])?;
         announce(&self);
-        while signals.wait() == Signal::Hangup {
+        let asked = loop {
+            match signals.wait() {
+                Signal::Hangup => {}
+                signal => break signal,
+            }
             let failures = self.reload();
             for error in &failures {
                 eprintln!("heedful: {error}; the old model keeps serving");
@@ -123,7 +185,8 @@ impl Server {
             if failures.is_empty() {
                 eprintln!("heedful: all models were reloaded");
             }
-        }
+        };
+        self.drain();
         let end_at_once = move || loop {
             let signal = signals.wait();
             if signal != Signal::Hangup {
@@ -131,6 +194,10 @@ impl Server {
             }
         };
         thread::Builder::new().name("signals".to_owned()).spawn(end_at_once)?;
+        // Whoever sits at the terminal has no load balancer.
+        if asked == Signal::Terminate {
+            thread::sleep(self.drain);
+        }
         self.stop();
         Ok(())
     }
@@ -175,7 +242,7 @@ fn check(options: &ServerOptions) -> Result<(), ServerError> {
             limits.connections
         )));
     }
-    let times = [limits.timeout, limits.client_timeout, limits.grace, options.batch_wait];
+    let times = [limits.timeout, limits.client_timeout, limits.grace, options.batch_wait, options.drain];
     if times.iter().any(|time| *time > LONGEST_TIME) {
         let most = LONGEST_TIME.as_secs();
         return Err(ServerError::Limits(format!("a time limit is too long: set at most {most} seconds")));

@@ -18,7 +18,8 @@ use crate::progress::{Bar, Verbosity};
 /// translator's languages come from its name (en-de), from --source and --target, or from the recipe of its training run
 /// (train.en, train.de).
 ///
-/// Ctrl-C or SIGTERM stops the server after in-flight requests are answered; SIGHUP reloads all models.
+/// It listens before the models are loaded; /health/ready says 503 until they are. Ctrl-C or SIGTERM stops the server after
+/// in-flight requests are answered; SIGHUP reloads all models.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -59,6 +60,10 @@ pub(crate) struct Arguments {
     /// Allow web pages of this origin to use the server (CORS): * or https://example.org
     #[arg(long, value_name = "ORIGIN", help_heading = "Network")]
     allow_origin: Option<String>,
+    /// After SIGTERM, answer for this many seconds more while /health/ready already says 503: as long as a load balancer needs to
+    /// notice and to send new requests elsewhere
+    #[arg(long, default_value_t = 0, value_name = "S", help_heading = "Network")]
+    drain: u64,
     /// Log a line for each response to standard error; it never contains text of users
     #[arg(long, help_heading = "Network")]
     log: bool,
@@ -209,6 +214,7 @@ impl Arguments {
             },
             keys: self.keys.clone(),
             watch: self.watch.then_some(WATCH_INTERVAL),
+            drain: Duration::from_secs(self.drain),
             allow_origin: self.allow_origin.clone(),
             allow_hosts: self.allow_host.clone(),
             metrics_address: self.metrics_listen,

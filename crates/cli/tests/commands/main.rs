@@ -9,6 +9,7 @@ mod classify;
 mod command_line;
 mod compare;
 mod demo;
+mod deploy;
 mod device;
 #[cfg(target_os = "linux")]
 mod distributed;
@@ -28,6 +29,7 @@ mod models;
 mod outputs;
 mod quantize;
 mod serve;
+mod shard;
 mod shortlist;
 mod train;
 mod translate;

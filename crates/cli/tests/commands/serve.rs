@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use crate::support::Workplace;
+use crate::support::{Workplace, send};
 
 /// A process that does not outlive a test that fails.
 struct Killed(Child);
@@ -57,6 +57,37 @@ fn a_run_is_served_under_its_languages_until_sigterm() {
     let mut rest = String::new();
     lines.read_to_string(&mut rest).expect("its last words");
     assert!(rest.contains("all accepted requests are answered"), "{rest}");
+}
+
+#[test]
+#[cfg_attr(not(unix), ignore = "it sends signals")]
+fn a_server_that_is_asked_to_end_answers_while_it_drains() {
+    let place = Workplace::empty();
+    std::fs::create_dir(place.path("runs")).expect("room");
+    let mut command = place.command("serve --runs runs --port 0 --drain 3600");
+    let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut child = Killed(child);
+    let mut lines = BufReader::new(child.0.stderr.take().expect("standard error"));
+    let mut line = String::new();
+    lines.read_line(&mut line).expect("a first line");
+    let address = line.split("http://").nth(1).and_then(|rest| rest.split(' ').next()).expect("an address");
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        answer
+    };
+    assert!(get("/health/ready").starts_with("HTTP/1.1 200"));
+    send(&child.0, 15);
+    while !get("/health/ready").starts_with("HTTP/1.1 503") {
+        assert!(child.0.try_wait().expect("a process").is_none(), "it ended");
+    }
+    assert!(get("/health/ready").contains("draining") && get("/v1/runs").starts_with("HTTP/1.1 200"));
+    // A second signal does not wait.
+    send(&child.0, 15);
+    assert_eq!(child.0.wait().expect("an end").code(), Some(143));
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub(super) fn run(
         let batch = if texts.is_empty() {
             Ok(Vec::new())
         } else {
-            lane.compute(|| classifier.classify(&texts, options.search.compute))
+            lane.compute(in_flight.metrics, || classifier.classify(&texts, options.search.compute))
         };
         match batch {
             Ok(results) => {
@@ -59,7 +59,8 @@ pub(super) fn run(
                 for number in numbers {
                     let Some(started) = in_flight.get(number) else { continue };
                     let text = started.item.input.text.as_str();
-                    let result = lane.compute(|| classifier.classify(&[text], options.search.compute));
+                    let result = lane
+                        .compute(in_flight.metrics, || classifier.classify(&[text], options.search.compute));
                     match result {
                         Ok(mut results) => {
                             explain(classifier, (number, results.remove(0)), lane, options, in_flight);
@@ -89,7 +90,7 @@ fn explain(
     let (input, job) = (&started.item.input, started.item.job.clone());
     let explaining = ExplainOptions { scores, ..ExplainOptions::new(form, &options.search) };
     let explain = || Explanation::of_class(classifier, &input.text, &input.tokens, 1, &explaining);
-    let found = catch_failure(in_flight.metrics, || lane.compute(explain));
+    let found = catch_failure(in_flight.metrics, || lane.compute(in_flight.metrics, explain));
     let found = found.and_then(|explanation| {
         job.count_weights(&explanation)?;
         Ok(Outcome::Classified(classified, Some(Box::new(explanation))))

@@ -24,7 +24,9 @@ pub(super) fn run(
         in_flight.metrics.step_sentences.add(1);
         in_flight.metrics.sentences.add(1);
         in_flight.metrics.source_tokens.add(started.item.input.tokens.len() as u64);
-        let filled = catch_failure(in_flight.metrics, || lane.compute(|| fill(filler, started, options)));
+        let filled = catch_failure(in_flight.metrics, || {
+            lane.compute(in_flight.metrics, || fill(filler, started, options))
+        });
         let counted = filled.and_then(|(filled, explanation)| {
             explanation.as_ref().map_or(Ok(()), |explanation| started.item.job.count_weights(explanation))?;
             Ok(Outcome::Filled(filled, explanation.map(Box::new)))

@@ -88,7 +88,7 @@ fn serve(
             batch_size = in_flight.len();
             in_flight.metrics.steps.add(1);
             in_flight.metrics.step_sentences.add(batch_size as u64);
-            for (number, hypotheses) in lane.compute(|| search.step()) {
+            for (number, hypotheses) in lane.compute(in_flight.metrics, || search.step()) {
                 match (hypotheses, in_flight.get(number).map(|started| started.item.job.detail)) {
                     (Err(error), _) => in_flight.fail(number, JobError::Internal(error.to_string())),
                     (Ok(hypotheses), Some(Detail::Explained { .. })) => {
@@ -101,7 +101,7 @@ fn serve(
             send_partial_texts(engine, &search, in_flight);
         }
         if let Some((number, hypotheses)) = to_explain.pop_front() {
-            lane.compute(|| explain(engine, options, number, hypotheses, in_flight));
+            lane.compute(in_flight.metrics, || explain(engine, options, number, hypotheses, in_flight));
         }
     }
 }

@@ -12,6 +12,8 @@
 
 use heedful::tensor::cpu::threads::{RANKS, ranked};
 
+use crate::metrics::ModelMetrics;
+
 /// Requests of about one length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lane(usize);
@@ -41,9 +43,9 @@ impl Lane {
         self.0 == 0
     }
 
-    /// Computes something of this lane.
-    pub(super) fn compute<R>(self, work: impl FnOnce() -> R) -> R {
-        ranked(self.0, work)
+    /// Computes something of this lane, and counts its time.
+    pub(super) fn compute<R>(self, metrics: &ModelMetrics, work: impl FnOnce() -> R) -> R {
+        metrics.busy.during(|| ranked(self.0, work))
     }
 }
 

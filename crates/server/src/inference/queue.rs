@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 
 use super::lanes::Lane;
 use super::{ActiveJob, Input, Job, JobEvent, WorkItem};
+use crate::metrics::Waiting;
 
 /// The queue of one model.
 pub(crate) struct Queue {
@@ -34,6 +35,8 @@ struct State {
 struct WaitingLane {
     jobs: VecDeque<WaitingJob>,
     inputs: usize,
+    /// Of these inputs.
+    tokens: usize,
 }
 
 struct WaitingJob {
@@ -57,9 +60,10 @@ impl Queue {
             return Err(QueueFull);
         }
         let (active, events) = ActiveJob::new(&job);
-        let tokens = job.inputs.iter().map(|input| input.tokens.len()).sum();
+        let tokens: usize = job.inputs.iter().map(|input| input.tokens.len()).sum();
         let lane = &mut state.lanes[Lane::of(tokens).index()];
         lane.inputs += job.inputs.len();
+        lane.tokens += tokens;
         let inputs = job.inputs.into_iter().enumerate().collect();
         lane.jobs.push_back(WaitingJob { inputs, job: Arc::new(active) });
         drop(state);
@@ -100,9 +104,10 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// How many inputs wait.
-    pub(crate) fn waiting(&self) -> usize {
-        self.lock().inputs()
+    /// What waits.
+    pub(crate) fn waiting(&self) -> Waiting {
+        let state = self.lock();
+        Waiting { sentences: state.inputs(), tokens: state.lanes.iter().map(|lane| lane.tokens).sum() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -117,16 +122,24 @@ impl State {
     }
 }
 
+impl WaitingJob {
+    fn tokens(&self) -> usize {
+        self.inputs.iter().map(|(_, input)| input.tokens.len()).sum()
+    }
+}
+
 impl WaitingLane {
     fn take(&mut self) -> Option<WorkItem> {
         loop {
             let mut first = self.jobs.pop_front()?;
             if first.job.is_cancelled() {
                 self.inputs -= first.inputs.len();
+                self.tokens -= first.tokens();
                 continue;
             }
             let Some((index, input)) = first.inputs.pop_front() else { continue };
             self.inputs -= 1;
+            self.tokens -= input.tokens.len();
             let job = first.job.clone();
             if !first.inputs.is_empty() {
                 self.jobs.push_back(first);
@@ -138,6 +151,7 @@ impl WaitingLane {
     fn drop_cancelled(&mut self) {
         self.jobs.retain(|waiting| !waiting.job.is_cancelled());
         self.inputs = self.jobs.iter().map(|waiting| waiting.inputs.len()).sum();
+        self.tokens = self.jobs.iter().map(WaitingJob::tokens).sum();
     }
 }
 
@@ -175,7 +189,7 @@ mod tests {
         let book = job("b", 3000);
         let _receivers = [text, book, job("s", 2)].map(|job| queue.submit(job));
         assert_eq!(taken(&queue), ["s0", "s1"]);
-        assert_eq!(queue.waiting(), 3001);
+        assert_eq!(queue.waiting(), Waiting { sentences: 3001, tokens: 13_000 });
         assert!(queue.take(Lane::of(300)).is_none());
         let long: Vec<String> =
             (0..3).filter_map(|_| queue.take(Lane::of(10_000))).map(|item| item.input.text).collect();
@@ -198,11 +212,11 @@ mod tests {
         let queue = Queue::new(5);
         let first = queue.submit(job("a", 3)).expect("room for three");
         assert_eq!(queue.submit(job("b", 3)).err(), Some(QueueFull));
-        assert_eq!(queue.waiting(), 3);
+        assert_eq!(queue.waiting(), Waiting { sentences: 3, tokens: 3 });
         drop(first);
         let _second = queue.submit(job("c", 5)).expect("the first is gone");
         assert_eq!(taken(&queue).len(), 5);
-        assert_eq!(queue.waiting(), 0);
+        assert_eq!(queue.waiting(), Waiting::default());
     }
 
     #[test]
@@ -214,7 +228,7 @@ mod tests {
         std::thread::scope(|scope| {
             let second = scope.spawn(|| queue.submit(job("b", 1)).expect("room"));
             queue.wait_for(short(), 2, Duration::from_secs(3600));
-            assert_eq!(queue.waiting(), 2);
+            assert_eq!(queue.waiting().sentences, 2);
             drop(second.join());
         });
         queue.close();

@@ -9,6 +9,7 @@ pub(crate) mod classify;
 pub(crate) mod fill;
 pub(crate) mod generate;
 
+pub(crate) mod health;
 pub(crate) mod models;
 pub(crate) mod runs;
 pub(crate) mod service;
@@ -48,7 +49,12 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<AppState>> {
         .routes(routes!(runs::attention))
         .routes(routes!(runs::report))
         .routes(routes!(runs::heads))
-        .routes(routes!(service::health))
+        .routes(routes!(health::health))
+        .routes(routes!(health::live))
+        .routes(routes!(health::ready))
+        .routes(routes!(health::kserve_live))
+        .routes(routes!(health::kserve_ready))
+        .routes(routes!(health::kserve_model))
         .routes(routes!(service::metrics))
         .routes(routes!(service::description))
 }

@@ -1,35 +1,17 @@
-//! `/health`, `/metrics` and `/openapi.json`.
+//! `/metrics` and `/openapi.json`.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::app::AppState;
+use crate::front::{Front, Phase};
+use crate::metrics::ModelReading;
+use crate::models::ServedModel;
 use crate::openapi;
-use crate::wire::{Json, KeyErrors, Permit, with_type};
-
-/// A sign of life.
-#[derive(Serialize, ToSchema)]
-pub(crate) struct Health {
-    /// Always ok.
-    #[schema(example = "ok")]
-    status: &'static str,
-}
-
-/// Whether the server is alive
-#[utoipa::path(
-    get,
-    path = "/health",
-    tag = "service",
-    responses((status = 200, description = "It is", body = Health))
-)]
-pub(crate) async fn health() -> Json<Health> {
-    Json(Health { status: "ok" })
-}
+use crate::wire::{KeyErrors, Permit, with_type};
 
 /// Metrics for Prometheus
 #[utoipa::path(
@@ -43,13 +25,17 @@ pub(crate) async fn metrics(_: Permit, State(state): State<Arc<AppState>>) -> Re
 }
 
 pub(crate) fn counters(state: &AppState) -> Response {
-    let models = state.models.served.iter();
-    let waiting: Vec<usize> = models.clone().map(|served| served.current().queue.waiting()).collect();
-    let text = state.metrics.render(
-        models
-            .zip(waiting.iter().copied())
-            .map(|(served, waiting)| (served.spec.name.as_str(), &*served.metrics, waiting)),
-    );
+    let reading = |served: &ServedModel| {
+        let waiting = served.current().queue.waiting();
+        ModelReading { name: served.spec.name.clone(), metrics: served.metrics.clone(), waiting }
+    };
+    let models: Vec<ModelReading> = state.models.served.iter().map(reading).collect();
+    page_of(&state.front, &models)
+}
+
+/// The counters of a server with these models.
+pub(crate) fn page_of(front: &Front, models: &[ModelReading]) -> Response {
+    let text = front.metrics.render(front.phase() == Phase::Ready, models);
     with_type(Body::from(text), "text/plain; version=0.0.4; charset=utf-8")
 }
 

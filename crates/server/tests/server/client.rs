@@ -113,7 +113,11 @@ pub(crate) fn metric(server: &Server, name: &str) -> u64 {
 
 /// As [`metric`] from a page that is there.
 pub(crate) fn value(page: &str, name: &str) -> u64 {
-    let lines = page.lines().filter(|line| line.starts_with(&format!("heedful_{name}")));
+    let of_name = |line: &&str| {
+        let rest = line.strip_prefix("heedful_").and_then(|line| line.strip_prefix(name));
+        rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+    };
+    let lines = page.lines().filter(of_name);
     lines.map(|line| line.rsplit(' ').next().and_then(|n| n.parse::<u64>().ok()).expect("a number")).sum()
 }
 

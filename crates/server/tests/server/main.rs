@@ -4,6 +4,7 @@ mod client;
 mod control;
 mod faults;
 mod files;
+mod health;
 mod libretranslate;
 mod limits;
 mod models;

@@ -10,11 +10,13 @@ use crate::client::{get, post, request, send};
 use crate::models::{classifier, language, masked, options, serving, translator};
 use crate::schema::Schemas;
 
-pub(crate) const ROUTES: [&str; 22] = [
+pub(crate) const ROUTES: [&str; 27] = [
     "/detect",
     "/download_file/{name}",
     "/frontend/settings",
     "/health",
+    "/health/live",
+    "/health/ready",
     "/languages",
     "/metrics",
     "/openapi.json",
@@ -33,6 +35,9 @@ pub(crate) const ROUTES: [&str; 22] = [
     "/v1/runs/{name}/plan",
     "/v1/runs/{name}/report",
     "/v1/translate",
+    "/v2/health/live",
+    "/v2/health/ready",
+    "/v2/models/{name}/ready",
 ];
 
 fn operations(description: &Value) -> impl Iterator<Item = (&String, &String, &Value)> {
@@ -140,9 +145,22 @@ fn responses_have_the_form_that_is_described() {
         }
         reply.status
     };
-    for path in ["/languages", "/frontend/settings", "/v1/models", "/v1/runs", "/health", "/metrics"] {
+    for path in [
+        "/languages",
+        "/frontend/settings",
+        "/v1/models",
+        "/v1/runs",
+        "/health",
+        "/health/live",
+        "/health/ready",
+        "/v2/health/live",
+        "/v2/health/ready",
+        "/metrics",
+    ] {
         assert_eq!(check("get", path, get(&server, path)), 200);
     }
+    assert_eq!(check("get", "/v2/models/{name}/ready", get(&server, "/v2/models/mood/ready")), 200);
+    assert_eq!(check("get", "/v2/models/{name}/ready", get(&server, "/v2/models/x/ready")), 404);
     for (path, body, status) in [
         ("/translate", json!({"q": "一辆", "source": "zh", "target": "en"}), 200),
         (
@@ -186,4 +204,9 @@ fn responses_have_the_form_that_is_described() {
     ] {
         assert_eq!(check("post", path, post(&server, path, &body)), status, "{path} {body}");
     }
+    server.drain();
+    for path in ["/health/ready", "/v2/health/ready"] {
+        assert_eq!(check("get", path, get(&server, path)), 503);
+    }
+    assert_eq!(check("get", "/v2/models/{name}/ready", get(&server, "/v2/models/mood/ready")), 503);
 }

@@ -1,5 +1,6 @@
-//! What others wrote, unchanged, from PyPI: a client, `libretranslatepy`, and `schemathesis`, which sends whatever the
-//! description allows and forbids, and compares the answers with it. `cargo xtask test` makes an environment with both.
+//! What others wrote, unchanged, from PyPI: a client, `libretranslatepy`; `schemathesis`, which sends whatever the description
+//! allows and forbids, and compares the answers with it; and `kubernetes-validate`, which knows what a manifest may say.
+//! `cargo xtask test` makes an environment with all of them.
 
 use std::fs;
 use std::path::Path;
@@ -85,4 +86,23 @@ fn the_description_holds_for_requests_of_every_kind() {
     let tested = report.split("Tested:").nth(1).and_then(|rest| rest.split_whitespace().next());
     let tested = tested.and_then(|count| count.parse().ok());
     assert!(tested.is_some_and(|tested: usize| tested >= crate::openapi::ROUTES.len()), "{report}");
+}
+
+#[test]
+#[ignore = "needs Python with kubernetes-validate; `cargo xtask test` runs it"]
+fn the_manifests_are_what_kubernetes_expects() {
+    let python = std::env::var_os("HEEDFUL_TEST_PYTHON")
+        .expect("HEEDFUL_TEST_PYTHON names a Python with kubernetes-validate; `cargo xtask test` sets it");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/kubernetes");
+    let files: Vec<_> =
+        fs::read_dir(folder).expect("manifests").map(|entry| entry.expect("an entry").path()).collect();
+    let output = Command::new(python)
+        .args(["-m", "kubernetes_validate", "--strict"])
+        .args(&files)
+        .output()
+        .expect("Python starts");
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    assert!(output.status.success(), "{said}");
+    assert!(said.matches(" passed for resource ").count() >= files.len(), "{said}");
 }

@@ -4,25 +4,27 @@
 //! label<TAB>probability<TAB>word word …        a blank line stays blank
 //! ```
 
+mod texts;
+
 mod report;
 
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use heedful::data::corpus::{Lines, LongLines, Pairs};
-use heedful::data::labels::Labels;
-use heedful::data::{CorpusFiles, Input};
 use heedful::tasks::classify::{Classified, Classifier, Word};
 use serde_json::{Value, json};
 
 use self::report::{ReportFile, Tally};
+use self::texts::Texts;
 use crate::attention_file::{AttendedTokens, AttentionArguments, AttentionFile};
-use crate::long_text::{LONGEST_LINE, Long, LongTexts, MaxTokens, refused};
+use crate::long_text::{Long, LongTexts, MaxTokens, refused};
 use crate::machine::Machine;
 use crate::output::Force;
-use crate::progress::{Bar, Quiet, line_count};
+use crate::progress::{Bar, Quiet, Verbosity, line_count};
+use crate::results::Results;
+use crate::shard::{Format, OpenShard, ShardArguments, Work, as_map};
 
 /// Classify texts: one line in, one label out, in order
 ///
@@ -59,6 +61,8 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     attention: AttentionArguments,
     #[command(flatten)]
+    shard: ShardArguments,
+    #[command(flatten)]
     quiet: Quiet,
     /// List the N words of each text that received the most attention
     #[arg(long, default_value_t = 3, value_name = "N", help_heading = "Output")]
@@ -75,13 +79,10 @@ Examples:
   echo 'shares fell after the report' | heedful classify news --json
   heedful classify news --text 'shares fell' --attention weights.json
   heedful classify news --label-text valid.tsv --report valid.html
+  heedful classify news articles.txt --shard 3/16 -o parts      one of 16 processes; cat parts/*.txt is the whole
 
 Train a classifier with: heedful train --task classify --label-text train.tsv --out news";
 
-/// Texts that are read, and classified, side by side.
-const CHUNK: usize = 64;
-/// Bytes of such texts, but for the last one.
-const CHUNK_BYTES: usize = 1 << 20;
 /// Tokens of texts that are classified side by side, unless one has more.
 const CHUNK_TOKENS: usize = 16 * 1024;
 
@@ -95,7 +96,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let inputs: Vec<&Path> =
         iter::once(&arguments.model).chain(&arguments.file).map(PathBuf::as_path).collect();
     let inputs: Vec<&Path> = inputs.into_iter().chain(arguments.label_text.as_deref()).collect();
-    let mut file = arguments.force.open_if_named(arguments.output.as_deref(), &inputs)?;
+    let begun = arguments.shard.begin(|| Ok(arguments.work()))?;
+    let results = Results::open(begun, arguments.output.as_deref(), &arguments.force, &inputs)?;
+    let Some(mut results) = results else { return Ok(()) };
     let report_file =
         arguments.report.as_deref().map(|path| ReportFile::open(path, arguments, &inputs)).transpose()?;
     let mut attention = arguments.attention.create(arguments.output.as_deref(), &arguments.force, &inputs)?;
@@ -108,21 +111,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
     let mut reader = TextReader::new(&classifier, arguments.long);
     let mut tally = arguments.label_text.is_some().then(|| Tally::new(&classifier));
-    let mut out = BufWriter::new(io::stdout());
-    let mut texts = Texts::open(arguments, &classifier)?;
+    let mut texts = Texts::open(arguments, &results, &classifier)?;
     let mut line = 0;
+    let shard = results.shard().filter(|_| arguments.json);
+    let before = shard.map(OpenShard::lines_before).transpose()?.unwrap_or(0);
     let read = arguments.file.as_deref().or(arguments.label_text.as_deref());
-    let count = if arguments.text.is_empty() { line_count(read) } else { 0 };
+    let count = match results.shard() {
+        Some(shard) => shard.lines(),
+        None if arguments.text.is_empty() => line_count(read),
+        None => 0,
+    };
     let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     while let Some(chunk) = texts.next_chunk()? {
-        let read = |(index, text): (usize, &String)| reader.parts(text, &texts.name, line + index + 1);
+        let read = |(index, text): (usize, &String)| reader.parts(text, || texts.place(line + index + 1));
         let chunk: Vec<Vec<Vec<u32>>> = chunk.iter().enumerate().map(read).collect::<Result<_>>()?;
-        let (lines, found) = label(&classifier, &chunk, line, arguments)
-            .with_context(|| format!("{}, lines {} to {}", texts.name, line + 1, line + chunk.len()))?;
+        let (lines, found) = label(&classifier, &chunk, before + line, arguments)
+            .with_context(|| format!("from {} on", texts.place(line + 1)))?;
         if let Some(file) = &mut attention {
             for (index, parts) in chunk.iter().enumerate() {
                 attend(&classifier, parts, line + index, file, arguments)
-                    .with_context(|| format!("{}, line {}", texts.name, line + index + 1))?;
+                    .with_context(|| texts.place(line + index + 1))?;
             }
         }
         if let Some(tally) = &mut tally {
@@ -130,26 +138,75 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }
         line += chunk.len();
         bar.show(line, 0.0, || format!("{line} texts classified"));
-        match &mut file {
-            Some(file) => file.add(lines.as_bytes())?,
-            None if tally.is_some() => {}
-            None => {
-                out.write_all(lines.as_bytes())?;
-                out.flush()?;
-            }
+        // Standard output is for the report, if there is one.
+        if tally.is_none() || arguments.output.is_some() {
+            results.add(&lines)?;
+            results.flush()?;
         }
     }
     bar.finish();
     reader.long_texts.finish();
     attention.map_or(Ok(()), AttentionFile::finish)?;
-    file.map_or(Ok(()), |file| file.finish().context("the labels could not be saved"))?;
+    let shard = results.shard().map(OpenShard::name);
+    results.finish("labels")?;
+    if let (Some(tally), Some(shard)) = (&tally, &shard) {
+        // A report about some of the texts would be taken for one about all of them.
+        if verbosity == Verbosity::Normal {
+            eprintln!("heedful: {shard}: {}", tally.in_words());
+        }
+        return Ok(());
+    }
     if let Some(tally) = tally {
         let report = tally.report(&texts.name)?;
         report_file.map_or(Ok(()), |file| file.finish(&report, &arguments.model))?;
         let said = if arguments.json { format!("{}\n", report.to_json(2)) } else { report.to_text(2) };
+        let mut out = io::stdout();
         out.write_all(said.as_bytes())?;
+        out.flush()?;
     }
-    Ok(out.flush()?)
+    Ok(())
+}
+
+impl Arguments {
+    /// What decides the labels, for a shard of them.
+    fn work(&self) -> Work<'_> {
+        // Every flag is named: a new one is looked at here.
+        let Arguments {
+            model,
+            file,
+            text: _,
+            label_text,
+            report,
+            long,
+            max_tokens,
+            output,
+            json,
+            attention,
+            shard: _,
+            quiet,
+            words,
+            force,
+            machine,
+        } = self;
+        let options = json!({
+            "labelled": label_text.is_some(), "long": format!("{long:?}").to_lowercase(),
+            "max_tokens": max_tokens.tokens, "json": json, "words": words,
+            "compute": machine.compute([model]).to_string(),
+        });
+        let attention = attention.file.is_some().then_some("--attention");
+        Work {
+            command: "classify",
+            input: file.as_deref().or(label_text.as_deref()),
+            beside: Vec::new(),
+            models: vec![model],
+            folder: output.as_deref(),
+            format: Format::of(*json),
+            options: as_map(options),
+            force,
+            undivided: attention.or(report.is_some().then_some("--report")),
+            verbosity: quiet.verbosity(),
+        }
+    }
 }
 
 /// Writes what the model attends to in the one part of a text; nothing for a blank one.
@@ -168,90 +225,6 @@ fn attend(
     file.add(number, &AttendedTokens::of_text(classifier, tokens, label), &maps)
 }
 
-/// Texts to classify, read a chunk at a time.
-struct Texts {
-    name: String,
-    source: Source,
-    /// The labels of the latest chunk, if texts have such; none for an empty line.
-    labels: Vec<Option<u32>>,
-}
-
-enum Source {
-    Arguments(Vec<String>),
-    Lines(Lines),
-    Labelled(Box<Pairs>, Labels),
-}
-
-impl Texts {
-    /// Of a line, no more is read than the model will.
-    fn open(arguments: &Arguments, classifier: &Classifier) -> Result<Texts> {
-        let limit = classifier.limit();
-        if let Some(file) = &arguments.label_text {
-            let input = Input::new(file);
-            let pairs = CorpusFiles::labelled(std::slice::from_ref(&input))?.pairs();
-            let source = Source::Labelled(Box::new(pairs), classifier.labels().clone());
-            return Ok(Texts { name: input.to_string(), source, labels: Vec::new() });
-        }
-        if !arguments.text.is_empty() {
-            return Ok(Texts {
-                name: "--text".to_owned(),
-                source: Source::Arguments(arguments.text.clone()),
-                labels: Vec::new(),
-            });
-        }
-        let input = arguments.file.as_ref().map_or(Input::Standard, Input::new);
-        let (most_bytes, long) = match arguments.long {
-            Long::Error | Long::Cut => (limit.bytes_to_read(), LongLines::Cut),
-            Long::Split => (LONGEST_LINE, LongLines::Refused),
-        };
-        let lines = Lines::open(&input)?.bounded(most_bytes, long);
-        Ok(Texts { name: input.to_string(), source: Source::Lines(lines), labels: Vec::new() })
-    }
-
-    fn next_chunk(&mut self) -> Result<Option<Vec<String>>> {
-        let chunk = match &mut self.source {
-            Source::Arguments(texts) => std::mem::take(texts),
-            Source::Lines(lines) => {
-                // Interactive use: every line of standard input is answered at once.
-                let chunk_size = if lines.input() == &Input::Standard { 1 } else { CHUNK };
-                let (mut chunk, mut bytes) = (Vec::new(), 0);
-                while chunk.len() < chunk_size
-                    && bytes < CHUNK_BYTES
-                    && let Some(line) = lines.next()?
-                {
-                    bytes += line.len();
-                    chunk.push(line.to_owned());
-                }
-                chunk
-            }
-            Source::Labelled(pairs, labels) => {
-                let (mut chunk, mut bytes) = (Vec::new(), 0);
-                while chunk.len() < CHUNK
-                    && bytes < CHUNK_BYTES
-                    && let Some(pair) = pairs.next()
-                {
-                    let pair = pair?;
-                    // An empty line has neither label nor text.
-                    self.labels.push(match pair.source.is_empty() {
-                        true => None,
-                        false => Some(labels.known(&pair.target, || pairs.place())?),
-                    });
-                    bytes += pair.source.len();
-                    chunk.push(pair.source);
-                }
-                chunk
-            }
-        };
-        Ok((!chunk.is_empty()).then_some(chunk))
-    }
-}
-
-impl Texts {
-    fn take_labels(&mut self) -> Vec<Option<u32>> {
-        std::mem::take(&mut self.labels)
-    }
-}
-
 /// From texts to what the model reads of them.
 struct TextReader<'c> {
     classifier: &'c Classifier,
@@ -266,17 +239,16 @@ impl<'c> TextReader<'c> {
     }
 
     /// The tokens of the parts of a text: one unless it is split; none if it is blank.
-    fn parts(&mut self, text: &str, file: &str, line: usize) -> Result<Vec<Vec<u32>>> {
+    fn parts(&mut self, text: &str, place: impl Fn() -> String) -> Result<Vec<Vec<u32>>> {
         let limit = self.classifier.limit();
         let encode = |text: &str| self.classifier.encode(text);
-        let place = format!("{file}, line {line}");
         let parts = match limit.encode(text, encode) {
             Ok(tokens) => vec![tokens],
             Err(error) if self.long == Long::Error => {
-                return Err(refused(place, error, "--long cut, --long split or --max-tokens N"));
+                return Err(refused(place(), error, "--long cut, --long split or --max-tokens N"));
             }
             Err(_) => {
-                self.long_texts.add(place);
+                self.long_texts.add_at(place);
                 match self.long {
                     Long::Split => limit.split(text, encode).into_iter().map(|part| part.tokens).collect(),
                     Long::Cut | Long::Error => vec![limit.first(text, encode).tokens],

@@ -1,9 +1,7 @@
 //! Labels, by a classifier.
 
-use std::io::{self, BufWriter, Write};
-
 use anyhow::{Context, Result};
-use heedful::data::{CorpusFiles, Input};
+use heedful::data::CorpusFiles;
 use heedful::tasks::classify::Classifier;
 use serde_json::json;
 
@@ -11,21 +9,23 @@ use super::Arguments;
 use crate::attention_file::{AttendedTokens, AttentionFile};
 use crate::long_text::{LongTexts, LongWhole, refused};
 use crate::progress::{Bar, line_count};
+use crate::results::Results;
 
 /// Texts that are read, and classified, side by side, and their tokens, but for the last one.
 const CHUNK: usize = 64;
 const CHUNK_TOKENS: usize = 8192;
 
-pub(super) fn run(arguments: &Arguments) -> Result<()> {
+pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let file = arguments.label_text.as_ref().expect("it was checked");
-    let mut attention = arguments.attention.create(None, &arguments.force, &arguments.inputs())?;
+    let mut attention =
+        arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let mut classifier = Classifier::open(&arguments.model)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
-    let files = CorpusFiles::labelled(&[Input::new(file)])?;
+    let files = CorpusFiles::labelled(&[results.input(0, Some(file))])?;
     let mut pairs = files.pairs();
-    let bar = Bar::beside_results(arguments.quiet.verbosity(), line_count(Some(file)), None);
+    let count = results.shard().map_or_else(|| line_count(Some(file)), |shard| shard.lines());
+    let bar = Bar::beside_results(arguments.quiet.verbosity(), count, arguments.output.as_deref());
     let mut long_texts = LongTexts::new("cut", classifier.limit());
-    let mut out = BufWriter::new(io::stdout().lock());
     let mut number = 0;
     loop {
         let (mut chunk, mut tokens) = (Vec::new(), 0);
@@ -59,19 +59,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
                 }
                 _ => blank_line(arguments),
             };
-            writeln!(out, "{line}")?;
+            results.add(format!("{line}\n"))?;
             if let Some(file) = attention.as_mut().filter(|_| !ids.is_empty()) {
                 attend(&classifier, ids, *label, number, file, arguments)
                     .with_context(|| format!("line {}", number + 1))?;
             }
             number += 1;
         }
-        out.flush()?;
+        results.flush()?;
         bar.show(number, 0.0, || format!("{number} labels scored"));
     }
     bar.finish();
     long_texts.finish();
-    attention.map_or(Ok(()), AttentionFile::finish)
+    attention.map_or(Ok(()), AttentionFile::finish)?;
+    results.finish("scores")
 }
 
 fn read(

@@ -16,8 +16,10 @@ use serde_json::json;
 use crate::attention_file::AttentionArguments;
 use crate::long_text::{LongWhole, MaxTokens};
 use crate::machine::Machine;
-use crate::output::{Force, check_standard_output};
+use crate::output::Force;
 use crate::progress::Quiet;
+use crate::results::Results;
+use crate::shard::{Format, ShardArguments, Work, as_map};
 
 /// Score given translations, texts or labels: one log-probability per line
 ///
@@ -51,11 +53,16 @@ pub(crate) struct Arguments {
     long: LongWhole,
     #[command(flatten)]
     max_tokens: MaxTokens,
+    /// Write the scores to this file, once all of them are computed [default: standard output]
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
     /// Print one JSON object per line, with the log-probability of every token or label
     #[arg(long, help_heading = "Output")]
     json: bool,
     #[command(flatten)]
     attention: AttentionArguments,
+    #[command(flatten)]
+    shard: ShardArguments,
     #[command(flatten)]
     force: Force,
     #[command(flatten)]
@@ -69,17 +76,20 @@ Examples:
   heedful score run --src valid.en --tgt valid.de
   heedful score run --src valid.en --tgt valid.de --json | jq .tokens
   heedful score writer --text rest.txt
-  heedful score news --label-text valid.tsv --json";
+  heedful score news --label-text valid.tsv --json
+  heedful score run --src all.en --tgt all.de --shard 3/16 -o scores";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.machine.set_up("scoring", arguments.quiet.verbosity())?;
     let task = ModelFolder::open(&arguments.model)?.config.task();
     arguments.check(task)?;
-    check_standard_output(&arguments.files())?;
+    let begun = arguments.shard.begin(|| Ok(arguments.work()))?;
+    let results = Results::open(begun, arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
+    let Some(results) = results else { return Ok(()) };
     match task {
-        Task::Translate => translations::run(arguments),
-        Task::Language => texts::run(arguments),
-        Task::Classify => labels::run(arguments),
+        Task::Translate => translations::run(arguments, results),
+        Task::Language => texts::run(arguments, results),
+        Task::Classify => labels::run(arguments, results),
         Task::Masked => bail!(
             "{} holds a masked language model, which predicts masked tokens and gives no text a probability: use heedful fill",
             arguments.model.display()
@@ -100,6 +110,45 @@ impl Arguments {
     /// The files and the model.
     fn inputs(&self) -> Vec<&Path> {
         std::iter::once(self.model.as_path()).chain(self.files()).collect()
+    }
+
+    /// What decides the scores, for a shard of them.
+    fn work(&self) -> Work<'_> {
+        // Every flag is named: a new one is looked at here.
+        let Arguments {
+            model,
+            src,
+            tgt,
+            text,
+            label_text,
+            without_head,
+            long,
+            max_tokens,
+            output,
+            json,
+            attention,
+            shard: _,
+            force,
+            quiet,
+            machine,
+        } = self;
+        let options = json!({
+            "without_head": without_head.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "long": format!("{long:?}").to_lowercase(), "max_tokens": max_tokens.tokens, "json": json,
+            "compute": machine.compute([model]).to_string(),
+        });
+        Work {
+            command: "score",
+            input: src.as_deref().or(text.as_deref()).or(label_text.as_deref()),
+            beside: tgt.iter().map(PathBuf::as_path).collect(),
+            models: vec![model],
+            folder: output.as_deref(),
+            format: Format::of(*json),
+            options: as_map(options),
+            force,
+            undivided: attention.file.is_some().then_some("--attention"),
+            verbosity: quiet.verbosity(),
+        }
     }
 
     /// Whether what is named is what a model of this task scores.

@@ -1,9 +1,8 @@
 //! Texts, by a language model.
 
 use std::borrow::Cow;
-use std::io::{self, BufWriter, Write};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use heedful::data::Input;
 use heedful::data::corpus::{Lines, LongLines};
 use heedful::tasks::language::{Generator, TextScorer};
@@ -12,50 +11,62 @@ use super::Arguments;
 use crate::attention_file::{AttendedTokens, AttentionFile};
 use crate::long_text::{LONGEST_LINE, LongTexts, LongWhole, refused};
 use crate::progress::{Bar, Verbosity, line_count};
+use crate::results::Results;
+use crate::shard::OpenShard;
 
-pub(super) fn run(arguments: &Arguments) -> Result<()> {
+pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
     let file = arguments.text.as_ref().expect("it was checked");
-    let mut attention = arguments.attention.create(None, &arguments.force, &arguments.inputs())?;
+    let mut attention =
+        arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let mut generator = Generator::open(&arguments.model)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| generator.set_max_tokens(tokens))?;
     let compute = arguments.machine.compute([&arguments.model]);
     let mut reader = TextReader::new(&generator, arguments);
-    let input = Input::new(file);
+    if results.shard().is_some() && !generator.ends_texts() {
+        bail!(
+            "{} reads running text, in which a line is predicted from the lines before it: its scores cannot be computed in shards",
+            arguments.model.display()
+        );
+    }
+    let input = results.input(0, Some(file));
     let mut lines = Lines::open(&input)?.bounded(LONGEST_LINE, LongLines::Refused);
-    let bar = Bar::beside_results(verbosity, line_count(Some(file)), None);
-    let mut out = BufWriter::new(io::stdout().lock());
+    let count = results.shard().map_or_else(|| line_count(Some(file)), |shard| shard.lines());
+    let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     let mut scorer = TextScorer::new(&generator, compute);
     let mut number = 0;
     while let Some(line) = lines.next()? {
-        let (read, tokens) = reader.read(line, &input.to_string(), number + 1)?;
+        let (read, tokens) = reader.read(line, &input, number as u64 + 1)?;
         if let Some(file) = attention.as_mut().filter(|_| !tokens.is_empty()) {
             let (_, maps) = generator.attend_in(&mut arguments.attention.pass(compute), &tokens)?;
             file.add(number, &AttendedTokens::of_line(&generator, &tokens), &maps)?;
         }
         number += 1;
         for score in scorer.push(&read, tokens)? {
-            writeln!(out, "{}", arguments.line(&score))?;
+            results.add(&(arguments.line(&score) + "\n"))?;
         }
         bar.show(number, 0.0, || format!("{number} lines scored"));
     }
     let (rest, perplexity) = scorer.finish()?;
     for score in rest {
-        writeln!(out, "{}", arguments.line(&score))?;
+        results.add(&(arguments.line(&score) + "\n"))?;
     }
-    out.flush()?;
+    results.flush()?;
     bar.finish();
     reader.long_texts.finish();
+    let shard = results.shard().map(OpenShard::name).map_or_else(String::new, |name| format!("{name}: "));
+    attention.map_or(Ok(()), AttentionFile::finish)?;
+    results.finish("scores")?;
     if verbosity == Verbosity::Normal && perplexity.tokens > 0 {
         eprintln!(
-            "heedful: {} tokens, perplexity {:.4} by token, {:.4} by word, {:.4} by byte",
+            "heedful: {shard}{} tokens, perplexity {:.4} by token, {:.4} by word, {:.4} by byte",
             perplexity.tokens,
             perplexity.by_token(),
             perplexity.by_word(),
             perplexity.by_byte()
         );
     }
-    attention.map_or(Ok(()), AttentionFile::finish)
+    Ok(())
 }
 
 /// From lines to what the model reads of them. Lines of running text may have any length: blocks cut them.
@@ -71,7 +82,7 @@ impl<'a> TextReader<'a> {
     }
 
     /// What is read of a line, of which words and bytes are counted, and its tokens.
-    fn read<'l>(&mut self, line: &'l str, file: &str, number: usize) -> Result<(Cow<'l, str>, Vec<u32>)> {
+    fn read<'l>(&mut self, line: &'l str, input: &Input, number: u64) -> Result<(Cow<'l, str>, Vec<u32>)> {
         let encode = |text: &str| self.generator.encode(text);
         if !self.generator.ends_texts() && self.arguments.attention.file.is_none() {
             return Ok((line.into(), encode(line)));
@@ -80,10 +91,10 @@ impl<'a> TextReader<'a> {
         match (limit.encode(line, encode), self.arguments.long) {
             (Ok(tokens), _) => Ok((line.into(), tokens)),
             (Err(error), LongWhole::Error) => {
-                Err(refused(format!("{file}, line {number}"), error, "--long cut or --max-tokens N"))
+                Err(refused(input.place(number), error, "--long cut or --max-tokens N"))
             }
             (Err(_), LongWhole::Cut) => {
-                self.long_texts.add(format!("{file}, line {number}"));
+                self.long_texts.add_at(|| input.place(number));
                 let tokens = limit.first(line, encode).tokens;
                 Ok((self.generator.decode(&[], &tokens).into(), tokens))
             }

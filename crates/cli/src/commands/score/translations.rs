@@ -1,10 +1,7 @@
 //! Translations, by a translator.
 
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
-
 use anyhow::{Context, Result};
-use heedful::data::{CorpusFiles, Pair, TextLimit};
+use heedful::data::{CorpusFiles, Input, Pair, TextLimit};
 use heedful::decode::{SearchOptions, TargetScore, attend_in};
 use heedful::tasks::translate::Translator;
 
@@ -12,16 +9,18 @@ use super::Arguments;
 use crate::attention_file::{AttendedTokens, AttentionFile};
 use crate::long_text::{LongTexts, LongWhole, refused};
 use crate::progress::{Bar, line_count};
+use crate::results::Results;
 
 /// Pairs that are read, and scored, side by side.
 const CHUNK: usize = 1024;
 /// Bytes of such pairs, but for the last one.
 const CHUNK_BYTES: usize = 4 << 20;
 
-pub(super) fn run(arguments: &Arguments) -> Result<()> {
+pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
     let [src, tgt] = [&arguments.src, &arguments.tgt].map(|file| file.as_ref().expect("it was checked"));
-    let mut attention = arguments.attention.create(None, &arguments.force, &arguments.inputs())?;
+    let mut attention =
+        arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let mut translator = Translator::open(&arguments.model)?;
     translator.model().check_heads(&arguments.without_head)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
@@ -30,18 +29,19 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         without_heads: arguments.without_head.clone(),
         ..SearchOptions::default()
     };
-    let mut out = BufWriter::new(io::stdout().lock());
     let limits = [translator.source_limit(), translator.target_limit()];
-    let files = CorpusFiles::parallel(src, tgt);
+    let inputs = [results.input(0, Some(src)), results.input(1, Some(tgt))];
+    let files = CorpusFiles::new(&inputs[..1], &inputs[1..], &[])?;
     let mut pairs = files.pairs().cut_at(limits.map(|limit| limit.bytes_to_read()));
     let mut reader = PairReader {
         translator: &translator,
-        files: [src, tgt],
+        inputs: &inputs,
         long: arguments.long,
         line: 0,
         long_texts: limits.map(cut),
     };
-    let bar = Bar::beside_results(verbosity, line_count(Some(src)), None);
+    let count = results.shard().map_or_else(|| line_count(Some(src)), |shard| shard.lines());
+    let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     loop {
         let (mut chunk, mut bytes) = (Vec::new(), 0);
         while chunk.len() < CHUNK
@@ -54,12 +54,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         if chunk.is_empty() {
             bar.finish();
             reader.long_texts.iter().for_each(LongTexts::finish);
-            out.flush()?;
-            return attention.map_or(Ok(()), AttentionFile::finish);
+            attention.map_or(Ok(()), AttentionFile::finish)?;
+            return results.finish("scores");
         }
         let first = reader.line - chunk.len();
         for (index, score) in scores(&translator, &chunk, &options)?.iter().enumerate() {
-            writeln!(out, "{}", arguments.line(score))?;
+            results.add(&(arguments.line(score) + "\n"))?;
             let (source, target) = &chunk[index];
             if let Some(file) = attention.as_mut().filter(|_| !source.is_empty()) {
                 let mut pass =
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
             }
         }
         // Whoever reads them need not wait for all.
-        out.flush()?;
+        results.flush()?;
         bar.show(reader.line, 0.0, || format!("{} pairs scored", reader.line));
     }
 }
@@ -83,7 +83,7 @@ fn cut(limit: TextLimit) -> LongTexts {
 struct PairReader<'a> {
     translator: &'a Translator,
     /// Of sources and of targets.
-    files: [&'a PathBuf; 2],
+    inputs: &'a [Input; 2],
     long: LongWhole,
     /// Lines so far.
     line: usize,
@@ -107,12 +107,12 @@ impl PairReader<'_> {
         limit: TextLimit,
         encode: impl Fn(&str) -> Vec<u32>,
     ) -> Result<Vec<u32>> {
-        let place = format!("{}, line {}", self.files[side].display(), self.line);
+        let place = || self.inputs[side].place(self.line as u64);
         match (limit.encode(text, &encode), self.long) {
             (Ok(tokens), _) => Ok(tokens),
-            (Err(error), LongWhole::Error) => Err(refused(place, error, "--long cut or --max-tokens N")),
+            (Err(error), LongWhole::Error) => Err(refused(place(), error, "--long cut or --max-tokens N")),
             (Err(_), LongWhole::Cut) => {
-                self.long_texts[side].add(place);
+                self.long_texts[side].add_at(place);
                 Ok(limit.first(text, encode).tokens)
             }
         }

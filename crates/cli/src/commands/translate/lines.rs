@@ -1,6 +1,7 @@
 //! Reads the lines to translate in a thread of its own, so that decoding never waits for a slow producer.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -12,6 +13,7 @@ use super::Arguments;
 use super::prefixes::{Prefix, Prefixes};
 use super::read_ahead::{Held, ReadAhead};
 use crate::long_text::{LONGEST_LINE, Long};
+use crate::results::Results;
 
 /// Number of lines that are read ahead, at most.
 const READ_AHEAD: usize = 4096;
@@ -31,32 +33,43 @@ pub(super) struct Line {
 /// Where a line was read, for messages.
 #[derive(Clone)]
 pub(super) struct Location {
-    pub(super) file: String,
+    /// None if it is that of `--text`.
+    pub(super) input: Option<Arc<Input>>,
+    /// Counted from 1, in what is read of the input.
     pub(super) line: usize,
 }
 
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, line {}", self.file, self.line)
+        match &self.input {
+            None => write!(f, "--text, line {}", self.line),
+            Some(input) => f.write_str(&input.place(self.line as u64)),
+        }
     }
 }
 
 /// The lines of the command line, of the file or of standard input. An error is the last item. Of a line, no more is read
 /// than the model will.
-pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Result<Receiver<Result<Line>>> {
+pub(super) fn read(
+    arguments: &Arguments,
+    results: &Results,
+    long: Long,
+    limit: TextLimit,
+) -> Result<Receiver<Result<Line>>> {
     let (most_bytes, long) = match long {
         Long::Error | Long::Cut => (limit.bytes_to_read(), LongLines::Cut),
         Long::Split => (LONGEST_LINE, LongLines::Refused),
     };
     let (sender, receiver) = sync_channel(READ_AHEAD);
     let ahead = ReadAhead::default();
-    let mut prefixes = arguments.prefix.as_deref().map(Prefixes::open).transpose()?;
+    let prefixes = arguments.prefix.as_deref().map(|path| results.input(1, Some(path)));
+    let mut prefixes = prefixes.map(Prefixes::open).transpose()?;
     if !arguments.text.is_empty() {
         let texts = arguments.text.clone();
         thread::spawn(move || {
             let held = ReadAhead::default();
             for (number, text) in texts.into_iter().enumerate() {
-                let location = Location { file: "--text".to_owned(), line: number + 1 };
+                let location = Location { input: None, line: number + 1 };
                 let prefix = prefixes.as_mut().map(|prefixes| prefixes.next(&location)).transpose();
                 let line = prefix.map(|prefix| Line { number, text, prefix, location, _held: held.hold(0) });
                 if !send(&sender, line) {
@@ -67,15 +80,14 @@ pub(super) fn read(arguments: &Arguments, long: Long, limit: TextLimit) -> Resul
         });
         return Ok(receiver);
     }
-    let input = arguments.file().map_or(Input::Standard, Input::new);
+    let input = Arc::new(results.input(0, arguments.file()));
     let mut lines = Lines::open(&input)?.bounded(most_bytes, long);
     thread::spawn(move || {
-        let file = input.to_string();
         for number in 0.. {
             let line = match lines.next() {
                 Ok(None) => break,
                 Ok(Some(text)) => {
-                    let location = Location { file: file.clone(), line: number + 1 };
+                    let location = Location { input: Some(input.clone()), line: number + 1 };
                     let (text, _held) = (text.to_owned(), ahead.hold(text.len()));
                     let prefix = prefixes.as_mut().map(|prefixes| prefixes.next(&location)).transpose();
                     prefix.map(|prefix| Line { number, text, prefix, location, _held })

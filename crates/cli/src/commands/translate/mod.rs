@@ -26,11 +26,12 @@ pub(crate) use self::arguments::Arguments;
 use self::joined::{OpenLine, TranslatedLine};
 use self::lines::{Line, Location};
 use self::missing_terms::MissingTerms;
-use self::output::{Destination, OutputWriter};
+use self::output::OutputWriter;
 use self::window::{Waiting, Window};
 use crate::attention_file::AttendedTokens;
 use crate::long_text::{Long, LongTexts, refused};
 use crate::progress::{Bar, Verbosity, line_count};
+use crate::results::Results;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
@@ -39,7 +40,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     options.check()?;
     arguments.check()?;
     let long = arguments.long()?;
-    let destination = Destination::open(arguments)?;
+    let begun = arguments.shard.begin(|| arguments.work())?;
+    let results = Results::open(begun, arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
+    let Some(results) = results else { return Ok(()) };
     let mut attention =
         arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let terms = arguments.terms.as_deref().map(Terms::open).transpose()?.unwrap_or_default();
@@ -48,10 +51,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         options.shortlist = Some(shortlist(arguments, &translator)?);
     }
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
-    let lines = lines::read(arguments, long, translator.source_limit())?;
-    let mut writer = OutputWriter::new(arguments, destination, &translator, &options);
+    let lines = lines::read(arguments, &results, long, translator.source_limit())?;
+    let count = match results.shard() {
+        Some(shard) => shard.lines(),
+        None if arguments.text.is_empty() => line_count(arguments.file()),
+        None => arguments.text.len(),
+    };
+    let mut writer = OutputWriter::new(arguments, results, &translator, &options)?;
     let mut reader = LineReader::new(&translator, long, &terms, verbosity);
-    let count = if arguments.text.is_empty() { line_count(arguments.file()) } else { arguments.text.len() };
     let bar = Bar::beside_results(verbosity, count, arguments.output.as_deref());
     let source = LineSource::new(arguments, &lines);
     translate(&mut reader, &options, &source, |line, translated| {

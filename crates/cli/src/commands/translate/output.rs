@@ -1,4 +1,4 @@
-//! Writes translations to standard output or to a file.
+//! The lines of translations.
 //!
 //! ```text
 //! text                              by default
@@ -6,52 +6,42 @@
 //! line ||| text ||| score …         with --n-best N; lines count from 0
 //! ```
 
-use std::io::{self, BufWriter, Write};
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use heedful::decode::{SearchOptions, pharaoh};
-use heedful::store::output::Output as OutputFile;
 use heedful::tasks::translate::Translator;
 use serde_json::{Value, json};
 
 use super::Arguments;
 use super::joined::{LineOutput, TranslatedLine};
+use crate::results::Results;
+use crate::shard::OpenShard;
 
 /// Writes translations in the order of their lines.
 pub(super) struct OutputWriter<'a> {
     arguments: &'a Arguments,
     translator: &'a Translator,
     options: &'a SearchOptions,
-    destination: Destination,
-}
-
-/// Where translations go. It is opened before a model is.
-pub(super) enum Destination {
-    /// Every translation is written at once.
-    Standard(BufWriter<io::Stdout>),
-    /// It appears as a whole at the end.
-    File(OutputFile),
-}
-
-impl Destination {
-    pub(super) fn open(arguments: &Arguments) -> Result<Destination> {
-        let file = arguments.force.open_if_named(arguments.output.as_deref(), &arguments.inputs())?;
-        Ok(file.map_or_else(|| Destination::Standard(BufWriter::new(io::stdout())), Destination::File))
-    }
+    results: Results,
+    /// Lines of the file before the first one, where translations have numbers.
+    before: usize,
 }
 
 impl<'a> OutputWriter<'a> {
     pub(super) fn new(
         arguments: &'a Arguments,
-        destination: Destination,
+        results: Results,
         translator: &'a Translator,
         options: &'a SearchOptions,
-    ) -> OutputWriter<'a> {
-        OutputWriter { arguments, translator, options, destination }
+    ) -> Result<OutputWriter<'a>> {
+        let has_numbers = arguments.json || arguments.n_best > 1;
+        let shard = results.shard().filter(|_| has_numbers);
+        let before = shard.map(OpenShard::lines_before).transpose()?.unwrap_or(0);
+        Ok(OutputWriter { arguments, translator, options, results, before })
     }
 
     /// Writes the translations of line `number`.
     pub(super) fn write(&mut self, number: usize, line: &TranslatedLine) -> Result<()> {
+        let number = self.before + number;
         let outputs = line.outputs(self.options);
         let mut text = String::new();
         if self.arguments.json {
@@ -69,22 +59,13 @@ impl<'a> OutputWriter<'a> {
                 text.push('\n');
             }
         }
-        match &mut self.destination {
-            Destination::Standard(out) => {
-                out.write_all(text.as_bytes())?;
-                out.flush()?;
-            }
-            Destination::File(file) => file.add(text.as_bytes())?,
-        }
-        Ok(())
+        self.results.add(&text)?;
+        self.results.flush()
     }
 
     /// Writes the file, if there is one.
     pub(super) fn finish(self) -> Result<()> {
-        match self.destination {
-            Destination::Standard(mut out) => Ok(out.flush()?),
-            Destination::File(file) => file.finish().context("the translations could not be saved"),
-        }
+        self.results.finish("translations")
     }
 
     fn alignment(&self, output: &LineOutput<'_>) -> Result<Option<String>> {

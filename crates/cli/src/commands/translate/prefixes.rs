@@ -1,6 +1,6 @@
 //! `--prefix`: what translations begin with, one line for each line of the text.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use heedful::data::Input;
@@ -11,7 +11,7 @@ use super::lines::Location;
 /// The lines of the file, read beside those of the text.
 pub(super) struct Prefixes {
     lines: Lines,
-    file: String,
+    input: Arc<Input>,
     read: usize,
 }
 
@@ -22,9 +22,8 @@ pub(super) struct Prefix {
 }
 
 impl Prefixes {
-    pub(super) fn open(path: &Path) -> Result<Prefixes> {
-        let input = Input::new(path);
-        Ok(Prefixes { lines: Lines::open(&input)?, file: input.to_string(), read: 0 })
+    pub(super) fn open(input: Input) -> Result<Prefixes> {
+        Ok(Prefixes { lines: Lines::open(&input)?, input: Arc::new(input), read: 0 })
     }
 
     /// The prefix of the next line of the text.
@@ -32,13 +31,14 @@ impl Prefixes {
         let Some(text) = self.lines.next()? else {
             bail!(
                 "{}: it ends after line {}, and there is {line} to translate: give one prefix for each line, blank for none",
-                self.file,
-                self.read
+                self.input,
+                self.lines.number()
             );
         };
+        let text = text.to_owned();
         self.read += 1;
-        let location = Location { file: self.file.clone(), line: self.read };
-        Ok(Prefix { text: text.to_owned(), location })
+        let location = Location { input: Some(self.input.clone()), line: self.read };
+        Ok(Prefix { text, location })
     }
 
     /// Whether there is none left when the text has ended.
@@ -46,8 +46,8 @@ impl Prefixes {
         if self.lines.next()?.is_some() {
             bail!(
                 "{}: it has more lines than the text, which ends after line {}: give one prefix for each line",
-                self.file,
-                self.read
+                self.input,
+                self.lines.number() - 1
             );
         }
         Ok(())

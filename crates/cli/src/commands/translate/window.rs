@@ -60,7 +60,7 @@ mod tests {
     fn the_longest_comes_first_and_of_equals_the_first() {
         let mut window = Window::default();
         for (line, length) in [3, 1, 4, 1, 4].into_iter().enumerate() {
-            let location = Location { file: "text".to_owned(), line: line + 1 };
+            let location = Location { input: None, line: line + 1 };
             window.add(Waiting { place: (line, 0), location, input: vec![9; length].into() });
         }
         window.order();

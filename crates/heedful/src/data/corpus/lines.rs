@@ -26,7 +26,8 @@ pub struct Lines {
     packing: Packing,
     reader: Box<dyn BufRead + Send>,
     buffer: Vec<u8>,
-    number: u64,
+    /// Lines that were read.
+    count: u64,
     most_bytes: usize,
     long: LongLines,
     was_cut: bool,
@@ -43,7 +44,7 @@ impl Lines {
             packing,
             reader,
             buffer: Vec::new(),
-            number: 0,
+            count: 0,
             most_bytes: LONGEST_LINE,
             long: LongLines::Refused,
             was_cut: false,
@@ -62,7 +63,7 @@ impl Lines {
         if !self.advance()? {
             return Ok(None);
         }
-        let line = text_of(&self.buffer, self.number);
+        let line = self.text();
         match std::str::from_utf8(line) {
             Ok(line) => Ok(Some(line)),
             // Cut in the middle of a character.
@@ -71,15 +72,15 @@ impl Lines {
             }
             Err(error) => Err(CorpusError::NotUtf8 {
                 file: self.input.to_string(),
-                line: self.number,
+                line: self.number(),
                 byte: error.valid_up_to() + 1,
             }),
         }
     }
 
-    /// The number of the line that was read last, counted from 1.
+    /// The number of the line that was read last, counted from 1. Before that of a range, the beginning of its file is read.
     pub fn number(&self) -> u64 {
-        self.number
+        self.input.lines_before() + self.count
     }
 
     /// Where the lines come from.
@@ -90,7 +91,7 @@ impl Lines {
     /// Reads to the end of the file and counts the remaining lines.
     pub(super) fn count_rest(&mut self) -> Result<u64, CorpusError> {
         while self.advance()? {}
-        Ok(self.number)
+        Ok(self.number())
     }
 
     /// Reads one line into the buffer, its end included; the beginning of a line that is too long.
@@ -103,11 +104,15 @@ impl Lines {
         let (most, around) = (self.most_bytes, BYTE_ORDER_MARK.len() + b"\r\n".len());
         let mut reader = self.reader.by_ref().take((most + around) as u64);
         let count = reader.read_until(b'\n', &mut self.buffer).map_err(|error| self.read_error(error))?;
-        self.number += u64::from(count > 0);
-        self.was_cut = text_of(&self.buffer, self.number).len() > most;
+        self.count += u64::from(count > 0);
+        self.was_cut = self.text().len() > most;
         if self.was_cut {
             if self.long == LongLines::Refused {
-                return Err(CorpusError::LongLine { file: self.input.to_string(), line: self.number, most });
+                return Err(CorpusError::LongLine {
+                    file: self.input.to_string(),
+                    line: self.number(),
+                    most,
+                });
             }
             self.has_rest = self.buffer.last() != Some(&b'\n');
             self.buffer.truncate(most);
@@ -115,20 +120,21 @@ impl Lines {
         Ok(count > 0)
     }
 
+    /// The line in the buffer without its end.
+    fn text(&self) -> &[u8] {
+        let line = match self.buffer.as_slice() {
+            [text @ .., b'\r', b'\n'] | [text @ .., b'\n'] | text => text,
+        };
+        match line.strip_prefix(BYTE_ORDER_MARK) {
+            Some(text) if self.count == 1 && self.input.begins_file() => text,
+            _ => line,
+        }
+    }
+
     fn read_error(&self, error: io::Error) -> CorpusError {
         match self.packing.name() {
             None => self.input.unreadable(error),
             Some(format) => CorpusError::Damaged { file: self.input.to_string(), format, error },
         }
-    }
-}
-
-fn text_of(line: &[u8], number: u64) -> &[u8] {
-    let line = match line {
-        [text @ .., b'\r', b'\n'] | [text @ .., b'\n'] | text => text,
-    };
-    match line.strip_prefix(BYTE_ORDER_MARK) {
-        Some(text) if number == 1 => text,
-        _ => line,
     }
 }

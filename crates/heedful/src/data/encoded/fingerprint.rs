@@ -21,7 +21,7 @@ impl Fingerprint {
         let mut buffer = vec![0; 1 << 16];
         for input in files.inputs() {
             let mut length: u64 = 0;
-            if let Input::File(_) = input {
+            if *input != Input::Standard {
                 let mut file = input.open_raw()?;
                 loop {
                     let count = file

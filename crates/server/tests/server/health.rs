@@ -1,0 +1,189 @@
+//! Whether the server is alive and wants requests: while its models are loaded, while it serves, and before it ends.
+
+use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use heedful_server::{Engine, ModelSpec, Origin, Server, ServerOptions};
+use serde_json::json;
+
+use crate::client::{Reply, attempt, connect, get, metric, post, request, send, until, value};
+use crate::control::{Control, controlled};
+use crate::models::{options, serving};
+
+/// A model that is loaded when a test lets it, and how: by its own means, or not at all.
+fn waiting_for(word: Receiver<bool>) -> ModelSpec {
+    let spec = controlled(&Arc::new(Control::default()));
+    let Origin::Factory(make) = spec.origin.clone() else { panic!("a controlled model is made") };
+    let word = Mutex::new(word);
+    let wait = move || -> Result<Engine, String> {
+        match word.lock().expect("a lock").recv() {
+            Ok(true) => make(),
+            _ => Err("as the test wished".to_owned()),
+        }
+    };
+    ModelSpec { origin: Origin::Factory(Arc::new(wait)), ..spec }
+}
+
+fn asked(address: SocketAddr, path: &str) -> Reply {
+    send(address, request("GET", path, "text/plain", "").as_bytes())
+}
+
+fn starting() -> (heedful_server::StartingServer, Sender<bool>) {
+    let (say, word) = channel();
+    let metrics_address = Some("127.0.0.1:0".parse().expect("an address"));
+    let options = ServerOptions { metrics_address, ..options(vec![waiting_for(word)]) };
+    (Server::listen(options).expect("it listens"), say)
+}
+
+#[test]
+fn a_server_is_alive_and_not_ready_until_its_models_are_loaded() {
+    let (starting, say) = starting();
+    let address = starting.address();
+    let loading = thread::spawn(move || starting.load());
+    for path in ["/health", "/health/live", "/v2/health/live"] {
+        assert_eq!(asked(address, path).status, 200, "{path}");
+    }
+    let ready = asked(address, "/health/ready");
+    assert_eq!((ready.status, ready.json()["status"].as_str()), (503, Some("loading")));
+    assert_eq!(
+        (ready.error(), ready.header("retry-after")),
+        ("the models are being loaded".into(), Some("1"))
+    );
+    assert_eq!(
+        (asked(address, "/v2/health/ready").status, asked(address, "/v2/models/zh-en/ready").status),
+        (503, 503)
+    );
+    for path in ["/", "/v1/models", "/openapi.json", "/metrics", "/nowhere"] {
+        let reply = asked(address, path);
+        assert_eq!((reply.status, reply.header("retry-after")), (503, Some("1")), "{path}");
+        assert!(reply.error().contains("try again"), "{}", reply.body);
+    }
+    let body = json!({"q": "一辆", "source": "zh", "target": "en"}).to_string();
+    assert_eq!(
+        send(address, request("POST", "/translate", "application/json", &body).as_bytes()).status,
+        503
+    );
+    // Strangers are refused at once.
+    let stranger = "GET /health/ready HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n";
+    assert_eq!(send(address, stranger.as_bytes()).status, 403);
+
+    say.send(true).expect("it waits");
+    let server = loading.join().expect("no panic").expect("a model");
+    let ready = get(&server, "/health/ready");
+    assert_eq!((ready.status, ready.json()), (200, json!({"status": "ready"})));
+    assert_eq!(get(&server, "/v2/health/ready").json(), json!({"ready": true}));
+    assert_eq!(get(&server, "/v2/models/zh-en/ready").json(), json!({"name": "zh-en", "ready": true}));
+    assert_eq!(get(&server, "/v2/models/en-de/ready").status, 404);
+    assert_eq!((get(&server, "/").status, metric(&server, "ready")), (200, 1));
+    assert_eq!(
+        post(&server, "/translate", &json!({"q": "一辆", "source": "zh", "target": "en"})).status,
+        200
+    );
+}
+
+#[test]
+fn a_connection_that_was_opened_while_loading_is_served_afterwards() {
+    use std::io::{BufRead, BufReader, Write};
+    let (starting, say) = starting();
+    let mut stream = connect(starting.address());
+    let ask = |stream: &mut std::net::TcpStream| {
+        stream.write_all(b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it reads");
+        let mut lines = BufReader::new(stream.try_clone().expect("a second end"));
+        let mut status = String::new();
+        lines.read_line(&mut status).expect("an answer");
+        let mut line = String::new();
+        let mut length = 0;
+        while lines.read_line(&mut line).is_ok() && line.trim() != "" {
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().expect("a number");
+            }
+            line.clear();
+        }
+        std::io::Read::read_exact(&mut lines, &mut vec![0; length]).expect("the body");
+        status
+    };
+    assert!(ask(&mut stream).contains("503"));
+    say.send(true).expect("it waits");
+    let _server = starting.load().expect("a model");
+    assert!(ask(&mut stream).contains("200"));
+}
+
+#[test]
+fn a_model_that_cannot_be_loaded_ends_the_server_with_the_reason() {
+    let (starting, say) = starting();
+    let address = starting.address();
+    assert_eq!(asked(address, "/health/live").status, 200);
+    say.send(false).expect("it waits");
+    let error = starting.load().err().expect("no model").to_string();
+    assert!(error.contains("zh-en: as the test wished"), "{error}");
+    until("nobody listens", || {
+        std::net::TcpStream::connect(address).is_err()
+            || attempt(address, request("GET", "/health", "text/plain", "").as_bytes()).is_none()
+    });
+}
+
+#[test]
+fn a_server_that_drains_answers_and_asks_for_no_more() {
+    let (server, _folder) = serving();
+    let translate = || post(&server, "/translate", &json!({"q": "一辆", "source": "zh", "target": "en"}));
+    assert_eq!((translate().status, get(&server, "/health/ready").status), (200, 200));
+    server.drain();
+    let ready = get(&server, "/health/ready");
+    assert_eq!((ready.status, ready.json()["status"].as_str()), (503, Some("draining")));
+    assert!(ready.error().contains("use another one"));
+    let model = get(&server, "/v2/models/zh-en/ready");
+    assert_eq!((model.status, model.json()["ready"].as_bool()), (503, Some(false)));
+    assert_eq!((get(&server, "/health").status, get(&server, "/health/live").status), (200, 200));
+    assert_eq!(translate().status, 200);
+    assert_eq!(metric(&server, "ready"), 0);
+    // Who keeps a connection is told to open another one, elsewhere.
+    let mut stream = connect(server.address());
+    std::io::Write::write_all(&mut stream, b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .expect("it reads");
+    let reply = crate::client::read(&mut stream);
+    assert_eq!((reply.status, reply.header("connection")), (200, Some("close")));
+    server.stop();
+}
+
+#[test]
+fn what_waits_and_how_busy_a_model_is_can_be_measured_from_the_start() {
+    let (say, word) = channel();
+    let address = Some("127.0.0.1:0".parse().expect("an address"));
+    let control = Arc::new(Control::default());
+    let blocked = ModelSpec { name: "other".into(), ..waiting_for(word) };
+    let options = ServerOptions { metrics_address: address, ..options(vec![controlled(&control), blocked]) };
+    let starting = Server::listen(options).expect("it listens");
+    let loading = thread::spawn(move || starting.load());
+    say.send(true).expect("it waits");
+    let server = loading.join().expect("no panic").expect("models");
+    let metrics = server.metrics_address().expect("an address");
+    assert_eq!((asked(metrics, "/health/ready").status, asked(metrics, "/health/live").status), (200, 200));
+    assert_eq!(value(&asked(metrics, "/metrics").body, "waiting_tokens"), 0);
+
+    control.hold();
+    let address = server.address();
+    let body = json!({"text": "一辆", "model": "zh-en"}).to_string();
+    let ask =
+        move || send(address, request("POST", "/v1/translate", "application/json", &body).as_bytes()).status;
+    let first = thread::spawn(ask.clone());
+    until("the first is in flight", || metric(&server, "in_flight") == 1);
+    let others: Vec<_> = (0..3).map(|_| thread::spawn(ask.clone())).collect();
+    until("three wait", || metric(&server, "waiting") == 3);
+    assert!(metric(&server, "waiting_tokens") >= 6, "three sentences of two characters");
+    control.release();
+    for client in others.into_iter().chain([first]) {
+        assert_eq!(client.join().expect("no panic"), 200);
+    }
+    assert_eq!((metric(&server, "waiting"), metric(&server, "waiting_tokens")), (0, 0));
+    let page = get(&server, "/metrics").body;
+    let number = |line: &str| -> f64 {
+        let line = page.lines().find(|found| found.starts_with(line)).unwrap_or_else(|| panic!("{page}"));
+        line.rsplit(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+    };
+    assert!(number("heedful_busy_seconds_total{model=\"zh-en\"}") > 0.0);
+    let share = number("heedful_utilization{model=\"zh-en\"}");
+    assert!(share > 0.0 && share <= 1.0, "{share}");
+    assert_eq!(number("heedful_utilization{model=\"other\"}"), 0.0);
+}
