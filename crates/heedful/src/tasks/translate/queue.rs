@@ -182,12 +182,7 @@ impl Translator {
 
     /// What is searched for: each part with the terms that apply to it, and the first with the tokens that the translation
     /// begins with.
-    pub fn part_inputs(
-        &self,
-        parts: Vec<Part>,
-        prefix: Vec<u32>,
-        terms: &Terms,
-    ) -> Vec<(Part, SearchInput)> {
+    pub fn part_inputs(&self, parts: Vec<Part>, prefix: Vec<u32>, terms: &Terms) -> Vec<(Part, SearchInput)> {
         let mut prefix = prefix;
         let input = |part: Part| {
             let mut constraints = Constraints { prefix: std::mem::take(&mut prefix), phrases: Vec::new() };
