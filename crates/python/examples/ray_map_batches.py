@@ -21,14 +21,14 @@ class Translate:
 
 
 def main(model: str, file: str, output: str) -> None:
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, configure_logging=False)
+    ray.init(include_dashboard=False, log_to_driver=False)
     # Else a line that is translated sooner would stand before one that came first.
     ray.data.DataContext.get_current().execution_options.preserve_order = True
     lines = ray.data.read_text(file, drop_empty_lines=False)
-    # One thread for each worker: they share the cores.
+    # One thread for each worker, and less than a core: the cores of one machine are theirs and those of the reading.
     shared = {"env_vars": {"HEEDFUL_THREADS": "1"}}
     translated = lines.map_batches(
-        Translate, fn_constructor_args=[model], concurrency=2, batch_size=256, num_cpus=1, runtime_env=shared
+        Translate, fn_constructor_args=[model], concurrency=2, batch_size=256, num_cpus=0.5, runtime_env=shared
     )
     with open(output, "w", encoding="utf-8") as out:
         for row in translated.iter_rows():

@@ -7,10 +7,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 __version__: str
+__all__ = [
+    "BleuScore",
+    "Classification",
+    "Classifier",
+    "Explanation",
+    "Filled",
+    "Filler",
+    "Generator",
+    "Hypothesis",
+    "MetricScore",
+    "TextScore",
+    "Translation",
+    "TranslationIterator",
+    "Translator",
+    "__version__",
+    "corpus_bleu",
+    "corpus_chrf",
+    "corpus_ter",
+    "set_threads",
+    "threads",
+]
 
-Compute = Literal["bf16", "f32", "int8"]
-Long = Literal["split", "cut", "error"]
-Attention = dict[str, tuple[NDArray[np.float32], ...]]
+_Compute = Literal["bf16", "f32", "int8"]
+_Long = Literal["split", "cut", "error"]
+_Attention = dict[str, tuple[NDArray[np.float32], ...]]
 
 @final
 class Translator:
@@ -21,12 +42,13 @@ class Translator:
     """
 
     def __new__(
-        cls, *paths: str | PathLike[str], compute: Compute | None = None, max_tokens: int | None = None
+        cls, *paths: str | PathLike[str], compute: _Compute | None = None, max_tokens: int | None = None
     ) -> Translator: ...
     @property
     def paths(self) -> list[Path]: ...
+    # A str is an iterable of str too, and means one text.
     @overload
-    def translate(
+    def translate(  # type: ignore[overload-overlap]
         self,
         texts: str,
         *,
@@ -44,7 +66,7 @@ class Translator:
         seed: int = 1,
         terms: Mapping[str, str] | None = None,
         shortlist: bool = False,
-        long: Long = "split",
+        long: _Long = "split",
         batch_tokens: int = 8192,
     ) -> Translation: ...
     @overload
@@ -66,7 +88,7 @@ class Translator:
         seed: int = 1,
         terms: Mapping[str, str] | None = None,
         shortlist: bool = False,
-        long: Long = "split",
+        long: _Long = "split",
         batch_tokens: int = 8192,
     ) -> list[Translation]:
         """Translates a text, or texts into a list, as ``heedful translate`` does, to the bit.
@@ -91,7 +113,7 @@ class Translator:
         seed: int = 1,
         terms: Mapping[str, str] | None = None,
         shortlist: bool = False,
-        long: Long = "split",
+        long: _Long = "split",
         batch_tokens: int = 8192,
     ) -> TranslationIterator:
         """Translates the texts of any iterable, in order, in memory that does not grow with their number.
@@ -127,7 +149,7 @@ class Hypothesis:
     @property
     def token_ids(self) -> NDArray[np.uint32]: ...
     @property
-    def attention(self) -> Attention:
+    def attention(self) -> _Attention:
         """By the name of each layer one array for every head: queries × keys. It is computed when it is asked for."""
     @property
     def alignment(self) -> list[tuple[int, int]]:
@@ -150,7 +172,7 @@ class Translation:
     @property
     def source_tokens(self) -> list[str]: ...
     @property
-    def attention(self) -> Attention: ...
+    def attention(self) -> _Attention: ...
     @property
     def alignment(self) -> list[tuple[int, int]]: ...
     @property
@@ -172,14 +194,16 @@ class Classifier:
     """Gives texts labels."""
 
     def __new__(
-        cls, path: str | PathLike[str], *, compute: Compute | None = None, max_tokens: int | None = None
+        cls, path: str | PathLike[str], *, compute: _Compute | None = None, max_tokens: int | None = None
     ) -> Classifier: ...
     @property
     def labels(self) -> list[str]: ...
     @overload
-    def classify(self, texts: str, *, long: Long = "cut") -> Classification: ...
+    def classify(  # type: ignore[overload-overlap]
+        self, texts: str, *, long: _Long = "cut"
+    ) -> Classification: ...
     @overload
-    def classify(self, texts: Iterable[str], *, long: Long = "cut") -> list[Classification]:
+    def classify(self, texts: Iterable[str], *, long: _Long = "cut") -> list[Classification]:
         """The label of a text, or of each of several, as ``heedful classify`` gives it."""
     def explain(self, text: str, *, num_hypotheses: int = 1) -> Explanation: ...
 
@@ -202,7 +226,7 @@ class Generator:
     """Continues texts."""
 
     def __new__(
-        cls, path: str | PathLike[str], *, compute: Compute | None = None, max_tokens: int | None = None
+        cls, path: str | PathLike[str], *, compute: _Compute | None = None, max_tokens: int | None = None
     ) -> Generator: ...
     def generate(
         self,
@@ -231,7 +255,7 @@ class Filler:
     """Predicts masked tokens."""
 
     def __new__(
-        cls, path: str | PathLike[str], *, compute: Compute | None = None, max_tokens: int | None = None
+        cls, path: str | PathLike[str], *, compute: _Compute | None = None, max_tokens: int | None = None
     ) -> Filler: ...
     def fill(self, text: str, *, top: int = 5) -> Filled:
         """The ``top`` most probable tokens for every ``<mask>`` of a text."""
