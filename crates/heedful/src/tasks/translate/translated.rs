@@ -168,10 +168,9 @@ mod tests {
             found,
             [("A dog sleeps.".to_owned(), -5.0, -5.0), ("A dog rests.".to_owned(), -6.0, -6.0)]
         );
-        let line =
-            OpenLine::new(vec![part(true)]).add(0, vec![output("A dog", -4.0)]).expect("its only part");
-        assert_eq!(line.outputs(&options)[0].score, -2.0);
-        assert!(text.whole().is_some() && TranslatedLine::default().outputs(&options).is_empty());
+        let text = OpenText::new(vec![part()]).add(0, vec![output("A dog", -4.0)]).expect("its only part");
+        assert_eq!(text.outputs(&options)[0].score, -2.0);
+        assert!(text.whole().is_some() && TranslatedText::default().outputs(&options).is_empty());
     }
 
     #[test]
