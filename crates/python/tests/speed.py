@@ -1,6 +1,7 @@
 """How fast the package translates a file beside the command: HEEDFUL_PROGRAM=heedful python speed.py MODEL FILE [ROUNDS].
 
-Both open the model, read the file and write one; they take turns, so that both see the same phases of the machine.
+Both open the model, read the file and write one; they take turns, so that both see the same phases of the machine. Each is a
+process of its own; the seconds of its processors say more than those of the clock where others compute too.
 """
 
 import os
@@ -15,19 +16,21 @@ from statistics import median
 import heedful
 
 
-def by_command(model, file, output):
-    arguments = [os.environ["HEEDFUL_PROGRAM"], "translate", model, file, "--quiet"]
-    with open(output, "wb") as out:
-        subprocess.run(arguments, stdout=out, check=True)
-
-
-def by_package(model, file, output, lazily):
+def by_package(model, file, output, way):
     translator = heedful.Translator(model)
     lines = Path(file).read_text(encoding="utf-8").splitlines()
-    found = translator.translate_iterable(lines) if lazily else translator.translate(lines)
     with open(output, "w", encoding="utf-8") as out:
-        for translation in found:
+        for translation in getattr(translator, way)(lines):
             out.write(translation.text + "\n")
+
+
+def seconds_of(arguments):
+    """By the clock, and of the processors."""
+    before, begin = os.times(), time.perf_counter()
+    subprocess.run(arguments, check=True)
+    wall, after = time.perf_counter() - begin, os.times()
+    used = after.children_user - before.children_user + after.children_system - before.children_system
+    return wall, used
 
 
 def by_two_threads(model, file):
@@ -51,28 +54,29 @@ def by_two_threads(model, file):
 
 
 def main(model, file, rounds="5"):
-    ways = {
-        "command": by_command,
-        "translate": lambda *arguments: by_package(*arguments, lazily=False),
-        "translate_iterable": lambda *arguments: by_package(*arguments, lazily=True),
-    }
-    seconds = {name: [] for name in ways}
+    names = ["command", "translate", "translate_iterable"]
+    seconds = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
+        outputs = {name: os.path.join(folder, name) for name in names}
+        command = [os.environ["HEEDFUL_PROGRAM"], "translate", model, file, "--quiet", "-o"]
         for _ in range(int(rounds)):
-            for name, way in ways.items():
-                output = Path(folder) / name
-                begin = time.perf_counter()
-                way(model, file, output)
-                seconds[name].append(time.perf_counter() - begin)
-            outputs = {(Path(folder) / name).read_bytes() for name in ways}
-            if len(outputs) != 1:
+            for name, output in outputs.items():
+                Path(output).unlink(missing_ok=True)
+                ours = [sys.executable, __file__, "--once", model, file, output, name]
+                seconds[name].append(seconds_of([*command, output] if name == "command" else ours))
+            if len({Path(output).read_bytes() for output in outputs.values()}) != 1:
                 sys.exit("the outputs differ")
     for name, measured in seconds.items():
-        ratios = [ours / theirs for ours, theirs in zip(measured, seconds["command"])]
-        print(f"{name:20} {median(measured):8.2f} s   {median(ratios):.3f} of the command's, median of {rounds} rounds")
+        wall, used = (median(column) for column in zip(*measured))
+        ratios = [[ours / theirs for ours, theirs in zip(*pair)] for pair in zip(measured, seconds["command"])]
+        by_clock, by_processor = (median(column) for column in zip(*ratios))
+        print(f"{name:20} {wall:7.2f} s ({by_clock:.3f})   processors {used:7.2f} s ({by_processor:.3f})")
     alone, together = by_two_threads(model, file)
     print(f"two calls: {alone:.2f} s one after the other, {together:.2f} s at the same time")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    if sys.argv[1:2] == ["--once"]:
+        by_package(*sys.argv[2:])
+    else:
+        main(*sys.argv[1:])
