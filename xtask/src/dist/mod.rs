@@ -108,3 +108,35 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 fn write(file: &Path, text: &str) -> Result<()> {
     fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_program_of_this_tree_has_a_bill_and_licences() {
+        let packages = packages::of_program(PROGRAM, TARGETS[0]).expect("cargo knows its crates");
+        let (id, _) = packages.iter().find(|(_, package)| package.name == PROGRAM).expect("its own");
+        let bill = bill::bill(&packages, id, TARGETS[0]);
+        println!("{bill}");
+        let components: Vec<&Value> = bill["components"].as_array().expect("a list").iter().collect();
+        let named = |name: &str| components.iter().find(|component| component["name"] == name);
+        let tokenizers = named("tokenizers").expect("a crate that is linked");
+        assert_eq!(tokenizers["hashes"][0]["content"].as_str().map(str::len), Some(64));
+        assert!(named("heedful").is_some_and(|ours| ours.get("hashes").is_none()));
+        for absent in ["proptest", "heedful-bench", "windows-sys", "serde_derive"] {
+            assert!(named(absent).is_none(), "{absent} is no part of the program");
+        }
+        let references: BTreeSet<&str> =
+            components.iter().filter_map(|component| component["bom-ref"].as_str()).collect();
+        assert_eq!(references.len(), components.len(), "every reference is one component's");
+        let licences = licences::text(&packages).expect("every crate names its licence");
+        for package in packages.values().filter(|package| package.checksum.is_some()) {
+            assert!(licences.contains(&format!("\n{} {}: ", package.name, package.version)));
+        }
+    }
+}

@@ -52,6 +52,9 @@ pub(super) fn of_program(program: &str, target: &str) -> Result<BTreeMap<String,
             .map(|used| text(&used["pkg"]))
             .collect();
         let package = by_id.get(id).with_context(|| format!("cargo metadata has no package {id}"))?;
+        if is_plug_in(package) {
+            continue;
+        }
         found.insert(id.to_owned(), described(package, &uses, &checksums)?);
         waiting.extend(uses);
     }
@@ -61,6 +64,11 @@ pub(super) fn of_program(program: &str, target: &str) -> Result<BTreeMap<String,
 /// Whether a dependency becomes part of the program.
 fn is_linked(dependency: &Value) -> bool {
     items(&dependency["dep_kinds"]).any(|kind| kind["kind"].is_null())
+}
+
+/// Whether it is a plug-in of the compiler, which leaves nothing of itself in the program.
+fn is_plug_in(package: &Value) -> bool {
+    items(&package["targets"]).flat_map(|target| items(&target["kind"])).any(|kind| kind == "proc-macro")
 }
 
 fn described(package: &Value, uses: &[&str], checksums: &BTreeMap<String, String>) -> Result<Package> {
