@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use crate::dist::platform::GLIBC;
 use crate::python::Environment;
 use crate::workspace::{cargo, root, target};
-use crate::{python, step};
+use crate::{dist, python, step};
 
 /// Builds the wheel for this machine, and says where it lies.
 pub(crate) fn run() -> Result<()> {
@@ -28,6 +28,9 @@ pub(crate) fn build(for_target: &str, folder: &Path) -> Result<PathBuf> {
     for old in wheels(folder)?.into_iter().filter(|name| of_target(name)) {
         fs::remove_file(folder.join(&old)).with_context(|| format!("cannot remove {old}"))?;
     }
+    let licences = root().join("crates/python/LICENSE-THIRD-PARTY.txt");
+    fs::write(&licences, dist::licences_of("heedful-python", for_target)?)
+        .with_context(|| format!("cannot write {}", licences.display()))?;
     let mut maturin = Command::new(&tools);
     maturin.current_dir(root().join("crates/python")).env("PATH", path_with(&tools)?);
     maturin.args(["-m", "maturin", "build", "--locked", "--profile", "dist", "--out"]).arg(folder);

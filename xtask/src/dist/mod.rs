@@ -87,6 +87,11 @@ fn program(name: &str, folder: &Path) -> Result<()> {
     fs::remove_dir_all(&inside).with_context(|| format!("cannot remove {}", inside.display()))
 }
 
+/// The licences of what a crate of ours contains, for a target.
+pub(crate) fn licences_of(package: &str, name: &str) -> Result<String> {
+    licences::text(&packages::of_program(package, name)?)
+}
+
 /// Writes the checksums of all files, in the form that `sha256sum --check` reads.
 fn sums(folder: &Path) -> Result<()> {
     let mut names: Vec<PathBuf> = Vec::new();
