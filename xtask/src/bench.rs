@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 
+use crate::python::Environment;
 use crate::workspace::{cargo, root};
 use crate::{python, step};
 
@@ -12,7 +13,7 @@ pub(crate) fn run(name: &str, arguments: &[&str]) -> Result<()> {
     }
     let python = match std::env::var_os("HEEDFUL_BENCH_PYTHON") {
         Some(python) => python.into(),
-        None => python::environment()?,
+        None => python::environment(Environment::Peers)?,
     };
     let build = ["build", "--profile", "bench", "--package", "heedful-bench", "--bin", name];
     step::command(&mut cargo(build))?;

@@ -4,11 +4,12 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::python::Environment;
 use crate::workspace::root;
 use crate::{python, step};
 
 pub(crate) fn run() -> Result<()> {
-    let python = python::environment()?;
+    let python = python::environment(Environment::Peers)?;
     for script in [
         "golden/generate.py",
         "golden/recurrent.py",

@@ -7,6 +7,7 @@ mod bits;
 mod browser;
 mod card_kit;
 mod check;
+mod dist;
 mod format;
 mod fuzz;
 mod golden;
@@ -19,6 +20,7 @@ mod study;
 mod targets;
 mod test;
 mod tidy;
+mod wheel;
 mod workspace;
 mod zoo;
 
@@ -34,12 +36,16 @@ Usage: cargo xtask COMMAND
 
   check              formatting, clippy, tidy and documentation, every warning an error
   test               all of check, every test, a short run of the release binary's demo, and the page in a browser
+  test --all         and what is slow or needs a network: the wheel in an empty environment, and with Ray and Spark
   page               the last part of test alone: the demo, the commands that the documentation names, and the page in a
                      browser with the model that the demo leaves
   page-pictures MODEL
                      the pictures of the page in docs/pictures, with the folder of a model that heedful demo trained
   fmt                rustfmt over every file, also those behind macros, which cargo fmt does not find
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths, dead links
+  wheel              the Python package as a wheel for this processor, in target/wheels; needs Python and a network
+  dist               what is given to others: programs and wheels for x86-64 and ARM with glibc 2.17 or newer, checksums, bills of
+                     materials and licences, in target/dist/heedful-VERSION; needs Python and a network
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  measure heedful against its peers; without NAME, list the benches; ARGS are passed to the bench
   bench-kit FOLDER [VERSION]
@@ -58,7 +64,8 @@ Usage: cargo xtask COMMAND
                      of sentences, line by line the same; needs a network
   golden             recompute the reference results in crates/heedful/tests with PyTorch and sacreBLEU
 
-bench, study, zoo and golden make a Python environment under target/ at first use (several GB), test a small one;
+bench, study, zoo, golden and test --all make a Python environment under target/ at first use (several GB), test, wheel and
+dist small ones;
 HEEDFUL_PYTHON names the interpreter to make them with (python3 by default). For bench, HEEDFUL_BENCH_PYTHON names one that
 already has what its peer needs.";
 
@@ -84,6 +91,10 @@ fn run(arguments: &[String]) -> Result<()> {
         ["zoo", ..] => bail!("usage: cargo xtask zoo CHINESE ENGLISH"),
         ["check"] => check::run(),
         ["test"] => test::run(),
+        ["test", "--all"] => test::run_all(),
+        ["test", ..] => bail!("usage: cargo xtask test [--all]"),
+        ["wheel"] => wheel::run(),
+        ["dist"] => dist::run(),
         ["page"] => test::demo_and_page(),
         ["page-pictures", model] => browser::pictures(model),
         ["page-pictures", ..] => {
@@ -111,7 +122,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["aarch64", rest @ ..] => aarch64::run(rest),
         ["targets"] => targets::run(),
         [] => bail!("no command given\n\n{HELP}"),
-        [known @ ("check" | "test" | "page" | "fmt" | "tidy" | "golden" | "targets"), ..] => {
+        [known @ ("check" | "page" | "fmt" | "tidy" | "wheel" | "dist" | "golden" | "targets"), ..] => {
             bail!("{known} takes no arguments")
         }
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),

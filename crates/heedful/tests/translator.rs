@@ -8,12 +8,15 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
 use heedful::data::batch::{Batch, BatchError};
+use heedful::data::text_limit::Part;
 use heedful::data::tokenizer::{Tokenizer, Tokenizers, VocabularyKind, VocabularyOptions, WordCounts};
 use heedful::decode::{Cancel, DecodeError, Limits, MaxLength, SearchOptions};
 use heedful::layers::Pass;
 use heedful::models::transformer::{Transformer, TransformerConfig};
 use heedful::models::{Decoding, Generate, HeadName, Model};
-use heedful::tasks::translate::{JoinError, Terms, Translation, TranslationEvent, Translator};
+use heedful::tasks::translate::{
+    JoinError, LongText, Terms, Translation, TranslationEvent, TranslationQueue, Translator,
+};
 use heedful::tensor::ops::CrossEntropy;
 use heedful::tensor::{Params, Precision, Ragged};
 
@@ -92,6 +95,48 @@ fn token_by_token_ends_with_the_same_translation() {
             }
         }
     }
+}
+
+#[test]
+fn a_queue_gives_the_same_translations_in_the_order_of_the_texts() {
+    let translator = translator(4);
+    let expected = all(&translator);
+    let mut queue = TranslationQueue::new(&translator, &options()).expect("good options");
+    // Added in two lots: the second while the first is being decoded.
+    let mut found = Vec::new();
+    for lot in [&TEXTS[..2], &TEXTS[2..]] {
+        while !queue.wants_text() {
+            queue.step().expect("good texts");
+        }
+        for text in lot {
+            let parts = translator.parts(text, LongText::Refused).expect("a short text");
+            queue.push(translator.part_inputs(parts, Vec::new(), &Terms::default()));
+        }
+        queue.step().expect("good texts");
+    }
+    while !queue.is_idle() {
+        queue.step().expect("good texts");
+        found.extend(std::iter::from_fn(|| queue.pop()));
+    }
+    assert_eq!(found.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    for ((_, found), expected) in found.iter().zip(&expected) {
+        assert_eq!(found.whole().unwrap_or_default(), *expected);
+        assert_eq!(found.best(), expected.best());
+    }
+}
+
+#[test]
+fn a_queue_names_the_text_that_cannot_be_translated() {
+    let translator = translator(4);
+    let mut queue = TranslationQueue::new(&translator, &options()).expect("good options");
+    let good = translator.parts("a dog", LongText::Split).expect("a short text");
+    queue.push(translator.part_inputs(good, Vec::new(), &Terms::default()));
+    // A token that no vocabulary has.
+    let bad = vec![Part { tokens: vec![1_000_000], begins_word: true }];
+    queue.push(translator.part_inputs(bad, Vec::new(), &Terms::default()));
+    let error = queue.step().expect_err("the second cannot be read");
+    assert_eq!(error.text, 1);
+    assert!(error.to_string().starts_with("text 2: "), "{error}");
 }
 
 /// Wakes the thread that waits.

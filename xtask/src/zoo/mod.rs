@@ -10,6 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::kit::{build, found};
+use crate::python::Environment;
 use crate::workspace::{root, target};
 use crate::{python, step};
 
@@ -25,7 +26,7 @@ pub(crate) fn run(chinese: &str, english: &str) -> Result<()> {
     let heedful = found(&built, "bin", "heedful")?;
     let examples = found(&built, "example", "hidden_states")?;
     let examples = examples.parent().context("a program without a folder")?;
-    let python = python::zoo_environment()?;
+    let python = python::environment(Environment::Zoo)?;
     let zoo = target().join("zoo");
     fs::create_dir_all(&zoo)?;
     for name in names(&heedful)? {

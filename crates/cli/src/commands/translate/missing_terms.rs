@@ -1,7 +1,6 @@
 //! Says which terms of `--terms` a translation lacks, where it was not possible to have them.
 
-use heedful::decode::{Constraints, Hypothesis};
-use heedful::tasks::translate::Translator;
+use heedful::tasks::translate::{TranslatedPart, TranslatedText, Translator};
 
 use super::lines::Location;
 use crate::progress::Verbosity;
@@ -17,15 +16,22 @@ impl MissingTerms {
         MissingTerms { verbosity, count: 0 }
     }
 
-    /// Compares the best hypothesis with what it should have.
+    /// Compares the best output of every part of a line with what it should have.
     pub(super) fn look_for(
         &mut self,
         translator: &Translator,
-        constraints: &Constraints,
-        found: &[Hypothesis],
+        translated: &TranslatedText,
         location: &Location,
     ) {
-        let missing = found.first().map_or_else(Vec::new, |best| constraints.missing(&best.tokens));
+        for part in &translated.parts {
+            self.look_in(translator, part, location);
+        }
+    }
+
+    fn look_in(&mut self, translator: &Translator, part: &TranslatedPart, location: &Location) {
+        let TranslatedPart { constraints, outputs, .. } = part;
+        let best = outputs.first();
+        let missing = best.map_or_else(Vec::new, |best| constraints.missing(&best.hypothesis.tokens));
         let Some(&first) = missing.first() else { return };
         self.count += 1;
         if self.count == 1 && self.verbosity == Verbosity::Normal {

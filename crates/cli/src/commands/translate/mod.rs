@@ -5,9 +5,7 @@ mod arguments;
 mod lines;
 mod prefixes;
 mod read_ahead;
-mod window;
 
-mod joined;
 mod missing_terms;
 mod output;
 
@@ -19,15 +17,13 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use anyhow::{Context, Result, anyhow};
 use heedful::data::shortlist::Shortlist;
 use heedful::data::text_limit::Part;
-use heedful::decode::{Constraints, SearchInput, SearchOptions, UniqueSearch, attend_in};
-use heedful::tasks::translate::{JoinError, Terms, Translator};
+use heedful::decode::{SearchOptions, attend_in};
+use heedful::tasks::translate::{JoinError, LongText, Terms, TranslatedText, TranslationQueue, Translator};
 
 pub(crate) use self::arguments::Arguments;
-use self::joined::{OpenLine, TranslatedLine};
 use self::lines::{Line, Location};
 use self::missing_terms::MissingTerms;
 use self::output::OutputWriter;
-use self::window::{Waiting, Window};
 use crate::attention_file::AttendedTokens;
 use crate::long_text::{Long, LongTexts, refused};
 use crate::progress::{Bar, Verbosity, line_count};
@@ -119,20 +115,6 @@ impl<'t> LineReader<'t> {
         LineReader { translator, terms, long, long_texts, missing_terms: MissingTerms::new(verbosity) }
     }
 
-    /// What is searched for: the parts, the first of which has the prefix of the line.
-    fn inputs(&self, line: &Line, parts: &[Part]) -> Result<Vec<SearchInput>> {
-        let mut prefix = self.prefix(line)?;
-        let input = |part: &Part| {
-            let mut constraints = Constraints { prefix: std::mem::take(&mut prefix), phrases: Vec::new() };
-            if !self.terms.is_empty() {
-                let text = self.translator.tokenizers().source.decode(&part.tokens);
-                constraints.phrases = self.translator.constraints(&text, "", self.terms).phrases;
-            }
-            SearchInput { source: part.tokens.clone(), constraints }
-        };
-        Ok(parts.iter().map(input).collect())
-    }
-
     /// The tokens that the translation of a line begins with.
     fn prefix(&self, line: &Line) -> Result<Vec<u32>> {
         let Some(prefix) = line.prefix.as_ref().filter(|prefix| !prefix.text.trim().is_empty()) else {
@@ -145,23 +127,18 @@ impl<'t> LineReader<'t> {
 
     /// The parts of a line: one unless it is split; none if it is blank.
     fn parts(&mut self, line: &Line) -> Result<Vec<Part>> {
-        let limit = self.translator.source_limit();
-        let encode = |text: &str| self.translator.encode(text);
-        let error = match limit.encode(&line.text, encode) {
-            Ok(tokens) if tokens.is_empty() => return Ok(Vec::new()),
-            Ok(tokens) => return Ok(vec![Part { tokens, begins_word: true }]),
-            Err(error) => error,
-        };
-        let parts = match self.long {
-            Long::Error => {
-                return Err(refused(&line.location, error, "--long split, --long cut or --max-tokens N"));
-            }
-            Long::Cut => vec![Part { tokens: limit.first(&line.text, encode).tokens, begins_word: true }],
-            Long::Split => limit.split(&line.text, encode),
+        let long = match self.translator.parts(&line.text, LongText::Refused) {
+            Ok(parts) => return Ok(parts),
+            Err(error) => match self.long {
+                Long::Error => {
+                    return Err(refused(&line.location, error, "--long split, --long cut or --max-tokens N"));
+                }
+                Long::Cut => LongText::Cut,
+                Long::Split => LongText::Split,
+            },
         };
         self.long_texts.add(&line.location);
-        // Of white space only, the first tokens are none.
-        Ok(parts.into_iter().filter(|part| !part.tokens.is_empty()).collect())
+        Ok(self.translator.parts(&line.text, long)?)
     }
 }
 
@@ -189,7 +166,7 @@ impl<'l> LineSource<'l> {
 }
 
 /// Translates lines as they arrive and passes the translations to `write` in the order of the lines, each as soon as it
-/// and all lines before it are done. Lines that are equal are decoded once, and long ones first.
+/// and all lines before it are done.
 ///
 /// While sentences are being decoded, input is polled and never waited for: a producer that waits for a translation before
 /// it sends its next line gets it.
@@ -197,75 +174,50 @@ fn translate(
     reader: &mut LineReader<'_>,
     options: &SearchOptions,
     lines: &LineSource<'_>,
-    mut write: impl FnMut(usize, TranslatedLine) -> Result<()>,
+    mut write: impl FnMut(usize, TranslatedText) -> Result<()>,
 ) -> Result<()> {
     let translator = reader.translator;
-    let mut search = UniqueSearch::new(&translator.ensemble(), options)?;
-    let mut window = Window::default();
-    // What is searched for, by its ticket.
-    let mut searched: BTreeMap<usize, ((usize, usize), Location, Constraints)> = BTreeMap::new();
-    let mut open: BTreeMap<usize, OpenLine> = BTreeMap::new();
-    let mut done: BTreeMap<usize, TranslatedLine> = BTreeMap::new();
-    let (mut tickets, mut next, mut has_ended) = (0.., 0, false);
+    let mut queue = TranslationQueue::new(translator, options)?;
+    // The lines in the queue.
+    let mut open: BTreeMap<usize, (usize, Location)> = BTreeMap::new();
+    let mut has_ended = false;
     loop {
-        if window.is_empty() && search.has_capacity() {
-            while !has_ended && !window.is_full() {
-                match lines.next(search.is_idle() && window.is_empty()) {
-                    Ok(line) => {
-                        let line = line?;
-                        let parts = reader.parts(&line)?;
-                        if parts.is_empty() {
-                            done.insert(line.number, TranslatedLine::default());
-                            continue_writing(&mut done, &mut next, &mut write)?;
-                            continue;
-                        }
-                        for (part, input) in reader.inputs(&line, &parts)?.into_iter().enumerate() {
-                            let (place, location) = ((line.number, part), line.location.clone());
-                            window.add(Waiting { place, location, input });
-                        }
-                        open.insert(line.number, OpenLine::new(parts));
-                    }
-                    Err(TryRecvError::Empty) => break,
-                    Err(TryRecvError::Disconnected) => has_ended = true,
+        while !has_ended && queue.wants_text() {
+            match lines.next(queue.is_idle()) {
+                Ok(line) => {
+                    let line = line?;
+                    let (parts, prefix) = (reader.parts(&line)?, reader.prefix(&line)?);
+                    let number = queue.push(translator.part_inputs(parts, prefix, reader.terms));
+                    open.insert(number, (line.number, line.location));
+                    // A blank line is done at once, and the next one may have to be waited for.
+                    write_done(&mut queue, &mut open, reader, &mut write)?;
                 }
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => has_ended = true,
             }
-            window.order();
         }
-        while search.has_capacity()
-            && let Some(Waiting { place, location, input }) = window.take()
-            && let Some(ticket) = tickets.next()
-        {
-            let constraints = input.constraints.clone();
-            search.push(ticket, input).with_context(|| location.to_string())?;
-            searched.insert(ticket, (place, location, constraints));
-        }
-        if search.is_idle() && window.is_empty() && has_ended {
+        if queue.is_idle() && has_ended {
             return Ok(());
         }
-        for (ticket, hypotheses) in search.step() {
-            let ((number, part), location, constraints) =
-                searched.remove(&ticket).expect("every result belongs to a part that was pushed");
-            let hypotheses = hypotheses?;
-            reader.missing_terms.look_for(translator, &constraints, &hypotheses, &location);
-            let line = open.get_mut(&number).expect("a line is open until its last part is done");
-            if let Some(translated) = line.add(part, translator.outputs(hypotheses)) {
-                open.remove(&number);
-                done.insert(number, translated);
-            }
-        }
-        continue_writing(&mut done, &mut next, &mut write)?;
+        queue.step().map_err(|failed| match open.get(&failed.text) {
+            Some((_, location)) => anyhow!(failed.error).context(location.to_string()),
+            None => failed.error.into(),
+        })?;
+        write_done(&mut queue, &mut open, reader, &mut write)?;
     }
 }
 
 /// Writes what is done, up to the first line that is not.
-fn continue_writing(
-    done: &mut BTreeMap<usize, TranslatedLine>,
-    next: &mut usize,
-    write: &mut impl FnMut(usize, TranslatedLine) -> Result<()>,
+fn write_done(
+    queue: &mut TranslationQueue<'_>,
+    open: &mut BTreeMap<usize, (usize, Location)>,
+    reader: &mut LineReader<'_>,
+    write: &mut impl FnMut(usize, TranslatedText) -> Result<()>,
 ) -> Result<()> {
-    while let Some(translated) = done.remove(next) {
-        write(*next, translated)?;
-        *next += 1;
+    while let Some((number, translated)) = queue.pop() {
+        let (line, location) = open.remove(&number).expect("what is done was in the queue");
+        reader.missing_terms.look_for(reader.translator, &translated, &location);
+        write(line, translated)?;
     }
     Ok(())
 }

@@ -8,11 +8,10 @@
 
 use anyhow::Result;
 use heedful::decode::{SearchOptions, pharaoh};
-use heedful::tasks::translate::Translator;
+use heedful::tasks::translate::{JoinedOutput, TranslatedText, Translator};
 use serde_json::{Value, json};
 
 use super::Arguments;
-use super::joined::{LineOutput, TranslatedLine};
 use crate::results::Results;
 use crate::shard::OpenShard;
 
@@ -40,7 +39,7 @@ impl<'a> OutputWriter<'a> {
     }
 
     /// Writes the translations of line `number`.
-    pub(super) fn write(&mut self, number: usize, line: &TranslatedLine) -> Result<()> {
+    pub(super) fn write(&mut self, number: usize, line: &TranslatedText) -> Result<()> {
         let number = self.before + number;
         let outputs = line.outputs(self.options);
         let mut text = String::new();
@@ -68,7 +67,7 @@ impl<'a> OutputWriter<'a> {
         self.results.finish("translations")
     }
 
-    fn alignment(&self, output: &LineOutput<'_>) -> Result<Option<String>> {
+    fn alignment(&self, output: &JoinedOutput<'_>) -> Result<Option<String>> {
         if !self.arguments.align {
             return Ok(None);
         }
@@ -77,7 +76,7 @@ impl<'a> OutputWriter<'a> {
 
     /// The columns of an output. A blank line stays blank, with all its columns: its translation is certain, so the
     /// logarithm of its probability is 0.
-    fn fields(&self, number: usize, output: Option<&LineOutput<'_>>) -> Result<Vec<String>> {
+    fn fields(&self, number: usize, output: Option<&JoinedOutput<'_>>) -> Result<Vec<String>> {
         let is_n_best = self.arguments.n_best > 1;
         let mut fields = Vec::new();
         if is_n_best {
@@ -96,7 +95,7 @@ impl<'a> OutputWriter<'a> {
     }
 }
 
-fn object(output: &LineOutput<'_>, alignment: Option<String>) -> Value {
+fn object(output: &JoinedOutput<'_>, alignment: Option<String>) -> Value {
     let mut object = json!({
         "text": output.text,
         "score": output.score,

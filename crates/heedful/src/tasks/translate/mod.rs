@@ -5,6 +5,10 @@ mod translator;
 mod join;
 mod terms;
 
+mod queue;
+mod translated;
+mod window;
+
 mod pending;
 mod stream;
 mod worker;
@@ -14,9 +18,11 @@ mod validation;
 
 pub use join::JoinError;
 pub use pending::PendingTranslation;
+pub use queue::{LongText, QueueError, TranslationQueue};
 pub(crate) use recipe::Definition;
 pub use stream::{TranslationEvent, TranslationStream};
 pub use terms::{Term, Terms, TermsError};
+pub use translated::{JoinedOutput, TranslatedPart, TranslatedText};
 pub use translator::{Output, Translation, Translator};
 
 pub use crate::models::EncoderDecoderConfig as Config;

@@ -17,6 +17,7 @@
 //! translate, translate_inputs   texts in, translations out
 //! stream                        one text, token by token
 //! submit                        a future that a thread of the translator completes
+//! TranslationQueue              any number of texts, in order
 //! ```
 //!
 //! All of them give a text the same translation, to the bit. A translator may be shared by threads, and a clone shares the

@@ -1,66 +1,87 @@
-//! The translations of a line: of a long one, those of its parts joined.
+//! The translations of a text: of a long one, those of its parts joined.
 
-use anyhow::Result;
-use heedful::data::text_limit::Part;
-use heedful::decode::SearchOptions;
-use heedful::tasks::translate::{Output, Translation, Translator};
+use super::{Output, Translation, Translator};
+use crate::data::text_limit::Part;
+use crate::decode::{Constraints, DecodeError, SearchOptions};
 
-/// A line whose parts are being translated.
-pub(super) struct OpenLine {
-    parts: Vec<Part>,
+/// A text whose parts are being translated.
+pub(super) struct OpenText {
+    parts: Vec<(Part, Constraints)>,
     found: Vec<Option<Vec<Output>>>,
 }
 
-/// A line that is translated.
-#[derive(Default)]
-pub(super) struct TranslatedLine {
-    /// Its parts with their outputs, one unless it was split; none if it is blank.
-    parts: Vec<(Part, Vec<Output>)>,
+/// A text that was translated in as many parts as it took.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TranslatedText {
+    /// One unless the text was split; none if it is blank.
+    pub parts: Vec<TranslatedPart>,
 }
 
-/// One output for a line.
-pub(super) struct LineOutput<'a> {
-    pub(super) text: String,
-    pub(super) score: f64,
-    pub(super) log_probability: f64,
-    parts: Vec<(&'a Part, &'a Output)>,
+/// A part of a text, with its outputs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TranslatedPart {
+    /// Its tokens.
+    pub part: Part,
+    /// What its outputs were to have.
+    pub constraints: Constraints,
+    /// The outputs, best first.
+    pub outputs: Vec<Output>,
 }
 
-impl OpenLine {
-    pub(super) fn new(parts: Vec<Part>) -> OpenLine {
+/// One output for a text, in all its parts.
+pub struct JoinedOutput<'a> {
+    /// The texts of the parts' outputs, with a space between them unless their script has none.
+    pub text: String,
+    /// The log-probability divided by the length penalty of all tokens.
+    pub score: f64,
+    /// The sum of the parts' log-probabilities.
+    pub log_probability: f64,
+    /// The parts with the outputs that it is made of.
+    pub parts: Vec<(&'a Part, &'a Output)>,
+}
+
+impl OpenText {
+    pub(super) fn new(parts: Vec<(Part, Constraints)>) -> OpenText {
         let found = vec![None; parts.len()];
-        OpenLine { parts, found }
+        OpenText { parts, found }
     }
 
-    /// Adds the outputs of a part; the line when it was the last one that was missing.
-    pub(super) fn add(&mut self, part: usize, outputs: Vec<Output>) -> Option<TranslatedLine> {
+    /// Adds the outputs of a part; the text when it was the last one that was missing.
+    pub(super) fn add(&mut self, part: usize, outputs: Vec<Output>) -> Option<TranslatedText> {
         self.found[part] = Some(outputs);
         if self.found.iter().any(Option::is_none) {
             return None;
         }
         let found = self.found.drain(..).flatten();
-        Some(TranslatedLine { parts: self.parts.drain(..).zip(found).collect() })
+        let part = |((part, constraints), outputs)| TranslatedPart { part, constraints, outputs };
+        Some(TranslatedText { parts: self.parts.drain(..).zip(found).map(part).collect() })
     }
 }
 
-impl TranslatedLine {
-    /// The line as one translation, if it was not split; none if it is blank.
-    pub(super) fn whole(&self) -> Option<Translation> {
-        let [(part, outputs)] = self.parts.as_slice() else { return None };
+impl TranslatedText {
+    /// The text as one translation, if it was not split; none if it is blank.
+    pub fn whole(&self) -> Option<Translation> {
+        let [TranslatedPart { part, outputs, .. }] = self.parts.as_slice() else { return None };
         Some(Translation { source: part.tokens.clone(), outputs: outputs.clone() })
     }
 
     /// The outputs, best first: number n is made of number n of every part, or of its last if it has fewer.
-    pub(super) fn outputs(&self, options: &SearchOptions) -> Vec<LineOutput<'_>> {
-        let count = self.parts.iter().map(|(_, outputs)| outputs.len()).max().unwrap_or(0);
+    pub fn outputs(&self, options: &SearchOptions) -> Vec<JoinedOutput<'_>> {
+        let count = self.parts.iter().map(|part| part.outputs.len()).max().unwrap_or(0);
         (0..count).map(|rank| self.output(rank, options)).collect()
     }
 
-    fn output(&self, rank: usize, options: &SearchOptions) -> LineOutput<'_> {
+    /// The text of the best output; the empty text for blank text.
+    pub fn best(&self) -> String {
+        let best = self.parts.iter().filter_map(|part| part.outputs.first());
+        best.fold(String::new(), |text, output| join(text, &output.text))
+    }
+
+    fn output(&self, rank: usize, options: &SearchOptions) -> JoinedOutput<'_> {
         let parts: Vec<(&Part, &Output)> = self
             .parts
             .iter()
-            .filter_map(|(part, outputs)| Some((part, outputs.get(rank).or(outputs.last())?)))
+            .filter_map(|part| Some((&part.part, part.outputs.get(rank).or(part.outputs.last())?)))
             .collect();
         let text = parts.iter().fold(String::new(), |text, (_, output)| join(text, &output.text));
         let log_probability = parts.iter().map(|(_, output)| output.hypothesis.log_probability).sum();
@@ -72,17 +93,17 @@ impl TranslatedLine {
                 log_probability / options.penalty(tokens)
             }
         };
-        LineOutput { text, score, log_probability, parts }
+        JoinedOutput { text, score, log_probability, parts }
     }
 }
 
-impl LineOutput<'_> {
-    /// The word alignment; words count over the whole line.
-    pub(super) fn align(
+impl JoinedOutput<'_> {
+    /// The word alignment; words count over the whole text.
+    pub fn align(
         &self,
         translator: &Translator,
         options: &SearchOptions,
-    ) -> Result<Vec<(usize, usize)>> {
+    ) -> Result<Vec<(usize, usize)>, DecodeError> {
         let (mut links, mut words, mut text) = (Vec::new(), 0, String::new());
         for (part, output) in &self.parts {
             let (source, target) = (&part.tokens, &output.hypothesis.tokens);
@@ -123,7 +144,7 @@ fn join(text: String, more: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heedful::decode::Hypothesis;
+    use crate::decode::Hypothesis;
 
     fn output(text: &str, log_probability: f64) -> Output {
         let hypothesis = Hypothesis { tokens: vec![9; 3], score: log_probability / 2.0, log_probability };
@@ -132,13 +153,13 @@ mod tests {
 
     #[test]
     fn parts_are_joined_rank_by_rank_and_in_any_order_of_arrival() {
-        let part = |begins_word| Part { tokens: vec![7], begins_word };
-        let mut line = OpenLine::new(vec![part(true), part(true)]);
-        assert!(line.add(1, vec![output("sleeps.", -1.0), output("rests.", -2.0)]).is_none());
-        let line = line.add(0, vec![output("A dog", -4.0)]).expect("all parts");
-        assert!(line.whole().is_none());
+        let part = || (Part { tokens: vec![7], begins_word: true }, Constraints::default());
+        let mut text = OpenText::new(vec![part(), part()]);
+        assert!(text.add(1, vec![output("sleeps.", -1.0), output("rests.", -2.0)]).is_none());
+        let text = text.add(0, vec![output("A dog", -4.0)]).expect("all parts");
+        assert!(text.whole().is_none());
         let options = SearchOptions { length_penalty: 0.0, ..SearchOptions::default() };
-        let found: Vec<(String, f64, f64)> = line
+        let found: Vec<(String, f64, f64)> = text
             .outputs(&options)
             .into_iter()
             .map(|output| (output.text, output.score, output.log_probability))
@@ -147,10 +168,9 @@ mod tests {
             found,
             [("A dog sleeps.".to_owned(), -5.0, -5.0), ("A dog rests.".to_owned(), -6.0, -6.0)]
         );
-        let line =
-            OpenLine::new(vec![part(true)]).add(0, vec![output("A dog", -4.0)]).expect("its only part");
-        assert_eq!(line.outputs(&options)[0].score, -2.0);
-        assert!(line.whole().is_some() && TranslatedLine::default().outputs(&options).is_empty());
+        let text = OpenText::new(vec![part()]).add(0, vec![output("A dog", -4.0)]).expect("its only part");
+        assert_eq!(text.outputs(&options)[0].score, -2.0);
+        assert!(text.whole().is_some() && TranslatedText::default().outputs(&options).is_empty());
     }
 
     #[test]

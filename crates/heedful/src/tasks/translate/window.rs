@@ -1,27 +1,24 @@
-//! Lines that were read and are not decoded yet: the longest first.
+//! Texts that wait to be decoded: the longest first.
 //!
 //! Sentences of about one length end at about one time, so that many are decoded together to the end. Only what is there is
-//! ordered: a program that waits for an answer before it sends its next line gets it.
+//! ordered: a program that waits for an answer before it sends its next text gets it.
 
-use heedful::decode::SearchInput;
+use crate::decode::SearchInput;
 
-use super::lines::Location;
-
-/// Source tokens that are ordered at a time. More would delay the first line of a file for longer.
+/// Source tokens that are ordered at a time. More would delay the first text for longer.
 const MOST_TOKENS: usize = 1 << 15;
 
-/// Parts of lines, of which the longest is taken first. It is filled again when it is empty, so none waits for ever.
+/// Parts of texts, of which the longest is taken first. It is filled again when it is empty, so none waits for ever.
 #[derive(Default)]
 pub(super) struct Window {
     parts: Vec<Waiting>,
     tokens: usize,
 }
 
-/// A part of a line.
+/// A part of a text.
 pub(super) struct Waiting {
-    /// The number of the line, and that of the part in it.
+    /// The number of the text, and that of the part in it.
     pub(super) place: (usize, usize),
-    pub(super) location: Location,
     pub(super) input: SearchInput,
 }
 
@@ -39,7 +36,7 @@ impl Window {
         self.parts.push(part);
     }
 
-    /// Orders what was added. Of equally long parts, those of earlier lines come first.
+    /// Orders what was added. Of equally long parts, those of earlier texts come first.
     pub(super) fn order(&mut self) {
         self.parts.sort_by_key(|part| (part.input.source.len(), std::cmp::Reverse(part.place)));
     }
@@ -59,12 +56,11 @@ mod tests {
     #[test]
     fn the_longest_comes_first_and_of_equals_the_first() {
         let mut window = Window::default();
-        for (line, length) in [3, 1, 4, 1, 4].into_iter().enumerate() {
-            let location = Location { input: None, line: line + 1 };
-            window.add(Waiting { place: (line, 0), location, input: vec![9; length].into() });
+        for (text, length) in [3, 1, 4, 1, 4].into_iter().enumerate() {
+            window.add(Waiting { place: (text, 0), input: vec![9; length].into() });
         }
         window.order();
-        let lines: Vec<usize> = std::iter::from_fn(|| window.take()).map(|part| part.place.0).collect();
-        assert_eq!((lines, window.tokens), (vec![2, 4, 0, 1, 3], 0));
+        let texts: Vec<usize> = std::iter::from_fn(|| window.take()).map(|part| part.place.0).collect();
+        assert_eq!((texts, window.tokens), (vec![2, 4, 0, 1, 3], 0));
     }
 }

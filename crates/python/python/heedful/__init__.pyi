@@ -1,0 +1,339 @@
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Literal, final, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+__all__ = [
+    "BleuScore",
+    "Classification",
+    "Classifier",
+    "Explanation",
+    "Filled",
+    "Filler",
+    "Generator",
+    "Hypothesis",
+    "MetricScore",
+    "TextScore",
+    "Translation",
+    "TranslationIterator",
+    "Translator",
+    "__version__",
+    "corpus_bleu",
+    "corpus_chrf",
+    "corpus_ter",
+    "set_threads",
+    "threads",
+]
+
+_Compute = Literal["bf16", "f32", "int8"]
+_Long = Literal["split", "cut", "error"]
+_Attention = dict[str, tuple[NDArray[np.float32], ...]]
+
+@final
+class Translator:
+    """A translation model, or several of one vocabulary that translate together.
+
+    ``compute`` is the number type of the matrix products (bf16, or int8 for a model of integers, as on the command line);
+    ``max_tokens`` the most tokens of a text. Calls let other threads run, and Ctrl-C ends them. Pickled, it is its paths.
+    """
+
+    def __new__(
+        cls, *paths: str | PathLike[str], compute: _Compute | None = None, max_tokens: int | None = None
+    ) -> Translator: ...
+    @property
+    def paths(self) -> list[Path]: ...
+    # A str is an iterable of str too, and means one text.
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self,
+        texts: str,
+        *,
+        prefixes: str | None = None,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        num_hypotheses: int = 1,
+        max_length: int | None = None,
+        min_length: int = 0,
+        no_repeat_ngram_size: int | None = None,
+        sample: bool = False,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 1,
+        terms: Mapping[str, str] | None = None,
+        shortlist: bool = False,
+        long: _Long = "split",
+        batch_tokens: int = 8192,
+    ) -> Translation: ...
+    @overload
+    def translate(
+        self,
+        texts: Iterable[str],
+        *,
+        prefixes: Iterable[str] | None = None,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        num_hypotheses: int = 1,
+        max_length: int | None = None,
+        min_length: int = 0,
+        no_repeat_ngram_size: int | None = None,
+        sample: bool = False,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 1,
+        terms: Mapping[str, str] | None = None,
+        shortlist: bool = False,
+        long: _Long = "split",
+        batch_tokens: int = 8192,
+    ) -> list[Translation]:
+        """Translates a text, or texts into a list, as ``heedful translate`` does, to the bit.
+
+        What a text gets depends on nothing but itself and the options; a blank one has a blank translation.
+        """
+    def translate_iterable(
+        self,
+        texts: Iterable[str],
+        *,
+        prefetch: int = 4096,
+        beam_size: int = 4,
+        length_penalty: float = 0.6,
+        num_hypotheses: int = 1,
+        max_length: int | None = None,
+        min_length: int = 0,
+        no_repeat_ngram_size: int | None = None,
+        sample: bool = False,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 1,
+        terms: Mapping[str, str] | None = None,
+        shortlist: bool = False,
+        long: _Long = "split",
+        batch_tokens: int = 8192,
+    ) -> TranslationIterator:
+        """Translates the texts of any iterable, in order, in memory that does not grow with their number.
+
+        At most ``prefetch`` texts are read ahead of the one that is answered.
+        """
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[TextScore]:
+        """The log-probability of each target, given its source, as ``heedful score`` prints it."""
+    def explain(
+        self, text: str, target: str | None = None, *, beam_size: int = 4, num_hypotheses: int = 1
+    ) -> Explanation:
+        """What the model attends to while it translates a text, or writes a given target."""
+
+@final
+class TranslationIterator(Iterator[Translation]):
+    def __iter__(self) -> TranslationIterator: ...
+    def __next__(self) -> Translation: ...
+
+@final
+class Hypothesis:
+    """One translation of a text."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def score(self) -> float:
+        """The log-probability divided by the length penalty."""
+    @property
+    def log_probability(self) -> float: ...
+    @property
+    def tokens(self) -> list[str]:
+        """Subword tokens in readable form: spaces as ▁."""
+    @property
+    def token_ids(self) -> NDArray[np.uint32]: ...
+    @property
+    def attention(self) -> _Attention:
+        """By the name of each layer one array for every head: queries × keys. It is computed when it is asked for."""
+    @property
+    def alignment(self) -> list[tuple[int, int]]:
+        """Pairs of source word and target word; words are separated by white space and count from 0."""
+
+@final
+class Translation:
+    """The translations of one text. What is asked of it is told of the best."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def log_probability(self) -> float: ...
+    @property
+    def tokens(self) -> list[str]: ...
+    @property
+    def token_ids(self) -> NDArray[np.uint32]: ...
+    @property
+    def source_tokens(self) -> list[str]: ...
+    @property
+    def attention(self) -> _Attention: ...
+    @property
+    def alignment(self) -> list[tuple[int, int]]: ...
+    @property
+    def hypotheses(self) -> list[Hypothesis]:
+        """All of them, best first; none for a blank text."""
+
+@final
+class TextScore:
+    """The log-probability of a text, and of each of its tokens."""
+
+    @property
+    def log_probability(self) -> float: ...
+    @property
+    def tokens(self) -> NDArray[np.float64]: ...
+    def __float__(self) -> float: ...
+
+@final
+class Classifier:
+    """Gives texts labels."""
+
+    def __new__(
+        cls, path: str | PathLike[str], *, compute: _Compute | None = None, max_tokens: int | None = None
+    ) -> Classifier: ...
+    @property
+    def labels(self) -> list[str]: ...
+    @overload
+    def classify(  # type: ignore[overload-overlap]
+        self, texts: str, *, long: _Long = "cut"
+    ) -> Classification: ...
+    @overload
+    def classify(self, texts: Iterable[str], *, long: _Long = "cut") -> list[Classification]:
+        """The label of a text, or of each of several, as ``heedful classify`` gives it."""
+    def explain(self, text: str, *, num_hypotheses: int = 1) -> Explanation: ...
+
+@final
+class Classification:
+    @property
+    def label(self) -> str | None:
+        """The most probable label; None for a blank text."""
+    @property
+    def probability(self) -> float: ...
+    @property
+    def probabilities(self) -> NDArray[np.float32]:
+        """Of every label, in the order of ``Classifier.labels``."""
+    @property
+    def words(self) -> list[tuple[str, float]]:
+        """The words of the text with the attention to each."""
+
+@final
+class Generator:
+    """Continues texts."""
+
+    def __new__(
+        cls, path: str | PathLike[str], *, compute: _Compute | None = None, max_tokens: int | None = None
+    ) -> Generator: ...
+    def generate(
+        self,
+        prompt: str = "",
+        *,
+        max_tokens: int = 100,
+        num_hypotheses: int = 1,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        seed: int = 1,
+        beam_size: int | None = None,
+        no_repeat_ngram_size: int | None = None,
+        long: Literal["cut", "error"] = "error",
+    ) -> list[str]:
+        """Continues a prompt: prompt and continuation, ``num_hypotheses`` times.
+
+        Tokens are drawn at random; ``temperature=0`` is greedy, and ``beam_size`` searches for a probable text.
+        """
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """The log-probability of each text; a model of running text reads them as one."""
+    def explain(self, text: str) -> Explanation: ...
+
+@final
+class Filler:
+    """Predicts masked tokens."""
+
+    def __new__(
+        cls, path: str | PathLike[str], *, compute: _Compute | None = None, max_tokens: int | None = None
+    ) -> Filler: ...
+    def fill(self, text: str, *, top: int = 5) -> Filled:
+        """The ``top`` most probable tokens for every ``<mask>`` of a text."""
+    def explain(self, text: str) -> Explanation: ...
+
+@final
+class Filled:
+    @property
+    def text(self) -> str: ...
+    @property
+    def gaps(self) -> list[list[tuple[str, float]]]: ...
+
+@final
+class Explanation:
+    """What a model attends to. A notebook shows it as a page."""
+
+    @property
+    def text(self) -> str:
+        """The text of the best output."""
+    @property
+    def html(self) -> str:
+        """One page with everything in it, which needs no network."""
+    def to_json(self) -> str:
+        """The numbers, as ``heedful explain -o FILE.json`` writes them for one text."""
+    def _repr_html_(self) -> str: ...
+
+class MetricScore:
+    """The score of a corpus. As text it is sacreBLEU's line, with the signature."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def signature(self) -> str: ...
+    def __float__(self) -> float: ...
+
+@final
+class BleuScore(MetricScore):
+    @property
+    def precisions(self) -> NDArray[np.float64]: ...
+    @property
+    def bp(self) -> float: ...
+    @property
+    def sys_len(self) -> int: ...
+    @property
+    def ref_len(self) -> int: ...
+
+def corpus_bleu(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    tokenize: Literal["13a", "intl", "zh", "char", "none"] = "13a",
+    lowercase: bool = False,
+    smooth_method: Literal["exp", "floor", "add-k", "none"] = "exp",
+    smooth_value: float | None = None,
+    use_effective_order: bool = False,
+) -> BleuScore:
+    """BLEU with sacreBLEU's digits. ``references`` is a list of translations, each of all sentences."""
+
+def corpus_chrf(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    char_order: int = 6,
+    word_order: int = 0,
+    beta: int = 2,
+    lowercase: bool = False,
+) -> MetricScore:
+    """chrF with sacreBLEU's digits; ``word_order=2`` is chrF++."""
+
+def corpus_ter(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, case_sensitive: bool = False
+) -> MetricScore:
+    """TER with sacreBLEU's digits; less is better."""
+
+def set_threads(count: int) -> None:
+    """Sets the number of threads that compute. Results are the same with any number."""
+
+def threads() -> int:
+    """The number of threads that compute."""

@@ -1,0 +1,171 @@
+//! A classifier.
+
+use std::path::PathBuf;
+
+use heedful::decode::SearchOptions;
+use heedful::explain::Explanation as Explained;
+use heedful::tasks::classify::{Classified, Classifier as Model};
+use heedful::tasks::translate::LongText;
+use heedful::tensor::Precision;
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arguments::{Texts, absolute, long_text, precision};
+use crate::calls::{Signals, computed};
+use crate::errors::{Exception, value};
+use crate::explanation::{self, Explanation};
+
+/// Tokens that are classified side by side, between two looks for Ctrl-C: as the command does.
+const CHUNK_TOKENS: usize = 16 * 1024;
+
+/// Gives texts labels.
+#[pyclass(frozen, module = "heedful")]
+pub(crate) struct Classifier {
+    model: Model,
+    folder: PathBuf,
+    compute: Precision,
+    given: (Option<String>, Option<usize>),
+}
+
+/// The label of one text; none if it is blank.
+#[pyclass(frozen, module = "heedful")]
+pub(crate) struct Classification {
+    #[pyo3(get)]
+    label: Option<String>,
+    #[pyo3(get)]
+    probability: f32,
+    probabilities: Py<PyArray1<f32>>,
+    #[pyo3(get)]
+    words: Vec<(String, f32)>,
+}
+
+#[pymethods]
+impl Classification {
+    #[getter]
+    fn probabilities(&self, py: Python<'_>) -> Py<PyArray1<f32>> {
+        self.probabilities.clone_ref(py)
+    }
+
+    fn __repr__(&self) -> String {
+        match &self.label {
+            Some(label) => format!("Classification(label={label:?}, probability={:.4})", self.probability),
+            None => "Classification(label=None)".to_owned(),
+        }
+    }
+}
+
+#[pymethods]
+impl Classifier {
+    #[new]
+    #[pyo3(signature = (path, *, compute = None, max_tokens = None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        compute: Option<String>,
+        max_tokens: Option<usize>,
+    ) -> PyResult<Classifier> {
+        let folder = absolute(&path);
+        let precision = precision(compute.as_deref(), std::slice::from_ref(&folder))?;
+        let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
+        max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
+        Ok(Classifier { model, folder, compute: precision, given: (compute, max_tokens) })
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
+        let named = PyDict::new(py);
+        named.set_item("compute", &self.given.0)?;
+        named.set_item("max_tokens", self.given.1)?;
+        Ok(((self.folder.clone(),), named))
+    }
+
+    /// The names of the labels, in the order of the probabilities.
+    #[getter]
+    fn labels(&self) -> Vec<String> {
+        self.model.labels().names().to_vec()
+    }
+
+    /// The label of a text, or of each text of an iterable, in a list.
+    #[pyo3(signature = (texts, *, long = "cut"))]
+    fn classify<'py>(&self, py: Python<'py>, texts: Texts, long: &str) -> PyResult<Bound<'py, PyAny>> {
+        let (texts, is_one) = texts.list();
+        let long = long_text(long)?;
+        let found = computed(py, |signals| self.classified(&texts, long, signals))?;
+        let mut found: Vec<Classification> =
+            found.into_iter().map(|found| self.classification(py, found)).collect();
+        match is_one.then(|| found.pop()).flatten() {
+            Some(only) => Ok(Bound::new(py, only)?.into_any()),
+            None => found.into_pyobject(py),
+        }
+    }
+
+    /// What the model attends to while it classifies a text.
+    #[pyo3(signature = (text, *, num_hypotheses = 1))]
+    fn explain(&self, py: Python<'_>, text: &str, num_hypotheses: usize) -> PyResult<Explanation> {
+        let search = SearchOptions { compute: self.compute, ..SearchOptions::default() };
+        let options = explanation::options(&search);
+        let explained = computed(py, |_| {
+            let ids = self.model.limit().encode(text, |text| self.model.encode(text)).map_err(value)?;
+            Explained::of_class(&self.model, text, &ids, num_hypotheses, &options)
+                .map_err(|error| error.exception())
+        })?;
+        Ok(Explanation::new(explained, "heedful".to_owned()))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Classifier({:?})", self.folder.display().to_string())
+    }
+}
+
+impl Classifier {
+    fn classified(
+        &self,
+        texts: &[String],
+        long: LongText,
+        signals: &mut Signals,
+    ) -> PyResult<Vec<Option<Classified>>> {
+        let (limit, encode) = (self.model.limit(), |text: &str| self.model.encode(text));
+        // The parts of each text, and all of them end to end.
+        let (mut counts, mut parts) = (Vec::new(), Vec::new());
+        for (number, text) in texts.iter().enumerate() {
+            let of_text = match (limit.encode(text, encode), long) {
+                (Ok(tokens), _) => vec![tokens],
+                (Err(error), LongText::Refused) => {
+                    return Err(value(format!("text {number} (counted from 0): {error}")));
+                }
+                (Err(_), LongText::Cut) => vec![limit.first(text, encode).tokens],
+                (Err(_), LongText::Split) => {
+                    limit.split(text, encode).into_iter().map(|part| part.tokens).collect()
+                }
+            };
+            let before = parts.len();
+            parts.extend(of_text.into_iter().filter(|tokens| !tokens.is_empty()));
+            counts.push(parts.len() - before);
+        }
+        let mut found = Vec::new();
+        while found.len() < parts.len() {
+            let rest = &parts[found.len()..];
+            let mut tokens = 0;
+            let fits = |part: &&Vec<u32>| {
+                tokens += part.len();
+                tokens <= CHUNK_TOKENS
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let classified = self.model.classify_tokens(&rest[..count], self.compute);
+            found.extend(classified.map_err(|error| error.exception())?);
+            signals.check()?;
+        }
+        let mut found = found.into_iter().zip(parts.iter().map(Vec::len));
+        Ok(counts.into_iter().map(|count| Classified::mean(found.by_ref().take(count))).collect())
+    }
+
+    fn classification(&self, py: Python<'_>, found: Option<Classified>) -> Classification {
+        let label = found.as_ref().map(|found| self.model.labels().name(found.label()).to_owned());
+        let probability = found.as_ref().map_or(0.0, Classified::probability);
+        let (probabilities, words) =
+            found.map_or_else(Default::default, |found| (found.probabilities, found.words));
+        let probabilities = PyArray1::from_vec(py, probabilities).unbind();
+        let words = words.into_iter().map(|word| (word.text, word.attention)).collect();
+        Classification { label, probability, probabilities, words }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a model attends to, as numbers and as a page that a notebook shows.
+
+use heedful::decode::SearchOptions;
+use heedful::explain::{ExplainOptions, Explanation as Explained, WeightForm, page};
+use pyo3::prelude::*;
+
+use crate::errors::value;
+
+/// The explanation of one text.
+#[pyclass(frozen, module = "heedful")]
+pub(crate) struct Explanation {
+    explained: Explained,
+    title: String,
+}
+
+impl Explanation {
+    pub(crate) fn new(explained: Explained, title: String) -> Explanation {
+        Explanation { explained, title }
+    }
+}
+
+/// Weights in the form that keeps a page small.
+pub(crate) fn options(search: &SearchOptions) -> ExplainOptions {
+    ExplainOptions::new(WeightForm::Rows, search)
+}
+
+#[pymethods]
+impl Explanation {
+    /// The text of the best output.
+    #[getter]
+    fn text(&self) -> &str {
+        self.explained.outputs.first().map_or("", |best| &best.text)
+    }
+
+    /// A page of its own: one file that needs no network.
+    #[getter]
+    fn html(&self) -> String {
+        page(std::slice::from_ref(&self.explained), &self.title)
+    }
+
+    /// The numbers, as `heedful explain -o FILE.json` writes them.
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.explained).map_err(value)
+    }
+
+    fn _repr_html_(&self) -> String {
+        // The page has scripts and a style of its own: in a frame, neither can touch the notebook.
+        let page = self.html().replace('&', "&amp;").replace('"', "&quot;");
+        format!(
+            "<iframe sandbox=\"allow-scripts allow-downloads\" style=\"width: 100%; height: 620px; border: 0\" \
+             title=\"attention\" srcdoc=\"{page}\"></iframe>"
+        )
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Explanation(text={:?})", self.text())
+    }
+}

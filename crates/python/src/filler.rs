@@ -1,0 +1,96 @@
+//! A masked language model.
+
+use std::path::PathBuf;
+
+use heedful::decode::SearchOptions;
+use heedful::explain::Explanation as Explained;
+use heedful::tasks::masked::Filler as Model;
+use heedful::tensor::Precision;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arguments::{absolute, precision};
+use crate::calls::computed;
+use crate::errors::{Exception, value};
+use crate::explanation::{self, Explanation};
+
+/// Predicts masked tokens.
+#[pyclass(frozen, module = "heedful")]
+pub(crate) struct Filler {
+    model: Model,
+    folder: PathBuf,
+    compute: Precision,
+    given: (Option<String>, Option<usize>),
+}
+
+/// A text whose masked tokens were predicted.
+#[pyclass(frozen, module = "heedful")]
+pub(crate) struct Filled {
+    #[pyo3(get)]
+    text: String,
+    #[pyo3(get)]
+    gaps: Vec<Vec<(String, f64)>>,
+}
+
+#[pymethods]
+impl Filled {
+    fn __str__(&self) -> &str {
+        &self.text
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Filled(text={:?})", self.text)
+    }
+}
+
+#[pymethods]
+impl Filler {
+    #[new]
+    #[pyo3(signature = (path, *, compute = None, max_tokens = None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        compute: Option<String>,
+        max_tokens: Option<usize>,
+    ) -> PyResult<Filler> {
+        let folder = absolute(&path);
+        let precision = precision(compute.as_deref(), std::slice::from_ref(&folder))?;
+        let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
+        max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
+        Ok(Filler { model, folder, compute: precision, given: (compute, max_tokens) })
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
+        let named = PyDict::new(py);
+        named.set_item("compute", &self.given.0)?;
+        named.set_item("max_tokens", self.given.1)?;
+        Ok(((self.folder.clone(),), named))
+    }
+
+    /// The most probable tokens for every `<mask>` of a text.
+    #[pyo3(signature = (text, *, top = 5))]
+    fn fill(&self, py: Python<'_>, text: &str, top: usize) -> PyResult<Filled> {
+        let filled = computed(py, |_| {
+            let tokens = self.model.limit().encode(text, |text| self.model.encode(text)).map_err(value)?;
+            self.model.fill_tokens(tokens, top, self.compute).map_err(|error| error.exception())
+        })?;
+        let gaps = filled.gaps.into_iter();
+        let gaps = gaps.map(|gap| gap.into_iter().map(|guess| (guess.piece, guess.probability)).collect());
+        Ok(Filled { text: filled.text, gaps: gaps.collect() })
+    }
+
+    /// What the model attends to while it reads a text.
+    fn explain(&self, py: Python<'_>, text: &str) -> PyResult<Explanation> {
+        let search = SearchOptions { compute: self.compute, ..SearchOptions::default() };
+        let options = explanation::options(&search);
+        let explained = computed(py, |_| {
+            let ids = self.model.limit().encode(text, |text| self.model.encode(text)).map_err(value)?;
+            Explained::of_gaps(&self.model, text, &ids, &options).map_err(|error| error.exception())
+        })?;
+        Ok(Explanation::new(explained, "heedful".to_owned()))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Filler({:?})", self.folder.display().to_string())
+    }
+}

@@ -1,0 +1,152 @@
+//! A language model.
+
+use std::path::PathBuf;
+
+use heedful::decode::{Sampling, SearchOptions, TargetScore};
+use heedful::explain::Explanation as Explained;
+use heedful::tasks::language::{Generator as Model, TextScorer};
+use heedful::tensor::Precision;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::arguments::{Named, absolute, precision};
+use crate::calls::{Signals, computed};
+use crate::errors::{Exception, value};
+use crate::explanation::{self, Explanation};
+use crate::scores::TextScore;
+
+/// Continues texts.
+#[pyclass(frozen, module = "heedful")]
+pub(crate) struct Generator {
+    model: Model,
+    folder: PathBuf,
+    compute: Precision,
+    given: (Option<String>, Option<usize>),
+}
+
+#[pymethods]
+impl Generator {
+    #[new]
+    #[pyo3(signature = (path, *, compute = None, max_tokens = None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        compute: Option<String>,
+        max_tokens: Option<usize>,
+    ) -> PyResult<Generator> {
+        let folder = absolute(&path);
+        let precision = precision(compute.as_deref(), std::slice::from_ref(&folder))?;
+        let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
+        max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
+        Ok(Generator { model, folder, compute: precision, given: (compute, max_tokens) })
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
+        let named = PyDict::new(py);
+        named.set_item("compute", &self.given.0)?;
+        named.set_item("max_tokens", self.given.1)?;
+        Ok(((self.folder.clone(),), named))
+    }
+
+    /// Continues a prompt: prompt and continuation, as many as are asked for.
+    #[pyo3(signature = (prompt = "", **options))]
+    fn generate(
+        &self,
+        py: Python<'_>,
+        prompt: &str,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Vec<String>> {
+        let mut named = Named::new(options)?;
+        let tokens: usize = named.take("max_tokens", 100)?;
+        let long: String = named.take("long", "error".to_owned())?;
+        let options = self.search_options(&mut named)?;
+        named.finish("generate")?;
+        options.check().map_err(value)?;
+        computed(py, |signals| {
+            let prompt = self.prompt(prompt, &long)?;
+            let options = self.model.options(prompt.len(), tokens, &options);
+            let options = options.map_err(|error| error.exception())?;
+            let mut generation = self.model.begin(prompt, &options).map_err(|error| error.exception())?;
+            while generation.step().map_err(|error| error.exception())? {
+                signals.check()?;
+            }
+            Ok(generation.texts())
+        })
+    }
+
+    /// The log-probability of each text: of running text, given all before it.
+    fn score(&self, py: Python<'_>, texts: Vec<String>) -> PyResult<Vec<TextScore>> {
+        let scores = computed(py, |signals| self.scored(&texts, signals))?;
+        Ok(scores.into_iter().map(|score| TextScore::new(py, score)).collect())
+    }
+
+    /// What the model attends to while it reads a text.
+    fn explain(&self, py: Python<'_>, text: &str) -> PyResult<Explanation> {
+        let search = SearchOptions { compute: self.compute, ..SearchOptions::default() };
+        let options = explanation::options(&search);
+        let explained = computed(py, |_| {
+            let ids = self.model.limit().encode(text, |text| self.model.encode(text)).map_err(value)?;
+            Explained::of_text(&self.model, &ids, &options).map_err(|error| error.exception())
+        })?;
+        Ok(Explanation::new(explained, "heedful".to_owned()))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Generator({:?})", self.folder.display().to_string())
+    }
+}
+
+impl Generator {
+    /// Takes the options of a search, whose defaults are the command line's.
+    fn search_options(&self, named: &mut Named<'_>) -> PyResult<SearchOptions> {
+        let sampling = Sampling {
+            temperature: named.take("temperature", 1.0)?,
+            top_k: named.take("top_k", None)?,
+            top_p: named.take("top_p", None)?,
+            seed: named.take("seed", 1)?,
+        };
+        let beam: Option<usize> = named.take("beam_size", None)?;
+        let samples = beam.is_none() && sampling.temperature != 0.0;
+        Ok(SearchOptions {
+            beam: beam.unwrap_or(1),
+            n_best: named.take("num_hypotheses", 1)?,
+            sampling: samples.then_some(sampling),
+            no_repeat_ngram: named.take("no_repeat_ngram_size", None)?,
+            compute: self.compute,
+            ..SearchOptions::default()
+        })
+    }
+
+    /// The tokens of a prompt; one that is cut keeps its end, which the text continues.
+    fn prompt(&self, prompt: &str, long: &str) -> PyResult<Vec<u32>> {
+        let (limit, encode) = (self.model.limit(), |text: &str| self.model.encode(text));
+        match (limit.encode(prompt, encode), long) {
+            (Ok(tokens), "error" | "cut") => Ok(tokens),
+            (Err(error), "error") => {
+                Err(value(format!("the prompt: {error}; shorten it, or use long=\"cut\"")))
+            }
+            (Err(_), "cut") => Ok(limit.last(prompt, encode).tokens),
+            (_, other) => Err(PyValueError::new_err(format!("long is {other:?}: it must be cut or error"))),
+        }
+    }
+
+    fn scored(&self, texts: &[String], signals: &mut Signals) -> PyResult<Vec<TargetScore>> {
+        let mut scorer = TextScorer::new(&self.model, self.compute);
+        let mut scores = Vec::with_capacity(texts.len());
+        for (number, text) in texts.iter().enumerate() {
+            let encode = |text: &str| self.model.encode(text);
+            let tokens = if self.model.ends_texts() {
+                let long = |error| value(format!("text {number} (counted from 0): {error}"));
+                self.model.limit().encode(text, encode).map_err(long)?
+            } else {
+                // Blocks cut running text.
+                encode(text)
+            };
+            scores.extend(scorer.push(text, tokens).map_err(|error| error.exception())?);
+            signals.check()?;
+        }
+        scores.extend(scorer.finish().map_err(|error| error.exception())?.0);
+        Ok(scores)
+    }
+}

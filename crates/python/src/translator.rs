@@ -1,0 +1,319 @@
+//! A translation model, or several that translate together.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use heedful::data::shortlist::Shortlist;
+use heedful::data::text_limit::{Part, TooLong};
+use heedful::decode::{DecodeError, MaxLength, Sampling, SearchInput, SearchOptions, TargetScore};
+use heedful::tasks::translate::{LongText, Terms, TranslatedText, TranslationQueue, Translator as Model};
+use heedful::tensor::Precision;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::arguments::{Named, Texts, absolute, long_text, precision, terms};
+use crate::calls::{Signals, check_process, computed};
+use crate::errors::{Exception, value};
+use crate::explanation::{self, Explanation};
+use crate::iterable::TranslationIterator;
+use crate::scores::TextScore;
+use crate::translation::{Translated, Translation};
+
+/// Pairs that are scored side by side, between two looks for Ctrl-C.
+const CHUNK: usize = 256;
+
+/// The texts of an iterable that are read before the first of them is answered: as many as the command reads ahead.
+const PREFETCH: usize = 4096;
+
+/// Translates text, by one model or by several of one vocabulary together.
+#[pyclass(frozen, module = "heedful")]
+pub(crate) struct Translator {
+    model: Arc<Model>,
+    folders: Vec<PathBuf>,
+    compute: Precision,
+    /// As they were given, for pickle.
+    given: (Option<String>, Option<usize>),
+}
+
+/// What a call does with each of its texts.
+pub(crate) struct Reading {
+    pub(crate) options: SearchOptions,
+    pub(crate) terms: Terms,
+    pub(crate) long: LongText,
+}
+
+impl Translator {
+    /// Takes the options of a search, whose defaults are the command line's.
+    fn reading(&self, named: &mut Named<'_>) -> PyResult<Reading> {
+        let defaults = SearchOptions::default();
+        let sampling = Sampling {
+            temperature: named.take("temperature", 1.0)?,
+            top_k: named.take("top_k", None)?,
+            top_p: named.take("top_p", None)?,
+            seed: named.take("seed", 1)?,
+        };
+        let max_length: Option<usize> = named.take("max_length", None)?;
+        let options = SearchOptions {
+            beam: named.take("beam_size", defaults.beam)?,
+            length_penalty: named.take("length_penalty", defaults.length_penalty)?,
+            max_length: max_length.map_or(defaults.max_length, MaxLength::Absolute),
+            min_length: named.take("min_length", defaults.min_length)?,
+            n_best: named.take("num_hypotheses", defaults.n_best)?,
+            sampling: named.take("sample", false)?.then_some(sampling),
+            no_repeat_ngram: named.take("no_repeat_ngram_size", None)?,
+            shortlist: if named.take("shortlist", false)? { Some(self.shortlist()?) } else { None },
+            compute: self.compute,
+            batch_tokens: named.take("batch_tokens", defaults.batch_tokens)?,
+            ..defaults
+        };
+        options.check().map_err(value)?;
+        let long: String = named.take("long", "split".to_owned())?;
+        Ok(Reading { options, terms: terms(named.take("terms", None)?)?, long: long_text(&long)? })
+    }
+
+    fn shortlist(&self) -> PyResult<Arc<Shortlist>> {
+        let name = self.folders[0].display();
+        self.model.shortlist().cloned().ok_or_else(|| {
+            value(format!(
+                "{name} has no shortlist: learn one with heedful shortlist {name} --src FILE --tgt FILE"
+            ))
+        })
+    }
+}
+
+/// Translates texts, in order.
+fn translated(
+    model: &Model,
+    reading: &Reading,
+    texts: &[String],
+    prefixes: &[String],
+    signals: &mut Signals,
+) -> PyResult<Vec<TranslatedText>> {
+    let mut queue = TranslationQueue::new(model, &reading.options).map_err(|error| error.exception())?;
+    let (mut found, mut next) = (Vec::with_capacity(texts.len()), 0);
+    while found.len() < texts.len() {
+        while next < texts.len() && queue.wants_text() {
+            let prefix = prefixes.get(next).map_or("", String::as_str);
+            queue.push(inputs(model, reading, next, &texts[next], prefix)?);
+            next += 1;
+        }
+        if !queue.is_idle() {
+            queue.step().map_err(|failed| match failed.error {
+                error @ (DecodeError::Broken(_) | DecodeError::Panicked) => error.exception(),
+                error => value(format!("text {}: {error}", failed.text)),
+            })?;
+        }
+        found.extend(std::iter::from_fn(|| queue.pop()).map(|(_, translated)| translated));
+        signals.check()?;
+    }
+    Ok(found)
+}
+
+/// The parts of a text with what is searched for.
+pub(crate) fn inputs(
+    model: &Model,
+    reading: &Reading,
+    number: usize,
+    text: &str,
+    prefix: &str,
+) -> PyResult<Vec<(Part, SearchInput)>> {
+    let refused = |what: &str, error: TooLong, remedies: &str| {
+        let remedies = format!("{remedies}or open the model with max_tokens=N");
+        value(format!("{what} {number} (counted from 0): {error}; make it shorter, {remedies}"))
+    };
+    let parts = model.parts(text, reading.long);
+    let parts = parts.map_err(|error| refused("text", error, "use long=\"split\" or long=\"cut\", "))?;
+    let prefix = if prefix.trim().is_empty() {
+        Vec::new()
+    } else {
+        let encoded = model.target_limit().encode(prefix, |text| model.encode_target(text));
+        encoded.map_err(|error| refused("prefix", error, ""))?
+    };
+    Ok(model.part_inputs(parts, prefix, &reading.terms))
+}
+
+#[pymethods]
+impl Translator {
+    #[new]
+    #[pyo3(signature = (*paths, compute = None, max_tokens = None))]
+    fn new(
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        compute: Option<String>,
+        max_tokens: Option<usize>,
+    ) -> PyResult<Translator> {
+        let folders: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
+        let precision = precision(compute.as_deref(), &folders)?;
+        let model = py.detach(|| -> PyResult<Model> {
+            let opened = folders.iter().map(|folder| Model::open(folder)).collect::<Result<Vec<_>, _>>();
+            let mut model = Model::join(opened.map_err(|error| error.exception())?).map_err(value)?;
+            max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
+            Ok(model)
+        })?;
+        let given = (compute, max_tokens);
+        Ok(Translator { model: Arc::new(model), folders, compute: precision, given })
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
+        let named = PyDict::new(py);
+        named.set_item("compute", &self.given.0)?;
+        named.set_item("max_tokens", self.given.1)?;
+        Ok((PyTuple::new(py, &self.folders)?, named))
+    }
+
+    /// Translates a text, or an iterable of texts into a list. Options are those of the stub.
+    #[pyo3(signature = (texts, **options))]
+    fn translate<'py>(
+        &self,
+        py: Python<'py>,
+        texts: Texts,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut named = Named::new(options)?;
+        let reading = self.reading(&mut named)?;
+        let prefixes: Option<Texts> = named.take("prefixes", None)?;
+        named.finish("translate")?;
+        let (texts, is_one) = texts.list();
+        let (prefixes, _) = prefixes.map_or((Vec::new(), false), Texts::list);
+        if !prefixes.is_empty() && prefixes.len() != texts.len() {
+            return Err(PyValueError::new_err(format!(
+                "there are {} prefixes for {} texts: give one for each, blank for no prefix",
+                prefixes.len(),
+                texts.len()
+            )));
+        }
+        let model = &self.model;
+        let found = computed(py, |signals| translated(model, &reading, &texts, &prefixes, signals))?;
+        let options = Arc::new(reading.options);
+        let translation = |text: TranslatedText| {
+            Translation::new(Translated { translator: model.clone(), options: options.clone(), text })
+        };
+        let mut found: Vec<Translation> = found.into_iter().map(translation).collect();
+        match is_one.then(|| found.pop()).flatten() {
+            Some(only) => Ok(Bound::new(py, only)?.into_any()),
+            None => found.into_pyobject(py),
+        }
+    }
+
+    /// Translates the texts of any iterable, in order and in memory that does not grow with their number.
+    #[pyo3(signature = (texts, **options))]
+    fn translate_iterable(
+        &self,
+        texts: &Bound<'_, PyAny>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<TranslationIterator> {
+        check_process()?;
+        let mut named = Named::new(options)?;
+        let reading = self.reading(&mut named)?;
+        let prefetch: usize = named.take("prefetch", PREFETCH)?;
+        named.finish("translate_iterable")?;
+        if prefetch == 0 {
+            return Err(value("prefetch is 0: set it to at least 1"));
+        }
+        Ok(TranslationIterator::new(self.model.clone(), reading, texts.try_iter()?, prefetch))
+    }
+
+    /// The log-probability of each target, given its source.
+    fn score(&self, py: Python<'_>, sources: Vec<String>, targets: Vec<String>) -> PyResult<Vec<TextScore>> {
+        let (ours, theirs) = (sources.len(), targets.len());
+        if ours != theirs {
+            return Err(PyValueError::new_err(format!(
+                "{ours} sources and {theirs} targets: give as many of both"
+            )));
+        }
+        let options = SearchOptions { compute: self.compute, ..SearchOptions::default() };
+        let model = &self.model;
+        let scores = computed(py, |signals| {
+            let mut scores = Vec::with_capacity(ours);
+            for (first, (sources, targets)) in
+                (0..).step_by(CHUNK).zip(sources.chunks(CHUNK).zip(targets.chunks(CHUNK)))
+            {
+                scores.extend(scored(model, first, sources, targets, &options)?);
+                signals.check()?;
+            }
+            Ok(scores)
+        })?;
+        Ok(scores.into_iter().map(|score| TextScore::new(py, score)).collect())
+    }
+
+    /// What the model attends to while it translates a text, or writes a given target.
+    #[pyo3(signature = (text, target = None, *, beam_size = 4, num_hypotheses = 1))]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        target: Option<&str>,
+        beam_size: usize,
+        num_hypotheses: usize,
+    ) -> PyResult<Explanation> {
+        let search = SearchOptions {
+            beam: beam_size,
+            n_best: num_hypotheses,
+            compute: self.compute,
+            ..SearchOptions::default()
+        };
+        search.check().map_err(value)?;
+        let (model, options) = (&self.model, explanation::options(&search));
+        let explained = computed(py, |_| {
+            model.source_limit().encode(text, |text| model.encode(text)).map_err(value)?;
+            let translation = match target {
+                Some(_) if text.trim().is_empty() => {
+                    return Err(value(
+                        "the text is blank: a target needs a source text to be its translation",
+                    ));
+                }
+                Some(target) => {
+                    model.target_limit().encode(target, |text| model.encode_target(text)).map_err(value)?;
+                    model.force(text, target, &search)
+                }
+                None => model.translate(&[text], &search).map(|mut found| found.swap_remove(0)),
+            };
+            let translation = translation.map_err(|error| error.exception())?;
+            heedful::explain::Explanation::of_translation(model, text, &translation, &options)
+                .map_err(|error| error.exception())
+        })?;
+        Ok(Explanation::new(explained, "heedful".to_owned()))
+    }
+
+    /// The folders of the models.
+    #[getter]
+    fn paths(&self) -> Vec<PathBuf> {
+        self.folders.clone()
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<String> =
+            self.folders.iter().map(|folder| format!("{:?}", folder.display().to_string())).collect();
+        format!("Translator({})", names.join(", "))
+    }
+}
+
+/// A blank source has a blank translation, with certainty: no other has a probability.
+fn scored(
+    model: &Model,
+    first: usize,
+    sources: &[String],
+    targets: &[String],
+    options: &SearchOptions,
+) -> PyResult<Vec<TargetScore>> {
+    let mut pairs = Vec::new();
+    for (index, (source, target)) in sources.iter().zip(targets).enumerate() {
+        let long = |error| value(format!("pair {} (counted from 0): {error}", first + index));
+        let source = model.source_limit().encode(source, |text| model.encode(text)).map_err(long)?;
+        let target = model.target_limit().encode(target, |text| model.encode_target(text)).map_err(long)?;
+        pairs.push((source, target));
+    }
+    let filled: Vec<_> = pairs.iter().filter(|(source, _)| !source.is_empty()).cloned().collect();
+    let mut found = model.score_tokens(&filled, options).map_err(|error| error.exception())?.into_iter();
+    let of_blank = |target: &Vec<u32>| TargetScore {
+        log_probability: if target.is_empty() { 0.0 } else { f64::NEG_INFINITY },
+        tokens: Vec::new(),
+        alternatives: Vec::new(),
+    };
+    let score = |(source, target): &(Vec<u32>, Vec<u32>)| match source.is_empty() {
+        true => Some(of_blank(target)),
+        false => found.next(),
+    };
+    Ok(pairs.iter().filter_map(score).collect())
+}

@@ -1,0 +1,361 @@
+"""The package against the command: the same results, to the bit; and what only Python has."""
+
+import doctest
+import gc
+import html
+import itertools
+import json
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import threading
+import time
+import unittest
+from pathlib import Path
+
+import heedful
+import models
+import numpy as np
+from heedful import _heedful
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "python.md"
+
+
+def setUpModule():
+    global PLACE, FOLDER, TRANSLATOR, SOURCES, TARGETS
+    PLACE, FOLDER = models.trained()
+    TRANSLATOR = heedful.Translator(FOLDER / "run")
+    SOURCES, TARGETS = (list(side) for side in zip(*models.pairs()))
+
+
+def tearDownModule():
+    PLACE.cleanup()
+
+
+class Translating(unittest.TestCase):
+    def test_texts_and_scores_are_those_of_the_command(self):
+        texts = ["", *SOURCES[::7], "  ", "words that nobody knows", SOURCES[0]]
+        for flags, options in [
+            ("", {}),
+            ("--beam 6 --n-best 3 --length-penalty 1.5", dict(beam_size=6, num_hypotheses=3, length_penalty=1.5)),
+            ("--sample --top-k 5 --seed 7 --temperature 0.8", dict(sample=True, top_k=5, seed=7, temperature=0.8)),
+            ("--beam 1 --max-length 3 --no-repeat-ngram 2", dict(beam_size=1, max_length=3, no_repeat_ngram_size=2)),
+        ]:
+            with self.subTest(flags):
+                said = models.command(FOLDER, "translate", "run", "--json", *flags.split(), text="\n".join(texts) + "\n")
+                told = [json.loads(line)["translations"] for line in said.splitlines()]
+                found = [
+                    [
+                        {"text": one.text, "score": one.score, "log_probability": one.log_probability}
+                        for one in translation.hypotheses
+                    ]
+                    for translation in TRANSLATOR.translate(texts, **options)
+                ]
+                # Numbers are read as they are written: every bit counts.
+                self.assertEqual(found, told)
+
+    def test_long_texts_are_split_as_the_command_does(self):
+        text = " ".join(SOURCES[:40])
+        said = models.command(FOLDER, "translate", "run", "--scores", "--align", "--max-tokens", "64", text=text + "\n")
+        translation = heedful.Translator(FOLDER / "run", max_tokens=64).translate(text)
+        links = " ".join(f"{source}-{target}" for source, target in sorted(translation.alignment))
+        self.assertEqual(f"{translation.text} ||| {translation.score:.6f} ||| {links}\n", said)
+        with self.assertRaisesRegex(ValueError, "was split into"):
+            translation.attention
+        with self.assertRaisesRegex(ValueError, r"text 0 .* the model reads at a time; .* long=.cut., or open the model with max_tokens=N"):
+            heedful.Translator(FOLDER / "run", max_tokens=64).translate(text, long="error")
+
+    def test_one_text_has_one_translation(self):
+        one = TRANSLATOR.translate(SOURCES[3])
+        self.assertEqual(one.text, TRANSLATOR.translate([SOURCES[3]])[0].text)
+        self.assertEqual(str(one), one.text)
+        self.assertTrue(repr(one).startswith("Translation(text="))
+        self.assertEqual(TRANSLATOR.translate([]), [])
+        self.assertEqual("".join(one.tokens).replace("▁", " ").strip(), one.text)
+        self.assertEqual(one.token_ids.dtype, np.uint32)
+
+    def test_prefixes_and_terms_are_kept(self):
+        self.assertTrue(TRANSLATOR.translate("a dog runs here 1.", prefixes="das Auto").text.startswith("das Auto"))
+        self.assertIn("Kater", TRANSLATOR.translate("a cat sleeps here 1.", terms={"cat": "Kater"}, beam_size=8).text)
+        with self.assertRaisesRegex(ValueError, "2 prefixes for 1 texts"):
+            TRANSLATOR.translate(["a"], prefixes=["b", "c"])
+        with self.assertRaisesRegex(ValueError, "write words"):
+            TRANSLATOR.translate("a", terms={"a\tb": "c"})
+
+    def test_attention_is_the_models_own_memory(self):
+        one = TRANSLATOR.translate(SOURCES[5])
+        attention = one.attention
+        cross = [name for name in attention if name.endswith("cross_attention")]
+        self.assertTrue(cross)
+        for head in attention[cross[0]]:
+            # <eos> is predicted too.
+            self.assertEqual(head.shape, (len(one.tokens) + 1, len(one.source_tokens)))
+            self.assertEqual(head.dtype, np.float32)
+            np.testing.assert_allclose(head.sum(axis=1), 1.0, rtol=1e-5)
+            # Made by heedful and taken over: NumPy did not allocate it.
+            self.assertFalse(head.flags.owndata)
+            self.assertIn("PySliceContainer", type(first_owner(head)).__name__)
+        kept = attention[cross[0]][0]
+        copy = kept.copy()
+        del attention, one
+        gc.collect()
+        np.testing.assert_array_equal(kept, copy)
+
+    def test_scores_are_those_of_the_command(self):
+        sources, targets = ["", *SOURCES[:9], ""], ["", *TARGETS[1:10], "x"]
+        (FOLDER / "a").write_text("\n".join(sources) + "\n", encoding="utf-8")
+        (FOLDER / "b").write_text("\n".join(targets) + "\n", encoding="utf-8")
+        said = models.command(FOLDER, "score", "run", "--src", "a", "--tgt", "b", "--json")
+        told = [json.loads(line) for line in said.splitlines()]
+        scores = TRANSLATOR.score(sources, targets)
+        self.assertEqual([list(score.tokens) for score in scores], [line["tokens"] for line in told])
+        logs = [line["log_probability"] for line in told]
+        self.assertEqual([float(score) for score in scores], [-np.inf if log is None else log for log in logs])
+
+    def test_an_ensemble_is_that_of_the_command(self):
+        both = heedful.Translator(FOLDER / "run", FOLDER / "run")
+        said = models.command(FOLDER, "translate", "run", "run", "--scores", "--text", SOURCES[2])
+        found = both.translate(SOURCES[2])
+        self.assertEqual(f"{found.text} ||| {found.score:.6f}\n", said)
+
+
+def first_owner(array):
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array.base
+
+
+class Iterables(unittest.TestCase):
+    def test_it_is_lazy_and_in_order(self):
+        read = 0
+
+        def texts():
+            nonlocal read
+            for text in itertools.cycle(["", *SOURCES]):
+                read += 1
+                yield text
+
+        answers = TRANSLATOR.translate_iterable(texts(), prefetch=50)
+        self.assertEqual(read, 0)
+        expected = [one.text for one in TRANSLATOR.translate(["", *SOURCES])]
+        for number, answer in enumerate(itertools.islice(answers, 700)):
+            self.assertEqual(answer.text, expected[number % len(expected)])
+            self.assertLessEqual(read, number + 51)
+
+    def test_an_exception_of_the_iterable_is_the_callers(self):
+        def texts():
+            yield SOURCES[0]
+            raise KeyError("over")
+
+        answers = TRANSLATOR.translate_iterable(texts())
+        with self.assertRaises(KeyError):
+            list(answers)
+        self.assertEqual(list(answers), [])
+        with self.assertRaisesRegex(TypeError, "text 1 .* int"):
+            list(TRANSLATOR.translate_iterable([SOURCES[0], 7]))
+        self.assertEqual(list(TRANSLATOR.translate_iterable([])), [])
+        self.assertEqual([one.text for one in TRANSLATOR.translate_iterable(iter(["", ""]))], ["", ""])
+
+
+class Tasks(unittest.TestCase):
+    def test_classification_is_that_of_the_command(self):
+        classifier = heedful.Classifier(FOLDER / "mood")
+        texts = ["the day was fine in year 3", "", "the soup was cold in year 5"]
+        said = models.command(FOLDER, "classify", "mood", "--json", text="\n".join(texts) + "\n")
+        told = [json.loads(line) for line in said.splitlines()]
+        found = classifier.classify(texts)
+        self.assertEqual([one.label for one in found], [line["label"] for line in told])
+        for one, line in zip(found, told):
+            named = dict(zip(classifier.labels, map(float, one.probabilities)))
+            self.assertEqual(named, {name: np.float32(p) for name, p in line.get("probabilities", {}).items()})
+        self.assertEqual(classifier.classify(texts[0]).label, told[0]["label"])
+        self.assertAlmostEqual(sum(weight for _, weight in found[0].words), 1.0, places=5)
+
+    def test_generation_is_that_of_the_command(self):
+        writer = heedful.Generator(FOLDER / "writer")
+        for flags, options in [
+            ("--tokens 20 --seed 3", dict(max_tokens=20, seed=3)),
+            ("--tokens 20 --beam 3 --n 2", dict(max_tokens=20, beam_size=3, num_hypotheses=2)),
+        ]:
+            said = models.command(FOLDER, "generate", "writer", "--prompt", "a dog", "--json", *flags.split())
+            told = [json.loads(line)["text"] for line in said.splitlines()]
+            self.assertEqual(writer.generate("a dog", **options), told)
+        (FOLDER / "t").write_text("\n".join(SOURCES[:5]) + "\n", encoding="utf-8")
+        said = models.command(FOLDER, "score", "writer", "--text", "t", "--quiet")
+        self.assertEqual([f"{float(score):.6f}" for score in writer.score(SOURCES[:5])], said.split())
+
+    def test_gaps_are_filled_as_the_command_does(self):
+        reader = heedful.Filler(FOLDER / "reader")
+        text = "a <mask> sleeps <mask> 1."
+        told = json.loads(models.command(FOLDER, "fill", "reader", text, "--top", "3", "--json"))
+        filled = reader.fill(text, top=3)
+        self.assertEqual(filled.text, told["filled"])
+        gaps = [[(guess["piece"], guess["probability"]) for guess in gap] for gap in told["gaps"]]
+        self.assertEqual(filled.gaps, gaps)
+
+    def test_explanations_show_themselves(self):
+        for model, text in [
+            (TRANSLATOR, SOURCES[0]),
+            (heedful.Classifier(FOLDER / "mood"), "the day was fine"),
+            (heedful.Generator(FOLDER / "writer"), "a dog runs"),
+            (heedful.Filler(FOLDER / "reader"), "a <mask> runs"),
+        ]:
+            explanation = model.explain(text)
+            name = Path(model.__getnewargs_ex__()[0][0]).name
+            models.command(FOLDER, "explain", name, text, "-o", f"{name}.json")
+            self.assertEqual(json.loads(explanation.to_json()), json.loads((FOLDER / f"{name}.json").read_text("utf-8"))[0])
+            self.assertIn("<!doctype html>", explanation.html.lower())
+            frame = explanation._repr_html_()
+            self.assertTrue(frame.startswith("<iframe sandbox=") and frame.endswith('"></iframe>'))
+            page = frame.partition('srcdoc="')[2].removesuffix('"></iframe>')
+            self.assertNotIn('"', page)
+            self.assertEqual(html.unescape(page), explanation.html)
+        forced = TRANSLATOR.explain(SOURCES[0], "ein Hund singt")
+        self.assertEqual(forced.text, "ein Hund singt")
+
+
+class Errors(unittest.TestCase):
+    def test_they_are_pythons_with_the_commands_words(self):
+        with self.assertRaisesRegex(FileNotFoundError, "nowhere is not a folder"):
+            heedful.Translator(FOLDER / "nowhere")
+        with self.assertRaisesRegex(ValueError, "holds a classifier, not a translator: use heedful classify"):
+            heedful.Translator(FOLDER / "mood")
+        with self.assertRaisesRegex(ValueError, "needs a model"):
+            heedful.Translator()
+        with self.assertRaisesRegex(ValueError, "the beam is 0"):
+            TRANSLATOR.translate("a", beam_size=0)
+        with self.assertRaisesRegex(ValueError, "at most 1000"):
+            TRANSLATOR.translate("a", beam_size=1_000_000)
+        with self.assertRaisesRegex(TypeError, "unexpected keyword argument 'beam'"):
+            TRANSLATOR.translate("a", beam=3)
+        with self.assertRaisesRegex(TypeError, "beam_size"):
+            TRANSLATOR.translate("a", beam_size="wide")
+        with self.assertRaisesRegex(TypeError, "a str or an iterable of str, not int"):
+            TRANSLATOR.translate(3)
+        with self.assertRaisesRegex(TypeError, "text 1 .* float"):
+            TRANSLATOR.translate(["a", float("nan")])
+        with self.assertRaisesRegex(ValueError, "has no shortlist"):
+            TRANSLATOR.translate("a", shortlist=True)
+        with self.assertRaisesRegex(ValueError, "bf16, f32 or int8"):
+            heedful.Translator(FOLDER / "run", compute="f64")
+        with self.assertRaisesRegex(ValueError, "no <mask>"):
+            heedful.Filler(FOLDER / "reader").fill("whole")
+        with self.assertRaisesRegex(ValueError, "from 1 to"):
+            heedful.set_threads(0)
+        with self.assertRaisesRegex(ValueError, "1 hypotheses, and a reference of 2"):
+            heedful.corpus_bleu(["a"], [["a", "b"]])
+
+    def test_ctrl_c_ends_a_call(self):
+        texts = [f"{text} {number}" for number in range(2000) for text in SOURCES]
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            TRANSLATOR.translate(texts)
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            for _ in TRANSLATOR.translate_iterable(texts):
+                pass
+        # It goes on to work.
+        self.assertTrue(TRANSLATOR.translate(SOURCES[0]).text)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
+    def test_a_forked_process_is_refused_instead_of_waiting_for_ever(self):
+        TRANSLATOR.translate(SOURCES[0])
+        child = os.fork()
+        if child == 0:
+            try:
+                TRANSLATOR.translate(SOURCES[0])
+            except RuntimeError:
+                os._exit(17)
+            os._exit(1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 17)
+
+
+def translated_elsewhere(translator, text):
+    return translator.translate(text).text
+
+
+class Sharing(unittest.TestCase):
+    def test_models_are_pickled_by_their_path(self):
+        for model in [
+            heedful.Translator(FOLDER / "run", max_tokens=99, compute="f32"),
+            heedful.Classifier(FOLDER / "mood"),
+            heedful.Generator(FOLDER / "writer"),
+            heedful.Filler(FOLDER / "reader"),
+        ]:
+            sent = pickle.dumps(model)
+            self.assertLess(len(sent), 1000)
+            again = pickle.loads(sent)
+            self.assertEqual(repr(again), repr(model))
+            self.assertEqual(again.__getnewargs_ex__(), model.__getnewargs_ex__())
+
+    def test_a_process_that_is_spawned_gives_the_same(self):
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            found = pool.apply_async(translated_elsewhere, (TRANSLATOR, SOURCES[4])).get(timeout=120)
+        self.assertEqual(found, TRANSLATOR.translate(SOURCES[4]).text)
+
+    def test_two_threads_translate_at_the_same_time(self):
+        texts = [f"{text} {number}" for number in range(30) for text in SOURCES]
+        found = [None, None]
+
+        def work(index):
+            found[index] = [one.text for one in TRANSLATOR.translate(texts[index::2])]
+
+        threads = [threading.Thread(target=work, args=(index,)) for index in range(2)]
+        for thread in threads:
+            thread.start()
+        most = 0
+        while any(thread.is_alive() for thread in threads):
+            # This thread runs too: neither of the calls holds Python's lock.
+            most = max(most, _heedful.calls_in_flight())
+            time.sleep(0.001)
+        self.assertEqual(most, 2)
+        self.assertEqual(_heedful.calls_in_flight(), 0)
+        self.assertEqual(found[0], [one.text for one in TRANSLATOR.translate(texts[0::2])])
+
+
+class Metrics(unittest.TestCase):
+    def test_scores_are_those_of_the_command(self):
+        hypotheses, references = TARGETS[:20], TARGETS[1:21]
+        (FOLDER / "hyp").write_text("\n".join(hypotheses) + "\n", encoding="utf-8")
+        (FOLDER / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
+        said = models.command(FOLDER, "evaluate", "hyp", "--ref", "ref", "--metric", "bleu,chrf,ter")
+        for score in [
+            heedful.corpus_bleu(hypotheses, [references]),
+            heedful.corpus_chrf(hypotheses, [references]),
+            heedful.corpus_ter(hypotheses, [references]),
+        ]:
+            self.assertIn(str(score), said)
+            self.assertEqual(float(score), score.score)
+
+
+class Documentation(unittest.TestCase):
+    def test_examples_do_what_they_say(self):
+        before = os.getcwd()
+        os.chdir(FOLDER)
+        try:
+            flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+            results = [
+                doctest.testmod(heedful, optionflags=flags),
+                doctest.testfile(str(GUIDE), module_relative=False, optionflags=flags, encoding="utf-8"),
+            ]
+        finally:
+            os.chdir(before)
+        for result in results:
+            self.assertEqual(result.failed, 0)
+            self.assertGreater(result.attempted, 0)
+
+    def test_every_name_has_a_stub(self):
+        stub = (Path(heedful.__file__).parent / "__init__.pyi").read_text(encoding="utf-8")
+        for name in heedful.__all__:
+            self.assertRegex(stub, rf"(?m)^(class {name}\b|def {name}\(|{name}:)")
+            members = vars(getattr(heedful, name)) if isinstance(getattr(heedful, name), type) else {}
+            for member in members:
+                if not member.startswith("_"):
+                    self.assertRegex(stub, rf"\n    def {member}\(", f"{name}.{member}")
+        self.assertTrue((Path(heedful.__file__).parent / "py.typed").exists())
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())
