@@ -44,7 +44,7 @@ fn main() -> Result<()> {
 
     let mut alone = Trainer::new(config.build(1)?, recipe.trainer_options());
     let parameters = alone.model().params().count();
-    let alone = median(steps, || Ok(drop(alone.step(&batches[0])?)))?;
+    let alone = median(steps, || alone.step(&batches[0]).map(|_| ()).map_err(Into::into))?;
     let mut together = Trainer::leading(&team, config.build(1)?, &config, &recipe)?;
     let (mut spent, mut step) = (Vec::new(), Vec::new());
     for _ in 0..WARM_UP + steps {

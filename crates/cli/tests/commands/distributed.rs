@@ -125,9 +125,9 @@ fn kill_one_rank(job: &Child) {
         for child in pids(process) {
             let program = fs::read_link(format!("/proc/{child}/exe")).unwrap_or_default();
             if program == Path::new(env!("CARGO_BIN_EXE_heedful")) {
-                ranks.push(child)
+                ranks.push(child);
             } else {
-                above.push(child)
+                above.push(child);
             }
         }
     }
