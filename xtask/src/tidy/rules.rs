@@ -11,8 +11,10 @@ const HOST_MACHINERY: &str = concat!("crate::", "cpu");
 const MACHINE_PATHS: [&str; 4] =
     [concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/t", "mp/"), concat!("/Use", "rs/")];
 
-/// Where systems may be named: once for everyone, and once for system calls, which take unsafe code.
-const SYSTEM_MODULES: [&str; 2] = ["crates/heedful/src/system/", "crates/tensor/src/cpu/system.rs"];
+/// Where systems may be named: once for everyone, once for system calls, which take unsafe code, and where MPI is loaded, which is
+/// used on some systems only.
+const SYSTEM_MODULES: [&str; 3] =
+    ["crates/heedful/src/system/", "crates/tensor/src/cpu/system.rs", "crates/tensor/src/collective/mpi/"];
 /// Crates and attributes that one system has and another lacks.
 const SYSTEM_WORDS: [&str; 10] = [
     "unix",

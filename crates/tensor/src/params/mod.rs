@@ -12,12 +12,12 @@ mod gradients;
 mod host;
 mod init;
 mod quantized;
+mod shared;
 
 use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use crate::collective::{Division, Failure, Group, spread};
 use crate::random::Stream;
 use crate::{Array, Device};
 
@@ -208,16 +208,6 @@ impl Params {
     /// Replaces the flat vector by a copy of `values`, which must be as long.
     pub fn set(&self, values: &[f32]) {
         self.values_mut().copy_from(values);
-    }
-
-    /// Replaces the flat vectors of all ranks by that of rank 0.
-    pub fn set_from_first(&self, group: &Group) -> Result<(), Failure> {
-        let division = Division::new(self.flat_len(), group.size(), group.rank());
-        let mine = group.is_first().then(|| self.to_vec());
-        let mut values = self.values_mut();
-        spread(group, &division, mine.as_deref(), |bucket, numbers| {
-            values.copy_part_from(division.bucket(bucket).start, numbers);
-        })
     }
 
     /// The flat vector, to read.
