@@ -111,6 +111,31 @@ fn twenty_steps_are_those_of_the_processor() {
 }
 
 #[test]
+fn several_batches_make_a_step_as_on_the_processor_and_the_same_one_again() {
+    if !has_card() {
+        return;
+    }
+    // Six batches wait as three sums, five as two, which are kept beside the gradients.
+    for count in [6, 5] {
+        let trained = |device: Device| {
+            let mut trainer = trainer(device, DType::F32, None);
+            let losses: Vec<f32> = (0..6)
+                .map(|step| {
+                    let batches: Vec<Batch> = (0..count).map(|index| batch(step * count + index)).collect();
+                    trainer.step_over(&batches).expect("a good step").loss
+                })
+                .collect();
+            (losses, trainer.state())
+        };
+        let (expected, found) = (trained(Device::Cpu), trained(Device::Cuda));
+        for (step, (a, b)) in expected.0.iter().zip(&found.0).enumerate() {
+            assert!((a - b).abs() < 1e-4 * a.abs(), "step {step} of {count} batches: {a} and {b}");
+        }
+        assert!(found == trained(Device::Cuda), "two runs differ");
+    }
+}
+
+#[test]
 fn a_step_that_is_given_much_is_that_of_the_processor() {
     if !has_card() {
         return;
