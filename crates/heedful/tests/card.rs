@@ -117,21 +117,24 @@ fn several_batches_make_a_step_as_on_the_processor_and_the_same_one_again() {
     }
     // Six batches wait as three sums, five as two, which are kept beside the gradients.
     for count in [6, 5] {
-        let trained = |device: Device| {
+        let trained = |device: Device, steps: u32| {
             let mut trainer = trainer(device, DType::F32, None);
-            let losses: Vec<f32> = (0..6)
-                .map(|step| {
-                    let batches: Vec<Batch> = (0..count).map(|index| batch(step * count + index)).collect();
-                    trainer.step_over(&batches).expect("a good step").loss
-                })
-                .collect();
+            let step = |step: u32| -> f32 {
+                let batches: Vec<Batch> = (0..count).map(|index| batch(step * count + index)).collect();
+                trainer.step_over(&batches).expect("a good step").loss
+            };
+            let losses: Vec<f32> = (0..steps).map(step).collect();
             (losses, trainer.state())
         };
-        let (expected, found) = (trained(Device::Cpu), trained(Device::Cuda));
-        for (step, (a, b)) in expected.0.iter().zip(&found.0).enumerate() {
-            assert!((a - b).abs() < 1e-4 * a.abs(), "step {step} of {count} batches: {a} and {b}");
+        let (expected, found) = (trained(Device::Cpu, 1), trained(Device::Cuda, 1));
+        assert!((expected.0[0] - found.0[0]).abs() < 1e-5 * expected.0[0], "{count} batches");
+        // After one step the running mean is a tenth of the gradient.
+        for ((name, _, expected), (.., found)) in expected.1.mean.iter().zip(found.1.mean.iter()) {
+            let apart = distance(found, expected);
+            assert!(apart < 1e-4, "{count} batches, {name}: {apart:e}");
         }
-        assert!(found == trained(Device::Cuda), "two runs differ");
+        // From the second time on a step is replayed.
+        assert!(trained(Device::Cuda, 6) == trained(Device::Cuda, 6), "two runs differ");
     }
 }
 
