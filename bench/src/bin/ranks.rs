@@ -17,6 +17,7 @@ use heedful::recipe::{Preset, Recipe};
 use heedful::train::Trainer;
 use heedful::train::run;
 use heedful::train::team::Team;
+use heedful_tensor::Device;
 use heedful_tensor::collective::Times;
 use heedful_tensor::cpu::threads;
 use heedful_tensor::random::Stream;
@@ -45,7 +46,7 @@ fn main() -> Result<()> {
     let mut alone = Trainer::new(config.build(1)?, recipe.trainer_options());
     let parameters = alone.model().params().count();
     let alone = median(steps, || alone.step(&batches[0]).map(|_| ()).map_err(Into::into))?;
-    let mut together = Trainer::leading(&team, config.build(1)?, &config, &recipe)?;
+    let mut together = Trainer::leading(&team, Device::Cpu, config.build(1)?, &config, &recipe)?;
     let (mut spent, mut step) = (Vec::new(), Vec::new());
     for _ in 0..WARM_UP + steps {
         let (before, began) = (team.group().times(), Instant::now());

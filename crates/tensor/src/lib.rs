@@ -49,6 +49,6 @@ pub mod ops;
 pub use array::Array;
 pub use compute::{Compute, Precision, Rounding, Rows};
 pub use device::{DType, Device};
-pub use params::{BatchSums, Channels, Init, Param, Params, StepGradients};
+pub use params::{BatchSums, Channels, Init, Others, Param, Params, StepGradients};
 pub use ragged::Ragged;
 pub use tensor::Tensor;

@@ -157,6 +157,13 @@ impl Group {
         })
     }
 
+    /// All ranks get the numbers of rank 0; the others give none.
+    pub fn broadcast_numbers(&self, numbers: Option<&[f32]>) -> Result<Vec<f32>, Failure> {
+        let given = numbers.map(|numbers| bytemuck::cast_slice(numbers).to_vec()).unwrap_or_default();
+        let bytes = self.broadcast(given)?;
+        Ok(bytes.as_chunks().0.iter().map(|&number| f32::from_ne_bytes(number)).collect())
+    }
+
     /// All ranks get everybody's message, in the order of the ranks.
     pub fn all_gather(&self, message: Vec<u8>) -> Result<Vec<Vec<u8>>, Failure> {
         let size = self.size;

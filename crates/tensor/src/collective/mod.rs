@@ -22,6 +22,7 @@ mod threads;
 mod division;
 mod tree;
 
+pub(crate) mod cards;
 mod reduce;
 mod share;
 

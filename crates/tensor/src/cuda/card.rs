@@ -55,6 +55,13 @@ pub fn card() -> Result<&'static Card, Unavailable> {
     Ok(card)
 }
 
+/// Which of the machine's cards this process uses: the first one, or one for each process that a launcher has started here.
+fn number_of(count: i32) -> i32 {
+    let variables = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"];
+    let rank = variables.iter().find_map(|name| std::env::var(name).ok()?.parse::<i32>().ok());
+    rank.unwrap_or(0).rem_euclid(count.max(1))
+}
+
 impl Card {
     fn open() -> Result<Card, Unavailable> {
         if !library::load_driver() {
@@ -67,7 +74,9 @@ impl Card {
         unsafe {
             check("cuInit", driver::cuInit(0))?;
             let mut device: CUdevice = 0;
-            check("cuDeviceGet", driver::cuDeviceGet(&mut device, 0))?;
+            let mut count = 0;
+            check("cuDeviceGetCount", driver::cuDeviceGetCount(&mut count))?;
+            check("cuDeviceGet", driver::cuDeviceGet(&mut device, number_of(count)))?;
             let name = name_of(device)?;
             let capability = (
                 attribute(device, Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,

@@ -10,6 +10,7 @@ use super::card::{expect, present};
 use super::launch::Blocks;
 use super::memory::Pointer;
 use super::module::Function;
+use super::nccl::{Part, exchange_now};
 use super::product::{self, Product};
 use super::profile;
 
@@ -33,6 +34,11 @@ pub(super) enum Command {
         from: Pointer,
         to: Pointer,
         bytes: usize,
+    },
+    /// Bytes to and from other cards.
+    Exchange {
+        communicator: usize,
+        parts: Vec<Part>,
     },
     /// What follows is done in this lane.
     Switch {
@@ -123,6 +129,7 @@ impl List {
                 Command::Product(product) => product::multiply_now(lane, product),
                 Command::Clear { start, bytes } => clear_now(stream, *start, *bytes),
                 Command::Copy { from, to, bytes } => copy_now(stream, *from, *to, *bytes),
+                Command::Exchange { communicator, parts } => exchange_now(stream, *communicator, parts),
             }
         }
     }

@@ -73,6 +73,11 @@ impl Pointer {
     /// No address: something that a kernel can do without.
     pub(crate) const NULL: Pointer = Pointer(0);
 
+    /// The address as a number.
+    pub(super) fn address(self) -> u64 {
+        self.0
+    }
+
     /// The address some bytes further on.
     pub(crate) fn offset(self, bytes: usize) -> Pointer {
         Pointer(self.0 + bytes as u64)

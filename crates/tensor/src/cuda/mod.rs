@@ -30,6 +30,8 @@ mod tune;
 
 mod profile;
 
+mod nccl;
+
 pub use card::{Card, card};
 pub(crate) use feed::MODULE as FEED;
 pub(crate) use launch::{Blocks, DropoutArgument, launch, roomy};
@@ -38,6 +40,8 @@ pub(crate) use memory::{Buffer, Pointer, clear, upload, upload_list};
 pub use memory::{OutOfMemory, bytes_reserved, fitting, most_bytes_held, trim};
 pub(crate) use module::Module;
 pub use module::{KernelReport, compile_for};
+pub use nccl::Cards;
+pub(crate) use nccl::Part;
 pub(crate) use pinned::Pinned;
 pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;

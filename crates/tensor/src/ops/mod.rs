@@ -40,7 +40,7 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 11] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 12] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
@@ -51,6 +51,7 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 11] {
         &cross_entropy::cuda::MODULE,
         &adam::cuda::MODULE,
         &moving_average::cuda::MODULE,
+        &crate::collective::cards::MODULE,
         &crate::cuda::FEED,
         &crate::cuda::TUNE,
     ]

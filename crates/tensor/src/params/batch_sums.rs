@@ -4,12 +4,13 @@
 //! g = tree(g₁, g₂, …)        in one order, whatever the number of ranks: `collective::tree`
 //! ```
 //!
-//! Sums that wait for later batches are whole gradients: for `n` batches there are up to `log₂ n` of them. On several ranks the
-//! buckets of the last sum leave while its backward pass goes on, as soon as it has written them.
+//! Sums that wait for later batches are whole gradients: for `n` batches there are up to `log₂ n` of them. On the processors of several
+//! ranks the buckets of the last sum leave while its backward pass goes on, as soon as it has written them.
 
 use super::departure::Departure;
 use super::{Params, in_order};
 use crate::collective::{Failure, Group, Reduced, Reduction, additions_after};
+use crate::cuda::Cards;
 use crate::ops::elementwise::add_in_place;
 use crate::{Array, Device};
 
@@ -23,9 +24,20 @@ pub(crate) struct GradientSum {
 pub struct BatchSums<'a> {
     params: &'a Params,
     batches: usize,
-    group: Option<&'a Group>,
+    others: Others<'a>,
     done: usize,
     waiting: Vec<GradientSum>,
+}
+
+/// Who else has batches of the step.
+#[derive(Clone, Copy)]
+pub enum Others<'a> {
+    /// Nobody.
+    Nobody,
+    /// Other processors; each gets the sums that it owns.
+    Processors(&'a Group),
+    /// Other cards; each gets all sums.
+    Cards(&'a Cards),
 }
 
 /// The sums over all ranks, of which each has those that it owns.
@@ -35,19 +47,21 @@ impl BatchSums<'_> {
     /// Sums over so many batches of this rank.
     ///
     /// # Panics
-    /// If gradients of several ranks are on a card.
-    pub fn new<'a>(params: &'a Params, batches: usize, group: Option<&'a Group>) -> BatchSums<'a> {
-        assert!(
-            group.is_none() || params.device() == Device::Cpu,
-            "BatchSums: ranks divide a processor's work"
-        );
-        BatchSums { params, batches, group, done: 0, waiting: Vec::new() }
+    /// If the others are elsewhere than the parameters.
+    pub fn new<'a>(params: &'a Params, batches: usize, others: Others<'a>) -> BatchSums<'a> {
+        let are_alike = match others {
+            Others::Nobody => true,
+            Others::Processors(_) => params.device() == Device::Cpu,
+            Others::Cards(_) => params.device() == Device::Cuda,
+        };
+        assert!(are_alike, "BatchSums: parameters on {}, and others elsewhere", params.device());
+        BatchSums { params, batches, others, done: 0, waiting: Vec::new() }
     }
 
     /// Runs the backward pass of the next batch and adds what it finds.
     pub fn add(&mut self, backward: impl FnOnce()) {
         let is_last = self.done + 1 == self.batches;
-        if let (true, Some(group)) = (is_last, self.group) {
+        if let (true, Others::Processors(group)) = (is_last, self.others) {
             let reduction = Reduction::new(group, self.params.flat_len());
             self.params.begin_departure(reduction, std::mem::take(&mut self.waiting));
             backward();
@@ -67,7 +81,14 @@ impl BatchSums<'_> {
     /// The gradients of the step: those of the parameters, or those that this rank owns.
     pub fn finish(self) -> Result<StepGradients, Failure> {
         assert_eq!(self.done, self.batches, "BatchSums: batches that were added");
-        let Some(group) = self.group else { return Ok(StepGradients(None)) };
+        let group = match self.others {
+            Others::Nobody => return Ok(StepGradients(None)),
+            Others::Cards(cards) => {
+                self.params.sum_over_cards(cards);
+                return Ok(StepGradients(None));
+            }
+            Others::Processors(group) => group,
+        };
         let departed = self.params.end_departure();
         let is_late = departed.is_late;
         let reduced = departed.reduction.finish()?;
@@ -96,6 +117,13 @@ impl Params {
         let mut gradients = in_order(flat.gradients.lock());
         gradients.complete(&flat.entries, |index| flat.is_frozen(index));
         gradients.add(sum);
+    }
+
+    fn sum_over_cards(&self, cards: &Cards) {
+        let flat = self.store.flat();
+        let mut gradients = in_order(flat.gradients.lock());
+        gradients.complete(&flat.entries, |index| flat.is_frozen(index));
+        gradients.sum_over_cards(cards);
     }
 
     fn begin_departure(&self, reduction: Reduction, sums: Vec<GradientSum>) {

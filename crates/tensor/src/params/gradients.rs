@@ -11,6 +11,7 @@ use super::Entry;
 use super::batch_sums::GradientSum;
 use super::departure::Departure;
 use crate::collective::CHUNK;
+use crate::collective::cards::sum_over_cards;
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::cuda;
 use crate::ops::elementwise::{self, cuda::Sums};
@@ -187,6 +188,11 @@ impl FlatGradients {
                 segments.zip(&sum.parts).for_each(|(array, part)| elementwise::add_in_place(array, part));
             }
         }
+    }
+
+    /// Adds those of other cards to the gradients, which are complete.
+    pub(super) fn sum_over_cards(&mut self, cards: &cuda::Cards) {
+        sum_over_cards(cards, self.card.as_mut().expect("parameters on the card have their gradients there"));
     }
 
     /// From here on buckets leave as soon as they are written.

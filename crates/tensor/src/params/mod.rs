@@ -21,7 +21,7 @@ use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError, RwLock, RwLockRea
 use crate::random::Stream;
 use crate::{Array, Device};
 
-pub use batch_sums::{BatchSums, StepGradients};
+pub use batch_sums::{BatchSums, Others, StepGradients};
 use card::NarrowCopy;
 use entry::{Entry, Kind};
 pub(crate) use gradients::{FlatGradients, GradientSlot, Write};

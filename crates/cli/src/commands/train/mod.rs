@@ -12,7 +12,6 @@ use std::io::{self, Write};
 use anyhow::Result;
 use heedful::recipe::BestBy;
 use heedful::recipe::Recipe;
-use heedful::tensor::Device;
 use heedful::train::ValidationScore;
 use heedful::train::run::{self, Ending, FinalModel, Outcome, Start};
 use serde_json::{Value, json};
@@ -38,11 +37,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         arguments.threads.set_up();
     }
     // Before a dashboard opens.
-    let device = arguments.device.choice().resolve(&recipe)?.device;
-    if let Some(team) = &team {
-        team.check(recipe.training.accumulate)?;
-        anyhow::ensure!(device == Device::Cpu, "ranks train on processors so far: remove --device");
-    }
+    arguments.device.choice().resolve(&recipe)?;
+    team.as_ref().map_or(Ok(()), |team| team.check(recipe.training.accumulate))?;
     let start = match (&arguments.resume, arguments.force.is_given()) {
         (Some(_), _) => Start::Resume,
         (None, true) => Start::Replace,
@@ -53,7 +49,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let _dashboard = arguments.dashboard.map(|port| dashboard::open(&recipe, port)).transpose()?;
     let mut progress = TrainingProgress::new(verbosity, Interrupt::hold());
     let outcome = match &team {
-        Some(team) => run::train_with(team, &recipe, start, &mut progress),
+        Some(team) => run::train_with(team, arguments.device.choice(), &recipe, start, &mut progress),
         None => run::train_on(arguments.device.choice(), &recipe, start, &mut progress),
     };
     progress.finish();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use heedful_tensor::collective::Failure;
+use heedful_tensor::cuda;
 
 use super::frozen::freeze;
 use crate::models::ConfigError;
@@ -17,6 +18,9 @@ pub enum FollowError {
     /// The others cannot be reached.
     #[error("the other ranks cannot be reached: {0}")]
     Ranks(#[from] Failure),
+    /// The model with what its optimizer keeps does not fit on this rank's card.
+    #[error("the model with its optimizer does not fit into the memory of this rank's card ({0})")]
+    DoesNotFit(#[from] cuda::OutOfMemory),
     /// The leader's recipe cannot be read: it is another version of the program.
     #[error("the leader's recipe cannot be read here ({0}): start the same heedful everywhere")]
     Recipe(#[from] RecipeError),
@@ -39,7 +43,9 @@ pub fn follow(team: &Team) -> Result<(), FollowError> {
                 let model = beginning.config.build(recipe.training.seed)?;
                 freeze(&recipe, model.params());
                 let options = recipe.trainer_options();
-                trainer = Some(Trainer::in_team(model, options, team.clone(), None)?);
+                let place = beginning.place;
+                let built = cuda::fitting(|| Trainer::in_team(model, options, team.clone(), place))?;
+                trainer = Some(built?);
             }
             (order, Some(trainer)) => trainer.obey(order)?,
             (order, None) => unreachable!("a trainer comes before {order:?}"),

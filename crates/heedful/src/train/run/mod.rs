@@ -84,15 +84,16 @@ pub fn train_on(
     train_by(&SystemClock::default(), device, recipe, start, watcher)
 }
 
-/// As [`train`] with the ranks of a team, as its leader; the others [`follow`]. The weights have the same bits on any number of
+/// As [`train_on`] with the ranks of a team, as its leader; the others [`follow`]. The weights have the same bits on any number of
 /// ranks.
 pub fn train_with(
     team: &Team,
+    device: DeviceChoice,
     recipe: &Recipe,
     start: Start,
     watcher: &mut dyn Watcher,
 ) -> Result<Outcome, RunError> {
-    run(&SystemClock::default(), DeviceChoice::Cpu, Some(team), recipe, start, watcher)
+    run(&SystemClock::default(), device, Some(team), recipe, start, watcher)
 }
 
 /// As [`train_on`] with another clock, which limits the run where the recipe has a time.
@@ -136,13 +137,14 @@ fn run(
     let prepared = prepare::prepare(&recipe, start, watcher)?;
     let trainer = |recipe: &Recipe| -> Result<Trainer, RunError> {
         let model = prepared.model.clone();
-        if let Some(team) = team {
-            return Ok(Trainer::leading(team, model, &prepared.folder.config, recipe)?);
-        }
-        Ok(cuda::fitting(|| {
+        let build = || {
+            if let Some(team) = team {
+                return Trainer::leading(team, device, model, &prepared.folder.config, recipe);
+            }
             model.params().move_to(device);
-            Trainer::new(model, recipe.trainer_options())
-        })?)
+            Ok(Trainer::new(model, recipe.trainer_options()))
+        };
+        Ok(cuda::fitting(build)??)
     };
     let mut plan = None;
     if !recipe.open.is_empty() && prepared.checkpoints.steps()?.is_empty() {

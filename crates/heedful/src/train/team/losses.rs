@@ -2,7 +2,7 @@
 
 use heedful_tensor::collective::{Failure, Group};
 use heedful_tensor::flops;
-use heedful_tensor::ops::BatchLoss;
+use heedful_tensor::ops::{BatchLoss, Divergence, StepResult};
 
 use super::wire::{Reader, Writer};
 use crate::layers::BatchStatistics;
@@ -43,4 +43,34 @@ pub(in crate::train) fn gather_losses(
         all_statistics.extend(statistics.iter().map(|like| like.with_numbers(&mut numbers)));
     }
     Ok((all_losses, all_statistics))
+}
+
+/// What a step of several cards came to, given what it came to on this rank's: each has the losses of its own batches, and all
+/// have decided by the same gradient whether to make it.
+pub(in crate::train) fn add_results(
+    group: &Group,
+    result: Result<StepResult, Divergence>,
+) -> Result<Result<StepResult, Divergence>, Failure> {
+    let (is_made, own) = match result {
+        Ok(result) => (1, result),
+        Err(_) => (0, StepResult { norm: 0.0, loss: 0.0, negative_log_likelihood: 0.0, correct: 0 }),
+    };
+    let out = Writer::default().byte(is_made).f32s(&[own.loss]);
+    let all = group.all_gather(out.f64(own.negative_log_likelihood).u64(own.correct as u64).finish())?;
+    if all.iter().any(|bytes| Reader(bytes).byte() != is_made) {
+        let error = "some ranks have rejected a step that others have made".to_owned();
+        return Err(Failure { call: "step", error });
+    }
+    let nothing = StepResult { loss: 0.0, negative_log_likelihood: 0.0, correct: 0, ..own };
+    Ok(result.map(|_| {
+        all.iter().fold(nothing, |sum, bytes| {
+            let mut input = Reader(&bytes[1..]);
+            StepResult {
+                loss: sum.loss + input.f32s()[0],
+                negative_log_likelihood: sum.negative_log_likelihood + input.f64(),
+                correct: sum.correct + input.u64() as usize,
+                ..sum
+            }
+        })
+    }))
 }

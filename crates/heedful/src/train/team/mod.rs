@@ -15,20 +15,24 @@ mod order;
 mod losses;
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use heedful_tensor::collective::{Failure, Group, is_divisible, mpi};
 use heedful_tensor::cpu::threads;
+use heedful_tensor::cuda::Cards;
 
 use crate::system::{allowed_cores, host_name};
 
-pub(super) use losses::gather_losses;
-pub(crate) use order::{Beginning, Order};
+pub(super) use losses::{add_results, gather_losses};
+pub(crate) use order::{Beginning, Order, Place};
 
 /// The ranks of a run, as one of them sees them. Cloning shares it; when the leader's last clone is gone, the followers end.
 #[derive(Clone)]
 pub struct Team {
     group: Group,
+    /// The cards of all ranks, once they are used.
+    cards: Arc<OnceLock<Cards>>,
     _end: Arc<End>,
 }
 
@@ -69,7 +73,27 @@ impl Team {
 
     /// The processes of a group.
     pub fn new(group: Group) -> Team {
-        Team { _end: Arc::new(End { group: group.clone() }), group }
+        Team { _end: Arc::new(End { group: group.clone() }), cards: Arc::default(), group }
+    }
+
+    /// The cards of all ranks, which all of them join at the first call.
+    pub(super) fn join_cards(&self) -> Result<&Cards, Failure> {
+        if self.cards.get().is_none() {
+            let joined = Cards::join(&self.group)?;
+            self.cards.get_or_init(|| joined);
+        }
+        Ok(self.cards.get().expect("they were just joined"))
+    }
+
+    /// The cards of all ranks, if they are used.
+    pub(super) fn cards(&self) -> Option<&Cards> {
+        self.cards.get()
+    }
+
+    /// The batches of a step that this rank computes.
+    pub(super) fn own(&self, batches: usize) -> Range<usize> {
+        let each = batches / self.size();
+        self.group.rank() * each..(self.group.rank() + 1) * each
     }
 
     /// Whether this is the one that leads.

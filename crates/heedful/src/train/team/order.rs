@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use heedful_tensor::Ragged;
+use heedful_tensor::{Device, Ragged};
 use serde::{Deserialize, Serialize};
 
 use super::wire::{Reader, Writer};
@@ -38,6 +38,21 @@ pub(crate) struct Beginning {
     pub(crate) config: ModelConfig,
     /// The recipe, as TOML.
     pub(crate) recipe: String,
+    /// Where it trains.
+    pub(crate) place: Place,
+}
+
+/// What a rank trains on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Place {
+    Processor,
+    Card,
+}
+
+impl From<Device> for Place {
+    fn from(device: Device) -> Place {
+        if device == Device::Cpu { Place::Processor } else { Place::Card }
+    }
 }
 
 impl Order<'_> {
@@ -112,7 +127,7 @@ mod tests {
         let recipe = Recipe::default();
         let config = recipe.model_config([50; 2], 2).expect("a model");
         for order in [
-            Order::Begin(Box::new(Beginning { config, recipe: recipe.to_toml() })),
+            Order::Begin(Box::new(Beginning { config, recipe: recipe.to_toml(), place: Place::Card })),
             Order::Step(vec![batch(7), batch(8)].into()),
             Order::State,
             Order::Average,

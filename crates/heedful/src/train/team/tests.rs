@@ -43,7 +43,7 @@ fn train(
     recipe: &Recipe,
     ranks: usize,
     from: Option<&TrainerState>,
-    steps: std::ops::Range<u64>,
+    steps: Range<u64>,
 ) -> (TrainerState, Vec<f32>) {
     let config = recipe.model_config([50; 2], 2).expect("a model");
     let found = in_threads(ranks, |group| {
@@ -51,11 +51,12 @@ fn train(
         // What differs from the leader's is replaced by its parameters.
         let model = config.build(1 + team.group().rank() as u64).expect("a model");
         if !team.is_leader() {
-            let mut trainer = Trainer::in_team(model, options(), team.clone(), None).expect("threads");
+            let mut trainer =
+                Trainer::in_team(model, options(), team.clone(), Place::Processor).expect("threads");
             while obey(&mut trainer, &team).is_continue() {}
             return None;
         }
-        let mut trainer = Trainer::in_team(model, options(), team, None).expect("threads");
+        let mut trainer = Trainer::in_team(model, options(), team, Place::Processor).expect("threads");
         from.into_iter().for_each(|state| trainer.restore(state).expect("a state of the same model"));
         let losses = steps.clone().map(|step| trainer.step_over(&batches(step)).expect("a good step").loss);
         let losses: Vec<f32> = losses.collect();
@@ -74,7 +75,7 @@ fn obey(trainer: &mut Trainer<Box<dyn crate::models::Model>>, team: &Team) -> Co
     }
 }
 
-fn alone(recipe: &Recipe, steps: std::ops::Range<u64>) -> (TrainerState, Vec<f32>) {
+fn alone(recipe: &Recipe, steps: Range<u64>) -> (TrainerState, Vec<f32>) {
     let model = recipe.model_config([50; 2], 2).expect("a model").build(1).expect("a model");
     let mut trainer = Trainer::new(model, options());
     let losses = steps.map(|step| trainer.step_over(&batches(step)).expect("a good step").loss).collect();
@@ -117,7 +118,8 @@ fn a_rejected_step_leaves_all_ranks_as_they_were() {
     let states = in_threads(2, |group| {
         let team = Team::new(group);
         let model = config.build(1).expect("a model");
-        let mut trainer = Trainer::in_team(model, options(), team.clone(), None).expect("threads");
+        let mut trainer =
+            Trainer::in_team(model, options(), team.clone(), Place::Processor).expect("threads");
         if !team.is_leader() {
             while obey(&mut trainer, &team).is_continue() {}
             return None;

@@ -1,8 +1,8 @@
 //! Steps that the ranks of a team compute together: each has some of the batches and owns a part of the optimizer's state.
 
 use heedful_tensor::collective::Failure;
-use heedful_tensor::flops;
 use heedful_tensor::ops::{BatchLoss, MovingAverage, PendingStep};
+use heedful_tensor::{Device, flops};
 
 use super::{Order, TrainError, Trainer, TrainerOptions};
 use crate::data::batch::Batch;
@@ -10,32 +10,38 @@ use crate::layers::Pass;
 use crate::models::Model;
 use crate::recipe::Recipe;
 use crate::tasks::ModelConfig;
-use crate::train::team::{Beginning, Team, gather_losses};
+use crate::train::team::{Beginning, Place, Team, gather_losses};
 
 impl<M: Model> Trainer<M> {
     /// The leader's trainer of a model that this recipe trains: its steps are computed by the whole team.
     pub fn leading(
         team: &Team,
+        device: Device,
         model: M,
         config: &ModelConfig,
         recipe: &Recipe,
     ) -> Result<Trainer<M>, Failure> {
-        let beginning = Beginning { config: config.clone(), recipe: recipe.to_toml() };
-        Trainer::in_team(model, recipe.trainer_options(), team.clone(), Some(beginning))
+        let (config, recipe_text) = (config.clone(), recipe.to_toml());
+        let beginning = Beginning { config, recipe: recipe_text, place: device.into() };
+        team.announce(&Order::Begin(Box::new(beginning)))?;
+        Trainer::in_team(model, recipe.trainer_options(), team.clone(), device.into())
     }
 
-    /// A trainer whose steps a team computes. The leader says what the others build; all get its parameters.
+    /// A trainer whose steps a team computes; all get the leader's parameters. Processors own a part of the optimizer's state
+    /// each, cards have all of it.
     pub(crate) fn in_team(
         model: M,
         options: TrainerOptions,
         team: Team,
-        beginning: Option<Beginning>,
+        place: Place,
     ) -> Result<Trainer<M>, Failure> {
-        if let Some(beginning) = beginning {
-            team.announce(&Order::Begin(Box::new(beginning)))?;
-        }
         let params = model.params();
         params.set_from_first(team.group())?;
+        if place == Place::Card {
+            team.join_cards()?;
+            params.move_to(Device::Cuda);
+            return Ok(Trainer { team: Some(team), ..Trainer::new(model, options) });
+        }
         let average = options.average_decay.map(|decay| MovingAverage::divided(params, decay, team.group()));
         let mut trainer = Trainer::new(model, TrainerOptions { average_decay: None, ..options });
         trainer.optimizer.divide(trainer.model.params(), options.adam, team.group());
@@ -51,9 +57,7 @@ impl<M: Model> Trainer<M> {
         tokens: usize,
         pass: &mut Pass,
     ) -> Result<(f32, PendingStep), Failure> {
-        let group = team.group();
-        let each = batches.len() / group.size();
-        let own = group.rank() * each..(group.rank() + 1) * each;
+        let (group, own) = (team.group(), team.own(batches.len()));
         let (computed, operations) = flops::counted(|| self.gradients(batches, own, tokens, pass));
         let (losses, gradients) = computed?;
         let losses: Vec<BatchLoss> =
@@ -71,7 +75,7 @@ impl<M: Model> Trainer<M> {
                 // The leader tells why, and what comes of it.
                 Ok(_) | Err(TrainError::Diverged { .. }) => Ok(()),
                 Err(TrainError::Ranks(failure)) => Err(failure),
-                Err(error) => unreachable!("the leader has checked the batches: {error}"),
+                Err(error) => Err(Failure { call: "step", error: error.to_string() }),
             },
             Order::State => self.gathered_state().map(drop),
             Order::Average => self.gathered_average().map(drop),

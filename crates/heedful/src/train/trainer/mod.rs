@@ -34,9 +34,9 @@ use heedful_tensor::collective::Failure;
 use heedful_tensor::ops::{
     AdamOptions, CrossEntropy, Divergence, Guard, MovingAverage, PendingStep, StepResult,
 };
-use heedful_tensor::{Array, BatchSums, DType, Device, StepGradients, cuda, tape};
+use heedful_tensor::{Array, BatchSums, DType, Device, Others, StepGradients, cuda, tape};
 
-use super::team::{Order, Team};
+use super::team::{Order, Team, add_results};
 use super::{Optimizer, Schedule, Update};
 use crate::data::batch::{Batch, BatchError};
 use crate::layers::{BatchStatistics, Pass};
@@ -209,6 +209,10 @@ impl<M: Model> Trainer<M> {
     /// was before the step that was rejected.
     pub fn submit(&mut self, batches: &[Batch]) -> Result<Vec<StepReport>, TrainError> {
         self.send(batches, &mut self.pass())?;
+        // Ranks tell each other what steps came to, so all of them must take in the same ones.
+        if self.team.is_some() {
+            return self.drain();
+        }
         self.arrived(|pending| pending.is_done())
     }
 
@@ -269,9 +273,11 @@ impl<M: Model> Trainer<M> {
         }
     }
 
+    /// The step of a process that has all of the optimizer's state: alone, or with other cards.
     fn compute_alone(&mut self, batches: &[Batch], tokens: usize, pass: &mut Pass) -> (f32, PendingStep) {
-        let computed = self.gradients(batches, 0..batches.len(), tokens, pass);
-        let (losses, _) = computed.expect("nobody else can fail");
+        let own = self.team.as_ref().map_or(0..batches.len(), |team| team.own(batches.len()));
+        let computed = self.gradients(batches, own, tokens, pass);
+        let (losses, _) = computed.expect("what others do is only sent to the card");
         let losses: Vec<_> = losses.iter().map(|(found, share)| (found, *share)).collect();
         let (params, average) = (self.model.params(), self.average.as_mut());
         self.optimizer.submit(params, &mut self.guard, &losses, average)
@@ -285,8 +291,11 @@ impl<M: Model> Trainer<M> {
         tokens: usize,
         pass: &mut Pass,
     ) -> Result<(Vec<(CrossEntropy, f32)>, StepGradients), Failure> {
-        let group = self.team.as_ref().map(Team::group);
-        let mut sums = BatchSums::new(self.model.params(), own.len(), group);
+        let others = match &self.team {
+            None => Others::Nobody,
+            Some(team) => team.cards().map_or(Others::Processors(team.group()), Others::Cards),
+        };
+        let mut sums = BatchSums::new(self.model.params(), own.len(), others);
         let mut losses = Vec::with_capacity(own.len());
         for index in own {
             pass.begin_batch(index);
@@ -305,7 +314,11 @@ impl<M: Model> Trainer<M> {
         while self.pending.front().is_some_and(&is_done) {
             let pending = self.pending.pop_front().expect("it is the front");
             let Pending { step, tokens, learning_rate, result, statistics, .. } = pending;
-            let result = result.read(&mut self.guard).expect("only steps after a rejected one are not made");
+            let mut result =
+                result.read(&mut self.guard).expect("only steps after a rejected one are not made");
+            if let Some(team) = self.team.as_ref().filter(|team| team.cards().is_some()) {
+                result = add_results(team.group(), result)?;
+            }
             let StepResult { norm, loss, negative_log_likelihood, correct } =
                 result.map_err(|why| self.rewind(step, why))?;
             statistics.iter().for_each(BatchStatistics::apply);

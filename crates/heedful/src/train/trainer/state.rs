@@ -5,6 +5,7 @@ use heedful_tensor::collective::Failure;
 use super::{Order, Trainer};
 use crate::models::Model;
 use crate::store::weights::Weights;
+use crate::train::team::Team;
 use crate::train::{StateError, TrainerState};
 
 impl<M: Model> Trainer<M> {
@@ -14,7 +15,7 @@ impl<M: Model> Trainer<M> {
     /// If reports of submitted steps have not arrived: see [`Trainer::drain`]. If several ranks compute the steps: see
     /// [`Trainer::gathered_state`].
     pub fn state(&self) -> TrainerState {
-        assert!(self.team.is_none(), "Trainer::state: other ranks have a part of it");
+        assert!(self.divided().is_none(), "Trainer::state: other ranks have a part of it");
         let (mean, square) = self.optimizer.moments_to_vec();
         let average = self.average.as_ref().map(|average| average.to_vec());
         self.state_with([mean, square], average)
@@ -25,11 +26,16 @@ impl<M: Model> Trainer<M> {
     /// # Panics
     /// If reports of submitted steps have not arrived: see [`Trainer::drain`].
     pub fn gathered_state(&self) -> Result<Option<TrainerState>, Failure> {
-        let Some(team) = &self.team else { return Ok(Some(self.state())) };
+        let Some(team) = self.divided() else { return Ok(Some(self.state())) };
         team.announce(&Order::State)?;
         let moments = self.optimizer.gathered_moments(team.group())?;
         let average = self.average.as_ref().map(|average| average.gathered(team.group())).transpose()?;
         Ok(moments.map(|moments| self.state_with(moments, average.flatten())))
+    }
+
+    /// The team, if each of its ranks has a part of the state.
+    fn divided(&self) -> Option<&Team> {
+        self.team.as_ref().filter(|team| team.cards().is_none())
     }
 
     fn state_with(&self, [mean, square]: [Vec<f32>; 2], average: Option<Vec<f32>>) -> TrainerState {
@@ -85,9 +91,20 @@ impl<M: Model> Trainer<M> {
         let (group, params) = (team.group(), self.model.params());
         params.set_from_first(group)?;
         params.clear_gradients();
-        self.optimizer.restore_divided(step, group, parts.as_ref().map(|parts| parts.moments))?;
-        if let Some(average) = &mut self.average {
-            average.restore_divided(step, group, parts.and_then(|parts| parts.average))?;
+        let moments = parts.as_ref().map(|parts| parts.moments);
+        let average = parts.and_then(|parts| parts.average);
+        if team.cards().is_some() {
+            let [mean, square] =
+                [0, 1].map(|moment| group.broadcast_numbers(moments.map(|both| both[moment])));
+            self.optimizer.restore(step, &mean?, &square?);
+            if let Some(ours) = &mut self.average {
+                ours.restore(step, &group.broadcast_numbers(average)?);
+            }
+        } else {
+            self.optimizer.restore_divided(step, group, moments)?;
+            if let Some(ours) = &mut self.average {
+                ours.restore_divided(step, group, average)?;
+            }
         }
         self.guard.restore(norms);
         Ok(())
@@ -98,7 +115,7 @@ impl<M: Model> Trainer<M> {
     /// # Panics
     /// If several ranks compute the steps: see [`Trainer::with_gathered_average`].
     pub fn with_average<R>(&mut self, work: impl FnOnce(&M) -> R) -> R {
-        assert!(self.team.is_none(), "Trainer::with_average: other ranks have a part of it");
+        assert!(self.divided().is_none(), "Trainer::with_average: other ranks have a part of it");
         let Some(average) = &mut self.average else { return work(&self.model) };
         average.swap(self.model.params());
         let result = work(&self.model);
@@ -108,7 +125,7 @@ impl<M: Model> Trainer<M> {
 
     /// As [`Trainer::with_average`] at the leader, to which every rank gives its part.
     pub fn with_gathered_average<R>(&mut self, work: impl FnOnce(&M) -> R) -> Result<R, Failure> {
-        if self.team.is_none() {
+        if self.divided().is_none() {
             return Ok(self.with_average(work));
         }
         let Some(average) = self.gathered_average()? else { return Ok(work(&self.model)) };
@@ -122,7 +139,7 @@ impl<M: Model> Trainer<M> {
 
     /// The moving average at the leader of a team, if there is one.
     pub(super) fn gathered_average(&self) -> Result<Option<Vec<f32>>, Failure> {
-        let (Some(team), Some(average)) = (&self.team, &self.average) else { return Ok(None) };
+        let (Some(team), Some(average)) = (self.divided(), &self.average) else { return Ok(None) };
         team.announce(&Order::Average)?;
         average.gathered(team.group())
     }

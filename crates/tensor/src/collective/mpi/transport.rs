@@ -71,8 +71,8 @@ impl Transport for Mpi {
         // SAFETY: counts and places lie within the slices, as asserted, and all of it lives until the request is done.
         let request = unsafe {
             self.calls.all_to_all(
-                (send.as_ptr(), &send_counts.counts, &send_counts.places),
-                (receive.as_mut_ptr(), &receive_counts.counts, &receive_counts.places),
+                (start(send), &send_counts.counts, &send_counts.places),
+                (start_mut(receive), &receive_counts.counts, &receive_counts.places),
                 self.abi.byte,
                 self.abi.world,
             )
@@ -87,8 +87,8 @@ impl Transport for Mpi {
         // SAFETY: as above.
         let request = unsafe {
             self.calls.all_gather(
-                (mine.as_ptr(), mine.len() as i32),
-                (all.as_mut_ptr(), &counts.counts, &counts.places),
+                (start(mine), mine.len() as i32),
+                (start_mut(all), &counts.counts, &counts.places),
                 self.abi.byte,
                 self.abi.world,
             )
@@ -116,6 +116,17 @@ impl Drop for Mpi {
     fn drop(&mut self) {
         self.calls.finalize();
     }
+}
+
+/// Where bytes begin; of none, a place that exists: an empty slice may begin at 1, which is `MPI_IN_PLACE` for some.
+fn start(bytes: &[u8]) -> *const u8 {
+    static NOWHERE: u8 = 0;
+    if bytes.is_empty() { &raw const NOWHERE } else { bytes.as_ptr() }
+}
+
+/// The same for bytes that are received.
+fn start_mut(bytes: &mut [u8]) -> *mut u8 {
+    if bytes.is_empty() { start(bytes).cast_mut() } else { bytes.as_mut_ptr() }
 }
 
 /// Lengths and places as MPI wants them.

@@ -1,0 +1,125 @@
+//! The sum over the cards of all ranks: as `reduce`, and then everybody gets all of it.
+//!
+//! ```text
+//! exchange    each card gets its piece of everybody's buckets
+//! add         in the order of a tree
+//! exchange    the sums, from each to all
+//! ```
+
+use super::Division;
+use crate::cuda::{Blocks, Cards, Module, Part, Pointer};
+use crate::{Array, DType, Device};
+
+pub(crate) static MODULE: Module = Module::new("cards", include_str!("cards.cu"));
+
+/// More ranks than this have no place in the kernel: its sums wait in sixteen registers.
+pub(crate) const MOST_RANKS: usize = 1 << 15;
+
+/// Replaces a vector that every card has by the sum over all of them.
+pub(crate) fn sum_over_cards(cards: &Cards, vector: &mut Array) {
+    let (rank, ranks) = (cards.rank(), cards.size());
+    let division = Division::new(vector.len(), ranks, rank);
+    let (owned, starts) = (division.owned(), division.packed_starts());
+    let parts = Array::scratch_on(Device::Cuda, DType::F32, ranks, owned);
+    let place = |start: usize| vector.pointer().offset(4 * start);
+    let mut exchange = Vec::new();
+    for (bucket, start) in starts.iter().enumerate() {
+        let own = 4 * division.piece(bucket, rank).len();
+        for other in 0..ranks {
+            let theirs = division.piece(bucket, other);
+            exchange.push(Part::Send { to: other, from: place(theirs.start), bytes: 4 * theirs.len() });
+            let to = parts.pointer().offset(4 * (other * owned + start));
+            exchange.push(Part::Receive { from: other, to, bytes: own });
+        }
+    }
+    cards.exchange(exchange);
+    for (bucket, start) in starts.iter().enumerate() {
+        let piece = division.piece(bucket, rank);
+        add_tree(place(piece.start), parts.pointer().offset(4 * start), owned, ranks, piece.len());
+    }
+    let mut exchange = Vec::new();
+    for bucket in 0..division.buckets() {
+        let mine = division.piece(bucket, rank);
+        for other in (0..ranks).filter(|&other| other != rank) {
+            let theirs = division.piece(bucket, other);
+            exchange.push(Part::Send { to: other, from: place(mine.start), bytes: 4 * mine.len() });
+            exchange.push(Part::Receive { from: other, to: place(theirs.start), bytes: 4 * theirs.len() });
+        }
+    }
+    if ranks > 1 {
+        cards.exchange(exchange);
+    }
+}
+
+/// `out = tree(parts)`, each `stride` numbers after the one before.
+fn add_tree(out: Pointer, parts: Pointer, stride: usize, ranks: usize, n: usize) {
+    assert!(ranks <= MOST_RANKS, "add_tree: {ranks} ranks");
+    if n > 0 {
+        let function = MODULE.function("add_tree");
+        launch!(function, Blocks::for_each(n), out, parts, stride as u64, ranks as u32, n as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::group::Group;
+    use crate::collective::in_threads;
+    use crate::collective::tree::add_up;
+    use crate::cuda;
+
+    fn has_card() -> bool {
+        let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
+        match cuda::card() {
+            Ok(_) => true,
+            Err(reason) => {
+                assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
+                eprintln!("not tested on a card: {reason}");
+                false
+            }
+        }
+    }
+
+    fn numbers(count: usize) -> Vec<f32> {
+        (0..count).map(|i| ((i * 7919) % 10_007) as f32 * 1e-3 - 5.0 + 1.0 / (i + 1) as f32).collect()
+    }
+
+    #[test]
+    fn a_card_adds_the_parts_of_all_ranks_with_the_bits_of_the_processor() {
+        if !has_card() {
+            return;
+        }
+        for ranks in [1, 2, 4, 8, 32] {
+            let n = 10_001;
+            let given = numbers(ranks * n);
+            let parts = Array::from_f32_on(Device::Cuda, ranks, n, &given);
+            let out = Array::zeros_on(Device::Cuda, DType::F32, 1, n);
+            add_tree(out.pointer(), parts.pointer(), n, ranks, n);
+            let mut expected = given;
+            let mut terms: Vec<&mut [f32]> = expected.chunks_mut(n).collect();
+            add_up(&mut terms);
+            let bits = |numbers: &[f32]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<u32>>();
+            assert!(bits(&out.to_vec()) == bits(terms[0]), "{ranks} ranks");
+        }
+    }
+
+    #[test]
+    fn one_card_sums_to_itself_at_once_in_a_step_and_in_one_that_is_replayed() {
+        if !has_card() {
+            return;
+        }
+        in_threads(1, |group: Group| {
+            let cards = Cards::join(&group).expect("NCCL is installed");
+            assert_eq!((cards.rank(), cards.size()), (0, 1));
+            let given = numbers(3_000_000);
+            let mut vector = Array::from_f32_on(Device::Cuda, 1, given.len(), &given);
+            sum_over_cards(&cards, &mut vector);
+            assert!(vector.to_vec() == given);
+            for _ in 0..3 {
+                let ((), ticket) = cuda::step(|| sum_over_cards(&cards, &mut vector));
+                ticket.wait();
+                assert!(vector.to_vec() == given);
+            }
+        });
+    }
+}

@@ -1,0 +1,181 @@
+//! NCCL, found at run time: bytes from card to card. Sums are ours (`collective::cards`), in the order of one card.
+//!
+//! The ranks find each other through the group that they already are: rank 0 draws NCCL's id, and the others get it from there.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+use std::sync::OnceLock;
+
+use cudarc::driver::sys::CUstream;
+use libloading::{Library, Symbol};
+
+use super::card::{card, present};
+use super::command::Command;
+use super::library;
+use super::memory::Pointer;
+use super::step;
+use crate::collective::{Failure, Group};
+
+const NAMES: &[&str] = &["libnccl.so.2"];
+/// `ncclInt8`: what is sent are bytes.
+const BYTES: c_int = 0;
+
+/// `ncclUniqueId`, which functions take by value.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct UniqueId([c_char; 128]);
+
+/// `ncclComm_t`.
+type Communicator = *mut c_void;
+
+macro_rules! functions {
+    ($($field:ident = $name:literal: fn($($argument:ty),* $(,)?);)+) => {
+        struct Calls {
+            error_string: unsafe extern "C" fn(c_int) -> *const c_char,
+            $($field: unsafe extern "C" fn($($argument),*) -> c_int,)+
+        }
+
+        impl Calls {
+            fn of(library: &Library) -> Result<Calls, libloading::Error> {
+                // SAFETY: NCCL's header says what these functions take.
+                unsafe {
+                    let error_string: Symbol<'_, unsafe extern "C" fn(c_int) -> *const c_char> =
+                        library.get("ncclGetErrorString".as_bytes())?;
+                    $(let $field: Symbol<'_, unsafe extern "C" fn($($argument),*) -> c_int> = library.get($name.as_bytes())?;)+
+                    Ok(Calls { error_string: *error_string, $($field: *$field,)+ })
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    unique_id = "ncclGetUniqueId": fn(*mut UniqueId);
+    init_rank = "ncclCommInitRank": fn(*mut Communicator, c_int, UniqueId, c_int);
+    send = "ncclSend": fn(*const c_void, usize, c_int, c_int, Communicator, CUstream);
+    receive = "ncclRecv": fn(*mut c_void, usize, c_int, c_int, Communicator, CUstream);
+    group_start = "ncclGroupStart": fn();
+    group_end = "ncclGroupEnd": fn();
+}
+
+impl Calls {
+    fn check(&self, call: &'static str, code: c_int) -> Result<(), Failure> {
+        if code == 0 {
+            return Ok(());
+        }
+        // SAFETY: it returns a text that is there for good.
+        let error = unsafe { CStr::from_ptr((self.error_string)(code)) }.to_string_lossy().into_owned();
+        Err(Failure { call, error })
+    }
+}
+
+/// The library, loaded at the first call and for good.
+fn calls() -> Result<&'static Calls, Failure> {
+    static CALLS: OnceLock<Result<Calls, Failure>> = OnceLock::new();
+    let load = || {
+        let missing = |error: String| Failure { call: "NCCL", error };
+        let found = library::load(NAMES).ok_or_else(|| {
+            missing(format!(
+                "{} was not found: install it (the Python package nvidia-nccl-cu13 has it too), and set HEEDFUL_CUDA_PATH to \
+                 its folder if it is in an unusual place",
+                NAMES[0]
+            ))
+        })?;
+        // SAFETY: it is loaded already.
+        let library = unsafe { Library::new(&found) }.map_err(|error| missing(error.to_string()))?;
+        let calls = Calls::of(&library).map_err(|error| missing(error.to_string()));
+        std::mem::forget(library);
+        calls
+    };
+    CALLS.get_or_init(load).as_ref().map_err(Clone::clone)
+}
+
+/// The cards of a group, one for each rank, until the process ends: to destroy a communicator NCCL waits for the graphs that have
+/// recorded it, and those are kept.
+pub struct Cards {
+    communicator: Communicator,
+    rank: usize,
+    size: usize,
+}
+
+// SAFETY: NCCL has locks of its own, and all work goes into one stream.
+unsafe impl Send for Cards {}
+// SAFETY: as above.
+unsafe impl Sync for Cards {}
+
+/// A part of an exchange: so many bytes to or from a rank.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    Send { to: usize, from: Pointer, bytes: usize },
+    Receive { from: usize, to: Pointer, bytes: usize },
+}
+
+impl Cards {
+    /// Joins the cards of a group's ranks. All ranks call it.
+    pub fn join(group: &Group) -> Result<Cards, Failure> {
+        card().map_err(|reason| Failure { call: "CUDA", error: reason.to_string() })?;
+        let calls = calls();
+        // Whoever has no library says so before the others wait for it.
+        let missing = calls.as_ref().err().map_or_else(String::new, ToString::to_string);
+        if let Some(reason) = group.all_gather(missing.into_bytes())?.iter().find(|reason| !reason.is_empty())
+        {
+            return Err(Failure { call: "NCCL", error: String::from_utf8_lossy(reason).into_owned() });
+        }
+        let calls = calls?;
+        let mut id = UniqueId([0; 128]);
+        if group.is_first() {
+            // SAFETY: a place for the answer.
+            calls.check("ncclGetUniqueId", unsafe { (calls.unique_id)(&mut id) })?;
+        }
+        let bytes = group.broadcast(id.0.map(|byte| byte as u8).to_vec())?;
+        id.0.iter_mut().zip(bytes).for_each(|(byte, given)| *byte = given as c_char);
+        let (rank, size) = (group.rank(), group.size());
+        let mut communicator: Communicator = ptr::null_mut();
+        // SAFETY: the card is current on this thread; all ranks call with the same id.
+        let code = unsafe { (calls.init_rank)(&mut communicator, size as c_int, id, rank as c_int) };
+        calls.check("ncclCommInitRank", code)?;
+        Ok(Cards { communicator, rank, size })
+    }
+
+    /// The number of this rank.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// How many there are.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Sends and receives, all at once: in a step with the rest of it.
+    pub(crate) fn exchange(&self, parts: Vec<Part>) {
+        let communicator = self.communicator as usize;
+        if !step::record(Command::Exchange { communicator, parts: parts.clone() }) {
+            exchange_now(present().stream, communicator, &parts);
+        }
+    }
+}
+
+/// Sends the parts of an exchange to a stream.
+pub(super) fn exchange_now(stream: CUstream, communicator: usize, parts: &[Part]) {
+    let calls = calls().expect("whoever exchanges has joined");
+    let communicator = communicator as Communicator;
+    let check = |call, code| calls.check(call, code).unwrap_or_else(|failure| panic!("{failure}"));
+    // SAFETY: what is sent and received lies in memory of the card that is in use until the stream has passed.
+    unsafe {
+        check("ncclGroupStart", (calls.group_start)());
+        for part in parts {
+            match *part {
+                Part::Send { to, from, bytes } => {
+                    let from = from.address() as *const c_void;
+                    check("ncclSend", (calls.send)(from, bytes, BYTES, to as c_int, communicator, stream));
+                }
+                Part::Receive { from, to, bytes } => {
+                    let to = to.address() as *mut c_void;
+                    check("ncclRecv", (calls.receive)(to, bytes, BYTES, from as c_int, communicator, stream));
+                }
+            }
+        }
+        check("ncclGroupEnd", (calls.group_end)());
+    }
+}
