@@ -289,7 +289,7 @@ impl Translator {
     }
 }
 
-/// A blank source has a blank translation, with certainty: no other has a probability.
+/// The scores of pairs, which count from `first` in errors.
 fn scored(
     model: &Model,
     first: usize,
@@ -304,16 +304,5 @@ fn scored(
         let target = model.target_limit().encode(target, |text| model.encode_target(text)).map_err(long)?;
         pairs.push((source, target));
     }
-    let filled: Vec<_> = pairs.iter().filter(|(source, _)| !source.is_empty()).cloned().collect();
-    let mut found = model.score_tokens(&filled, options).map_err(|error| error.exception())?.into_iter();
-    let of_blank = |target: &Vec<u32>| TargetScore {
-        log_probability: if target.is_empty() { 0.0 } else { f64::NEG_INFINITY },
-        tokens: Vec::new(),
-        alternatives: Vec::new(),
-    };
-    let score = |(source, target): &(Vec<u32>, Vec<u32>)| match source.is_empty() {
-        true => Some(of_blank(target)),
-        false => found.next(),
-    };
-    Ok(pairs.iter().filter_map(score).collect())
+    model.score_tokens_or_blank(&pairs, options).map_err(|error| error.exception())
 }

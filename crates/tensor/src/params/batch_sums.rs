@@ -11,7 +11,6 @@ use super::departure::Departure;
 use super::{Params, in_order};
 use crate::collective::{Failure, Group, Reduced, Reduction, additions_after};
 use crate::cuda::Cards;
-use crate::ops::elementwise::add_in_place;
 use crate::{Array, Device};
 
 /// The gradients of some batches, taken out of their place.
@@ -148,13 +147,5 @@ impl Params {
             reduction.send(bucket, numbers);
         }
         reduction
-    }
-}
-
-impl GradientSum {
-    pub(super) fn add_to(&self, parts: &mut [Array]) {
-        for (sum, part) in parts.iter_mut().zip(&self.parts) {
-            add_in_place(sum, part);
-        }
     }
 }

@@ -182,7 +182,7 @@ impl FlatGradients {
     /// Adds others to the gradients, which are complete.
     pub(super) fn add(&mut self, sum: &GradientSum) {
         match &mut self.card {
-            Some(card) => sum.add_to(std::slice::from_mut(card)),
+            Some(card) => elementwise::add_in_place(card, &sum.parts[0]),
             None => {
                 let segments = self.segments.iter_mut().filter_map(|segment| segment.array.as_mut());
                 segments.zip(&sum.parts).for_each(|(array, part)| elementwise::add_in_place(array, part));

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use heedful::data::{CorpusFiles, Input, Pair, TextLimit};
-use heedful::decode::{SearchOptions, TargetScore, attend_in};
+use heedful::decode::{SearchOptions, attend_in};
 use heedful::tasks::translate::Translator;
 
 use super::Arguments;
@@ -58,7 +58,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
             return results.finish("scores");
         }
         let first = reader.line - chunk.len();
-        for (index, score) in scores(&translator, &chunk, &options)?.iter().enumerate() {
+        for (index, score) in translator.score_tokens_or_blank(&chunk, &options)?.iter().enumerate() {
             results.add(&(arguments.line(score) + "\n"))?;
             let (source, target) = &chunk[index];
             if let Some(file) = attention.as_mut().filter(|_| !source.is_empty()) {
@@ -117,24 +117,4 @@ impl PairReader<'_> {
             }
         }
     }
-}
-
-/// The scores of a chunk of pairs. A blank source has a blank translation, with certainty: no other has a probability.
-fn scores(
-    translator: &Translator,
-    pairs: &[(Vec<u32>, Vec<u32>)],
-    options: &SearchOptions,
-) -> Result<Vec<TargetScore>> {
-    let filled: Vec<_> = pairs.iter().filter(|(source, _)| !source.is_empty()).cloned().collect();
-    let mut found = translator.score_tokens(&filled, options)?.into_iter();
-    let of_blank = |target: &Vec<u32>| TargetScore {
-        log_probability: if target.is_empty() { 0.0 } else { f64::NEG_INFINITY },
-        tokens: Vec::new(),
-        alternatives: Vec::new(),
-    };
-    let score = |(source, target): &(Vec<u32>, Vec<u32>)| match source.is_empty() {
-        true => Some(of_blank(target)),
-        false => found.next(),
-    };
-    Ok(pairs.iter().filter_map(score).collect())
 }

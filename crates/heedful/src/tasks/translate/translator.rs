@@ -364,6 +364,27 @@ impl Translator {
     ) -> Result<Vec<TargetScore>, DecodeError> {
         score_by(&self.ensemble(), pairs, options)
     }
+
+    /// As [`Translator::score_tokens`], where sources may be blank: a blank source has a blank translation, with certainty, and no
+    /// other has a probability.
+    pub fn score_tokens_or_blank(
+        &self,
+        pairs: &[(Vec<u32>, Vec<u32>)],
+        options: &SearchOptions,
+    ) -> Result<Vec<TargetScore>, DecodeError> {
+        let filled: Vec<_> = pairs.iter().filter(|(source, _)| !source.is_empty()).cloned().collect();
+        let mut found = self.score_tokens(&filled, options)?.into_iter();
+        let of_blank = |target: &Vec<u32>| TargetScore {
+            log_probability: if target.is_empty() { 0.0 } else { f64::NEG_INFINITY },
+            tokens: Vec::new(),
+            alternatives: Vec::new(),
+        };
+        let score = |(source, target): &(Vec<u32>, Vec<u32>)| match source.is_empty() {
+            true => Some(of_blank(target)),
+            false => found.next(),
+        };
+        Ok(pairs.iter().filter_map(score).collect())
+    }
 }
 
 impl Translation {
