@@ -1,7 +1,6 @@
 //! What is done element by element: a step over one array, over two, or over one and a row.
 
-use super::cpu;
-use crate::cuda;
+use super::{cpu, cuda};
 use crate::random::Dropout;
 use crate::{Array, DType, Device};
 
@@ -40,7 +39,7 @@ pub(super) fn unary(step: Step, a: &Array, dtype: DType) -> Array {
 pub(super) fn binary(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
     match a.device() {
         Device::Cpu => cpu::binary(step, a, b, dtype),
-        Device::Cuda => cuda::unsupported("elementwise"),
+        Device::Cuda => cuda::binary(step, a, b, dtype),
     }
 }
 
@@ -48,6 +47,6 @@ pub(super) fn binary(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
 pub(super) fn with_row(step: Step, a: &Array, b: &Array, dtype: DType) -> Array {
     match a.device() {
         Device::Cpu => cpu::with_row(step, a, b, dtype),
-        Device::Cuda => cuda::unsupported("elementwise"),
+        Device::Cuda => cuda::with_row(step, a, b, dtype),
     }
 }

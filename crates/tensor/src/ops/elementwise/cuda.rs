@@ -1,4 +1,15 @@
-//! Changes of type, sums of arrays and sums over rows on the card.
+//! Changes of type, sums of arrays and sums over rows on the card, and the kernels of the neighbouring files, each under its
+//! file's name.
+
+mod blocks;
+mod product;
+mod reductions;
+mod shape;
+
+pub(super) use blocks::{binary, with_row};
+pub(super) use product::{left_gradient, product, right_gradient};
+pub(super) use reductions::{column_sums, filled, repeated_column, repeated_row, row_sums, sum};
+pub(super) use shape::{copy, gathered_rows, scattered_rows};
 
 use std::sync::Arc;
 
@@ -8,7 +19,15 @@ use crate::cuda::{Blocks, Module, Pointer, upload};
 use crate::params::Write;
 use crate::{Array, DType};
 
-pub(crate) static MODULE: Module = Module::new("elementwise", include_str!("cuda.cu"));
+pub(crate) static MODULE: Module = Module::new(
+    "elementwise",
+    concat!(
+        include_str!("cuda.cu"),
+        include_str!("cuda/blocks.cu"),
+        include_str!("cuda/reductions.cu"),
+        include_str!("cuda/shape.cu"),
+    ),
+);
 
 /// Copies the numbers of one array into another of the same size, rounded if need be.
 pub(crate) fn convert(from: &Array, to: &mut Array) {

@@ -1,7 +1,6 @@
 //! The product of two tensors. For a product with a parameter see [`crate::ops::linear`].
 
-use super::cpu;
-use crate::cuda;
+use super::{cpu, cuda};
 use crate::{Compute, DType, Device, Rows, Tensor};
 
 /// `A B` for as many `rows` of A. bf16 if either is bf16 (operands rounded, f32 sums), else f32.
@@ -16,7 +15,7 @@ pub fn matmul(a: &Tensor, b: &Tensor, rows: Rows) -> Tensor {
     let dtype = if either { DType::Bf16 } else { DType::F32 };
     let y = match a.device() {
         Device::Cpu => cpu::product(a.array(), b.array(), Compute { precision: dtype.into(), rows }),
-        Device::Cuda => cuda::unsupported("matmul"),
+        Device::Cuda => cuda::product(a.array(), b.array(), dtype),
     };
     let kept = [(a.edge(), a.detached()), (b.edge(), b.detached())];
     Tensor::from_inputs(y, &[a, b], move |g, gradients| {
@@ -24,14 +23,14 @@ pub fn matmul(a: &Tensor, b: &Tensor, rows: Rows) -> Tensor {
         if a_edge.is_wanted() {
             let da = match g.device() {
                 Device::Cpu => cpu::left_gradient(&g, b.array(), dtype, a.dtype()),
-                Device::Cuda => cuda::unsupported("matmul"),
+                Device::Cuda => cuda::left_gradient(&g, b.array(), dtype, a.dtype()),
             };
             gradients.add(&a_edge, da);
         }
         if b_edge.is_wanted() {
             let db = match g.device() {
                 Device::Cpu => cpu::right_gradient(a.array(), &g, dtype, b.dtype()),
-                Device::Cuda => cuda::unsupported("matmul"),
+                Device::Cuda => cuda::right_gradient(a.array(), &g, dtype, b.dtype()),
             };
             gradients.add(&b_edge, db);
         }

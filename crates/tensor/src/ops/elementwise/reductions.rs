@@ -1,7 +1,6 @@
 //! Sums over everything, over rows, over columns; all f32, all in one fixed order.
 
-use super::cpu;
-use crate::cuda;
+use super::{cpu, cuda};
 use crate::{Array, DType, Device, Tensor};
 
 /// The sum of all elements, `1 × 1`.
@@ -24,7 +23,7 @@ pub fn sum_rows(x: &Tensor) -> Tensor {
     Tensor::from_inputs(column_sums(x.array()), &[x], move |g, gradients| {
         let dx = match g.device() {
             Device::Cpu => cpu::repeated_row(&g, rows),
-            Device::Cuda => cuda::unsupported("elementwise"),
+            Device::Cuda => cuda::repeated_row(&g, rows),
         };
         gradients.add(&edge, dx.into_dtype(dtype));
     })
@@ -39,13 +38,13 @@ pub fn repeat_column(x: &Tensor, width: usize) -> Tensor {
     assert!(fits, "repeat_column: {x:?} is no f32 column");
     let y = match x.device() {
         Device::Cpu => cpu::repeated_column(x.array(), width),
-        Device::Cuda => cuda::unsupported("elementwise"),
+        Device::Cuda => cuda::repeated_column(x.array(), width),
     };
     let edge = x.edge();
     Tensor::from_inputs(y, &[x], move |g, gradients| {
         let dx = match g.device() {
             Device::Cpu => cpu::row_sums(&g),
-            Device::Cuda => cuda::unsupported("elementwise"),
+            Device::Cuda => cuda::row_sums(&g),
         };
         gradients.add(&edge, dx);
     })
@@ -55,13 +54,13 @@ pub fn repeat_column(x: &Tensor, width: usize) -> Tensor {
 pub fn row_sums(x: &Tensor) -> Tensor {
     let y = match x.device() {
         Device::Cpu => cpu::row_sums(x.array()),
-        Device::Cuda => cuda::unsupported("elementwise"),
+        Device::Cuda => cuda::row_sums(x.array()),
     };
     let (edge, dtype, width) = (x.edge(), x.dtype(), x.width());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
         let dx = match g.device() {
             Device::Cpu => cpu::repeated_column(&g, width),
-            Device::Cuda => cuda::unsupported("elementwise"),
+            Device::Cuda => cuda::repeated_column(&g, width),
         };
         gradients.add(&edge, dx.into_dtype(dtype));
     })
@@ -70,13 +69,13 @@ pub fn row_sums(x: &Tensor) -> Tensor {
 fn scaled_sum(x: &Tensor, factor: f32) -> Tensor {
     let y = match x.device() {
         Device::Cpu => cpu::sum(x.array(), factor),
-        Device::Cuda => cuda::unsupported("elementwise"),
+        Device::Cuda => cuda::sum(x.array(), factor),
     };
     let (edge, dtype, shape) = (x.edge(), x.dtype(), x.shape());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
         let dx = match g.device() {
             Device::Cpu => cpu::filled(shape, &g, factor),
-            Device::Cuda => cuda::unsupported("elementwise"),
+            Device::Cuda => cuda::filled(shape, &g, factor),
         };
         gradients.add(&edge, dx.into_dtype(dtype));
     })
@@ -86,7 +85,7 @@ fn scaled_sum(x: &Tensor, factor: f32) -> Tensor {
 pub(super) fn column_sums(x: &Array) -> Array {
     match x.device() {
         Device::Cpu => cpu::column_sums(x),
-        Device::Cuda => cuda::unsupported("elementwise"),
+        Device::Cuda => cuda::column_sums(x),
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::cpu;
-use crate::cuda;
+use super::{cpu, cuda};
 use crate::{Array, Device, Tensor};
 
 /// `[a ; b ; …]`: tensors of equal height and type side by side.
@@ -141,13 +140,13 @@ pub fn gather_rows(x: &Tensor, rows: &[usize]) -> Tensor {
     }
     let y = match x.device() {
         Device::Cpu => cpu::gathered_rows(x.array(), rows),
-        Device::Cuda => cuda::unsupported("elementwise"),
+        Device::Cuda => cuda::gathered_rows(x.array(), rows),
     };
     let (edge, rows) = (x.edge(), rows.to_vec());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
         let dx = match g.device() {
             Device::Cpu => cpu::scattered_rows(&g, &rows, height),
-            Device::Cuda => cuda::unsupported("elementwise"),
+            Device::Cuda => cuda::scattered_rows(&g, &rows, height),
         };
         gradients.add(&edge, dx.into_dtype(g.dtype()));
     })
@@ -157,7 +156,7 @@ pub fn gather_rows(x: &Tensor, rows: &[usize]) -> Tensor {
 fn copy(from: &Array, corner: [usize; 2], to: &mut Array, to_corner: [usize; 2], block: [usize; 2]) {
     match from.device() {
         Device::Cpu => cpu::copy(from, corner, to, to_corner, block),
-        Device::Cuda => cuda::unsupported("elementwise"),
+        Device::Cuda => cuda::copy(from, corner, to, to_corner, block),
     }
 }
 

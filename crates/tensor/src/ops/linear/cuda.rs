@@ -166,7 +166,7 @@ impl Parts {
     }
 }
 
-fn column_sums(x: &Array) -> Array {
+pub(in crate::ops) fn column_sums(x: &Array) -> Array {
     let function = MODULE.function(of_type(x, "column_sums_f32", "column_sums_bf16"));
     let Parts { partial, blocks, sizes: [rows, width, part] } = Parts::of(x);
     launch!(function, blocks, x.pointer(), partial.pointer(), rows, width, part);

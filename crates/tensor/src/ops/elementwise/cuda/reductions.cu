@@ -1,0 +1,47 @@
+// Sums in one fixed order, and what their gradients are spread to.
+
+// Every block sums 16,384 neighbours: a thread every 256th of them, then the threads as a tree.
+template <class T> __device__ __forceinline__ void sum_parts(const T* x, double* partial, u64 n) {
+    __shared__ double sums[256];
+    u64 first = (u64)blockIdx.x * 16384, end = min(first + 16384, n);
+    double sum = 0.0;
+    for (u64 i = first + threadIdx.x; i < end; i += 256) sum += (double)widen(x[i]);
+    sums[threadIdx.x] = sum;
+    __syncthreads();
+    for (u32 half = 128; half > 0; half >>= 1) {
+        if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) partial[blockIdx.x] = sums[0];
+}
+extern "C" __global__ void sum_parts_f32(const float* x, double* partial, u64 n) { sum_parts(x, partial, n); }
+extern "C" __global__ void sum_parts_bf16(const bf16* x, double* partial, u64 n) { sum_parts(x, partial, n); }
+
+// One warp: their sum times a factor.
+extern "C" __global__ void sum_total(const double* partial, float* total, u32 parts, float factor) {
+    double sum = 0.0;
+    for (u32 i = threadIdx.x; i < parts; i += 32) sum += partial[i];
+    for (int step = 16; step > 0; step >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+    if (threadIdx.x == 0) total[0] = (float)(sum * (double)factor);
+}
+
+// A warp for each row.
+template <class T> __device__ __forceinline__ void row_sums(const T* x, float* sums, u32 rows, u32 width) {
+    u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (row >= rows) return;
+    float sum = 0.0f;
+    for (u32 column = threadIdx.x % 32; column < width; column += 32) sum += widen(x[(u64)row * width + column]);
+    sum = warp_sum(sum);
+    if (threadIdx.x % 32 == 0) sums[row] = sum;
+}
+extern "C" __global__ void row_sums_f32(const float* x, float* sums, u32 rows, u32 width) { row_sums(x, sums, rows, width); }
+extern "C" __global__ void row_sums_bf16(const bf16* x, float* sums, u32 rows, u32 width) { row_sums(x, sums, rows, width); }
+
+// to[i] = factor · from[i / each % count]: every number of `from` so many times in a row, and all of that again and again.
+extern "C" __global__ void spread(const float* from, float* to, u64 n, u64 each, u64 count, float factor) {
+    u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    // Divisions of short numbers are much faster.
+    u64 place = n >> 32 ? i / each % count : (u32)i / (u32)each % (u32)count;
+    to[i] = factor * from[place];
+}
