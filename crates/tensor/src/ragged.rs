@@ -39,10 +39,16 @@ impl Ragged {
         Arc::ptr_eq(&self.offsets, &other.offsets)
     }
 
-    /// A copy of the offsets (u32) in the card's memory.
+    /// A copy of the offsets (u32) in the card's memory. Empty sequences follow, so that there are [`Ragged::rooms`] of them.
     pub(crate) fn on_card(&self) -> cuda::Buffer {
-        let rows: Vec<u32> = self.offsets.rows.iter().map(|&row| row as u32).collect();
-        cuda::upload_list(&rows)
+        let rows = self.offsets.rows.iter().map(|&row| row as u32);
+        let ends = std::iter::repeat(self.tokens() as u32);
+        cuda::upload(&rows.chain(ends).take(self.rooms() + 1).collect::<Vec<u32>>())
+    }
+
+    /// As many sequences as kernels are launched for: the same number for batches of almost as many.
+    pub(crate) fn rooms(&self) -> usize {
+        cuda::roomy(self.sequences())
     }
 
     /// Sequences of these lengths, in this order.

@@ -10,6 +10,7 @@
 
 use std::fmt;
 
+use heedful_tensor::ops::Guard;
 use heedful_tensor::{Init, Param, Params, Tensor, ops};
 
 use super::Pass;
@@ -46,7 +47,7 @@ impl BatchNorm {
         }
         let found = ops::batch_norm(x, &self.gamma, &self.beta, self.epsilon);
         let unbiased = x.rows() as f32 / (x.rows() - 1).max(1) as f32;
-        let variance = found.variance.iter().map(|variance| variance * unbiased).collect();
+        let variance = ops::scale(&found.variance, unbiased);
         pass.note(BatchStatistics { running: self.running.clone(), batch: [found.mean, variance] });
         found.y
     }
@@ -56,35 +57,45 @@ impl BatchNorm {
 #[derive(Clone)]
 pub struct BatchStatistics {
     running: [Param; 2],
-    batch: [Vec<f32>; 2],
+    /// A row of means and one of variances, where the batch is.
+    batch: [Tensor; 2],
 }
 
 impl BatchStatistics {
-    /// `running ← (1 − m) running + m batch`; frozen statistics stay as they are.
+    /// `running ← (1 − m) running + m batch`; frozen statistics stay as they are. On a card all queued work is waited for.
     pub fn apply(&self) {
-        for (running, batch) in
-            self.running.iter().zip(&self.batch).filter(|(running, _)| !running.is_frozen())
-        {
+        for (running, batch) in self.pairs() {
             let mut values = running.to_vec();
-            for (value, batch) in values.iter_mut().zip(batch) {
+            for (value, batch) in values.iter_mut().zip(batch.to_vec()) {
                 *value += MOMENTUM * (batch - *value);
             }
             running.set(&values);
         }
     }
-}
 
-impl BatchStatistics {
+    /// The same as part of a step on a card, whose update the guard has decided on: nothing is waited for, and nothing changes
+    /// if the update was refused.
+    pub fn apply_on_card(&self, guard: &Guard) {
+        for (running, batch) in self.pairs() {
+            ops::follow_statistic(running, batch, MOMENTUM, guard);
+        }
+    }
+
+    fn pairs(&self) -> impl Iterator<Item = (&Param, &Tensor)> {
+        self.running.iter().zip(&self.batch).filter(|(running, _)| !running.is_frozen())
+    }
+
     /// Means and variances.
     pub(crate) fn numbers(&self) -> Vec<f32> {
-        self.batch.concat()
+        self.batch.iter().flat_map(Tensor::to_vec).collect()
     }
 
     /// Those of another batch in the same norm, whose numbers are taken from the front.
     pub(crate) fn with_numbers(&self, numbers: &mut &[f32]) -> BatchStatistics {
         let batch = self.batch.each_ref().map(|own| {
-            let taken = numbers.split_off(..own.len());
-            taken.expect("numbers of a batch in the same norms").to_vec()
+            let taken = numbers.split_off(..own.width());
+            let taken = taken.expect("numbers of a batch in the same norms");
+            Tensor::from_f32_on(own.device(), 1, own.width(), taken)
         });
         BatchStatistics { running: self.running.clone(), batch }
     }

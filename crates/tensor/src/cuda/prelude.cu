@@ -81,6 +81,24 @@ __device__ __forceinline__ float warp_max(float x) {
     return x;
 }
 
+// Over a block of 256 threads, in one order; every thread gets the result.
+template <class Join> __device__ __forceinline__ float over_block(float x, Join join) {
+    __shared__ float warps[8];
+    for (int step = 16; step > 0; step >>= 1) x = join(x, __shfl_xor_sync(0xffffffffu, x, step));
+    __syncthreads();            // somebody may still read what the call before left
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
+    __syncthreads();
+    x = warps[0];
+    for (int i = 1; i < 8; i++) x = join(x, warps[i]);
+    return x;
+}
+__device__ __forceinline__ float sum_of_block(float x) {
+    return over_block(x, [](float a, float b) { return a + b; });
+}
+__device__ __forceinline__ float max_of_block(float x) {
+    return over_block(x, [](float a, float b) { return fmaxf(a, b); });
+}
+
 // Four neighbouring numbers at once; addresses are multiples of four numbers.
 __device__ __forceinline__ void load4(const float* from, float* x) {
     float4 v = *(const float4*)from;

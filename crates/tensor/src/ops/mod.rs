@@ -40,7 +40,7 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 12] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 18] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
@@ -49,6 +49,12 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 12] {
         &attention::cuda::GENERIC,
         &attention::cuda::FAST,
         &cross_entropy::cuda::MODULE,
+        &softmax::cuda::MODULE,
+        &glu::cuda::MODULE,
+        &pool::cuda::MODULE,
+        &convolution::cuda::MODULE,
+        &ssru::cuda::MODULE,
+        &batch_norm::cuda::MODULE,
         &adam::cuda::MODULE,
         &moving_average::cuda::MODULE,
         &crate::collective::cards::MODULE,
@@ -66,7 +72,7 @@ pub use attention_rnn::{
     AttentionRnnWeights, Estimator, Selection, SourceRows, StepWeights, attend_rows, attend_tokens,
     attention_rnn,
 };
-pub use batch_norm::{BatchNormed, batch_norm, batch_norm_by};
+pub use batch_norm::{BatchNormed, batch_norm, batch_norm_by, follow_statistic};
 pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows, tapped_windows};
 pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};

@@ -36,7 +36,7 @@ use heedful_tensor::ops::{
 };
 use heedful_tensor::{Array, BatchSums, DType, Device, Others, StepGradients, cuda, tape};
 
-use super::team::{Order, Team, add_results};
+use super::team::{Order, Team, add_results, gather_losses};
 use super::{Optimizer, Schedule, Update};
 use crate::data::batch::{Batch, BatchError};
 use crate::layers::{BatchStatistics, Pass};
@@ -280,7 +280,12 @@ impl<M: Model> Trainer<M> {
         let (losses, _) = computed.expect("what others do is only sent to the card");
         let losses: Vec<_> = losses.iter().map(|(found, share)| (found, *share)).collect();
         let (params, average) = (self.model.params(), self.average.as_mut());
-        self.optimizer.submit(params, &mut self.guard, &losses, average)
+        let submitted = self.optimizer.submit(params, &mut self.guard, &losses, average);
+        // Of several cards each has seen other batches: their statistics are gathered when the step is done.
+        if self.model.params().device() == Device::Cuda && self.team.is_none() {
+            pass.take_statistics().iter().for_each(|statistics| statistics.apply_on_card(&self.guard));
+        }
+        submitted
     }
 
     /// The losses of some of the batches with their shares, and the gradients of the step.
@@ -313,11 +318,12 @@ impl<M: Model> Trainer<M> {
         let mut reports = Vec::new();
         while self.pending.front().is_some_and(&is_done) {
             let pending = self.pending.pop_front().expect("it is the front");
-            let Pending { step, tokens, learning_rate, result, statistics, .. } = pending;
+            let Pending { step, tokens, learning_rate, result, mut statistics, .. } = pending;
             let mut result =
                 result.read(&mut self.guard).expect("only steps after a rejected one are not made");
             if let Some(team) = self.team.as_ref().filter(|team| team.cards().is_some()) {
                 result = add_results(team.group(), result)?;
+                (_, statistics) = gather_losses(team.group(), &[], statistics, 0)?;
             }
             let StepResult { norm, loss, negative_log_likelihood, correct } =
                 result.map_err(|why| self.rewind(step, why))?;

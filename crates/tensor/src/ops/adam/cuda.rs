@@ -118,7 +118,7 @@ pub(super) fn apply_guarded(
     let losses = upload(&losses.iter().map(of_batch).collect::<Vec<_>>());
     let (sums, slot_word) = (squares(arrays.gradients), upload(&[(slot % REPORTS) as u32]));
     let numbers = upload(&[update]);
-    let decision = card.state.pointer().offset(4 * (4 + WINDOW));
+    let decision = card.decision();
     let job = Judged {
         sums: sums.pointer(),
         guard: card.state.pointer(),
@@ -148,6 +148,16 @@ impl CardGuard {
             reports: Arc::new(Pinned::new(bytes)),
             next: 0,
         }
+    }
+
+    /// A scale and whether the latest update was refused.
+    fn decision(&self) -> Pointer {
+        self.state.pointer().offset(4 * (4 + WINDOW))
+    }
+
+    /// See [`Guard`].
+    pub(super) fn refusal(&self) -> Pointer {
+        self.decision().offset(4)
     }
 }
 

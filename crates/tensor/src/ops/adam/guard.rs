@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use super::cuda::CardGuard;
+use crate::cuda::Pointer;
 
 /// Number of gradient norms that the median is taken over.
 pub(super) const WINDOW: usize = 128;
@@ -45,6 +46,14 @@ impl Guard {
     /// Without norms yet.
     pub fn new(factor: Option<f32>) -> Guard {
         Guard { factor, norms: VecDeque::with_capacity(WINDOW), card: None }
+    }
+
+    /// Where the card says whether the latest update was refused: a word that is not 0 then.
+    ///
+    /// # Panics
+    /// If no update was submitted to a card.
+    pub(in crate::ops) fn refusal(&self) -> Pointer {
+        self.card.as_ref().expect("an update was submitted to the card").refusal()
     }
 
     /// Rejects a loss that is not finite.

@@ -1,5 +1,6 @@
 //! Sums over columns in chunks of rows, then every element on its own.
 
+use super::Forward;
 use crate::cpu::column_sums::add_column_sums;
 use crate::cpu::number::Numbers;
 use crate::cpu::threads::{SharedMut, parallel};
@@ -7,17 +8,6 @@ use crate::{Array, DType, Param};
 
 /// Rows of one task, and of one partial sum.
 const ROWS: usize = 128;
-
-/// What the forward pass computes.
-pub(super) struct Forward {
-    pub(super) y: Array,
-    /// x̂
-    pub(super) standard: Array,
-    /// `1 / √(σ² + ε)`
-    pub(super) inverse_deviation: Array,
-    pub(super) mean: Array,
-    pub(super) variance: Array,
-}
 
 pub(super) fn forward(x: &Array, gamma: &Param, beta: &Param, epsilon: f32) -> Forward {
     let (rows, width) = (x.rows(), x.width());

@@ -20,18 +20,19 @@
 //! [`batch_norm_by`] is without, which takes μ and σ² as they are given and has no gradient.
 
 mod cpu;
+pub(crate) mod cuda;
 
-use crate::cuda;
-use crate::{DType, Device, Param, Tensor};
+use super::Guard;
+use crate::{Array, DType, Device, Param, Tensor};
 
 /// What [`batch_norm`] returns.
 pub struct BatchNormed {
     /// The normalized rows.
     pub y: Tensor,
-    /// μ, one for each column.
-    pub mean: Vec<f32>,
-    /// σ², one for each column.
-    pub variance: Vec<f32>,
+    /// μ, one for each column, without gradient.
+    pub mean: Tensor,
+    /// σ², one for each column, without gradient.
+    pub variance: Tensor,
 }
 
 /// `y = γ (x − μ) / √(σ² + ε) + β` with the mean and the variance of each column of x.
@@ -41,20 +42,20 @@ pub struct BatchNormed {
 pub fn batch_norm(x: &Tensor, gamma: &Param, beta: &Param, epsilon: f32) -> BatchNormed {
     check("batch_norm", x, &[("gamma", gamma), ("beta", beta)]);
     assert!(x.rows() > 0, "batch_norm: x is {:?}, no row to take a mean of", x.shape());
-    let cpu::Forward { y, standard, inverse_deviation, mean, variance } = match x.device() {
+    let Forward { y, standard, inverse_deviation, mean, variance } = match x.device() {
         Device::Cpu => cpu::forward(x.array(), gamma, beta, epsilon),
-        Device::Cuda => cuda::unsupported("batch_norm"),
+        Device::Cuda => cuda::forward(x.array(), gamma, beta, epsilon),
     };
     let (edge, gamma, beta) = (x.edge(), gamma.clone(), beta.clone());
     let y = Tensor::from_parameters(y, move |g, gradients| {
         // y = γ x̂ + β
         let dx = match g.device() {
             Device::Cpu => cpu::backward(&standard, &inverse_deviation, g, &gamma, &beta),
-            Device::Cuda => cuda::unsupported("batch_norm"),
+            Device::Cuda => cuda::backward(&standard, &inverse_deviation, g, &gamma, &beta),
         };
         gradients.add(&edge, dx);
     });
-    BatchNormed { y, mean: mean.to_vec(), variance: variance.to_vec() }
+    BatchNormed { y, mean: Tensor::new(mean), variance: Tensor::new(variance) }
 }
 
 /// `y = γ (x − μ) / √(σ² + ε) + β` with given mean and variance, row by row; for inference.
@@ -71,8 +72,29 @@ pub fn batch_norm_by(
     check("batch_norm_by", x, &params);
     Tensor::new(match x.device() {
         Device::Cpu => cpu::by(x.array(), [mean, variance], [gamma, beta], epsilon),
-        Device::Cuda => cuda::unsupported("batch_norm"),
+        Device::Cuda => cuda::by(x.array(), [mean, variance], [gamma, beta], epsilon),
     })
+}
+
+/// `running += share (batch − running)` on the card, in the step whose update the guard has just decided on: where it was
+/// refused, nothing changes. The bf16 copy of the parameters does not follow; no product reads a statistic.
+///
+/// # Panics
+/// If the shapes differ, or the guard has not decided on a card.
+pub fn follow_statistic(running: &Param, batch: &Tensor, share: f32, guard: &Guard) {
+    assert_eq!(running.shape(), batch.shape(), "follow_statistic: {} and {batch:?}", running.name());
+    cuda::follow(running, batch.array(), share, guard.refusal());
+}
+
+/// What the forward pass computes.
+struct Forward {
+    y: Array,
+    /// x̂
+    standard: Array,
+    /// `1 / √(σ² + ε)`
+    inverse_deviation: Array,
+    mean: Array,
+    variance: Array,
 }
 
 fn check(op: &str, x: &Tensor, params: &[(&str, &Param)]) {
@@ -107,7 +129,7 @@ mod tests {
         let x = Tensor::from_f32(4, 2, &[1.0, 10_000.0, 1.0, 10_002.0, 3.0, 10_000.0, 3.0, 10_002.0]);
         let found = batch_norm(&x, &gamma, &beta, 0.0);
         assert_eq!(found.y.to_vec(), [-1.0, -1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0]);
-        assert_eq!((found.mean, found.variance), (vec![2.0, 10_001.0], vec![1.0, 1.0]));
+        assert_eq!((found.mean.to_vec(), found.variance.to_vec()), (vec![2.0, 10_001.0], vec![1.0, 1.0]));
     }
 
     #[test]
@@ -137,7 +159,14 @@ mod tests {
             let found = batch_norm(&x, &gamma, &beta, 1e-5);
             let gradients = backward_from(&found.y, Array::from_f32(rows, width, &draw(50_000)));
             let dx = gradients.of(&x).expect("gradient").f32().to_vec();
-            (found.y.to_vec(), found.mean, found.variance, dx, gamma.gradient(), beta.gradient())
+            (
+                found.y.to_vec(),
+                found.mean.to_vec(),
+                found.variance.to_vec(),
+                dx,
+                gamma.gradient(),
+                beta.gradient(),
+            )
         };
         assert!(run(1) == run(2));
     }

@@ -21,16 +21,16 @@
 //! dx_s = [dy_{s−(k−1−before)·δ} ; … ; dy_{s+before·δ}] W′
 //! ```
 //!
-//! Each of the three is one product. Windows exist for some rows at a time, in a near cache: memory never holds x k
-//! times. Kept for backward: `x` in the compute type.
+//! Each of the three is one product. Windows exist for some rows at a time, in a near cache on the processor: memory never holds x
+//! k times. Kept for backward: `x` in the compute type.
 
 mod cpu;
+pub(crate) mod cuda;
 mod slide;
 
 pub use slide::{slide_windows, tapped_windows};
 
 use super::linear::bias_gradient;
-use crate::cuda;
 use crate::flops;
 use crate::tape::{Edge, Gradients};
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
@@ -86,12 +86,10 @@ pub fn convolution(
     let ConvolutionOptions { taps, dilation, reach, compute } = options;
     let before = reach.before(taps);
     let saved = x.array_as(compute.dtype()).clone();
+    let windows = Windows { of: &saved, sequences, taps, dilation, before };
     let output = match x.device() {
-        Device::Cpu => {
-            let windows = Windows { of: &saved, sequences, taps, dilation, before };
-            cpu::forward(&windows, weight, bias, compute)
-        }
-        Device::Cuda => cuda::unsupported("convolution"),
+        Device::Cpu => cpu::forward(&windows, weight, bias, compute),
+        Device::Cuda => cuda::forward(&windows, weight, bias, compute),
     };
 
     let (edge, dtype, sequences) = (x.edge(), x.dtype(), sequences.clone());
@@ -108,7 +106,7 @@ pub fn convolution(
         let windows = Windows { of: &saved, sequences: &sequences, taps, dilation, before };
         match gradient.device() {
             Device::Cpu => cpu::weight_gradient(&windows, &gradient, &weight),
-            Device::Cuda => cuda::unsupported("convolution"),
+            Device::Cuda => cuda::weight_gradient(&windows, &gradient, &weight),
         }
     })
 }
@@ -136,7 +134,7 @@ fn add_input_gradient(
     let arrived = if dtype == DType::F32 { gradients.take(edge) } else { None };
     let sum = match windows.of.device() {
         Device::Cpu => cpu::input_gradient(windows, weight, dtype, arrived),
-        Device::Cuda => cuda::unsupported("convolution"),
+        Device::Cuda => cuda::input_gradient(windows, weight, dtype, arrived),
     };
     gradients.add(edge, sum);
 }

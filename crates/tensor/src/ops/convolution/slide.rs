@@ -1,7 +1,6 @@
 //! Causal windows token by token: each holds what its own step needs and what the next ones keep of it.
 
-use super::cpu;
-use crate::cuda;
+use super::{cpu, cuda};
 use crate::{Device, Tensor};
 
 /// The newest `slots` tokens of each row, the newest last: rows × slots·in, with zeros where there are not so many. Row i
@@ -34,7 +33,7 @@ pub fn slide_windows(
     }
     let windows = match newest.device() {
         Device::Cpu => cpu::slide(before.map(Tensor::array), parents, newest.array(), slots),
-        Device::Cuda => cuda::unsupported("convolution"),
+        Device::Cuda => cuda::slide(before.map(Tensor::array), parents, newest.array(), slots),
     };
     Tensor::new(windows)
 }
@@ -49,7 +48,7 @@ pub fn tapped_windows(slots: &Tensor, width: usize, taps: usize, dilation: usize
     assert!(fits, "tapped_windows: {taps} taps of width {width} with dilation {dilation} in {slots:?}");
     Tensor::new(match slots.device() {
         Device::Cpu => cpu::tapped(slots.array(), width, taps, dilation),
-        Device::Cuda => cuda::unsupported("convolution"),
+        Device::Cuda => cuda::tapped(slots.array(), width, taps, dilation),
     })
 }
 

@@ -8,8 +8,8 @@
 //! Shapes: x is `rows × 2d`, y is `rows × d`, both of one type, f32 or bf16. Kept for backward: x, which is there anyway.
 
 mod cpu;
+pub(crate) mod cuda;
 
-use crate::cuda;
 use crate::{Device, Tensor};
 
 /// `a ∘ σ(b)` for `x = [a | b]`.
@@ -20,14 +20,14 @@ pub fn glu(x: &Tensor) -> Tensor {
     assert!(x.width().is_multiple_of(2), "glu: x is {:?}, which has no two halves", x.shape());
     let y = match x.device() {
         Device::Cpu => cpu::forward(x.array()),
-        Device::Cuda => cuda::unsupported("glu"),
+        Device::Cuda => cuda::forward(x.array()),
     };
     let (edge, kept) = (x.edge(), x.detached());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
         // y = a ∘ σ(b)
         let dx = match g.device() {
             Device::Cpu => cpu::backward(kept.array(), &g),
-            Device::Cuda => cuda::unsupported("glu"),
+            Device::Cuda => cuda::backward(kept.array(), &g),
         };
         gradients.add(&edge, dx);
     })

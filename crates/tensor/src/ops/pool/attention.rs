@@ -9,7 +9,7 @@
 
 use super::check;
 use super::cpu::attention as cpu;
-use crate::cuda;
+use super::cuda::attention as cuda;
 use crate::{Device, Ragged, Tensor};
 
 /// What [`attention_pool`] returns.
@@ -35,7 +35,7 @@ pub fn attention_pool(scores: &Tensor, values: &Tensor, sequences: &Ragged) -> P
     );
     let (weights, pooled) = match values.device() {
         Device::Cpu => cpu::forward(scores.array(), values.array(), sequences),
-        Device::Cuda => cuda::unsupported("pool"),
+        Device::Cuda => cuda::forward(scores.array(), values.array(), sequences),
     };
     let weights = Tensor::new(weights);
 
@@ -46,14 +46,14 @@ pub fn attention_pool(scores: &Tensor, values: &Tensor, sequences: &Ragged) -> P
         if value_edge.is_wanted() {
             let dv = match g.device() {
                 Device::Cpu => cpu::value_gradient(alpha.array(), &g, &sequences),
-                Device::Cuda => cuda::unsupported("pool"),
+                Device::Cuda => cuda::value_gradient(alpha.array(), &g, &sequences),
             };
             gradients.add(&value_edge, dv);
         }
         if score_edge.is_wanted() {
             let ds = match g.device() {
                 Device::Cpu => cpu::score_gradient(alpha.array(), &g, kept.array(), &sequences),
-                Device::Cuda => cuda::unsupported("pool"),
+                Device::Cuda => cuda::score_gradient(alpha.array(), &g, kept.array(), &sequences),
             };
             gradients.add(&score_edge, ds.into_dtype(score_type));
         }

@@ -12,6 +12,7 @@
 
 mod attention;
 mod cpu;
+pub(crate) mod cuda;
 mod plain;
 
 pub use attention::{Pooled, attention_pool};

@@ -9,7 +9,7 @@
 
 use super::check;
 use super::cpu::plain as cpu;
-use crate::cuda;
+use super::cuda::plain as cuda;
 use crate::{Device, Ragged, Tensor};
 
 /// The mean of the vectors of each sequence.
@@ -20,14 +20,14 @@ pub fn mean_pool(values: &Tensor, sequences: &Ragged) -> Tensor {
     check("mean_pool", values, sequences);
     let pooled = match values.device() {
         Device::Cpu => cpu::mean(values.array(), sequences),
-        Device::Cuda => cuda::unsupported("pool"),
+        Device::Cuda => cuda::mean(values.array(), sequences),
     };
     let (edge, sequences) = (values.edge(), sequences.clone());
     Tensor::from_inputs(pooled, &[values], move |g, gradients| {
         // y = Σ_t v_t / n
         let dv = match g.device() {
             Device::Cpu => cpu::mean_backward(&g, &sequences),
-            Device::Cuda => cuda::unsupported("pool"),
+            Device::Cuda => cuda::mean_backward(&g, &sequences),
         };
         gradients.add(&edge, dv);
     })
@@ -41,14 +41,14 @@ pub fn max_pool(values: &Tensor, sequences: &Ragged) -> Tensor {
     check("max_pool", values, sequences);
     let pooled = match values.device() {
         Device::Cpu => cpu::max(values.array(), sequences),
-        Device::Cuda => cuda::unsupported("pool"),
+        Device::Cuda => cuda::max(values.array(), sequences),
     };
     let (edge, kept, sequences) = (values.edge(), values.detached(), sequences.clone());
     Tensor::from_inputs(pooled, &[values], move |g, gradients| {
         // y = max_t v_t
         let dv = match g.device() {
             Device::Cpu => cpu::max_backward(kept.array(), g, &sequences),
-            Device::Cuda => cuda::unsupported("pool"),
+            Device::Cuda => cuda::max_backward(kept.array(), &g, &sequences),
         };
         gradients.add(&edge, dv);
     })

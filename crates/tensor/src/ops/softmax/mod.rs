@@ -18,8 +18,8 @@
 //! recomputed.
 
 mod cpu;
+pub(crate) mod cuda;
 
-use crate::cuda;
 use crate::{Array, Device, Tensor};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -50,7 +50,7 @@ fn operation(x: &Tensor, form: Form) -> Tensor {
         let p = forward(kept.array(), Form::Plain);
         match g.device() {
             Device::Cpu => cpu::backward(&p, form, &mut g),
-            Device::Cuda => cuda::unsupported("softmax"),
+            Device::Cuda => cuda::backward(&p, form, &mut g),
         }
         gradients.add(&edge, g.into_dtype(kept.dtype()));
     })
@@ -59,7 +59,7 @@ fn operation(x: &Tensor, form: Form) -> Tensor {
 fn forward(x: &Array, form: Form) -> Array {
     match x.device() {
         Device::Cpu => cpu::forward(x, form),
-        Device::Cuda => cuda::unsupported("softmax"),
+        Device::Cuda => cuda::forward(x, form),
     }
 }
 

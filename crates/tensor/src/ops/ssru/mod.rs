@@ -15,8 +15,8 @@
 //! anyway.
 
 mod cpu;
+pub(crate) mod cuda;
 
-use crate::cuda;
 use crate::{DType, Device, Ragged, Tensor};
 
 /// `c_t` for every token, f32.
@@ -33,7 +33,7 @@ pub fn ssru(x: &Tensor, sequences: &Ragged) -> Tensor {
     );
     let c = match x.device() {
         Device::Cpu => cpu::forward(x.array(), sequences, None),
-        Device::Cuda => cuda::unsupported("ssru"),
+        Device::Cuda => cuda::forward(x.array(), sequences, None),
     };
     let states = Tensor::new(c);
     let edge = x.edge();
@@ -45,7 +45,7 @@ pub fn ssru(x: &Tensor, sequences: &Ragged) -> Tensor {
         // c_t = f_t ∘ c_{t−1} + (1 − f_t) ∘ v_t
         let dx = match g.device() {
             Device::Cpu => cpu::backward(kept.array(), known.array(), &g, &sequences),
-            Device::Cuda => cuda::unsupported("ssru"),
+            Device::Cuda => cuda::backward(kept.array(), known.array(), &g, &sequences),
         };
         gradients.add(&edge, dx);
     })
@@ -65,7 +65,7 @@ pub fn ssru_step(x: &Tensor, before: &Tensor) -> Tensor {
     let single = Ragged::from_lengths(vec![1; x.rows()]);
     Tensor::new(match x.device() {
         Device::Cpu => cpu::forward(x.array(), &single, Some(before.array())),
-        Device::Cuda => cuda::unsupported("ssru"),
+        Device::Cuda => cuda::forward(x.array(), &single, Some(before.array())),
     })
 }
 
