@@ -171,6 +171,18 @@ pub(crate) fn cases() -> Vec<Case> {
             cases.push(self_attention(name, setting, 2 * head, 2 * head));
         }
     }
+    // Heads that are wider than the tiles of a card's kernels.
+    for (sees, dropout) in [(Sees::All, dropouts()[1]), (Sees::CausalWindow(5), dropouts()[0])] {
+        let setting = Setting { queries: vec![1, 40], keys: vec![9, 45], heads: 1, sees, dropout };
+        cases.push(cross_attention(
+            format!("attention of a head of 300 and 530 {sees:?}"),
+            setting,
+            300,
+            530,
+        ));
+        let setting = Setting { queries: vec![1, 40], keys: vec![1, 40], heads: 2, sees, dropout };
+        cases.push(self_attention(format!("attention of heads of 260 and 70 {sees:?}"), setting, 520, 140));
+    }
     cases.into_iter().map(Case::on_card).collect()
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn cases() -> Vec<Case> {
         );
         cases.push(case.wide_input(rows, width, Values::Within(1.0)));
     }
-    cases
+    cases.into_iter().map(Case::on_card).collect()
 }
 
 fn attended(scores: &M, values: &M, sequences: &Ragged) -> M {

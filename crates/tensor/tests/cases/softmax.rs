@@ -31,7 +31,7 @@ pub(crate) fn cases() -> Vec<Case> {
                 },
                 move |m| mean_loss(&m[0].times(&m[1].transposed()), &same, f64::from(smoothing)),
             );
-            let case = case.wide_input(tokens, d, Values::Within(1.0)).on_card();
+            let case = case.wide_input(tokens, d, Values::Within(1.0));
             cases.push(case.param(classes, d, Values::Within(1.0)));
             let labels: Vec<u32> = (0..tokens as u32).map(label).collect();
             let same = labels.clone();
@@ -78,7 +78,7 @@ pub(crate) fn cases() -> Vec<Case> {
                 mean_loss(&logits, &same, f64::from(smoothing)).plus(&divergence, f64::from(weight))
             },
         );
-        let case = case.wide_input(2 * pairs, d, Values::Within(1.0)).on_card();
+        let case = case.wide_input(2 * pairs, d, Values::Within(1.0));
         cases.push(case.param(classes, d, Values::Within(1.0)));
         let labels: Vec<u32> = (0..2 * pairs).map(label).collect();
         let same = labels.clone();
@@ -103,7 +103,7 @@ pub(crate) fn cases() -> Vec<Case> {
             ),
         );
     }
-    cases
+    cases.into_iter().map(Case::on_card).collect()
 }
 
 /// ½ (KL(p‖p') + KL(p'‖p)), averaged over the tokens, which are all in the first half of the rows and in the second.

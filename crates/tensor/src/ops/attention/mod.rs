@@ -75,7 +75,7 @@ pub enum Weights {
     First,
     /// Yes, every head's.
     Keep,
-    /// As [`Weights::Keep`], and the scores that they were made of. No kernel for the card hands those out.
+    /// As [`Weights::Keep`], and the scores that they were made of.
     Scored,
 }
 

@@ -2,10 +2,14 @@
 
 pub(super) mod pairs;
 
+use std::sync::Arc;
+
 use bytemuck::NoUninit;
 
-use super::{Forward, Keep, MeanGradients, Target, Totals};
+use super::{Forward, Keep, MeanGradients, Projection, Target, Totals};
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply, upload};
+use crate::ops::elementwise::cuda::{Sums, join};
+use crate::ops::linear::cuda::column_sums_of;
 use crate::params::Write;
 use crate::{Array, DType, Device, Param, Tensor};
 
@@ -39,7 +43,7 @@ struct Losses {
 /// Losses of all tokens and, if they are to be kept, the gradients of their mean.
 pub(super) fn forward(
     x: &Tensor,
-    weight: &Param,
+    projection: Projection<'_>,
     labels: &[u32],
     target: Target,
     dtype: DType,
@@ -48,19 +52,16 @@ pub(super) fn forward(
     let Target { classes, tokens, counted, smoothing, .. } = target;
     let counted = upload(&[counted as u32]);
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
-    let gradients = (keep == Keep::Gradients).then(|| MeanGradients {
-        dx: scratch(x.dtype(), x.rows(), x.width()),
-        dw: scratch(DType::F32, classes, x.width()),
-        db: None,
-    });
-    let (labels, weight, x) = (upload(labels), weight.operand(dtype), x.array_as(dtype).operand());
+    let gradients = (keep == Keep::Gradients).then(|| room_for_gradients(x, projection));
+    let (labels, x) = (upload(labels), x.array_as(dtype).operand());
+    let (weight, epilogue) = operands(projection, dtype);
     let by_token = scratch(DType::F32, 3, tokens);
     let logits = scratch(dtype, ROWS.min(tokens), classes);
     for first in (0..tokens).step_by(ROWS) {
         let rows = ROWS.min(tokens - first);
         let (x, slopes) = (rows_of(x, first, rows), rows_of(logits.operand(), 0, rows));
         let plain = |left, right, out, add| Product { left, right, out, add, epilogue: Epilogue::None };
-        multiply(&plain(x, weight.transposed(), slopes, false));
+        multiply(&Product { epilogue, ..plain(x, weight.transposed(), slopes, false) });
         let job = Losses {
             logits: logits.pointer(),
             labels: labels.pointer(),
@@ -85,14 +86,38 @@ pub(super) fn forward(
             }
             DType::Bf16 => launch!(MODULE.function("losses_bf16"), Blocks::of(rows, 256), job),
         }
-        if let Some(MeanGradients { dx, dw, .. }) = &gradients {
-            // dx = dz W,   dW = dzᵀ x
+        if let Some(MeanGradients { dx, dw, db }) = &gradients {
+            // dx = dz W,   dW = dzᵀ x,   db = Σ dz
             multiply(&plain(slopes, weight, rows_of(dx.operand(), first, rows), false));
             multiply(&plain(slopes.transposed(), x, dw.operand(), first > 0));
+            db.iter().for_each(|db| add_bias_gradient(slopes, db, first == 0));
         }
     }
     let (loss, totals) = totals_of(&by_token, counted.pointer());
     Forward { by_token, loss, totals, gradients }
+}
+
+/// The matrix that is multiplied by, and what is done to its products.
+fn operands(Projection { weight, bias }: Projection<'_>, dtype: DType) -> (Operand, Epilogue) {
+    let bias = bias.map(|bias| bias.operand(dtype).pointer);
+    (weight.operand(dtype), bias.map_or(Epilogue::None, Epilogue::Bias))
+}
+
+fn room_for_gradients(x: &Tensor, Projection { weight, bias }: Projection<'_>) -> MeanGradients {
+    let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
+    let [classes, width] = weight.shape();
+    MeanGradients {
+        dx: scratch(x.dtype(), x.rows(), width),
+        dw: scratch(DType::F32, classes, width),
+        db: bias.map(|_| scratch(DType::F32, 1, classes)),
+    }
+}
+
+/// `db += Σ dz` over the rows of a chunk; the first chunk's sums are all there is.
+fn add_bias_gradient(slopes: Operand, db: &Array, is_first: bool) {
+    let (partial, width, out) = (Arc::new(column_sums_of(slopes)), db.width(), db.pointer());
+    let write = if is_first { Write::Over } else { Write::Add };
+    join(&[Sums { partial, column: 0, width, out, write }]);
 }
 
 /// The mean loss of the tokens that count, of which there are as many as `counted` points to, and the sums of the three rows.

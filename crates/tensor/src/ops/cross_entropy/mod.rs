@@ -124,11 +124,10 @@ pub fn cross_entropy<'a>(
     let keep = if tape::is_recording() { Keep::Gradients } else { Keep::Nothing };
     let Forward { by_token, loss, totals, gradients } = match x.device() {
         Device::Cpu => cpu::forward(x, projection, labels, target, compute.dtype(), keep),
-        Device::Cuda if projection.bias.is_some() => crate::cuda::unsupported("cross_entropy with a bias"),
         Device::Cuda if r_drop.is_some() => {
-            cuda::pairs::forward(x, projection.weight, labels, target, compute.dtype(), keep)
+            cuda::pairs::forward(x, projection, labels, target, compute.dtype(), keep)
         }
-        Device::Cuda => cuda::forward(x, projection.weight, labels, target, compute.dtype(), keep),
+        Device::Cuda => cuda::forward(x, projection, labels, target, compute.dtype(), keep),
     };
     let (edge, weight, bias) = (x.edge(), projection.weight.clone(), projection.bias.cloned());
     let loss = match gradients {
@@ -147,7 +146,10 @@ pub fn cross_entropy<'a>(
                     Device::Cuda => cuda::add_scaled(&weight, &dw, &gradient),
                 }
                 if let (Some(bias), Some(db)) = (&bias, &db) {
-                    cpu::add_scaled(bias, db, &gradient);
+                    match gradient.device() {
+                        Device::Cpu => cpu::add_scaled(bias, db, &gradient),
+                        Device::Cuda => cuda::add_scaled(bias, db, &gradient),
+                    }
                 }
             })
         }

@@ -1,5 +1,8 @@
 // Rows of a table, scaled, with positions and dropout; and gradients summed back into the table.
 
+// The id of a token without a row: its vector is 0.
+const u32 NO_TOKEN = 0xffffffffu;
+
 struct Gather {
     const u32* ids;
     const u32* positions;
@@ -35,7 +38,8 @@ template <class T> __device__ __forceinline__ void write(T* to, u32 count, bool 
 extern "C" __global__ void gather(Gather a) {
     u32 token = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (token >= a.tokens) return;
-    const float* row = a.table + (u64)a.ids[token] * a.width;
+    u32 id = a.ids[token];
+    const float* row = a.table + (u64)id * a.width;
     const float* added = a.added ? a.added + (u64)a.positions[token] * a.width : 0;
     u64 start = (u64)token * a.width;
     Dropout dropout = dropout_of(a.dropout);
@@ -44,7 +48,8 @@ extern "C" __global__ void gather(Gather a) {
     for (u32 column = 4 * lane; column < a.width; column += 128) {
         u32 count = min(4u, a.width - column);
         float x[4], position[4];
-        read(row + column, count, is_whole, x);
+        if (id != NO_TOKEN) read(row + column, count, is_whole, x);
+        else x[0] = x[1] = x[2] = x[3] = 0.0f;
         if (added) read(added + column, count, is_whole, position);
         for (u32 j = 0; j < count; j++) x[j] = a.scale * x[j] + (added ? position[j] : 0.0f);
         drop(dropout, start + column, count, x);

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytemuck::NoUninit;
 
-use super::{EmbeddingOptions, Positions, Waves, sinusoid};
+use super::{EmbeddingOptions, NO_TOKEN, Positions, Waves, sinusoid};
 use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, aside, roomy, upload, upload_list};
 use crate::params::Write;
 use crate::random::Dropout;
@@ -159,10 +159,12 @@ struct Order {
 }
 
 impl Order {
-    /// By counting: tokens of one row keep their order.
+    /// By counting: tokens of one row keep their order. Those without a row ([`NO_TOKEN`]) are left out, and only leave their
+    /// room in the list.
     fn of(rows: &[usize], height: usize) -> Order {
         let mut starts = vec![0_u32; height + 1];
-        for &row in rows {
+        let there = || rows.iter().enumerate().filter(|&(_, &row)| row != NO_TOKEN as usize);
+        for (_, &row) in there() {
             starts[row + 1] += 1;
         }
         for row in 0..height {
@@ -170,7 +172,7 @@ impl Order {
         }
         let mut next = starts.clone();
         let mut tokens = vec![0; rows.len()];
-        for (token, &row) in rows.iter().enumerate() {
+        for (token, &row) in there() {
             tokens[next[row] as usize] = token as u32;
             next[row] += 1;
         }

@@ -6,7 +6,7 @@ use super::{Activation, Forward, LinearOptions, Projection};
 use crate::cuda::{Blocks, Card, DropoutArgument, Epilogue, Module, Operand, Product, card, multiply};
 use crate::params::{Orientation, Write};
 use crate::random::Dropout;
-use crate::{Array, Compute, DType, Param, Tensor};
+use crate::{Array, Compute, DType, Device, Param, Tensor};
 
 pub(crate) static MODULE: Module =
     Module::early("linear", concat!(include_str!("cuda.cu"), include_str!("sums.cu")));
@@ -153,23 +153,36 @@ struct Parts {
 
 impl Parts {
     fn of(x: &Array) -> Parts {
-        let (rows, width) = (x.rows(), x.width());
+        Parts::of_shape(x.rows(), x.width())
+    }
+
+    fn of_shape(rows: usize, width: usize) -> Parts {
         let beside = width.div_ceil(256);
         let blocks = (2 * card().map_or(1, Card::processors)).div_ceil(beside);
         let part = rows.div_ceil(blocks).next_multiple_of(8).clamp(16, 512);
         let parts = rows.div_ceil(part);
         Parts {
-            partial: Array::scratch_on(x.device(), DType::F32, parts, width),
+            partial: Array::scratch_on(Device::Cuda, DType::F32, parts, width),
             blocks: Blocks { grid: [beside, parts, 1], threads: 256, shared: 0 },
             sizes: [rows, width, part].map(|size| size as u32),
         }
     }
 }
 
+/// Partial sums over the rows of x.
 pub(in crate::ops) fn column_sums(x: &Array) -> Array {
-    let function = MODULE.function(of_type(x, "column_sums_f32", "column_sums_bf16"));
-    let Parts { partial, blocks, sizes: [rows, width, part] } = Parts::of(x);
-    launch!(function, blocks, x.pointer(), partial.pointer(), rows, width, part);
+    column_sums_of(x.operand())
+}
+
+/// As [`column_sums`] for rows that are part of something and follow each other without gaps.
+pub(in crate::ops) fn column_sums_of(x: Operand) -> Array {
+    debug_assert!(x.stride == x.width && !x.transposed, "{x:?} has gaps");
+    let function = MODULE.function(match x.dtype {
+        DType::F32 => "column_sums_f32",
+        DType::Bf16 => "column_sums_bf16",
+    });
+    let Parts { partial, blocks, sizes: [rows, width, part] } = Parts::of_shape(x.rows, x.width);
+    launch!(function, blocks, x.pointer, partial.pointer(), rows, width, part);
     partial
 }
 

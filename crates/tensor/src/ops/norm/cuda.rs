@@ -1,4 +1,4 @@
-//! A warp for each row, which stays in registers while its sums are made.
+//! A warp for each row, which stays in registers while its sums are made; a block for rows that are too wide for that.
 
 use std::sync::Arc;
 
@@ -9,7 +9,11 @@ use crate::cuda::{Blocks, Card, DropoutArgument, Module, Pointer, card};
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param, Tensor};
 
-pub(crate) static MODULE: Module = Module::early("norm", include_str!("cuda.cu"));
+pub(crate) static MODULE: Module =
+    Module::early("norm", concat!(include_str!("cuda.cu"), include_str!("wide.cu")));
+
+/// Columns of a row that a warp can hold.
+const NARROW: usize = 1024;
 
 /// Teams of warps in a block of the backward kernel: one for each row that it has at a time, of up to 256 columns a warp.
 fn teams(width: usize) -> usize {
@@ -117,7 +121,8 @@ pub(super) fn forward(inputs: &Inputs<'_>, options: NormOptions, keep: Keep) -> 
         unused: 0,
     };
     let types = (sublayer.map_or(dtype, Tensor::dtype), dtype);
-    launch!(MODULE.function(kernel(FORWARD, types, width)), Blocks::of(rows.div_ceil(4), 128), job);
+    let blocks = if width > NARROW { Blocks::of(rows, 256) } else { Blocks::of(rows.div_ceil(4), 128) };
+    launch!(MODULE.function(kernel(FORWARD, types, width)), blocks, job);
     Forward { y, narrow, standard, inverse_deviation }
 }
 
@@ -162,7 +167,8 @@ pub(super) fn backward(
     };
     let dtype = kept.standard.dtype();
     // Every second team leaves three rows of sums.
-    let blocks = Blocks { grid: [parts, 1, 1], threads: 256, shared: teams(width) / 2 * 3 * 4 * width };
+    let shared = if width > NARROW { 0 } else { teams(width) / 2 * 3 * 4 * width };
+    let blocks = Blocks { grid: [parts, 1, 1], threads: 256, shared };
     launch!(MODULE.function(kernel(BACKWARD, (sublayer.unwrap_or(dtype), dtype), width)), blocks, job);
     // y = γ x̂ + β
     let partial = Arc::new(partial);
@@ -175,39 +181,81 @@ pub(super) fn backward(
     (g, d_sublayer)
 }
 
-/// By the sublayer's type, the compute type, and how many times 128 columns a warp can hold (1, 2, 4, 8).
-type Kernels = [[[&'static str; 4]; 2]; 2];
+/// By the sublayer's type, the compute type, and how many times 128 columns a warp can hold (1, 2, 4, 8), or more.
+type Kernels = [[[&'static str; 5]; 2]; 2];
 
 const FORWARD: Kernels = [
     [
-        ["forward_f32_f32_1", "forward_f32_f32_2", "forward_f32_f32_4", "forward_f32_f32_8"],
-        ["forward_f32_bf16_1", "forward_f32_bf16_2", "forward_f32_bf16_4", "forward_f32_bf16_8"],
+        [
+            "forward_f32_f32_1",
+            "forward_f32_f32_2",
+            "forward_f32_f32_4",
+            "forward_f32_f32_8",
+            "forward_f32_f32_wide",
+        ],
+        [
+            "forward_f32_bf16_1",
+            "forward_f32_bf16_2",
+            "forward_f32_bf16_4",
+            "forward_f32_bf16_8",
+            "forward_f32_bf16_wide",
+        ],
     ],
     [
-        ["forward_bf16_f32_1", "forward_bf16_f32_2", "forward_bf16_f32_4", "forward_bf16_f32_8"],
-        ["forward_bf16_bf16_1", "forward_bf16_bf16_2", "forward_bf16_bf16_4", "forward_bf16_bf16_8"],
+        [
+            "forward_bf16_f32_1",
+            "forward_bf16_f32_2",
+            "forward_bf16_f32_4",
+            "forward_bf16_f32_8",
+            "forward_bf16_f32_wide",
+        ],
+        [
+            "forward_bf16_bf16_1",
+            "forward_bf16_bf16_2",
+            "forward_bf16_bf16_4",
+            "forward_bf16_bf16_8",
+            "forward_bf16_bf16_wide",
+        ],
     ],
 ];
 
 const BACKWARD: Kernels = [
     [
-        ["backward_f32_f32_1", "backward_f32_f32_2", "backward_f32_f32_4", "backward_f32_f32_8"],
-        ["backward_f32_bf16_1", "backward_f32_bf16_2", "backward_f32_bf16_4", "backward_f32_bf16_8"],
+        [
+            "backward_f32_f32_1",
+            "backward_f32_f32_2",
+            "backward_f32_f32_4",
+            "backward_f32_f32_8",
+            "backward_f32_f32_wide",
+        ],
+        [
+            "backward_f32_bf16_1",
+            "backward_f32_bf16_2",
+            "backward_f32_bf16_4",
+            "backward_f32_bf16_8",
+            "backward_f32_bf16_wide",
+        ],
     ],
     [
-        ["backward_bf16_f32_1", "backward_bf16_f32_2", "backward_bf16_f32_4", "backward_bf16_f32_8"],
-        ["backward_bf16_bf16_1", "backward_bf16_bf16_2", "backward_bf16_bf16_4", "backward_bf16_bf16_8"],
+        [
+            "backward_bf16_f32_1",
+            "backward_bf16_f32_2",
+            "backward_bf16_f32_4",
+            "backward_bf16_f32_8",
+            "backward_bf16_f32_wide",
+        ],
+        [
+            "backward_bf16_bf16_1",
+            "backward_bf16_bf16_2",
+            "backward_bf16_bf16_4",
+            "backward_bf16_bf16_8",
+            "backward_bf16_bf16_wide",
+        ],
     ],
 ];
 
-/// # Panics
-/// If a row has more than 1024 columns.
 fn kernel(kernels: Kernels, (sublayer, compute): (DType, DType), width: usize) -> &'static str {
     let of = |dtype| usize::from(dtype == DType::Bf16);
-    let size = [128, 256, 512, 1024].iter().position(|&most| width <= most);
-    kernels[of(sublayer)][of(compute)][size.unwrap_or_else(|| {
-        panic!(
-            "layer_norm: rows of {width} columns are wider than the card's kernel (1024): use --device cpu"
-        )
-    })]
+    let size = [128, 256, 512, NARROW].iter().position(|&most| width <= most);
+    kernels[of(sublayer)][of(compute)][size.unwrap_or(4)]
 }

@@ -21,6 +21,7 @@ struct Attention {
     const u8 *mask;                     // 1 = seen, m x n per sequence; null: all seen (generic kernels only)
     const u64 *mask_offsets;            // per sequence, in bytes
     float *weights;                     // P before dropout, m x n per sequence and head; null: not wanted (generic only)
+    float *scores;                      // S in the same places; null: not wanted (generic only)
     const u64 *weight_offsets;          // [sequence * heads + head], in floats
     const u32 *work;                    // items: pairs of (sequence, first row) (generic kernels), see tiles.cu (fast ones)
     const u32 *work_count;              // how many of them: see each kernel

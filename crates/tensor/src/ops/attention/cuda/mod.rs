@@ -9,9 +9,7 @@ use std::rc::Rc;
 use bytemuck::NoUninit;
 
 use super::{Forward, Problem, Sink, Target, Weights};
-use crate::cuda::{
-    Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, unsupported, upload,
-};
+use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, upload};
 use crate::{Array, DType, Device};
 use work::{List, Work};
 
@@ -20,7 +18,8 @@ pub(crate) static GENERIC: Module = Module::new(
     concat!(
         include_str!("layout.cu"),
         include_str!("generic/forward.cu"),
-        include_str!("generic/backward.cu")
+        include_str!("generic/backward.cu"),
+        include_str!("generic/wide.cu"),
     ),
 );
 
@@ -58,6 +57,7 @@ struct Argument {
     mask: Pointer,
     mask_offsets: Pointer,
     weights: Pointer,
+    scores: Pointer,
     weight_offsets: Pointer,
     work: Pointer,
     work_count: Pointer,
@@ -89,9 +89,6 @@ struct Call<'a> {
 }
 
 pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
-    if weights == Weights::Scored {
-        unsupported("attention that hands out its scores");
-    }
     let Problem { query_sequences, heads, d_v, .. } = problem;
     let rows = query_sequences.tokens();
     let context = Array::scratch_on(Device::Cuda, problem.inputs[0].0.dtype(), rows, heads * d_v);
@@ -99,9 +96,10 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
     let mut call = Call::new(problem, weights);
     call.argument.o = context.pointer();
     call.argument.peaks = peaks.pointer();
-    let kept = (weights != Weights::Discard).then(|| KeptWeights::new(problem));
+    let kept = (weights != Weights::Discard).then(|| KeptWeights::new(problem, weights));
     if let Some(kept) = &kept {
-        call.argument.weights = kept.numbers.pointer();
+        call.argument.weights = kept.weights.pointer();
+        call.argument.scores = kept.scores.as_ref().map_or(Pointer::NULL, Array::pointer);
         call.argument.weight_offsets = kept.offsets.pointer();
     }
     match call.fast {
@@ -116,7 +114,8 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
         }
         None => call.launch_generic(["attention_forward_f32", "attention_forward_bf16"], Side::Queries, 1),
     }
-    Forward { context, peaks, weights: kept.map(|kept| kept.to_vecs()), scores: None }
+    let (weights, scores) = kept.map(|kept| kept.to_vecs()).unzip();
+    Forward { context, peaks, weights, scores: scores.flatten() }
 }
 
 /// Writes the gradients of queries, keys and values where they are wanted.
@@ -205,6 +204,9 @@ const BACKWARD_KEYS: [&str; 3] = [
 ];
 const WIDTHS: [usize; 3] = [32, 64, 128];
 
+/// The widest heads whose rows are in shared memory as a whole; as in generic/wide.cu.
+const WIDEST: usize = 256;
+
 /// Whose rows a generic kernel's blocks have.
 #[derive(Clone, Copy)]
 enum Side {
@@ -262,6 +264,7 @@ impl<'a> Call<'a> {
             mask: booleans.as_ref().map_or(Pointer::NULL, |[allowed, _]| allowed.pointer()),
             mask_offsets: booleans.as_ref().map_or(Pointer::NULL, |[_, offsets]| offsets.pointer()),
             weights: Pointer::NULL,
+            scores: Pointer::NULL,
             weight_offsets: Pointer::NULL,
             work: work.fast.items(),
             work_count: work.fast.counts(),
@@ -313,18 +316,21 @@ impl<'a> Call<'a> {
             DType::F32 => f32,
             DType::Bf16 => bf16,
         };
-        let name = if d_k.max(d_v) <= 64 { narrow(name) } else { name };
-        assert!(
-            d_k.max(d_v) <= 256,
-            "attention: heads of {} numbers are wider than 256: use --device cpu",
-            d_k.max(d_v)
-        );
+        let width = d_k.max(d_v);
         let stride = |d: usize| d.next_multiple_of(8) + 4;
-        let shared = match factors {
-            1 => 4 * (64 * stride(d_k) + 32 * stride(d_v) + 32 * 36),
-            _ => 4 * (64 * stride(d_k) + 64 * stride(d_v) + 64 * 36),
+        // Tiles of 32 rows: of products, two of each side or one for both; of sums, as many as there are.
+        let shared = match (width <= WIDEST, factors) {
+            (true, 1) => 4 * (64 * stride(d_k) + 32 * stride(d_v) + 32 * 36),
+            (true, _) => 4 * (64 * stride(d_k) + 64 * stride(d_v) + 64 * 36),
+            (false, 1) => 4 * (64 * stride(64) + 32 * stride(WIDEST) + 32 * 36),
+            (false, _) => 4 * (64 * stride(64) + 64 * stride(WIDEST) + 64 * 36),
         };
-        let blocks = Blocks { grid: [roomy(list.kinds[0]), heads, 1], threads: 256, shared };
+        let (name, beside) = match width {
+            0..=64 => (variant(name, 0), 1),
+            65..=WIDEST => (name, 1),
+            _ => (variant(name, 1), width.div_ceil(WIDEST)),
+        };
+        let blocks = Blocks { grid: [roomy(list.kinds[0]), heads, beside], threads: 256, shared };
         launch!(GENERIC.function_with_shared(name, shared), blocks, self.argument);
     }
 }
@@ -335,28 +341,41 @@ fn launch_fast(argument: &Argument, names: [&'static str; 3], width: usize, bloc
     launch!(FAST.function_with_shared(name, blocks.shared), blocks, *argument);
 }
 
-/// The variant for heads of at most 64 numbers.
-fn narrow(name: &'static str) -> &'static str {
-    match name {
-        "attention_forward_f32" => "attention_forward_f32_64",
-        "attention_forward_bf16" => "attention_forward_bf16_64",
-        "attention_backward_queries_f32" => "attention_backward_queries_f32_64",
-        "attention_backward_queries_bf16" => "attention_backward_queries_bf16_64",
-        "attention_backward_keys_f32" => "attention_backward_keys_f32_64",
-        "attention_backward_keys_bf16" => "attention_backward_keys_bf16_64",
-        other => other,
-    }
+/// The variant for heads of at most 64 numbers (0), or of more than 256 (1).
+fn variant(name: &'static str, which: usize) -> &'static str {
+    let variants = match name {
+        "attention_forward_f32" => ["attention_forward_f32_64", "attention_forward_f32_wide"],
+        "attention_forward_bf16" => ["attention_forward_bf16_64", "attention_forward_bf16_wide"],
+        "attention_backward_queries_f32" => {
+            ["attention_backward_queries_f32_64", "attention_backward_queries_f32_wide"]
+        }
+        "attention_backward_queries_bf16" => {
+            ["attention_backward_queries_bf16_64", "attention_backward_queries_bf16_wide"]
+        }
+        "attention_backward_keys_f32" => {
+            ["attention_backward_keys_f32_64", "attention_backward_keys_f32_wide"]
+        }
+        "attention_backward_keys_bf16" => {
+            ["attention_backward_keys_bf16_64", "attention_backward_keys_bf16_wide"]
+        }
+        other => [other; 2],
+    };
+    variants[which]
 }
 
-/// The weights of every sequence and head, on their way to the host.
+/// The weights of every sequence and head, and their scores if they are wanted, on their way to the host.
 struct KeptWeights {
-    numbers: Array,
+    weights: Array,
+    scores: Option<Array>,
     offsets: Buffer,
     ends: Vec<u64>,
 }
 
+/// Matrices of sequences and heads, laid end to end.
+type Matrices = Vec<Vec<f32>>;
+
 impl KeptWeights {
-    fn new(problem: &Problem) -> KeptWeights {
+    fn new(problem: &Problem, wanted: Weights) -> KeptWeights {
         let Problem { query_sequences, key_sequences, heads, .. } = problem;
         let sizes = query_sequences.lengths().zip(key_sequences.lengths()).map(|(m, n)| (m * n) as u64);
         let mut ends = vec![0];
@@ -364,13 +383,16 @@ impl KeptWeights {
             ends.push(ends[ends.len() - 1] + size);
         }
         let total = ends[ends.len() - 1] as usize;
-        // What is hidden is not written.
-        let numbers = Array::zeros_on(Device::Cuda, DType::F32, 1, total);
-        KeptWeights { numbers, offsets: upload(&ends), ends }
+        let room = || Array::scratch_on(Device::Cuda, DType::F32, 1, total);
+        let scores = (wanted == Weights::Scored).then(room);
+        KeptWeights { weights: room(), scores, offsets: upload(&ends), ends }
     }
 
-    fn to_vecs(&self) -> Vec<Vec<f32>> {
-        let numbers = self.numbers.to_vec();
-        self.ends.windows(2).map(|pair| numbers[pair[0] as usize..pair[1] as usize].to_vec()).collect()
+    fn to_vecs(&self) -> (Matrices, Option<Matrices>) {
+        let cut = |numbers: &Array| -> Matrices {
+            let numbers = numbers.to_vec();
+            self.ends.windows(2).map(|pair| numbers[pair[0] as usize..pair[1] as usize].to_vec()).collect()
+        };
+        (cut(&self.weights), self.scores.as_ref().map(cut))
     }
 }

@@ -2,9 +2,12 @@
 
 use bytemuck::NoUninit;
 
-use super::{Forward, Keep, MODULE, MeanGradients, ROWS, Target, rows_of, totals_of};
+use super::{
+    Forward, Keep, MODULE, MeanGradients, Projection, ROWS, Target, add_bias_gradient, operands,
+    room_for_gradients, rows_of, totals_of,
+};
 use crate::cuda::{Blocks, Epilogue, Operand, Pointer, Product, multiply, upload};
-use crate::{Array, DType, Device, Param, Tensor};
+use crate::{Array, DType, Device, Tensor};
 
 /// As in the kernels' source.
 #[derive(Clone, Copy, NoUninit)]
@@ -27,7 +30,7 @@ struct Pairs {
 /// Losses of all tokens in both passes and, if they are to be kept, the gradients of their mean.
 pub(in crate::ops::cross_entropy) fn forward(
     x: &Tensor,
-    weight: &Param,
+    projection: Projection<'_>,
     labels: &[u32],
     target: Target,
     dtype: DType,
@@ -36,12 +39,9 @@ pub(in crate::ops::cross_entropy) fn forward(
     let Target { classes, tokens, smoothing, r_drop, .. } = target;
     let divergence = r_drop.expect("only R-Drop has pairs");
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
-    let gradients = (keep == Keep::Gradients).then(|| MeanGradients {
-        dx: scratch(x.dtype(), x.rows(), x.width()),
-        dw: scratch(DType::F32, classes, x.width()),
-        db: None,
-    });
-    let (labels, weight, x) = (upload(labels), weight.operand(dtype), x.array_as(dtype).operand());
+    let gradients = (keep == Keep::Gradients).then(|| room_for_gradients(x, projection));
+    let (labels, x) = (upload(labels), x.array_as(dtype).operand());
+    let (weight, epilogue) = operands(projection, dtype);
     let by_token = scratch(DType::F32, 3, tokens);
     let of_pass = tokens / 2;
     let most = (ROWS / 2).min(of_pass);
@@ -53,7 +53,7 @@ pub(in crate::ops::cross_entropy) fn forward(
         let slopes = [rows_of(logits.operand(), 0, rows), rows_of(logits.operand(), most, rows)];
         let plain = |left, right, out, add| Product { left, right, out, add, epilogue: Epilogue::None };
         for (x, logits) in chunks(x).into_iter().zip(slopes) {
-            multiply(&plain(x, weight.transposed(), logits, false));
+            multiply(&Product { epilogue, ..plain(x, weight.transposed(), logits, false) });
         }
         let job = Pairs {
             one: slopes[0].pointer,
@@ -74,12 +74,13 @@ pub(in crate::ops::cross_entropy) fn forward(
             DType::Bf16 => "pair_losses_bf16",
         };
         launch!(MODULE.function(function), Blocks::of(rows, 256), job);
-        if let Some(MeanGradients { dx, dw, .. }) = &gradients {
-            // dx = dz W,   dW = dzᵀ x
+        if let Some(MeanGradients { dx, dw, db }) = &gradients {
+            // dx = dz W,   dW = dzᵀ x,   db = Σ dz
             let passes = chunks(x).into_iter().zip(chunks(dx.operand())).zip(slopes);
             for (pass, ((x, dx), slopes)) in passes.enumerate() {
                 multiply(&plain(slopes, weight, dx, false));
                 multiply(&plain(slopes.transposed(), x, dw.operand(), first + pass > 0));
+                db.iter().for_each(|db| add_bias_gradient(slopes, db, first + pass == 0));
             }
         }
     }

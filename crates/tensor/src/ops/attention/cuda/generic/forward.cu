@@ -1,5 +1,5 @@
-// Attention for any widths up to 256, any mask, f32 or bf16, in f32 arithmetic: plain, and what the fast kernels are
-// checked against.
+// Attention for heads of up to 256 numbers (wide.cu has wider ones), any mask, f32 or bf16, in f32 arithmetic: plain, and what
+// the fast kernels are checked against.
 //
 // A block works on 32 rows of one head (forward and dQ: queries; dK and dV: keys) and goes through the other side 32
 // rows at a time. Thread (ty, tx) of 16 x 16 has rows 2 ty and 2 ty + 1; of products of rows the columns tx and
@@ -204,11 +204,9 @@ template <class T> __device__ __forceinline__ T *head_of(void *part, u32 stride,
     return (T*)part + (u64)row * stride + head * width;
 }
 
-// The scores of 32 queries and 32 keys; hidden ones are -inf.
-__device__ __forceinline__ void score(const Attention& a, const Pair& pair, Tile q, Tile k, int query, int key,
-                                      float (&scores)[2][2]) {
+// From products of 32 queries and 32 keys to their scores; hidden ones are -inf.
+__device__ __forceinline__ void finish_scores(const Attention& a, const Pair& pair, int query, int key, float (&scores)[2][2]) {
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
-    dots(q, k, scores);
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll
@@ -218,12 +216,44 @@ __device__ __forceinline__ void score(const Attention& a, const Pair& pair, Tile
         }
 }
 
+// The scores of 32 queries and 32 keys.
+__device__ __forceinline__ void score(const Attention& a, const Pair& pair, Tile q, Tile k, int query, int key,
+                                      float (&scores)[2][2]) {
+    dots(q, k, scores);
+    finish_scores(a, pair, query, key, scores);
+}
+
 // The blocks of 32 keys that 32 queries see any of.
 __device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pair, int query, int count) {
     Limits limits;
     limits.start = seen(a, query, pair.m, pair.n).start / ROWS * ROWS;
     limits.end = seen(a, query + count - 1, pair.m, pair.n).end;
     return limits;
+}
+
+// Where the weights of a head begin, and its scores. Looked up at each use: few passes want them, and registers are scarce.
+__device__ __forceinline__ u64 handed_out(const Attention& a, const Pair& pair) {
+    return a.weight_offsets[(u64)pair.sequence * a.heads + pair.head];
+}
+
+__device__ __forceinline__ void hand_out(const Attention& a, const Pair& pair, int row, int column, float weight, float score) {
+    if (!a.weights || row >= pair.m || column >= pair.n) return;
+    u64 at = handed_out(a, pair) + (u64)row * pair.n + column;
+    a.weights[at] = weight;
+    if (a.scores) a.scores[at] = score;
+}
+
+// Keys that no block of 32 from the first visible one on touched are hidden.
+__device__ __forceinline__ void hand_out_hidden(const Attention& a, const Pair& pair, int query, int count, Limits blocks) {
+    if (!a.weights) return;
+    int end = blocks.start + (blocks.end - blocks.start + ROWS - 1) / ROWS * ROWS;
+    u64 start = handed_out(a, pair) + (u64)query * pair.n;
+    for (int i = threadIdx.x; i < count * pair.n; i += 256) {
+        int column = i % pair.n;
+        if (column >= blocks.start && column < end) continue;
+        a.weights[start + i] = 0.0f;
+        if (a.scores) a.scores[start + i] = minus_infinity();
+    }
 }
 
 template <class T, int C>
@@ -273,7 +303,6 @@ __device__ void forward(const Attention& a) {
         }
     }
 
-    float *out = a.weights ? a.weights + a.weight_offsets[(u64)pair.sequence * a.heads + head] : 0;
     Sums<C> context;
     clear(context);
     for (int key = blocks.start; key < blocks.end; key += ROWS) {
@@ -290,20 +319,14 @@ __device__ void forward(const Attention& a) {
                 int row = query + 2 * ty + i, column = key + tx + 16 * j;
                 bool hidden = scores[i][j] == minus_infinity();
                 float weight = hidden ? 0.0f : expf(scores[i][j] - tops[i]) * shares[i];
-                if (out && row < pair.m && column < pair.n) out[(u64)row * pair.n + column] = weight;
+                hand_out(a, pair, row, column, weight, scores[i][j]);
                 weights[i][j] = hidden ? 0.0f : weight * kept(pair, row, column);
             }
         put(block, weights);
         __syncthreads();
         accumulate(block, v, context);
     }
-    if (out) {  // what no block of keys touched is hidden
-        for (int i = threadIdx.x; i < count * pair.n; i += 256) {
-            int column = i % pair.n;
-            if (column < blocks.start || column >= blocks.start + (blocks.end - blocks.start + ROWS - 1) / ROWS * ROWS)
-                out[(u64)query * pair.n + i] = 0.0f;
-        }
-    }
+    hand_out_hidden(a, pair, query, count, blocks);
     write(head_of<T>(a.o, a.o_stride, pair.q_row + query, head, a.d_v), a.o_stride, count, a.d_v, context, 1.0f);
 }
 

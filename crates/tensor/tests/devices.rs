@@ -1,0 +1,113 @@
+//! What has no gradient, on a card beside the processor. Without a card nothing is tested and a line says why;
+//! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
+
+use heedful_tensor::ops::*;
+use heedful_tensor::random::{Dropout, Stream};
+use heedful_tensor::{Array, DType, Device, Init, Params, Ragged, Rounding, Tensor, cuda};
+
+fn has_card() -> bool {
+    match cuda::card() {
+        Ok(_) => true,
+        Err(reason) => {
+            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
+            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
+            eprintln!("not tested on a card: {reason}");
+            false
+        }
+    }
+}
+
+fn drawn(device: Device, dtype: DType, rows: usize, width: usize, seed: u64) -> Tensor {
+    let stream = Stream::new(seed, 0, 0);
+    let values: Vec<f32> = (0..(rows * width) as u32).map(|i| stream.normal(i)).collect();
+    Tensor::new(Array::from_f32_on(device, rows, width, &values).into_dtype(dtype))
+}
+
+fn assert_near(found: &[f32], expected: &[f32], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (i, (a, b)) in found.iter().zip(expected).enumerate() {
+        assert!(a == b || (a - b).abs() < 1e-5 * (1.0 + b.abs()), "{what}: {a} and {b} at {i}");
+    }
+}
+
+#[test]
+fn windows_that_move_on_are_those_of_the_processor() {
+    if !has_card() {
+        return;
+    }
+    for dtype in [DType::F32, DType::Bf16] {
+        let run = |device: Device| {
+            let newest = |rows, seed| drawn(device, dtype, rows, 5, seed);
+            let first = slide_windows(None, &[None, None], &newest(2, 1), 1);
+            let second = slide_windows(Some(&first), &[Some(1), None, Some(0)], &newest(3, 2), 2);
+            let third = slide_windows(Some(&second), &[Some(2), Some(0)], &newest(2, 3), 4);
+            let fewer = slide_windows(Some(&third), &[Some(1)], &newest(1, 4), 2);
+            let tapped =
+                [(2, 2), (3, 1), (2, usize::MAX)].map(|(taps, by)| tapped_windows(&third, 5, taps, by));
+            let [a, b, c] = tapped;
+            [first, second, third, fewer, a, b, c].map(|windows| windows.to_vec())
+        };
+        assert!(run(Device::Cuda) == run(Device::Cpu), "{dtype}");
+    }
+}
+
+#[test]
+fn weights_and_scores_are_those_of_the_processor() {
+    if !has_card() {
+        return;
+    }
+    let (queries, keys) = (Ragged::from_lengths([1, 40, 7]), Ragged::from_lengths([3, 70, 7]));
+    let masks = [Mask::full(), Mask::full().causal(), Mask::full().causal().within(3)];
+    for (mask, d) in masks.into_iter().flat_map(|mask| [8, 300].map(|d| (mask.clone(), d))) {
+        let run = |device: Device| {
+            let [q, k, v] = [(queries.tokens(), 1), (keys.tokens(), 2), (keys.tokens(), 3)]
+                .map(|(rows, seed)| Part::whole(drawn(device, DType::F32, rows, 2 * d, seed)));
+            let options = AttentionOptions {
+                heads: 2,
+                scale: 0.3 / (d as f32).sqrt(),
+                mask: mask.clone(),
+                dropout: Dropout::NONE,
+                weights: Weights::Scored,
+                rounding: Rounding::Fused,
+            };
+            let found = attention(q, k, v, &queries, &keys, &options);
+            (found.weights.expect("weights"), found.scores.expect("scores"))
+        };
+        let (found, expected) = (run(Device::Cuda), run(Device::Cpu));
+        let flat = |matrices: &[Vec<Vec<f32>>]| matrices.concat().concat();
+        assert_near(&flat(&found.0), &flat(&expected.0), "weights");
+        assert_near(&flat(&found.1), &flat(&expected.1), "scores");
+    }
+}
+
+#[test]
+fn a_step_of_ssru_has_the_bits_of_the_whole() {
+    if !has_card() {
+        return;
+    }
+    let (tokens, d) = (6, 70);
+    let x = drawn(Device::Cuda, DType::F32, tokens, 2 * d, 1);
+    let whole = ssru(&x, &Ragged::from_lengths([tokens])).to_vec();
+    let mut state = Tensor::from_f32_on(Device::Cuda, 1, d, &vec![0.0; d]);
+    for (token, expected) in whole.chunks(d).enumerate() {
+        state = ssru_step(&gather_rows(&x, &[token]), &state);
+        assert_eq!(state.to_vec(), expected);
+    }
+}
+
+#[test]
+fn batch_norm_by_given_statistics_is_that_of_the_processor() {
+    if !has_card() {
+        return;
+    }
+    let run = |device: Device| {
+        let params = Params::new(3);
+        let [mean, variance, gamma, beta] =
+            ["mean", "variance", "gamma", "beta"].map(|name| params.add(name, 1, 33, Init::Normal(1.0)));
+        variance.set(&variance.to_vec().iter().map(|x| x * x).collect::<Vec<_>>());
+        params.move_to(device);
+        let x = drawn(device, DType::F32, 7, 33, 5);
+        batch_norm_by(&x, [&mean, &variance], [&gamma, &beta], 1e-5).to_vec()
+    };
+    assert_near(&run(Device::Cuda), &run(Device::Cpu), "batch_norm_by");
+}
