@@ -70,6 +70,17 @@ impl Ragged {
         Ragged { offsets: Arc::new(Offsets { rows: all.offsets.rows.clone(), real: self.offsets.real }) }
     }
 
+    /// As many sequences of other lengths, made of these: those that only fill a batch up still do.
+    pub fn with_lengths(&self, length: impl Fn(usize) -> usize) -> Ragged {
+        let all = Ragged::from_lengths(self.lengths().map(length));
+        Ragged { offsets: Arc::new(Offsets { rows: all.offsets.rows.clone(), real: self.offsets.real }) }
+    }
+
+    /// How many sequences there are before those that only fill a batch up.
+    pub fn real_sequences(&self) -> usize {
+        self.offsets.real
+    }
+
     /// The sequences without those that only fill a batch up: how many rows they have, and their longest length.
     pub(crate) fn real_sizes(&self) -> [usize; 2] {
         let Offsets { rows, real } = &*self.offsets;

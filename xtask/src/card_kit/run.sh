@@ -10,9 +10,9 @@ cd "$(dirname "$0")" || exit 1
 PYTHON=${PYTHON:-python3}
 
 # Quick ones, every kernel of a training step but Adam's.
-MEMCHECK="linear embedding attention norm softmax_and_cross_entropy"
+MEMCHECK="linear embedding attention norm softmax_and_cross_entropy convolution_and_gates pool ssru elementwise"
 # Those that work in shared memory. racecheck is much slower than memcheck.
-RACECHECK="attention norm softmax_and_cross_entropy"
+RACECHECK="attention norm softmax_and_cross_entropy convolution_and_gates pool"
 
 tests() {
     failed=0

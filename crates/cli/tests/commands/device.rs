@@ -58,11 +58,9 @@ fn a_model_that_does_not_train_on_cards_is_refused_before_anything_is_written() 
     let training = |more: &str| Workplace::training("run", more);
     let commands = [
         training("--family recurrent --device cuda"),
-        training("--family convolutional --device cuda"),
-        training("--d-model 2048 --device cuda"),
-        training("--d-model 1024 --heads 2 --device cuda"),
+        training("--family recurrent --encoder convolutional --device cuda"),
         training("--family recurrent --device cuda").replace("train --src", "compare variations --src"),
-        "train --task lm --text train.en --out run --device cuda".to_owned(),
+        "train --task lm --family recurrent --text train.en --out run --device cuda".to_owned(),
         "demo --quick --model transformer,rnn --out run --device cuda".to_owned(),
     ];
     for command in commands {
@@ -72,7 +70,10 @@ fn a_model_that_does_not_train_on_cards_is_refused_before_anything_is_written() 
         let (_, why) = error.split_once("cannot train on a card: ").expect("a reason");
         let why = why.split(';').next().expect("text before the remedy");
         assert_eq!(error.matches(why).count(), 1, "{command} says it twice: {error}");
-        assert!(error.contains("only Transformers that translate") || command.contains("demo"), "{error}");
+        assert!(
+            error.contains("recurrent models do not train on a card") || command.contains("demo"),
+            "{error}"
+        );
         assert_eq!(names(&place.path("")), before, "{command}");
     }
 }
@@ -80,7 +81,7 @@ fn a_model_that_does_not_train_on_cards_is_refused_before_anything_is_written() 
 #[test]
 fn auto_trains_on_the_processor_what_does_not_train_on_cards_and_says_why() {
     let place = Workplace::new(50);
-    let reason = "heedful: uses the processor: only Transformers that translate";
+    let reason = "heedful: uses the processor: recurrent models do not train on a card";
     for (more, expected) in [("", 1), (" --quiet", 0)] {
         let _ = std::fs::remove_dir_all(place.path("run"));
         let training =

@@ -15,7 +15,7 @@
 //! 9. [`batches`] reads that file in a shuffled order and forms batches with a limited number of tokens.
 
 pub mod batch;
-mod filling;
+pub(crate) mod filling;
 pub mod special;
 
 pub mod corpus;

@@ -135,7 +135,7 @@ impl SpecialTokens {
             return (text.into(), sequences.clone());
         }
         let read = sequences.ranges().flat_map(|range| self.surrounded(&text[range]));
-        (read.collect(), Ragged::from_lengths(sequences.lengths().map(|length| length + around)))
+        (read.collect(), sequences.with_lengths(|length| length + around))
     }
 
     /// Where the rows of texts stand among what an encoder reads; they ascend.

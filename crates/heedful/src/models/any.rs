@@ -1,6 +1,6 @@
 //! Any encoder-decoder and any encoder, by the name of its family. `registry.rs` lists the families.
 
-use heedful_tensor::{Device, Params};
+use heedful_tensor::Params;
 use serde::{Deserialize, Serialize};
 
 use super::family::{EncoderDecoderFamily, EncoderFamily};
@@ -84,13 +84,6 @@ macro_rules! families {
             pub fn summary(&self) -> String {
                 match self {
                     $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::summary(config),)+
-                }
-            }
-
-            /// Whether its models can be trained on a device: whether all their operations have kernels there.
-            pub fn trains_on(&self, device: Device) -> bool {
-                match self {
-                    $(EncoderDecoderConfig::$Family(config) => EncoderDecoderFamily::trains_on(config, device),)+
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What a family of models says of itself: its encoder-decoder, and its encoder alone.
 
-use heedful_tensor::{Device, Params};
+use heedful_tensor::Params;
 
 use super::{ConfigError, Encode, Generate};
 use crate::recipe::Recipe;
@@ -28,11 +28,6 @@ pub(crate) trait EncoderDecoderFamily: Sized {
 
     /// The model in a few words.
     fn summary(&self) -> String;
-
-    /// Whether its models can be trained on a device: whether all their operations have kernels there.
-    fn trains_on(&self, device: Device) -> bool {
-        device == Device::Cpu
-    }
 }
 
 /// The configuration of a family's encoder, for encoder-only models.

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use heedful_tensor::ops::{self, CrossEntropy, TopK};
-use heedful_tensor::{Device, Params, Precision, Ragged, Rounding, Tensor};
+use heedful_tensor::{Params, Precision, Ragged, Rounding, Tensor};
 
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
@@ -39,11 +39,6 @@ pub trait Model: Send + Sync {
     /// The tokens that its texts begin and end with, and others that stand for no text.
     fn special_tokens(&self) -> SpecialTokens {
         SpecialTokens::default()
-    }
-
-    /// Whether it can be trained on a device: whether all its operations have kernels there.
-    fn trains_on(&self, device: Device) -> bool {
-        device == Device::Cpu
     }
 }
 
@@ -217,10 +212,6 @@ macro_rules! forward_to_inner {
 
             fn special_tokens(&self) -> SpecialTokens {
                 (**self).special_tokens()
-            }
-
-            fn trains_on(&self, device: Device) -> bool {
-                (**self).trains_on(device)
             }
         }
 

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use heedful_tensor::Device;
-
 use super::validation::ValidationSet;
 use super::{ConfigError, ModelConfig, Task, TaskError};
 use crate::data::corpus::CorpusFiles;
@@ -41,11 +39,6 @@ pub(crate) trait TaskConfig: Sized {
 
     /// Sets the keys of the architecture in a recipe to this one's.
     fn describe(&self, recipe: &mut Recipe);
-
-    /// Whether its models can be trained on a device.
-    fn trains_on(&self, device: Device) -> bool {
-        device == Device::Cpu
-    }
 }
 
 /// A task, as recipes, runs and commands use it.

@@ -91,7 +91,8 @@ macro_rules! tasks {
 
             /// Whether its models can be trained on a device: whether all their operations have kernels there.
             pub fn trains_on(&self, device: Device) -> bool {
-                match self { $(ModelConfig::$Task(config) => TaskConfig::trains_on(config, device),)+ }
+                // There are no kernels for recurrent networks on cards.
+                device == Device::Cpu || self.family() != Family::Recurrent
             }
 
             /// The special tokens of its models.

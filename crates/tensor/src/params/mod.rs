@@ -167,6 +167,11 @@ impl Params {
         self.store.flat().entries.iter().filter(is_one).map(Entry::range).collect()
     }
 
+    /// Whether some of the numbers are not learned but are what was seen of batches, such as the running means of batch norms.
+    pub fn has_statistics(&self) -> bool {
+        !self.statistics().is_empty()
+    }
+
     /// Where the parameters are, and where models compute therefore.
     pub fn device(&self) -> Device {
         // Asking must not end the announcements.

@@ -1,6 +1,5 @@
 //! The configuration of a Transformer and its checks. Its presets are those of recipes.
 
-use heedful_tensor::Device;
 use heedful_tensor::ops::Activation;
 use serde::{Deserialize, Serialize};
 
@@ -150,26 +149,6 @@ impl TransformerConfig {
     /// The configuration of the decoder as a model of its own, without cross attention.
     pub fn decoder(&self) -> StackConfig {
         StackConfig { vocabulary: self.target_vocabulary, layers: self.decoder_layers, ..self.encoder() }
-    }
-
-    /// Whether its models can be trained on a device: whether all their operations have kernels there.
-    pub fn trains_on(&self, device: Device) -> bool {
-        let layer = self.layer();
-        let head = layer.key_width().max(layer.value_width()) / self.heads;
-        match device {
-            Device::Cpu => true,
-            // As wide as the kernels of norms and of attention go; there are none for batch norm, an output bias, dropout after
-            // a norm, tokens without a row, or recurrent units.
-            Device::Cuda => {
-                let lacks_kernels = !self.norm_kind.is_layer()
-                    || self.output_bias
-                    || self.embedding_norm
-                    || self.special.start_from_zero
-                    || !self.decoder_layer.is_attention();
-                self.d_model <= 1024 && head <= 256 && !lacks_kernels
-            }
-            _ => false,
-        }
     }
 
     /// The model in a few words.

@@ -28,7 +28,7 @@ pub(crate) mod slots;
 mod recipe;
 
 use heedful_tensor::ops::CrossEntropy;
-use heedful_tensor::{Device, Params, Precision, Ragged, Tensor};
+use heedful_tensor::{Params, Precision, Ragged, Tensor};
 
 pub use attention::{CrossAttention, Memory, MultiHeadAttention, SelfAttention};
 pub use block::Block;
@@ -156,10 +156,6 @@ impl Model for Transformer {
 
     fn special_tokens(&self) -> SpecialTokens {
         self.config.special.clone()
-    }
-
-    fn trains_on(&self, device: Device) -> bool {
-        self.config.trains_on(device)
     }
 
     fn loss(&self, batch: &Batch, pass: &mut Pass) -> CrossEntropy {

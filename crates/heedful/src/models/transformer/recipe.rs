@@ -1,6 +1,6 @@
 //! Transformers as recipes describe them.
 
-use heedful_tensor::{Device, Params};
+use heedful_tensor::Params;
 
 use super::{ConfigError, DropoutRates, StackConfig, StackMask, TextStack, Transformer, TransformerConfig};
 use crate::data::{BOS, EOS, SpecialTokens};
@@ -102,10 +102,6 @@ impl EncoderDecoderFamily for TransformerConfig {
 
     fn summary(&self) -> String {
         self.summary()
-    }
-
-    fn trains_on(&self, device: Device) -> bool {
-        self.trains_on(device)
     }
 }
 

@@ -8,9 +8,11 @@
 //! Because a chosen token may be random or unchanged, the model cannot rely on the tokens that it reads.
 
 use heedful_tensor::Ragged;
+use heedful_tensor::ops::IGNORED;
 use heedful_tensor::random::Stream;
 
 use crate::data::SpecialTokens;
+use crate::data::filling::size_step;
 
 const SHARE: f64 = 0.15;
 const MASKED: f32 = 0.8;
@@ -62,11 +64,11 @@ impl Masking {
 }
 
 impl MaskedText {
-    /// Masks tokens of texts. In training the masks are drawn from the step's stream; without one, the masks of a text
-    /// depend on that text alone.
+    /// Masks tokens of texts, but not of those that only fill a batch up. In training the masks are drawn from the step's
+    /// stream; without one, the masks of a text depend on that text alone.
     pub fn draw(text: &[u32], sequences: &Ragged, masking: &Masking, stream: Option<Stream>) -> MaskedText {
         let mut masked = MaskedText { text: text.to_vec(), rows: Vec::new(), targets: Vec::new() };
-        for range in sequences.ranges() {
+        for range in sequences.ranges().take(sequences.real_sequences()) {
             let (stream, first) = match stream {
                 Some(stream) => (stream, range.start),
                 None => (Stream::new(EVALUATION, fingerprint(&text[range.clone()]), 0), 0),
@@ -89,6 +91,16 @@ impl MaskedText {
             }
         }
         masked
+    }
+
+    /// The same with predictions at the end that do not count, so that texts of almost as many have as many: a card replays
+    /// what it has seen.
+    pub(super) fn filled_up(mut self) -> MaskedText {
+        let count = self.rows.len().next_multiple_of(size_step(self.rows.len()));
+        let last = self.rows.last().copied().unwrap_or(0);
+        self.rows.resize(count, last);
+        self.targets.resize(count, IGNORED);
+        self
     }
 }
 

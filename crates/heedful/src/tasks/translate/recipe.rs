@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use heedful_tensor::Device;
-
 use super::validation::TranslationSet;
 use crate::data::corpus::CorpusFiles;
 use crate::data::encoded::ExampleKind;
@@ -72,10 +70,6 @@ impl TaskConfig for EncoderDecoderConfig {
 
     fn summary(&self) -> String {
         self.summary()
-    }
-
-    fn trains_on(&self, device: Device) -> bool {
-        self.trains_on(device)
     }
 }
 

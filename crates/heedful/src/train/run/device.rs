@@ -44,9 +44,7 @@ impl DeviceChoice {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOnCard {
     /// It has operations without kernels for cards.
-    #[error(
-        "only Transformers that translate, up to a width of 1024 with heads of up to 256, layer norm and no output bias, train on a card so far"
-    )]
+    #[error("recurrent models do not train on a card so far")]
     Model,
     /// There is no card.
     #[error(transparent)]
@@ -77,7 +75,7 @@ pub(super) fn warning(before: Option<&str>, now: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::layers::NormKind;
-    use crate::recipe::{Family, Task};
+    use crate::recipe::{DecoderLayer, Family, Task};
 
     fn refusal(change: impl FnOnce(&mut Recipe)) -> Option<NotOnCard> {
         let mut recipe = Recipe::default();
@@ -87,23 +85,26 @@ mod tests {
 
     #[test]
     fn models_without_kernels_for_cards_are_refused_by_their_recipe() {
-        assert_eq!(refusal(|_| {}), None);
-        assert_eq!(refusal(|recipe| recipe.model.d_model = 1024), None);
-        let is_refused: [fn(&mut Recipe); 11] = [
-            |recipe| recipe.start_from_family(Family::Recurrent),
+        let trains: [fn(&mut Recipe); 9] = [
+            |_| {},
             |recipe| recipe.start_from_family(Family::Convolutional),
             |recipe| recipe.data.task = Task::Classify,
             |recipe| recipe.data.task = Task::Language,
             |recipe| recipe.data.task = Task::Masked,
-            |recipe| recipe.model.d_model = 2048,
-            |recipe| recipe.model.output_bias = true,
-            |recipe| recipe.model.embedding_norm = true,
             |recipe| recipe.model.norm_kind = NormKind::Batch,
-            |recipe| (recipe.model.d_model, recipe.model.heads) = (1024, 2),
-            |recipe| (recipe.model.heads, recipe.model.value_width) = (2, Some(1024)),
+            |recipe| recipe.model.decoder_layer = DecoderLayer::Ssru,
+            |recipe| (recipe.model.output_bias, recipe.model.embedding_norm) = (true, true),
+            |recipe| (recipe.model.d_model, recipe.model.heads) = (2048, 2),
         ];
-        for (number, change) in is_refused.into_iter().enumerate() {
-            assert_eq!(refusal(change), Some(NotOnCard::Model), "change {number}");
+        for (number, change) in trains.into_iter().enumerate() {
+            assert_eq!(refusal(change), None, "change {number}");
+        }
+        for task in [Task::Translate, Task::Classify, Task::Language] {
+            let change = |recipe: &mut Recipe| {
+                recipe.start_from_family(Family::Recurrent);
+                recipe.data.task = task;
+            };
+            assert_eq!(refusal(change), Some(NotOnCard::Model), "{task}");
         }
     }
 
@@ -113,10 +114,10 @@ mod tests {
         recipe.start_from_family(Family::Recurrent);
         let resolve = |choice: DeviceChoice| choice.resolve(&recipe);
         let error = resolve(DeviceChoice::Cuda).expect_err("no kernels").to_string();
-        assert!(error.contains("only Transformers") && error.contains("--device cpu"), "{error}");
+        assert!(error.contains("recurrent models") && error.contains("--device cpu"), "{error}");
         let chosen = resolve(DeviceChoice::Auto).expect("the processor");
         assert_eq!(chosen.device, Device::Cpu);
-        assert!(chosen.why_not_card.is_some_and(|why| why.contains("only Transformers")));
+        assert!(chosen.why_not_card.is_some_and(|why| why.contains("recurrent models")));
         let chosen = resolve(DeviceChoice::Cpu).expect("the processor");
         assert_eq!(chosen, ChosenDevice { device: Device::Cpu, why_not_card: None });
     }

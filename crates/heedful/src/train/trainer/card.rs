@@ -10,6 +10,12 @@ use crate::models::Model;
 use crate::train::fit;
 
 impl<M: Model> Trainer<M> {
+    /// Whether tokens that do not count are added to batches. In a batch norm every token would count; and the rows of
+    /// R-Drop's two passes stand at a distance that depends on the batch, so that filling up makes no two of them alike.
+    pub(super) fn fills_up(&self, pass: &Pass) -> bool {
+        pass.r_drop().is_none() && !self.model.params().has_statistics()
+    }
+
     /// Gives the step to the card. Where memory is short, what nobody uses is given back to the driver first.
     pub(super) fn send_to_card(
         &mut self,
@@ -44,9 +50,11 @@ impl<M: Model> Trainer<M> {
         let step = self.optimizer.steps() + 1;
         let batch = batches.iter().max_by_key(|batch| sides(batch).into_iter().sum::<usize>());
         let batch = batch.expect("a step has batches");
+        let is_filled = self.fills_up(pass);
         let fits = |sentences: usize| {
             let part = batch.first(sentences);
-            let part = if pass.r_drop().is_some() { part.doubled() } else { part.filled_up() };
+            let part = if pass.r_drop().is_some() { part.doubled() } else { part };
+            let part = if is_filled { part.filled_up() } else { part };
             cuda::trim();
             let tried = self.fitting(|trainer| {
                 let ((), ticket) = cuda::step(|| {

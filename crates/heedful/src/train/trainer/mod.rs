@@ -244,10 +244,8 @@ impl<M: Model> Trainer<M> {
         }
         let (ticket, (learning_rate, result)) = match self.model.params().device() {
             Device::Cuda => {
-                // The rows of R-Drop's two passes stand at a distance that depends on the batch: filling up makes no two
-                // of them alike.
                 let filled: Option<Vec<Batch>> =
-                    pass.r_drop().is_none().then(|| batches.iter().map(Batch::filled_up).collect());
+                    self.fills_up(pass).then(|| batches.iter().map(Batch::filled_up).collect());
                 let batches = filled.as_deref().unwrap_or(batches);
                 let sent = self.send_to_card(batches, tokens, pass);
                 let (submitted, ticket) = sent.map_err(|_| self.does_not_fit(given, pass))?;
@@ -323,7 +321,9 @@ impl<M: Model> Trainer<M> {
                 result.read(&mut self.guard).expect("only steps after a rejected one are not made");
             if let Some(team) = self.team.as_ref().filter(|team| team.cards().is_some()) {
                 result = add_results(team.group(), result)?;
-                (_, statistics) = gather_losses(team.group(), &[], statistics, 0)?;
+                if self.model.params().has_statistics() {
+                    (_, statistics) = gather_losses(team.group(), &[], statistics, 0)?;
+                }
             }
             let StepResult { norm, loss, negative_log_likelihood, correct } =
                 result.map_err(|why| self.rewind(step, why))?;

@@ -1,5 +1,7 @@
-//! A whole Transformer on a card beside the same one on the processor. Without a card nothing is tested and a line says why;
+//! Whole models on a card beside the same ones on the processor. Without a card nothing is tested and a line says why;
 //! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
+
+mod families;
 
 use heedful::data::batch::Batch;
 use heedful::layers::Pass;

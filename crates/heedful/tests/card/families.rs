@@ -1,0 +1,226 @@
+//! Every kind of model that trains on a card, beside the same one on the processor.
+
+use heedful::data::batch::{Batch, BatchLayout};
+use heedful::layers::{AttentionScore, Norm, NormKind, Pass};
+use heedful::models::Model;
+use heedful::models::convolution::{Balance, ConvolutionKind};
+use heedful::recipe::{DecoderLayer, Family, Pooling, Preset, Recipe, Task};
+use heedful::tensor::{DType, Device, tape};
+use heedful::train::{Schedule, Trainer, TrainerOptions};
+
+use crate::{distance, has_card};
+
+const VOCABULARY: usize = 300;
+const LABELS: usize = 5;
+
+/// A kind of model: its name, its task, and what it changes in a recipe.
+type Kind = (&'static str, Task, fn(&mut Recipe));
+
+const KINDS: [Kind; 21] = [
+    ("convolutional", Task::Translate, |recipe| recipe.start_from_family(Family::Convolutional)),
+    ("convolutional with norms, ReLU and dilation", Task::Translate, |recipe| {
+        recipe.start_from_family(Family::Convolutional);
+        recipe.model.balance = Balance::Norm;
+        recipe.model.convolution = ConvolutionKind::Relu;
+        (recipe.model.dilation, recipe.model.encoder_layers, recipe.model.output_bias) = (2, 3, true);
+    }),
+    ("convolutional with a wide head", Task::Translate, |recipe| {
+        recipe.start_from_family(Family::Convolutional);
+        recipe.model.d_model = 272;
+    }),
+    ("Transformer with an output bias and a norm of embeddings", Task::Translate, |recipe| {
+        (recipe.model.output_bias, recipe.model.embedding_norm) = (true, true);
+    }),
+    ("Transformer that begins from zero, pre-norm", Task::Translate, |recipe| {
+        (recipe.model.start_from_zero, recipe.model.source_eos) = (true, true);
+        recipe.model.norm = Norm::Pre;
+    }),
+    ("Transformer with SSRU", Task::Translate, |recipe| recipe.model.decoder_layer = DecoderLayer::Ssru),
+    ("Transformer with batch norms", Task::Translate, |recipe| recipe.model.norm_kind = NormKind::Batch),
+    ("Transformer with wide norms and heads", Task::Translate, |recipe| {
+        (recipe.model.d_model, recipe.model.heads, recipe.model.d_ff) = (1032, 2, 64);
+    }),
+    ("classifier by attention", Task::Classify, |_| {}),
+    ("classifier by attention, general score", Task::Classify, |recipe| {
+        recipe.model.pooling_score = AttentionScore::General;
+    }),
+    ("classifier by the first token, with a pooler and biases", Task::Classify, |recipe| {
+        recipe.model.pooling = Pooling::First;
+        (recipe.model.pooler, recipe.model.label_bias, recipe.model.surround_text) = (true, true, true);
+    }),
+    ("classifier by the last state", Task::Classify, |recipe| recipe.model.pooling = Pooling::Last),
+    ("classifier by the mean", Task::Classify, |recipe| recipe.model.pooling = Pooling::Mean),
+    ("classifier by the maximum", Task::Classify, |recipe| recipe.model.pooling = Pooling::Max),
+    ("classifier with batch norms", Task::Classify, |recipe| recipe.model.norm_kind = NormKind::Batch),
+    ("convolutional classifier", Task::Classify, |recipe| {
+        recipe.start_from_family(Family::Convolutional);
+        recipe.model.pooling = Pooling::Max;
+    }),
+    ("language model", Task::Language, |_| {}),
+    ("language model with learned positions and a bias", Task::Language, |recipe| {
+        (recipe.model.positions, recipe.model.output_bias) = (heedful::recipe::PositionKind::Learned, true);
+    }),
+    ("masked model", Task::Masked, |_| {}),
+    ("masked model with surrounded texts, as BERT", Task::Masked, |recipe| {
+        (recipe.model.surround_text, recipe.model.embedding_norm, recipe.model.output_bias) =
+            (true, true, true);
+    }),
+    ("masked model with batch norms", Task::Masked, |recipe| recipe.model.norm_kind = NormKind::Batch),
+];
+
+fn model((_, task, change): Kind) -> Box<dyn Model> {
+    let mut recipe = Recipe::preset(Preset::Tiny);
+    recipe.data.task = task;
+    (recipe.training.dropout, recipe.training.attention_dropout) = (0.1, 0.1);
+    change(&mut recipe);
+    let config = recipe.model_config([VOCABULARY; 2], LABELS).expect("a good configuration");
+    assert!(config.trains_on(Device::Cuda));
+    config.build(7).expect("a good configuration")
+}
+
+fn batch(task: Task, seed: u32) -> Batch {
+    let text = |i: u32, salt: u32| -> Vec<u32> {
+        let length = 1 + (i * 37 + salt * 11 + seed * 5) % 40;
+        (0..length).map(|t| 4 + (t * 131 + i * 17 + salt * 29 + seed * 7) % 290).collect()
+    };
+    let target = |i: u32| if task == Task::Classify { vec![i % LABELS as u32] } else { text(i, 2) };
+    let layout = match task {
+        Task::Classify => BatchLayout::Labels,
+        Task::Language => BatchLayout::Lines,
+        Task::Masked => BatchLayout::Texts,
+        _ => BatchLayout::Pairs,
+    };
+    let examples: Vec<_> = (0..29).map(|i| (text(i, 1), target(i))).collect();
+    Batch::of(layout, &examples, [1, 2]).expect("a good batch")
+}
+
+fn gradients(kind: Kind, device: Device, compute: DType) -> (f32, Vec<f32>) {
+    gradients_of(kind, &batch(kind.1, 1), device, compute)
+}
+
+fn gradients_of(kind: Kind, batch: &Batch, device: Device, compute: DType) -> (f32, Vec<f32>) {
+    let model = model(kind);
+    model.params().move_to(device);
+    let found = model.loss(batch, &mut Pass::training(compute, 3, 1));
+    let loss = found.loss.item();
+    tape::backward(&found.loss);
+    (loss, model.params().gradients())
+}
+
+/// On the processor, so that it is known without a card.
+#[test]
+fn tokens_that_fill_a_batch_up_change_nothing() {
+    for kind in KINDS.into_iter().filter(|kind| !model(*kind).params().has_statistics()) {
+        let batch = batch(kind.1, 1);
+        let filled = batch.filled_up();
+        assert!(filled != batch, "{}", kind.0);
+        let [(loss, expected), (found_loss, found)] =
+            [batch, filled].map(|batch| gradients_of(kind, &batch, Device::Cpu, DType::F32));
+        let off = distance(&found, &expected);
+        assert!((loss - found_loss).abs() < 1e-6 * loss && off < 1e-6, "{}: {off:e}", kind.0);
+    }
+}
+
+#[test]
+fn gradients_of_every_kind_of_model_are_those_of_the_processor() {
+    if !has_card() {
+        return;
+    }
+    let mut failed = Vec::new();
+    for kind in KINDS {
+        let (loss, expected) = gradients(kind, Device::Cpu, DType::F32);
+        let (found_loss, found) = gradients(kind, Device::Cuda, DType::F32);
+        let off = distance(&found, &expected);
+        let (_, narrow) = gradients(kind, Device::Cpu, DType::Bf16);
+        let (_, card_narrow) = gradients(kind, Device::Cuda, DType::Bf16);
+        let (ours, cards) = (distance(&narrow, &expected), distance(&card_narrow, &expected));
+        let line = format!(
+            "{}: loss {found_loss} beside {loss}, gradients apart {off:e}; bf16 from f32: {ours:e} on the processor, {cards:e} on \
+             the card",
+            kind.0
+        );
+        eprintln!("{line}");
+        let is_good = (loss - found_loss).abs() < 1e-5 * loss && off < 2e-4 && cards < 1.5 * ours;
+        let is_same = gradients(kind, Device::Cuda, DType::Bf16).1 == card_narrow;
+        if !is_good || !is_same {
+            failed.push(line);
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+fn trainer(kind: Kind, device: Device, compute: DType) -> Trainer<Box<dyn Model>> {
+    let model = model(kind);
+    model.params().move_to(device);
+    let options = TrainerOptions {
+        average_decay: Some(0.9),
+        ..TrainerOptions::new(compute, 5, Schedule::Constant { rate: 1e-4 })
+    };
+    Trainer::new(model, options)
+}
+
+#[test]
+fn steps_of_every_kind_of_model_are_those_of_the_processor_and_the_same_ones_again() {
+    if !has_card() {
+        return;
+    }
+    let mut failed = Vec::new();
+    for kind in KINDS {
+        let losses = |device: Device| -> Vec<f32> {
+            let mut trainer = trainer(kind, device, DType::F32);
+            (0..4).map(|step| trainer.step(&batch(kind.1, step)).expect("a good step").loss).collect()
+        };
+        // Batches are filled up on the card, and draw the same there as on the processor.
+        let (expected, found) = (losses(Device::Cpu), losses(Device::Cuda));
+        let is_near = expected.iter().zip(&found).all(|(a, b)| (a - b).abs() < 1e-4 * a.abs());
+        // Three sizes, seen again and again: sent, recorded, replayed. The second trainer finds the first one's graphs.
+        let run = || {
+            let mut trainer = trainer(kind, Device::Cuda, DType::Bf16);
+            let mut losses = Vec::new();
+            for step in 0..9 {
+                losses.extend(trainer.submit(&[batch(kind.1, step % 3)]).expect("a good step"));
+            }
+            losses.extend(trainer.drain().expect("good steps"));
+            (losses, trainer.state())
+        };
+        let is_same = run() == run();
+        eprintln!("{}: {expected:?} and {found:?}, the same again: {is_same}", kind.0);
+        if !is_near || !is_same {
+            failed.push(kind.0);
+        }
+    }
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
+#[test]
+fn running_statistics_follow_on_the_card_unless_an_update_is_refused() {
+    if !has_card() {
+        return;
+    }
+    let kind = KINDS.into_iter().find(|kind| kind.0 == "Transformer with batch norms").expect("a kind");
+    let statistics = |trainer: &Trainer<Box<dyn Model>>| -> Vec<f32> {
+        let params = trainer.model().params().iter();
+        let running =
+            params.filter(|param| [".mean", ".variance"].iter().any(|end| param.name().ends_with(end)));
+        running.flat_map(|param| param.to_vec()).collect()
+    };
+    let after = |device: Device| {
+        let mut trainer = trainer(kind, device, DType::F32);
+        for step in 0..5 {
+            trainer.submit(&[batch(kind.1, step)]).expect("a good step");
+        }
+        trainer.drain().expect("good steps");
+        statistics(&trainer)
+    };
+    let apart = distance(&after(Device::Cuda), &after(Device::Cpu));
+    assert!(apart < 1e-4, "{apart:e}");
+    let mut trainer = trainer(kind, Device::Cuda, DType::F32);
+    trainer.step(&batch(kind.1, 0)).expect("a good step");
+    let before = statistics(&trainer);
+    let weight = trainer.model().params().iter().nth(3).expect("a weight");
+    let mut values = weight.to_vec();
+    values[7] = f32::NAN;
+    weight.set(&values);
+    trainer.step(&batch(kind.1, 1)).expect_err("no number");
+    assert_eq!(statistics(&trainer), before);
+}
