@@ -131,9 +131,17 @@ fn gradients_of_every_kind_of_model_are_those_of_the_processor() {
         let (loss, expected) = gradients(kind, Device::Cpu, DType::F32);
         let (found_loss, found) = gradients(kind, Device::Cuda, DType::F32);
         let off = distance(&found, &expected);
-        let (_, narrow) = gradients(kind, Device::Cpu, DType::Bf16);
-        let (_, card_narrow) = gradients(kind, Device::Cuda, DType::Bf16);
-        let (ours, cards) = (distance(&narrow, &expected), distance(&card_narrow, &expected));
+        // A number that is rounded across the kink of a ReLU changes much in one batch: so the mean of some.
+        let narrow_distance = |device: Device| -> f64 {
+            let of_batch = |seed: u32| {
+                let batch = batch(kind.1, seed);
+                let [narrow, wide] = [(device, DType::Bf16), (Device::Cpu, DType::F32)]
+                    .map(|(device, compute)| gradients_of(kind, &batch, device, compute).1);
+                distance(&narrow, &wide)
+            };
+            (1..=4).map(of_batch).sum::<f64>() / 4.0
+        };
+        let [ours, cards] = [Device::Cpu, Device::Cuda].map(narrow_distance);
         let line = format!(
             "{}: loss {found_loss} beside {loss}, gradients apart {off:e}; bf16 from f32: {ours:e} on the processor, {cards:e} on \
              the card",
@@ -141,7 +149,8 @@ fn gradients_of_every_kind_of_model_are_those_of_the_processor() {
         );
         eprintln!("{line}");
         let is_good = (loss - found_loss).abs() < 1e-5 * loss && off < 2e-4 && cards < 1.5 * ours;
-        let is_same = gradients(kind, Device::Cuda, DType::Bf16).1 == card_narrow;
+        let is_same =
+            gradients(kind, Device::Cuda, DType::Bf16) == gradients(kind, Device::Cuda, DType::Bf16);
         if !is_good || !is_same {
             failed.push(line);
         }

@@ -59,7 +59,7 @@ extern "C" __global__ void batch_normalize(const float* x, const float* mean, co
                                            const float* beta, float* standard, float* y, u32 width, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    u32 column = i % width;
+    u32 column = modulo(i, width);
     float own = (x[i] - mean[column]) * inverse[column];
     standard[i] = own;
     y[i] = own * gamma[column] + beta[column];
@@ -70,7 +70,7 @@ extern "C" __global__ void batch_slopes(float* g, const float* standard, const f
                                         const float* gamma, const float* inverse, u32 width, float share, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    u32 column = i % width;
+    u32 column = modulo(i, width);
     g[i] = (g[i] - share * d_beta[column] - share * standard[i] * d_gamma[column]) * (gamma[column] * inverse[column]);
 }
 
@@ -79,7 +79,7 @@ extern "C" __global__ void batch_norm_by(const float* x, const float* mean, cons
                                          const float* beta, float* y, u32 width, float epsilon, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    u32 column = i % width;
+    u32 column = modulo(i, width);
     float inverse = 1.0f / sqrtf(variance[column] + epsilon);
     y[i] = (x[i] - mean[column]) * inverse * gamma[column] + beta[column];
 }

@@ -3,7 +3,7 @@
 __device__ __forceinline__ float gate(float b) { return 1.0f / (1.0f + expf(-b)); }
 
 // Where a and b of number i lie; width is that of one half.
-__device__ __forceinline__ u64 place_of(u64 i, u32 width) { return i + i / width * width; }
+__device__ __forceinline__ u64 place_of(u64 i, u32 width) { return i + quotient(i, width) * width; }
 
 template <class T> __device__ __forceinline__ void glu(const T* x, T* y, u32 width, u64 n) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;

@@ -68,7 +68,7 @@ template <class A, class B, class C> __device__ __forceinline__ void elementwise
     read4((const A*)e.a + i, count, a);
     if (!e.b) for (u32 j = 0; j < count; j++) b[j] = a[j];
     else if (!e.row) read4((const B*)e.b + i, count, b);
-    else for (u32 j = 0; j < count; j++) b[j] = widen(((const B*)e.b)[(i + j) % e.row]);
+    else for (u32 j = 0; j < count; j++) b[j] = widen(((const B*)e.b)[modulo(i + j, e.row)]);
     for (u32 j = 0; j < 4; j++) factors[j] = e.factor;
     if (e.step == DROPOUT) {
         Dropout dropout = dropout_of(e.dropout);

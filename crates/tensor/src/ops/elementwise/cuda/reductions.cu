@@ -38,10 +38,8 @@ extern "C" __global__ void row_sums_f32(const float* x, float* sums, u32 rows, u
 extern "C" __global__ void row_sums_bf16(const bf16* x, float* sums, u32 rows, u32 width) { row_sums(x, sums, rows, width); }
 
 // to[i] = factor · from[i / each % count]: every number of `from` so many times in a row, and all of that again and again.
-extern "C" __global__ void spread(const float* from, float* to, u64 n, u64 each, u64 count, float factor) {
+extern "C" __global__ void spread(const float* from, float* to, u64 n, u32 each, u32 count, float factor) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
-    // Divisions of short numbers are much faster.
-    u64 place = n >> 32 ? i / each % count : (u32)i / (u32)each % (u32)count;
-    to[i] = factor * from[place];
+    to[i] = factor * from[modulo(quotient(i, each), count)];
 }

@@ -67,7 +67,7 @@ pub(in crate::ops::elementwise) fn repeated_column(g: &Array, width: usize) -> A
 fn spread(from: &Array, [rows, width]: [usize; 2], [each, count]: [usize; 2], factor: f32) -> Array {
     let to = Array::scratch_on(Device::Cuda, DType::F32, rows, width);
     let (function, blocks) = (MODULE.function("spread"), Blocks::for_each(to.len()));
-    let [n, each, count] = [to.len(), each, count].map(|size| size as u64);
+    let (n, [each, count]) = (to.len() as u64, [each, count].map(|size| size as u32));
     launch!(function, blocks, from.pointer(), to.pointer(), n, each, count, factor);
     to
 }

@@ -4,7 +4,7 @@
 template <class T>
 __device__ __forceinline__ void copy_block(const T* from, T* to, u64 from_stride, u64 to_stride, u32 rows, u32 units) {
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
-    u64 row = i / units, unit = i % units;
+    u64 row = quotient(i, units), unit = i - row * units;
     if (row < rows) to[row * to_stride + unit] = from[row * from_stride + unit];
 }
 #define COPY_BLOCK(T, bytes) \

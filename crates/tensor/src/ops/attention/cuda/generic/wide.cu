@@ -29,6 +29,17 @@ template <class T> __device__ __forceinline__ Rows<T> rows_of(const void *part, 
 __device__ __forceinline__ int own_columns(int width) { return clamp(width - (int)blockIdx.z * COLUMNS, 0, COLUMNS); }
 __device__ __forceinline__ int first_column() { return blockIdx.z * COLUMNS; }
 
+// Fills a tile that has room for WIDTH columns, of which `tile.width` are there. WIDTH is known to the compiler, so that no
+// thread has to divide.
+template <int WIDTH, class T> __device__ __forceinline__ void fill_columns(Tile tile, Rows<T> rows, int first) {
+#pragma unroll 4
+    for (int i = threadIdx.x; i < ROWS * WIDTH; i += 256) {
+        int row = i / WIDTH, column = i % WIDTH;
+        bool real = row < rows.count && column < tile.width;
+        tile.at[row * (WIDTH + 4) + column] = real ? widen(rows.at[(u64)row * rows.stride + first + column]) : 0.0f;
+    }
+}
+
 // Products of 32 rows by 32 rows, each of `width` columns. Both tiles are free afterwards only for whoever waits.
 template <class T>
 __device__ __forceinline__ void products_of(Tile a, Tile b, Rows<T> left, Rows<T> right, int width, float (&products)[2][2]) {
@@ -36,8 +47,8 @@ __device__ __forceinline__ void products_of(Tile a, Tile b, Rows<T> left, Rows<T
     for (int column = 0; column < width; column += NEAR) {
         a.width = b.width = min(NEAR, width - column);
         __syncthreads();
-        fill(a, left.at + column, left.stride, left.count);
-        fill(b, right.at + column, right.stride, right.count);
+        fill_columns<NEAR>(a, left, column);
+        fill_columns<NEAR>(b, right, column);
         __syncthreads();
         float part[2][2];
         dots(a, b, part);
@@ -51,7 +62,7 @@ __device__ __forceinline__ void products_of(Tile a, Tile b, Rows<T> left, Rows<T
 // A block's columns of 32 rows.
 template <class T> __device__ __forceinline__ void fill_own(Tile& tile, Rows<T> rows, int width) {
     tile.width = own_columns(width);
-    fill(tile, rows.at + first_column(), rows.stride, rows.count);
+    fill_columns<COLUMNS>(tile, rows, first_column());
 }
 
 template <class T>
@@ -71,6 +82,7 @@ __device__ void forward(const Attention& a) {
 
     // First the peaks, then the weights: all of a row's weights are divided by one sum.
     Limits blocks = key_blocks(a, pair, query, count);
+    bool once = blocks.end - blocks.start <= ROWS;
     float scores[2][2], tops[2], sums[2] = { 0.0f, 0.0f };
     tops[0] = tops[1] = minus_infinity();
     for (int key = blocks.start; key < blocks.end; key += ROWS) {
@@ -101,8 +113,10 @@ __device__ void forward(const Attention& a) {
     Sums<4> context;
     clear(context);
     for (int key = blocks.start; key < blocks.end; key += ROWS) {
-        products_of(q, k, queries, keys.from(key), a.d_k, scores);
-        finish_scores(a, pair, query, key, scores);
+        if (!once) {
+            products_of(q, k, queries, keys.from(key), a.d_k, scores);
+            finish_scores(a, pair, query, key, scores);
+        }
         float weights[2][2];
 #pragma unroll
         for (int i = 0; i < 2; i++)
@@ -114,7 +128,7 @@ __device__ void forward(const Attention& a) {
                 if (blockIdx.z == 0) hand_out(a, pair, row, column, weight, scores[i][j]);
                 weights[i][j] = hidden ? 0.0f : weight * kept(pair, row, column);
             }
-        // Nobody reads values and weights of the block before any more: the products have waited for all threads.
+        // Nobody reads values and weights of a block before any more: the products have waited for all threads.
         fill_own(v, values.from(key), a.d_v);
         put(block, weights);
         __syncthreads();
@@ -150,6 +164,7 @@ __device__ void backward_queries(const Attention& a) {
     }
 
     Limits blocks = key_blocks(a, pair, query, count);
+    bool once = blocks.end - blocks.start <= ROWS;
     float scores[2][2], products[2][2];
     for (int key = blocks.start; key < blocks.end; key += ROWS) {
         products_of(left, right, queries, keys.from(key), a.d_k, scores);
@@ -174,9 +189,11 @@ __device__ void backward_queries(const Attention& a) {
     Sums<4> sums;
     clear(sums);
     for (int key = blocks.start; key < blocks.end; key += ROWS) {
-        products_of(left, right, queries, keys.from(key), a.d_k, scores);
-        finish_scores(a, pair, query, key, scores);
-        products_of(left, right, gradient, values.from(key), a.d_v, products);
+        if (!once) {
+            products_of(left, right, queries, keys.from(key), a.d_k, scores);
+            finish_scores(a, pair, query, key, scores);
+            products_of(left, right, gradient, values.from(key), a.d_v, products);
+        }
         float slopes[2][2];
 #pragma unroll
         for (int i = 0; i < 2; i++)
