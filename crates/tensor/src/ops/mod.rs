@@ -40,7 +40,7 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 18] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 23] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
@@ -55,6 +55,11 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 18] {
         &convolution::cuda::MODULE,
         &ssru::cuda::MODULE,
         &batch_norm::cuda::MODULE,
+        &recurrent::cuda::GENERIC,
+        &recurrent::cuda::FAST,
+        &attention_rnn::cuda::ATTEND,
+        &attention_rnn::cuda::GENERIC,
+        &attention_rnn::cuda::FAST,
         &adam::cuda::MODULE,
         &moving_average::cuda::MODULE,
         &crate::collective::cards::MODULE,
@@ -88,7 +93,8 @@ pub use moving_average::MovingAverage;
 pub use norm::{NormOptions, layer_norm, residual, residual_norm};
 pub use pool::{Pooled, attention_pool, max_pool, mean_pool};
 pub use recurrent::{
-    Cell, Direction, Recurrent, RecurrentOptions, RecurrentState, recurrent, recurrent_step,
+    Cell, Direction, Recurrent, RecurrentInput, RecurrentOptions, RecurrentState, recurrent, recurrent_layer,
+    recurrent_step,
 };
 pub use score::{AttentionScore, ScoreForm};
 pub use softmax::{log_softmax, softmax};

@@ -17,6 +17,12 @@ impl Stream {
         Stream { key: definition::key(seed, step, operation) }
     }
 
+    /// For kernels that draw themselves.
+    #[inline(always)]
+    pub(crate) fn key(self) -> [u32; 2] {
+        self.key
+    }
+
     /// 32 random bits for `index`: integer arithmetic that vectorises and is the same on every machine.
     #[inline(always)]
     pub fn bits(self, index: u32) -> u32 {

@@ -127,7 +127,7 @@ impl Mask {
     }
 
     /// For every sequence queries × keys bytes, 1 where all boolean masks allow; and where each sequence begins.
-    pub(super) fn booleans(&self, queries: &Ragged, keys: &Ragged) -> (Vec<u8>, Vec<u64>) {
+    pub(in crate::ops) fn booleans(&self, queries: &Ragged, keys: &Ragged) -> (Vec<u8>, Vec<u64>) {
         let (mut allowed, mut starts) = (Vec::new(), Vec::new());
         for (sequence, (n_queries, n_keys)) in queries.lengths().zip(keys.lengths()).enumerate() {
             starts.push(allowed.len() as u64);

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{AttentionRnnWeights, Decoder, DecoderGradients, Remembered, ResultGradients, Selection, cpu};
-use crate::cuda;
+use super::{
+    AttentionRnnWeights, Decoder, DecoderGradients, Remembered, ResultGradients, Selection, cpu, cuda,
+};
 use crate::ops::recurrent::schedule::Schedule;
-use crate::ops::recurrent::{Cell, state, states_before};
+use crate::ops::recurrent::{self, Cell, state, states_before};
 use crate::ops::{AttentionScore, Mask, linear};
 use crate::tape::{Edge, Gradients};
 use crate::{Array, DType, Device, Param, Ragged};
@@ -62,6 +63,7 @@ pub(super) struct Backward {
     pub(super) initial: Vec<(Edge, DType)>,
     pub(super) weights: KeptWeights,
     pub(super) schedule: Schedule,
+    pub(super) targets: Ragged,
     pub(super) sources: Ragged,
     pub(super) mask: Mask,
     pub(super) weight_starts: Option<Arc<[usize]>>,
@@ -91,10 +93,16 @@ impl Backward {
             ResultGradients { states: d_states, contexts: contexts.as_ref(), choices: choices.as_ref() };
         let DecoderGradients { dx, da, dq, dk, dv, d_score_weight, dh, dc } = match d_states.device() {
             Device::Cpu => cpu::backward(&decoder, remembered, &given),
-            Device::Cuda => cuda::unsupported("attention_rnn"),
+            Device::Cuda => cuda::backward(&decoder, &self.targets, remembered, &given),
         };
         // hidden side = h_{t−1} W_h + b,   q = h_{t−1} W_q,   input side = x + context W_c
-        let before = states_before(&self.schedule, &remembered.h, &remembered.states, self.dtype);
+        let Remembered { h, states, .. } = remembered;
+        let before = match d_states.device() {
+            Device::Cpu => states_before(&self.schedule, h, states, self.dtype),
+            Device::Cuda => {
+                recurrent::cuda::states_before(&self.targets, false, Some(h.pointer()), states, self.dtype)
+            }
+        };
         let d_hidden = da.as_ref().unwrap_or(&dx);
         linear::map_gradient(&before, d_hidden, &weights.hidden, weights.bias.as_ref());
         if let Some(query) = &weights.query {
@@ -104,14 +112,17 @@ impl Backward {
         if let Some(weight) = &weights.score_weight {
             linear::bias_gradient(&d_score_weight, weight);
         }
-        let order = self.schedule.order();
+        let by_sequence = |state: Array| match state.device() {
+            Device::Cpu => state::scatter(&state, self.schedule.order()),
+            Device::Cuda => state,
+        };
         let mut give = |edge: &Edge, dtype: DType, gradient: Array| {
             if edge.is_wanted() {
                 gradients.add(edge, gradient.into_dtype(dtype));
             }
         };
-        for ((edge, dtype), state) in self.initial.iter().zip([&dh, &dc]) {
-            give(edge, *dtype, state::scatter(state, order));
+        for ((edge, dtype), state) in self.initial.iter().zip([dh, dc]) {
+            give(edge, *dtype, by_sequence(state));
         }
         give(&self.x.0, self.x.1, dx);
         give(&self.keys.0, self.keys.1, dk);

@@ -23,6 +23,7 @@
 //! tokens × source tokens of them never exist at once, unless somebody wants to see them.
 
 mod cpu;
+pub(crate) mod cuda;
 mod gradient;
 mod rows;
 mod selection;
@@ -37,7 +38,6 @@ pub use self::tokens::{AttendInputs, AttendOptions, AttendedTokens, attend_token
 use super::recurrent::schedule::Schedule;
 use super::recurrent::{Cell, Direction, RecurrentState, also_given, state};
 use super::{AttentionScore, Mask, ScoreForm, Weights};
-use crate::cuda;
 use crate::flops;
 use crate::{Array, Compute, DType, Device, Param, Ragged, Tensor};
 
@@ -90,7 +90,23 @@ pub struct AttentionRnnOptions {
     pub weights: Weights,
 }
 
-/// So many weights are kept for the backward pass, 16 MiB: computing them again would take longer than the memory is worth.
+/// What somebody wants to see.
+#[derive(Clone, Copy)]
+struct Wanted {
+    weights: bool,
+    scores: bool,
+}
+
+impl Wanted {
+    fn of(weights: Weights) -> Wanted {
+        Wanted {
+            weights: matches!(weights, Weights::Keep | Weights::Scored),
+            scores: weights == Weights::Scored,
+        }
+    }
+}
+
+/// So many weights are kept for the backward pass on the processor, 16 MiB: computing them again would take longer than the memory is worth.
 const KEPT_WEIGHTS: usize = 4 << 20;
 
 /// What [`attention_rnn()`] gives.
@@ -102,7 +118,8 @@ pub struct AttentionRnn {
     /// tokens × 2 for hard attention: the logarithm of the weight that was taken, and the entropy of all weights. Their
     /// gradients are how a score-function estimator teaches the weights.
     pub choices: Tensor,
-    /// The position that each token took in its source; none where it was the weighted sum.
+    /// The position that each token took in its source; none where it was the weighted sum. On a card they are known only if
+    /// weights were asked for: looking takes time.
     pub taken: Arc<[Option<usize>]>,
     /// What every token attended to, if that was asked for or takes little memory.
     pub attention: Option<StepWeights>,
@@ -137,14 +154,25 @@ pub fn attention_rnn(
     let AttentionRnnInputs { x_gates, targets, initial, keys, values, sources, mask } = inputs;
     let AttentionRnnOptions { cell, selection, compute, weights: wanted } = options;
     let dtype = compute.dtype();
+    let device = x_gates.device();
     let schedule = Schedule::new(targets, Direction::Forward);
-    let h = state::gather(initial.h.array(), schedule.order());
     let c = initial.c.as_ref().map(Tensor::array);
-    let c = state::gather_or_zeros(c, schedule.order(), 0, x_gates.device());
+    let [h, c] = match device {
+        Device::Cpu => [
+            state::gather(initial.h.array(), schedule.order()),
+            state::gather_or_zeros(c, schedule.order(), 0, device),
+        ],
+        // Its kernels know the order.
+        Device::Cuda => {
+            let none = || Array::zeros_on(device, DType::F32, targets.sequences(), 0);
+            [initial.h.array().to(DType::F32), c.map_or_else(none, |c| c.to(DType::F32))]
+        }
+    };
     let starts = weight_starts(targets, sources);
     count(&inputs, &weights, starts[targets.sequences()]);
-    let is_wanted = matches!(wanted, Weights::Keep | Weights::Scored);
-    let is_kept = is_wanted || starts[targets.sequences()] <= KEPT_WEIGHTS;
+    let wanted = Wanted::of(wanted);
+    let is_kept =
+        device == Device::Cuda || wanted.weights || starts[targets.sequences()] <= KEPT_WEIGHTS;
     let starts = is_kept.then_some(starts);
     let kept_keys = keys.array_as(dtype).clone();
     let kept_values = values.array_as(dtype).clone();
@@ -160,18 +188,11 @@ pub fn attention_rnn(
         values: &kept_values,
         weights,
     };
-    let found = match x_gates.device() {
-        Device::Cpu => cpu::forward(&decoder, x_gates, [h.clone(), c.clone()]),
-        Device::Cuda => cuda::unsupported("attention_rnn"),
+    let found = match device {
+        Device::Cpu => cpu::forward(&decoder, x_gates, [h.clone(), c.clone()], wanted.scores.then_some(targets)),
+        Device::Cuda => cuda::forward(&decoder, targets, x_gates, [&h, &c], wanted),
     };
-    let scores = starts.as_deref().filter(|_| wanted == Weights::Scored).map(|starts| {
-        let AttentionRnnWeights { score, score_weight, .. } = weights;
-        cpu::scores(
-            &cpu::Compared { score, score_weight, keys: &kept_keys, sources, mask, starts },
-            &found.kept.queries,
-            targets,
-        )
-    });
+    let scores = found.scores;
     let attention = starts.as_ref().map(|_| Arc::new(found.weights));
     let taken: Arc<[Option<usize>]> = found.taken.into();
     let states = Arc::new(found.states);
@@ -187,6 +208,7 @@ pub fn attention_rnn(
         initial: initial.edges(),
         weights: KeptWeights::of(weights),
         schedule,
+        targets: targets.clone(),
         sources: sources.clone(),
         mask: mask.clone(),
         weight_starts: starts.clone(),
@@ -246,6 +268,8 @@ struct Forward {
     choices: Array,
     /// The positions that hard attention took.
     taken: Vec<Option<usize>>,
+    /// If they are wanted.
+    scores: Option<Array>,
     kept: Kept,
 }
 
@@ -254,11 +278,13 @@ struct Kept {
     gates: Array,
     c: Array,
     queries: Array,
+    /// On a card: the positions that hard attention took, −1 where it took none.
+    taken: Option<Array>,
 }
 
 /// All that the backward pass needs of the forward pass.
 struct Remembered {
-    /// The initial states, in the schedule's order; `c` has no width for a cell without memory.
+    /// The initial states, in the schedule's order (on a card: by sequence); `c` has no width for a cell without memory.
     h: Array,
     c: Array,
     states: Arc<Array>,
@@ -285,9 +311,9 @@ struct DecoderGradients {
     /// source tokens × widths, f32.
     dk: Array,
     dv: Array,
-    /// sequences × key width: each source's part of the additive score's gradient.
+    /// sequences × key width (on a card: source tokens): each one's part of the additive score's gradient.
     d_score_weight: Array,
-    /// Of the initial states, in the schedule's order.
+    /// Of the initial states, in the schedule's order (on a card: by sequence).
     dh: Array,
     dc: Array,
 }

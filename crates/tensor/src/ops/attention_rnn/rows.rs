@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Selection, cpu};
-use crate::cuda;
+use super::{Selection, cpu, cuda};
 use crate::ops::AttentionScore;
 use crate::{Array, DType, Device, Param, Tensor};
 
@@ -60,6 +59,6 @@ pub fn attend_rows(
     super::check_score("attend_rows", score, score_weight, key_width);
     Tensor::new(match queries.device() {
         Device::Cpu => cpu::attend_rows(queries.array(), sources, score, score_weight, selection),
-        Device::Cuda => cuda::unsupported("attention_rnn"),
+        Device::Cuda => cuda::attend_rows(queries.array(), sources, score, score_weight, selection),
     })
 }

@@ -17,8 +17,7 @@
 use std::sync::{Arc, Mutex};
 
 use super::gradient::Late;
-use super::{KEPT_WEIGHTS, Selection, StepWeights, check_score, cpu, weight_starts};
-use crate::cuda;
+use super::{KEPT_WEIGHTS, Selection, StepWeights, Wanted, check_score, cpu, cuda, weight_starts};
 use crate::flops;
 use crate::ops::recurrent::also_given;
 use crate::ops::{AttentionScore, Mask, Weights, linear};
@@ -63,7 +62,7 @@ pub struct AttendedTokens {
     pub contexts: Tensor,
     /// As [`super::AttentionRnn::choices`].
     pub choices: Tensor,
-    /// The position that each token took in its source; none where it was the weighted sum.
+    /// As [`super::AttentionRnn::taken`].
     pub taken: Arc<[Option<usize>]>,
     /// What every token attended to, if that was asked for or takes little memory.
     pub attention: Option<StepWeights>,
@@ -83,8 +82,8 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
     let starts = weight_starts(targets, sources);
     let pairs = starts[targets.sequences()];
     flops::add_product(pairs, 1, keys.width() + values.width());
-    let is_wanted = matches!(options.weights, Weights::Keep | Weights::Scored);
-    let is_kept = is_wanted || pairs <= KEPT_WEIGHTS;
+    let (device, wanted) = (queries.device(), Wanted::of(options.weights));
+    let is_kept = device == Device::Cuda || wanted.weights || pairs <= KEPT_WEIGHTS;
     let starts = is_kept.then_some(starts);
     let (kept_keys, kept_values) = (keys.array_as(dtype).clone(), values.array_as(dtype).clone());
     let attention = TokenAttention {
@@ -99,15 +98,11 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
         keys: &kept_keys,
         values: &kept_values,
     };
-    let found = match queries.device() {
-        Device::Cpu => cpu::attend_tokens(&attention),
-        Device::Cuda => cuda::unsupported("attention_rnn"),
+    let found = match device {
+        Device::Cpu => cpu::attend_tokens(&attention, wanted.scores),
+        Device::Cuda => cuda::attend_tokens(&attention, wanted),
     };
-    let scores = starts.as_deref().filter(|_| options.weights == Weights::Scored).map(|starts| {
-        let AttendOptions { score, score_weight, .. } = options;
-        let with = cpu::Compared { score, score_weight, keys: &kept_keys, sources, mask, starts };
-        cpu::scores(&with, queries.array(), targets)
-    });
+    let scores = found.scores;
     let weights = starts.as_ref().map(|_| Arc::new(found.weights));
     let taken: Arc<[Option<usize>]> = found.taken.into();
     let late = Arc::new(Mutex::new(Late::default()));
@@ -124,6 +119,7 @@ pub fn attend_tokens(inputs: AttendInputs<'_>, options: AttendOptions<'_>) -> At
         weight_starts: starts.clone(),
         weights: weights.clone(),
         taken: taken.clone(),
+        taken_on_card: found.taken_on_card,
         late: late.clone(),
     };
     let contexts = Tensor::from_parameters(found.contexts, move |gradient, gradients| {
@@ -165,12 +161,17 @@ pub(super) struct TokensForward {
     /// tokens × 2: logarithm of the taken weight, entropy.
     pub(super) choices: Array,
     pub(super) taken: Vec<Option<usize>>,
+    /// If they are wanted.
+    pub(super) scores: Option<Array>,
+    /// On a card: positions, −1 where none was taken.
+    pub(super) taken_on_card: Option<Array>,
 }
 
 /// What the backward pass is given.
 pub(super) struct TokensGiven<'a> {
     pub(super) weights: Option<&'a Array>,
     pub(super) taken: &'a [Option<usize>],
+    pub(super) taken_on_card: Option<&'a Array>,
     pub(super) d_contexts: &'a Array,
     pub(super) d_choices: Option<&'a Array>,
 }
@@ -180,7 +181,7 @@ pub(super) struct TokensGradients {
     pub(super) dq: Array,
     pub(super) dk: Array,
     pub(super) dv: Array,
-    /// sequences × key width: each source's part of the additive score's gradient.
+    /// sequences × key width (on a card: source tokens): each one's part of the additive score's gradient.
     pub(super) d_score_weight: Array,
 }
 
@@ -198,6 +199,7 @@ struct Backward {
     weight_starts: Option<Arc<[usize]>>,
     weights: Option<Arc<Array>>,
     taken: Arc<[Option<usize>]>,
+    taken_on_card: Option<Array>,
     late: Arc<Mutex<Late>>,
 }
 
@@ -219,12 +221,13 @@ impl Backward {
         let given = TokensGiven {
             weights: self.weights.as_deref(),
             taken: &self.taken,
+            taken_on_card: self.taken_on_card.as_ref(),
             d_contexts,
             d_choices: choices.as_ref(),
         };
         let TokensGradients { dq, dk, dv, d_score_weight } = match d_contexts.device() {
             Device::Cpu => cpu::attend_tokens_backward(&attention, &given),
-            Device::Cuda => cuda::unsupported("attention_rnn"),
+            Device::Cuda => cuda::attend_tokens_backward(&attention, &given),
         };
         if let Some(weight) = &self.score_weight {
             linear::bias_gradient(&d_score_weight, weight);

@@ -27,11 +27,11 @@ pub(crate) mod schedule;
 pub(crate) mod state;
 
 pub(crate) mod cpu;
+pub(crate) mod cuda;
 
 use std::sync::{Arc, Mutex};
 
 use self::schedule::Schedule;
-use crate::cuda;
 use crate::flops;
 use crate::ops::linear;
 use crate::tape::{self, Edge, Gradients};
@@ -52,12 +52,63 @@ pub struct RecurrentOptions {
     pub compute: Compute,
 }
 
+/// One direction of a layer, for [`recurrent_layer`].
+#[derive(Clone, Copy)]
+pub struct RecurrentInput<'a> {
+    /// tokens × gates·d.
+    pub x_gates: &'a Tensor,
+    /// The state that sequences begin with; zeros if there is none.
+    pub initial: Option<&'a RecurrentState>,
+    /// `W`.
+    pub weight: &'a Param,
+    /// `b`.
+    pub bias: Option<&'a Param>,
+    /// Where it begins to read.
+    pub direction: Direction,
+}
+
 /// What [`recurrent`] gives.
 pub struct Recurrent {
     /// tokens × d: the state after each token, f32 (with its bf16 form beside it when products are bf16).
     pub outputs: Tensor,
     /// sequences × d: the state after each sequence. That of an empty sequence is the one it began with.
     pub last: RecurrentState,
+}
+
+/// The directions of one layer, which have one width: as [`recurrent`] for each of them, and on a card side by side.
+///
+/// # Panics
+/// As [`recurrent`], or if there is no direction, or their widths differ.
+pub fn recurrent_layer(
+    inputs: &[RecurrentInput<'_>],
+    sequences: &Ragged,
+    cell: Cell,
+    compute: Compute,
+) -> Vec<Recurrent> {
+    let Some(first) = inputs.first() else { panic!("recurrent: a layer without a direction") };
+    match first.x_gates.device() {
+        Device::Cpu => {
+            let one = |input: &RecurrentInput<'_>| {
+                let RecurrentInput { x_gates, initial, weight, bias, direction } = *input;
+                let options = RecurrentOptions { cell, direction, compute };
+                recurrent(x_gates, sequences, initial, weight, bias, options)
+            };
+            inputs.iter().map(one).collect()
+        }
+        Device::Cuda => {
+            for RecurrentInput { x_gates, initial, weight, bias, .. } in inputs {
+                check(x_gates, sequences.tokens(), weight, *bias, cell);
+                let [d, gates] = weight.shape();
+                let of_first = first.weight.shape();
+                assert_eq!([d, gates], of_first, "recurrent: W is {:?}, another {of_first:?}", [d, gates]);
+                if let Some(initial) = initial {
+                    initial.check(sequences.sequences(), d, cell);
+                }
+                flops::add_product(x_gates.rows(), d, gates);
+            }
+            cuda::layers(inputs, sequences, cell, compute.dtype())
+        }
+    }
 }
 
 /// One layer in one direction. `initial` is the state that sequences begin with; zeros if there is none.
@@ -73,6 +124,11 @@ pub fn recurrent(
     options: RecurrentOptions,
 ) -> Recurrent {
     let cell = options.cell;
+    if x_gates.device() == Device::Cuda {
+        let input = RecurrentInput { x_gates, initial, weight, bias, direction: options.direction };
+        let mut found = recurrent_layer(&[input], sequences, cell, options.compute);
+        return found.pop().expect("one direction");
+    }
     check(x_gates, sequences.tokens(), weight, bias, cell);
     if let Some(initial) = initial {
         initial.check(sequences.sequences(), weight.shape()[0], cell);
@@ -84,10 +140,7 @@ pub fn recurrent(
     let layer = Layer { cell, schedule: &schedule, weight, bias, dtype };
     let states = layer.initial(initial, x_gates.device());
     let keep = if tape::is_recording() { Keep::Gates } else { Keep::Nothing };
-    let found = match x_gates.device() {
-        Device::Cpu => cpu::forward(&layer, x_gates, states.clone(), keep),
-        Device::Cuda => cuda::unsupported("recurrent"),
-    };
+    let found = cpu::forward(&layer, x_gates, states.clone(), keep);
     let last_h = state::scatter(&found.h, schedule.order());
     let last_c = cell.has_memory().then(|| state::scatter(&found.c, schedule.order()));
     let Some(kept) = found.kept else {
@@ -138,24 +191,21 @@ pub fn recurrent_step(
     let d = weight.shape()[0];
     check(x_gates, x_gates.rows(), weight, bias, cell);
     state.check(x_gates.rows(), d, cell);
+    if x_gates.device() == Device::Cuda {
+        return cuda::step(x_gates, state, (weight, bias), cell, compute.dtype());
+    }
     // A step overwrites states, and those that are given stay.
     let rows: Vec<usize> = (0..x_gates.rows()).collect();
     let mut h = state::gather(state.h.array(), &rows);
     let c = state.c.as_ref().map(Tensor::array);
     let mut c = state::gather_or_zeros(c, &rows, 0, x_gates.device());
-    match x_gates.device() {
-        Device::Cpu => cpu::step(cell, compute.dtype(), x_gates, (weight, bias), [&mut h, &mut c]),
-        Device::Cuda => cuda::unsupported("recurrent"),
-    }
+    cpu::step(cell, compute.dtype(), x_gates, (weight, bias), [&mut h, &mut c]);
     RecurrentState { h: Tensor::new(h), c: cell.has_memory().then(|| Tensor::new(c)) }
 }
 
-/// tokens × d in `dtype`: the state before each token, the left side of the weight's gradient.
+/// tokens × d in `dtype` on the processor: the state before each token, the left side of the weight's gradient.
 pub(crate) fn states_before(schedule: &Schedule, initial: &Array, outputs: &Array, dtype: DType) -> Array {
-    match outputs.device() {
-        Device::Cpu => cpu::states_before(schedule, initial, outputs, dtype),
-        Device::Cuda => cuda::unsupported("recurrent"),
-    }
+    cpu::states_before(schedule, initial, outputs, dtype)
 }
 
 /// A layer and its steps over one batch.
@@ -255,7 +305,7 @@ pub(crate) fn also_given(
     })
 }
 
-/// What the tape keeps of a layer.
+/// What the tape keeps of a layer on the processor.
 struct Backward {
     cell: Cell,
     dtype: DType,
@@ -278,10 +328,7 @@ impl Backward {
             state::gather_or_zeros(c.as_ref(), order, remembered.c.width(), device),
         ];
         let layer = Layer { cell: *cell, schedule, weight, bias: self.bias.as_ref(), dtype: *dtype };
-        let LayerGradients { dx, da, dh, dc } = match device {
-            Device::Cpu => cpu::backward(&layer, remembered, d_outputs, d_last),
-            Device::Cuda => cuda::unsupported("recurrent"),
-        };
+        let LayerGradients { dx, da, dh, dc } = cpu::backward(&layer, remembered, d_outputs, d_last);
         // a_t = h_{t−1} W + b
         let before = states_before(schedule, &remembered.h, &remembered.outputs, *dtype);
         let d_hidden = da.as_ref().unwrap_or(&dx);

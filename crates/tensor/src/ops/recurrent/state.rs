@@ -1,7 +1,6 @@
 //! The states of a batch, and their way into the order of a schedule and back.
 
 use super::{Cell, cpu};
-use crate::cuda;
 use crate::tape::Edge;
 use crate::{Array, DType, Device, Tensor};
 
@@ -47,12 +46,9 @@ impl RecurrentState {
     }
 }
 
-/// Row `order[i]` of a state as row i, in f32.
+/// Row `order[i]` of a state as row i, in f32. On the processor, as the two below: on a card the kernels know the order.
 pub(crate) fn gather(state: &Array, order: &[usize]) -> Array {
-    match state.device() {
-        Device::Cpu => cpu::gather(state, order),
-        Device::Cuda => cuda::unsupported("recurrent"),
-    }
+    cpu::gather(state, order)
 }
 
 /// As [`gather`]; zeros on `device` if there is no state.
@@ -65,8 +61,5 @@ pub(crate) fn gather_or_zeros(state: Option<&Array>, order: &[usize], width: usi
 
 /// Row i of `sorted` as row `order[i]`.
 pub(crate) fn scatter(sorted: &Array, order: &[usize]) -> Array {
-    match sorted.device() {
-        Device::Cpu => cpu::scatter(sorted, order),
-        Device::Cuda => cuda::unsupported("recurrent"),
-    }
+    cpu::scatter(sorted, order)
 }

@@ -42,10 +42,12 @@ pub(super) fn forward<T: Kernels>(decoder: &Decoder<'_>, x: &Array, states: [Arr
         },
         choices: by_token(2),
         taken: vec![None; tokens],
+        scores: None,
         kept: Kept {
             gates: Array::scratch(T::DTYPE, tokens, cell.kept() * d),
             c: by_token(c.width()),
             queries: by_token(key_width),
+            taken: None,
         },
     };
     // By row: the operands of a step's products and what they give.

@@ -12,20 +12,32 @@ mod tokens;
 
 use half::bf16;
 
+use self::scores::{Compared, scores};
 use super::{Decoder, DecoderGradients, Forward, Remembered, ResultGradients};
-use crate::{Array, DType, Tensor};
+use crate::{Array, DType, Ragged, Tensor};
 
 pub(super) use rows::attend_rows;
-pub(super) use scores::{Compared, scores};
 pub(super) use tokens::{attend_tokens, attend_tokens_backward};
 
-/// All steps, from the states `[h, c]` on.
-pub(super) fn forward(decoder: &Decoder<'_>, x: &Tensor, states: [Array; 2]) -> Forward {
+/// All steps, from the states `[h, c]` on; with all scores if the targets are given for that.
+pub(super) fn forward(
+    decoder: &Decoder<'_>,
+    x: &Tensor,
+    states: [Array; 2],
+    scored: Option<&Ragged>,
+) -> Forward {
     let x = x.array_as(decoder.dtype);
-    match decoder.dtype {
+    let mut found = match decoder.dtype {
         DType::F32 => forward::forward::<f32>(decoder, x, states),
         DType::Bf16 => forward::forward::<bf16>(decoder, x, states),
+    };
+    if let (Some(targets), Some(starts)) = (scored, decoder.weight_starts) {
+        let Decoder { keys, sources, mask, weights, .. } = *decoder;
+        let (score, score_weight) = (weights.score, weights.score_weight);
+        let with = Compared { score, score_weight, keys, sources, mask, starts };
+        found.scores = Some(scores(&with, &found.kept.queries, targets));
     }
+    found
 }
 
 /// The gradients of [`forward`].

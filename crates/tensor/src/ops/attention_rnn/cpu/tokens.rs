@@ -7,6 +7,7 @@ use half::bf16;
 use super::attend::{
     Compare, Hidden, InputGradients, OutputGradients, Source, attend, attend_backward, choice, weigh,
 };
+use super::scores::{Compared, scores};
 use crate::cpu::number::{self, Element};
 use crate::cpu::threads::{SharedMut, parallel};
 use crate::ops::Mask;
@@ -14,8 +15,11 @@ use crate::ops::attention_rnn::Selection;
 use crate::ops::attention_rnn::tokens::{TokenAttention, TokensForward, TokensGiven, TokensGradients};
 use crate::{Array, DType, Param, Ragged};
 
-/// The contexts of all tokens.
-pub(in crate::ops::attention_rnn) fn attend_tokens(attention: &TokenAttention<'_>) -> TokensForward {
+/// The contexts of all tokens; with all scores if they are wanted.
+pub(in crate::ops::attention_rnn) fn attend_tokens(
+    attention: &TokenAttention<'_>,
+    is_scored: bool,
+) -> TokensForward {
     let TokenAttention { targets, values, weight_starts, .. } = *attention;
     let (tokens, value_width) = (targets.tokens(), values.width());
     let dtype = values.dtype();
@@ -26,6 +30,8 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(attention: &TokenAttention<'_
         weights: Array::scratch(DType::F32, 1, kept),
         choices: Array::scratch(DType::F32, tokens, 2),
         taken: vec![None; tokens],
+        scores: None,
+        taken_on_card: None,
     };
     let score_weight = attention.score_weight.map(Param::values);
     let pass = Forward {
@@ -40,6 +46,11 @@ pub(in crate::ops::attention_rnn) fn attend_tokens(attention: &TokenAttention<'_
         DType::F32 => attend_f32(&pass, token),
         DType::Bf16 => attend_bf16(&pass, token),
     });
+    if let Some(starts) = weight_starts.filter(|_| is_scored) {
+        let TokenAttention { score, score_weight, keys, sources, mask, queries, .. } = *attention;
+        let with = Compared { score, score_weight, keys, sources, mask, starts };
+        out.scores = Some(scores(&with, queries, targets));
+    }
     out
 }
 

@@ -1,0 +1,272 @@
+//! All steps of a decoder that attends before each of them.
+
+use bytemuck::NoUninit;
+
+use super::attend::source_gradients;
+use super::{
+    Argument, FAST, GENERIC, Places, Rules, check_shared, most_shared, of_type, pointer, scratch, to_positions,
+    zeros,
+};
+use crate::cuda::{Blocks, Card, Pointer, card};
+use crate::ops::attention_rnn::{
+    Decoder, DecoderGradients, Forward, Kept, Remembered, ResultGradients, Selection, Wanted,
+};
+use crate::ops::recurrent::Cell;
+use crate::ops::recurrent::cuda::{self as recurrent, ROWS, Rows, shared_for_sums, shared_for_tiles};
+use crate::{Array, DType, Ragged, Tensor};
+
+/// As in `decoder.cu`.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
+struct Whole {
+    cell: recurrent::Argument,
+    context_weight: Pointer,
+    query_weight: Pointer,
+    d_contexts: Pointer,
+}
+
+/// Which way through the steps.
+#[derive(Clone, Copy)]
+enum Way {
+    Forward,
+    Backward,
+}
+
+/// Units of a block of the fast kernels.
+const UNITS: usize = 8;
+
+impl Decoder<'_> {
+    fn rules(&self) -> Rules<'_> {
+        Rules {
+            score: self.weights.score,
+            score_weight: self.weights.score_weight,
+            selection: self.selection,
+            widths: [self.keys.width(), self.values.width()],
+            longest: self.sources.longest(),
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.weights.hidden.shape()[0]
+    }
+
+    /// What both passes read.
+    fn whole(&self, initial: [&Array; 2]) -> Whole {
+        let weight = |param: &crate::Param| param.operand(self.dtype).pointer;
+        let cell = recurrent::Argument {
+            weight: weight(self.weights.hidden),
+            bias: self.weights.bias.map_or(Pointer::NULL, |bias| bias.operand(DType::F32).pointer),
+            initial_h: initial[0].pointer(),
+            initial_c: initial[1].pointer(),
+            carries: 1,
+            ..recurrent::Argument::EMPTY
+        };
+        Whole {
+            cell,
+            context_weight: weight(self.weights.context),
+            query_weight: self.weights.query.map_or(Pointer::NULL, weight),
+            d_contexts: Pointer::NULL,
+        }
+    }
+
+    /// What the fast kernels are for, if they can do it: how many times eight columns of queries a block has.
+    fn fast(&self, processors: usize) -> Option<usize> {
+        let (d, [key_width, value_width]) = (self.width(), [self.keys.width(), self.values.width()]);
+        let slices = d.div_ceil(UNITS);
+        let queries = self.weights.query.map_or(0, |_| key_width.div_ceil(8 * slices));
+        let is_even = [d, key_width, value_width].into_iter().all(|width| width.is_multiple_of(8));
+        let fits = d <= 512 && value_width <= 16 * slices && queries <= 2 && slices <= processors;
+        (self.dtype == DType::Bf16 && is_even && fits).then_some(queries)
+    }
+
+    /// Goes through all steps. All blocks must be on the card at once.
+    fn launch(&self, way: Way, whole: Whole, argument: Argument, targets: &Ragged) {
+        let processors = card().map_or(1, Card::processors);
+        let (rows, rules, d) = (Rows::of(targets), self.rules(), self.width());
+        let (list, count) = (rows.list(), rows.count());
+        let [forward, backward] = rules.shared();
+        let (for_query, gates) = match way {
+            Way::Forward => (forward, self.cell.gates()),
+            Way::Backward => (backward, self.cell.gates()),
+        };
+        let columns = match way {
+            Way::Forward => 2 * gates * UNITS,
+            Way::Backward => 3 * UNITS,
+        };
+        let shared = shared_for_sums(columns, UNITS) + for_query;
+        if let Some(queries) = self.fast(processors).filter(|_| shared <= most_shared()) {
+            let slices = d.div_ceil(UNITS);
+            let groups = targets.sequences().div_ceil(ROWS).min(processors / slices);
+            let blocks = Blocks { grid: [slices * groups, 1, 1], threads: 256, shared };
+            let function = FAST.function_with_shared(fast_name(self.cell, way, queries), shared);
+            let sizes = [d, slices, groups].map(|size| size as u32);
+            launch!(function, blocks, whole, argument, list, count, sizes[0], sizes[1], sizes[2]);
+            return;
+        }
+        let tiles = match way {
+            Way::Forward => 1 + gates,
+            Way::Backward => 2,
+        };
+        let shared = shared_for_tiles(tiles).max(for_query);
+        check_shared(shared, rules.longest);
+        let grid = if targets.sequences() == 0 { 0 } else { processors };
+        let blocks = Blocks { grid: [grid, 1, 1], threads: 256, shared };
+        let function = GENERIC.function_with_shared(generic_name(self.cell, self.dtype, way), shared);
+        launch!(function, blocks, whole, argument, list, count, d as u32);
+    }
+}
+
+/// All steps, from the states `[h, c]` on, which are by sequence.
+pub(in crate::ops::attention_rnn) fn forward(
+    decoder: &Decoder<'_>,
+    targets: &Ragged,
+    x: &Tensor,
+    initial: [&Array; 2],
+    wanted: Wanted,
+) -> Forward {
+    let Decoder { cell, dtype, keys, values, selection, .. } = *decoder;
+    let (tokens, d) = (targets.tokens(), decoder.width());
+    let [key_width, value_width] = [keys.width(), values.width()];
+    let rules = decoder.rules();
+    let places = Places::new(targets, decoder.sources, decoder.mask);
+    let is_hard = !matches!(selection, Selection::Soft);
+    let is_narrow = dtype == DType::Bf16;
+    // What is handed over begins as zeros.
+    let out = Forward {
+        states: zeros(DType::F32, tokens, d),
+        states_narrow: is_narrow.then(|| zeros(DType::Bf16, tokens, d)),
+        contexts: zeros(DType::F32, tokens, value_width),
+        contexts_narrow: is_narrow.then(|| zeros(DType::Bf16, tokens, value_width)),
+        weights: places.array(),
+        choices: zeros(DType::F32, tokens, 2),
+        taken: Vec::new(),
+        scores: wanted.scores.then(|| places.array()),
+        kept: Kept {
+            gates: scratch(dtype, tokens, cell.kept() * d),
+            c: scratch(DType::F32, tokens, initial[1].width()),
+            queries: zeros(DType::F32, tokens, key_width),
+            taken: Some(scratch(DType::F32, if is_hard { tokens } else { 0 }, 1)),
+        },
+    };
+    let mut whole = decoder.whole(initial);
+    let x = x.array_as(dtype);
+    whole.cell = recurrent::Argument {
+        x: x.pointer(),
+        outputs: out.states.pointer(),
+        narrow: pointer(out.states_narrow.as_ref()),
+        gates: out.kept.gates.pointer(),
+        c: out.kept.c.pointer(),
+        ..whole.cell
+    };
+    let (argument, _key) = rules.argument();
+    let mut argument = Argument {
+        keys: keys.pointer(),
+        values: values.pointer(),
+        queries: out.kept.queries.pointer(),
+        contexts: out.contexts.pointer(),
+        narrow: pointer(out.contexts_narrow.as_ref()),
+        weights: out.weights.pointer(),
+        scores: pointer(out.scores.as_ref()),
+        choices: out.choices.pointer(),
+        taken: pointer(out.kept.taken.as_ref()),
+        ..argument
+    };
+    places.fill(&mut argument);
+    decoder.launch(Way::Forward, whole, argument, targets);
+    let positions = match &out.kept.taken {
+        Some(taken) if is_hard && wanted.weights => to_positions(taken),
+        _ => vec![None; tokens],
+    };
+    Forward { taken: positions, ..out }
+}
+
+/// The gradients of [`forward`].
+pub(in crate::ops::attention_rnn) fn backward(
+    decoder: &Decoder<'_>,
+    targets: &Ragged,
+    inputs: &Remembered,
+    gradients: &ResultGradients<'_>,
+) -> DecoderGradients {
+    let Decoder { cell, dtype, keys, values, .. } = *decoder;
+    let (tokens, sequences, d) = (targets.tokens(), targets.sequences(), decoder.width());
+    let gates = cell.gates() * d;
+    let rules = decoder.rules();
+    let places = Places::new(targets, decoder.sources, decoder.mask);
+    let has_query = decoder.weights.query.is_some();
+    // What is handed over begins as zeros.
+    let dx = zeros(dtype, tokens, gates);
+    let da = (cell == Cell::Gru).then(|| zeros(dtype, tokens, gates));
+    let dq = zeros(if has_query { dtype } else { DType::F32 }, tokens, keys.width());
+    let d_contexts = zeros(DType::F32, tokens, values.width());
+    let de = places.array();
+    let [dh, past] = [(); 2].map(|()| scratch(DType::F32, sequences, d));
+    let dc = scratch(DType::F32, sequences, inputs.c.width());
+    let mut whole = decoder.whole([&inputs.h, &inputs.c]);
+    whole.d_contexts = pointer(gradients.contexts);
+    whole.cell = recurrent::Argument {
+        outputs: inputs.states.pointer(),
+        gates: inputs.kept.gates.pointer(),
+        c: inputs.kept.c.pointer(),
+        d_outputs: gradients.states.pointer(),
+        dx: dx.pointer(),
+        da: da.as_ref().unwrap_or(&dx).pointer(),
+        dh: dh.pointer(),
+        dc: dc.pointer(),
+        past: past.pointer(),
+        ..whole.cell
+    };
+    let (argument, _key) = rules.argument();
+    let mut argument = Argument {
+        keys: keys.pointer(),
+        values: values.pointer(),
+        queries: inputs.kept.queries.pointer(),
+        weights: pointer(inputs.attention.as_deref()),
+        taken: pointer(inputs.kept.taken.as_ref()),
+        d_contexts: d_contexts.pointer(),
+        d_choices: pointer(gradients.choices),
+        de: de.pointer(),
+        dq: dq.pointer(),
+        is_dq_wide: u32::from(!has_query),
+        ..argument
+    };
+    places.fill(&mut argument);
+    decoder.launch(Way::Backward, whole, argument, targets);
+    let [dk, dv, d_score_weight] = source_gradients(argument, targets, keys, values, rules.score);
+    DecoderGradients { dx, da, dq, dk, dv, d_score_weight, dh, dc }
+}
+
+fn fast_name(cell: Cell, way: Way, queries: usize) -> &'static str {
+    let names = match (cell, way) {
+        (Cell::Simple, Way::Forward) => {
+            ["simple_fast_decoder_forward_0", "simple_fast_decoder_forward_1", "simple_fast_decoder_forward_2"]
+        }
+        (Cell::Simple, Way::Backward) => {
+            ["simple_fast_decoder_backward_0", "simple_fast_decoder_backward_1", "simple_fast_decoder_backward_2"]
+        }
+        (Cell::Gru, Way::Forward) => {
+            ["gru_fast_decoder_forward_0", "gru_fast_decoder_forward_1", "gru_fast_decoder_forward_2"]
+        }
+        (Cell::Gru, Way::Backward) => {
+            ["gru_fast_decoder_backward_0", "gru_fast_decoder_backward_1", "gru_fast_decoder_backward_2"]
+        }
+        (Cell::Lstm, Way::Forward) => {
+            ["lstm_fast_decoder_forward_0", "lstm_fast_decoder_forward_1", "lstm_fast_decoder_forward_2"]
+        }
+        (Cell::Lstm, Way::Backward) => {
+            ["lstm_fast_decoder_backward_0", "lstm_fast_decoder_backward_1", "lstm_fast_decoder_backward_2"]
+        }
+    };
+    names[queries]
+}
+
+fn generic_name(cell: Cell, dtype: DType, way: Way) -> &'static str {
+    let names = match (cell, way) {
+        (Cell::Simple, Way::Forward) => ["simple_decoder_forward_f32", "simple_decoder_forward_bf16"],
+        (Cell::Simple, Way::Backward) => ["simple_decoder_backward_f32", "simple_decoder_backward_bf16"],
+        (Cell::Gru, Way::Forward) => ["gru_decoder_forward_f32", "gru_decoder_forward_bf16"],
+        (Cell::Gru, Way::Backward) => ["gru_decoder_backward_f32", "gru_decoder_backward_bf16"],
+        (Cell::Lstm, Way::Forward) => ["lstm_decoder_forward_f32", "lstm_decoder_forward_bf16"],
+        (Cell::Lstm, Way::Backward) => ["lstm_decoder_backward_f32", "lstm_decoder_backward_bf16"],
+    };
+    of_type(dtype, names)
+}

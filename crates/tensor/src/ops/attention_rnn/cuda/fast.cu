@@ -1,0 +1,297 @@
+// The decoder in bf16 with widths that are multiples of eight: states up to 512, values up to twice the states, queries up to
+// QUERIES times the states (0: the state is the query). A block has eight units and the columns that go with them, and keeps its part
+// of all weights in registers; blocks with other rows know nothing of them.
+
+static constexpr int WIDE = 2, UNITS = 8, VALUES = 2;
+
+// The two rows of this lane in an array by token; null for rows that have no such step.
+__device__ __forceinline__ void lane_rows(const bf16*& low, const bf16*& high, const bf16* from, u32 width, Rows rows, u32 first,
+                                          u32 count, u32 step, u32 at) {
+    u32 r = first + threadIdx.x % 32 / 4;
+    uint4 a = rows[min(r, count - 1)], b = rows[min(r + 8, count - 1)];
+    low = r < count && a.y > step ? from + (u64)(a.x + at) * width : nullptr;
+    high = r + 8 < count && b.y > step ? from + (u64)(b.x + at) * width : nullptr;
+}
+
+// The states before a step.
+__device__ __forceinline__ void take_states(u32 (&left)[WIDE][2][4], const Layer& cell, Rows rows, u32 first, u32 count, u32 step,
+                                            u32 d) {
+    if (step > 0) {
+        const bf16 *low, *high;
+        lane_rows(low, high, cell.narrow, d, rows, first, count, step, step - 1);
+        take_rows<WIDE>(left, low, high, first_term<WIDE>(), d);
+    } else {
+        u32 r = first + threadIdx.x % 32 / 4;
+        uint4 a = rows[min(r, count - 1)], b = rows[min(r + 8, count - 1)];
+        const float* low = r < count && a.y > 0 ? cell.initial_h + (u64)a.z * d : nullptr;
+        const float* high = r + 8 < count && b.y > 0 ? cell.initial_h + (u64)b.z * d : nullptr;
+        round_rows<WIDE>(left, low, high, first_term<WIDE>(), d);
+    }
+}
+
+template <int COLUMNS> __device__ __forceinline__ void clear_sums(float (&sums)[COLUMNS][4]) {
+#pragma unroll
+    for (int n = 0; n < COLUMNS; n++) sums[n][0] = sums[n][1] = sums[n][2] = sums[n][3] = 0.0f;
+}
+
+// Columns of a matrix terms x columns as pairs of terms, for `hold`.
+__device__ __forceinline__ u32 column_pair(const void* weight, u32 terms, u32 stride, u32 term, u32 column, bool is_there) {
+    if (term >= terms || !is_there) return 0;
+    const bf16* at = (const bf16*)weight + (u64)term * stride + column;
+    return (u32)at[0].bits | (u32)at[stride].bits << 16;
+}
+// The same with the weight's rows as columns.
+__device__ __forceinline__ u32 row_pair(const void* weight, u32 rows, u32 terms, u32 term, u32 row) {
+    return term < terms && row < rows ? *(const u32*)((const bf16*)weight + (u64)row * terms + term) : 0;
+}
+
+// Calls `attend` for the rows of a group that are this block's.
+template <class A>
+__device__ __forceinline__ void share_rows(const Place& place, u32 slices, Rows rows, u32 count, u32 step, const A& attend) {
+    u32 number = 0;
+    for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS)
+        for (u32 r = first; r < first + ROWS; r++, number++) {
+            if (r >= count || rows[r].y <= step) return;
+            if (number % slices == place.slice) attend(rows[r]);
+        }
+}
+
+template <int CELL, int QUERIES>
+__device__ __forceinline__ void decoder_forward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, u32 slices,
+                                                const Place& place) {
+    constexpr int G = Shape<CELL>::gates, BLOCKS = WIDE * VALUES, HELD = QUERIES > 0 ? QUERIES : 1;
+    constexpr u32 STRIDE = sums_stride(2 * G * UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
+    extern __shared__ __align__(16) float parts[];
+    float* room = parts + 2 * BUFFER;
+    const Layer& cell = a.cell;
+    u32 count = *sizes, steps = count ? rows[0].y : 0, lane_unit = threadIdx.x % UNITS;
+    u32 in_row = threadIdx.x / UNITS, unit = place.slice * UNITS + lane_unit;
+    bool has_cell = threadIdx.x < ROWS * UNITS, has_unit = unit < d;
+    Held<WIDE, G> hidden;
+    hold(hidden, [&](u32 term, u32 column) {
+        u32 of = place.slice * UNITS + column % UNITS;
+        return column_pair(cell.weight, d, G * d, term, column / UNITS * d + of, of < d);
+    });
+    Held<BLOCKS, G> input;
+    hold(input, [&](u32 term, u32 column) {
+        u32 of = place.slice * UNITS + column % UNITS;
+        return column_pair(a.context_weight, b.value_width, G * d, term, column / UNITS * d + of, of < d);
+    });
+    u32 first_query = place.slice * (8 * QUERIES);
+    Held<WIDE, HELD> query;
+    if (QUERIES > 0)
+        hold(query, [&](u32 term, u32 column) {
+            u32 of = first_query + column;
+            return column_pair(a.query_weight, d, b.key_width, term, of, of < b.key_width);
+        });
+    float bias[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    if (cell.bias && has_cell && has_unit) for (int g = 0; g < G; g++) bias[g] = cell.bias[(u64)g * d + unit];
+    u32 turn = 0;
+    for (u32 step = 0; step < steps; step++) {
+        for (u32 first = place.group * ROWS; QUERIES > 0 && first < count; first += place.groups * ROWS) {
+            if (rows[first].y <= step) break;
+            u32 left[WIDE][2][4];
+            take_states(left, cell, rows, first, count, step, d);
+            float own[HELD][4];
+            clear_sums(own);
+            multiply_held<0>(own, left, query);
+            float* sums = parts + turn++ % 2 * BUFFER;
+            share_sums(sums, own, STRIDE);
+            __syncthreads();
+            u32 r = first + threadIdx.x / (8 * HELD), in_column = threadIdx.x % (8 * HELD), column = first_query + in_column;
+            if (threadIdx.x < ROWS * 8 * HELD && r < count && rows[r].y > step && column < b.key_width)
+                give(b.queries + (u64)(rows[r].x + step) * b.key_width + column,
+                     shared_sum(sums, r - first, in_column, STRIDE));
+        }
+        share_rows(place, slices, rows, count, step, [&](uint4 row) { attend_step<bf16>(a, b, row, step, d, room); });
+        for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {
+            if (rows[first].y <= step) break;
+            u32 r = first + in_row;
+            uint4 row = rows[min(r, count - 1)];
+            bool is_real = has_cell && has_unit && r < count && row.y > step;
+            Forward<CELL> s;
+            if (is_real) read_forward<CELL, bf16>(s, cell, row, step, unit, d);
+            float own[2 * G][4];
+            clear_sums(own);
+            float(&of_state)[G][4] = *(float(*)[G][4]) & own[0];
+            float(&of_context)[G][4] = *(float(*)[G][4]) & own[G];
+            u32 states[WIDE][2][4];
+            take_states(states, cell, rows, first, count, step, d);
+            multiply_held<0>(of_state, states, hidden);
+            const bf16 *low, *high;
+            lane_rows(low, high, b.narrow, b.value_width, rows, first, count, step, step);
+            u32 contexts[BLOCKS][2][4];
+            take_rows<BLOCKS>(contexts, low, high, first_term<BLOCKS>(), b.value_width);
+            multiply_held<0>(of_context, contexts, input);
+            float* sums = parts + turn++ % 2 * BUFFER;
+            share_sums(sums, own, STRIDE);
+            __syncthreads();
+            if (has_cell) {
+                float from_state[4], kept[4];
+                for (int g = 0; g < G; g++) {
+                    from_state[g] = bias[g] + shared_sum(sums, in_row, g * UNITS + lane_unit, STRIDE);
+                    if (is_real) s.x[g] += shared_sum(sums, in_row, (G + g) * UNITS + lane_unit, STRIDE);
+                }
+                if (is_real) cell_forward<CELL, Quick>(s.x, from_state, s.h, s.c, kept);
+                float beside = __shfl_down_sync(0xffffffffu, s.h, 1);
+                if (is_real) {
+                    u64 at = s.token * d + unit;
+                    if (unit % 2 == 0) give_pair(cell.narrow + at, s.h, beside);
+                    give(cell.outputs + at, s.h);
+                    write_forward<CELL, bf16>(s, kept, cell, row, step, unit, d);
+                }
+            }
+        }
+    }
+}
+
+// What comes to a state from the query of step `at`, for rows longer than that; of this thread's row and unit.
+template <int QUERIES, int BLOCKS>
+__device__ __forceinline__ float from_query(const Attention& b, const Held<BLOCKS, 1>& query, float* sums, Rows rows, u32 first,
+                                            u32 count, u32 unit, u32 at, u32 d, u32 stride) {
+    u32 in_row = threadIdx.x / UNITS, r = first + in_row;
+    bool has_cell = threadIdx.x < ROWS * UNITS;
+    if (QUERIES == 0) {
+        bool is_real = has_cell && unit < d && r < count && rows[r].y > at;
+        return is_real ? take((const float*)b.dq + (u64)(rows[r].x + at) * d + unit) : 0.0f;
+    }
+    const bf16 *low, *high;
+    lane_rows(low, high, (const bf16*)b.dq, b.key_width, rows, first, count, at, at);
+    u32 left[BLOCKS][2][4];
+    take_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), b.key_width);
+    float own[1][4];
+    clear_sums(own);
+    multiply_held<0>(own, left, query);
+    share_sums(sums, own, stride);
+    __syncthreads();
+    return has_cell ? shared_sum(sums, in_row, threadIdx.x % UNITS, stride) : 0.0f;
+}
+
+// Gradients of gates times what is held, in parts of as many registers as are left.
+template <int PART, int BLOCKS, int COLUMNS, int OTHERS, int FIRST = 0>
+__device__ __forceinline__ void multiply_gates(float (&sums)[COLUMNS][4], const Held<BLOCKS, COLUMNS>& held,
+                                               float (&more)[OTHERS][4], const Held<BLOCKS, OTHERS>& also, bool is_both,
+                                               const bf16* low, const bf16* high, u32 width) {
+    u32 left[PART][2][4];
+    take_rows<PART>(left, low, high, first_term<BLOCKS>() + 32 * FIRST, width);
+    multiply_held<FIRST>(sums, left, held);
+    if (is_both) multiply_held<FIRST>(more, left, also);
+    if constexpr (FIRST + PART < BLOCKS)
+        multiply_gates<PART, BLOCKS, COLUMNS, OTHERS, FIRST + PART>(sums, held, more, also, is_both, low, high, width);
+}
+
+template <int CELL, int QUERIES>
+__device__ __forceinline__ void decoder_backward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, u32 slices,
+                                                 const Place& place) {
+    constexpr int G = Shape<CELL>::gates, BLOCKS = G * WIDE, QUERY_BLOCKS = WIDE * (QUERIES > 0 ? QUERIES : 1);
+    constexpr int PART = BLOCKS % 4 == 0 ? 4 : BLOCKS % 3 == 0 ? 3 : 2;
+    constexpr u32 STRIDE = sums_stride(8 * VALUES + UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
+    extern __shared__ __align__(16) float parts[];
+    float* room = parts + 2 * BUFFER;
+    const Layer& cell = a.cell;
+    u32 count = *sizes, steps = count ? rows[0].y : 0, width = G * d, lane_unit = threadIdx.x % UNITS;
+    u32 in_row = threadIdx.x / UNITS, unit = place.slice * UNITS + lane_unit;
+    u32 first_value = place.slice * (8 * VALUES);
+    bool has_cell = threadIdx.x < ROWS * UNITS, has_unit = unit < d;
+    Held<BLOCKS, VALUES> values;
+    hold(values, [&](u32 term, u32 column) {
+        return row_pair(a.context_weight, b.value_width, width, term, first_value + column);
+    });
+    Held<BLOCKS, 1> hidden;
+    hold(hidden, [&](u32 term, u32 column) { return row_pair(cell.weight, d, width, term, place.slice * UNITS + column); });
+    Held<QUERY_BLOCKS, 1> query;
+    if (QUERIES > 0)
+        hold(query, [&](u32 term, u32 column) {
+            return row_pair(a.query_weight, d, b.key_width, term, place.slice * UNITS + column);
+        });
+    u32 turn = 0;
+    for (u32 step = steps; step-- > 0;) {
+        for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {
+            if (rows[first].y <= step) break;
+            u32 r = first + in_row;
+            uint4 row = rows[min(r, count - 1)];
+            bool is_real = has_cell && has_unit && r < count && row.y > step;
+            Backward<CELL> s;
+            if (is_real) read_backward<CELL, bf16>(s, cell, row, step, unit, d);
+            float sum = 0.0f;
+            if (rows[first].y > step + 1)
+                sum = from_query<QUERIES>(b, query, parts + (QUERIES > 0 ? turn++ : 0) % 2 * BUFFER, rows, first, count, unit,
+                                          step + 1, d, STRIDE);
+            if (has_cell) {
+                float dx[4] = {0.0f, 0.0f, 0.0f, 0.0f}, da[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+                if (is_real) {
+                    s.dh += sum;
+                    cell_backward<CELL, Quick>(s.kept, s.h_before, s.h, s.c_before, s.c, s.dh, s.dc, dx, da);
+                }
+                u64 at = s.token * width + unit;
+                for (int g = 0; g < G; g++) {
+                    float beside = __shfl_down_sync(0xffffffffu, dx[g], 1);
+                    if (is_real && unit % 2 == 0) give_pair((bf16*)cell.dx + at + (u64)g * d, dx[g], beside);
+                    if (CELL == GRU) {
+                        beside = __shfl_down_sync(0xffffffffu, da[g], 1);
+                        if (is_real && unit % 2 == 0) give_pair((bf16*)cell.da + at + (u64)g * d, da[g], beside);
+                    }
+                }
+                if (is_real) write_backward<CELL, bf16>(s, dx, cell, row, unit, d);
+            }
+        }
+        for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {
+            if (rows[first].y <= step) break;
+            float own[VALUES + 1][4];
+            clear_sums(own);
+            float(&of_values)[VALUES][4] = *(float(*)[VALUES][4]) & own[0];
+            float(&of_hidden)[1][4] = *(float(*)[1][4]) & own[VALUES];
+            const bf16 *low, *high;
+            lane_rows(low, high, (const bf16*)cell.dx, width, rows, first, count, step, step);
+            multiply_gates<PART>(of_values, values, of_hidden, hidden, CELL != GRU, low, high, width);
+            if (CELL == GRU) {
+                float none[1][4];
+                lane_rows(low, high, (const bf16*)cell.da, width, rows, first, count, step, step);
+                multiply_gates<PART>(of_hidden, hidden, none, hidden, false, low, high, width);
+            }
+            float* sums = parts + turn++ % 2 * BUFFER;
+            share_sums(sums, own, STRIDE);
+            __syncthreads();
+            u32 r = first + threadIdx.x / (8 * VALUES), in_column = threadIdx.x % (8 * VALUES), column = first_value + in_column;
+            if (r < count && rows[r].y > step && column < b.value_width) {
+                u64 at = (u64)(rows[r].x + step) * b.value_width + column;
+                float sum = shared_sum(sums, r - first, in_column, STRIDE);
+                give(b.d_contexts + at, a.d_contexts ? sum + a.d_contexts[at] : sum);
+            }
+            r = first + in_row;
+            if (has_cell && has_unit && r < count && rows[r].y > step) {
+                float* past = cell.past + (u64)rows[r].z * d + unit;
+                float sum = shared_sum(sums, in_row, 8 * VALUES + lane_unit, STRIDE);
+                *past = CELL == GRU ? *past + sum : sum;
+            }
+        }
+        share_rows(place, slices, rows, count, step, [&](uint4 row) { attend_step_backward<bf16>(b, row, step, room); });
+    }
+    for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {
+        float sum = 0.0f;
+        if (rows[first].y > 0)
+            sum = from_query<QUERIES>(b, query, parts + (QUERIES > 0 ? turn++ : 0) % 2 * BUFFER, rows, first, count, unit, 0, d,
+                                      STRIDE);
+        u32 r = first + in_row;
+        if (has_cell && has_unit && r < count) write_initial<CELL>(cell, rows[r], sum, unit, d);
+    }
+}
+
+#define FAST(NAME, CELL, QUERIES)                                                                                           \
+    extern "C" __global__ void __launch_bounds__(256, 1) NAME##_fast_decoder_forward_##QUERIES(                             \
+        Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups) {                                \
+        decoder_forward<CELL, QUERIES>(a, b, rows, sizes, d, slices, Place(slices, groups));                                 \
+    }                                                                                                                       \
+    extern "C" __global__ void __launch_bounds__(256, 1) NAME##_fast_decoder_backward_##QUERIES(                            \
+        Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups) {                                \
+        decoder_backward<CELL, QUERIES>(a, b, rows, sizes, d, slices, Place(slices, groups));                                \
+    }
+FAST(simple, SIMPLE, 0)
+FAST(simple, SIMPLE, 1)
+FAST(simple, SIMPLE, 2)
+FAST(gru, GRU, 0)
+FAST(gru, GRU, 1)
+FAST(gru, GRU, 2)
+FAST(lstm, LSTM, 0)
+FAST(lstm, LSTM, 1)
+FAST(lstm, LSTM, 2)

@@ -1,0 +1,228 @@
+//! Recurrent decoders with attention on the card, and attention alone. All steps of a decoder are one launch, as those of a
+//! recurrent layer are (`recurrent::cuda`); the gradients of keys and values are summed after the last one, by all
+//! multiprocessors. The weights of all steps are kept.
+
+mod attend;
+mod decoder;
+
+use bytemuck::NoUninit;
+
+use super::{Estimator, Selection};
+use crate::cuda::{Buffer, Card, Module, Pointer, card, roomy, upload, upload_list};
+use crate::ops::{AttentionScore, Mask};
+use crate::{Array, DType, Device, Param, Ragged};
+
+pub(super) use attend::{attend_rows, attend_tokens, attend_tokens_backward};
+pub(super) use decoder::{backward, forward};
+
+pub(crate) static ATTEND: Module = Module::new(
+    "attend",
+    concat!(
+        include_str!("../../recurrent/cuda/cell.cu"),
+        include_str!("../../recurrent/cuda/exchange.cu"),
+        include_str!("attend.cu"),
+        include_str!("tokens.cu"),
+    ),
+);
+
+pub(crate) static GENERIC: Module = Module::new(
+    "decoder_generic",
+    concat!(
+        include_str!("../../recurrent/cuda/cell.cu"),
+        include_str!("../../recurrent/cuda/exchange.cu"),
+        include_str!("../../recurrent/cuda/layer.cu"),
+        include_str!("../../recurrent/cuda/unit.cu"),
+        include_str!("../../recurrent/cuda/tile.cu"),
+        include_str!("attend.cu"),
+        include_str!("decoder.cu"),
+        include_str!("generic.cu"),
+    ),
+);
+
+pub(crate) static FAST: Module = Module::new(
+    "decoder_fast",
+    concat!(
+        include_str!("../../attention/cuda/mma.cu"),
+        include_str!("../../recurrent/cuda/cell.cu"),
+        include_str!("../../recurrent/cuda/exchange.cu"),
+        include_str!("../../recurrent/cuda/layer.cu"),
+        include_str!("../../recurrent/cuda/unit.cu"),
+        include_str!("../../recurrent/cuda/held.cu"),
+        include_str!("attend.cu"),
+        include_str!("decoder.cu"),
+        include_str!("fast.cu"),
+    ),
+);
+
+/// As in `attend.cu`.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
+struct Argument {
+    keys: Pointer,
+    values: Pointer,
+    sources: Pointer,
+    starts: Pointer,
+    mask: Pointer,
+    score_weight: Pointer,
+    queries: Pointer,
+    contexts: Pointer,
+    narrow: Pointer,
+    weights: Pointer,
+    scores: Pointer,
+    choices: Pointer,
+    taken: Pointer,
+    key: Pointer,
+    d_contexts: Pointer,
+    d_choices: Pointer,
+    de: Pointer,
+    dq: Pointer,
+    key_width: u32,
+    value_width: u32,
+    longest: u32,
+    selection: u32,
+    scale: f32,
+    soft_share: f32,
+    is_straight: u32,
+    is_dq_wide: u32,
+}
+
+/// How queries are compared with keys, and what becomes of the weights.
+#[derive(Clone, Copy)]
+struct Rules<'a> {
+    score: AttentionScore,
+    score_weight: Option<&'a Param>,
+    selection: Selection,
+    /// Of keys and values.
+    widths: [usize; 2],
+    /// The longest source.
+    longest: usize,
+}
+
+impl Rules<'_> {
+    /// The argument without places but that of the score's weight, and the key of the draws.
+    fn argument(&self) -> (Argument, Buffer) {
+        let (selection, soft_share, key, is_straight) = match self.selection {
+            Selection::Soft => (0, 0.0, [0, 0], false),
+            Selection::Best => (1, 0.0, [0, 0], false),
+            Selection::Sampled { stream, soft_share, estimator } => {
+                (2, soft_share, stream.key(), estimator == Estimator::StraightThrough)
+            }
+        };
+        let key = upload(&key);
+        let argument = Argument {
+            keys: Pointer::NULL,
+            values: Pointer::NULL,
+            sources: Pointer::NULL,
+            starts: Pointer::NULL,
+            mask: Pointer::NULL,
+            score_weight: self
+                .score_weight
+                .map_or(Pointer::NULL, |weight| weight.operand(DType::F32).pointer),
+            queries: Pointer::NULL,
+            contexts: Pointer::NULL,
+            narrow: Pointer::NULL,
+            weights: Pointer::NULL,
+            scores: Pointer::NULL,
+            choices: Pointer::NULL,
+            taken: Pointer::NULL,
+            key: key.pointer(),
+            d_contexts: Pointer::NULL,
+            d_choices: Pointer::NULL,
+            de: Pointer::NULL,
+            dq: Pointer::NULL,
+            key_width: self.widths[0] as u32,
+            value_width: self.widths[1] as u32,
+            longest: self.room() as u32,
+            selection,
+            scale: self.score.scale(self.widths[0]),
+            soft_share,
+            is_straight: u32::from(is_straight),
+            is_dq_wide: 0,
+        };
+        (argument, key)
+    }
+
+    /// Numbers of a source that there is room for.
+    fn room(&self) -> usize {
+        self.longest.next_power_of_two().max(64)
+    }
+
+    /// Bytes of shared memory for one query, forward and backward.
+    fn shared(&self) -> [usize; 2] {
+        let [key_width, value_width] = self.widths;
+        [4 * (key_width + 2 * self.room()), 4 * (value_width + key_width + 2 * self.room())]
+    }
+}
+
+/// Refuses what has no room in a multiprocessor: sources of tens of thousands of tokens.
+fn check_shared(shared: usize, longest: usize) {
+    assert!(
+        shared <= most_shared(),
+        "attention_rnn: a source of {longest} tokens is too long for this card: use --device cpu"
+    );
+}
+
+/// Bytes of shared memory that a block may have.
+fn most_shared() -> usize {
+    match card().map(Card::capability) {
+        Ok((8, 0 | 7)) => 163 << 10,
+        Ok((8, _)) => 99 << 10,
+        _ => 227 << 10,
+    }
+}
+
+/// Sequences and masks in the card's memory.
+struct Places {
+    sources: Buffer,
+    starts: Buffer,
+    mask: Option<Buffer>,
+    /// Pairs of target and source tokens, with some room.
+    pairs: usize,
+}
+
+impl Places {
+    fn new(targets: &Ragged, sources: &Ragged, mask: &Mask) -> Places {
+        let starts: Vec<u64> = super::weight_starts(targets, sources).iter().map(|&start| start as u64).collect();
+        Places {
+            sources: sources.on_card(),
+            pairs: roomy(starts.last().map_or(0, |&end| end as usize)),
+            starts: upload_list(&starts),
+            mask: mask.has_booleans().then(|| upload_list(&mask.booleans(targets, sources).0)),
+        }
+    }
+
+    fn fill(&self, argument: &mut Argument) {
+        argument.sources = self.sources.pointer();
+        argument.starts = self.starts.pointer();
+        argument.mask = self.mask.as_ref().map_or(Pointer::NULL, Buffer::pointer);
+    }
+
+    /// Room for a number for each pair.
+    fn array(&self) -> Array {
+        Array::scratch_on(Device::Cuda, DType::F32, 1, self.pairs)
+    }
+}
+
+fn zeros(dtype: DType, rows: usize, width: usize) -> Array {
+    Array::zeros_on(Device::Cuda, dtype, rows, width)
+}
+
+fn scratch(dtype: DType, rows: usize, width: usize) -> Array {
+    Array::scratch_on(Device::Cuda, dtype, rows, width)
+}
+
+fn pointer(array: Option<&Array>) -> Pointer {
+    array.map_or(Pointer::NULL, Array::pointer)
+}
+
+fn of_type(dtype: DType, [f32, bf16]: [&'static str; 2]) -> &'static str {
+    match dtype {
+        DType::F32 => f32,
+        DType::Bf16 => bf16,
+    }
+}
+
+/// Positions that were taken, as the host has them.
+fn to_positions(taken: &Array) -> Vec<Option<usize>> {
+    taken.to_vec().into_iter().map(|position| (position >= 0.0).then_some(position as usize)).collect()
+}

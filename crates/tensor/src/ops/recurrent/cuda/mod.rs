@@ -1,0 +1,263 @@
+//! Recurrent layers on the card: all steps of a layer, in all its directions, are one launch. Blocks hand states to each other
+//! through memory (`exchange.cu`), so a step costs little more than it takes a number to get there and back.
+//!
+//! Fast kernels for bf16 keep the weights in registers and use the tensor cores; generic ones do everything else.
+
+mod layers;
+mod rows;
+
+use bytemuck::NoUninit;
+
+use super::Cell;
+use super::state::RecurrentState;
+use crate::cuda::{Blocks, Card, Module, Pointer, card, roomy};
+use crate::{Array, DType, Device, Param, Ragged, Tensor};
+
+pub(super) use layers::layers;
+pub(crate) use rows::Rows;
+
+pub(crate) static GENERIC: Module = Module::new(
+    "recurrent_generic",
+    concat!(
+        include_str!("cell.cu"),
+        include_str!("exchange.cu"),
+        include_str!("layer.cu"),
+        include_str!("before.cu"),
+        include_str!("unit.cu"),
+        include_str!("tile.cu"),
+        include_str!("generic.cu"),
+    ),
+);
+
+pub(crate) static FAST: Module = Module::new(
+    "recurrent_fast",
+    concat!(
+        include_str!("../../attention/cuda/mma.cu"),
+        include_str!("cell.cu"),
+        include_str!("exchange.cu"),
+        include_str!("layer.cu"),
+        include_str!("unit.cu"),
+        include_str!("held.cu"),
+        include_str!("fast.cu"),
+    ),
+);
+
+/// As in `layer.cu`.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
+pub(crate) struct Argument {
+    pub(crate) x: Pointer,
+    pub(crate) weight: Pointer,
+    pub(crate) bias: Pointer,
+    pub(crate) initial_h: Pointer,
+    pub(crate) initial_c: Pointer,
+    pub(crate) outputs: Pointer,
+    pub(crate) narrow: Pointer,
+    pub(crate) gates: Pointer,
+    pub(crate) c: Pointer,
+    pub(crate) last_h: Pointer,
+    pub(crate) last_c: Pointer,
+    pub(crate) d_outputs: Pointer,
+    pub(crate) d_last_h: Pointer,
+    pub(crate) d_last_c: Pointer,
+    pub(crate) dx: Pointer,
+    pub(crate) da: Pointer,
+    pub(crate) dh: Pointer,
+    pub(crate) dc: Pointer,
+    pub(crate) past: Pointer,
+    pub(crate) is_reversed: u32,
+    pub(crate) carries: u32,
+}
+
+impl Argument {
+    pub(crate) const EMPTY: Argument = Argument {
+        x: Pointer::NULL,
+        weight: Pointer::NULL,
+        bias: Pointer::NULL,
+        initial_h: Pointer::NULL,
+        initial_c: Pointer::NULL,
+        outputs: Pointer::NULL,
+        narrow: Pointer::NULL,
+        gates: Pointer::NULL,
+        c: Pointer::NULL,
+        last_h: Pointer::NULL,
+        last_c: Pointer::NULL,
+        d_outputs: Pointer::NULL,
+        d_last_h: Pointer::NULL,
+        d_last_c: Pointer::NULL,
+        dx: Pointer::NULL,
+        da: Pointer::NULL,
+        dh: Pointer::NULL,
+        dc: Pointer::NULL,
+        past: Pointer::NULL,
+        is_reversed: 0,
+        carries: 0,
+    };
+}
+
+/// Which way through the steps.
+#[derive(Clone, Copy)]
+pub(super) enum Way {
+    Forward,
+    Backward,
+}
+
+/// Which kernels do a layer.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    pub(super) cell: Cell,
+    pub(super) dtype: DType,
+    pub(super) d: usize,
+}
+
+/// Rows that a block of the fast kernels has at a time, and those of a piece of the generic ones.
+pub(crate) const ROWS: usize = 16;
+/// Units of a piece of the generic kernels.
+const UNITS: usize = 16;
+
+impl Kind {
+    /// What the fast kernel is for: its width in times 256, and a block's units. None where there is no such kernel.
+    fn fast(self) -> Option<(usize, usize)> {
+        let fits = self.dtype == DType::Bf16 && self.d.is_multiple_of(8);
+        match self.d {
+            _ if !fits => None,
+            1..=256 => Some((1, 16)),
+            257..=512 => Some((2, 16)),
+            513..=1024 => Some((4, 8)),
+            _ => None,
+        }
+    }
+
+    /// Goes through all steps of layers of this kind that read the same sequences. All blocks must be on the card at once.
+    pub(super) fn launch(self, way: Way, layers: &[Argument], sequences: &Ragged) {
+        let processors = card().map_or(1, Card::processors);
+        let chunks = sequences.sequences().div_ceil(ROWS);
+        let rows = Rows::of(sequences);
+        let (list, count, d) = (rows.list(), rows.count(), self.d as u32);
+        let fast = self.fast().map(|(wide, units)| (wide, units, self.d.div_ceil(units)));
+        let slices = fast.map_or(1, |(.., slices)| slices);
+        if layers.len() > 2 || (layers.len() > 1 && layers.len() * slices > processors) {
+            layers.iter().for_each(|layer| self.launch(way, std::slice::from_ref(layer), sequences));
+            return;
+        }
+        let (Some(first), Some(last)) = (layers.first(), layers.last()) else { return };
+        match fast {
+            Some((wide, units, slices)) if slices <= processors => {
+                let groups = chunks.min(processors / (layers.len() * slices));
+                let (name, columns) = self.fast_name(way, wide, units);
+                let shared = shared_for_sums(columns, units);
+                let blocks = Blocks { grid: [layers.len() * slices * groups, 1, 1], threads: 256, shared };
+                let function = FAST.function_with_shared(name, shared);
+                launch!(function, blocks, *first, *last, list, count, d, slices as u32, groups as u32);
+            }
+            _ => {
+                let share = (chunks * self.d.div_ceil(UNITS)).min(processors / layers.len());
+                let tiles = match way {
+                    Way::Forward => 1 + self.cell.gates(),
+                    Way::Backward => 2,
+                };
+                let shared = shared_for_tiles(tiles);
+                let blocks = Blocks { grid: [layers.len() * share, 1, 1], threads: 256, shared };
+                let function = GENERIC.function_with_shared(self.generic_name(way), shared);
+                launch!(function, blocks, *first, *last, list, count, d, share as u32);
+            }
+        }
+    }
+
+    /// The kernel, and the columns of its product.
+    fn fast_name(self, way: Way, wide: usize, units: usize) -> (&'static str, usize) {
+        let names = match (self.cell, way) {
+            (Cell::Simple, Way::Forward) => {
+                ["simple_fast_forward_1", "simple_fast_forward_2", "simple_fast_forward_4"]
+            }
+            (Cell::Simple, Way::Backward) => {
+                ["simple_fast_backward_1", "simple_fast_backward_2", "simple_fast_backward_4"]
+            }
+            (Cell::Gru, Way::Forward) => ["gru_fast_forward_1", "gru_fast_forward_2", "gru_fast_forward_4"],
+            (Cell::Gru, Way::Backward) => {
+                ["gru_fast_backward_1", "gru_fast_backward_2", "gru_fast_backward_4"]
+            }
+            (Cell::Lstm, Way::Forward) => {
+                ["lstm_fast_forward_1", "lstm_fast_forward_2", "lstm_fast_forward_4"]
+            }
+            (Cell::Lstm, Way::Backward) => {
+                ["lstm_fast_backward_1", "lstm_fast_backward_2", "lstm_fast_backward_4"]
+            }
+        };
+        let columns = match way {
+            Way::Forward => self.cell.gates() * units,
+            Way::Backward => units,
+        };
+        (names[wide.ilog2() as usize], columns)
+    }
+
+    fn generic_name(self, way: Way) -> &'static str {
+        let [f32, bf16] = match (self.cell, way) {
+            (Cell::Simple, Way::Forward) => ["simple_forward_f32", "simple_forward_bf16"],
+            (Cell::Simple, Way::Backward) => ["simple_backward_f32", "simple_backward_bf16"],
+            (Cell::Gru, Way::Forward) => ["gru_forward_f32", "gru_forward_bf16"],
+            (Cell::Gru, Way::Backward) => ["gru_backward_f32", "gru_backward_bf16"],
+            (Cell::Lstm, Way::Forward) => ["lstm_forward_f32", "lstm_forward_bf16"],
+            (Cell::Lstm, Way::Backward) => ["lstm_backward_f32", "lstm_backward_bf16"],
+        };
+        match self.dtype {
+            DType::F32 => f32,
+            DType::Bf16 => bf16,
+        }
+    }
+}
+
+/// Bytes of so many tiles of the generic kernels, as in `tile.cu`.
+pub(crate) fn shared_for_tiles(tiles: usize) -> usize {
+    tiles * 16 * 132 * 4
+}
+
+/// Bytes that the warps of a fast kernel add their sums in, by turns: as `sums_stride` in `held.cu`.
+pub(crate) fn shared_for_sums(columns: usize, units: usize) -> usize {
+    2 * 8 * ROWS * stride(columns, units) * 4
+}
+
+fn stride(columns: usize, units: usize) -> usize {
+    match units {
+        16 => columns + if columns % 32 == 16 { 0 } else { 16 },
+        _ => columns + if columns % 16 == 8 { 0 } else { 8 },
+    }
+}
+
+/// tokens × d: the state before each token, given states after all of them and before the first.
+pub(crate) fn states_before(
+    sequences: &Ragged,
+    is_reversed: bool,
+    initial: Option<Pointer>,
+    outputs: &Array,
+    dtype: DType,
+) -> Array {
+    let rows = Rows::of(sequences);
+    let to = Array::scratch_on(Device::Cuda, dtype, outputs.rows(), outputs.width());
+    let argument = Argument {
+        initial_h: initial.unwrap_or(Pointer::NULL),
+        outputs: outputs.pointer(),
+        is_reversed: u32::from(is_reversed),
+        ..Argument::EMPTY
+    };
+    let function = GENERIC.function(match dtype {
+        DType::F32 => "states_before_f32",
+        DType::Bf16 => "states_before_bf16",
+    });
+    let blocks = Blocks { grid: [roomy(sequences.sequences()), 8, 1], threads: 256, shared: 0 };
+    let d = outputs.width() as u32;
+    launch!(function, blocks, argument, rows.list(), rows.count(), to.pointer(), d);
+    to
+}
+
+/// One step of independent rows: each is a sequence of one token.
+pub(super) fn step(
+    x: &Tensor,
+    state: &RecurrentState,
+    (weight, bias): (&Param, Option<&Param>),
+    cell: Cell,
+    dtype: DType,
+) -> RecurrentState {
+    let sequences = Ragged::from_lengths(std::iter::repeat_n(1, x.rows()));
+    layers::forward_alone(x, &sequences, state, (weight, bias), cell, dtype)
+}
