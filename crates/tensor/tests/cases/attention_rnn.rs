@@ -60,6 +60,24 @@ pub(crate) fn cases() -> Vec<Case> {
             }
         }
     }
+    // Widths that a card's tensor cores take.
+    for (cell, score, key_width) in [
+        (Cell::Gru, AttentionScore::Additive, 40),
+        (Cell::Simple, AttentionScore::ScaledDot, 40),
+        (Cell::Lstm, AttentionScore::General, 80),
+    ] {
+        cases.push(case(Setting {
+            cell,
+            score,
+            draws: None,
+            is_masked: true,
+            targets: (1..=18).map(|i| i % 4).collect(),
+            sources: (1..=18).map(|i| i % 5 + 1).collect(),
+            d: 40,
+            key_width,
+            value_width: 80,
+        }));
+    }
     for (cell, score, seed) in
         [(Cell::Gru, AttentionScore::Additive, 5), (Cell::Lstm, AttentionScore::General, 11)]
     {
@@ -75,7 +93,7 @@ pub(crate) fn cases() -> Vec<Case> {
             value_width: 24,
         }));
     }
-    cases
+    cases.into_iter().map(Case::on_card).collect()
 }
 
 fn case(setting: Setting) -> Case {

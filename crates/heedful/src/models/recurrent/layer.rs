@@ -3,7 +3,9 @@
 //! The inputs of all steps are one matrix product. Only the GRU has a hidden bias, because its reset gate lies between that
 //! bias and the input's; for the other cells only the sum of both biases matters.
 
-use heedful_tensor::ops::{self, Cell, Direction, Recurrent, RecurrentOptions, RecurrentState};
+use heedful_tensor::ops::{
+    self, Cell, Direction, Recurrent, RecurrentInput, RecurrentOptions, RecurrentState,
+};
 use heedful_tensor::{Init, Param, Params, Ragged, Tensor};
 
 use crate::layers::{Linear, Pass};
@@ -51,6 +53,31 @@ impl RecurrentLayer {
         let options =
             RecurrentOptions { cell: self.cell, direction: self.direction, compute: pass.compute() };
         ops::recurrent(&gates, sequences, initial, &self.weight, self.bias.as_ref(), options)
+    }
+
+    /// As [`RecurrentLayer::forward`] for layers that read the same vectors in different directions.
+    pub(super) fn forward_all(
+        layers: &[RecurrentLayer],
+        x: &Tensor,
+        sequences: &Ragged,
+        initial: Option<&[RecurrentState]>,
+        pass: &Pass,
+    ) -> Vec<Recurrent> {
+        let gates: Vec<Tensor> = layers.iter().map(|layer| layer.input.forward(x, pass)).collect();
+        let inputs: Vec<RecurrentInput<'_>> = layers
+            .iter()
+            .zip(&gates)
+            .enumerate()
+            .map(|(number, (layer, x_gates))| RecurrentInput {
+                x_gates,
+                initial: initial.map(|initial| &initial[number]),
+                weight: &layer.weight,
+                bias: layer.bias.as_ref(),
+                direction: layer.direction,
+            })
+            .collect();
+        let cell = layers.first().map_or(Cell::default(), |layer| layer.cell);
+        ops::recurrent_layer(&inputs, sequences, cell, pass.compute())
     }
 
     /// The states of independent rows after one more token each. No gradient flows back.

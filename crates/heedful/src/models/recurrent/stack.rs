@@ -80,10 +80,9 @@ impl RecurrentStack {
             if number > 0 {
                 outputs = ops::dropout(&outputs, pass.dropout(self.dropout));
             }
+            let initial = initial.map(|initial| &initial[last.len()..last.len() + layer.directions.len()]);
             let mut sides = Vec::with_capacity(layer.directions.len());
-            for direction in &layer.directions {
-                let initial = initial.map(|initial| &initial[last.len()]);
-                let found = direction.forward(&outputs, sequences, initial, pass);
+            for found in RecurrentLayer::forward_all(&layer.directions, &outputs, sequences, initial, pass) {
                 sides.push(found.outputs);
                 last.push(found.last);
             }

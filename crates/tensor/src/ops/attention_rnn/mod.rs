@@ -171,8 +171,7 @@ pub fn attention_rnn(
     let starts = weight_starts(targets, sources);
     count(&inputs, &weights, starts[targets.sequences()]);
     let wanted = Wanted::of(wanted);
-    let is_kept =
-        device == Device::Cuda || wanted.weights || starts[targets.sequences()] <= KEPT_WEIGHTS;
+    let is_kept = device == Device::Cuda || wanted.weights || starts[targets.sequences()] <= KEPT_WEIGHTS;
     let starts = is_kept.then_some(starts);
     let kept_keys = keys.array_as(dtype).clone();
     let kept_values = values.array_as(dtype).clone();
@@ -189,7 +188,9 @@ pub fn attention_rnn(
         weights,
     };
     let found = match device {
-        Device::Cpu => cpu::forward(&decoder, x_gates, [h.clone(), c.clone()], wanted.scores.then_some(targets)),
+        Device::Cpu => {
+            cpu::forward(&decoder, x_gates, [h.clone(), c.clone()], wanted.scores.then_some(targets))
+        }
         Device::Cuda => cuda::forward(&decoder, targets, x_gates, [&h, &c], wanted),
     };
     let scores = found.scores;

@@ -155,7 +155,8 @@ pub(in crate::ops::attention_rnn) fn attend_rows(
         longest: sources.iter().map(|source| source.rows.len()).max().unwrap_or(0),
     };
     let of_row = |SourceRows { keys, values, rows }: &SourceRows<'_>| {
-        let place = |array: &Array| array.pointer().offset(rows.start * array.width() * array.dtype().bytes());
+        let place =
+            |array: &Array| array.pointer().offset(rows.start * array.width() * array.dtype().bytes());
         RowSource { keys: place(keys), values: place(values), count: rows.len() as u64 }
     };
     let list = upload(&sources.iter().map(of_row).collect::<Vec<_>>());

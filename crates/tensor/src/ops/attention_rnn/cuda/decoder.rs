@@ -4,8 +4,8 @@ use bytemuck::NoUninit;
 
 use super::attend::source_gradients;
 use super::{
-    Argument, FAST, GENERIC, Places, Rules, check_shared, most_shared, of_type, pointer, scratch, to_positions,
-    zeros,
+    Argument, FAST, GENERIC, Places, Rules, check_shared, most_shared, of_type, pointer, scratch,
+    to_positions, zeros,
 };
 use crate::cuda::{Blocks, Card, Pointer, card};
 use crate::ops::attention_rnn::{
@@ -237,12 +237,16 @@ pub(in crate::ops::attention_rnn) fn backward(
 
 fn fast_name(cell: Cell, way: Way, queries: usize) -> &'static str {
     let names = match (cell, way) {
-        (Cell::Simple, Way::Forward) => {
-            ["simple_fast_decoder_forward_0", "simple_fast_decoder_forward_1", "simple_fast_decoder_forward_2"]
-        }
-        (Cell::Simple, Way::Backward) => {
-            ["simple_fast_decoder_backward_0", "simple_fast_decoder_backward_1", "simple_fast_decoder_backward_2"]
-        }
+        (Cell::Simple, Way::Forward) => [
+            "simple_fast_decoder_forward_0",
+            "simple_fast_decoder_forward_1",
+            "simple_fast_decoder_forward_2",
+        ],
+        (Cell::Simple, Way::Backward) => [
+            "simple_fast_decoder_backward_0",
+            "simple_fast_decoder_backward_1",
+            "simple_fast_decoder_backward_2",
+        ],
         (Cell::Gru, Way::Forward) => {
             ["gru_fast_decoder_forward_0", "gru_fast_decoder_forward_1", "gru_fast_decoder_forward_2"]
         }

@@ -182,7 +182,8 @@ struct Places {
 
 impl Places {
     fn new(targets: &Ragged, sources: &Ragged, mask: &Mask) -> Places {
-        let starts: Vec<u64> = super::weight_starts(targets, sources).iter().map(|&start| start as u64).collect();
+        let starts: Vec<u64> =
+            super::weight_starts(targets, sources).iter().map(|&start| start as u64).collect();
         Places {
             sources: sources.on_card(),
             pairs: roomy(starts.last().map_or(0, |&end| end as usize)),

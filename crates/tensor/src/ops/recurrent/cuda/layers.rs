@@ -120,7 +120,8 @@ fn forward(
     dtype: DType,
     is_kept: bool,
 ) -> Vec<Found> {
-    let found: Vec<Found> = inputs.iter().map(|input| prepare(input, sequences, cell, dtype, is_kept)).collect();
+    let found: Vec<Found> =
+        inputs.iter().map(|input| prepare(input, sequences, cell, dtype, is_kept)).collect();
     let argument = |(input, found): (&RecurrentInput<'_>, &Found)| Argument {
         x: input.x_gates.array_as(dtype).pointer(),
         outputs: found.outputs.pointer(),
@@ -136,13 +137,7 @@ fn forward(
 }
 
 /// Everything that the forward pass of one direction writes.
-fn prepare(
-    input: &RecurrentInput<'_>,
-    sequences: &Ragged,
-    cell: Cell,
-    dtype: DType,
-    is_kept: bool,
-) -> Found {
+fn prepare(input: &RecurrentInput<'_>, sequences: &Ragged, cell: Cell, dtype: DType, is_kept: bool) -> Found {
     let (tokens, d) = (input.x_gates.rows(), input.weight.shape()[0]);
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let of_memory = if cell.has_memory() { d } else { 0 };
@@ -231,8 +226,7 @@ impl Backward {
                 ..kept.argument(self.dtype, true)
             }
         };
-        let arguments: Vec<Argument> =
-            self.kept.iter().zip(&slopes).zip(&arrived).map(argument).collect();
+        let arguments: Vec<Argument> = self.kept.iter().zip(&slopes).zip(&arrived).map(argument).collect();
         let kind = Kind { cell: self.cell, dtype: self.dtype, d: self.kept[0].weight.shape()[0] };
         kind.launch(Way::Backward, &arguments, &self.sequences);
         drop(arrived);
