@@ -28,6 +28,8 @@ pub(crate) struct FlatGradients {
     card: Option<Array>,
     /// Sums over rows that the card has not joined yet, and the parameters that they belong to.
     sums: Vec<(usize, Sums)>,
+    /// What was joined already, because a parameter got more than one sum: the card may still read it, aside.
+    joined: Vec<Sums>,
     /// Per parameter: false until backward has written it since the last update. The first writer overwrites, so
     /// nothing needs to be cleared.
     written: Vec<bool>,
@@ -65,6 +67,7 @@ impl FlatGradients {
             segments,
             card: None,
             sums: Vec::new(),
+            joined: Vec::new(),
             written: vec![false; entries.len()],
             writes: vec![0; entries.len()],
             usual_writes: None,
@@ -85,6 +88,7 @@ impl FlatGradients {
     fn begin_pass(&mut self) {
         self.written.fill(false);
         self.sums.clear();
+        self.joined.clear();
         if self.writes.iter().any(|&writes| writes > 0) {
             let writes = vec![0; self.writes.len()];
             self.usual_writes = Some(std::mem::replace(&mut self.writes, writes));
@@ -109,6 +113,8 @@ impl FlatGradients {
     /// parameters, and what belongs to frozen ones.
     pub(super) fn complete(&mut self, entries: &[Entry], is_frozen: impl Fn(usize) -> bool) {
         self.join_sums();
+        // Nothing is aside any more.
+        self.joined.clear();
         let len = self.segments.last().map_or(0, |last| last.range.end);
         for (i, entry) in entries.iter().enumerate() {
             let was_written = std::mem::replace(&mut self.written[i], true) && !is_frozen(i);
@@ -134,6 +140,7 @@ impl FlatGradients {
         if !self.sums.is_empty() {
             let sums: Vec<Sums> = self.sums.drain(..).map(|(_, sums)| sums).collect();
             elementwise::cuda::join(&sums);
+            self.joined.extend(sums);
         }
     }
 
