@@ -29,9 +29,19 @@ class Classifier(nn.Module):
         self.labels = nn.Linear(width, config["labels"], bias=False)
         nn.init.normal_(self.labels.weight, std=width**-0.5)
 
+        self.prepared = None
+
+    def prepare(self, ids, lengths):
+        """All that a batch needs of the host, once: the longest text is the first, and every batch is this one."""
+        packed = pack_padded_sequence(ids, lengths, batch_first=True)
+        self.prepared = torch.arange(ids.shape[1], device=ids.device) >= lengths.to(ids.device)[:, None]
+        self.encoder.prepared = packed
+
     def forward(self, ids, lengths):
         """Logits; `ids` are padded, `lengths` (on the CPU) say how far each text goes."""
-        padding = torch.arange(ids.shape[1], device=ids.device) >= lengths.to(ids.device)[:, None]
+        padding = self.prepared
+        if padding is None:
+            padding = torch.arange(ids.shape[1], device=ids.device) >= lengths.to(ids.device)[:, None]
         states = self.encoder(ids, lengths, padding)
         scores = (self.key(states).tanh() @ self.query).masked_fill(padding, -math.inf)
         pooled = torch.bmm(scores.softmax(-1)[:, None].to(states.dtype), states).squeeze(1)
@@ -63,8 +73,12 @@ class Recurrent(nn.Module):
             stack["input"], stack["width"], stack["layers"], batch_first=True, bidirectional=True, dropout=stack["dropout"]
         )
 
+        self.prepared = None
+
     def forward(self, ids, lengths, _padding):
-        packed = pack_padded_sequence(ids, lengths, batch_first=True, enforce_sorted=False)
+        packed = self.prepared
+        if packed is None:
+            packed = pack_padded_sequence(ids, lengths, batch_first=True, enforce_sorted=False)
         outputs, _ = self.lstm(packed._replace(data=self.embedding(packed.data)))
         return pad_packed_sequence(outputs, batch_first=True)[0]
 

@@ -1,7 +1,9 @@
 """One training step of a text classifier in PyTorch: forward, backward, Adam.
 
 {"op": "build", "config": a classifier's config.json, "dtype": "f32" | "bf16", "lengths": […]} makes a model and its batch and
-answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. The LSTM reads packed sequences.
+answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. The LSTM reads packed sequences. With "device": "cuda" and a
+"mode" of card_steps.py it trains on a card, where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of
+some steps; there texts are sorted by length, so that packing does not ask the host.
 """
 
 import contextlib
@@ -10,6 +12,7 @@ import time
 import torch
 from torch.nn import functional
 
+from card_steps import CardSteps
 from classifier import Classifier
 from exchange import serve
 from study import padded
@@ -22,16 +25,30 @@ class Run:
         torch.manual_seed(1)
         config, draw = request["config"], torch.Generator().manual_seed(2)
         token = lambda count: torch.randint(4, config["encoder"]["vocabulary"], (count,), generator=draw).tolist()
-        self.ids, self.lengths = padded([token(length) for length in request["lengths"]])
-        self.labels = torch.randint(config["labels"], (len(self.lengths),), generator=draw)
-        self.model = Classifier(config).train()
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.device = request.get("device", "cpu")
+        lengths = request["lengths"] if self.device == "cpu" else sorted(request["lengths"], reverse=True)
+        self.ids, self.lengths = padded([token(length) for length in lengths])
+        self.ids = self.ids.to(self.device)
+        self.labels = torch.randint(config["labels"], (len(self.lengths),), generator=draw).to(self.device)
+        self.model = Classifier(config).to(self.device).train()
+        if self.device == "cuda":
+            self.model.prepare(self.ids, self.lengths)
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True, capturable=self.device == "cuda"
+        )
         self.bf16 = request["dtype"] == "bf16"
+        self.steps = CardSteps(self, request["mode"]) if self.device == "cuda" else None
+
+    def loss(self):
+        # Casts are kept within a step on the processor; a graph must not use those of the steps before it.
+        is_kept = self.device == "cpu"
+        autocast = torch.autocast(self.device, dtype=torch.bfloat16, cache_enabled=is_kept)
+        with autocast if self.bf16 else contextlib.nullcontext():
+            return functional.cross_entropy(self.model(self.ids, self.lengths), self.labels)
 
     def step(self):
         start = time.perf_counter()
-        with torch.autocast("cpu", dtype=torch.bfloat16) if self.bf16 else contextlib.nullcontext():
-            loss = functional.cross_entropy(self.model(self.ids, self.lengths), self.labels)
+        loss = self.loss()
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -49,10 +66,13 @@ class Server:
                 return {"parameters": sum(p.numel() for p in self.run.model.parameters())}
             case "step":
                 return self.run.step()
+            case "round":
+                return self.run.steps.round(request["seconds"])
             case other:
                 raise ValueError(f"no operation {other!r}")
 
 
 if __name__ == "__main__":
     torch.set_num_threads(2)
+    torch.set_float32_matmul_precision("high")
     serve(Server().answer)

@@ -1,7 +1,8 @@
 """One training step of a recurrent encoder-decoder with additive attention in PyTorch: forward, backward, Adam.
 
 {"op": "build", "d", "vocabulary", "dtype": "f32" | "bf16", "lengths": [[source, target], …]} makes a model and its batch and
-answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}.
+answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. With "device": "cuda" and a "mode" of card_steps.py it
+trains on a card, where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of some steps.
 
 The encoder is nn.LSTM on packed sequences. The decoder has to go step by step: keys and the input side of the gates are
 projected once, the query and the state's side of the gates are one product, pairs are sorted by the target's length so that a
@@ -17,6 +18,7 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
+from card_steps import CardSteps
 from exchange import serve
 
 SMOOTHING, RATE, DROPOUT = 0.1, 1e-4, 0.2
@@ -25,12 +27,15 @@ SMOOTHING, RATE, DROPOUT = 0.1, 1e-4, 0.2
 class Batch:
     """Random tokens, longest target first. Targets lie step by step: the first tokens of all pairs, then the second ones."""
 
-    def __init__(self, lengths, vocabulary, generator):
+    def __init__(self, lengths, vocabulary, generator, device):
         lengths = sorted(lengths, key=lambda pair: -pair[1])
-        draw = lambda count: torch.randint(3, vocabulary, (count,), generator=generator)
-        self.source = pack_sequence([draw(source) for source, _ in lengths], enforce_sorted=False)
+        draw = lambda count: torch.randint(3, vocabulary, (count,), generator=generator).to(device)
+        # The encoder wants the longest source first. Where each one went is looked up here: a graph must not ask the host.
+        order = sorted(range(len(lengths)), key=lambda pair: -lengths[pair][0])
+        self.source = pack_sequence([draw(lengths[pair][0]) for pair in order])
+        self.back = torch.tensor(order).argsort().to(device)
         source = torch.tensor([source for source, _ in lengths])
-        self.padding = torch.arange(int(source.max())) >= source[:, None]
+        self.padding = (torch.arange(int(source.max())) >= source[:, None]).to(device)
         self.active = [sum(target > step for _, target in lengths) for step in range(lengths[0][1])]
         self.longest = [int(source[:rows].max()) for rows in self.active]
         self.target, self.labels = draw(sum(self.active)), draw(sum(self.active))
@@ -54,13 +59,14 @@ class Seq2Seq(nn.Module):
     def embed(self, tokens):
         return self.dropout(self.embedding(tokens) * math.sqrt(self.d))
 
-    def encode(self, source):
-        outputs, (h, c) = self.encoder(source._replace(data=self.embed(source.data)))
-        last = lambda state: torch.cat([state[-2], state[-1]], -1)
-        return pad_packed_sequence(outputs, batch_first=True)[0], self.bridge_h(last(h)).tanh(), self.bridge_c(last(c))
+    def encode(self, batch):
+        outputs, (h, c) = self.encoder(batch.source._replace(data=self.embed(batch.source.data)))
+        last = lambda state: torch.cat([state[-2], state[-1]], -1)[batch.back]
+        values = pad_packed_sequence(outputs, batch_first=True)[0][batch.back]
+        return values, self.bridge_h(last(h)).tanh(), self.bridge_c(last(c))
 
     def forward(self, batch):
-        values, h, c = self.encode(batch.source)
+        values, h, c = self.encode(batch)
         keys = self.key(values)
         embedded = self.embed(batch.target)
         states, contexts = [], []
@@ -82,16 +88,26 @@ class Seq2Seq(nn.Module):
 class Run:
     def __init__(self, request):
         torch.manual_seed(1)
-        self.batch = Batch(request["lengths"], request["vocabulary"], torch.Generator().manual_seed(2))
-        self.model = Seq2Seq(request["d"], request["vocabulary"]).train()
-        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.device = request.get("device", "cpu")
+        self.batch = Batch(request["lengths"], request["vocabulary"], torch.Generator().manual_seed(2), self.device)
+        self.model = Seq2Seq(request["d"], request["vocabulary"]).to(self.device).train()
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True, capturable=self.device == "cuda"
+        )
         self.bf16 = request["dtype"] == "bf16"
+        self.steps = CardSteps(self, request["mode"]) if self.device == "cuda" else None
+
+    def loss(self):
+        # Casts are kept within a step on the processor; a graph must not use those of the steps before it.
+        is_kept = self.device == "cpu"
+        autocast = torch.autocast(self.device, dtype=torch.bfloat16, cache_enabled=is_kept)
+        with autocast if self.bf16 else contextlib.nullcontext():
+            logits = self.model(self.batch)
+            return functional.cross_entropy(logits, self.batch.labels, label_smoothing=SMOOTHING)
 
     def step(self):
         start = time.perf_counter()
-        with torch.autocast("cpu", dtype=torch.bfloat16) if self.bf16 else contextlib.nullcontext():
-            logits = self.model(self.batch)
-            loss = functional.cross_entropy(logits, self.batch.labels, label_smoothing=SMOOTHING)
+        loss = self.loss()
         loss.backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -109,10 +125,13 @@ class Server:
                 return {"parameters": sum(p.numel() for p in self.run.model.parameters())}
             case "step":
                 return self.run.step()
+            case "round":
+                return self.run.steps.round(request["seconds"])
             case other:
                 raise ValueError(f"no operation {other!r}")
 
 
 if __name__ == "__main__":
     torch.set_num_threads(2)
+    torch.set_float32_matmul_precision("high")
     serve(Server().answer)

@@ -1,4 +1,4 @@
-//! A benchmark of training steps: one model in bf16 and f32 against the peer in both types.
+//! A benchmark of training steps: one model in bf16 and f32 against the peer in both types, on the processor or on a card.
 
 use std::time::Instant;
 
@@ -6,17 +6,44 @@ use anyhow::{Result, bail};
 use heedful::data::batch::Batch;
 use heedful::models::Model;
 use heedful::train::{Schedule, Trainer, TrainerOptions};
-use heedful_tensor::DType;
 use heedful_tensor::cpu::{isa, threads};
+use heedful_tensor::{DType, Device, cuda};
 use serde_json::{Value, json};
 
-use crate::{Allocator, Cell, Paired, Peer, Turn, report, take_turns};
+use crate::{Allocator, Cell, Paired, Peer, Turn, print, report, take_turns};
 
 const DEFAULT_ROUNDS: usize = 7;
 const DTYPES: [DType; 2] = [DType::Bf16, DType::F32];
 
-/// Trains on one batch, alternating, and reports `tokens` per second. `peer` is the request, without the type, that
-/// builds the peer's model; the number of rounds is the program's first argument.
+/// How the peer trains on a card, see `peers/card_steps.py`.
+const MODES: [&str; 2] = ["eager", "graph"];
+/// Of a turn on a card.
+const TURN: f64 = 0.5;
+/// Steps on a card before anything counts: seen, recorded, replayed.
+const WARM_UPS: usize = 6;
+
+struct Options {
+    rounds: usize,
+    device: Device,
+}
+
+impl Options {
+    /// None where it is not understood.
+    fn parse() -> Option<Options> {
+        let mut options = Options { rounds: DEFAULT_ROUNDS, device: Device::Cpu };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--device" if words.next()? == "cuda" => options.device = Device::Cuda,
+                rounds => options.rounds = rounds.parse().ok().filter(|&rounds| rounds > 0)?,
+            }
+        }
+        Some(options)
+    }
+}
+
+/// Trains on one batch, and reports `tokens` per second. `peer` is the request, without the type, that
+/// builds the peer's model; the number of rounds is the program's first argument, and `--device cuda` may follow.
 pub fn race_training<M: Model>(
     name: &str,
     batch: &Batch,
@@ -24,11 +51,12 @@ pub fn race_training<M: Model>(
     model: impl Fn() -> Result<M>,
     peer: &Value,
 ) -> Result<()> {
-    let rounds = match std::env::args().nth(1).map(|rounds| rounds.parse()) {
-        None => DEFAULT_ROUNDS,
-        Some(Ok(rounds)) if rounds > 0 => rounds,
-        Some(_) => bail!("usage: cargo xtask bench {name} [ROUNDS]"),
+    let Some(Options { rounds, device }) = Options::parse() else {
+        bail!("usage: cargo xtask bench {name} [ROUNDS] [--device cuda]");
     };
+    if device == Device::Cuda {
+        return race_on_card(name, batch, tokens, rounds, model, peer);
+    }
     println!("{} threads, {}, {rounds} rounds", threads::thread_count(), isa::current());
     let mut trainers = Vec::new();
     let mut peers = Vec::new();
@@ -64,4 +92,87 @@ pub fn race_training<M: Model>(
         cells.push(cell);
     }
     report(name, &cells)
+}
+
+/// As [`race_training`] on a card, where steps are sent one after the other and nobody waits for each. Without a peer
+/// (`HEEDFUL_BENCH_PYTHON` is not set) our side alone, and where its time goes if `HEEDFUL_CUDA_PROFILE=1` asks for it.
+fn race_on_card<M: Model>(
+    name: &str,
+    batch: &Batch,
+    tokens: usize,
+    rounds: usize,
+    model: impl Fn() -> Result<M>,
+    peer: &Value,
+) -> Result<()> {
+    println!("{}, {rounds} rounds", cuda::card()?.name());
+    let mut peers = Vec::new();
+    if std::env::var_os("HEEDFUL_BENCH_PYTHON").is_some() {
+        for dtype in DTYPES {
+            for mode in MODES {
+                peers.push((dtype, mode, Peer::start(name, Allocator::AsInstalled)?));
+            }
+        }
+    }
+    let mut trainers = Vec::new();
+    for dtype in DTYPES {
+        let model = model()?;
+        model.params().move_to(Device::Cuda);
+        let options = TrainerOptions::new(dtype, 1, Schedule::Constant { rate: 1e-4 });
+        let mut trainer = Trainer::new(model, options);
+        for _ in 0..WARM_UPS {
+            trainer.step(batch)?;
+        }
+        cuda::take_profile();
+        let [mean, steps] = round_on_card(&mut trainer, batch)?;
+        println!("ours {dtype}: {:.0} tokens/s, {:.3} ms a step", tokens as f64 / mean, 1e3 * mean);
+        for (what, count, milliseconds) in cuda::take_profile() {
+            let (per_step, each) = (milliseconds / steps, 1e3 * milliseconds / count as f64);
+            println!("  {per_step:8.3} ms  {:6.1} times  {each:8.1} us  {what}", count as f64 / steps);
+        }
+        trainers.push(trainer);
+    }
+    let mut built = Vec::new();
+    for (dtype, mode, mut started) in peers {
+        let mut order = peer.clone();
+        order["op"] = json!("build");
+        order["dtype"] = json!(dtype.to_string());
+        order["device"] = json!("cuda");
+        order["mode"] = json!(mode);
+        match started.ask(&order) {
+            Ok(_) => built.push((format!("{dtype} {mode}"), started)),
+            Err(error) => println!("{dtype} {mode} does not take part: {error:#}"),
+        }
+    }
+    if built.is_empty() {
+        return Ok(());
+    }
+    let mut sides: Vec<Turn<'_>> = Vec::new();
+    for trainer in &mut trainers {
+        sides.push(Box::new(|| Ok(round_on_card(trainer, batch)?[0])));
+    }
+    for (_, peer) in &mut built {
+        sides.push(Box::new(|| peer.ask_number(&json!({"op": "round", "seconds": TURN}), "seconds")));
+    }
+    let seconds = take_turns(rounds, &mut sides)?;
+    drop(sides);
+    let mut cells = Vec::new();
+    for (ours, dtype) in DTYPES.iter().enumerate() {
+        for (number, (other, _)) in built.iter().enumerate() {
+            let paired = Paired { ours: seconds[ours].clone(), peer: seconds[DTYPES.len() + number].clone() };
+            cells.push(Cell::rate(name, &format!("{dtype} vs {other}"), "tokens/s", tokens as f64, &paired));
+        }
+    }
+    print(&cells);
+    Ok(())
+}
+
+/// Seconds of a step, and how many there were.
+fn round_on_card<M: Model>(trainer: &mut Trainer<M>, batch: &Batch) -> Result<[f64; 2]> {
+    let (start, mut steps) = (Instant::now(), 0.0);
+    while start.elapsed().as_secs_f64() < TURN {
+        trainer.submit(std::slice::from_ref(batch))?;
+        steps += 1.0;
+    }
+    trainer.drain()?;
+    Ok([start.elapsed().as_secs_f64() / steps, steps])
 }
