@@ -19,7 +19,6 @@ mod recipe;
 mod unread;
 pub mod validation;
 
-use heedful_tensor::Device;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use definition::{Assembled, Materials, Sizes, TaskConfig, TaskDefinition};
@@ -87,12 +86,6 @@ macro_rules! tasks {
             /// The family of the model, or of its one stack.
             pub fn family(&self) -> Family {
                 match self { $(ModelConfig::$Task(config) => TaskConfig::family(config),)+ }
-            }
-
-            /// Whether its models can be trained on a device: whether all their operations have kernels there.
-            pub fn trains_on(&self, device: Device) -> bool {
-                // There are no kernels for recurrent networks on cards.
-                device == Device::Cpu || self.family() != Family::Recurrent
             }
 
             /// The special tokens of its models.

@@ -159,7 +159,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let plan = variations::plan(&base, groups)?;
     let device = arguments.device.choice();
     for Variation { name, recipe, .. } in &plan.variations {
-        device.resolve(recipe).with_context(|| name.clone())?;
+        device.resolve().with_context(|| name.clone())?;
     }
     arguments.threads.set_up();
     let verbosity = arguments.quiet.verbosity();

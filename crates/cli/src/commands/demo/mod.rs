@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     for demo in &runs {
         let mut recipe = plan.recipe(demo.direction, &text, &demo.folder, arguments.seed);
         demo.model.adapt(&mut recipe);
-        device.resolve(&recipe).with_context(|| demo.model.to_string())?;
+        device.resolve().with_context(|| demo.model.to_string())?;
         recipes.push(recipe);
     }
     folder::claim(&arguments.out)?;
@@ -187,7 +187,7 @@ impl DemoRun<'_> {
     ) -> Result<TestResult> {
         let start = Instant::now();
         let compute = recipe.training.compute;
-        let (on, threads) = (device.resolve(recipe)?.device, threads::thread_count());
+        let (on, threads) = (device.resolve()?.device, threads::thread_count());
         eprintln!("{}: {}, in {compute} on {on}, {threads} threads", self.direction, self.model);
         let outcome = train(device, recipe, interrupt)?;
         let translator = Translator::open(&self.folder)?;

@@ -10,7 +10,7 @@
 //! small. The entropy H keeps the weights from converging before they are trained. The reported loss stays the cross
 //! entropy; only gradients are added.
 
-use heedful_tensor::ops::{self, Activation, CrossEntropy, LinearOptions};
+use heedful_tensor::ops::{self, Activation, CrossEntropy, IGNORED, LinearOptions};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Compute, DType, Init, Param, Params, Tensor};
 
@@ -42,22 +42,30 @@ impl Reinforcement {
         }
     }
 
-    /// The same loss, with the estimator's gradients.
-    pub(super) fn add_gradients(&self, mut found: CrossEntropy, draws: &AttentionDraws) -> CrossEntropy {
-        let tokens = found.tokens;
-        let share = 1.0 / tokens as f32;
-        let rewards: Vec<f32> = found.token_losses().iter().map(|loss| -loss).collect();
+    /// The same loss, with the estimator's gradients. Tokens that do not count, because their label is ignored, teach nothing.
+    pub(super) fn add_gradients(
+        &self,
+        mut found: CrossEntropy,
+        draws: &AttentionDraws,
+        labels: &[u32],
+    ) -> CrossEntropy {
+        let share = 1.0 / found.tokens as f32;
+        let rewards = ops::scale(&found.token_loss_column(), -1.0);
+        let device = rewards.device();
+        let column = |value: f32| {
+            let of = |&label: &u32| if label == IGNORED { 0.0 } else { value };
+            Tensor::from_f32_on(device, labels.len(), 1, &labels.iter().map(of).collect::<Vec<_>>())
+        };
+        let counts = column(1.0);
         // In f32: three digits are too few for a difference of rewards.
         let compute = Compute::training(DType::F32);
         let options = LinearOptions { activation: Activation::Identity, dropout: Dropout::NONE, compute };
         let expected = ops::linear(&draws.queried, &self.weight, Some(&self.bias), options);
-        let advantages = rewards.iter().zip(expected.to_vec()).map(|(reward, expected)| reward - expected);
-        let factors: Vec<f32> = advantages
-            .flat_map(|advantage| [-self.reward * advantage * share, -self.entropy * share])
-            .collect();
-        let constant = |width, values: &[f32]| Tensor::from_f32_on(expected.device(), tokens, width, values);
-        let choices = ops::sum(&ops::multiply(&draws.drawn, &constant(2, &factors)));
-        let off = ops::subtract(&expected, &constant(1, &rewards));
+        let advantages = ops::subtract(&rewards, &expected.detached());
+        let of_draws = ops::multiply(&ops::scale(&ops::scale(&advantages, -self.reward), share), &counts);
+        let factors = ops::concat_columns(&[&of_draws, &column(-self.entropy * share)]);
+        let choices = ops::sum(&ops::multiply(&draws.drawn, &factors));
+        let off = ops::multiply(&ops::subtract(&expected, &rewards), &counts);
         let surprise = ops::scale(&ops::sum(&ops::multiply(&off, &off)), share);
         let objective = ops::add(&choices, &surprise);
         // Its value is subtracted, so that only its gradient remains.

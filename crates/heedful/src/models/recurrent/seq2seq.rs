@@ -137,7 +137,7 @@ impl Seq2Seq {
             let found = self.output.loss(&decoded.read, labels, smoothing, pass);
             match (&self.reinforcement, &decoded.draws) {
                 (Some(reinforcement), Some(draws)) if tape::is_recording() => {
-                    reinforcement.add_gradients(found, draws)
+                    reinforcement.add_gradients(found, draws, labels)
                 }
                 _ => found,
             }

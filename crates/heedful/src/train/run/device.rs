@@ -3,16 +3,15 @@
 use heedful_tensor::{Device, cuda};
 
 use super::RunError;
-use crate::recipe::Recipe;
 
 /// What a run is to train on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
     /// The processor.
     Cpu,
-    /// The NVIDIA card; an error where there is none, or the model does not run there.
+    /// The NVIDIA card; an error where there is none.
     Cuda,
-    /// The card if there is one and the model runs there, else the processor.
+    /// The card if there is one, else the processor.
     Auto,
 }
 
@@ -26,14 +25,16 @@ pub struct ChosenDevice {
 }
 
 impl DeviceChoice {
-    /// The device for a recipe, from its configuration alone: known before anything is read or written.
-    pub fn resolve(self, recipe: &Recipe) -> Result<ChosenDevice, RunError> {
+    /// The device: known before anything is read or written.
+    pub fn resolve(self) -> Result<ChosenDevice, RunError> {
         let on = |device| ChosenDevice { device, why_not_card: None };
-        match (self, check_card(recipe)) {
-            (DeviceChoice::Cpu, _) => Ok(on(Device::Cpu)),
-            (_, Ok(())) => Ok(on(Device::Cuda)),
+        if self == DeviceChoice::Cpu {
+            return Ok(on(Device::Cpu));
+        }
+        match (self, cuda::card().map_err(NotOnCard::from)) {
+            (_, Ok(_)) => Ok(on(Device::Cuda)),
             (DeviceChoice::Cuda, Err(refusal)) => Err(refusal.into()),
-            (DeviceChoice::Auto, Err(refusal)) => {
+            (_, Err(refusal)) => {
                 Ok(ChosenDevice { device: Device::Cpu, why_not_card: Some(refusal.to_string()) })
             }
         }
@@ -43,23 +44,9 @@ impl DeviceChoice {
 /// Why a model is not trained on a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotOnCard {
-    /// It has operations without kernels for cards.
-    #[error("recurrent models do not train on a card so far")]
-    Model,
     /// There is no card.
     #[error(transparent)]
     NoCard(#[from] cuda::Unavailable),
-}
-
-/// Whether the model is trained on the card. A model that is not has no use for a card, so it is told first.
-fn check_card(recipe: &Recipe) -> Result<(), NotOnCard> {
-    // Sizes of vocabularies and the number of labels do not matter; a configuration that cannot be built is refused later.
-    let config = recipe.model_config([recipe.vocabulary.size; 2], 2);
-    if config.is_ok_and(|config| !config.trains_on(Device::Cuda)) {
-        return Err(NotOnCard::Model);
-    }
-    cuda::card()?;
-    Ok(())
 }
 
 /// The warning of a run that goes on elsewhere than it was; `before` is unknown in old checkpoints.
@@ -74,51 +61,17 @@ pub(super) fn warning(before: Option<&str>, now: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layers::NormKind;
-    use crate::recipe::{DecoderLayer, Family, Task};
-
-    fn refusal(change: impl FnOnce(&mut Recipe)) -> Option<NotOnCard> {
-        let mut recipe = Recipe::default();
-        change(&mut recipe);
-        check_card(&recipe).err().filter(|refusal| *refusal == NotOnCard::Model)
-    }
 
     #[test]
-    fn models_without_kernels_for_cards_are_refused_by_their_recipe() {
-        let trains: [fn(&mut Recipe); 9] = [
-            |_| {},
-            |recipe| recipe.start_from_family(Family::Convolutional),
-            |recipe| recipe.data.task = Task::Classify,
-            |recipe| recipe.data.task = Task::Language,
-            |recipe| recipe.data.task = Task::Masked,
-            |recipe| recipe.model.norm_kind = NormKind::Batch,
-            |recipe| recipe.model.decoder_layer = DecoderLayer::Ssru,
-            |recipe| (recipe.model.output_bias, recipe.model.embedding_norm) = (true, true),
-            |recipe| (recipe.model.d_model, recipe.model.heads) = (2048, 2),
-        ];
-        for (number, change) in trains.into_iter().enumerate() {
-            assert_eq!(refusal(change), None, "change {number}");
+    fn without_a_card_a_run_is_an_error_or_trains_on_the_processor_with_a_reason() {
+        if cuda::card().is_ok() {
+            return;
         }
-        for task in [Task::Translate, Task::Classify, Task::Language] {
-            let change = |recipe: &mut Recipe| {
-                recipe.start_from_family(Family::Recurrent);
-                recipe.data.task = task;
-            };
-            assert_eq!(refusal(change), Some(NotOnCard::Model), "{task}");
-        }
-    }
-
-    #[test]
-    fn what_does_not_train_on_a_card_is_an_error_or_trains_on_the_processor_with_a_reason() {
-        let mut recipe = Recipe::default();
-        recipe.start_from_family(Family::Recurrent);
-        let resolve = |choice: DeviceChoice| choice.resolve(&recipe);
-        let error = resolve(DeviceChoice::Cuda).expect_err("no kernels").to_string();
-        assert!(error.contains("recurrent models") && error.contains("--device cpu"), "{error}");
-        let chosen = resolve(DeviceChoice::Auto).expect("the processor");
-        assert_eq!(chosen.device, Device::Cpu);
-        assert!(chosen.why_not_card.is_some_and(|why| why.contains("recurrent models")));
-        let chosen = resolve(DeviceChoice::Cpu).expect("the processor");
+        let error = DeviceChoice::Cuda.resolve().expect_err("no card").to_string();
+        assert!(error.contains("cannot train on a card") && error.contains("--device cpu"), "{error}");
+        let chosen = DeviceChoice::Auto.resolve().expect("the processor");
+        assert!(chosen.device == Device::Cpu && chosen.why_not_card.is_some());
+        let chosen = DeviceChoice::Cpu.resolve().expect("the processor");
         assert_eq!(chosen, ChosenDevice { device: Device::Cpu, why_not_card: None });
     }
 

@@ -51,7 +51,7 @@ pub enum RunError {
     /// Nothing can be written into the folder.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// There is no card, or the model has operations without kernels for cards.
+    /// There is no card.
     #[error("cannot train on a card: {0}; --device cpu trains on the processor")]
     NotOnCard(NotOnCard),
     /// The model with what its optimizer keeps does not fit on the card.

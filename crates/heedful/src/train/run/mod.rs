@@ -130,7 +130,7 @@ fn run(
         original.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
         original.adopt(&mut recipe);
     }
-    let ChosenDevice { device, why_not_card } = device.resolve(&recipe)?;
+    let ChosenDevice { device, why_not_card } = device.resolve()?;
     if let Some(why) = &why_not_card {
         watcher.observe(&Event::NotOnCard { why });
     }

@@ -8,7 +8,7 @@ use bytemuck::NoUninit;
 
 use super::{Forward, Keep, MeanGradients, Projection, Target, Totals};
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply, upload};
-use crate::ops::elementwise::cuda::{Sums, join};
+use crate::ops::elementwise::cuda::{Sums, copy, join};
 use crate::ops::linear::cuda::column_sums_of;
 use crate::params::Write;
 use crate::{Array, DType, Device, Param, Tensor};
@@ -38,6 +38,14 @@ struct Losses {
     off: f32,
     keep: u32,
     unused: u32,
+}
+
+/// A copy of one row of an f32 array as a column.
+pub(super) fn turned_row(array: &Array, row: usize) -> Array {
+    let width = array.width();
+    let mut column = Array::scratch_on(Device::Cuda, DType::F32, 1, width);
+    copy(array, [row, 0], &mut column, [0, 0], [1, width]);
+    column.reshaped(width, 1)
 }
 
 /// Losses of all tokens and, if they are to be kept, the gradients of their mean.

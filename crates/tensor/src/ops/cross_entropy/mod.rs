@@ -69,6 +69,14 @@ impl CrossEntropy {
         self.by_token.part_to_vec(tokens..2 * tokens)
     }
 
+    /// tokens × 1: the same where it was computed, without a wait. No gradient flows back.
+    pub fn token_loss_column(&self) -> Tensor {
+        match self.by_token.device() {
+            Device::Cpu => Tensor::from_f32(self.by_token.width(), 1, &self.token_losses()),
+            Device::Cuda => Tensor::new(cuda::turned_row(&self.by_token, 1)),
+        }
+    }
+
     /// Sum over the tokens of −log p(label), without smoothing. On a card all queued work is waited for.
     pub fn negative_log_likelihood(&self) -> f64 {
         self.totals.read()[1]

@@ -9,7 +9,8 @@ mod shape;
 pub(super) use blocks::{binary, with_row};
 pub(super) use product::{left_gradient, product, right_gradient};
 pub(super) use reductions::{column_sums, filled, repeated_column, repeated_row, row_sums, sum};
-pub(super) use shape::{copy, gathered_rows, scattered_rows};
+pub(in crate::ops) use shape::copy;
+pub(super) use shape::{gathered_rows, scattered_rows};
 
 use std::sync::Arc;
 

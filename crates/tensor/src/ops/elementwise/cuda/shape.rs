@@ -56,7 +56,7 @@ fn by_target(targets: &[usize], count: usize) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Copies a block of `[rows, columns]` elements between arrays of one type; corners are `[row, column]`.
-pub(in crate::ops::elementwise) fn copy(
+pub(in crate::ops) fn copy(
     from: &Array,
     corner: [usize; 2],
     to: &mut Array,
