@@ -75,7 +75,7 @@ enum Compute {
 /// What computes.
 #[derive(clap::Args)]
 pub(crate) struct DeviceName {
-    /// Device that computes; all but recurrent models train on NVIDIA cards, all else is computed on the processor
+    /// Device that computes; models train on NVIDIA cards, all else is computed on the processor
     #[arg(long, value_enum, default_value = "cpu", value_name = "NAME", help_heading = HEADING)]
     device: Name,
 }

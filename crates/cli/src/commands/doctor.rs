@@ -32,8 +32,7 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
             );
             text += &format!("driver            CUDA {major}.{minor}\n");
             text += &format!("cuBLASLt          {}\n", card.products_version());
-            text +=
-                "training          --device cuda for all but recurrent models; --device cpu for everything\n";
+            text += "training          --device cuda for every model; --device cpu for everything\n";
         }
         Err(reason) => {
             text += &format!("card              none: {reason}\n");

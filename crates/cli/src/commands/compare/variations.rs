@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use heedful::compare::variations::{self, Variation, VariationGroup, VariationPlan, VariationResult};
@@ -158,9 +158,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let groups = if arguments.groups.is_empty() { &VariationGroup::PAPER[..] } else { &arguments.groups };
     let plan = variations::plan(&base, groups)?;
     let device = arguments.device.choice();
-    for Variation { name, recipe, .. } in &plan.variations {
-        device.resolve().with_context(|| name.clone())?;
-    }
+    device.resolve()?;
     arguments.threads.set_up();
     let verbosity = arguments.quiet.verbosity();
     let folder = base.output.out.expect("a plan needs a folder");

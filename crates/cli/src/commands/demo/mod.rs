@@ -22,7 +22,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use heedful::decode::SearchOptions;
 use heedful::recipe::Recipe;
 use heedful::tasks::translate::Translator;
@@ -106,11 +106,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let plan = if arguments.quick { QUICK } else { NORMAL };
     let text = TextFiles::new(&arguments.out.join("data"));
     let device = arguments.device.choice();
+    device.resolve()?;
     let mut recipes = Vec::new();
     for demo in &runs {
         let mut recipe = plan.recipe(demo.direction, &text, &demo.folder, arguments.seed);
         demo.model.adapt(&mut recipe);
-        device.resolve().with_context(|| demo.model.to_string())?;
         recipes.push(recipe);
     }
     folder::claim(&arguments.out)?;
