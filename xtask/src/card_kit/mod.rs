@@ -11,7 +11,7 @@ use crate::workspace::{root, target};
 
 const PROGRAMS: [&str; 2] = ["heedful", "card"];
 /// Those with tests that need a card.
-const TESTS: [&str; 3] = ["gradients", "devices", "card"];
+const TESTS: [&str; 4] = ["gradients", "devices", "recurrent_card", "card"];
 /// The peer of the race and what it imports.
 const PEERS: [&str; 5] = ["card.py", "card_batches.py", "packed.py", "transformer.py", "exchange.py"];
 const SCRIPT: &str = include_str!("run.sh");

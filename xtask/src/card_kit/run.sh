@@ -10,7 +10,7 @@ cd "$(dirname "$0")" || exit 1
 PYTHON=${PYTHON:-python3}
 
 # Quick ones, every kernel of a training step but Adam's.
-MEMCHECK="linear embedding attention norm softmax_and_cross_entropy convolution_and_gates pool ssru elementwise"
+MEMCHECK="linear embedding attention norm softmax_and_cross_entropy convolution_and_gates pool ssru elementwise attend_tokens"
 # Those that work in shared memory. racecheck is much slower than memcheck.
 RACECHECK="attention norm softmax_and_cross_entropy convolution_and_gates pool"
 
