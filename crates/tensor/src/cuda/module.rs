@@ -1,4 +1,4 @@
-//! Kernels: compiled by NVRTC for the card at first use, and kept on disk.
+//! Kernels: compiled by NVRTC for the card at first use, all of them at once by all cores, and kept on disk.
 //!
 //! The name of a kept file is a hash of the source, the options, the card's architecture and the versions of compiler and
 //! driver: a change of any of them compiles anew.
@@ -8,6 +8,7 @@ use std::ffi::{CStr, CString};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use cudarc::driver::sys::{self as driver, CUfunction, CUmodule};
@@ -102,16 +103,17 @@ impl Module {
 
     fn load(&self) -> Loaded {
         let card = present();
-        let architecture = card.architecture();
-        let file = self.kept(&architecture, card.driver());
+        let file = self.kept(&card.architecture(), card.driver());
         let kept = file.as_ref().and_then(|file| std::fs::read(file).ok());
-        let binary = kept.unwrap_or_else(|| {
-            let compiled =
-                compile(self.name, self.source, &architecture).unwrap_or_else(|log| panic!("{log}"));
-            if let Some(file) = &file {
-                keep(file, &compiled.binary);
+        let binary = kept.unwrap_or_else(|| match compiled_now().get(self.name) {
+            Some(Ok(binary)) => binary.clone(),
+            Some(Err(log)) => panic!("{log}"),
+            // Its file was there a moment ago.
+            None => {
+                compile(self.name, self.source, &card.architecture())
+                    .unwrap_or_else(|log| panic!("{log}"))
+                    .binary
             }
-            compiled.binary
         });
         let mut module: CUmodule = ptr::null_mut();
         // SAFETY: the binary is one of NVRTC's.
@@ -126,6 +128,31 @@ impl Module {
         (PRELUDE, self.source, architecture, driver, compiler_version(), OPTIONS).hash(&mut hasher);
         Some(cache_folder()?.join(format!("{}-{architecture}-{:016x}.cubin", self.name, hasher.finish())))
     }
+}
+
+/// Modules that were not kept from before, by name. Compiled all at once, when the first of them is wanted: whoever uses one soon
+/// uses others. The error is the compiler's log.
+fn compiled_now() -> &'static HashMap<&'static str, Result<Vec<u8>, String>> {
+    static COMPILED: OnceLock<HashMap<&'static str, Result<Vec<u8>, String>>> = OnceLock::new();
+    COMPILED.get_or_init(|| {
+        let card = present();
+        let architecture = card.architecture();
+        let missing: Vec<(&Module, Option<PathBuf>)> = crate::ops::cuda_modules()
+            .into_iter()
+            .map(|module| (module, module.kept(&architecture, card.driver())))
+            .filter(|(_, file)| file.as_ref().is_none_or(|file| !file.exists()))
+            .collect();
+        let modules: Vec<&Module> = missing.iter().map(|&(module, _)| module).collect();
+        let compiled = compile_all(&modules, &architecture);
+        let keep_binary =
+            |((module, file), found): (&(&Module, Option<PathBuf>), Result<Compiled, String>)| {
+                if let (Ok(found), Some(file)) = (&found, file) {
+                    keep(file, &found.binary);
+                }
+                (module.name, found.map(|found| found.binary))
+            };
+        missing.iter().zip(compiled).map(keep_binary).collect()
+    })
 }
 
 /// The user's folder for what can be made again.
@@ -157,6 +184,22 @@ struct Compiled {
 
 /// No contraction across statements of one element would change bits between versions of the compiler only: it stays on.
 const OPTIONS: [&str; 4] = ["--std=c++17", "-default-device", "--ptxas-options=-v", "-lineinfo"];
+
+/// Compiles modules for an architecture, without a card, as many at a time as there are cores.
+fn compile_all(modules: &[&Module], architecture: &str) -> Vec<Result<Compiled, String>> {
+    let next = AtomicUsize::new(0);
+    let compiled: Vec<_> = modules.iter().map(|_| OnceLock::new()).collect();
+    let work = || {
+        while let number = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(module) = modules.get(number)
+        {
+            compiled[number].get_or_init(|| compile(module.name, module.source, architecture));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(modules.len());
+    std::thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    compiled.into_iter().map(|compiled| compiled.into_inner().expect("a thread has compiled it")).collect()
+}
 
 /// Compiles one source for an architecture, without a card. The error is the compiler's log.
 fn compile(name: &str, source: &str, architecture: &str) -> Result<Compiled, String> {
@@ -225,9 +268,6 @@ pub struct KernelReport {
 pub fn compile_for(architecture: &str) -> Result<Vec<KernelReport>, Unavailable> {
     library::load(COMPILER).ok_or(Unavailable::Library { name: COMPILER[0] })?;
     let modules = crate::ops::cuda_modules();
-    let report = |module: &Module| KernelReport {
-        name: module.name,
-        log: compile(module.name, module.source, architecture).map(|compiled| compiled.log),
-    };
-    Ok(modules.into_iter().map(report).collect())
+    let logs = compile_all(&modules, architecture).into_iter().map(|found| found.map(|found| found.log));
+    Ok(modules.iter().zip(logs).map(|(module, log)| KernelReport { name: module.name, log }).collect())
 }
