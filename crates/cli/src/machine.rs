@@ -9,12 +9,13 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
+use heedful::models::Model;
+use heedful::models::{ChosenDevice, DeviceChoice};
 use heedful::tasks::folder::ModelFolder;
-use heedful::tensor::Precision;
-use heedful::tensor::cpu::threads;
-use heedful::train::run::DeviceChoice;
+use heedful::tensor::cpu::{isa, threads};
+use heedful::tensor::{Device, Precision, cuda};
 
 use crate::progress::Verbosity;
 
@@ -23,7 +24,7 @@ const HEADING: &str = "Machine";
 /// The machine that a model runs on.
 #[derive(clap::Args)]
 pub(crate) struct Machine {
-    /// Number type of the matrix products; everything else is computed in f32 [default: bf16; int8 for a model of integers]
+    /// Number type of the matrix products; everything else is computed in f32 [default: bf16; int8 for a model of integers on the processor]
     #[arg(long, value_enum, value_name = "TYPE", help_heading = HEADING)]
     compute: Option<Compute>,
     #[command(flatten)]
@@ -75,7 +76,7 @@ enum Compute {
 /// What computes.
 #[derive(clap::Args)]
 pub(crate) struct DeviceName {
-    /// Device that computes; models train on NVIDIA cards, all else is computed on the processor
+    /// Device that computes: models train and run on both
     #[arg(long, value_enum, default_value = "cpu", value_name = "NAME", help_heading = HEADING)]
     device: Name,
 }
@@ -86,7 +87,7 @@ enum Name {
     Cpu,
     /// The NVIDIA card
     Cuda,
-    /// The card if there is one and what is to be done runs there, else the processor
+    /// The card if there is one, else the processor
     Auto,
 }
 
@@ -100,10 +101,10 @@ impl DeviceName {
         }
     }
 
-    /// For work that has no kernels for cards: an error if a card is asked for, a line on standard error if it is left open.
+    /// For work that is done on the processor: an error if a card is asked for, a line on standard error if it is left open.
     /// To be called before anything is read or written.
     pub(crate) fn only_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
-        let why = format!("{work} runs on the processor until heedful has kernels for it on cards");
+        let why = format!("{work} runs on the processor");
         match self.device {
             Name::Cuda => bail!("{why}: use --device cpu or auto"),
             Name::Auto if verbosity == Verbosity::Normal => eprintln!("heedful: {why}"),
@@ -114,11 +115,55 @@ impl DeviceName {
 }
 
 impl Machine {
-    /// Sets the machine up for this work, before anything is read or written.
-    pub(crate) fn set_up(&self, work: &str, verbosity: Verbosity) -> Result<()> {
+    /// Sets the machine up for work that is done on the processor only, before anything is read or written.
+    pub(crate) fn set_up_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
         self.device.only_processor(work, verbosity)?;
         self.threads.set_up();
         Ok(())
+    }
+
+    /// Sets the machine up before anything is read or written: a card that is asked for is there. A line on standard error says so if
+    /// the choice is open and there is none.
+    pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<()> {
+        if self.device.device == Name::Cuda && self.compute == Some(Compute::Int8) {
+            bail!(
+                "integers of eight bits are computed on the processor: use --compute bf16, or --device cpu"
+            );
+        }
+        let ChosenDevice { why_not_card, .. } = self.chosen()?;
+        if let (Some(why), Verbosity::Normal) = (why_not_card, verbosity) {
+            eprintln!("heedful: uses the processor: {why}");
+        }
+        self.threads.set_up();
+        Ok(())
+    }
+
+    fn chosen(&self) -> Result<ChosenDevice> {
+        self.choice().choose().map_err(|why| anyhow!("{why}: use --device cpu or auto"))
+    }
+
+    /// Moves a model to what computes.
+    pub(crate) fn place(&self, model: &dyn Model) -> Result<()> {
+        model.params().move_to(self.chosen()?.device);
+        Ok(())
+    }
+
+    /// What the last bits of results depend on: the instruction set, or the card and its libraries.
+    pub(crate) fn computed_by(&self) -> String {
+        if self.is_card() { Device::Cuda.fingerprint() } else { isa::current().to_string() }
+    }
+
+    fn is_card(&self) -> bool {
+        match self.device.device {
+            Name::Cpu => false,
+            Name::Cuda => true,
+            Name::Auto => cuda::card().is_ok(),
+        }
+    }
+
+    /// What is to compute.
+    pub(crate) fn choice(&self) -> DeviceChoice {
+        self.device.choice()
     }
 
     /// Number type of the matrix products of a model, or of several that compute alike.
@@ -134,7 +179,8 @@ impl Machine {
             None => {
                 let mut folders = folders.into_iter().peekable();
                 let are_int8 = folders.peek().is_some() && folders.all(is_int8);
-                if are_int8 { Precision::Int8 } else { Precision::Bf16 }
+                // Integers are widened on a card.
+                if are_int8 && !self.is_card() { Precision::Int8 } else { Precision::Bf16 }
             }
         }
     }

@@ -137,7 +137,7 @@ fn neither_the_batch_nor_the_threads_change_a_bit() {
                 let alone = search(&model, std::slice::from_ref(source), &options).expect("a good source");
                 assert_eq!(bits(&alone[0]), bits(expected), "{compute}, {threads} threads");
             }
-            let narrow = SearchOptions { batch_tokens: 100, ..options.clone() };
+            let narrow = SearchOptions { batch_tokens: Some(100), ..options.clone() };
             let mut backwards = sources();
             backwards.reverse();
             let found = search(&model, &backwards, &narrow).expect("good sources");

@@ -6,11 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use heedful::models::DeviceChoice;
 use heedful::recipe::{Author, Overrides, Recipe};
 use heedful::tasks;
 use heedful::train::TimePlan;
 use heedful::train::checkpoint::{self, Checkpoint, Checkpoints};
-use heedful::train::run::{Clock, DeviceChoice, Ending, Event, Outcome, Start, Watcher, train_by};
+use heedful::train::run::{Clock, Ending, Event, Outcome, Start, Watcher, train_by};
 use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(120);

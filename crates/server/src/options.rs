@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use heedful::decode::SearchOptions;
+use heedful::models::DeviceChoice;
 
 use crate::models::ModelSpec;
 
@@ -15,6 +16,8 @@ pub struct ServerOptions {
     pub address: SocketAddr,
     /// The models to serve.
     pub models: Vec<ModelSpec>,
+    /// What computes.
+    pub device: DeviceChoice,
     /// The folder whose subfolders are training runs, to be shown in the page.
     pub runs: Option<PathBuf>,
     /// One more run by name and folder, for instance the one that is being trained.
@@ -122,6 +125,7 @@ impl Default for ServerOptions {
         ServerOptions {
             address: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 5000),
             models: Vec::new(),
+            device: DeviceChoice::Cpu,
             runs: None,
             run: None,
             search: SearchOptions::default(),

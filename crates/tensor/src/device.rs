@@ -14,6 +14,37 @@ pub enum Device {
 }
 
 impl Device {
+    /// The number of rows that a step of decoding with `rows` of them computes: on a card some more, which see nothing and which
+    /// nobody reads, so that many steps are of one size and can be replayed.
+    pub fn rows_of_step(self, rows: usize) -> usize {
+        match self {
+            Device::Cpu => rows,
+            // A few rows take as long as some more.
+            Device::Cuda if rows <= 512 => rows.next_power_of_two().max(8),
+            Device::Cuda => crate::cuda::roomy(rows),
+        }
+    }
+
+    /// Does `work` as one step: a card gets all of it at once, replays it if it is one that it has seen, and is not waited for.
+    pub fn send_step<R>(self, work: impl FnOnce() -> R) -> R {
+        match self {
+            Device::Cpu => work(),
+            Device::Cuda => crate::cuda::step(work).0,
+        }
+    }
+
+    /// As [`Device::send_step`], and waits for it.
+    pub fn step<R>(self, work: impl FnOnce() -> R) -> R {
+        match self {
+            Device::Cpu => work(),
+            Device::Cuda => {
+                let (result, ticket) = crate::cuda::step(work);
+                ticket.wait();
+                result
+            }
+        }
+    }
+
     /// What the last bits of its results depend on: the instruction set, or the card, its driver and NVIDIA's libraries.
     pub fn fingerprint(self) -> String {
         match self {

@@ -191,6 +191,14 @@ impl Tensor {
         self.array().to_vec()
     }
 
+    /// The same numbers in the host's memory, cut off from the tape.
+    pub fn to_host(&self) -> Tensor {
+        match self.device() {
+            Device::Cpu => self.detached(),
+            Device::Cuda => Tensor::new(self.array().to_device(Device::Cpu)),
+        }
+    }
+
     /// One row as f32: borrowed where it lies so in the host's memory, else copied.
     #[inline]
     pub fn row(&self, row: usize) -> Cow<'_, [f32]> {

@@ -9,11 +9,13 @@ use crate::kit::{build, clear, copy, found};
 use crate::step;
 use crate::workspace::{root, target};
 
-const PROGRAMS: [&str; 2] = ["heedful", "card"];
+const PROGRAMS: [&str; 3] = ["heedful", "card", "search"];
 /// Those with tests that need a card.
-const TESTS: [&str; 4] = ["gradients", "devices", "recurrent_card", "card"];
-/// The peer of the race and what it imports.
-const PEERS: [&str; 5] = ["card.py", "card_batches.py", "packed.py", "transformer.py", "exchange.py"];
+const TESTS: [&str; 6] =
+    ["gradients", "devices", "recurrent_card", "card_decoding", "card", "card_search"];
+/// The peers of the races and what they import.
+const PEERS: [&str; 6] =
+    ["card.py", "card_batches.py", "packed.py", "search.py", "transformer.py", "exchange.py"];
 const SCRIPT: &str = include_str!("run.sh");
 
 pub(crate) fn run(folder: Option<&str>) -> Result<()> {

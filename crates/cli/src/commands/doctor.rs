@@ -32,14 +32,15 @@ pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
             );
             text += &format!("driver            CUDA {major}.{minor}\n");
             text += &format!("cuBLASLt          {}\n", card.products_version());
-            text += "training          --device cuda for every model; --device cpu for everything\n";
+            text += "training          --device cuda or cpu\n";
+            text += "inference         --device cuda or cpu; int8 on the processor\n";
         }
         Err(reason) => {
             text += &format!("card              none: {reason}\n");
             text += "training          on the processor\n";
+            text += "inference         on the processor\n";
         }
     }
-    text += "inference         on the processor\n";
     text += &match mpi::library() {
         Ok(library) => format!("MPI               {library}\n"),
         Err(_) => "MPI               none was found; train --distributed needs one\n".to_owned(),

@@ -63,9 +63,10 @@ Train a masked language model with: heedful train --task mlm --text all.txt --ou
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
-    arguments.machine.set_up("filling gaps", verbosity)?;
+    arguments.machine.set_up(verbosity)?;
     let mut attention = arguments.attention.create(None, &arguments.force, &[&arguments.model])?;
     let mut filler = Filler::open(&arguments.model)?;
+    arguments.machine.place(filler.model())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| filler.set_max_tokens(tokens))?;
     let mut long_texts = LongTexts::new("cut", filler.limit());
     let mut out = io::stdout().lock();

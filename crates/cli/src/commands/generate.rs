@@ -87,11 +87,12 @@ Train a language model with: heedful train --task lm --text book.txt --out write
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
-    arguments.machine.set_up("searching", verbosity)?;
+    arguments.machine.set_up(verbosity)?;
     let options = arguments.search_options();
     options.check()?;
     let attention = arguments.attention.create(None, &arguments.force, &[&arguments.model])?;
     let mut generator = Generator::open(&arguments.model)?;
+    arguments.machine.place(generator.model())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| generator.set_max_tokens(tokens))?;
     let prompt = arguments.prompt(&generator)?;
     let options = generator.options(prompt.len(), arguments.tokens, &options)?;

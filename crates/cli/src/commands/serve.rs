@@ -122,8 +122,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     machine: Machine,
     /// Source tokens (times hypotheses) decoded side by side; affects speed and memory, never a translation
-    #[arg(long, default_value_t = 8192, value_name = "N", help_heading = "Machine")]
-    batch_tokens: usize,
+    /// [default: 8192; on a card up to 262144, as its memory allows]
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    batch_tokens: Option<usize>,
     /// Maximum time in milliseconds that an idle model waits to fill a batch; a single client never waits, and later
     /// requests join a running batch
     #[arg(long, default_value_t = 2, value_name = "MS", help_heading = "Machine")]
@@ -145,7 +146,7 @@ Examples:
 const WATCH_INTERVAL: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up("serving", Verbosity::Normal)?;
+    arguments.machine.set_up(Verbosity::Normal)?;
     let options = arguments.options()?;
     // Programs that start a server wait for its first line, which has the address.
     let verbosity = if io::stderr().is_terminal() { Verbosity::Normal } else { Verbosity::Quiet };
@@ -187,6 +188,7 @@ impl Arguments {
         Ok(ServerOptions {
             address: SocketAddr::new(self.host, self.port),
             models,
+            device: self.machine.choice(),
             runs: self.runs.clone(),
             search: SearchOptions {
                 beam: self.beam,

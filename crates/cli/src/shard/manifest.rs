@@ -8,7 +8,6 @@ use anyhow::{Context, Result, bail};
 use heedful::data::corpus::{FileRange, Shard};
 use heedful::store::seal::RunningHash;
 use heedful::tasks::folder::ModelFolder;
-use heedful::tensor::cpu::isa;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -73,7 +72,7 @@ impl Manifest {
             models: models.collect::<Result<_, _>>()?,
             options: work.options.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            instruction_set: isa::current().to_string(),
+            instruction_set: work.computed_by.clone(),
             results: String::new(),
         };
         Ok((manifest, ranges))

@@ -78,6 +78,8 @@ pub(crate) struct Work<'a> {
     pub(crate) folder: Option<&'a Path>,
     pub(crate) format: Format,
     pub(crate) options: Map<String, Value>,
+    /// What computes, of which the last bits of results are a function.
+    pub(crate) computed_by: String,
     pub(crate) force: &'a Force,
     /// A flag that cannot be divided among processes, if one is given.
     pub(crate) undivided: Option<&'static str>,

@@ -16,8 +16,8 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use heedful_tensor::Rounding;
 use heedful_tensor::cpu::threads::{computations_at_once, side_by_side};
+use heedful_tensor::{Device, Rounding};
 
 use super::group::{Group, Outcome, Plan, Sentence};
 use crate::models::Decoding;
@@ -45,12 +45,13 @@ impl<'m, P: Plan> Engine<'m, P> {
     /// of the open ones sum to at most `capacity`, unless there is only one.
     pub(super) fn new(
         decodings: Vec<Box<dyn Decoding + 'm>>,
+        device: Device,
         rounding: Rounding,
         capacity: usize,
     ) -> Engine<'m, P> {
         assert!(!decodings.is_empty(), "an engine without a decoding");
         Engine {
-            groups: decodings.into_iter().map(|decoding| Group::new(decoding, rounding)).collect(),
+            groups: decodings.into_iter().map(|decoding| Group::new(decoding, device, rounding)).collect(),
             capacity,
             waiting: VecDeque::new(),
             waited: 0,
@@ -226,7 +227,7 @@ mod tests {
 
     fn engine(groups: usize) -> Engine<'static, Counted> {
         let decodings = (0..groups).map(|_| Box::new(Any) as Box<dyn Decoding>).collect();
-        Engine::new(decodings, Rounding::Uniform, 1 << 20)
+        Engine::new(decodings, Device::Cpu, Rounding::Uniform, 1 << 20)
     }
 
     #[test]

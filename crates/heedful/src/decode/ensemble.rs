@@ -9,7 +9,7 @@
 //! model with itself has exactly its own scores.
 
 use heedful_tensor::cpu::threads::thread_count;
-use heedful_tensor::{Ragged, Tensor};
+use heedful_tensor::{Device, Ragged, Tensor};
 
 use super::DecodeError;
 use super::options::SearchOptions;
@@ -39,6 +39,10 @@ impl<'m> Ensemble<'m> {
             let reason = "its models begin or end their outputs differently: use models of one vocabulary";
             return Err(DecodeError::Ensemble { reason });
         }
+        if members.iter().any(|member| member.params().device() != first.params().device()) {
+            let reason = "its models are on several devices: move them to one";
+            return Err(DecodeError::Ensemble { reason });
+        }
         Ok(Ensemble { members })
     }
 
@@ -57,6 +61,11 @@ impl<'m> Ensemble<'m> {
 
     pub(super) fn longest_target(&self) -> Option<usize> {
         self.members.iter().filter_map(|member| member.longest_target()).min()
+    }
+
+    /// Where its models compute: all on one device.
+    pub(super) fn device(&self) -> Device {
+        self.members[0].params().device()
     }
 
     pub(super) fn special_tokens(&self) -> SpecialTokens {
@@ -78,12 +87,13 @@ impl<'m> Ensemble<'m> {
         Ok(Box::new(Together { members, sums: Vec::new(), means: Vec::new() }))
     }
 
-    /// As [`Ensemble::start`], once for each thread.
+    /// As [`Ensemble::start`], once for each thread; on a card, which computes one step at a time, once.
     pub(super) fn start_for_threads(
         &self,
         options: &SearchOptions,
     ) -> Result<Vec<Box<dyn Decoding + 'm>>, DecodeError> {
-        (0..thread_count()).map(|_| self.start(options)).collect()
+        let count = if self.device() == Device::Cuda { 1 } else { thread_count() };
+        (0..count).map(|_| self.start(options)).collect()
     }
 }
 
@@ -112,7 +122,7 @@ impl Decoding for Together<'_> {
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
-        let logits: Vec<Tensor> = self.members.iter_mut().map(|member| member.step(rows)).collect();
+        let logits: Vec<Tensor> = self.members.iter_mut().map(|member| member.step(rows).to_host()).collect();
         let [count, width] = logits[0].shape();
         for other in &logits {
             assert_eq!(other.shape(), [count, width], "ensemble: the vocabularies differ in size");

@@ -1,14 +1,19 @@
 //! Sentences that go through the model together, one step at a time.
 
 use std::borrow::Cow;
+use std::sync::Mutex;
 
+use heedful_tensor::cpu::threads::parallel;
 use heedful_tensor::ops::TopK;
-use heedful_tensor::{Ragged, Rounding, Tensor};
+use heedful_tensor::{Device, Ragged, Rounding, Tensor};
 
 use super::DecodeError;
 use super::hypothesis::Continuation;
 use super::needs::{Needs, Others};
 use crate::models::{BrokenModel, Decoding, Row, Wanted};
+
+/// Sentences whose plans one thread lets choose at a time.
+const SENTENCES_OF_A_TASK: usize = 32;
 
 /// How one sentence is decoded.
 pub(super) trait Plan: Send {
@@ -66,6 +71,7 @@ impl Scores<'_> {
 /// The sentences of one [`Decoding`], each with its own plan.
 pub(super) struct Group<'m, P> {
     decoding: Box<dyn Decoding + 'm>,
+    device: Device,
     open: Vec<Open<P>>,
     /// Sentences read so far: the number of the next one.
     read: usize,
@@ -107,9 +113,10 @@ struct Open<P> {
 
 impl<'m, P: Plan> Group<'m, P> {
     /// A group without sentences.
-    pub(super) fn new(decoding: Box<dyn Decoding + 'm>, rounding: Rounding) -> Group<'m, P> {
+    pub(super) fn new(decoding: Box<dyn Decoding + 'm>, device: Device, rounding: Rounding) -> Group<'m, P> {
         Group {
             decoding,
+            device,
             open: Vec::new(),
             read: 0,
             rows: Vec::new(),
@@ -179,7 +186,8 @@ impl<'m, P: Plan> Group<'m, P> {
         }
         if !sources.is_empty() {
             let sequences = Ragged::from_lengths(sources.iter().map(Vec::len));
-            self.decoding.read(&sources.concat(), &sequences);
+            let (device, decoding) = (self.device, &mut self.decoding);
+            device.send_step(|| decoding.read(&sources.concat(), &sequences));
             for (sentence, tokens) in restricted {
                 let restrict = self.decoding.as_restrict().expect("the search has asked for it");
                 restrict.restrict(sentence, tokens);
@@ -197,17 +205,35 @@ impl<'m, P: Plan> Group<'m, P> {
             return self.release();
         }
         self.gather_needs();
-        let logits = self.decoding.step_for(&self.rows, &self.wanted, &mut self.best);
-        for open in self.open.iter_mut().filter(|open| open.is_read) {
-            self.generated += 1;
+        let Group { device, decoding, rows, wanted, best, .. } = self;
+        let logits = device.step(|| decoding.step_for(rows, wanted, best));
+        best.collect();
+        let logits = logits.map(|logits| logits.to_host());
+        self.generated += self.open.iter().filter(|open| open.is_read).count();
+        self.advance(logits.as_ref());
+        self.release()
+    }
+
+    /// Lets the plans of all sentences choose. The threads share them where a card has computed for all; on the processor each
+    /// thread has a group of its own.
+    fn advance(&mut self, logits: Option<&Tensor>) {
+        let best = &self.best;
+        let advance = |open: &mut Open<P>| {
             open.generated += 1;
             let mut rows = open.first..open.first + open.plan.rows().len();
-            open.is_broken = rows.any(|row| !self.best.normalizer(row).is_finite());
+            open.is_broken = rows.any(|row| !best.normalizer(row).is_finite());
             if !open.is_broken {
-                open.plan.advance(&Scores { logits: logits.as_ref(), best: &self.best, first: open.first });
+                open.plan.advance(&Scores { logits, best, first: open.first });
             }
+        };
+        if self.device == Device::Cpu || self.open.len() < 2 * SENTENCES_OF_A_TASK {
+            return self.open.iter_mut().filter(|open| open.is_read).for_each(advance);
         }
-        self.release()
+        let parts: Vec<_> = self.open.chunks_mut(SENTENCES_OF_A_TASK).map(Mutex::new).collect();
+        parallel(parts.len(), |number| {
+            let mut part = parts[number].lock().expect("one thread has it");
+            part.iter_mut().filter(|open| open.is_read).for_each(advance);
+        });
     }
 
     fn gather_rows(&mut self) {

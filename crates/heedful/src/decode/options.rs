@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use heedful_tensor::Precision;
+use heedful_tensor::{Device, Precision, cuda};
 
 use crate::data::shortlist::Shortlist;
 use crate::layers::HeadName;
@@ -33,8 +33,9 @@ pub struct SearchOptions {
     pub without_heads: Vec<HeadName>,
     /// Type of the matrix products.
     pub compute: Precision,
-    /// Maximum of source tokens × hypotheses that are decoded together. Only speed and memory depend on it.
-    pub batch_tokens: usize,
+    /// Maximum of source tokens × hypotheses that are decoded together; `None` for as many as suit the device. Only speed and
+    /// memory depend on it.
+    pub batch_tokens: Option<usize>,
 }
 
 /// The maximum number of tokens of an output, without `<eos>`.
@@ -153,7 +154,7 @@ impl Default for SearchOptions {
             shortlist: None,
             without_heads: Vec::new(),
             compute: Precision::F32,
-            batch_tokens: 8192,
+            batch_tokens: None,
         }
     }
 }
@@ -164,14 +165,32 @@ impl Default for Sampling {
     }
 }
 
+/// Tokens that a processor decodes together.
+const BATCH_TOKENS: usize = 8192;
+
+/// Tokens that a card decodes together, and bytes that it must have for each: logits, keys and values.
+const CARD_BATCH_TOKENS: usize = 1 << 18;
+const CARD_BYTES_OF_A_TOKEN: usize = 1 << 18;
+
 impl SearchOptions {
+    /// [`SearchOptions::batch_tokens`] for a device.
+    pub(super) fn capacity(&self, device: Device) -> usize {
+        self.batch_tokens.unwrap_or_else(|| match device {
+            Device::Cuda => {
+                let memory = cuda::card().map_or(0, |card| card.memory());
+                (memory / CARD_BYTES_OF_A_TOKEN).clamp(BATCH_TOKENS, CARD_BATCH_TOKENS)
+            }
+            _ => BATCH_TOKENS,
+        })
+    }
+
     /// Whether these options are valid.
     pub fn check(&self) -> Result<(), OptionsError> {
         for (what, value) in [
             ("the beam", self.beam),
             ("the number of outputs", self.n_best),
             ("the n-gram that must not repeat", self.no_repeat_ngram.unwrap_or(1)),
-            ("the number of tokens that are decoded together", self.batch_tokens),
+            ("the number of tokens that are decoded together", self.batch_tokens.unwrap_or(1)),
         ] {
             if value == 0 {
                 return Err(OptionsError::Zero { what });
@@ -259,7 +278,8 @@ mod tests {
         let many = SearchOptions { n_best: 1_000_000, sampling: Some(Sampling::default()), ..good.clone() };
         assert!(complaint(many).starts_with("the number of outputs is 1000000"));
         assert!(
-            complaint(SearchOptions { batch_tokens: 0, ..good.clone() }).contains("decoded together is 0")
+            complaint(SearchOptions { batch_tokens: Some(0), ..good.clone() })
+                .contains("decoded together is 0")
         );
         let absolute =
             |max| SearchOptions { max_length: MaxLength::Absolute(max), min_length: 3, ..good.clone() };

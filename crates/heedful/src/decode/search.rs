@@ -97,7 +97,8 @@ impl<'m> Search<'m> {
         if let Some(shortlist) = &options.shortlist {
             check_shortlist(shortlist, &mut *decodings[0])?;
         }
-        let engine = Engine::new(decodings, options.compute.rounding(), options.batch_tokens);
+        let (device, rounding) = (ensemble.device(), options.compute.rounding());
+        let engine = Engine::new(decodings, device, rounding, options.capacity(device));
         Ok(Search { ensemble: ensemble.clone(), options: Arc::new(options.clone()), engine })
     }
 

@@ -8,9 +8,14 @@
 
 mod model;
 
+mod device;
+
 pub(crate) mod config;
 pub(crate) mod family;
 pub(crate) mod sources;
+
+pub(crate) mod cached_sources;
+pub(crate) mod row_space;
 
 pub mod convolution;
 pub mod recurrent;
@@ -21,4 +26,5 @@ mod any;
 pub use crate::layers::{HeadError, HeadName};
 pub use any::{EncoderConfig, EncoderDecoderConfig};
 pub use config::ConfigError;
+pub use device::{ChosenDevice, DeviceChoice};
 pub use model::{BrokenModel, Decoding, Encode, Generate, Label, Model, Restrict, Row, Wanted};

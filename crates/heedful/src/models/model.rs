@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use heedful_tensor::ops::{self, CrossEntropy, TopK};
-use heedful_tensor::{Params, Precision, Ragged, Rounding, Tensor};
+use heedful_tensor::{Device, Params, Precision, Ragged, Rounding, Tensor};
 
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
@@ -140,9 +140,7 @@ pub trait Decoding: Send {
     /// As [`Decoding::step`] for a search that wants no more than it says: its best tokens go to `best`. Returns the logits if
     /// all are wanted, or they were computed anyway.
     fn step_for(&mut self, rows: &[Row], wanted: &Wanted, best: &mut TopK) -> Option<Tensor> {
-        let logits = self.step(rows);
-        best.find(&logits, wanted.best, wanted.rounding);
-        Some(logits)
+        wanted.find_in(self.step(rows), best)
     }
 }
 
@@ -167,6 +165,22 @@ pub struct Wanted {
     pub all: bool,
     /// How sums are rounded.
     pub rounding: Rounding,
+}
+
+impl Wanted {
+    /// Finds what is wanted in logits. Returns them if all are wanted, or they are at hand.
+    pub fn find_in(&self, logits: Tensor, best: &mut TopK) -> Option<Tensor> {
+        match logits.device() {
+            Device::Cuda => {
+                best.find_and(&logits, self.best, &self.others, self.rounding);
+                self.all.then_some(logits)
+            }
+            _ => {
+                best.find(&logits, self.best, self.rounding);
+                Some(logits)
+            }
+        }
+    }
 }
 
 /// A hypothesis at one step.

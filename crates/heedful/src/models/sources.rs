@@ -3,7 +3,7 @@
 //! Sentences are read in groups, and the memory of a group (keys and values, encoder states) has one row for each of its
 //! tokens. Each sentence has a range of rows; a group is freed when its last sentence is finished.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::ops::Range;
 
 use heedful_tensor::Ragged;
@@ -12,8 +12,10 @@ use crate::models::Row;
 
 /// Sentences by number, with a `Memory` for each group that was read together.
 pub(crate) struct Sources<Memory> {
-    sentences_read: usize,
-    sentences: BTreeMap<usize, Entry>,
+    /// From number `first` on; those that are finished are gone.
+    sentences: VecDeque<Option<Entry>>,
+    first: usize,
+    steps: usize,
     groups: Vec<Option<Group<Memory>>>,
 }
 
@@ -23,8 +25,8 @@ struct Entry {
     /// Counted from 0 within the group.
     number: usize,
     rows: Range<usize>,
-    /// Whether it has had a row: sentences that have not started are kept.
-    is_started: bool,
+    /// The latest step in which it had rows: sentences that have not started are kept.
+    latest: Option<usize>,
 }
 
 /// Sentences that were read together.
@@ -36,7 +38,7 @@ struct Group<Memory> {
 impl<Memory> Sources<Memory> {
     /// Without any sentence.
     pub(crate) fn new() -> Sources<Memory> {
-        Sources { sentences_read: 0, sentences: BTreeMap::new(), groups: Vec::new() }
+        Sources { sentences: VecDeque::new(), first: 0, steps: 0, groups: Vec::new() }
     }
 
     /// Adds sentences that were read together.
@@ -47,34 +49,40 @@ impl<Memory> Sources<Memory> {
         }
         self.groups[group] = Some(Group { memory, open: sequences.sequences() });
         for (number, rows) in sequences.ranges().enumerate() {
-            self.sentences.insert(self.sentences_read, Entry { group, number, rows, is_started: false });
-            self.sentences_read += 1;
+            self.sentences.push_back(Some(Entry { group, number, rows, latest: None }));
         }
     }
 
-    /// Frees finished sentences, and marks those that have started.
-    pub(crate) fn forget_finished(&mut self, rows: &[Row]) {
-        let mut alive = rows.iter().map(|row| row.sentence).collect::<Vec<_>>();
-        alive.sort_unstable();
-        alive.dedup();
-        let groups = &mut self.groups;
-        self.sentences.retain(|sentence, entry| {
-            let has_rows = alive.binary_search(sentence).is_ok();
-            let keep = has_rows || !entry.is_started;
-            entry.is_started |= has_rows;
-            if !keep && let Some(group) = &mut groups[entry.group] {
+    /// Frees finished sentences, and marks those that have started. Returns the memories that no sentence needs any more.
+    pub(crate) fn forget_finished(&mut self, rows: &[Row]) -> Vec<Memory> {
+        self.steps += 1;
+        for row in rows {
+            if let Some(entry) = &mut self.sentences[row.sentence - self.first] {
+                entry.latest = Some(self.steps);
+            }
+        }
+        let (groups, mut freed) = (&mut self.groups, Vec::new());
+        for sentence in &mut self.sentences {
+            let is_finished = |entry: &&mut Entry| entry.latest.is_some_and(|latest| latest < self.steps);
+            let Some(entry) = sentence.as_mut().filter(is_finished) else { continue };
+            if let Some(group) = &mut groups[entry.group] {
                 group.open -= 1;
                 if group.open == 0 {
-                    groups[entry.group] = None;
+                    freed.extend(groups[entry.group].take().map(|group| group.memory));
                 }
             }
-            keep
-        });
+            *sentence = None;
+        }
+        while let Some(None) = self.sentences.front() {
+            self.sentences.pop_front();
+            self.first += 1;
+        }
+        freed
     }
 
     /// Whether a sentence was read and is not finished.
     pub(crate) fn contains(&self, sentence: usize) -> bool {
-        self.sentences.contains_key(&sentence)
+        self.entry(sentence).is_some()
     }
 
     /// The memory of a sentence's group, and the sentence's rows in it.
@@ -82,7 +90,7 @@ impl<Memory> Sources<Memory> {
     /// # Panics
     /// If the sentence was not read, or is finished.
     pub(crate) fn of(&self, sentence: usize) -> (&Memory, Range<usize>) {
-        let entry = &self.sentences[&sentence];
+        let entry = self.entry(sentence).expect("a sentence that was read and is not finished");
         let group = self.groups[entry.group].as_ref().expect("an open sentence keeps its group");
         (&group.memory, entry.rows.clone())
     }
@@ -92,7 +100,11 @@ impl<Memory> Sources<Memory> {
     /// # Panics
     /// If the sentence was not read, or is finished.
     pub(crate) fn number_in_group(&self, sentence: usize) -> usize {
-        self.sentences[&sentence].number
+        self.entry(sentence).expect("a sentence that was read and is not finished").number
+    }
+
+    fn entry(&self, sentence: usize) -> Option<&Entry> {
+        self.sentences.get(sentence.checked_sub(self.first)?)?.as_ref()
     }
 }
 
@@ -107,12 +119,12 @@ mod tests {
         sources.add("first", &Ragged::from_lengths([2, 3]));
         assert_eq!(sources.of(1), (&"first", 2..5));
         assert_eq!(sources.number_in_group(1), 1);
-        sources.forget_finished(&[row(0), row(1)]);
-        sources.forget_finished(&[row(1)]);
+        assert!(sources.forget_finished(&[row(0), row(1)]).is_empty());
+        assert!(sources.forget_finished(&[row(1)]).is_empty());
         assert_eq!(sources.of(1), (&"first", 2..5));
         sources.add("second", &Ragged::from_lengths([4]));
         // Sentence 2 has not started: it is kept.
-        sources.forget_finished(&[]);
+        assert_eq!(sources.forget_finished(&[]), ["first"]);
         assert_eq!((sources.of(2), sources.number_in_group(2)), ((&"second", 0..4), 0));
         sources.add("third", &Ragged::from_lengths([1]));
         assert_eq!((sources.of(3), sources.groups.len()), ((&"third", 0..1), 2));

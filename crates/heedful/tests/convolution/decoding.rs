@@ -142,7 +142,7 @@ fn company_order_and_threads_change_no_bit() {
         let model = model(config());
         let run = |sources: &[Vec<u32>], batch_tokens: usize, thread_count: usize| {
             threads::set_thread_count(thread_count);
-            let options = SearchOptions { batch_tokens, ..options(compute, beam) };
+            let options = SearchOptions { batch_tokens: Some(batch_tokens), ..options(compute, beam) };
             let found = search(&model, sources, &options).expect("good sources");
             found.iter().map(|found| bits(found)).collect::<Vec<_>>()
         };
@@ -168,7 +168,8 @@ fn the_score_of_an_output_is_the_score_that_was_reported() {
     let each = sources.iter().zip(&found);
     let pairs = each.flat_map(|(source, found)| found.iter().map(|f| (source.clone(), f.tokens.clone())));
     let pairs: Vec<_> = pairs.collect();
-    let scored = score(&model, &pairs, &SearchOptions { batch_tokens: 77, ..options }).expect("good pairs");
+    let scored =
+        score(&model, &pairs, &SearchOptions { batch_tokens: Some(77), ..options }).expect("good pairs");
     for (found, scored) in found.iter().flatten().zip(&scored) {
         assert_eq!(found.log_probability.to_bits(), scored.log_probability.to_bits());
     }

@@ -159,7 +159,7 @@ fn constraints_of_others_change_no_bit() {
         .map(|(i, source)| SearchInput { source, constraints: kinds[i % kinds.len()].clone() })
         .collect();
     for batch_tokens in [1, 20, 10_000] {
-        let options = SearchOptions { n_best: 2, batch_tokens, ..options(3, 9) };
+        let options = SearchOptions { n_best: 2, batch_tokens: Some(batch_tokens), ..options(3, 9) };
         let together =
             search_by(&one(&model), &inputs, &options, &Limits::default()).expect("good constraints");
         for (input, found) in inputs.iter().zip(&together) {

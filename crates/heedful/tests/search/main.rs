@@ -191,7 +191,7 @@ fn impossible_tokens_are_not_said_and_broken_models_are_errors() {
 fn a_search_gives_results_before_all_sources_are_read() {
     let model = TableModel::new(7, 5);
     let all = sources(40);
-    let options = SearchOptions { batch_tokens: 20, ..options(2, 6) };
+    let options = SearchOptions { batch_tokens: Some(20), ..options(2, 6) };
     let expected = search(&model, &all, &options).expect("good sources");
 
     let mut search = Search::new(&model, &options).expect("good options");
@@ -227,7 +227,7 @@ fn samples_depend_on_the_seed_and_the_source_alone() {
     let together = run(&all, &sampled(1, None));
     let mut reversed = all.clone();
     reversed.reverse();
-    let mut backwards = run(&reversed, &SearchOptions { batch_tokens: 1, ..sampled(1, None) });
+    let mut backwards = run(&reversed, &SearchOptions { batch_tokens: Some(1), ..sampled(1, None) });
     backwards.reverse();
     assert_eq!(together, backwards);
     assert_ne!(together, run(&all, &sampled(2, None)));

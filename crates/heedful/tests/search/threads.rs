@@ -16,7 +16,7 @@ fn sentences_of_a_thread_have_the_bits_of_those_that_all_threads_share() {
     for compute in [Precision::F32, Precision::Bf16, Precision::Int8] {
         let run = |batch_tokens: usize, thread_count: usize| {
             threads::set_thread_count(thread_count);
-            let options = SearchOptions { batch_tokens, ..options(compute, 4) };
+            let options = SearchOptions { batch_tokens: Some(batch_tokens), ..options(compute, 4) };
             let found = search(&model, &sources, &options).expect("good sources");
             let pairs: Vec<_> =
                 sources.iter().cloned().zip(found.iter().map(|f| f[0].tokens.clone())).collect();

@@ -182,7 +182,7 @@ fn company_order_and_threads_change_no_bit() {
             let options = SearchOptions { sampling, ..options(compute, beam) };
             let run = |sources: &[Vec<u32>], batch_tokens: usize, thread_count: usize| {
                 threads::set_thread_count(thread_count);
-                let options = SearchOptions { batch_tokens, ..options.clone() };
+                let options = SearchOptions { batch_tokens: Some(batch_tokens), ..options.clone() };
                 search(&model, sources, &options)
                     .expect("good sources")
                     .iter()
@@ -226,7 +226,7 @@ fn the_score_of_an_output_is_the_score_that_was_reported() {
             .flat_map(|(source, found)| found.iter().map(|found| (source.clone(), found.tokens.clone())))
             .collect();
         let scored =
-            score(&model, &pairs, &SearchOptions { batch_tokens: 77, ..options }).expect("good pairs");
+            score(&model, &pairs, &SearchOptions { batch_tokens: Some(77), ..options }).expect("good pairs");
         for (found, scored) in found.iter().flatten().zip(&scored) {
             assert_eq!(found.log_probability.to_bits(), scored.log_probability.to_bits());
         }
@@ -321,7 +321,7 @@ fn a_source_that_is_given_up_changes_nothing_for_the_others() {
         let options = options(compute, 3);
         let alone = search(&model, &sources(), &options).expect("good sources");
         // Room for a few at a time, so that some of those given up are at work and others still wait.
-        let narrow = SearchOptions { batch_tokens: 150, ..options };
+        let narrow = SearchOptions { batch_tokens: Some(150), ..options };
         for moment in [0, 1, 4, 9] {
             let mut shared = Search::new(&model, &narrow).expect("good options");
             for (i, source) in sources().into_iter().enumerate() {

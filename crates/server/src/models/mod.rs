@@ -13,6 +13,7 @@ mod watch;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use heedful::models::DeviceChoice;
 use heedful::tasks::Task;
 
 pub use self::engine::Engine;
@@ -40,6 +41,7 @@ pub(crate) struct ServedModel {
     capacity: usize,
     /// The most tokens of a text, if that is not left to the model.
     text_tokens: Option<usize>,
+    device: DeviceChoice,
     current: RwLock<Arc<LoadedModel>>,
     /// Held during a reload, so that no two run at once.
     reloading: Mutex<()>,
@@ -84,7 +86,7 @@ impl ServedModel {
     fn open(spec: ModelSpec, options: &ServerOptions) -> Result<ServedModel, ServerError> {
         let failed = |cause| ServerError::Model { name: spec.name.clone(), cause };
         let text_tokens = options.limits.text_tokens;
-        let engine = load(&spec, text_tokens, options.shortlists).map_err(failed)?;
+        let engine = load(&spec, text_tokens, options.shortlists, options.device).map_err(failed)?;
         let (task, metrics) = (engine.task(), Arc::new(ModelMetrics::default()));
         let worker_options = WorkerOptions {
             search: options.search.clone(),
@@ -102,6 +104,7 @@ impl ServedModel {
             worker_options,
             capacity,
             text_tokens,
+            device: options.device,
             current,
             reloading: Mutex::new(()),
         })
@@ -117,7 +120,7 @@ impl ServedModel {
         let _one_at_a_time = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |cause| ServerError::Model { name: self.spec.name.clone(), cause };
         let shortlists = self.worker_options.shortlists;
-        let engine = load(&self.spec, self.text_tokens, shortlists).map_err(failed)?;
+        let engine = load(&self.spec, self.text_tokens, shortlists, self.device).map_err(failed)?;
         if engine.task() != self.task {
             let (old, new) = (self.task.model(), engine.task().model());
             return Err(failed(format!("it was {old} and is now {new}: restart the server for that")));
@@ -136,8 +139,14 @@ impl ServedModel {
 }
 
 /// Loads a model and limits its texts; the error is a sentence.
-fn load(spec: &ModelSpec, text_tokens: Option<usize>, shortlists: Shortlists) -> Result<Engine, String> {
+fn load(
+    spec: &ModelSpec,
+    text_tokens: Option<usize>,
+    shortlists: Shortlists,
+    device: DeviceChoice,
+) -> Result<Engine, String> {
     let mut engine = spec.origin.load()?;
+    device.place(engine.model()).map_err(|why| why.to_string())?;
     if let (Engine::Translator(translator), Shortlists::Used) = (&engine, shortlists)
         && translator.shortlist().is_none()
     {

@@ -200,7 +200,7 @@ pub(super) fn clear_now(stream: CUstream, start: Pointer, bytes: usize) {
     expect("cuMemsetD8Async", unsafe { driver::cuMemsetD8Async(start.0, 0, bytes, stream) });
 }
 
-fn copy_now(stream: CUstream, from: Pointer, to: Pointer, bytes: usize) {
+pub(super) fn copy_now(stream: CUstream, from: Pointer, to: Pointer, bytes: usize) {
     // SAFETY: whoever has the addresses owns these bytes.
     expect("cuMemcpyDtoDAsync", unsafe { driver::cuMemcpyDtoDAsync_v2(to.0, from.0, bytes, stream) });
 }

@@ -198,6 +198,13 @@ pub(crate) fn clear(start: Pointer, bytes: usize) {
     }
 }
 
+/// Copies bytes from one place of the card's memory to another.
+pub(crate) fn copy(from: Pointer, to: Pointer, bytes: usize) {
+    if bytes > 0 && !step::record(Command::Copy { from, to, bytes }) {
+        command::copy_now(present().stream, from, to, bytes);
+    }
+}
+
 /// A copy of some numbers in the card's memory. Within a step it is there until the step's end, and only kernels may use it.
 pub(crate) fn upload<T: NoUninit>(values: &[T]) -> Buffer {
     upload_with_room(bytemuck::cast_slice(values), size_of_val(values))
@@ -206,6 +213,13 @@ pub(crate) fn upload<T: NoUninit>(values: &[T]) -> Buffer {
 /// As [`upload`] for a list whose length varies from step to step: lists of almost the same length take the same room.
 pub(crate) fn upload_list<T: NoUninit>(values: &[T]) -> Buffer {
     upload_with_room(bytemuck::cast_slice(values), roomy(values.len()) * size_of::<T>())
+}
+
+/// As [`upload_list`] for a list that grows from step to step: it takes the room of the next power of two, and of some thousands at
+/// least.
+pub(crate) fn upload_doubled<T: NoUninit>(values: &[T]) -> Buffer {
+    let room = values.len().next_power_of_two().max(1 << 13);
+    upload_with_room(bytemuck::cast_slice(values), room * size_of::<T>())
 }
 
 fn upload_with_room(bytes: &[u8], room: usize) -> Buffer {

@@ -36,7 +36,7 @@ pub use card::{Card, card};
 pub(crate) use feed::MODULE as FEED;
 pub(crate) use launch::{Blocks, DropoutArgument, launch, roomy};
 pub use library::Unavailable;
-pub(crate) use memory::{Buffer, Pointer, clear, upload, upload_list};
+pub(crate) use memory::{Buffer, Pointer, clear, copy, upload, upload_doubled, upload_list};
 pub use memory::{OutOfMemory, bytes_reserved, fitting, most_bytes_held, trim};
 pub(crate) use module::Module;
 pub use module::{KernelReport, compile_for};

@@ -1,6 +1,7 @@
 //! Memory of the host that the card reads and writes by itself.
 
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys as driver;
 
@@ -11,7 +12,11 @@ use super::memory::Pointer;
 pub(crate) struct Pinned {
     start: *mut u8,
     bytes: usize,
+    is_pooled: bool,
 }
+
+/// Pieces that were pooled and are free. Asking the system takes longer than decoding a token.
+static FREE: Mutex<Vec<Pinned>> = Mutex::new(Vec::new());
 
 // SAFETY: plain memory with one owner; what the card does with it is ordered by events.
 unsafe impl Send for Pinned {}
@@ -27,7 +32,26 @@ impl Pinned {
             expect("cuMemHostAlloc", driver::cuMemHostAlloc(&mut start, bytes, flags));
             ptr::write_bytes(start.cast::<u8>(), 0, bytes);
         }
-        Pinned { start: start.cast(), bytes }
+        Pinned { start: start.cast(), bytes, is_pooled: false }
+    }
+
+    /// At least as many bytes, unspecified, that whoever asks next gets when they are given back: at the same address, so that steps
+    /// that write there can be replayed.
+    pub(crate) fn pooled(bytes: usize) -> Pinned {
+        let bytes = bytes.next_power_of_two().max(1 << 16);
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        match free.iter().rposition(|piece| piece.bytes == bytes) {
+            Some(place) => free.remove(place),
+            None => {
+                let mut piece = Pinned::new(bytes);
+                piece.is_pooled = true;
+                piece
+            }
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Its address for kernels: one address space for both.
@@ -45,15 +69,17 @@ impl Pinned {
     /// A copy of some bytes, which the card has finished writing.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
-        for (i, byte) in bytes.iter_mut().enumerate() {
-            // SAFETY: within the memory. Volatile, because the card wrote it.
-            *byte = unsafe { ptr::read_volatile(self.start.add(offset + i)) };
-        }
+        // SAFETY: within the memory, which the caller has waited for with a call that the compiler cannot see through.
+        unsafe { ptr::copy_nonoverlapping(self.start.add(offset), bytes.as_mut_ptr(), bytes.len()) };
     }
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
+        if self.is_pooled {
+            let piece = Pinned { start: self.start, bytes: self.bytes, is_pooled: true };
+            return FREE.lock().unwrap_or_else(PoisonError::into_inner).push(piece);
+        }
         // SAFETY: it came from cuMemHostAlloc; whoever drops it has waited for the card.
         expect("cuMemFreeHost", unsafe { driver::cuMemFreeHost(self.start.cast()) });
     }

@@ -40,10 +40,11 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 23] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 26] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
+        &linear::few::MODULE,
         &norm::cuda::MODULE,
         &embedding::cuda::MODULE,
         &attention::cuda::GENERIC,
@@ -62,6 +63,8 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 23] {
         &attention_rnn::cuda::FAST,
         &adam::cuda::MODULE,
         &moving_average::cuda::MODULE,
+        &cached_attention::cuda::MODULE,
+        &top_k::cuda::MODULE,
         &crate::collective::cards::MODULE,
         &crate::cuda::FEED,
         &crate::cuda::TUNE,
@@ -78,7 +81,9 @@ pub use attention_rnn::{
     attention_rnn,
 };
 pub use batch_norm::{BatchNormed, batch_norm, batch_norm_by, follow_statistic};
-pub use cached_attention::{CachedAttentionOptions, KeyValueRows, KeyValueStore, cached_attention};
+pub use cached_attention::{
+    CachedAttentionOptions, KeyLists, KeyValueRows, KeyValueStore, Seen, cached_attention,
+};
 pub use convolution::{ConvolutionOptions, Reach, convolution, slide_windows, tapped_windows};
 pub use cross_entropy::{CrossEntropy, CrossEntropyOptions, IGNORED, cross_entropy};
 pub use elementwise::{

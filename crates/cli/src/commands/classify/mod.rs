@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         anyhow::bail!("--report is about labelled texts: add --label-text FILE");
     }
     let verbosity = arguments.quiet.verbosity();
-    arguments.machine.set_up("classification", verbosity)?;
+    arguments.machine.set_up(verbosity)?;
     let inputs: Vec<&Path> =
         iter::once(&arguments.model).chain(&arguments.file).map(PathBuf::as_path).collect();
     let inputs: Vec<&Path> = inputs.into_iter().chain(arguments.label_text.as_deref()).collect();
@@ -108,6 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         );
     }
     let mut classifier = Classifier::open(&arguments.model)?;
+    arguments.machine.place(classifier.model())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
     let mut reader = TextReader::new(&classifier, arguments.long);
     let mut tally = arguments.label_text.is_some().then(|| Tally::new(&classifier));
@@ -202,6 +203,7 @@ impl Arguments {
             folder: output.as_deref(),
             format: Format::of(*json),
             options: as_map(options),
+            computed_by: machine.computed_by(),
             force,
             undivided: attention.or(report.is_some().then_some("--report")),
             verbosity: quiet.verbosity(),

@@ -53,7 +53,7 @@ Examples:
 const NO_MODEL: [&str; 0] = [];
 
 pub(super) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up("measuring layers", arguments.quiet.verbosity())?;
+    arguments.machine.set_up_processor("measuring layers", arguments.quiet.verbosity())?;
     if arguments.machine.compute(NO_MODEL) == Precision::Int8 {
         bail!(
             "layers are measured in training too, and int8 is for inference only: use --compute bf16 or f32"

@@ -8,9 +8,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use heedful::compare::variations::{self, Variation, VariationGroup, VariationPlan, VariationResult};
 use heedful::metrics::Measure;
+use heedful::models::DeviceChoice;
 use heedful::recipe::Recipe;
 use heedful::tensor::Device;
-use heedful::train::run::{DeviceChoice, Event, Ready, Watcher};
+use heedful::train::run::{Event, Ready, Watcher};
 
 use super::builtin;
 use crate::commands::train::{PRECEDENCE, RecipeArguments};
@@ -158,7 +159,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let groups = if arguments.groups.is_empty() { &VariationGroup::PAPER[..] } else { &arguments.groups };
     let plan = variations::plan(&base, groups)?;
     let device = arguments.device.choice();
-    device.resolve()?;
+    device.for_training()?;
     arguments.threads.set_up();
     let verbosity = arguments.quiet.verbosity();
     let folder = base.output.out.expect("a plan needs a folder");

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use heedful::decode::SearchOptions;
 use heedful::explain::experiments::Experiment;
+use heedful::models::DeviceChoice;
 use heedful::plot::{LineChart, Mark, Series, Table};
 use heedful::tasks::translate::Translator;
-use heedful::train::run::DeviceChoice;
 use heedful_grammar::Phrase;
 use serde_json::json;
 

@@ -24,10 +24,11 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use heedful::decode::SearchOptions;
+use heedful::models::DeviceChoice;
 use heedful::recipe::Recipe;
 use heedful::tasks::translate::Translator;
 use heedful::tensor::cpu::threads;
-use heedful::train::run::{self, DeviceChoice, Ending, Outcome, Start};
+use heedful::train::run::{self, Ending, Outcome, Start};
 use heedful_grammar::Phrase;
 
 pub(super) use self::by_length::bottleneck;
@@ -106,7 +107,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let plan = if arguments.quick { QUICK } else { NORMAL };
     let text = TextFiles::new(&arguments.out.join("data"));
     let device = arguments.device.choice();
-    device.resolve()?;
+    device.for_training()?;
     let mut recipes = Vec::new();
     for demo in &runs {
         let mut recipe = plan.recipe(demo.direction, &text, &demo.folder, arguments.seed);
@@ -187,7 +188,7 @@ impl DemoRun<'_> {
     ) -> Result<TestResult> {
         let start = Instant::now();
         let compute = recipe.training.compute;
-        let (on, threads) = (device.resolve()?.device, threads::thread_count());
+        let (on, threads) = (device.for_training()?.device, threads::thread_count());
         eprintln!("{}: {}, in {compute} on {on}, {threads} threads", self.direction, self.model);
         let outcome = train(device, recipe, interrupt)?;
         let translator = Translator::open(&self.folder)?;

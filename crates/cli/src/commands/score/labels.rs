@@ -20,6 +20,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let mut attention =
         arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let mut classifier = Classifier::open(&arguments.model)?;
+    arguments.machine.place(classifier.model())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| classifier.set_max_tokens(tokens))?;
     let files = CorpusFiles::labelled(&[results.input(0, Some(file))])?;
     let mut pairs = files.pairs();

@@ -80,7 +80,7 @@ Examples:
   heedful score run --src all.en --tgt all.de --shard 3/16 -o scores";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    arguments.machine.set_up("scoring", arguments.quiet.verbosity())?;
+    arguments.machine.set_up(arguments.quiet.verbosity())?;
     let task = ModelFolder::open(&arguments.model)?.config.task();
     arguments.check(task)?;
     let begun = arguments.shard.begin(|| Ok(arguments.work()))?;
@@ -145,6 +145,7 @@ impl Arguments {
             folder: output.as_deref(),
             format: Format::of(*json),
             options: as_map(options),
+            computed_by: machine.computed_by(),
             force,
             undivided: attention.file.is_some().then_some("--attention"),
             verbosity: quiet.verbosity(),

@@ -20,6 +20,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let mut attention =
         arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let mut generator = Generator::open(&arguments.model)?;
+    arguments.machine.place(generator.model())?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| generator.set_max_tokens(tokens))?;
     let compute = arguments.machine.compute([&arguments.model]);
     let mut reader = TextReader::new(&generator, arguments);

@@ -22,6 +22,7 @@ pub(super) fn run(arguments: &Arguments, mut results: Results) -> Result<()> {
     let mut attention =
         arguments.attention.create(arguments.output.as_deref(), &arguments.force, &arguments.inputs())?;
     let mut translator = Translator::open(&arguments.model)?;
+    arguments.machine.place(translator.model())?;
     translator.model().check_heads(&arguments.without_head)?;
     arguments.max_tokens.tokens.map_or(Ok(()), |tokens| translator.set_max_tokens(tokens))?;
     let options = SearchOptions {

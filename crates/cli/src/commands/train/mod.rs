@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         arguments.threads.set_up();
     }
     // Before a dashboard opens.
-    arguments.device.choice().resolve()?;
+    arguments.device.choice().for_training()?;
     team.as_ref().map_or(Ok(()), |team| team.check(recipe.training.accumulate))?;
     let start = match (&arguments.resume, arguments.force.is_given()) {
         (Some(_), _) => Start::Resume,

@@ -111,8 +111,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) machine: Machine,
     /// Source tokens (times hypotheses) decoded side by side; affects speed and memory, never a translation
-    #[arg(long, default_value_t = 8192, value_name = "N", help_heading = "Machine")]
-    batch_tokens: usize,
+    /// [default: 8192; on a card up to 262144, as its memory allows]
+    #[arg(long, value_name = "N", help_heading = "Machine")]
+    batch_tokens: Option<usize>,
 }
 
 const EXAMPLES: &str = "\
@@ -204,6 +205,7 @@ impl Arguments {
             folder: output.as_deref(),
             format: Format::of(*json),
             options: as_map(options),
+            computed_by: machine.computed_by(),
             force,
             undivided: attention.file.is_some().then_some("--attention"),
             verbosity: quiet.verbosity(),

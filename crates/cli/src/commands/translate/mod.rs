@@ -31,7 +31,7 @@ use crate::results::Results;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let verbosity = arguments.quiet.verbosity();
-    arguments.machine.set_up("searching", verbosity)?;
+    arguments.machine.set_up(arguments.quiet.verbosity())?;
     let mut options = arguments.search_options();
     options.check()?;
     arguments.check()?;
@@ -82,8 +82,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// The model, or the ensemble of all models that are named.
 fn open(arguments: &Arguments) -> Result<Translator> {
     let models = arguments.models();
-    let open = |folder: &&Path| Translator::open(folder);
-    let translators = models.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let open = |folder: &&Path| {
+        let translator = Translator::open(folder)?;
+        arguments.machine.place(translator.model())?;
+        Ok(translator)
+    };
+    let translators = models.iter().map(open).collect::<Result<Vec<_>>>()?;
     translators[0].model().check_heads(&arguments.without_head)?;
     Translator::join(translators).map_err(|error| match error {
         JoinError::Vocabulary { number, .. } => anyhow!("{}: {error}", models[number - 1].display()),

@@ -9,11 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::lengths::by_length;
 use super::{LengthAccuracy, Variation, VariationError, VariationGroup, what_differs};
 use crate::metrics::Measure;
+use crate::models::DeviceChoice;
 use crate::recipe::{Author, Key, Overrides, Recipe};
 use crate::store::durable;
 use crate::tasks;
 use crate::train::log::{Record, read_metrics, series};
-use crate::train::run::{self, DeviceChoice, Ending, Event, RunError, Start, Watcher};
+use crate::train::run::{self, Ending, Event, RunError, Start, Watcher};
 
 /// The result of a variation whose training has ended.
 #[derive(Clone, Debug)]

@@ -86,7 +86,7 @@ impl Pruning {
             hash.write(b"\n");
         }
         // The number of tokens in a batch does not change translations.
-        let options = SearchOptions { batch_tokens: 0, ..self.options.clone() };
+        let options = SearchOptions { batch_tokens: None, ..self.options.clone() };
         hash.write(format!("{options:?} {:?}", self.corpus.bleu).as_bytes());
         format!("{:016x}", hash.finish())
     }

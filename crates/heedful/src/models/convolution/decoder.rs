@@ -4,7 +4,7 @@
 //! y = (x + (h + c) √½) √½                                     N times (see `Balanced` for the form with a norm)
 //! ```
 
-use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, KeyValueRows, Mask, Part, Reach};
+use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, Mask, Part, Reach, Seen};
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::config::{ConvolutionalConfig, dilation_of};
@@ -44,7 +44,7 @@ pub(super) struct Rows<'a> {
     /// How many tokens the longest of them has.
     pub(super) longest: usize,
     /// The keys and values that each row attends to.
-    pub(super) sources: &'a [KeyValueRows<'a>],
+    pub(super) sources: Seen<'a>,
 }
 
 impl ConvolutionalDecoder {
@@ -149,7 +149,7 @@ impl ConvolutionalDecoderLayer {
             scale: self.scale,
             rounding: pass.compute().precision.rounding(),
         };
-        let context = ops::cached_attention(&queries, rows.sources, options);
+        let context = ops::cached_attention(&queries, &rows.sources, options);
         self.joined(x, &h, &context, pass)
     }
 

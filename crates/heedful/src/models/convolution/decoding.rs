@@ -8,20 +8,19 @@
 //! A hypothesis that continues another copies that one's windows: k vectors for each layer, whatever its length. With
 //! dilation the windows of upper layers span more tokens than they multiply, and those between wait for their turn.
 
-use heedful_tensor::ops::KeyValueRows;
 use heedful_tensor::{Precision, Ragged, Tensor};
 
 use super::Convolutional;
 use super::decoder::Rows;
 use crate::layers::Pass;
-use crate::models::sources::Sources;
+use crate::models::cached_sources::CachedSources;
 use crate::models::{Decoding, Row};
 
 /// A convolutional model's [`Decoding`].
 pub(super) struct ConvolutionalDecoding<'m> {
     model: &'m Convolutional,
     pass: Pass,
-    sources: Sources<Tensor>,
+    sources: CachedSources,
     /// How many tokens each row of the previous step has.
     lengths: Vec<usize>,
     /// For each decoder layer the windows of the previous step's rows.
@@ -30,10 +29,11 @@ pub(super) struct ConvolutionalDecoding<'m> {
 
 impl<'m> ConvolutionalDecoding<'m> {
     pub(super) fn new(model: &'m Convolutional, compute: Precision) -> ConvolutionalDecoding<'m> {
+        let device = model.params.device();
         ConvolutionalDecoding {
             model,
             pass: Pass::inference(compute),
-            sources: Sources::new(),
+            sources: CachedSources::new(device, compute.dtype(), 1, 2 * model.config.d_model),
             lengths: Vec::new(),
             windows: vec![None; model.config.decoder_layers],
         }
@@ -43,29 +43,29 @@ impl<'m> ConvolutionalDecoding<'m> {
 impl Decoding for ConvolutionalDecoding<'_> {
     fn read(&mut self, source: &[u32], sequences: &Ragged) {
         let source = self.model.encode(source, sequences, &mut self.pass);
-        self.sources.add(source.key_value, sequences);
+        self.sources.add(vec![source.key_value], sequences);
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
-        self.sources.forget_finished(rows);
-        let parents: Vec<Option<usize>> = rows.iter().map(|row| row.parent).collect();
+        let filled = self.model.params.device().rows_of_step(rows.len());
+        self.sources.begin_step(rows, filled);
+        let mut parents: Vec<Option<usize>> = rows.iter().map(|row| row.parent).collect();
+        parents.resize(filled, None);
         let positions: Vec<usize> =
             parents.iter().map(|parent| parent.map_or(0, |parent| self.lengths[parent])).collect();
         self.lengths = positions.iter().map(|position| position + 1).collect();
 
-        let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
+        let mut ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
+        ids.resize(filled, 0);
         let ConvolutionalDecoding { model, pass, sources, windows, .. } = self;
-        let source_of = |row: &Row| {
-            let (key_value, rows) = sources.of(row.sentence);
-            KeyValueRows::Range(key_value.array(), rows)
-        };
-        let sources: Vec<KeyValueRows<'_>> = rows.iter().map(source_of).collect();
         let longest = positions.iter().max().map_or(0, |position| position + 1);
-        let rows = Rows { parents: &parents, longest, sources: &sources };
-        pass.within(|pass| {
+        let rows = Rows { parents: &parents, longest, sources: sources.seen(0, rows) };
+        let scores = pass.within(|pass| {
             let embedded = model.target_embedding.at(&ids, &positions, pass);
             let states = model.decoder.step(&embedded, &rows, windows, pass);
             model.output.scores(&states, pass)
-        })
+        });
+        sources.end_step();
+        scores
     }
 }

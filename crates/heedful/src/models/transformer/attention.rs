@@ -9,11 +9,11 @@
 //! Q_i are the columns of head i: the projections of all heads are one matrix product, which includes queries, keys and
 //! values where they come from the same vectors.
 
-use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, KeyValueRows, Mask, Part};
+use heedful_tensor::ops::{self, AttentionOptions, CachedAttentionOptions, Mask, Part, Seen};
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
-use super::decoding::BlockCache;
+use super::block_cache::BlockCache;
 use crate::layers::{AttentionMap, AttentionScore, AttentionSite, Linear, Pass};
 
 /// What the decoder attends to: the output of the encoder.
@@ -30,7 +30,6 @@ pub struct SelfAttention {
     qkv: Linear,
     heads: MultiHeadAttention,
     mask: Mask,
-    window: Option<usize>,
 }
 
 /// Attention of target tokens to the memory: parameters `query`, `key_value` and `output`.
@@ -62,7 +61,6 @@ impl SelfAttention {
                 Some(distance) => mask.within(distance),
                 None => mask,
             },
-            window: config.window,
         }
     }
 
@@ -81,15 +79,8 @@ impl SelfAttention {
     pub(super) fn step(&self, x: &Tensor, cache: &mut BlockCache<'_>, pass: &Pass) -> Tensor {
         let d_k = self.heads.key_width;
         let qkv = self.qkv.forward(x, pass);
-        cache.store.write(&qkv, d_k..qkv.width(), cache.newest);
-        let stored = cache.store.array();
-        let rows = (0..x.rows()).map(|row| {
-            let past = cache.pasts.of(row);
-            let first =
-                self.window.map_or(0, |distance| past.len().saturating_sub(distance.saturating_add(1)));
-            KeyValueRows::Listed(stored, &past[first..])
-        });
-        self.heads.step(Part { tensor: qkv, columns: 0..d_k }, &rows.collect::<Vec<_>>(), pass)
+        cache.add(&qkv, d_k..qkv.width());
+        self.heads.step(Part { tensor: qkv, columns: 0..d_k }, &cache.seen(), pass)
     }
 }
 
@@ -121,7 +112,7 @@ impl CrossAttention {
     }
 
     /// As [`CrossAttention::forward`] for the newest token of every row, given the memory that each row attends to.
-    pub(super) fn step(&self, x: &Tensor, memory: &[KeyValueRows<'_>], pass: &Pass) -> Tensor {
+    pub(super) fn step(&self, x: &Tensor, memory: &Seen<'_>, pass: &Pass) -> Tensor {
         self.heads.step(Part::whole(self.query.forward(x, pass)), memory, pass)
     }
 }
@@ -167,7 +158,7 @@ impl MultiHeadAttention {
     }
 
     /// As [`MultiHeadAttention::forward`] for single queries, each with the cached keys and values that it attends to.
-    fn step(&self, queries: Part, cached: &[KeyValueRows<'_>], pass: &Pass) -> Tensor {
+    fn step(&self, queries: Part, cached: &Seen<'_>, pass: &Pass) -> Tensor {
         let options = CachedAttentionOptions {
             heads: self.heads,
             key_width: self.key_width,

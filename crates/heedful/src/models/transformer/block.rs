@@ -7,7 +7,7 @@ use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
 use super::attention::SelfAttention;
-use super::decoding::BlockCache;
+use super::block_cache::BlockCache;
 use super::feed_forward::FeedForward;
 use super::stack::{Stack, StackMask, residual};
 use crate::layers::{AttentionSite, Pass, Residual};

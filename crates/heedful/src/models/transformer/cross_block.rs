@@ -4,7 +4,7 @@
 //! y = LayerNorm(c + FFN(c))                         post-norm; see `Residual` for pre-norm
 //! ```
 
-use heedful_tensor::ops::KeyValueRows;
+use heedful_tensor::ops::Seen;
 use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
@@ -28,7 +28,7 @@ pub struct CrossBlock {
 pub(super) struct CrossCache<'a> {
     pub(super) past: Past<'a>,
     /// Each row's memory.
-    pub(super) memory: Vec<KeyValueRows<'a>>,
+    pub(super) memory: Seen<'a>,
 }
 
 impl Stack<CrossBlock> {

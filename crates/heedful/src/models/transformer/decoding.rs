@@ -11,15 +11,16 @@
 
 use std::collections::BTreeMap;
 
-use heedful_tensor::ops::{self, ChosenColumns, ChosenPart, KeyValueRows, KeyValueStore, TopK};
-use heedful_tensor::{Precision, Ragged, Tensor};
+use heedful_tensor::ops::{self, ChosenColumns, ChosenPart, KeyValueStore, TopK};
+use heedful_tensor::{Device, Precision, Ragged, Tensor};
 
 use super::Transformer;
+use super::block_cache::{BlockCache, StepPasts};
 use super::cross_block::CrossCache;
 use super::past_layer::Past;
 use super::slots::{Parent, Pasts, Slots};
 use crate::layers::{HeadName, Pass};
-use crate::models::sources::Sources;
+use crate::models::cached_sources::CachedSources;
 use crate::models::{Decoding, Restrict, Row, Wanted};
 use crate::recipe::DecoderLayer;
 
@@ -28,22 +29,13 @@ pub(super) struct CachedDecoding<'m> {
     model: &'m Transformer,
     pass: Pass,
     /// For each decoder layer, the keys and values of all source tokens.
-    sources: Sources<Vec<Tensor>>,
+    sources: CachedSources,
     slots: Slots,
     pasts: Pasts,
     /// One for each decoder layer.
     layers: Vec<LayerPast>,
     /// The output projection of each sentence, if they are restricted to some tokens.
     outputs: BTreeMap<usize, ChosenColumns>,
-}
-
-/// The KV cache of one block in a step.
-pub(crate) struct BlockCache<'a> {
-    /// The block's keys and values of the target so far; the block adds the newest.
-    pub(crate) store: &'a mut KeyValueStore,
-    /// The slot of each row's newest token.
-    pub(crate) newest: &'a [u32],
-    pub(crate) pasts: &'a Pasts,
 }
 
 /// What a decoder layer keeps of the past.
@@ -60,22 +52,20 @@ impl<'m> CachedDecoding<'m> {
         compute: Precision,
         removed: &[HeadName],
     ) -> CachedDecoding<'m> {
-        let layer = model.config.layer();
-        let width = layer.key_width() + layer.value_width();
+        let (layer, device, layers) =
+            (model.config.layer(), model.params.device(), model.config.decoder_layers);
+        let (dtype, width) = (compute.cached_dtype(), layer.key_width() + layer.value_width());
         let past = |_| match model.config.decoder_layer {
-            DecoderLayer::Attention => {
-                let store = KeyValueStore::new(model.params.device(), compute.cached_dtype(), width);
-                LayerPast::KeyValues(store)
-            }
-            DecoderLayer::Ssru => LayerPast::State(Tensor::from_f32(0, layer.d_model, &[])),
+            DecoderLayer::Attention => LayerPast::KeyValues(KeyValueStore::new(device, dtype, width)),
+            DecoderLayer::Ssru => LayerPast::State(Tensor::from_f32_on(device, 0, layer.d_model, &[])),
         };
         CachedDecoding {
             model,
             pass: Pass::inference(compute).without_heads(removed),
-            sources: Sources::new(),
-            slots: Slots::default(),
+            sources: CachedSources::new(device, dtype, layers, width),
+            slots: Slots::on(device),
             pasts: Pasts::default(),
-            layers: (0..model.config.decoder_layers).map(past).collect(),
+            layers: (0..layers).map(past).collect(),
             outputs: BTreeMap::new(),
         }
     }
@@ -93,7 +83,8 @@ impl Decoding for CachedDecoding<'_> {
     }
 
     fn as_restrict(&mut self) -> Option<&mut dyn Restrict> {
-        Some(self)
+        // A card computes all scores as fast.
+        (self.model.params.device() == Device::Cpu).then_some(self as &mut dyn Restrict)
     }
 
     fn step(&mut self, rows: &[Row]) -> Tensor {
@@ -118,9 +109,7 @@ impl Decoding for CachedDecoding<'_> {
         {
             return None;
         }
-        let logits = output.scores(&states, &self.pass);
-        best.find(&logits, wanted.best, wanted.rounding);
-        Some(logits)
+        wanted.find_in(output.scores(&states, &self.pass), best)
     }
 }
 
@@ -149,46 +138,42 @@ impl CachedDecoding<'_> {
 
     /// The decoder's output for the newest token of every row.
     fn states(&mut self, rows: &[Row]) -> Tensor {
-        self.sources.forget_finished(rows);
+        let device = self.model.params.device();
+        self.sources.begin_step(rows, device.rows_of_step(rows.len()));
         self.outputs.retain(|&sentence, _| self.sources.contains(sentence));
         self.pasts.follow(rows.iter().map(|row| row.parent.map_or(Parent::NONE, Parent::Row)));
         let newest = self.slots.take(rows.len(), &[self.pasts.all()]);
         self.pasts.append(&newest);
-        let ids: Vec<u32> = rows.iter().map(|row| row.token).collect();
-        let positions: Vec<usize> = (0..rows.len()).map(|row| self.pasts.of(row).len() - 1).collect();
         let CachedDecoding { model, pass, sources, pasts, slots, layers, .. } = self;
-        pass.within(|pass| {
+        let past_of_rows = StepPasts::new(device, pasts, &newest, model.config.window);
+        let ids = past_of_rows.fill_up(rows.iter().map(|row| row.token).collect());
+        let states = pass.within(|pass| {
             for past in layers.iter_mut() {
                 match past {
                     LayerPast::KeyValues(store) => store.reserve(slots.capacity()),
-                    LayerPast::State(state) => *state = followed(state, rows),
+                    LayerPast::State(state) => *state = followed(state, rows, ids.len()),
                 }
             }
-            let embedded = model.target_embedding.at(&ids, &positions, pass);
+            let embedded = model.target_embedding.at(&ids, &past_of_rows.positions(), pass);
             let mut layers = layers.iter_mut();
             let cache = |layer: usize| CrossCache {
                 past: match layers.next().expect("one past for each layer") {
-                    LayerPast::KeyValues(store) => {
-                        Past::KeyValues(BlockCache { store, newest: &newest, pasts })
-                    }
+                    LayerPast::KeyValues(store) => Past::KeyValues(BlockCache { store, rows: &past_of_rows }),
                     LayerPast::State(state) => Past::State(state),
                 },
-                memory: rows.iter().map(|row| memory_of(row, sources, layer)).collect(),
+                memory: sources.seen(layer, rows),
             };
             model.decoder.step(embedded, cache, pass)
-        })
+        });
+        sources.end_step();
+        states
     }
 }
 
-/// The states of the rows' parents; zeros for a first row.
-fn followed(states: &Tensor, rows: &[Row]) -> Tensor {
-    let zeros = Tensor::from_f32(1, states.width(), &vec![0.0; states.width()]);
-    let from: Vec<usize> = rows.iter().map(|row| row.parent.map_or(0, |parent| parent + 1)).collect();
+/// The states of the rows' parents; zeros for a first row, and for those that fill the step up.
+fn followed(states: &Tensor, rows: &[Row], filled: usize) -> Tensor {
+    let zeros = Tensor::from_f32_on(states.device(), 1, states.width(), &vec![0.0; states.width()]);
+    let mut from: Vec<usize> = rows.iter().map(|row| row.parent.map_or(0, |parent| parent + 1)).collect();
+    from.resize(filled, 0);
     ops::gather_rows(&ops::concat_rows(&[&zeros, states]), &from)
-}
-
-/// The keys and values that a row's cross attention attends to in a layer.
-fn memory_of<'a>(row: &Row, sources: &'a Sources<Vec<Tensor>>, layer: usize) -> KeyValueRows<'a> {
-    let (key_values, rows) = sources.of(row.sentence);
-    KeyValueRows::Range(key_values[layer].array(), rows)
 }

@@ -15,6 +15,7 @@ mod feed_forward;
 mod ssru;
 
 mod block;
+pub(crate) mod block_cache;
 mod cross_block;
 mod past_layer;
 mod stack;

@@ -4,7 +4,7 @@ use heedful_tensor::{Params, Ragged, Tensor};
 
 use super::LayerConfig;
 use super::attention::SelfAttention;
-use super::decoding::BlockCache;
+use super::block_cache::BlockCache;
 use super::ssru::Ssru;
 use super::stack::{StackMask, residual};
 use crate::layers::{AttentionSite, Pass, Residual};

@@ -1,10 +1,13 @@
 //! Slots of the KV cache: which are free, and which belong to each row.
 
+use heedful_tensor::Device;
+
 /// The free slots of a KV cache.
-#[derive(Default)]
 pub(crate) struct Slots {
     free: Vec<u32>,
     capacity: usize,
+    /// How many there are at first.
+    least: usize,
 }
 
 /// For every row of the latest step the slots of its tokens, first to last.
@@ -26,12 +29,22 @@ pub(crate) enum Parent<'a> {
     Slots(&'a [u32]),
 }
 
+/// In the place of a slot that is not known yet.
+const UNKNOWN: u32 = u32::MAX;
+
 impl Parent<'_> {
     /// No past: the row is a first token.
     pub(crate) const NONE: Parent<'static> = Parent::Slots(&[]);
 }
 
 impl Slots {
+    /// For a KV cache on a device: a card has more of them at first, since a cache that grows moves, and steps that read it elsewhere
+    /// are no replays.
+    pub(crate) fn on(device: Device) -> Slots {
+        let least = if device == Device::Cuda { 4096 } else { 64 };
+        Slots { free: Vec::new(), capacity: 0, least }
+    }
+
     /// Number of slots, free or used.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
@@ -42,7 +55,7 @@ impl Slots {
         if self.free.len() < count {
             self.collect(used);
             // At least a quarter must be free afterwards, or the next collection would follow too soon.
-            let wanted = self.capacity.max(count).max(64);
+            let wanted = self.capacity.max(count).max(self.least);
             if self.free.len() < count.max(wanted / 4) {
                 self.free.extend((self.capacity..self.capacity + wanted).rev().map(|slot| slot as u32));
                 self.capacity += wanted;
@@ -53,7 +66,7 @@ impl Slots {
 
     fn collect(&mut self, used: &[&[u32]]) {
         let mut is_used = vec![false; self.capacity];
-        for &slot in used.iter().copied().flatten() {
+        for &slot in used.iter().copied().flatten().filter(|&&slot| slot != UNKNOWN) {
             is_used[slot as usize] = true;
         }
         self.free.clear();
@@ -62,7 +75,7 @@ impl Slots {
 }
 
 impl Pasts {
-    /// New rows, each with the past of its parent.
+    /// New rows, each with the past of its parent and room for its newest token.
     pub(crate) fn follow<'p>(&mut self, parents: impl Iterator<Item = Parent<'p>>) {
         std::mem::swap(&mut self.before.0, &mut self.slots);
         std::mem::swap(&mut self.before.1, &mut self.starts);
@@ -77,23 +90,16 @@ impl Pasts {
                 }
                 Parent::Slots(slots) => self.slots.extend_from_slice(slots),
             }
+            self.slots.push(UNKNOWN);
             self.starts.push(self.slots.len());
         }
     }
 
-    /// Adds one slot to every row.
+    /// The slots of the rows' newest tokens.
     pub(crate) fn append(&mut self, newest: &[u32]) {
-        let (slots, starts) = &mut self.before;
-        slots.clear();
-        starts.clear();
-        starts.push(0);
-        for (row, &slot) in newest.iter().enumerate() {
-            slots.extend_from_slice(&self.slots[self.starts[row]..self.starts[row + 1]]);
-            slots.push(slot);
-            starts.push(slots.len());
+        for (&end, &slot) in self.starts[1..].iter().zip(newest) {
+            self.slots[end - 1] = slot;
         }
-        std::mem::swap(&mut self.before.0, &mut self.slots);
-        std::mem::swap(&mut self.before.1, &mut self.starts);
     }
 
     /// The slots of all rows.
@@ -101,9 +107,14 @@ impl Pasts {
         &self.slots
     }
 
+    /// Where the slots of a row lie among those of all.
+    pub(crate) fn place(&self, row: usize) -> std::ops::Range<usize> {
+        self.starts[row]..self.starts[row + 1]
+    }
+
     /// The slots of a row.
     pub(crate) fn of(&self, row: usize) -> &[u32] {
-        &self.slots[self.starts[row]..self.starts[row + 1]]
+        &self.slots[self.place(row)]
     }
 }
 
@@ -113,7 +124,7 @@ mod tests {
 
     #[test]
     fn rows_share_the_past_of_their_parent_and_unused_slots_are_reused() {
-        let (mut slots, mut pasts) = (Slots::default(), Pasts::default());
+        let (mut slots, mut pasts) = (Slots::on(Device::Cpu), Pasts::default());
         let mut step = |parents: &[Option<usize>]| {
             pasts.follow(parents.iter().map(|parent| parent.map_or(Parent::NONE, Parent::Row)));
             let newest = slots.take(parents.len(), &[pasts.all()]);

@@ -3,7 +3,7 @@
 
 use heedful_tensor::{Param, Params, Ragged, Tensor};
 
-use super::decoding::BlockCache;
+use super::block_cache::BlockCache;
 use super::{Block, ConfigError, Stack, StackConfig, StackMask};
 use crate::data::SpecialTokens;
 use crate::data::batch::{BatchError, Side, check_side};

@@ -16,7 +16,7 @@ use heedful_tensor::{Precision, Ragged, Tensor};
 use super::LanguageModel;
 use crate::layers::Pass;
 use crate::models::transformer::TextStack;
-use crate::models::transformer::decoding::BlockCache;
+use crate::models::transformer::block_cache::{BlockCache, StepPasts};
 use crate::models::transformer::slots::{Parent, Pasts, Slots};
 use crate::models::{Decoding, Row};
 
@@ -73,7 +73,7 @@ impl<'m> PromptDecoding<'m> {
             reading: Vec::new(),
             read_pasts: Pasts::default(),
             prompts: BTreeMap::new(),
-            slots: Slots::default(),
+            slots: Slots::on(model.params.device()),
             pasts: Pasts::default(),
             stores: (0..depth)
                 .map(|_| KeyValueStore::new(model.params.device(), compute.cached_dtype(), width))
@@ -106,7 +106,8 @@ impl<'m> PromptDecoding<'m> {
         }
         self.read_pasts = pasts;
         let PromptDecoding { decoder, pass, stores, read_pasts, .. } = self;
-        pass.within(|pass| advance(decoder, pass, stores, (read_pasts, &newest), &ids));
+        let device = decoder.table().device();
+        device.send_step(|| pass.within(|pass| advance(decoder, pass, stores, (read_pasts, &newest), ids)));
     }
 
     /// Prompts of which all but the last token are cached wait for their first step.
@@ -129,12 +130,12 @@ fn advance(
     pass: &mut Pass,
     stores: &mut [KeyValueStore],
     (pasts, newest): (&Pasts, &[u32]),
-    ids: &[u32],
+    ids: Vec<u32>,
 ) -> Tensor {
-    let positions: Vec<usize> = (0..ids.len()).map(|row| pasts.of(row).len() - 1).collect();
+    let rows = StepPasts::new(decoder.table().device(), pasts, newest, decoder.config().window);
     let mut stores = stores.iter_mut();
-    let cache = |_| BlockCache { store: stores.next().expect("one store for each layer"), newest, pasts };
-    decoder.step(ids, &positions, cache, pass)
+    let cache = |_| BlockCache { store: stores.next().expect("one store for each layer"), rows: &rows };
+    decoder.step(&rows.fill_up(ids), &rows.positions(), cache, pass)
 }
 
 impl Decoding for PromptDecoding<'_> {
@@ -184,7 +185,7 @@ impl Decoding for PromptDecoding<'_> {
         self.pasts = pasts;
         let PromptDecoding { model, decoder, pass, stores, pasts, .. } = self;
         pass.within(|pass| {
-            let states = advance(decoder, pass, stores, (pasts, &newest), &ids);
+            let states = advance(decoder, pass, stores, (pasts, &newest), ids);
             model.output.scores(&states, pass)
         })
     }

@@ -85,7 +85,7 @@ fn check_prompts_alone_and_together(model: &LanguageModel) {
             sampling,
             n_best: 2,
             max_length: MaxLength::Absolute(12),
-            batch_tokens: 9,
+            batch_tokens: Some(9),
             ..SearchOptions::default()
         };
         let together = search(model, &prompts, &options).expect("known tokens");

@@ -45,7 +45,7 @@ pub fn held_out<'a>(
     let mut sum = HeldOut::default();
     for batch in batches {
         model.check(batch)?;
-        let found = model.loss(batch, &mut Pass::inference(compute));
+        let found = model.params().device().send_step(|| model.loss(batch, &mut Pass::inference(compute)));
         sum.negative_log_likelihood += found.negative_log_likelihood();
         sum.correct += found.correct();
         sum.tokens += found.tokens;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use super::session::{Session, on_processor};
+use super::session::Session;
 use super::validated::score;
 use super::{Ending, Event, FinalModel, RunError};
 use crate::recipe::Averaging;
@@ -54,7 +54,7 @@ impl Session<'_> {
         let model = self.trainer.model();
         let trained = Weights::of(model.params());
         weights.install(model.params()).expect("checkpoints of this run fit its model");
-        let validated = on_processor(model.params(), || set.validate(self.recipe));
+        let validated = set.validate(self.recipe);
         trained.install(model.params()).expect("these were its weights a moment ago");
         Ok(score(&validated?, self.recipe.validation.best_by).compare(&best) != Ordering::Less)
     }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use heedful_tensor::collective::Failure;
 use heedful_tensor::cuda;
 
-use super::NotOnCard;
 use crate::data::batch::BatchError;
 use crate::data::encoded::EncodedError;
 use crate::data::labels::LabelsError;
@@ -53,7 +52,7 @@ pub enum RunError {
     Output(#[from] OutputError),
     /// There is no card.
     #[error("cannot train on a card: {0}; --device cpu trains on the processor")]
-    NotOnCard(NotOnCard),
+    NoCard(cuda::Unavailable),
     /// The model with what its optimizer keeps does not fit on the card.
     #[error(
         "the model with its optimizer does not fit into the memory of the card ({0}): choose a smaller model, or --device cpu"
@@ -190,12 +189,6 @@ pub enum RunError {
 }
 
 // Not as sources: the messages have them already, and whoever prints a chain of causes would say them twice.
-impl From<NotOnCard> for RunError {
-    fn from(why: NotOnCard) -> RunError {
-        RunError::NotOnCard(why)
-    }
-}
-
 impl From<cuda::OutOfMemory> for RunError {
     fn from(why: cuda::OutOfMemory) -> RunError {
         RunError::ModelDoesNotFit(why)

@@ -40,7 +40,6 @@ mod trial;
 mod follow;
 
 pub use clock::{Clock, SystemClock};
-pub use device::{ChosenDevice, DeviceChoice, NotOnCard};
 pub use error::RunError;
 pub use follow::{FollowError, follow};
 pub(crate) use page::{environment, settings};
@@ -52,6 +51,7 @@ pub use watcher::{Ending, Event, FinalModel, Outcome, Pace, Ready, Watcher};
 use heedful_tensor::cuda;
 
 use self::clock::Timing;
+use crate::models::{ChosenDevice, DeviceChoice};
 use crate::recipe::Recipe;
 use crate::system::is_same_file;
 use crate::tasks::original::Original;
@@ -130,7 +130,7 @@ fn run(
         original.tokenizers(recipe.vocabulary.add_tokens.as_deref())?;
         original.adopt(&mut recipe);
     }
-    let ChosenDevice { device, why_not_card } = device.resolve()?;
+    let ChosenDevice { device, why_not_card } = device.for_training()?;
     if let Some(why) = &why_not_card {
         watcher.observe(&Event::NotOnCard { why });
     }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use heedful_tensor::{Device, Params, flops};
+use heedful_tensor::flops;
 use serde_json::{Value, json};
 
 use super::clock::Timing;
@@ -294,11 +294,9 @@ impl<'a> Session<'a> {
         let validate = || {
             watcher.observe(&Event::Validating);
             trainer.with_gathered_average(|model| {
-                on_processor(model.params(), || {
-                    let result = set.validate(recipe)?;
-                    let attention = set.attention(recipe)?;
-                    Ok::<_, RunError>((result, Weights::of(model.params()), attention))
-                })
+                let result = set.validate(recipe)?;
+                let attention = set.attention(recipe)?;
+                Ok::<_, RunError>((result, Weights::of(model.params()), attention))
             })?
         };
         let (validated, seconds) = self.timing.measure(|| self.meter.pause(validate));
@@ -353,15 +351,6 @@ impl<'a> Session<'a> {
 pub(super) fn batch_options(recipe: &Recipe, layout: BatchLayout, special: SpecialTokens) -> BatchOptions {
     let TrainingKeys { batch_tokens, seed, .. } = recipe.training;
     BatchOptions { batch_tokens, seed, layout, special, ..BatchOptions::default() }
-}
-
-/// Runs `work` with the parameters on the processor, wherever they are: the search has no kernels for cards yet.
-pub(super) fn on_processor<R>(params: &Params, work: impl FnOnce() -> R) -> R {
-    let device = params.device();
-    params.move_to(Device::Cpu);
-    let result = work();
-    params.move_to(device);
-    result
 }
 
 fn subtitle(config: &ModelConfig, ready: &Ready) -> String {

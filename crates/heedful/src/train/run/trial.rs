@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::clock::Timing;
 use super::prepare::Prepared;
-use super::session::{batch_options, on_processor};
+use super::session::batch_options;
 use super::{Event, RunError, Watcher};
 use crate::data::batch::Batch;
 use crate::data::batches::{BatchPosition, Batches, Prefetched};
@@ -89,7 +89,7 @@ fn validation_seconds(
     let mut seconds = |recipe: &Recipe| {
         let validated = timing.measure(|| {
             watcher.observe(&Event::Measuring { steps: 0 });
-            on_processor(prepared.model.params(), || set.validate(recipe).map(drop))
+            set.validate(recipe).map(drop)
         });
         validated.0.map(|()| validated.1)
     };

@@ -20,14 +20,15 @@
 //! and, on AMX, rounds weights to bf16.
 
 mod cpu;
+pub(crate) mod cuda;
 mod store;
 
 use std::ops::Range;
 
+pub use cuda::KeyLists;
 pub use store::KeyValueStore;
 
 use super::Part;
-use crate::cuda;
 use crate::{Array, Device, Rounding, Tensor};
 
 /// The choices of [`cached_attention`].
@@ -94,29 +95,36 @@ impl<'a> KeyValueRows<'a> {
     }
 }
 
+/// What the queries of a step see.
+pub enum Seen<'a> {
+    /// Each its own rows, in the host's memory.
+    Each(Vec<KeyValueRows<'a>>),
+    /// Rows of one array on the card.
+    Listed(&'a Array, &'a KeyLists),
+}
+
 /// `o = softmax(scale · q Kᵀ) V` for each query with what it sees.
 ///
 /// # Panics
-/// If shapes or types do not fit together, or a query sees nothing.
-pub fn cached_attention(
-    queries: &Part,
-    seen: &[KeyValueRows<'_>],
-    options: CachedAttentionOptions,
-) -> Tensor {
-    let value_width = check(queries, seen, options);
-    Tensor::new(match queries.tensor.device() {
-        Device::Cpu => cpu::attend(queries, seen, options, value_width),
-        Device::Cuda => cuda::unsupported("cached_attention"),
+/// If shapes or types do not fit together, a query sees nothing, or what it sees lies on another device.
+pub fn cached_attention(queries: &Part, seen: &Seen<'_>, options: CachedAttentionOptions) -> Tensor {
+    Tensor::new(match (queries.tensor.device(), seen) {
+        (Device::Cpu, Seen::Each(seen)) => {
+            let value_width = check(queries, seen, options);
+            cpu::attend(queries, seen, options, value_width)
+        }
+        (Device::Cuda, Seen::Listed(stored, lists)) => {
+            let value_width = check_widths(queries, stored.width(), options);
+            cuda::check(queries, stored, lists);
+            cuda::attend(queries, stored, lists, options, value_width)
+        }
+        (device, _) => panic!("cached attention: queries on {device} and keys elsewhere"),
     })
 }
 
 /// The width of the values.
 fn check(queries: &Part, seen: &[KeyValueRows<'_>], options: CachedAttentionOptions) -> usize {
-    let CachedAttentionOptions { heads, key_width, .. } = options;
-    let (tensor, columns) = (&queries.tensor, &queries.columns);
-    assert!(columns.end <= tensor.width(), "cached attention: queries are columns {columns:?} of {tensor:?}");
-    let width = columns.len();
-    assert_eq!(width, key_width, "cached attention: queries of width {width} and keys of width {key_width}");
+    let tensor = &queries.tensor;
     assert_eq!(tensor.rows(), seen.len(), "cached attention: {tensor:?} and {} lists of keys", seen.len());
     assert!(!seen.is_empty(), "cached attention: no query");
     let stored = seen[0].array().width();
@@ -129,6 +137,16 @@ fn check(queries: &Part, seen: &[KeyValueRows<'_>], options: CachedAttentionOpti
             seen.end() - 1
         );
     }
+    check_widths(queries, stored, options)
+}
+
+/// The width of the values in stored rows of this width.
+fn check_widths(queries: &Part, stored: usize, options: CachedAttentionOptions) -> usize {
+    let CachedAttentionOptions { heads, key_width, .. } = options;
+    let (tensor, columns) = (&queries.tensor, &queries.columns);
+    assert!(columns.end <= tensor.width(), "cached attention: queries are columns {columns:?} of {tensor:?}");
+    let width = columns.len();
+    assert_eq!(width, key_width, "cached attention: queries of width {width} and keys of width {key_width}");
     let value_width = stored.saturating_sub(key_width);
     assert!(
         heads > 0 && value_width > 0 && key_width.is_multiple_of(heads) && value_width.is_multiple_of(heads),

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::cpu;
-use crate::cuda;
+use super::{KeyLists, cpu, cuda};
 use crate::{Array, DType, Device, Tensor};
 
 /// Keys and values in numbered rows. Which rows are in use is the caller's business.
@@ -24,25 +23,42 @@ impl KeyValueStore {
         }
         self.array = match self.array.device() {
             Device::Cpu => cpu::grown(&self.array, rows),
-            Device::Cuda => cuda::unsupported("cached_attention"),
+            Device::Cuda => cuda::grown(&self.array, rows),
         };
     }
 
-    /// Writes `columns` of each row of `from` to the store's row of the same place in `rows`.
+    /// Writes `columns` of each row of `from` to the store's row of the same place in `rows`, in the host's memory.
     ///
     /// # Panics
     /// If the shapes or types do not fit, or a row is beyond what was reserved.
     pub fn write(&mut self, from: &Tensor, columns: Range<usize>, rows: &[u32]) {
+        self.check(from, &columns, rows.len());
+        cpu::write_rows(from.array(), columns, &mut self.array, rows);
+    }
+
+    /// As [`KeyValueStore::write`] on a card, to the last of the rows that each row sees; a row that sees none is left out.
+    pub fn write_newest(&mut self, from: &Tensor, columns: Range<usize>, seen: &KeyLists) {
+        self.check(from, &columns, from.rows());
+        cuda::keep(from, columns, &self.array, seen);
+    }
+
+    /// Writes rows to the consecutive ones from `first` on, on a card.
+    ///
+    /// # Panics
+    /// As [`KeyValueStore::write`].
+    pub fn write_from(&mut self, from: &Tensor, first: usize) {
+        self.check(from, &(0..from.width()), from.rows());
+        let (rows, end) = (self.array.rows(), first + from.rows());
+        assert!(end <= rows, "key value store: rows {first}..{end} of {rows}");
+        cuda::write_rows(from, &self.array, first);
+    }
+
+    fn check(&self, from: &Tensor, columns: &Range<usize>, rows: usize) {
         let (width, stride) = (self.array.width(), from.width());
         assert!(
-            columns.len() == width && columns.end <= stride && rows.len() == from.rows(),
-            "key value store: columns {columns:?} of {from:?} to {} rows of {width}",
-            rows.len()
+            columns.len() == width && columns.end <= stride && rows == from.rows(),
+            "key value store: columns {columns:?} of {from:?} to {rows} rows of {width}",
         );
-        match self.array.device() {
-            Device::Cpu => cpu::write_rows(from.array(), columns, &mut self.array, rows),
-            Device::Cuda => cuda::unsupported("cached_attention"),
-        }
     }
 
     /// The rows.

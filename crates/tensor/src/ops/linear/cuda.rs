@@ -2,18 +2,26 @@
 
 use std::sync::Arc;
 
-use super::{Activation, Forward, LinearOptions, Projection};
+use super::{Activation, Forward, LinearOptions, Projection, few};
 use crate::cuda::{Blocks, Card, DropoutArgument, Epilogue, Module, Operand, Product, card, multiply};
 use crate::params::{Orientation, Write};
 use crate::random::Dropout;
 use crate::{Array, Compute, DType, Device, Param, Tensor};
 
-pub(crate) static MODULE: Module =
-    Module::early("linear", concat!(include_str!("cuda.cu"), include_str!("sums.cu")));
+pub(crate) static MODULE: Module = Module::early(
+    "linear",
+    concat!(include_str!("activations.cu"), include_str!("cuda.cu"), include_str!("sums.cu")),
+);
 
 /// `dropout(f(x W + b))`.
 pub(super) fn forward(x: &Tensor, weight: &Param, bias: Option<&Param>, options: LinearOptions) -> Forward {
     let LinearOptions { activation, dropout, compute } = options;
+    if few::is_wanted(compute) && dropout.is_none() {
+        let dtype = compute.dtype();
+        let map = Projection { weight, bias };
+        let output = few::product(x, map, Orientation::AsIs, activation, [dtype; 2]);
+        return Forward { output: Arc::new(output), passed: None };
+    }
     let bias = bias.map(|bias| bias.operand(compute.dtype()).pointer);
     let epilogue = match (activation, bias) {
         (Activation::Relu, Some(bias)) => Epilogue::BiasRelu(bias),
@@ -66,19 +74,19 @@ pub(super) fn activation_backward(
 }
 
 /// `x Wᵀ + b`.
-pub(super) fn project(x: &Tensor, Projection { weight, bias }: Projection<'_>, compute: Compute) -> Array {
+pub(super) fn project(x: &Tensor, map: Projection<'_>, compute: Compute) -> Array {
+    if few::is_wanted(compute) {
+        let dtypes = [compute.dtype(); 2];
+        return few::product(x, map, Orientation::Transposed, Activation::Identity, dtypes);
+    }
+    let Projection { weight, bias } = map;
     let bias = bias.map(|bias| bias.operand(compute.dtype()).pointer);
     product(x, weight, Orientation::Transposed, compute, bias.map_or(Epilogue::None, Epilogue::Bias))
 }
 
 /// A product with f32 results.
 pub(super) fn wide(x: &Tensor, map: Projection<'_>, orientation: Orientation, dtype: DType) -> Array {
-    let Projection { weight, bias: None } = map else { crate::cuda::unsupported("project with a bias") };
-    let right = oriented(weight, orientation, dtype);
-    let out = Array::scratch_on(x.device(), DType::F32, x.rows(), right.columns());
-    let left = x.array_as(dtype).operand();
-    multiply(&Product { left, right, out: out.operand(), add: false, epilogue: Epilogue::None });
-    out
+    few::product(x, map, orientation, Activation::Identity, [dtype, DType::F32])
 }
 
 fn product(

@@ -16,6 +16,7 @@
 
 mod cpu;
 pub(crate) mod cuda;
+pub(crate) mod few;
 
 use std::sync::Arc;
 

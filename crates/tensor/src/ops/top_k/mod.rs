@@ -10,15 +10,20 @@
 
 mod chosen;
 mod cpu;
+pub(crate) mod cuda;
 
 pub use chosen::{ChosenColumns, ChosenPart, project_chosen};
 
+use bytemuck::{Pod, Zeroable};
+
 use super::linear::Projection;
-use crate::cuda;
+use super::linear::project_wide;
+use crate::cuda::{card, current_step};
 use crate::{Compute, Device, Precision, Rounding, Tensor};
 
 /// A column of a row and its score.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
+#[repr(C)]
 pub struct Scored {
     /// Which column.
     pub index: u32,
@@ -34,22 +39,50 @@ pub struct TopK {
     count: usize,
     /// Scores that were asked for by row and column, in that order.
     others: Vec<(usize, u32, f32)>,
+    from_card: cuda::FromCard,
 }
 
 impl TopK {
     /// Finds the `count` best columns of each row (all of them if there are fewer), of equals the first.
     pub fn find(&mut self, scores: &Tensor, count: usize, rounding: Rounding) {
+        self.find_and(scores, count, &[], rounding);
+    }
+
+    /// As [`TopK::find`]; also keeps the scores of some columns of some rows, for [`TopK::other`]. In a step on a card they are
+    /// there after [`TopK::collect`].
+    pub fn find_and(&mut self, scores: &Tensor, count: usize, others: &[(usize, u32)], rounding: Rounding) {
         let [rows, width] = scores.shape();
+        if scores.device() == Device::Cuda && count > cuda::MOST {
+            let scores = Tensor::from_f32(rows, width, &scores.to_vec());
+            return self.find_and(&scores, count, others, rounding);
+        }
         self.clear(rows, count.min(width));
+        self.want(others);
         match scores.device() {
-            Device::Cpu => cpu::find(scores.array(), rounding, &mut self.normalizers, &mut self.best),
-            Device::Cuda => cuda::unsupported("top_k"),
+            Device::Cpu => {
+                cpu::find(scores.array(), rounding, &mut self.normalizers, &mut self.best);
+                let values = scores.array().f32();
+                for (row, column, score) in &mut self.others {
+                    *score = values[*row * width + *column as usize];
+                }
+            }
+            Device::Cuda => {
+                cuda::find(scores.array(), self);
+                if current_step().is_none() {
+                    card().expect("the scores are on it").wait();
+                    self.collect();
+                }
+            }
         }
     }
 
-    /// As [`TopK::find`] for the scores `x Wᵀ + b`, which are never written: they are looked through as they are computed. Also
-    /// computes the scores of some columns of some rows, for [`TopK::other`]. False, and nothing is found, if there is no such way for
-    /// this type of product or as many columns.
+    /// Takes what was found in a step on a card, which is done. Nothing to do on the host.
+    pub fn collect(&mut self) {
+        cuda::collect(self);
+    }
+
+    /// As [`TopK::find_and`] for the scores `x Wᵀ + b`, which are never written where they can be looked through as they are
+    /// computed. False, and nothing is found, if there is no such way for this type of product or as many columns.
     pub fn find_in_product<'a>(
         &mut self,
         x: &Tensor,
@@ -61,15 +94,23 @@ impl TopK {
         let projection = projection.into();
         projection.check("find_in_product", x);
         let [width, _] = projection.weight.shape();
-        let there = compute.precision == Precision::Int8 && x.device() == Device::Cpu;
-        if !there || count > MOST_IN_PRODUCT {
+        if x.device() == Device::Cuda {
+            let rounding = compute.precision.rounding();
+            self.find_and(&project_wide(x, projection, compute), count, others, rounding);
+            return true;
+        }
+        if compute.precision != Precision::Int8 || count > MOST_IN_PRODUCT {
             return false;
         }
         self.clear(x.rows(), count.min(width));
-        self.others.extend(others.iter().map(|&(row, column)| (row, column, 0.0)));
-        self.others.sort_unstable_by_key(|&(row, column, _)| (row, column));
+        self.want(others);
         cpu::find_in_product(x, projection, self);
         true
+    }
+
+    fn want(&mut self, others: &[(usize, u32)]) {
+        self.others.extend(others.iter().map(|&(row, column)| (row, column, 0.0)));
+        self.others.sort_unstable_by_key(|&(row, column, _)| (row, column));
     }
 
     /// The score of a column that was asked for.

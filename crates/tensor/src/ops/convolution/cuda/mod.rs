@@ -6,6 +6,7 @@ use bytemuck::NoUninit;
 
 use super::Windows;
 use crate::cuda::{Blocks, Epilogue, Module, Operand, Pointer, Product, multiply};
+use crate::ops::linear::{Activation, few};
 use crate::params::Write;
 use crate::{Array, Compute, DType, Device, Param};
 
@@ -46,11 +47,14 @@ pub(super) fn forward(
 ) -> Array {
     let (dtype, rows) = (compute.dtype(), windows.of.rows());
     let output = Array::scratch_on(Device::Cuda, dtype, rows, weight.shape()[1]);
-    let bias = bias.map(|bias| bias.operand(dtype).pointer);
-    let epilogue = bias.map_or(Epilogue::None, Epilogue::Bias);
     let right = weight.operand(dtype);
+    let of_bias = bias.map(|bias| bias.operand(dtype).pointer);
+    let epilogue = of_bias.map_or(Epilogue::None, Epilogue::Bias);
     windows.in_parts(|left, part| {
         let out = part.of(output.operand());
+        if few::is_wanted(compute) {
+            return few::multiply(left, right, bias, Activation::Identity, out);
+        }
         multiply(&Product { left, right, out, add: false, epilogue });
     });
     output

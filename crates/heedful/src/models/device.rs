@@ -1,0 +1,49 @@
+//! What is to compute, and what does.
+
+use heedful_tensor::Device;
+use heedful_tensor::cuda::{self, Unavailable};
+
+use super::Model;
+
+/// What is to compute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceChoice {
+    /// The processor.
+    #[default]
+    Cpu,
+    /// The NVIDIA card; an error where there is none.
+    Cuda,
+    /// The card if there is one, else the processor.
+    Auto,
+}
+
+/// What computes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenDevice {
+    /// The device.
+    pub device: Device,
+    /// Why it is not the card, if the choice was left to the program.
+    pub why_not_card: Option<String>,
+}
+
+impl DeviceChoice {
+    /// What computes.
+    pub fn choose(self) -> Result<ChosenDevice, Unavailable> {
+        let on = |device| ChosenDevice { device, why_not_card: None };
+        if self == DeviceChoice::Cpu {
+            return Ok(on(Device::Cpu));
+        }
+        match cuda::card() {
+            Ok(_) => Ok(on(Device::Cuda)),
+            Err(why) if self == DeviceChoice::Cuda => Err(why),
+            Err(why) => Ok(ChosenDevice { device: Device::Cpu, why_not_card: Some(why.to_string()) }),
+        }
+    }
+
+    /// Moves a model to where it is to compute.
+    pub fn place(self, model: &dyn Model) -> Result<ChosenDevice, Unavailable> {
+        let chosen = self.choose()?;
+        model.params().move_to(chosen.device);
+        Ok(chosen)
+    }
+}

@@ -1,0 +1,166 @@
+//! Search on a card: what it finds on the processor, and for a sentence alone what it finds in any batch. Without a card nothing is
+//! tested and a line says why; `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
+
+use heedful::decode::{
+    Constraints, Hypothesis, Limits, Sampling, SearchInput, SearchOptions, attend, score, search, search_by,
+};
+use heedful::layers::{Norm, Positions};
+use heedful::models::transformer::{Transformer, TransformerConfig};
+use heedful::models::{Generate, Model};
+use heedful::tensor::{Device, Precision, cuda};
+
+fn has_card() -> bool {
+    match cuda::card() {
+        Ok(_) => true,
+        Err(reason) => {
+            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
+            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
+            eprintln!("not tested on a card: {reason}");
+            false
+        }
+    }
+}
+
+fn models() -> Vec<(&'static str, Transformer)> {
+    let plain = TransformerConfig { d_model: 128, heads: 2, d_ff: 256, ..TransformerConfig::tiny(500) };
+    let changed = [
+        ("post-norm", plain.clone()),
+        (
+            "pre-norm, learned positions",
+            TransformerConfig {
+                norm: Norm::Pre,
+                positions: Positions::Learned { max_length: 200 },
+                ..plain.clone()
+            },
+        ),
+        (
+            "a window, an output bias",
+            TransformerConfig { window: Some(3), output_bias: true, ..plain.clone() },
+        ),
+        (
+            "odd widths",
+            TransformerConfig {
+                d_model: 36,
+                heads: 3,
+                d_ff: 50,
+                target_vocabulary: 333,
+                source_vocabulary: 333,
+                ..plain
+            },
+        ),
+    ];
+    changed.map(|(name, config)| (name, Transformer::new(config, 7).expect("a good configuration"))).into()
+}
+
+fn sources(count: u32) -> Vec<Vec<u32>> {
+    (0..count).map(|i| (0..1 + i * 13 % 40).map(|j| 4 + (i * 7 + j * 31) % 320).collect()).collect()
+}
+
+fn on_card(model: &Transformer) -> &dyn Generate {
+    model.params().move_to(Device::Cuda);
+    model
+}
+
+#[test]
+fn hypotheses_are_those_of_the_processor() {
+    if !has_card() {
+        return;
+    }
+    for (name, model) in models() {
+        let options =
+            SearchOptions { beam: 4, n_best: 4, compute: Precision::F32, ..SearchOptions::default() };
+        let expected = search(&model, &sources(30), &options).expect("good sources");
+        let found = search(on_card(&model), &sources(30), &options).expect("good sources");
+        for (found, expected) in found.iter().zip(&expected) {
+            for (found, expected) in found.iter().zip(expected) {
+                assert_eq!(found.tokens, expected.tokens, "{name}");
+                assert!((found.score - expected.score).abs() < 1e-3, "{name}: {found:?} {expected:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sentence_alone_is_itself_in_any_batch() {
+    if !has_card() {
+        return;
+    }
+    let sampling = Sampling { temperature: 1.0, top_k: None, top_p: Some(0.9), seed: 5 };
+    let fewer = Sampling { temperature: 0.7, top_k: Some(20), top_p: None, seed: 5 };
+    let kinds = [
+        SearchOptions { beam: 5, n_best: 5, ..SearchOptions::default() },
+        SearchOptions { beam: 1, ..SearchOptions::default() },
+        SearchOptions { beam: 3, no_repeat_ngram: Some(2), ..SearchOptions::default() },
+        SearchOptions { beam: 1, n_best: 2, sampling: Some(sampling), ..SearchOptions::default() },
+        SearchOptions { beam: 1, sampling: Some(fewer), ..SearchOptions::default() },
+    ];
+    for (name, model) in models() {
+        let model = on_card(&model);
+        for (kind, compute) in kinds.iter().flat_map(|kind| [(kind, Precision::F32), (kind, Precision::Bf16)])
+        {
+            let options = SearchOptions { compute, ..kind.clone() };
+            let together = search(model, &sources(150), &options).expect("good sources");
+            let small = SearchOptions { batch_tokens: Some(300), ..options.clone() };
+            assert!(
+                search(model, &sources(150), &small).expect("good sources") == together,
+                "{name} in small batches"
+            );
+            for (source, together) in sources(150).iter().zip(&together).step_by(29) {
+                let alone = search(model, std::slice::from_ref(source), &options).expect("a good source");
+                assert!(alone[0] == *together, "{name}, {compute}, beam {}", options.beam);
+            }
+        }
+    }
+}
+
+#[test]
+fn scores_are_those_that_a_search_reports() {
+    if !has_card() {
+        return;
+    }
+    for (name, model) in models() {
+        let model = on_card(&model);
+        for compute in [Precision::F32, Precision::Bf16] {
+            let options = SearchOptions { compute, ..SearchOptions::default() };
+            let found = search(model, &sources(40), &options).expect("good sources");
+            let best = |hypotheses: &Vec<Hypothesis>| hypotheses[0].tokens.clone();
+            let pairs: Vec<_> = sources(40).into_iter().zip(found.iter().map(best)).collect();
+            let scores = score(model, &pairs, &options).expect("good pairs");
+            for (score, found) in scores.iter().zip(&found) {
+                let sum: f64 = score.tokens.iter().sum();
+                assert_eq!(sum, found[0].log_probability, "{name} in {compute}");
+            }
+        }
+    }
+}
+
+#[test]
+fn constraints_and_attention_are_those_of_the_processor() {
+    if !has_card() {
+        return;
+    }
+    for (name, model) in models() {
+        let inputs: Vec<SearchInput> = sources(10)
+            .into_iter()
+            .enumerate()
+            .map(|(number, source)| {
+                let phrases = if number % 2 == 0 { vec![vec![50, 60]] } else { Vec::new() };
+                let prefix = if number % 3 == 0 { vec![9, 10] } else { Vec::new() };
+                SearchInput { source, constraints: Constraints { prefix, phrases } }
+            })
+            .collect();
+        let options = SearchOptions { compute: Precision::F32, ..SearchOptions::default() };
+        let run = |model: &dyn Generate| {
+            let found = search_by(&model.into(), &inputs, &options, &Limits::default()).expect("good inputs");
+            let maps = attend(model, &inputs[7].source, &[5, 6, 7, 8], &options).expect("a good pair");
+            let weights: Vec<f32> = maps.iter().flat_map(|map| map.weights.concat().concat()).collect();
+            (found.iter().map(|found| found[0].tokens.clone()).collect::<Vec<_>>(), weights)
+        };
+        let expected = run(&model);
+        let found = run(on_card(&model));
+        assert_eq!(found.0, expected.0, "{name}");
+        assert_eq!(found.1.len(), expected.1.len());
+        let off = found.1.iter().zip(&expected.1).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(off < 1e-4, "{name}: weights are {off:e} off");
+    }
+}

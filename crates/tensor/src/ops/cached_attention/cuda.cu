@@ -1,0 +1,220 @@
+// Attention of single queries to stored rows. A warp has one head of one query and goes through what the query sees in chunks. So the
+// bits of a result depend on the query and what it sees, in its order, and on nothing else.
+
+// As in cuda.rs.
+struct Job {
+    const void* queries;
+    const void* stored;
+    void* out;
+    const uint2* spans;     // of each query: where what it sees begins, and how many rows that is
+    const u32* slots;       // the rows that spans count; null if spans are rows themselves
+    u32 rows, heads, query_stride, stored_width, d_k, d_v;
+    float scale;
+    u32 unused;
+};
+
+#define MINUS_INFINITY __int_as_float(0xff800000)
+const u32 WARPS = 4;        // of a block
+
+// Eight neighbours at an address that is a multiple of 16 bytes (bf16) or of 32 (f32).
+__device__ __forceinline__ void load8(const bf16* from, float* x) {
+    uint4 v = *(const uint4*)from;
+    x[0] = low_of(v.x), x[1] = high_of(v.x), x[2] = low_of(v.y), x[3] = high_of(v.y);
+    x[4] = low_of(v.z), x[5] = high_of(v.z), x[6] = low_of(v.w), x[7] = high_of(v.w);
+}
+__device__ __forceinline__ void load8(const float* from, float* x) {
+    load4(from, x);
+    load4(from + 4, x + 4);
+}
+__device__ __forceinline__ void load2(const bf16* from, float* x) {
+    u32 v = *(const u32*)from;
+    x[0] = low_of(v), x[1] = high_of(v);
+}
+__device__ __forceinline__ void load2(const float* from, float* x) {
+    float2 v = *(const float2*)from;
+    x[0] = v.x, x[1] = v.y;
+}
+
+// For heads of D = 32, 64 or 128 numbers: eight numbers of a row are one lane's, so a row is read by D / 8 lanes at once, and a warp
+// reads 256 / D rows at a time. A chunk has eight of those, all under way together. The warps of a block have one head of
+// neighbouring queries, which mostly see the same rows.
+template <class T, u32 D> __device__ __forceinline__ void attend_fast(const Job& job) {
+    const u32 LANES = D / 8, BESIDE = 32 / LANES, DEEP = 8;
+    await_earlier();
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = lane % LANES, group = lane / LANES;
+    u32 row = blockIdx.x * (blockDim.x / 32) + warp, head = blockIdx.y;
+    if (row >= job.rows) return;
+    uint2 span = job.spans[row];
+    float q[8], sums[8] = {}, top = MINUS_INFINITY, total = 0.0f;
+    load8((const T*)job.queries + (u64)row * job.query_stride + head * D + own * 8, q);
+    #pragma unroll
+    for (u32 i = 0; i < 8; i++) q[i] *= job.scale;
+    const T* keys = (const T*)job.stored + head * D + own * 8;
+    const T* values = keys + job.heads * D;
+    for (u32 start = 0; start < span.y; start += DEEP * BESIDE) {
+        u32 at[DEEP];
+        float scores[DEEP], highest = top;
+        #pragma unroll
+        for (u32 i = 0; i < DEEP; i++) {
+            u32 place = start + i * BESIDE + group;
+            // Beyond the end the last row is read once more, and does not count.
+            at[i] = span.x + min(place, span.y - 1);
+            if (job.slots) at[i] = job.slots[at[i]];
+        }
+        #pragma unroll
+        for (u32 i = 0; i < DEEP; i++) {
+            float k[8], sum = 0.0f;
+            load8(keys + (u64)at[i] * job.stored_width, k);
+            #pragma unroll
+            for (u32 j = 0; j < 8; j++) sum = fmaf(q[j], k[j], sum);
+            #pragma unroll
+            for (u32 step = LANES / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+            scores[i] = start + i * BESIDE + group < span.y ? sum : MINUS_INFINITY;
+            highest = fmaxf(highest, scores[i]);
+        }
+        #pragma unroll
+        for (u32 step = LANES; step < 32; step *= 2) highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, step));
+        // The first time exp(-inf) = 0 meets sums that are 0.
+        float factor = expf(top - highest);
+        top = highest;
+        total *= factor;
+        #pragma unroll
+        for (u32 j = 0; j < 8; j++) sums[j] *= factor;
+        #pragma unroll
+        for (u32 i = 0; i < DEEP; i++) {
+            float v[8], weight = expf(scores[i] - highest);
+            load8(values + (u64)at[i] * job.stored_width, v);
+            total += weight;
+            #pragma unroll
+            for (u32 j = 0; j < 8; j++) sums[j] = fmaf(weight, v[j], sums[j]);
+        }
+    }
+    // Every group of lanes has the rows of its own.
+    #pragma unroll
+    for (u32 step = LANES; step < 32; step *= 2) {
+        total += __shfl_xor_sync(0xffffffffu, total, step);
+        #pragma unroll
+        for (u32 j = 0; j < 8; j++) sums[j] += __shfl_xor_sync(0xffffffffu, sums[j], step);
+    }
+    if (group > 0) return;
+    // A row that sees nothing only fills a batch up.
+    float share = span.y > 0 ? 1.0f / total : 0.0f;
+    #pragma unroll
+    for (u32 j = 0; j < 8; j++) sums[j] *= share;
+    T* out = (T*)job.out + ((u64)row * job.heads + head) * D + own * 8;
+    store4(out, sums);
+    store4(out + 4, sums + 4);
+}
+
+#define ATTEND_FAST(D)                                                                                                \
+    extern "C" __global__ void __launch_bounds__(128) attend_##D##_f32(Job job) { attend_fast<float, D>(job); }        \
+    extern "C" __global__ void __launch_bounds__(128) attend_##D##_bf16(Job job) { attend_fast<bf16, D>(job); }
+ATTEND_FAST(32)
+ATTEND_FAST(64)
+ATTEND_FAST(128)
+
+// For all others: a lane for each key, then a lane for every column of the values.
+// EVEN: rows, heads and columns begin at multiples of eight numbers. A lane has columns 2 lane, 2 lane + 1, and the same 64 on; or,
+// where they are not even, column lane, and the same 32 on.
+// MOST: numbers of a head's key or value.
+template <class T, bool EVEN, u32 MOST> __device__ __forceinline__ void attend(const Job& job) {
+    __shared__ __align__(16) float all[WARPS][MOST];
+    await_earlier();
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    u32 number = blockIdx.x * WARPS + warp, row = number / job.heads, head = number % job.heads;
+    if (row >= job.rows) return;
+    float* query = all[warp];
+    const T* q = (const T*)job.queries + (u64)row * job.query_stride + head * job.d_k;
+    for (u32 i = lane; i < job.d_k; i += 32) query[i] = widen(q[i]);
+    __syncwarp();
+    uint2 span = job.spans[row];
+    const T* keys = (const T*)job.stored + head * job.d_k;
+    const T* values = (const T*)job.stored + job.heads * job.d_k + head * job.d_v;
+
+    float top = MINUS_INFINITY, total = 0.0f, sums[MOST / 32] = {};
+    for (u32 start = 0; start < span.y; start += 32) {
+        u32 count = min(span.y - start, 32u), at = 0;
+        float score = MINUS_INFINITY;
+        if (lane < count) {
+            at = span.x + start + lane;
+            if (job.slots) at = job.slots[at];
+            const T* key = keys + (u64)at * job.stored_width;
+            float sum = 0.0f;
+            if (EVEN) {
+                for (u32 i = 0; i < job.d_k; i += 8) {
+                    float k[8];
+                    load8(key + i, k);
+                    #pragma unroll
+                    for (u32 j = 0; j < 8; j++) sum = fmaf(query[i + j], k[j], sum);
+                }
+            } else {
+                for (u32 i = 0; i < job.d_k; i++) sum = fmaf(query[i], widen(key[i]), sum);
+            }
+            score = sum * job.scale;
+        }
+        float higher = fmaxf(top, warp_max(score));
+        // The first time exp(-inf) = 0 meets sums that are 0.
+        float factor = expf(top - higher), weight = lane < count ? expf(score - higher) : 0.0f;
+        top = higher;
+        total = total * factor + warp_sum(weight);
+        #pragma unroll
+        for (u32 i = 0; i < MOST / 32; i++) sums[i] *= factor;
+        #pragma unroll(EVEN ? 4 : 1)
+        for (u32 j = 0; j < count; j++) {
+            float share = __shfl_sync(0xffffffffu, weight, j);
+            const T* value = values + (u64)__shfl_sync(0xffffffffu, at, j) * job.stored_width;
+            #pragma unroll
+            for (u32 i = 0; i < MOST / 64; i++) {
+                if (EVEN) {
+                    u32 c = 64 * i + 2 * lane;
+                    if (c < job.d_v) {
+                        float v[2];
+                        load2(value + c, v);
+                        sums[2 * i] = fmaf(share, v[0], sums[2 * i]);
+                        sums[2 * i + 1] = fmaf(share, v[1], sums[2 * i + 1]);
+                    }
+                } else {
+                    u32 c = 64 * i + lane;
+                    if (c < job.d_v) sums[2 * i] = fmaf(share, widen(value[c]), sums[2 * i]);
+                    if (c + 32 < job.d_v) sums[2 * i + 1] = fmaf(share, widen(value[c + 32]), sums[2 * i + 1]);
+                }
+            }
+        }
+    }
+    // A row that sees nothing only fills a batch up.
+    float share = total > 0.0f ? 1.0f / total : total == 0.0f ? 0.0f : total;
+    T* out = (T*)job.out + ((u64)row * job.heads + head) * job.d_v;
+    #pragma unroll
+    for (u32 i = 0; i < MOST / 64; i++) {
+        u32 c = EVEN ? 64 * i + 2 * lane : 64 * i + lane, next = EVEN ? c + 1 : c + 32;
+        if (c < job.d_v) out[c] = narrow<T>(sums[2 * i] * share);
+        if (next < job.d_v) out[next] = narrow<T>(sums[2 * i + 1] * share);
+    }
+}
+
+#define ATTEND(NAME, T, EVEN, MOST) \
+    extern "C" __global__ void __launch_bounds__(128) NAME(Job job) { attend<T, EVEN, MOST>(job); }
+ATTEND(attend_f32, float, true, 256)
+ATTEND(attend_bf16, bf16, true, 256)
+ATTEND(attend_uneven_f32, float, false, 256)
+ATTEND(attend_uneven_bf16, bf16, false, 256)
+ATTEND(attend_wide_f32, float, false, 1024)
+ATTEND(attend_wide_bf16, bf16, false, 1024)
+
+// Writes columns of each row to the last of the slots that its query sees. A block has a row.
+template <class T>
+__device__ __forceinline__ void keep(const T* from, T* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {
+    await_earlier();
+    uint2 span = spans[blockIdx.x];
+    if (span.y == 0) return;
+    const T* source = from + (u64)blockIdx.x * stride + column;
+    T* target = stored + (u64)slots[span.x + span.y - 1] * width;
+    for (u32 i = threadIdx.x; i < width; i += blockDim.x) target[i] = source[i];
+}
+
+extern "C" __global__ void keep_f32(const float* from, float* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {
+    keep(from, stored, spans, slots, stride, column, width);
+}
+extern "C" __global__ void keep_bf16(const bf16* from, bf16* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {
+    keep(from, stored, spans, slots, stride, column, width);
+}

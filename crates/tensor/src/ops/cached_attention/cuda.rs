@@ -1,0 +1,186 @@
+//! Attention to stored rows on the card. What queries see is given to the card once a step, for all layers.
+
+use std::ops::Range;
+
+use bytemuck::NoUninit;
+
+use super::CachedAttentionOptions;
+use crate::cuda::{Blocks, Buffer, Module, Pointer, copy, upload_doubled, upload_list};
+use crate::ops::Part;
+use crate::{Array, DType, Device, Tensor};
+
+pub(crate) static MODULE: Module = Module::early("cached_attention", include_str!("cuda.cu"));
+
+/// As in the kernels' source: warps of a block, numbers of a head's key or value, and the same for wide heads.
+const WARPS: usize = 4;
+const MOST: usize = 256;
+const MOST_WIDE: usize = 1024;
+
+/// For each query of a step the stored rows that it sees, in the card's memory until the step ends.
+pub struct KeyLists {
+    queries: usize,
+    spans: Buffer,
+    slots: Option<Buffer>,
+    /// One past the largest row.
+    end: usize,
+    sees_nothing: bool,
+}
+
+impl KeyLists {
+    /// Rows anywhere, in the order of their positions: the pasts of hypotheses, each a range of `slots`. The query's own row is the
+    /// last of its range.
+    pub fn of_slots(slots: &[u32], ranges: impl IntoIterator<Item = Range<usize>>) -> KeyLists {
+        let lists = KeyLists::of_ranges(ranges);
+        assert!(lists.end <= slots.len(), "cached attention: slot {} of {}", lists.end, slots.len());
+        let end = slots.iter().max().map_or(0, |&last| last as usize + 1);
+        // They grow with every step: twice the room, so that most steps find all else where it was.
+        KeyLists { slots: Some(upload_doubled(slots)), end, ..lists }
+    }
+
+    /// Consecutive rows: the memories of sentences.
+    pub fn of_ranges(ranges: impl IntoIterator<Item = Range<usize>>) -> KeyLists {
+        let (mut spans, mut end) = (Vec::new(), 0);
+        for rows in ranges {
+            spans.push([rows.start as u32, rows.len() as u32]);
+            end = end.max(rows.end);
+        }
+        KeyLists { end, ..KeyLists::new(&spans) }
+    }
+
+    fn new(spans: &[[u32; 2]]) -> KeyLists {
+        let sees_nothing = spans.iter().all(|&[_, count]| count == 0);
+        KeyLists { queries: spans.len(), spans: upload_list(spans), slots: None, end: 0, sees_nothing }
+    }
+}
+
+/// As in the kernels' source.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
+struct Job {
+    queries: Pointer,
+    stored: Pointer,
+    out: Pointer,
+    spans: Pointer,
+    slots: Pointer,
+    rows: u32,
+    heads: u32,
+    query_stride: u32,
+    stored_width: u32,
+    d_k: u32,
+    d_v: u32,
+    scale: f32,
+    unused: u32,
+}
+
+/// Panics with a sentence if queries and lists do not fit together.
+pub(super) fn check(queries: &Part, stored: &Array, lists: &KeyLists) {
+    let (rows, tensor) = (queries.tensor.rows(), &queries.tensor);
+    assert_eq!(rows, lists.queries, "cached attention: {tensor:?} and {} lists of keys", lists.queries);
+    assert!(!lists.sees_nothing, "cached attention: no query of {tensor:?} sees a key");
+    let (end, dtype) = (lists.end, tensor.dtype());
+    assert!(
+        end <= stored.rows(),
+        "cached attention: a query of {tensor:?} sees row {} of {stored:?}",
+        end - 1
+    );
+    assert!(stored.dtype() == dtype, "cached attention: queries of {dtype} and {stored:?} on a card");
+}
+
+pub(super) fn attend(
+    queries: &Part,
+    stored: &Array,
+    lists: &KeyLists,
+    options: CachedAttentionOptions,
+    value_width: usize,
+) -> Array {
+    let (tensor, columns) = (&queries.tensor, &queries.columns);
+    let (rows, heads) = (tensor.rows(), options.heads);
+    let (d_k, d_v) = (options.key_width / heads, value_width / heads);
+    let widest = d_k.max(d_v);
+    assert!(
+        widest <= MOST_WIDE,
+        "cached attention: heads of {widest} numbers on a card, at most {MOST_WIDE}"
+    );
+    let out = Array::scratch_on(Device::Cuda, tensor.dtype(), rows, value_width);
+    let job = Job {
+        queries: tensor.array().pointer().offset(columns.start * tensor.dtype().bytes()),
+        stored: stored.pointer(),
+        out: out.pointer(),
+        spans: lists.spans.pointer(),
+        slots: lists.slots.as_ref().map_or(Pointer::NULL, Buffer::pointer),
+        rows: rows as u32,
+        heads: heads as u32,
+        query_stride: tensor.width() as u32,
+        stored_width: stored.width() as u32,
+        d_k: d_k as u32,
+        d_v: d_v as u32,
+        scale: options.scale,
+        unused: 0,
+    };
+    let is_fast = d_k == d_v
+        && matches!(d_k, 32 | 64 | 128)
+        && tensor.width().is_multiple_of(8)
+        && columns.start.is_multiple_of(8);
+    if is_fast {
+        let name = match (tensor.dtype(), d_k) {
+            (DType::F32, 32) => "attend_32_f32",
+            (DType::F32, 64) => "attend_64_f32",
+            (DType::F32, _) => "attend_128_f32",
+            (DType::Bf16, 32) => "attend_32_bf16",
+            (DType::Bf16, 64) => "attend_64_bf16",
+            (DType::Bf16, _) => "attend_128_bf16",
+        };
+        let grid = [rows.div_ceil(WARPS), heads, 1];
+        launch!(MODULE.function(name), Blocks { grid, threads: 32 * WARPS, shared: 0 }, job);
+        return out;
+    }
+    let is_even = [d_k, d_v, stored.width()].iter().all(|width| width.is_multiple_of(8));
+    let name = match (tensor.dtype(), is_even) {
+        (DType::F32, _) if widest > MOST => "attend_wide_f32",
+        (DType::Bf16, _) if widest > MOST => "attend_wide_bf16",
+        (DType::F32, true) => "attend_f32",
+        (DType::F32, false) => "attend_uneven_f32",
+        (DType::Bf16, true) => "attend_bf16",
+        (DType::Bf16, false) => "attend_uneven_bf16",
+    };
+    launch!(MODULE.function(name), Blocks::of((rows * heads).div_ceil(WARPS), 32 * WARPS), job);
+    out
+}
+
+/// A copy of a store with more rows.
+pub(super) fn grown(array: &Array, rows: usize) -> Array {
+    let more = Array::scratch_on(Device::Cuda, array.dtype(), rows, array.width());
+    copy(array.pointer(), more.pointer(), array.len() * array.dtype().bytes());
+    more
+}
+
+/// Writes columns of each row to the last of the rows that its query sees; nothing of rows that see none.
+pub(super) fn keep(from: &Tensor, columns: Range<usize>, stored: &Array, lists: &KeyLists) {
+    let slots = lists.slots.as_ref().expect("lists of slots");
+    assert!(lists.end <= stored.rows(), "key value store: row {} of {stored:?}", lists.end - 1);
+    let name = match stored.dtype() {
+        DType::F32 => "keep_f32",
+        DType::Bf16 => "keep_bf16",
+    };
+    let [stride, column, width] = [from.width(), columns.start, columns.len()].map(|size| size as u32);
+    let (from, to) = (from.array_as(stored.dtype()).pointer(), stored.pointer());
+    let blocks = Blocks::of(lists.queries, 128);
+    launch!(
+        MODULE.function(name),
+        blocks,
+        from,
+        to,
+        lists.spans.pointer(),
+        slots.pointer(),
+        stride,
+        column,
+        width
+    );
+}
+
+/// Writes rows to the consecutive rows from `first` on.
+pub(super) fn write_rows(from: &Tensor, stored: &Array, first: usize) {
+    let from = from.array_as(stored.dtype());
+    let bytes = stored.width() * stored.dtype().bytes();
+    copy(from.pointer(), stored.pointer().offset(first * bytes), from.rows() * bytes);
+}

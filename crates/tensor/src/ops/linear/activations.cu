@@ -1,0 +1,27 @@
+// The smooth activations and their slopes. The error function is the library's, to the last bits of single precision.
+
+struct Gelu {
+    static __device__ __forceinline__ float value(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f)); }
+    static __device__ __forceinline__ float slope(float x) {
+        float cdf = 0.5f * (1.0f + erff(x * 0.70710678118654752f));
+        return cdf + x * 0.3989422804014327f * expf(-0.5f * x * x);
+    }
+};
+
+struct GeluTanh {
+    static __device__ __forceinline__ float inner(float x) {
+        return tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x));
+    }
+    static __device__ __forceinline__ float value(float x) { return 0.5f * x * (1.0f + inner(x)); }
+    // Far out 1 - t*t is 0 while the square has no end: their product must not become infinity times 0.
+    static __device__ __forceinline__ float slope(float x) {
+        float t = inner(x), near = x * x < 100.0f ? x : 0.0f;
+        return 0.5f * (1.0f + t) + 0.5f * near * (1.0f - t * t) * 0.79788456080286536f * (1.0f + 0.134145f * near * near);
+    }
+};
+
+struct Silu {
+    static __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+    static __device__ __forceinline__ float value(float x) { return x * sigmoid(x); }
+    static __device__ __forceinline__ float slope(float x) { return sigmoid(x) * (1.0f + x * sigmoid(-x)); }
+};

@@ -1,0 +1,174 @@
+//! Products on the card for one row as for thousands, in which a row has the same bits among any others.
+//!
+//! cuBLASLt chooses its way by the number of rows, and its ways round differently. Decoding promises that a sentence alone has
+//! the result that it has in any batch, so it has kernels of its own: every sum is one chain along `k`, in all sizes of tiles.
+
+use bytemuck::NoUninit;
+
+use super::{Activation, Projection};
+use crate::cuda::{Blocks, Module, Operand, Pointer, card};
+use crate::params::Orientation;
+use crate::{Array, Compute, DType, Param, Rows, Tensor, tape};
+
+pub(crate) static MODULE: Module = Module::early(
+    "few",
+    concat!(include_str!("../attention/cuda/mma.cu"), include_str!("activations.cu"), include_str!("few.cu"),),
+);
+
+/// As in the kernels' source.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
+struct Job {
+    x: Pointer,
+    weight: Pointer,
+    bias: Pointer,
+    y: Pointer,
+    rows: u32,
+    inputs: u32,
+    outputs: u32,
+    activation: u32,
+    is_wide: u32,
+    unused: u32,
+}
+
+/// Whether rows must have the bits that they have alone: in passes for few rows, which leave nothing for a backward pass.
+pub(crate) fn is_wanted(compute: Compute) -> bool {
+    compute.rows == Rows::Few && !tape::is_recording()
+}
+
+/// `f(x W + b)`, multiplied in `compute` and stored as `out`; the bias is added in f32.
+pub(super) fn product(
+    x: &Tensor,
+    map: Projection<'_>,
+    orientation: Orientation,
+    activation: Activation,
+    [compute, out]: [DType; 2],
+) -> Array {
+    let weight = match orientation {
+        Orientation::AsIs => map.weight.operand(compute),
+        Orientation::Transposed => map.weight.operand(compute).transposed(),
+    };
+    let y = Array::scratch_on(x.device(), out, x.rows(), weight.columns());
+    multiply(x.array_as(compute).operand(), weight, map.bias, activation, y.operand());
+    y
+}
+
+/// `y = f(x W + b)` for matrices whose rows lie side by side.
+pub(crate) fn multiply(
+    x: Operand,
+    weight: Operand,
+    bias: Option<&Param>,
+    activation: Activation,
+    y: Operand,
+) {
+    let outputs = weight.columns();
+    if x.rows * outputs == 0 {
+        return;
+    }
+    assert!(
+        [x, weight, y].iter().all(|it| it.stride == it.width) && y.rows == x.rows && y.width == outputs,
+        "a product of {x:?} and {weight:?} is not {y:?}"
+    );
+    let job = Job {
+        x: x.pointer,
+        weight: weight.pointer,
+        bias: bias.map_or(Pointer::NULL, |bias| bias.operand(DType::F32).pointer),
+        y: y.pointer,
+        rows: x.rows as u32,
+        inputs: x.width as u32,
+        outputs: outputs as u32,
+        activation: number_of(activation),
+        is_wide: u32::from(y.dtype == DType::F32),
+        unused: 0,
+    };
+    let tile = match x.dtype {
+        DType::F32 => Tile::of_singles(x.rows),
+        DType::Bf16 if are_aligned(&x, &weight) => Tile::for_shape(x.rows, outputs),
+        DType::Bf16 => UNEVEN,
+    };
+    let function = MODULE.function_with_shared(tile.names[usize::from(weight.transposed)], tile.shared);
+    launch!(function, tile.blocks(x.rows, outputs), job);
+}
+
+/// Whether every eight numbers of a row lie at a multiple of 16 bytes.
+fn are_aligned(x: &Operand, weight: &Operand) -> bool {
+    x.width.is_multiple_of(8) && weight.width.is_multiple_of(8)
+}
+
+/// As in the kernels' source.
+fn number_of(activation: Activation) -> u32 {
+    match activation {
+        Activation::Identity => 0,
+        Activation::Relu => 1,
+        Activation::Gelu => 2,
+        Activation::GeluTanh => 3,
+        Activation::Silu => 4,
+    }
+}
+
+/// A kernel by what one block of it computes.
+#[derive(Clone, Copy)]
+struct Tile {
+    height: usize,
+    width: usize,
+    threads: usize,
+    /// Bytes of shared memory that it is given.
+    shared: usize,
+    /// For `W` as it is, and turned.
+    names: [&'static str; 2],
+}
+
+const LARGE: Tile = Tile {
+    height: 128,
+    width: 128,
+    threads: 256,
+    shared: 3 * (128 + 128) * 128,
+    names: ["large", "large_turned"],
+};
+const MIDDLE: Tile = Tile {
+    height: 64,
+    width: 64,
+    threads: 128,
+    shared: 4 * (64 + 64) * 128,
+    names: ["middle", "middle_turned"],
+};
+const SMALL: Tile = Tile {
+    height: 16,
+    width: 32,
+    threads: 64,
+    shared: 8 * (16 + 32) * 128,
+    names: ["small", "small_turned"],
+};
+/// For widths that are no multiple of eight.
+const UNEVEN: Tile = Tile {
+    height: 64,
+    width: 64,
+    threads: 128,
+    shared: 2 * (64 + 64) * 128,
+    names: ["uneven", "uneven_turned"],
+};
+
+impl Tile {
+    /// The largest of which there are enough to give every multiprocessor work.
+    fn for_shape(rows: usize, outputs: usize) -> Tile {
+        let processors = card().map_or(1, |card| card.processors());
+        let is_enough = |tile: &Tile| {
+            let [x, y, _] = tile.blocks(rows, outputs).grid;
+            x * y >= processors * 3 / 4
+        };
+        [LARGE, MIDDLE].into_iter().find(is_enough).unwrap_or(SMALL)
+    }
+
+    fn of_singles(rows: usize) -> Tile {
+        let (height, names) = match rows {
+            0..=256 => (16, ["few_singles", "few_singles_turned"]),
+            _ => (64, ["singles", "singles_turned"]),
+        };
+        Tile { height, width: 64, threads: 256, shared: 0, names }
+    }
+
+    fn blocks(&self, rows: usize, outputs: usize) -> Blocks {
+        let grid = [outputs.div_ceil(self.width), rows.div_ceil(self.height), 1];
+        Blocks { grid, threads: self.threads, shared: self.shared }
+    }
+}

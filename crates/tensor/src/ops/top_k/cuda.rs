@@ -1,0 +1,90 @@
+//! Top-k on the card. What is found is written into memory of the host, where it can be read once the step is done.
+
+use bytemuck::NoUninit;
+
+use super::TopK;
+use crate::Array;
+use crate::cuda::{Blocks, Module, Pinned, Pointer, roomy, upload, upload_list};
+
+pub(crate) static MODULE: Module = Module::early("top_k", include_str!("cuda.cu"));
+
+/// More best columns than this are found on the host.
+pub(super) const MOST: usize = 64;
+
+/// Results of the card, and which search they will be of.
+#[derive(Default)]
+pub(super) struct FromCard {
+    memory: Option<Pinned>,
+    /// Where each kind of result begins, while results are on their way.
+    pending: Option<Layout>,
+}
+
+/// Where results lie: normalizers, then the best columns, then the scores of others.
+#[derive(Clone, Copy)]
+struct Layout {
+    best: usize,
+    others: usize,
+}
+
+/// As in the kernels' source.
+#[derive(Clone, Copy, NoUninit)]
+#[repr(C)]
+struct Job {
+    scores: Pointer,
+    normalizers: Pointer,
+    best: Pointer,
+    other_count: Pointer,
+    others: Pointer,
+    other_scores: Pointer,
+    width: u32,
+    count: u32,
+}
+
+impl FromCard {
+    /// Memory for so many bytes; it stays where it is while it suffices, so that steps can be replayed.
+    fn memory(&mut self, bytes: usize) -> Pointer {
+        if self.memory.as_ref().is_none_or(|memory| memory.bytes() < bytes) {
+            self.memory = Some(Pinned::pooled(bytes));
+        }
+        self.memory.as_ref().expect("just made").pointer()
+    }
+}
+
+/// Begins to find as many best columns and other scores as `found` has room for. They are there after [`collect`].
+pub(super) fn find(scores: &Array, found: &mut TopK) {
+    let (rows, count) = (found.normalizers.len(), found.count);
+    assert!(count <= MOST, "top_k: the {count} best are found on the host");
+    let others: Vec<[u32; 2]> = found.others.iter().map(|&(row, column, _)| [row as u32, column]).collect();
+    let layout = Layout { best: 8 * rows, others: 8 * rows * (1 + count) };
+    let start = found.from_card.memory(layout.others + 4 * roomy(others.len()));
+    let (list, other_count) = (upload_list(&others), upload(&[others.len() as u32]));
+    let job = Job {
+        scores: scores.pointer(),
+        normalizers: start,
+        best: start.offset(layout.best),
+        other_count: other_count.pointer(),
+        others: list.pointer(),
+        other_scores: start.offset(layout.others),
+        width: scores.width() as u32,
+        count: count as u32,
+    };
+    launch!(MODULE.function("top_k"), Blocks::of(rows, 256), job);
+    if !others.is_empty() {
+        launch!(MODULE.function("others"), Blocks::for_each(roomy(others.len())), job);
+    }
+    found.from_card.pending = Some(layout);
+}
+
+/// Takes what the card has found; it is through with it.
+pub(super) fn collect(found: &mut TopK) {
+    let TopK { normalizers, best, others, from_card, .. } = found;
+    let Some(layout) = from_card.pending.take() else { return };
+    let memory = from_card.memory.as_ref().expect("it was given to the card");
+    memory.read(0, bytemuck::cast_slice_mut(normalizers));
+    memory.read(layout.best, bytemuck::cast_slice_mut(best));
+    let mut scores = vec![0.0_f32; others.len()];
+    memory.read(layout.others, bytemuck::cast_slice_mut(&mut scores));
+    for ((_, _, score), taken) in others.iter_mut().zip(scores) {
+        *score = taken;
+    }
+}

@@ -1,0 +1,240 @@
+//! What decoding needs on a card, beside the processor: and a row has the same bits alone and among others. Without a card nothing is
+//! tested and a line says why; `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
+
+use heedful_tensor::ops::{
+    self, Activation, CachedAttentionOptions, KeyLists, KeyValueRows, KeyValueStore, LinearOptions, Part,
+    Projection, Seen, TopK,
+};
+use heedful_tensor::random::{Dropout, Stream};
+use heedful_tensor::{Array, Compute, DType, Device, Init, Params, Rounding, Tensor, cuda, tape};
+
+fn has_card() -> bool {
+    match cuda::card() {
+        Ok(_) => true,
+        Err(reason) => {
+            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
+            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
+            eprintln!("not tested on a card: {reason}");
+            false
+        }
+    }
+}
+
+fn numbers(count: usize, stream: u64) -> Vec<f32> {
+    let stream = Stream::new(1, 2, stream);
+    (0..count as u32).map(|i| 2.0 * stream.uniform(i) - 1.0).collect()
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let apart: f64 = a.iter().zip(b).map(|(&a, &b)| f64::from(a - b).powi(2)).sum();
+    let length: f64 = b.iter().map(|&b| f64::from(b).powi(2)).sum();
+    (apart / length.max(1e-30)).sqrt()
+}
+
+/// Lists of rows, laid end to end.
+fn listed(lists: &[&[u32]]) -> KeyLists {
+    let mut end = 0;
+    let range = |list: &&[u32]| {
+        end += list.len();
+        end - list.len()..end
+    };
+    KeyLists::of_slots(&lists.concat(), lists.iter().map(range))
+}
+
+const ACTIVATIONS: [Activation; 5] =
+    [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu];
+
+/// Rows that take every size of tile, with several on each side.
+const ROWS: [usize; 6] = [1, 5, 17, 130, 700, 5000];
+
+#[test]
+fn products_are_those_of_the_processor_and_rows_do_not_know_each_other() {
+    if !has_card() {
+        return;
+    }
+    for (number, [inputs, outputs]) in
+        [[512, 512], [64, 200], [33, 47], [2048, 128], [40, 8003]].into_iter().enumerate()
+    {
+        let params = Params::new(3);
+        let weight = params.add("weight", inputs, outputs, Init::Normal(0.1));
+        let turned = params.add("turned", outputs, inputs, Init::Normal(0.1));
+        let bias = params.add("bias", 1, outputs, Init::Normal(1.0));
+        let activation = ACTIVATIONS[number];
+        for (compute, tolerance) in [(DType::F32, 1e-5), (DType::Bf16, 1e-2)] {
+            let compute = Compute::inference(compute);
+            let run = |device: Device, values: &[f32]| -> [Vec<f32>; 2] {
+                params.move_to(device);
+                tape::paused(|| {
+                    let x = Tensor::from_f32_on(device, values.len() / inputs, inputs, values);
+                    let options = LinearOptions { activation, dropout: Dropout::NONE, compute };
+                    let projection = Projection { weight: &turned, bias: (number % 2 == 0).then_some(&bias) };
+                    let y = ops::linear(&x, &weight, Some(&bias), options);
+                    [y.to_vec(), ops::project_wide(&x, projection, compute).to_vec()]
+                })
+            };
+            let all = numbers(ROWS[ROWS.len() - 1] * inputs, 1);
+            let exact = run(Device::Cpu, &all[..130 * inputs]);
+            let most = run(Device::Cuda, &all);
+            for rows in ROWS {
+                let found = run(Device::Cuda, &all[..rows * inputs]);
+                for (kind, (found, most)) in found.iter().zip(&most).enumerate() {
+                    assert!(
+                        found[..] == most[..found.len()],
+                        "{inputs} to {outputs} in {compute:?}, kind {kind}: {rows} rows and {} differ",
+                        ROWS[ROWS.len() - 1]
+                    );
+                }
+            }
+            for (found, exact) in most.iter().zip(&exact) {
+                let off = distance(&found[..exact.len()], exact);
+                assert!(off < tolerance, "{inputs} to {outputs} in {compute:?} {activation:?}: {off:e} off");
+            }
+        }
+    }
+}
+
+#[test]
+fn stored_keys_are_attended_to_as_on_the_processor() {
+    if !has_card() {
+        return;
+    }
+    const STORED: usize = 170;
+    let scattered = |n: u32| (0..n).map(|i| (i * 29 + 3) % STORED as u32).collect::<Vec<u32>>();
+    let lists = [vec![5], scattered(33), (10..26).collect(), vec![0, 0, 169], scattered(170), scattered(64)];
+    for (heads, d_k, d_v) in
+        [(1, 7, 5), (3, 11, 16), (8, 64, 64), (2, 64, 40), (4, 16, 8), (1, 256, 256), (1, 512, 512)]
+    {
+        for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::Bf16, 1e-2)] {
+            let options = CachedAttentionOptions {
+                heads,
+                key_width: heads * d_k,
+                scale: 0.3,
+                rounding: Rounding::Fused,
+            };
+            let (keys, width) = (heads * d_k, heads * (d_k + d_v));
+            let (queries, stored) = (numbers(lists.len() * keys, 1), numbers(STORED * width, 2));
+            let on = |device| Array::from_f32_on(device, STORED, width, &stored).to(dtype);
+            let query = |device, row: std::ops::Range<usize>| {
+                let values = &queries[row.start * keys..row.end * keys];
+                Part::whole(Tensor::new(Array::from_f32_on(device, row.len(), keys, values).to(dtype)))
+            };
+            let (host, card) = (on(Device::Cpu), on(Device::Cuda));
+            let seen = Seen::Each(lists.iter().map(|list| KeyValueRows::Listed(&host, list)).collect());
+            let exact = ops::cached_attention(&query(Device::Cpu, 0..lists.len()), &seen, options).to_vec();
+            let all_lists = listed(&lists.each_ref().map(Vec::as_slice));
+            let all = query(Device::Cuda, 0..lists.len());
+            let found = ops::cached_attention(&all, &Seen::Listed(&card, &all_lists), options).to_vec();
+            let off = distance(&found, &exact);
+            assert!(off < tolerance, "{heads} heads of {d_k} and {d_v} in {dtype}: {off:e} off");
+            for (row, list) in lists.iter().enumerate() {
+                let one_list = listed(&[list]);
+                let one = query(Device::Cuda, row..row + 1);
+                let alone = ops::cached_attention(&one, &Seen::Listed(&card, &one_list), options).to_vec();
+                assert!(
+                    alone == found[row * heads * d_v..(row + 1) * heads * d_v],
+                    "{dtype}: row {row} alone"
+                );
+            }
+            let ranged = KeyLists::of_ranges(vec![10..26; lists.len()]);
+            let ranged = ops::cached_attention(&all, &Seen::Listed(&card, &ranged), options).to_vec();
+            let row = 2 * heads * d_v..3 * heads * d_v;
+            assert!(ranged[row.clone()] == found[row], "{dtype}: a range is not its list");
+        }
+    }
+}
+
+#[test]
+fn newest_rows_are_kept_and_survive_growth() {
+    if !has_card() {
+        return;
+    }
+    let mut store = KeyValueStore::new(Device::Cuda, DType::F32, 2);
+    store.reserve(3);
+    let from = Tensor::from_f32_on(Device::Cuda, 3, 3, &[9.0, 1.0, 2.0, 9.0, 3.0, 4.0, 9.0, 5.0, 6.0]);
+    let lists: [&[u32]; 3] = [&[0, 1], &[0], &[]];
+    store.write_newest(&from, 1..3, &listed(&lists));
+    store.reserve(5);
+    store.write_from(&Tensor::from_f32_on(Device::Cuda, 2, 2, &[7.0, 8.0, 9.0, 10.0]), 3);
+    assert_eq!(store.array().part_to_vec(0..4), [3.0, 4.0, 1.0, 2.0]);
+    assert_eq!(store.array().part_to_vec(6..10), [7.0, 8.0, 9.0, 10.0]);
+}
+
+#[test]
+fn the_best_are_those_of_a_sorted_row() {
+    if !has_card() {
+        return;
+    }
+    let stream = Stream::new(3, 4, 5);
+    let sizes = [
+        (1, 1, 9),
+        (5, 9, 9),
+        (64, 3, 400),
+        (300, 64, 7),
+        (1000, 1, 400),
+        (8003, 7, 400),
+        (32000, 10, 1 << 20),
+        (9000, 10, 1),
+        (500, 0, 9),
+    ];
+    for (width, count, values) in sizes {
+        // Few values: many ties.
+        let scores: Vec<f32> = (0..3 * width as u32)
+            .map(|i| (stream.bits(i) % values) as f32 * (8.0 / values as f32) - 1.0)
+            .collect();
+        let mut found = TopK::default();
+        let others = [(2, 0), (0, width as u32 - 1)];
+        let on_card = Tensor::from_f32_on(Device::Cuda, 3, width, &scores);
+        found.find_and(&on_card, count, &others, Rounding::Fused);
+        for (row, scores) in scores.chunks_exact(width).enumerate() {
+            let mut order: Vec<usize> = (0..width).collect();
+            order.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+            order.truncate(count);
+            let best: Vec<usize> = found.best(row).iter().map(|best| best.index as usize).collect();
+            assert_eq!(best, order, "{count} of {width}");
+            assert!(found.best(row).iter().all(|best| best.score == scores[best.index as usize]));
+            let exact = scores.iter().map(|&x| f64::from(x).exp()).sum::<f64>().ln();
+            let off = (found.normalizer(row) - exact).abs();
+            assert!(off < 1e-5, "{count} of {width}: the normalizer is {off:e} off");
+        }
+        for (row, column) in others {
+            assert_eq!(found.other(row, column), Some(scores[row * width + column as usize]));
+        }
+    }
+    let mut found = TopK::default();
+    let bad = [f32::NEG_INFINITY, 2.0, f32::NEG_INFINITY, 0.0, f32::NAN, 1.0, 0.0, f32::INFINITY, 1.0];
+    found.find(&Tensor::from_f32_on(Device::Cuda, 3, 3, &bad), 2, Rounding::Fused);
+    assert_eq!((found.best(0)[0].index, found.normalizer(0)), (1, 2.0));
+    assert!((1..3).all(|row| !found.normalizer(row).is_finite()));
+}
+
+#[test]
+fn a_step_that_is_replayed_finds_what_is_there_now() {
+    if !has_card() {
+        return;
+    }
+    let params = Params::new(3);
+    let weight = params.add("weight", 900, 64, Init::Normal(0.5));
+    params.move_to(Device::Cuda);
+    let mut found = TopK::default();
+    for round in 0..5 {
+        let values = numbers(8 * 64, 10 + round);
+        let compute = Compute::inference(DType::Bf16);
+        let others: Vec<(usize, u32)> = (0..round as usize).map(|row| (row, 7)).collect();
+        let find = |found: &mut TopK| {
+            tape::paused(|| {
+                let x = Tensor::from_f32_on(Device::Cuda, 8, 64, &values);
+                assert!(found.find_in_product(&x, &weight, compute, 4, &others));
+            });
+        };
+        let mut expected = TopK::default();
+        find(&mut expected);
+        Device::Cuda.step(|| find(&mut found));
+        found.collect();
+        for row in 0..8 {
+            assert_eq!(found.best(row), expected.best(row), "round {round}");
+            assert_eq!(found.normalizer(row), expected.normalizer(row), "round {round}");
+        }
+        assert!(others.iter().all(|&(row, column)| found.other(row, column) == expected.other(row, column)));
+    }
+}
