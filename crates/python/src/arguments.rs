@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::translate::{LongText, Terms};
-use heedful::tensor::Precision;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyDictMethods, PyString};
@@ -92,23 +90,6 @@ pub(crate) fn text_of(index: usize, item: &Bound<'_, PyAny>) -> PyResult<String>
         )));
     };
     Ok(text.to_str()?.to_owned())
-}
-
-/// Number type of the matrix products: the default is the command line's.
-pub(crate) fn precision(name: Option<&str>, folders: &[PathBuf]) -> PyResult<Precision> {
-    // A folder that cannot be read is somebody else's message.
-    let is_int8 =
-        |folder: &PathBuf| ModelFolder::precision_in(folder).is_ok_and(|found| found == Precision::Int8);
-    match name {
-        Some("bf16") => Ok(Precision::Bf16),
-        Some("f32") => Ok(Precision::F32),
-        Some("int8") => Ok(Precision::Int8),
-        Some(other) => {
-            Err(PyValueError::new_err(format!("compute is {other:?}: it must be bf16, f32 or int8")))
-        }
-        None if folders.iter().all(is_int8) => Ok(Precision::Int8),
-        None => Ok(Precision::Bf16),
-    }
 }
 
 /// A folder as it is called from everywhere: a pickled model may be opened by a process that runs elsewhere.

@@ -11,10 +11,11 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::{Texts, absolute, long_text, precision};
+use crate::arguments::{Texts, absolute, long_text};
 use crate::calls::{Signals, computed};
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
+use crate::opening::{Opening, place};
 
 /// Tokens that are classified side by side, between two looks for Ctrl-C: as the command does.
 const CHUNK_TOKENS: usize = 16 * 1024;
@@ -25,7 +26,7 @@ pub(crate) struct Classifier {
     model: Model,
     folder: PathBuf,
     compute: Precision,
-    given: (Option<String>, Option<usize>),
+    opening: Opening,
 }
 
 /// The label of one text; none if it is blank.
@@ -58,25 +59,24 @@ impl Classification {
 #[pymethods]
 impl Classifier {
     #[new]
-    #[pyo3(signature = (path, *, compute = None, max_tokens = None))]
+    #[pyo3(signature = (path, *, compute = None, device = None, max_tokens = None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         compute: Option<String>,
+        device: Option<String>,
         max_tokens: Option<usize>,
     ) -> PyResult<Classifier> {
-        let folder = absolute(&path);
-        let precision = precision(compute.as_deref(), std::slice::from_ref(&folder))?;
+        let (folder, opening) = (absolute(&path), Opening { compute, device, max_tokens });
+        let (device, compute) = opening.resolve(std::slice::from_ref(&folder))?;
         let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
+        place(model.model(), device);
         max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Classifier { model, folder, compute: precision, given: (compute, max_tokens) })
+        Ok(Classifier { model, folder, compute, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
-        let named = PyDict::new(py);
-        named.set_item("compute", &self.given.0)?;
-        named.set_item("max_tokens", self.given.1)?;
-        Ok(((self.folder.clone(),), named))
+        Ok(((self.folder.clone(),), self.opening.named(py)?))
     }
 
     /// The names of the labels, in the order of the probabilities.

@@ -9,10 +9,11 @@ use heedful::tensor::Precision;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::{absolute, precision};
+use crate::arguments::absolute;
 use crate::calls::computed;
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
+use crate::opening::{Opening, place};
 
 /// Predicts masked tokens.
 #[pyclass(frozen, module = "heedful")]
@@ -20,7 +21,7 @@ pub(crate) struct Filler {
     model: Model,
     folder: PathBuf,
     compute: Precision,
-    given: (Option<String>, Option<usize>),
+    opening: Opening,
 }
 
 /// A text whose masked tokens were predicted.
@@ -46,25 +47,24 @@ impl Filled {
 #[pymethods]
 impl Filler {
     #[new]
-    #[pyo3(signature = (path, *, compute = None, max_tokens = None))]
+    #[pyo3(signature = (path, *, compute = None, device = None, max_tokens = None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         compute: Option<String>,
+        device: Option<String>,
         max_tokens: Option<usize>,
     ) -> PyResult<Filler> {
-        let folder = absolute(&path);
-        let precision = precision(compute.as_deref(), std::slice::from_ref(&folder))?;
+        let (folder, opening) = (absolute(&path), Opening { compute, device, max_tokens });
+        let (device, compute) = opening.resolve(std::slice::from_ref(&folder))?;
         let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
+        place(model.model(), device);
         max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Filler { model, folder, compute: precision, given: (compute, max_tokens) })
+        Ok(Filler { model, folder, compute, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
-        let named = PyDict::new(py);
-        named.set_item("compute", &self.given.0)?;
-        named.set_item("max_tokens", self.given.1)?;
-        Ok(((self.folder.clone(),), named))
+        Ok(((self.folder.clone(),), self.opening.named(py)?))
     }
 
     /// The most probable tokens for every `<mask>` of a text.

@@ -10,10 +10,11 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::arguments::{Named, absolute, precision};
+use crate::arguments::{Named, absolute};
 use crate::calls::{Signals, computed};
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
+use crate::opening::{Opening, place};
 use crate::scores::TextScore;
 
 /// Continues texts.
@@ -22,31 +23,30 @@ pub(crate) struct Generator {
     model: Model,
     folder: PathBuf,
     compute: Precision,
-    given: (Option<String>, Option<usize>),
+    opening: Opening,
 }
 
 #[pymethods]
 impl Generator {
     #[new]
-    #[pyo3(signature = (path, *, compute = None, max_tokens = None))]
+    #[pyo3(signature = (path, *, compute = None, device = None, max_tokens = None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         compute: Option<String>,
+        device: Option<String>,
         max_tokens: Option<usize>,
     ) -> PyResult<Generator> {
-        let folder = absolute(&path);
-        let precision = precision(compute.as_deref(), std::slice::from_ref(&folder))?;
+        let (folder, opening) = (absolute(&path), Opening { compute, device, max_tokens });
+        let (device, compute) = opening.resolve(std::slice::from_ref(&folder))?;
         let mut model = py.detach(|| Model::open(&folder)).map_err(|error| error.exception())?;
+        place(model.model(), device);
         max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
-        Ok(Generator { model, folder, compute: precision, given: (compute, max_tokens) })
+        Ok(Generator { model, folder, compute, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
-        let named = PyDict::new(py);
-        named.set_item("compute", &self.given.0)?;
-        named.set_item("max_tokens", self.given.1)?;
-        Ok(((self.folder.clone(),), named))
+        Ok(((self.folder.clone(),), self.opening.named(py)?))
     }
 
     /// Continues a prompt: prompt and continuation, as many as are asked for.

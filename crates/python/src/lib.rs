@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! calls         what every call does: let other Python threads run, look for Ctrl-C, refuse a process that was forked
-//! arguments     Python's values to the library's types; errors: the library's errors to Python's exceptions
+//! arguments     Python's values to the library's types; errors: the library's errors to Python's exceptions; opening: device and number type
 //! attention     weights as NumPy arrays that own what the model computed, without a copy
 //! translator, classifier, generator, filler     one class for each task; explanation, metrics
 //! ```
@@ -15,6 +15,7 @@ mod calls;
 
 mod arguments;
 mod errors;
+mod opening;
 
 mod attention;
 mod explanation;

@@ -6,17 +6,19 @@ use std::sync::Arc;
 use heedful::data::shortlist::Shortlist;
 use heedful::data::text_limit::{Part, TooLong};
 use heedful::decode::{DecodeError, MaxLength, Sampling, SearchInput, SearchOptions, TargetScore};
+use heedful::tasks::OpenError;
 use heedful::tasks::translate::{LongText, Terms, TranslatedText, TranslationQueue, Translator as Model};
 use heedful::tensor::Precision;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::arguments::{Named, Texts, absolute, long_text, precision, terms};
+use crate::arguments::{Named, Texts, absolute, long_text, terms};
 use crate::calls::{Signals, check_process, computed};
 use crate::errors::{Exception, value};
 use crate::explanation::{self, Explanation};
 use crate::iterable::TranslationIterator;
+use crate::opening::{Opening, place};
 use crate::scores::TextScore;
 use crate::translation::{Translated, Translation};
 
@@ -33,7 +35,7 @@ pub(crate) struct Translator {
     folders: Vec<PathBuf>,
     compute: Precision,
     /// As they were given, for pickle.
-    given: (Option<String>, Option<usize>),
+    opening: Opening,
 }
 
 /// What a call does with each of its texts.
@@ -136,30 +138,33 @@ pub(crate) fn inputs(
 #[pymethods]
 impl Translator {
     #[new]
-    #[pyo3(signature = (*paths, compute = None, max_tokens = None))]
+    #[pyo3(signature = (*paths, compute = None, device = None, max_tokens = None))]
     fn new(
         py: Python<'_>,
         paths: Vec<PathBuf>,
         compute: Option<String>,
+        device: Option<String>,
         max_tokens: Option<usize>,
     ) -> PyResult<Translator> {
         let folders: Vec<PathBuf> = paths.iter().map(|path| absolute(path)).collect();
-        let precision = precision(compute.as_deref(), &folders)?;
+        let opening = Opening { compute, device, max_tokens };
+        let (device, compute) = opening.resolve(&folders)?;
         let model = py.detach(|| -> PyResult<Model> {
-            let opened = folders.iter().map(|folder| Model::open(folder)).collect::<Result<Vec<_>, _>>();
+            let open = |folder: &PathBuf| {
+                let model = Model::open(folder)?;
+                place(model.model(), device);
+                Ok(model)
+            };
+            let opened = folders.iter().map(open).collect::<Result<Vec<_>, OpenError>>();
             let mut model = Model::join(opened.map_err(|error| error.exception())?).map_err(value)?;
             max_tokens.map_or(Ok(()), |tokens| model.set_max_tokens(tokens)).map_err(value)?;
             Ok(model)
         })?;
-        let given = (compute, max_tokens);
-        Ok(Translator { model: Arc::new(model), folders, compute: precision, given })
+        Ok(Translator { model: Arc::new(model), folders, compute, opening })
     }
 
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        let named = PyDict::new(py);
-        named.set_item("compute", &self.given.0)?;
-        named.set_item("max_tokens", self.given.1)?;
-        Ok((PyTuple::new(py, &self.folders)?, named))
+        Ok((PyTuple::new(py, &self.folders)?, self.opening.named(py)?))
     }
 
     /// Translates a text, or an iterable of texts into a list. Options are those of the stub.

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 _Compute = Literal["bf16", "f32", "int8"]
+_Device = Literal["cpu", "cuda", "auto"]
 _Long = Literal["split", "cut", "error"]
 _Attention = dict[str, tuple[NDArray[np.float32], ...]]
 
@@ -38,11 +39,12 @@ class Translator:
     """A translation model, or several of one vocabulary that translate together.
 
     ``compute`` is the number type of the matrix products (bf16, or int8 for a model of integers, as on the command line);
+    ``device`` is what computes: the processor, or an NVIDIA card;
     ``max_tokens`` the most tokens of a text. Calls let other threads run, and Ctrl-C ends them. Pickled, it is its paths.
     """
 
     def __new__(
-        cls, *paths: str | PathLike[str], compute: _Compute | None = None, max_tokens: int | None = None
+        cls, *paths: str | PathLike[str], compute: _Compute | None = None, device: _Device | None = None, max_tokens: int | None = None
     ) -> Translator: ...
     @property
     def paths(self) -> list[Path]: ...
@@ -194,7 +196,7 @@ class Classifier:
     """Gives texts labels."""
 
     def __new__(
-        cls, path: str | PathLike[str], *, compute: _Compute | None = None, max_tokens: int | None = None
+        cls, path: str | PathLike[str], *, compute: _Compute | None = None, device: _Device | None = None, max_tokens: int | None = None
     ) -> Classifier: ...
     @property
     def labels(self) -> list[str]: ...
@@ -226,7 +228,7 @@ class Generator:
     """Continues texts."""
 
     def __new__(
-        cls, path: str | PathLike[str], *, compute: _Compute | None = None, max_tokens: int | None = None
+        cls, path: str | PathLike[str], *, compute: _Compute | None = None, device: _Device | None = None, max_tokens: int | None = None
     ) -> Generator: ...
     def generate(
         self,
@@ -255,7 +257,7 @@ class Filler:
     """Predicts masked tokens."""
 
     def __new__(
-        cls, path: str | PathLike[str], *, compute: _Compute | None = None, max_tokens: int | None = None
+        cls, path: str | PathLike[str], *, compute: _Compute | None = None, device: _Device | None = None, max_tokens: int | None = None
     ) -> Filler: ...
     def fill(self, text: str, *, top: int = 5) -> Filled:
         """The ``top`` most probable tokens for every ``<mask>`` of a text."""

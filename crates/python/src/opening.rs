@@ -1,0 +1,68 @@
+//! How a model is opened: what every class is given besides its folder.
+
+use std::path::PathBuf;
+
+use heedful::models::{DeviceChoice, Model};
+use heedful::tasks::folder::ModelFolder;
+use heedful::tensor::{Device, Precision};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::value;
+
+/// What was given, as it is given again to open the model in another process.
+pub(crate) struct Opening {
+    pub(crate) compute: Option<String>,
+    pub(crate) device: Option<String>,
+    pub(crate) max_tokens: Option<usize>,
+}
+
+impl Opening {
+    /// The device, and the number type of its matrix products: the defaults are the command line's.
+    pub(crate) fn resolve(&self, folders: &[PathBuf]) -> PyResult<(Device, Precision)> {
+        let choice = match self.device.as_deref() {
+            None | Some("cpu") => DeviceChoice::Cpu,
+            Some("cuda") => DeviceChoice::Cuda,
+            Some("auto") => DeviceChoice::Auto,
+            Some(other) => return Err(wrong("device", other, "cpu, cuda or auto")),
+        };
+        let device =
+            choice.choose().map_err(|why| value(format!("{why}: use device=\"cpu\" or \"auto\"")))?.device;
+        // A folder that cannot be read is somebody else's message.
+        let is_int8 =
+            |folder: &PathBuf| ModelFolder::precision_in(folder).is_ok_and(|found| found == Precision::Int8);
+        let precision = match self.compute.as_deref() {
+            Some("bf16") => Precision::Bf16,
+            Some("f32") => Precision::F32,
+            Some("int8") if device == Device::Cpu => Precision::Int8,
+            Some("int8") => {
+                return Err(value(
+                    "integers of eight bits are computed on the processor: use compute=\"bf16\"",
+                ));
+            }
+            Some(other) => return Err(wrong("compute", other, "bf16, f32 or int8")),
+            None if device == Device::Cpu && folders.iter().all(is_int8) => Precision::Int8,
+            None => Precision::Bf16,
+        };
+        Ok((device, precision))
+    }
+
+    /// The named arguments of a constructor.
+    pub(crate) fn named<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let named = PyDict::new(py);
+        named.set_item("compute", &self.compute)?;
+        named.set_item("device", &self.device)?;
+        named.set_item("max_tokens", self.max_tokens)?;
+        Ok(named)
+    }
+}
+
+/// Moves a model to where it computes.
+pub(crate) fn place(model: &dyn Model, device: Device) {
+    model.params().move_to(device);
+}
+
+fn wrong(what: &str, found: &str, possible: &str) -> PyErr {
+    PyValueError::new_err(format!("{what} is {found:?}: it must be {possible}"))
+}
