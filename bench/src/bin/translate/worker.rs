@@ -61,7 +61,7 @@ fn translate(request: &Value, translator: &Translator) -> Result<Value> {
         max_length: MaxLength::Absolute(whole("longest")?),
         compute: precision(&request["compute"])?,
         // A batch is decoded together, whatever its size.
-        batch_tokens: 1 << 20,
+        batch_tokens: Some(1 << 20),
         ..SearchOptions::default()
     };
     let seconds = number("seconds")?;

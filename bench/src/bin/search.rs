@@ -1,0 +1,178 @@
+//! Beam search on a card: seconds for a file of sentences, and the latency of single ones.
+//!
+//! ```text
+//! search MODEL FILE [--beam N] [--rounds R] [--alone N] [--device cuda|cpu] [--peer PYTHON] [--modes eager:2000,eager:512,compile:512]
+//! ```
+//!
+//! A mode of the peer is how PyTorch runs the model and how many sentences it decodes together; with an interpreter that has PyTorch
+//! it is a race, in which each side has its turn in every round. With `HEEDFUL_CUDA_PROFILE=1` it says where the card's time goes.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use heedful::decode::{SearchOptions, search};
+use heedful::models::DeviceChoice;
+use heedful::tasks::translate::Translator;
+use heedful::tensor::{Precision, cuda};
+use heedful_bench::Peer;
+use serde_json::json;
+
+const USAGE: &str = "usage: search MODEL FILE [--beam N] [--rounds R] [--alone N] [--device cuda|cpu] [--peer PYTHON] [--modes MODE:BATCH,…]";
+
+struct Options {
+    model: PathBuf,
+    file: PathBuf,
+    beam: usize,
+    rounds: usize,
+    /// Sentences that are also decoded one by one.
+    alone: usize,
+    device: DeviceChoice,
+    peer: Option<String>,
+    modes: String,
+}
+
+fn main() -> Result<()> {
+    let options = parse(std::env::args().skip(1))?;
+    let translator = Translator::open(&options.model)?;
+    let chosen = options.device.place(translator.model())?;
+    let text = std::fs::read_to_string(&options.file)
+        .with_context(|| format!("cannot read {}", options.file.display()))?;
+    let sources: Vec<Vec<u32>> =
+        text.lines().map(|line| translator.encode(line)).filter(|tokens| !tokens.is_empty()).collect();
+    let tokens: usize = sources.iter().map(Vec::len).sum();
+    println!("{}: {} sentences of {tokens} tokens, beam {}", chosen.device, sources.len(), options.beam);
+
+    let search_options =
+        SearchOptions { beam: options.beam, compute: Precision::Bf16, ..SearchOptions::default() };
+    let run = |sources: &[Vec<u32>]| -> Result<(f64, Vec<Vec<u32>>)> {
+        let began = Instant::now();
+        let found = search(translator.model(), sources, &search_options)?;
+        let seconds = began.elapsed().as_secs_f64();
+        let best =
+            found.into_iter().map(|best| best.into_iter().next().map_or_else(Vec::new, |best| best.tokens));
+        Ok((seconds, best.collect()))
+    };
+    let (first, outputs) = run(&sources)?;
+    println!("ours, first time    {first:.3} s");
+
+    cuda::take_profile();
+    run(&sources)?;
+    for (name, count, milliseconds) in cuda::take_profile().iter().take(25) {
+        println!("{milliseconds:9.2} ms  {count:6}  {name}");
+    }
+
+    let mut peers = Vec::new();
+    if let Some(python) = &options.peer {
+        for mode in options.modes.split(',') {
+            let (kind, batch) = mode.split_once(':').context(USAGE)?;
+            let [_, _, script] = script(python)?;
+            let mut command = Command::new(python);
+            command.args(["-B".as_ref(), script.as_os_str(), options.model.as_os_str()]).args([kind, batch]);
+            peers.push((mode.to_owned(), Peer::spawn(mode, &mut command)?));
+        }
+    }
+    let alone: Vec<Vec<u32>> = sources
+        .iter()
+        .step_by((sources.len() / options.alone.max(1)).max(1))
+        .take(options.alone)
+        .cloned()
+        .collect();
+    for (mode, peer) in &mut peers {
+        let answer = peer.ask(&json!({ "op": "translate", "sources": sources, "beam": options.beam }))?;
+        let found: Vec<Vec<u32>> = serde_json::from_value(answer["outputs"].clone())?;
+        let same = found.iter().zip(&outputs).filter(|(found, ours)| found == ours).count();
+        println!(
+            "{mode:<18}  {:.3} s the first time; {same} of {} outputs are ours",
+            answer["seconds"].as_f64().unwrap_or(0.0),
+            outputs.len()
+        );
+    }
+    for round in 1..=options.rounds {
+        let (ours, _) = run(&sources)?;
+        println!("round {round}: ours {ours:.3} s, {:.0} sentences/s", sources.len() as f64 / ours);
+        for (mode, peer) in &mut peers {
+            let request = json!({ "op": "translate", "sources": sources, "beam": options.beam });
+            let theirs = peer.ask_number(&request, "seconds")?;
+            println!("round {round}: {mode} {theirs:.3} s, {:.2} times as long", theirs / ours);
+        }
+    }
+    if !alone.is_empty() {
+        let mut ours = Vec::new();
+        for source in &alone {
+            let (seconds, output) = run(std::slice::from_ref(source))?;
+            ours.push((seconds, output[0].len()));
+        }
+        println!("alone: ours {}", latency(&ours));
+        for (mode, peer) in &mut peers {
+            let mut theirs = Vec::new();
+            for source in &alone {
+                let answer =
+                    peer.ask(&json!({ "op": "translate", "sources": [source], "beam": options.beam }))?;
+                let length = answer["outputs"][0].as_array().map_or(0, Vec::len);
+                theirs.push((answer["seconds"].as_f64().unwrap_or(0.0), length));
+            }
+            println!("alone: {mode} {}", latency(&theirs));
+        }
+    }
+    Ok(())
+}
+
+/// The median of the times of a sentence, and the time for a token of all.
+fn latency(times: &[(f64, usize)]) -> String {
+    let mut seconds: Vec<f64> = times.iter().map(|&(seconds, _)| seconds).collect();
+    seconds.sort_by(f64::total_cmp);
+    let (sum, tokens) =
+        (seconds.iter().sum::<f64>(), times.iter().map(|&(_, length)| length + 1).sum::<usize>());
+    format!(
+        "{:.2} ms a sentence (median), {:.3} ms a token",
+        1e3 * seconds[seconds.len() / 2],
+        1e3 * sum / tokens as f64
+    )
+}
+
+fn script(python: &str) -> Result<[std::ffi::OsString; 3]> {
+    if std::env::var_os("HEEDFUL_BENCH_PYTHON").is_some() {
+        return Peer::script("search");
+    }
+    let folder = std::env::var_os("HEEDFUL_BENCH_PEERS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("peers"), PathBuf::from);
+    Ok([python.into(), "-B".into(), folder.join("search.py").into()])
+}
+
+fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
+    let mut options = Options {
+        model: PathBuf::new(),
+        file: PathBuf::new(),
+        beam: 5,
+        rounds: 3,
+        alone: 40,
+        device: DeviceChoice::Cuda,
+        peer: None,
+        modes: "eager:2000,eager:512,compile:512".to_owned(),
+    };
+    let mut plain = Vec::new();
+    let mut words = arguments;
+    while let Some(word) = words.next() {
+        let mut value = || words.next().context(USAGE);
+        match word.as_str() {
+            "--beam" => options.beam = value()?.parse().context(USAGE)?,
+            "--rounds" => options.rounds = value()?.parse().context(USAGE)?,
+            "--alone" => options.alone = value()?.parse().context(USAGE)?,
+            "--device" => {
+                options.device = match value()?.as_str() {
+                    "cuda" => DeviceChoice::Cuda,
+                    "cpu" => DeviceChoice::Cpu,
+                    _ => bail!(USAGE),
+                }
+            }
+            "--peer" => options.peer = Some(value()?),
+            "--modes" => options.modes = value()?,
+            flag if flag.starts_with('-') => bail!(USAGE),
+            _ => plain.push(PathBuf::from(word)),
+        }
+    }
+    let [model, file] = <[PathBuf; 2]>::try_from(plain).map_err(|_| anyhow::anyhow!(USAGE))?;
+    Ok(Options { model, file, ..options })
+}
