@@ -48,8 +48,3 @@ pub use profile::take_profile;
 pub use step::{Ticket, step, waited};
 pub(crate) use step::{aside, await_aside, current as current_step, side_by_side};
 pub(crate) use tune::MODULE as TUNE;
-
-/// Refuses an operation that has no kernel for cards. Programs ask whether a model runs there before they move it there.
-pub(crate) fn unsupported(operation: &str) -> ! {
-    panic!("{operation} does not run on a card: use the processor (--device cpu)")
-}

@@ -183,7 +183,7 @@ pub(crate) fn cases() -> Vec<Case> {
         let setting = Setting { queries: vec![1, 40], keys: vec![1, 40], heads: 2, sees, dropout };
         cases.push(self_attention(format!("attention of heads of 260 and 70 {sees:?}"), setting, 520, 140));
     }
-    cases.into_iter().map(Case::on_card).collect()
+    cases
 }
 
 /// Queries, keys and values are columns of one tensor.

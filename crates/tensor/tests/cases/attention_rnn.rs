@@ -93,7 +93,7 @@ pub(crate) fn cases() -> Vec<Case> {
             value_width: 24,
         }));
     }
-    cases.into_iter().map(Case::on_card).collect()
+    cases
 }
 
 fn case(setting: Setting) -> Case {

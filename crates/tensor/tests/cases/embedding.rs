@@ -95,7 +95,7 @@ pub(crate) fn cases() -> Vec<Case> {
                 if kind == Kind::Learned {
                     case = case.param(52, width, Values::Within(1.0));
                 }
-                cases.push(case.on_card());
+                cases.push(case);
             }
         }
     }

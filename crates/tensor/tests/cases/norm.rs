@@ -72,5 +72,5 @@ pub(crate) fn cases() -> Vec<Case> {
             ),
         );
     }
-    cases.into_iter().map(Case::on_card).collect()
+    cases
 }

@@ -43,7 +43,7 @@ pub(crate) fn cases() -> Vec<Case> {
         );
         cases.push(case.wide_input(rows, width, Values::Within(1.0)));
     }
-    cases.into_iter().map(Case::on_card).collect()
+    cases
 }
 
 fn attended(scores: &M, values: &M, sequences: &Ragged) -> M {

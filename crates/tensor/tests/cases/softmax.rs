@@ -103,7 +103,7 @@ pub(crate) fn cases() -> Vec<Case> {
             ),
         );
     }
-    cases.into_iter().map(Case::on_card).collect()
+    cases
 }
 
 /// ½ (KL(p‖p') + KL(p'‖p)), averaged over the tokens, which are all in the first half of the rows and in the second.

@@ -62,8 +62,6 @@ type Reference = Box<dyn Fn(&[M]) -> M>;
 
 pub(crate) struct Case {
     name: String,
-    /// Whether the operation has kernels for cards.
-    on_card: bool,
     inputs: Vec<Input>,
     params: Vec<Input>,
     forward: Forward,
@@ -79,7 +77,6 @@ impl Case {
     ) -> Case {
         Case {
             name: name.into(),
-            on_card: false,
             inputs: Vec::new(),
             params: Vec::new(),
             forward: Box::new(forward),
@@ -96,12 +93,6 @@ impl Case {
     /// A variable that is always f32.
     pub(crate) fn wide_input(mut self, rows: usize, width: usize, values: Values) -> Case {
         self.inputs.push(Input { shape: [rows, width], values, storage: Storage::Wide });
-        self
-    }
-
-    /// The operation has kernels for cards.
-    pub(crate) fn on_card(mut self) -> Case {
-        self.on_card = true;
         self
     }
 
@@ -133,7 +124,7 @@ pub(crate) fn check(cases: &[Case]) {
             let narrow = run_with_threads(case, &expected, DType::Bf16, isa);
             expected.check_bf16(case, &wide, &narrow, &isa);
         }
-        if case.on_card && has_card() {
+        if has_card() {
             let wide = run_twice(case, &expected, DType::F32);
             expected.check_f32(case, &wide, &"the card");
             let narrow = run_twice(case, &expected, DType::Bf16);
