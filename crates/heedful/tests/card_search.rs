@@ -4,10 +4,14 @@
 use heedful::decode::{
     Constraints, Hypothesis, Limits, Sampling, SearchInput, SearchOptions, attend, score, search, search_by,
 };
-use heedful::layers::{Norm, Positions};
-use heedful::models::transformer::{Transformer, TransformerConfig};
-use heedful::models::{Generate, Model};
+use heedful::layers::Norm;
+use heedful::models::Generate;
+use heedful::recipe::{AttentionKind, AttentionOrder, DecoderLayer, Family, PositionKind, Preset, Recipe};
+use heedful::tasks::ModelConfig;
+use heedful::tensor::ops::Cell;
 use heedful::tensor::{Device, Precision, cuda};
+
+const VOCABULARY: usize = 333;
 
 fn has_card() -> bool {
     match cuda::card() {
@@ -21,42 +25,60 @@ fn has_card() -> bool {
     }
 }
 
-fn models() -> Vec<(&'static str, Transformer)> {
-    let plain = TransformerConfig { d_model: 128, heads: 2, d_ff: 256, ..TransformerConfig::tiny(500) };
-    let changed = [
-        ("post-norm", plain.clone()),
-        (
-            "pre-norm, learned positions",
-            TransformerConfig {
-                norm: Norm::Pre,
-                positions: Positions::Learned { max_length: 200 },
-                ..plain.clone()
-            },
-        ),
-        (
-            "a window, an output bias",
-            TransformerConfig { window: Some(3), output_bias: true, ..plain.clone() },
-        ),
-        (
-            "odd widths",
-            TransformerConfig {
-                d_model: 36,
-                heads: 3,
-                d_ff: 50,
-                target_vocabulary: 333,
-                source_vocabulary: 333,
-                ..plain
-            },
-        ),
-    ];
-    changed.map(|(name, config)| (name, Transformer::new(config, 7).expect("a good configuration"))).into()
+/// What differs between models.
+type Kind = (&'static str, fn(&mut Recipe));
+
+const KINDS: [Kind; 12] = [
+    ("post-norm", |_| {}),
+    ("pre-norm, learned positions", |recipe| {
+        (recipe.model.norm, recipe.model.positions) = (Norm::Pre, PositionKind::Learned);
+    }),
+    ("a window, an output bias", |recipe| {
+        (recipe.model.window, recipe.model.output_bias) = (Some(3), true);
+    }),
+    ("odd widths", |recipe| {
+        (recipe.model.d_model, recipe.model.heads, recipe.model.d_ff) = (36, 3, 50);
+    }),
+    ("SSRU", |recipe| recipe.model.decoder_layer = DecoderLayer::Ssru),
+    ("beginning from zero", |recipe| recipe.model.start_from_zero = true),
+    ("convolutional", |recipe| recipe.start_from_family(Family::Convolutional)),
+    ("dilated", |recipe| {
+        recipe.start_from_family(Family::Convolutional);
+        recipe.model.dilation = 2;
+    }),
+    ("LSTM, additive", |recipe| recurrent(recipe, Cell::Lstm, AttentionKind::Soft)),
+    ("GRU without attention", |recipe| recurrent(recipe, Cell::Gru, AttentionKind::None)),
+    ("hard attention", |recipe| recurrent(recipe, Cell::Gru, AttentionKind::Hard)),
+    ("attention that is fed", |recipe| {
+        recurrent(recipe, Cell::Lstm, AttentionKind::Soft);
+        recipe.model.attend = AttentionOrder::Feeding;
+    }),
+];
+
+fn recurrent(recipe: &mut Recipe, cell: Cell, attention: AttentionKind) {
+    recipe.start_from_family(Family::Recurrent);
+    (recipe.model.cell, recipe.model.attention) = (cell, attention);
+}
+
+fn models() -> Vec<(&'static str, Box<dyn Generate>)> {
+    let build = |(name, change): Kind| {
+        let mut recipe = Recipe::preset(Preset::Tiny);
+        (recipe.model.d_model, recipe.model.heads, recipe.model.d_ff) = (128, 2, 256);
+        change(&mut recipe);
+        let config = recipe.model_config([VOCABULARY; 2], 2).expect("a good recipe");
+        let ModelConfig::Translate(config) = config else { panic!("{name}: not a translator") };
+        (name, config.build(7).expect("a good configuration"))
+    };
+    KINDS.map(build).into()
 }
 
 fn sources(count: u32) -> Vec<Vec<u32>> {
-    (0..count).map(|i| (0..1 + i * 13 % 40).map(|j| 4 + (i * 7 + j * 31) % 320).collect()).collect()
+    (0..count)
+        .map(|i| (0..1 + i * 13 % 40).map(|j| 4 + (i * 7 + j * 31) % (VOCABULARY as u32 - 4)).collect())
+        .collect()
 }
 
-fn on_card(model: &Transformer) -> &dyn Generate {
+fn on_card(model: &dyn Generate) -> &dyn Generate {
     model.params().move_to(Device::Cuda);
     model
 }
@@ -69,8 +91,8 @@ fn hypotheses_are_those_of_the_processor() {
     for (name, model) in models() {
         let options =
             SearchOptions { beam: 4, n_best: 4, compute: Precision::F32, ..SearchOptions::default() };
-        let expected = search(&model, &sources(30), &options).expect("good sources");
-        let found = search(on_card(&model), &sources(30), &options).expect("good sources");
+        let expected = search(&*model, &sources(30), &options).expect("good sources");
+        let found = search(on_card(&*model), &sources(30), &options).expect("good sources");
         for (found, expected) in found.iter().zip(&expected) {
             for (found, expected) in found.iter().zip(expected) {
                 assert_eq!(found.tokens, expected.tokens, "{name}");
@@ -95,7 +117,7 @@ fn a_sentence_alone_is_itself_in_any_batch() {
         SearchOptions { beam: 1, sampling: Some(fewer), ..SearchOptions::default() },
     ];
     for (name, model) in models() {
-        let model = on_card(&model);
+        let model = on_card(&*model);
         for (kind, compute) in kinds.iter().flat_map(|kind| [(kind, Precision::F32), (kind, Precision::Bf16)])
         {
             let options = SearchOptions { compute, ..kind.clone() };
@@ -119,7 +141,7 @@ fn scores_are_those_that_a_search_reports() {
         return;
     }
     for (name, model) in models() {
-        let model = on_card(&model);
+        let model = on_card(&*model);
         for compute in [Precision::F32, Precision::Bf16] {
             let options = SearchOptions { compute, ..SearchOptions::default() };
             let found = search(model, &sources(40), &options).expect("good sources");
@@ -156,8 +178,8 @@ fn constraints_and_attention_are_those_of_the_processor() {
             let weights: Vec<f32> = maps.iter().flat_map(|map| map.weights.concat().concat()).collect();
             (found.iter().map(|found| found[0].tokens.clone()).collect::<Vec<_>>(), weights)
         };
-        let expected = run(&model);
-        let found = run(on_card(&model));
+        let expected = run(&*model);
+        let found = run(on_card(&*model));
         assert_eq!(found.0, expected.0, "{name}");
         assert_eq!(found.1.len(), expected.1.len());
         let off = found.1.iter().zip(&expected.1).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
