@@ -44,8 +44,9 @@ Usage: cargo xtask COMMAND
   fmt                rustfmt over every file, also those behind macros, which cargo fmt does not find
   tidy               our own rules: file lengths, the order of modules, where unsafe code may live, stray paths, dead links
   wheel              the Python package as a wheel for this processor, in target/wheels; needs Python and a network
-  dist               what is given to others: programs and wheels for x86-64 and ARM with glibc 2.17 or newer, checksums, bills of
-                     materials and licences, in target/dist/heedful-VERSION; needs Python and a network
+  dist [MODELS]      what is given to others: programs and wheels for x86-64 and ARM with glibc 2.17 or newer, checksums, bills of
+                     materials and licences, in target/dist/heedful-VERSION; needs Python and a network. MODELS is a folder
+                     with the folders of models, each with MODEL_CARD.md, LICENSE and examples.txt, which are packed too
   bits [BEFORE]      checksums of what every family and task computes; BEFORE holds an earlier table to compare with
   bench NAME [ARGS]  measure heedful against its peers; without NAME, list the benches; ARGS are passed to the bench
   bench-kit FOLDER [VERSION]
@@ -94,7 +95,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["test", "--all"] => test::run_all(),
         ["test", ..] => bail!("usage: cargo xtask test [--all]"),
         ["wheel"] => wheel::run(),
-        ["dist"] => dist::run(),
+        ["dist"] => dist::run(None),
+        ["dist", models] => dist::run(Some(models)),
+        ["dist", ..] => bail!("usage: cargo xtask dist [MODELS]"),
         ["page"] => test::demo_and_page(),
         ["page-pictures", model] => browser::pictures(model),
         ["page-pictures", ..] => {
@@ -122,7 +125,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["aarch64", rest @ ..] => aarch64::run(rest),
         ["targets"] => targets::run(),
         [] => bail!("no command given\n\n{HELP}"),
-        [known @ ("check" | "page" | "fmt" | "tidy" | "wheel" | "dist" | "golden" | "targets"), ..] => {
+        [known @ ("check" | "page" | "fmt" | "tidy" | "wheel" | "golden" | "targets"), ..] => {
             bail!("{known} takes no arguments")
         }
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),

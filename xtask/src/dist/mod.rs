@@ -1,10 +1,11 @@
-//! `cargo xtask dist`: what is given to others.
+//! `cargo xtask dist [MODELS]`: what is given to others. MODELS is a folder with the folders of models.
 //!
 //! ```text
 //! target/dist/heedful-VERSION/
 //!   heedful-VERSION-TARGET.tar.gz         program, licences of what it contains, bill of materials, README
 //!   heedful-VERSION-TARGET.cdx.json       the bill of materials by itself
 //!   heedful-VERSION-cp310-abi3-….whl      the Python package
+//!   en-de.zip                             a model, for `heedful demo --pretrained`
 //!   SHA256SUMS
 //! ```
 //!
@@ -12,6 +13,7 @@
 
 mod bill;
 mod licences;
+mod models;
 mod packages;
 pub(crate) mod platform;
 
@@ -31,7 +33,7 @@ const PROGRAM: &str = "heedful-cli";
 /// What lies beside the program.
 const TEXTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run(models: Option<&str>) -> Result<()> {
     ensure!(cfg!(target_os = "linux"), "dist builds programs for Linux, on Linux");
     let available = TARGETS.into_iter().map(|name| Ok((name, targets::is_installed(name)?)));
     let (built, left): (Vec<_>, Vec<_>) =
@@ -45,6 +47,11 @@ pub(crate) fn run() -> Result<()> {
         program(name, &folder)?;
         let wheel = wheel::build(name, &folder)?;
         println!("{}", wheel.display());
+    }
+    if let Some(models) = models {
+        let host = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+        ensure!(built.iter().any(|(name, _)| *name == host), "models are packed by the program for {host}");
+        models::pack(Path::new(models), &target().join(host).join("dist/heedful"), &folder)?;
     }
     sums(&folder)?;
     println!("{}", folder.display());

@@ -10,6 +10,7 @@ pub(crate) mod average;
 pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod models;
+pub(crate) mod pack;
 pub(crate) mod quantize;
 pub(crate) mod seal;
 pub(crate) mod shortlist;

@@ -27,6 +27,7 @@ mod measure;
 mod mechanisms;
 mod models;
 mod outputs;
+mod pack;
 mod quantize;
 mod serve;
 mod shard;

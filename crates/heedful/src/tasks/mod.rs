@@ -5,7 +5,7 @@
 //! 2. [`classify`]: text classification, by any encoder.
 //! 3. [`language`]: language modelling, by a decoder that continues prompts.
 //! 4. [`masked`]: masked language modelling, by an encoder that a classifier may be initialized from.
-//! 5. [`folder`] is a model on disk, whatever its task; `open` opens it for a façade.
+//! 5. [`folder`] is a model on disk, whatever its task, and [`package`] a model in one file; `open` opens it for a façade.
 //!
 //! A new task is a folder with the types `Config` and `Definition`, and a line in `registry.rs`.
 
@@ -14,6 +14,7 @@ mod error;
 pub mod folder;
 pub(crate) mod open;
 pub(crate) mod original;
+pub mod package;
 mod plain_text;
 mod recipe;
 mod unread;

@@ -15,6 +15,8 @@ mod best_head;
 
 mod by_length;
 
+mod pretrained;
+
 mod html_report;
 mod text_report;
 
@@ -57,6 +59,9 @@ pub(crate) struct Arguments {
     /// Short phrases and a smaller model: a few seconds, less accurate
     #[arg(long)]
     quick: bool,
+    /// Train nothing: show a translator that somebody has packed (`heedful pack`), or the folder of one
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "direction", "reverse", "model", "seed"])]
+    pretrained: Option<PathBuf>,
     /// Direction of translation
     #[arg(long, value_enum, value_name = "DIRECTION", default_value = "zh-en")]
     direction: DirectionChoice,
@@ -86,7 +91,8 @@ Examples:
   heedful demo
   heedful demo --direction both --text 一辆红色的新车
   heedful demo --model rnn,rnn-attention,transformer
-      the predecessors of the Transformer too: the table shows what attention adds";
+      the predecessors of the Transformer too: the table shows what attention adds
+  heedful demo --pretrained en-de.zip --text 'A dog runs.'";
 
 /// One model in one direction.
 struct DemoRun<'a> {
@@ -101,6 +107,10 @@ struct DemoRun<'a> {
 const LONGEST_PHRASE: usize = 500;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(file) = &arguments.pretrained {
+        arguments.threads.set_up();
+        return pretrained::run(file, &arguments.out, &arguments.text, arguments.device.choice());
+    }
     let runs = arguments.runs()?;
     arguments.threads.set_up();
     let interrupt = Interrupt::hold();

@@ -10,6 +10,8 @@
 //! stored uncompressed is used where it lies, which no crate offers and which a model of gigabytes needs: so this is ours,
 //! over `flate2`.
 
+pub(crate) mod write;
+
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
 use std::ops::Range;

@@ -1,35 +1,8 @@
-use std::io::Write;
-
-use flate2::Compression;
-use flate2::write::DeflateEncoder;
-
 use super::*;
 
 /// An archive with these members, packed or not.
 pub(in crate::store::formats) fn written(members: &[(&str, &[u8])], method: u16) -> Vec<u8> {
-    let (mut out, mut directory) = (Vec::new(), Vec::new());
-    for (name, content) in members {
-        let mut checksum = Crc::new();
-        checksum.update(content);
-        let packed = if method == STORED { content.to_vec() } else { deflated(content) };
-        let fields = [checksum.sum(), packed.len() as u32, content.len() as u32].map(u32::to_le_bytes);
-        let middle = [&[20, 0, 0, 0, method as u8, 0, 0, 0, 0, 0][..], fields.as_flattened()].concat();
-        let name_length = (name.len() as u16).to_le_bytes();
-        let header = (out.len() as u32).to_le_bytes();
-        directory.extend(
-            [&ENTRY[..], &[20, 3], &middle, &name_length, &[0; 12], &header, name.as_bytes()].concat(),
-        );
-        out.extend([&HEADER[..], &middle, &name_length, &[0; 2], name.as_bytes(), &packed].concat());
-    }
-    let count = (members.len() as u16).to_le_bytes();
-    let place = [directory.len() as u32, out.len() as u32].map(u32::to_le_bytes);
-    out.extend([&directory, &END[..], &[0; 4], &count, &count, place.as_flattened(), &[0; 2]].concat());
-    out
-}
-
-fn deflated(content: &[u8]) -> Vec<u8> {
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(content).and_then(|()| encoder.finish()).expect("memory")
+    write::written(members, method).expect("a small archive")
 }
 
 fn opened(bytes: Vec<u8>) -> Result<Archive, FormatError> {

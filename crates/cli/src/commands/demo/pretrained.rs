@@ -1,0 +1,92 @@
+//! `heedful demo --pretrained FILE`: a model that somebody has trained, shown at once.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use heedful::decode::SearchOptions;
+use heedful::models::DeviceChoice;
+use heedful::tasks::package::{EXAMPLES, MODEL_CARD, unpack};
+use heedful::tasks::translate::Translator;
+use heedful::tensor::{Device, Precision};
+
+use super::trace::Trace;
+use super::{LONGEST_PHRASE, folder, text_report};
+use crate::machine::precision_of;
+
+/// Texts of a package that are translated.
+const MOST_EXAMPLES: usize = 8;
+
+/// Unpacks a model (or takes one that is a folder), translates texts, and shows the attention of the first.
+pub(super) fn run(file: &Path, out: &Path, texts: &[String], device: DeviceChoice) -> Result<()> {
+    if let Some(long) = texts.iter().find(|text| text.chars().count() > LONGEST_PHRASE) {
+        bail!("--text has {} characters: a text has at most {LONGEST_PHRASE}", long.chars().count());
+    }
+    let chosen = device.choose()?;
+    let model = place_of(file, out)?;
+    let translator = Translator::open(&model)?;
+    translator.model().params().move_to(chosen.device);
+    let compute = match (chosen.device, precision_of(&model)) {
+        (Device::Cpu, Precision::Int8) => Precision::Int8,
+        _ => Precision::Bf16,
+    };
+    let options = SearchOptions { compute, ..SearchOptions::default() };
+
+    let mut out = io::stdout().lock();
+    if let Some(title) = title(&model) {
+        writeln!(out, "{title}\n")?;
+    }
+    let texts = if texts.is_empty() { examples(&model)? } else { texts.to_vec() };
+    if texts.is_empty() {
+        bail!("{} has no texts to try it with: add --text TEXT", file.display());
+    }
+    let slices: Vec<&str> = texts.iter().map(String::as_str).collect();
+    for (text, translation) in texts.iter().zip(translator.translate(&slices, &options)?) {
+        writeln!(out, "  {text}\n  → {}\n", translation.best())?;
+    }
+    text_report::attention(&Trace::new(&translator, &texts[0], &options)?, None, &[], &mut out)?;
+    let name = model.display();
+    writeln!(
+        out,
+        "\nThe model is in {name}. Try:\n\n  \
+         echo '{}' | heedful translate {name}\n  \
+         heedful explain {name} '{}' -o page.html\n  \
+         heedful serve {name}\n",
+        texts[0], texts[0]
+    )?;
+    Ok(())
+}
+
+/// The folder of the model.
+fn place_of(file: &Path, out: &Path) -> Result<PathBuf> {
+    if file.is_dir() {
+        return Ok(file.to_owned());
+    }
+    if !file.exists() {
+        bail!("{} is not there: name the package of a model, or its folder", file.display());
+    }
+    folder::claim(out)?;
+    unpack(file, out)?;
+    Ok(out.to_owned())
+}
+
+/// The first line of the model's card.
+fn title(model: &Path) -> Option<String> {
+    let card = fs::read_to_string(model.join(MODEL_CARD)).ok()?;
+    let title = card.lines().find(|line| !line.trim().is_empty())?;
+    Some(title.trim_start_matches('#').trim().to_owned())
+}
+
+/// The texts that came with the model.
+fn examples(model: &Path) -> Result<Vec<String>> {
+    let path = model.join(EXAMPLES);
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            let usable = |line: &&str| !line.trim().is_empty() && line.chars().count() <= LONGEST_PHRASE;
+            Ok(text.lines().filter(usable).take(MOST_EXAMPLES).map(str::to_owned).collect())
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", path.display())),
+    }
+}

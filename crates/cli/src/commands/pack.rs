@@ -1,0 +1,69 @@
+//! `heedful pack`: a model in one file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use heedful::tasks::package::{self, EXAMPLES as EXAMPLES_FILE, MODEL_CARD};
+
+use crate::output::Force;
+use crate::progress::{Bar, Quiet, Verbosity};
+
+/// Pack a model into one file, to be given to others
+///
+/// The file is a zip archive with all that the model needs: weights, configuration, vocabulary; what is said of it (its card, its
+/// licence, its origin); and texts to try it with. Nothing else of the folder goes in: no checkpoints, no training text, and of a
+/// run's recipe only the names of the text files and their lengths. The same model is the same file, byte for byte. `heedful demo
+/// --pretrained FILE` unpacks and shows it; quantize a model first to make it small.
+#[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Folder of a model or of a training run
+    model: PathBuf,
+    /// File to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// What is said of the model: its languages, data, scores [default: MODEL_CARD.md in its folder]
+    #[arg(long, value_name = "FILE")]
+    card: Option<PathBuf>,
+    /// Its licence [default: LICENSE in its folder]
+    #[arg(long, value_name = "FILE")]
+    license: Option<PathBuf>,
+    /// Texts to try it with, one a line [default: examples.txt in its folder]
+    #[arg(long, value_name = "FILE")]
+    examples: Option<PathBuf>,
+    #[command(flatten)]
+    force: Force,
+    #[command(flatten)]
+    quiet: Quiet,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  heedful quantize run --to int8 -o small
+  heedful pack small -o en-de.zip --card card.md --license LICENSE
+  heedful demo --pretrained en-de.zip";
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let Arguments { model, output, card, license, examples, force, quiet } = arguments;
+    let given = [(MODEL_CARD, card), ("LICENSE", license), (EXAMPLES_FILE, examples)];
+    let mut inputs: Vec<&Path> = vec![model];
+    inputs.extend(given.iter().filter_map(|(_, file)| file.as_deref()));
+    let file = force.open(output, &inputs)?;
+    let mut documents = Vec::new();
+    for (name, path) in given {
+        if let Some(path) = path {
+            let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            documents.push((name, text));
+        }
+    }
+    let bar = Bar::with_time_left(quiet.verbosity(), 0);
+    bar.show(0, 0.0, || format!("packing {}", model.display()));
+    let packed = package::pack(model, &documents)?;
+    bar.finish();
+    file.finish_with(&packed)?;
+    if quiet.verbosity() == Verbosity::Normal {
+        eprintln!("{}: {:.1} MB", output.display(), packed.len() as f64 / 1e6);
+    }
+    Ok(())
+}
