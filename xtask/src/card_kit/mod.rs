@@ -11,8 +11,7 @@ use crate::workspace::{root, target};
 
 const PROGRAMS: [&str; 3] = ["heedful", "card", "search"];
 /// Those with tests that need a card.
-const TESTS: [&str; 6] =
-    ["gradients", "devices", "recurrent_card", "card_decoding", "card", "card_search"];
+const TESTS: [&str; 6] = ["gradients", "devices", "recurrent_card", "card_decoding", "card", "card_search"];
 /// The peers of the races and what they import.
 const PEERS: [&str; 6] =
     ["card.py", "card_batches.py", "packed.py", "search.py", "transformer.py", "exchange.py"];
