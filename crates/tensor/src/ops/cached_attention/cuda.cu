@@ -159,7 +159,7 @@ template <class T, bool EVEN, u32 MOST> __device__ __forceinline__ void attend(c
         total = total * factor + warp_sum(weight);
         #pragma unroll
         for (u32 i = 0; i < MOST / 32; i++) sums[i] *= factor;
-        #pragma unroll(EVEN ? 4 : 1)
+        #pragma unroll 1
         for (u32 j = 0; j < count; j++) {
             float share = __shfl_sync(0xffffffffu, weight, j);
             const T* value = values + (u64)__shfl_sync(0xffffffffu, at, j) * job.stored_width;

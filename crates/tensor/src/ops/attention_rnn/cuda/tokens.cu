@@ -94,7 +94,7 @@ __device__ __forceinline__ void attend_sources(const Attention& a, const u32* ta
         attend_tokens_##KIND(Attention a, const u32* targets, const u32* sequences) {                                        \
         attend_tokens<T>(a, targets, sequences);                                                                            \
     }                                                                                                                       \
-    extern "C" __global__ void __launch_bounds__(256, 4)                                                                    \
+    extern "C" __global__ void __launch_bounds__(256, 3)                                                                    \
         attend_tokens_backward_##KIND(Attention a, const u32* targets, const u32* sequences) {                               \
         attend_tokens_backward<T>(a, targets, sequences);                                                                   \
     }                                                                                                                       \
