@@ -26,8 +26,9 @@ mod commands;
 use std::io;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::{Parser, Subcommand};
+use heedful::tensor::cuda;
 
 use crate::interrupt::Interrupted;
 
@@ -82,7 +83,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(command_line::parse::<Arguments>().command) {
+    match fitting(command_line::parse::<Arguments>().command) {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that has seen enough, as in `heedful demo | head`, is no error.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
@@ -99,6 +100,12 @@ fn main() -> ExitCode {
             }
         },
     }
+}
+
+/// Runs a command; that a card has no room for its work is an error like others.
+fn fitting(command: Command) -> Result<()> {
+    let remedy = "work on fewer tokens at a time (--batch-tokens N), or use --device cpu";
+    cuda::fitting(|| run(command)).unwrap_or_else(|full| Err(anyhow!("{full}: {remedy}")))
 }
 
 fn run(command: Command) -> Result<()> {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use heedful::decode::SearchOptions;
 use heedful::models::DeviceChoice;
 use heedful::tasks::package::{EXAMPLES, MODEL_CARD, unpack};
@@ -23,7 +23,7 @@ pub(super) fn run(file: &Path, out: &Path, texts: &[String], device: DeviceChoic
     if let Some(long) = texts.iter().find(|text| text.chars().count() > LONGEST_PHRASE) {
         bail!("--text has {} characters: a text has at most {LONGEST_PHRASE}", long.chars().count());
     }
-    let chosen = device.choose()?;
+    let chosen = device.choose().map_err(|why| anyhow!("{why}: use --device cpu or auto"))?;
     let model = place_of(file, out)?;
     let translator = Translator::open(&model)?;
     translator.model().params().move_to(chosen.device);
@@ -46,14 +46,13 @@ pub(super) fn run(file: &Path, out: &Path, texts: &[String], device: DeviceChoic
         writeln!(out, "  {text}\n  → {}\n", translation.best())?;
     }
     text_report::attention(&Trace::new(&translator, &texts[0], &options)?, None, &[], &mut out)?;
-    let name = model.display();
+    let (name, text) = (model.display(), texts[0].replace('\'', "'\\''"));
     writeln!(
         out,
         "\nThe model is in {name}. Try:\n\n  \
-         echo '{}' | heedful translate {name}\n  \
-         heedful explain {name} '{}' -o page.html\n  \
-         heedful serve {name}\n",
-        texts[0], texts[0]
+         echo '{text}' | heedful translate {name}\n  \
+         heedful explain {name} '{text}' -o page.html\n  \
+         heedful serve {name}\n"
     )?;
     Ok(())
 }
