@@ -125,7 +125,7 @@ impl Machine {
     /// Sets the machine up before anything is read or written: a card that is asked for is there. A line on standard error says so if
     /// the choice is open and there is none.
     pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<()> {
-        if self.device.device == Name::Cuda && self.compute == Some(Compute::Int8) {
+        if self.compute == Some(Compute::Int8) && (self.device.device == Name::Cuda || self.is_card()) {
             bail!(
                 "integers of eight bits are computed on the processor: use --compute bf16, or --device cpu"
             );

@@ -9,7 +9,7 @@
 //! model with itself has exactly its own scores.
 
 use heedful_tensor::cpu::threads::thread_count;
-use heedful_tensor::{Device, Ragged, Tensor};
+use heedful_tensor::{Device, Precision, Ragged, Tensor};
 
 use super::DecodeError;
 use super::options::SearchOptions;
@@ -75,6 +75,10 @@ impl<'m> Ensemble<'m> {
     /// Starts decoding, with the type of products and without the heads that the options say.
     pub(super) fn start(&self, options: &SearchOptions) -> Result<Box<dyn Decoding + 'm>, DecodeError> {
         let SearchOptions { compute, without_heads, .. } = options;
+        if *compute == Precision::Int8 && self.device() == Device::Cuda {
+            let reason = "integers of eight bits are computed on the processor: use bf16 on a card";
+            return Err(DecodeError::Ensemble { reason });
+        }
         if let [only] = self.members[..] {
             only.check_heads(without_heads)?;
             return Ok(only.start_without(*compute, without_heads));

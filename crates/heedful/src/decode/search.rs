@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use heedful_tensor::Ragged;
+use heedful_tensor::{Device, Ragged};
 
 use super::DecodeError;
 use super::beam::Beam;
@@ -95,6 +95,11 @@ impl<'m> Search<'m> {
         options.check()?;
         let mut decodings = ensemble.start_for_threads(options)?;
         if let Some(shortlist) = &options.shortlist {
+            if ensemble.device() == Device::Cuda {
+                let reason =
+                    "a card computes the scores of all tokens: search without it, or on the processor";
+                return Err(DecodeError::Shortlist { reason });
+            }
             check_shortlist(shortlist, &mut *decodings[0])?;
         }
         let (device, rounding) = (ensemble.device(), options.compute.rounding());

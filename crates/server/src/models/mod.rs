@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use heedful::models::DeviceChoice;
 use heedful::tasks::Task;
+use heedful::tensor::Device;
 
 pub use self::engine::Engine;
 pub use self::spec::{ModelSpec, Origin};
@@ -152,6 +153,11 @@ fn load(
     {
         let remedy = "learn one with heedful shortlist, or serve without --shortlist";
         return Err(format!("it has no shortlist: {remedy}"));
+    }
+    if shortlists == Shortlists::Used && engine.model().params().device() != Device::Cpu {
+        return Err(
+            "shortlists are for the processor: serve without --shortlist, or with --device cpu".to_owned()
+        );
     }
     text_tokens.map_or(Ok(()), |tokens| engine.set_max_tokens(tokens))?;
     Ok(engine)

@@ -2,7 +2,9 @@ use super::*;
 
 /// An archive with these members, packed or not.
 pub(in crate::store::formats) fn written(members: &[(&str, &[u8])], method: u16) -> Vec<u8> {
-    write::written(members, method).expect("a small archive")
+    let pack =
+        |content: &[u8]| (method, if method == STORED { content.to_vec() } else { write::deflated(content) });
+    write::written(members, pack).expect("a small archive")
 }
 
 fn opened(bytes: Vec<u8>) -> Result<Archive, FormatError> {
@@ -15,6 +17,13 @@ fn message(bytes: Vec<u8>) -> String {
         names.iter().try_for_each(|name| archive.read(name).map(drop))
     });
     read.expect_err("a bad archive").to_string()
+}
+
+#[test]
+fn what_shrinks_beyond_measure_comes_back_too() {
+    let zeros = vec![0; 3 << 20];
+    let archive = opened(write::archive(&[("zeros", &zeros)]).expect("a small archive")).expect("no bomb");
+    assert_eq!(archive.read("zeros").expect("good bytes").map(|bytes| bytes.len()), Some(zeros.len()));
 }
 
 #[test]

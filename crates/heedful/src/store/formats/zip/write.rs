@@ -5,13 +5,14 @@ use std::io::Write;
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
-use super::{DEFLATED, END, ENTRY, HEADER, STORED};
+use super::{DEFLATED, END, ENTRY, HEADER, MOST_GROWTH, STORED};
 
 /// 1 January 1980, with which the format's time begins.
 const DATE: [u8; 4] = [0, 0, 0x21, 0];
-/// Version 2.0 of the format; made on Unix.
+/// Version 2.0 of the format; made on Unix, where files have permissions: a plain file that everybody may read.
 const VERSION: u8 = 20;
 const UNIX: u8 = 3;
+const PERMISSIONS: u32 = 0o100_644;
 
 /// More bytes than the plain format can count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,26 +21,41 @@ pub(crate) struct TooLarge;
 
 /// An archive of these members, in their order, compressed.
 pub(crate) fn archive(members: &[(&str, &[u8])]) -> Result<Vec<u8>, TooLarge> {
-    written(members, DEFLATED)
+    written(members, |content| {
+        let packed = deflated(content);
+        // What shrinks beyond measure would be taken for a bomb.
+        let is_plausible = content.len() as u64 / MOST_GROWTH < packed.len() as u64;
+        if is_plausible { (DEFLATED, packed) } else { (STORED, content.to_vec()) }
+    })
 }
 
-/// As [`archive`], compressed or not.
+/// As [`archive`], with the method and the bytes that a content is packed to.
 pub(in crate::store::formats) fn written(
     members: &[(&str, &[u8])],
-    method: u16,
+    pack: impl Fn(&[u8]) -> (u16, Vec<u8>),
 ) -> Result<Vec<u8>, TooLarge> {
     let (mut out, mut directory) = (Vec::new(), Vec::new());
     for (name, content) in members {
         let mut checksum = Crc::new();
         checksum.update(content);
-        let packed = if method == STORED { content.to_vec() } else { deflated(content) };
+        let (method, packed) = pack(content);
         let fields = [checksum.sum(), counted(packed.len())?, counted(content.len())?].map(u32::to_le_bytes);
         let middle = [&[VERSION, 0, 0, 0, method as u8, 0], &DATE[..], fields.as_flattened()].concat();
         let name_length = u16::try_from(name.len()).map_err(|_| TooLarge)?.to_le_bytes();
         let header = counted(out.len())?.to_le_bytes();
+        let attributes = (PERMISSIONS << 16).to_le_bytes();
         directory.extend(
-            [&ENTRY[..], &[VERSION, UNIX], &middle, &name_length, &[0; 12], &header, name.as_bytes()]
-                .concat(),
+            [
+                &ENTRY[..],
+                &[VERSION, UNIX],
+                &middle,
+                &name_length,
+                &[0; 8],
+                &attributes,
+                &header,
+                name.as_bytes(),
+            ]
+            .concat(),
         );
         out.extend([&HEADER[..], &middle, &name_length, &[0; 2], name.as_bytes(), &packed].concat());
     }
@@ -50,10 +66,11 @@ pub(in crate::store::formats) fn written(
 }
 
 fn counted(bytes: usize) -> Result<u32, TooLarge> {
-    u32::try_from(bytes).map_err(|_| TooLarge)
+    // The largest number says that the number is elsewhere.
+    u32::try_from(bytes).ok().filter(|&bytes| bytes < u32::MAX).ok_or(TooLarge)
 }
 
-fn deflated(content: &[u8]) -> Vec<u8> {
+pub(in crate::store::formats) fn deflated(content: &[u8]) -> Vec<u8> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(content).and_then(|()| encoder.finish()).expect("writing to memory")
 }
