@@ -136,6 +136,38 @@ fn a_sentence_alone_is_itself_in_any_batch() {
 }
 
 #[test]
+fn searches_at_the_same_time_do_not_disturb_each_other() {
+    if !has_card() {
+        return;
+    }
+    for (name, model) in models().into_iter().step_by(4) {
+        let options = SearchOptions { beam: 3, ..SearchOptions::default() };
+        let model = on_card(&*model);
+        let found = search(model, &sources(60), &options).expect("good sources");
+        // Nobody has rounded the weights yet, and every thread wants them so.
+        model.params().set(&model.params().to_vec());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..3 {
+                        let again = search(model, &sources(60), &options).expect("good sources");
+                        assert!(again == found, "{name}");
+                    }
+                });
+            }
+            // Models come and go meanwhile.
+            scope.spawn(|| {
+                for (name, other) in models().into_iter().take(3) {
+                    let first = search(on_card(&*other), &sources(5), &options).expect("good sources");
+                    let again = search(&*other, &sources(5), &options).expect("good sources");
+                    assert!(first == again, "{name}");
+                }
+            });
+        });
+    }
+}
+
+#[test]
 fn scores_are_those_that_a_search_reports() {
     if !has_card() {
         return;

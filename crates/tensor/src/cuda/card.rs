@@ -26,6 +26,9 @@ pub struct Card {
     pub(super) stream: CUstream,
     /// Where the lanes of a step go: the stream itself, then one for what nobody waits for at once, then the others.
     pub(super) lanes: [CUstream; LANES],
+    /// Where a step is recorded instead of its first lane: other threads may send to the stream meanwhile, which would become
+    /// part of the recording.
+    pub(super) recorder: CUstream,
     pub(super) plans: Plans,
     name: String,
     capability: (i32, i32),
@@ -92,7 +95,8 @@ impl Card {
             let range = driver::cuCtxGetStreamPriorityRange(&mut least, &mut greatest);
             check("cuCtxGetStreamPriorityRange", range)?;
             let mut lanes: [CUstream; LANES] = [ptr::null_mut(); LANES];
-            for (number, lane) in lanes.iter_mut().enumerate() {
+            let mut recorder = ptr::null_mut();
+            for (number, lane) in lanes.iter_mut().chain([&mut recorder]).enumerate() {
                 let flags = driver::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
                 let priority = if number == 1 { least } else { greatest };
                 check("cuStreamCreate", driver::cuStreamCreateWithPriority(lane, flags, priority))?;
@@ -110,6 +114,7 @@ impl Card {
                 context,
                 stream: lanes[0],
                 lanes,
+                recorder,
                 plans: Plans::new(handle),
                 name,
                 capability,

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
-use super::card::{expect, present};
+use super::card::{LANES, expect, present};
 use super::launch::Blocks;
 use super::memory::Pointer;
 use super::module::Function;
@@ -106,9 +106,20 @@ impl List {
 
     /// Sends everything to the card. A profile has it one after the other, to tell what takes which time.
     pub(super) fn run(&self) {
-        let (card, mut lane) = (present(), 0);
+        self.send_to(&present().lanes);
+    }
+
+    /// Sends everything to the recorder, and to the other lanes from there.
+    pub(super) fn record(&self) {
+        let mut lanes = present().lanes;
+        lanes[0] = present().recorder;
+        self.send_to(&lanes);
+    }
+
+    fn send_to(&self, lanes: &[CUstream; LANES]) {
+        let mut lane = 0;
         for command in &self.commands {
-            let stream = card.lanes[lane];
+            let stream = lanes[lane];
             match command {
                 Command::Switch { .. } | Command::Reach { .. } | Command::Await { .. }
                     if profile::is_on() => {}
@@ -126,7 +137,7 @@ impl List {
                     let at = |&start: &usize| std::ptr::from_ref(&self.bytes[start]).cast_mut().cast();
                     launch_now(stream, *function, *blocks, &mut starts.iter().map(at).collect::<Vec<_>>());
                 }
-                Command::Product(product) => product::multiply_now(lane, product),
+                Command::Product(product) => product::multiply_now(stream, lane, product),
                 Command::Clear { start, bytes } => clear_now(stream, *start, *bytes),
                 Command::Copy { from, to, bytes } => copy_now(stream, *from, *to, *bytes),
                 Command::Exchange { communicator, parts } => exchange_now(stream, *communicator, parts),

@@ -67,13 +67,13 @@ unsafe impl Send for Graph {}
 
 impl Graph {
     fn of(list: &List) -> Graph {
-        let stream = present().stream;
+        let stream = present().recorder;
         let (mut graph, mut executable): (CUgraph, CUgraphExec) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: every pointer is to a local; the stream lives as long as the card.
         unsafe {
             let mode = driver::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
             expect("cuStreamBeginCapture", driver::cuStreamBeginCapture_v2(stream, mode));
-            list.run();
+            list.record();
             expect("cuStreamEndCapture", driver::cuStreamEndCapture(stream, &mut graph));
             let instantiated = driver::cuGraphInstantiateWithFlags(&mut executable, graph, 0);
             expect("cuGraphInstantiate", instantiated);

@@ -46,5 +46,5 @@ pub(crate) use pinned::Pinned;
 pub(crate) use product::{Epilogue, Operand, Product, multiply};
 pub use profile::take_profile;
 pub use step::{Ticket, step, waited};
-pub(crate) use step::{aside, await_aside, current as current_step, side_by_side};
+pub(crate) use step::{ahead, aside, await_aside, current as current_step, side_by_side};
 pub(crate) use tune::MODULE as TUNE;

@@ -13,6 +13,8 @@ use cudarc::cublaslt::sys::{
     cublasStatus_t,
 };
 
+use cudarc::driver::sys::CUstream;
+
 use super::card::present;
 use super::command::Command;
 use super::memory::{Buffer, Pointer};
@@ -127,16 +129,17 @@ pub(crate) fn multiply(product: &Product) {
         out.shape()
     );
     if m * n > 0 && !step::record(Command::Product(*product)) {
-        multiply_now(0, product);
+        multiply_now(present().stream, 0, product);
     }
 }
 
-/// Sends a product to a lane.
-pub(super) fn multiply_now(lane: usize, product: &Product) {
+/// Sends a product to a stream, which is that of a lane or its recorder.
+pub(super) fn multiply_now(stream: CUstream, lane: usize, product: &Product) {
     // Batches differ in their number of tokens: one plan serves all that differ by less than this.
     let shape = product.rounded();
     // The way for the rounded shape may not suit this one.
-    let is_queued = queue(lane, product, &shape) || queue(lane, product, product);
+    let to = (stream, lane);
+    let is_queued = queue(to, product, &shape) || queue(to, product, product);
     assert!(is_queued, "cuBLASLt has no way to compute {product:?}");
 }
 
@@ -148,7 +151,8 @@ pub(super) fn prepare(product: &Product) {
     let plan = by_shape.entry(Key::of(&shape)).or_insert_with_key(|key| Plan::new(plans.handle, &shape, key));
     if let Some(plan) = plan.as_mut().filter(|plan| !plan.is_tuned) {
         present().wait();
-        let run = |product: &Product, way: &cublasLtMatmulAlgo_t| send(0, product, plan, way);
+        let run =
+            |product: &Product, way: &cublasLtMatmulAlgo_t| send((present().stream, 0), product, plan, way);
         plan.way = tune::fastest(product, &plan.ways, run);
         plan.is_tuned = true;
         profile::note(|| format!("way {} of {} for {product:?}", plan.way, plan.ways.len()));
@@ -156,15 +160,20 @@ pub(super) fn prepare(product: &Product) {
 }
 
 /// Queues a product by the plan for a shape like its own; false if there is none, or it does not suit the product.
-fn queue(lane: usize, product: &Product, shape: &Product) -> bool {
+fn queue(to: (CUstream, usize), product: &Product, shape: &Product) -> bool {
     let plans = &present().plans;
     let mut by_shape = plans.by_shape.lock().expect("plans lock");
     let plan = by_shape.entry(Key::of(shape)).or_insert_with_key(|key| Plan::new(plans.handle, shape, key));
-    plan.as_ref().is_some_and(|plan| send(lane, product, plan, &plan.ways[plan.way]))
+    plan.as_ref().is_some_and(|plan| send(to, product, plan, &plan.ways[plan.way]))
 }
 
 /// Queues a product by one way of a plan; false if it does not suit the product.
-fn send(lane: usize, product: &Product, plan: &Plan, way: &cublasLtMatmulAlgo_t) -> bool {
+fn send(
+    (stream, lane): (CUstream, usize),
+    product: &Product,
+    plan: &Plan,
+    way: &cublasLtMatmulAlgo_t,
+) -> bool {
     let Product { left, right, out, add, epilogue } = *product;
     let card = present();
     let workspace = card.plans.workspace(lane);
@@ -198,7 +207,7 @@ fn send(lane: usize, product: &Product, plan: &Plan, way: &cublasLtMatmulAlgo_t)
             way,
             workspace.0 as *mut c_void,
             WORKSPACE,
-            card.lanes[lane].cast(),
+            stream.cast(),
         );
     });
     match status {

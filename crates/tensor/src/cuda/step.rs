@@ -29,6 +29,8 @@ thread_local! {
     static CURRENT: RefCell<Option<Recording>> = const { RefCell::new(None) };
     /// Whether it is in one, also while that one is being sent.
     static IS_IN_STEP: Cell<bool> = const { Cell::new(false) };
+    /// Whether it does something [ahead] of its step.
+    static IS_AHEAD: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A step in the making.
@@ -115,7 +117,13 @@ struct Unfinished;
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        CURRENT.take();
+        if let Some(recording) = CURRENT.take() {
+            let steps = recording.steps.as_ref().expect("made at the beginning");
+            // Part of it may be on its way, and reads what was given to it until its end. An error of the card is no news here.
+            let end = steps.ends[recording.number as usize % WAYS];
+            // SAFETY: events and stream live as long as the card.
+            let _ = unsafe { driver::cuEventRecord(end, present().stream) };
+        }
         IS_IN_STEP.set(false);
     }
 }
@@ -243,6 +251,28 @@ pub(super) fn flush() {
             recording.list.clear();
         }
     });
+}
+
+/// Does work that others rely on from now on, also those that are not in this thread's step: it is sent at once, ahead of what
+/// the step has written down so far. It reads nothing that the step writes.
+pub(crate) fn ahead<R>(work: impl FnOnce() -> R) -> R {
+    struct Later(Option<Recording>);
+    impl Drop for Later {
+        fn drop(&mut self) {
+            CURRENT.set(self.0.take());
+            IS_AHEAD.set(false);
+        }
+    }
+    let _later = is_in_step().then(|| {
+        IS_AHEAD.set(true);
+        Later(CURRENT.take())
+    });
+    work()
+}
+
+/// Whether what this thread asks for is sent ahead of its step.
+pub(super) fn is_ahead() -> bool {
+    IS_AHEAD.get()
 }
 
 /// Whoever is not in a step waits for the end of one that another thread is in before they take memory: what that step has

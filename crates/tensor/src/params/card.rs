@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
 use super::{Param, Params, in_order};
-use crate::cuda::{Operand, Pointer};
+use crate::cuda::{self, Operand, Pointer};
 use crate::{Array, DType};
 
 /// The flat vector in bf16, and the version of the values that it was made from.
@@ -14,6 +14,24 @@ pub(super) struct NarrowCopy(Mutex<Option<(u64, Array)>>);
 impl NarrowCopy {
     pub(super) fn clear(&self) {
         *in_order(self.0.lock()) = None;
+    }
+
+    /// Where the values of this version are in bf16; they are rounded if nobody has done so.
+    fn of(&self, values: &Array, version: u64) -> Pointer {
+        let known = |narrow: &Option<(u64, Array)>| match narrow {
+            Some((of, array)) if *of == version => Some(array.pointer()),
+            _ => None,
+        };
+        let narrow = in_order(self.0.lock());
+        if let Some(pointer) = known(&narrow) {
+            return pointer;
+        }
+        drop(narrow);
+        // Not under the lock: to take memory is to wait for another thread's step, which may want to know this too. And it is
+        // sent before anybody is told: the step that this is in may be given up, and others may not be in one.
+        let rounded = cuda::ahead(|| values.to(DType::Bf16));
+        let mut narrow = in_order(self.0.lock());
+        known(&narrow).unwrap_or_else(|| narrow.insert((version, rounded)).1.pointer())
     }
 }
 
@@ -37,19 +55,7 @@ impl Param {
         let values = in_order(flat.values.read());
         let start = match dtype {
             DType::F32 => values.pointer(),
-            DType::Bf16 => {
-                let version = flat.version.load(Ordering::Acquire);
-                let mut narrow = in_order(flat.narrow.0.lock());
-                match &mut *narrow {
-                    Some((of, array)) if *of == version => array.pointer(),
-                    stale => {
-                        let array = values.to(DType::Bf16);
-                        let pointer = array.pointer();
-                        *stale = Some((version, array));
-                        pointer
-                    }
-                }
-            }
+            DType::Bf16 => flat.narrow.of(&values, flat.version.load(Ordering::Acquire)),
         };
         Operand {
             pointer: start.offset(self.offset * dtype.bytes()),
