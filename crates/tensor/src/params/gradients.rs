@@ -5,7 +5,7 @@
 //! back a layer's segment takes the place of what the layers after it had kept.
 
 use std::ops::Range;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, OnceLock};
 
 use super::Entry;
 use super::batch_sums::GradientSum;
@@ -24,8 +24,9 @@ const SEGMENT: usize = 4 << 20;
 /// As long as the flat vector of values, though seldom all there.
 pub(crate) struct FlatGradients {
     segments: Vec<Segment>,
-    /// On the card they are all there, for good: a recorded step must find them where they were.
-    card: Option<Array>,
+    /// On the card they are all there from their first use on: a recorded step must find them where they were. A model that
+    /// only searches has none.
+    card: Option<OnceLock<Array>>,
     /// Sums over rows that the card has not joined yet, and the parameters that they belong to.
     sums: Vec<(usize, Sums)>,
     /// What was joined already, because a parameter got more than one sum: the card may still read it, aside.
@@ -100,13 +101,23 @@ impl FlatGradients {
         self.clear();
         self.card = match device {
             Device::Cpu => None,
-            Device::Cuda => Some(Array::lasting_zeros_on(device, self.len())),
+            Device::Cuda => Some(OnceLock::new()),
         };
     }
 
     /// The gradients on the card.
     pub(crate) fn on_card(&self) -> &Array {
-        self.card.as_ref().expect("parameters on the card have their gradients there")
+        self.card().expect("parameters on the card have their gradients there")
+    }
+
+    fn card(&self) -> Option<&Array> {
+        let zeros = || cuda::ahead(|| Array::lasting_zeros_on(Device::Cuda, self.len()));
+        self.card.as_ref().map(|card| card.get_or_init(zeros))
+    }
+
+    fn card_mut(&mut self) -> Option<&mut Array> {
+        self.card();
+        self.card.as_mut().and_then(OnceLock::get_mut)
     }
 
     /// Makes everything readable: what nobody has written since the last update is zero, and so is what lies between
@@ -120,7 +131,7 @@ impl FlatGradients {
             let was_written = std::mem::replace(&mut self.written[i], true) && !is_frozen(i);
             let start = if was_written { entry.range().end } else { entry.offset };
             let end = entries.get(i + 1).map_or(len, |next| next.offset);
-            if let Some(card) = &self.card {
+            if let Some(card) = self.card() {
                 // What lies between parameters is zero from the start.
                 if !was_written {
                     cuda::clear(card.pointer().offset(start * 4), (end - start) * 4);
@@ -162,7 +173,7 @@ impl FlatGradients {
 
     /// Copies the numbers of `range`.
     pub(super) fn copy(&self, range: Range<usize>, to: &mut [f32]) {
-        if let Some(card) = &self.card {
+        if let Some(card) = self.card() {
             return to.copy_from_slice(&card.part_to_vec(range));
         }
         let first = range.start;
@@ -174,7 +185,7 @@ impl FlatGradients {
 
     /// Takes the gradients, which are complete, out of their place.
     pub(super) fn take(&mut self) -> GradientSum {
-        let parts = match &self.card {
+        let parts = match self.card() {
             Some(card) => {
                 let mut copy = Array::scratch_on(Device::Cuda, DType::F32, 1, card.len());
                 elementwise::cuda::convert(card, &mut copy);
@@ -188,7 +199,7 @@ impl FlatGradients {
 
     /// Adds others to the gradients, which are complete.
     pub(super) fn add(&mut self, sum: &GradientSum) {
-        match &mut self.card {
+        match self.card_mut() {
             Some(card) => elementwise::add_in_place(card, &sum.parts[0]),
             None => {
                 let segments = self.segments.iter_mut().filter_map(|segment| segment.array.as_mut());
@@ -199,7 +210,7 @@ impl FlatGradients {
 
     /// Adds those of other cards to the gradients, which are complete.
     pub(super) fn sum_over_cards(&mut self, cards: &cuda::Cards) {
-        sum_over_cards(cards, self.card.as_mut().expect("parameters on the card have their gradients there"));
+        sum_over_cards(cards, self.card_mut().expect("parameters on the card have their gradients there"));
     }
 
     /// From here on buckets leave as soon as they are written.
