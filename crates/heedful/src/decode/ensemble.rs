@@ -68,6 +68,12 @@ impl<'m> Ensemble<'m> {
         self.members[0].params().device()
     }
 
+    /// The widest matrix of a model, which is that of a vocabulary unless those are small.
+    pub(super) fn widest(&self) -> usize {
+        let shapes = self.members.iter().flat_map(|member| member.params().shapes());
+        shapes.map(|(_, [rows, width])| rows.max(width)).max().unwrap_or(0)
+    }
+
     pub(super) fn special_tokens(&self) -> SpecialTokens {
         self.members[0].special_tokens()
     }

@@ -168,20 +168,34 @@ impl Default for Sampling {
 /// Tokens that a processor decodes together.
 const BATCH_TOKENS: usize = 8192;
 
-/// Tokens that a card decodes together, and bytes that it must have for each: logits, keys and values.
-const CARD_BATCH_TOKENS: usize = 1 << 18;
+/// Tokens that a card decodes together: at least, and at most.
+const CARD_BATCH_TOKENS: [usize; 2] = [1 << 10, 1 << 18];
+/// Bytes that it must have for each of them: keys and values, and two rows of scores as wide as the vocabulary.
 const CARD_BYTES_OF_A_TOKEN: usize = 1 << 18;
+const CARD_BYTES_OF_A_SCORE: usize = 8;
+
+fn card_capacity(memory: usize, vocabulary: usize) -> usize {
+    let [least, most] = CARD_BATCH_TOKENS;
+    let bytes = CARD_BYTES_OF_A_TOKEN.max(vocabulary.saturating_mul(CARD_BYTES_OF_A_SCORE));
+    (memory / bytes).clamp(least, most)
+}
 
 impl SearchOptions {
-    /// [`SearchOptions::batch_tokens`] for a device.
-    pub(super) fn capacity(&self, device: Device) -> usize {
+    /// [`SearchOptions::batch_tokens`] for a device and a vocabulary of so many tokens.
+    pub(super) fn capacity(&self, device: Device, vocabulary: usize) -> usize {
         self.batch_tokens.unwrap_or_else(|| match device {
-            Device::Cuda => {
-                let memory = cuda::card().map_or(0, |card| card.memory());
-                (memory / CARD_BYTES_OF_A_TOKEN).clamp(BATCH_TOKENS, CARD_BATCH_TOKENS)
-            }
+            Device::Cuda => card_capacity(cuda::card().map_or(0, |card| card.memory()), vocabulary),
             _ => BATCH_TOKENS,
         })
+    }
+
+    /// These options for one of several searches that share the memory of a device.
+    pub fn one_of(mut self, searches: usize, device: Device) -> SearchOptions {
+        if device == Device::Cuda && self.batch_tokens.is_none() {
+            let share = self.capacity(device, 0) / searches.max(1);
+            self.batch_tokens = Some(share.max(CARD_BATCH_TOKENS[0]));
+        }
+        self
     }
 
     /// Whether these options are valid.
@@ -266,6 +280,21 @@ fn in_range(what: &'static str, value: f64, fits: bool, range: &'static str) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_card_decodes_as_much_at_a_time_as_its_memory_allows() {
+        let gib = 1 << 30;
+        assert_eq!(card_capacity(139 * gib, 32_000), 1 << 18);
+        assert_eq!(card_capacity(8 * gib, 32_000), 1 << 15);
+        assert_eq!(card_capacity(8 * gib, 250_000), 8 * gib / 2_000_000);
+        assert_eq!(card_capacity(0, usize::MAX), 1 << 10);
+        let shared = |options: SearchOptions, device| options.one_of(6, device).batch_tokens;
+        assert_eq!(shared(SearchOptions::default(), Device::Cpu), None);
+        assert_eq!(
+            shared(SearchOptions { batch_tokens: Some(7), ..SearchOptions::default() }, Device::Cuda),
+            Some(7)
+        );
+    }
 
     #[test]
     fn contradictions_are_named() {

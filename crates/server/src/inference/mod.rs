@@ -34,6 +34,9 @@ use tokio::sync::mpsc;
 pub(crate) use self::queue::Queue;
 pub(crate) use self::worker::{WorkerOptions, start};
 
+/// Each lane of a model searches by itself.
+pub(crate) const SEARCHES_OF_A_MODEL: usize = lanes::Lane::COUNT;
+
 /// What a request asks of a model.
 pub(crate) struct Job {
     pub(crate) inputs: Vec<Input>,

@@ -15,13 +15,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use heedful::models::DeviceChoice;
 use heedful::tasks::Task;
-use heedful::tensor::Device;
+use heedful::tensor::{Device, cuda};
 
 pub use self::engine::Engine;
 pub use self::spec::{ModelSpec, Origin};
 pub(crate) use self::watch::{Stamps, watch};
 use crate::error::ServerError;
-use crate::inference::{Queue, WorkerOptions, start};
+use crate::inference::{Queue, SEARCHES_OF_A_MODEL, WorkerOptions, start};
 use crate::metrics::ModelMetrics;
 use crate::options::{ServerOptions, Shortlists};
 
@@ -88,9 +88,10 @@ impl ServedModel {
         let failed = |cause| ServerError::Model { name: spec.name.clone(), cause };
         let text_tokens = options.limits.text_tokens;
         let engine = load(&spec, text_tokens, options.shortlists, options.device).map_err(failed)?;
+        let searches = options.models.len() * SEARCHES_OF_A_MODEL;
         let (task, metrics) = (engine.task(), Arc::new(ModelMetrics::default()));
         let worker_options = WorkerOptions {
-            search: options.search.clone(),
+            search: options.search.clone().one_of(searches, engine.model().params().device()),
             shortlists: options.shortlists,
             batch_wait: options.batch_wait,
         };
@@ -147,7 +148,8 @@ fn load(
     device: DeviceChoice,
 ) -> Result<Engine, String> {
     let mut engine = spec.origin.load()?;
-    device.place(engine.model()).map_err(|why| why.to_string())?;
+    let placed = cuda::fitting(|| device.place(engine.model())).map_err(|full| full.to_string())?;
+    placed.map_err(|why| why.to_string())?;
     if let (Engine::Translator(translator), Shortlists::Used) = (&engine, shortlists)
         && translator.shortlist().is_none()
     {
