@@ -38,6 +38,8 @@ pub(crate) struct Module {
     name: &'static str,
     source: &'static str,
     is_early: bool,
+    /// The only architecture that it compiles for, if there is one.
+    only: Option<&'static str>,
     loaded: OnceLock<Loaded>,
 }
 
@@ -55,13 +57,23 @@ unsafe impl Sync for Loaded {}
 
 impl Module {
     pub(crate) const fn new(name: &'static str, source: &'static str) -> Module {
-        Module { name, source, is_early: false, loaded: OnceLock::new() }
+        Module { name, source, is_early: false, only: None, loaded: OnceLock::new() }
     }
 
     /// A module whose kernels all call `await_earlier` before they touch memory: they are launched before the work before
     /// them has ended, which hides how long a launch takes.
     pub(crate) const fn early(name: &'static str, source: &'static str) -> Module {
-        Module { name, source, is_early: true, loaded: OnceLock::new() }
+        Module { name, source, is_early: true, only: None, loaded: OnceLock::new() }
+    }
+
+    /// The same for instructions that one architecture has: its kernels are neither compiled nor wanted for others.
+    pub(crate) const fn only_for(mut self, architecture: &'static str) -> Module {
+        self.only = Some(architecture);
+        self
+    }
+
+    fn is_for(&self, architecture: &str) -> bool {
+        self.only.is_none_or(|only| only == architecture)
     }
 
     /// A kernel by its name in the source.
@@ -139,6 +151,7 @@ fn compiled_now() -> &'static HashMap<&'static str, Result<Vec<u8>, String>> {
         let architecture = card.architecture();
         let missing: Vec<(&Module, Option<PathBuf>)> = crate::ops::cuda_modules()
             .into_iter()
+            .filter(|module| module.is_for(&architecture))
             .map(|module| (module, module.kept(&architecture, card.driver())))
             .filter(|(_, file)| file.as_ref().is_none_or(|file| !file.exists()))
             .collect();
@@ -261,13 +274,14 @@ pub struct KernelReport {
     pub log: Result<String, String>,
 }
 
-/// Compiles the kernels of every operation for an architecture such as `sm_90a`, without a card.
+/// Compiles the kernels that an architecture such as `sm_90a` has for every operation, without a card.
 ///
 /// # Errors
 /// If NVRTC is not there.
 pub fn compile_for(architecture: &str) -> Result<Vec<KernelReport>, Unavailable> {
     library::load(COMPILER).ok_or(Unavailable::Library { name: COMPILER[0] })?;
-    let modules = crate::ops::cuda_modules();
+    let mut modules = crate::ops::cuda_modules().to_vec();
+    modules.retain(|module| module.is_for(architecture));
     let logs = compile_all(&modules, architecture).into_iter().map(|found| found.map(|found| found.log));
     Ok(modules.iter().zip(logs).map(|(module, log)| KernelReport { name: module.name, log }).collect())
 }

@@ -6,27 +6,6 @@
 
 const u32 DEPTH = 64;   // numbers of k of a tile
 
-// As in few.rs.
-struct Job {
-    const void* x;
-    const void* weight;
-    const float* bias;      // null for none
-    void* y;
-    u32 rows, inputs, outputs;
-    u32 activation;         // 0 none, 1 ReLU, 2 GELU, 3 its approximation, 4 SiLU
-    u32 is_wide;            // whether y is f32
-    u32 unused;
-};
-
-// Not a part of every kernel as often as it has sums: that takes long to compile.
-__device__ __noinline__ float smooth_value(float x, u32 activation) {
-    return activation == 2 ? Gelu::value(x) : activation == 3 ? GeluTanh::value(x) : Silu::value(x);
-}
-__device__ __forceinline__ float activated(float x, u32 activation) {
-    if (activation == 1) return fmaxf(x, 0.0f);
-    return activation ? smooth_value(x, activation) : x;
-}
-
 __device__ __forceinline__ void store2(float* to, const float* x) { *(float2*)to = make_float2(x[0], x[1]); }
 __device__ __forceinline__ void store2(bf16* to, const float* x) { *(u32*)to = pack_bf16(x[0], x[1]); }
 
@@ -78,10 +57,6 @@ __device__ __forceinline__ void fetch(u32 to, u8* memory, const bf16* from, u32 
     }
 }
 
-template <int PENDING> __device__ __forceinline__ void wait_for_all_but() {
-    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
-}
-
 // A block computes BM x BN sums; each of its WM x WN warps BM / WM x BN / WN of them. TURNED: W lies as outputs x inputs.
 template <u32 BM, u32 BN, u32 WM, u32 WN, u32 STAGES, bool TURNED, bool ALIGNED>
 __device__ __forceinline__ void product(const Job& job) {
@@ -110,7 +85,7 @@ __device__ __forceinline__ void product(const Job& job) {
     };
     for (u32 tile = 0; tile + 1 < STAGES; tile++) fetch_stage(tile);
     for (u32 tile = 0; tile < tiles; tile++) {
-        wait_for_all_but<STAGES - 2>();
+        wait_for_copies_but<STAGES - 2>();
         __syncthreads();
         // Its place is that of the tile before this one, which all warps are through with.
         fetch_stage(tile + STAGES - 1);

@@ -1,31 +1,37 @@
 //! Products on the card for one row as for thousands, in which a row has the same bits among any others.
 //!
 //! cuBLASLt chooses its way by the number of rows, and its ways round differently. Decoding promises that a sentence alone has
-//! the result that it has in any batch, so it has kernels of its own: every sum is one chain along `k`, in all sizes of tiles.
+//! the result that it has in any batch, so it has kernels of its own: every sum is one chain along `k`, in all sizes of tiles. On
+//! Hopper those of `hopper` take over what is bf16 and aligned: whose products these are depends on the widths, never on the rows.
 
 use bytemuck::NoUninit;
 
-use super::{Activation, Projection};
+use super::{Activation, Projection, hopper};
 use crate::cuda::{Blocks, Module, Operand, Pointer, card};
 use crate::params::Orientation;
 use crate::{Array, Compute, DType, Param, Rows, Tensor, tape};
 
 pub(crate) static MODULE: Module = Module::early(
     "few",
-    concat!(include_str!("../attention/cuda/mma.cu"), include_str!("activations.cu"), include_str!("few.cu"),),
+    concat!(
+        include_str!("../attention/cuda/mma.cu"),
+        include_str!("activations.cu"),
+        include_str!("job.cu"),
+        include_str!("few.cu"),
+    ),
 );
 
 /// As in the kernels' source.
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
-struct Job {
+pub(super) struct Job {
     x: Pointer,
     weight: Pointer,
     bias: Pointer,
     y: Pointer,
-    rows: u32,
+    pub(super) rows: u32,
     inputs: u32,
-    outputs: u32,
+    pub(super) outputs: u32,
     activation: u32,
     is_wide: u32,
     unused: u32,
@@ -83,6 +89,10 @@ pub(crate) fn multiply(
     };
     let tile = match x.dtype {
         DType::F32 => Tile::of_singles(x.rows),
+        DType::Bf16 if are_aligned(&x, &weight) && hopper::is_present() => {
+            let orientation = if weight.transposed { Orientation::Transposed } else { Orientation::AsIs };
+            return hopper::multiply(job, orientation);
+        }
         DType::Bf16 if are_aligned(&x, &weight) => Tile::for_shape(x.rows, outputs),
         DType::Bf16 => UNEVEN,
     };

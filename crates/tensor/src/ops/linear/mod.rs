@@ -17,6 +17,7 @@
 mod cpu;
 pub(crate) mod cuda;
 pub(crate) mod few;
+pub(crate) mod hopper;
 
 use std::sync::Arc;
 

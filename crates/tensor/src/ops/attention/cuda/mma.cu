@@ -14,6 +14,10 @@ __device__ __forceinline__ void copy16(u32 to, const void *from, bool real) {
 __device__ __forceinline__ void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits for the thread's own copies, all but the last batch that was ended: a barrier must follow.
 __device__ __forceinline__ void wait_for_earlier_copies() { asm volatile("cp.async.wait_group 1;" ::: "memory"); }
+// As above, for all but the last PENDING batches.
+template <int PENDING> __device__ __forceinline__ void wait_for_copies_but() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+}
 // Waits for all of the thread's own copies: a barrier must follow.
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
