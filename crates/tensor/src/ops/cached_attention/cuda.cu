@@ -40,7 +40,7 @@ __device__ __forceinline__ void load2(const float* from, float* x) {
 // neighbouring queries, which mostly see the same rows.
 template <class T, u32 D> __device__ __forceinline__ void attend_fast(const Job& job) {
     const u32 LANES = D / 8, BESIDE = 32 / LANES, DEEP = 8;
-    await_earlier();
+    await_earlier_and_let_come();
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = lane % LANES, group = lane / LANES;
     u32 row = blockIdx.x * (blockDim.x / 32) + warp, head = blockIdx.y;
     if (row >= job.rows) return;
@@ -119,7 +119,7 @@ ATTEND_FAST(128)
 // MOST: numbers of a head's key or value.
 template <class T, bool EVEN, u32 MOST> __device__ __forceinline__ void attend(const Job& job) {
     __shared__ __align__(16) float all[WARPS][MOST];
-    await_earlier();
+    await_earlier_and_let_come();
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     u32 number = blockIdx.x * WARPS + warp, row = number / job.heads, head = number % job.heads;
     if (row >= job.rows) return;
@@ -204,7 +204,7 @@ ATTEND(attend_wide_bf16, bf16, false, 1024)
 // Writes columns of each row to the last of the slots that its query sees. A block has a row.
 template <class T>
 __device__ __forceinline__ void keep(const T* from, T* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {
-    await_earlier();
+    await_earlier_and_let_come();
     uint2 span = spans[blockIdx.x];
     if (span.y == 0) return;
     const T* source = from + (u64)blockIdx.x * stride + column;

@@ -64,7 +64,7 @@ __device__ __forceinline__ void product(const Job& job) {
     const u32 LEFT = BM * DEPTH * 2, RIGHT = BN * DEPTH * 2, STAGE = LEFT + RIGHT;
     const u32 WIDE = BN / 8;    // pieces of a row of a tile of W that is not turned
     extern __shared__ __align__(128) u8 memory[];
-    await_earlier();
+    await_earlier_and_let_come();
     u32 shared = shared_address(memory), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     u32 row = blockIdx.y * BM, column = blockIdx.x * BN;
     u32 m = warp / WN * (BM / WM), n = warp % WN * (BN / WN);
@@ -146,7 +146,7 @@ PRODUCT(uneven, 64, 64, 2, 2, 2, false)
 template <u32 HEIGHT, bool TURNED> __device__ __forceinline__ void product_of_singles(const Job& job) {
     const u32 STEP = 16, WIDTH = 64, OWN = HEIGHT / 16;
     __shared__ float left[STEP][HEIGHT + 4], right[STEP][WIDTH + 4];
-    await_earlier();
+    await_earlier_and_let_come();
     const float* x = (const float*)job.x;
     const float* weight = (const float*)job.weight;
     u32 row = blockIdx.y * HEIGHT, column = blockIdx.x * WIDTH;

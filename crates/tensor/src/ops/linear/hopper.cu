@@ -92,7 +92,7 @@ template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TURNED> __device__ __forceinli
     const u32 LEFT = GROUPS * SLAB, STAGE = LEFT + ROWS * ROW;
     static_assert(GROUPS * ROWS * STRIDE * 4 <= STAGES * STAGE, "sums are staged where slabs were");
     extern __shared__ __align__(1024) u8 memory[];
-    await_earlier();
+    await_earlier_and_let_come();
     u32 shared = shared_address(memory), group = threadIdx.x / 128;
     u32 row = blockIdx.x * ROWS, output = blockIdx.y * OUTPUTS;
     Share<ROWS, 8, 1, THREADS> x(job.x, job.rows, job.inputs, row, 0);

@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(256) top_k(Job job) {
     __shared__ u64 keys[ROOM];
     __shared__ double sums[THREADS / 32];
     __shared__ u32 found;
-    await_earlier();
+    await_earlier_and_let_come();
     u32 row = blockIdx.x;
     const float* scores = job.scores + (u64)row * job.width;
 
@@ -135,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(256) top_k(Job job) {
 
 // The scores of some columns of some rows.
 extern "C" __global__ void others(Job job) {
-    await_earlier();
+    await_earlier_and_let_come();
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < *job.other_count) job.other_scores[i] = job.scores[(u64)job.others[i].x * job.width + job.others[i].y];
 }
