@@ -16,6 +16,7 @@
 //! At the maximum length `<eos>` is the only next token, so every finished hypothesis is complete and has a
 //! log-probability.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::constraints::{Constraints, Phrases, Placed, allocate};
@@ -35,6 +36,8 @@ pub(super) struct Beam {
     phrases: Phrases,
     tree: Tree,
     open: Vec<Open>,
+    /// Those of the step before, whose memory is reused.
+    parents: Vec<Open>,
     rows: Vec<Continuation>,
     /// The finished hypotheses, best first, at most `n_best`.
     found: Vec<Hypothesis>,
@@ -50,6 +53,31 @@ struct Expansion {
     log_probability: f64,
     /// How many tokens of phrases it lacks.
     missing: usize,
+}
+
+impl Expansion {
+    /// The more probable first.
+    fn order(&self, other: &Expansion) -> Ordering {
+        let by_score = other.log_probability.total_cmp(&self.log_probability);
+        by_score.then(self.row.cmp(&other.row)).then(self.token.cmp(&other.token))
+    }
+}
+
+/// Adds an expansion to the best so far, of which there are at most `places`, in their order. False if it is less probable than
+/// all of them, and none is left to have.
+fn keep_best(best: &mut Vec<Expansion>, expansion: Expansion, places: usize) -> bool {
+    if best.len() == places
+        && let Some(worst) = best.last()
+    {
+        if expansion.order(worst).is_gt() {
+            // Of equals in the sum, one with a smaller score may still come before by its token.
+            return expansion.log_probability >= worst.log_probability;
+        }
+        best.pop();
+    }
+    let place = best.partition_point(|other| other.order(&expansion).is_lt());
+    best.insert(place, expansion);
+    true
 }
 
 impl Placed for Expansion {
@@ -74,6 +102,7 @@ impl Beam {
             phrases: Phrases::new(&constraints.phrases),
             tree: Tree::default(),
             open: Vec::new(),
+            parents: Vec::new(),
             found: Vec::new(),
             expansions: Vec::new(),
             wanted: Vec::new(),
@@ -109,7 +138,13 @@ impl Beam {
             let first = self.expansions.len();
             let allowed =
                 scores.best(row).filter(|&(token, log_p)| log_p > f64::NEG_INFINITY && open.allows(token));
-            self.expansions.extend(allowed.take(self.options.beam).map(expansion));
+            let mut allowed = allowed.take(self.options.beam).map(expansion);
+            if self.phrases.is_empty() {
+                // Best first, so none is left that has a place when one has not.
+                allowed.all(|expansion| keep_best(&mut self.expansions, expansion, self.options.beam));
+                continue;
+            }
+            self.expansions.extend(allowed);
             for token in self.phrases.next_tokens(&open.progress) {
                 let log_p = scores.log_probability(row, token);
                 let is_new = self.expansions[first..].iter().all(|other| other.token != token);
@@ -150,11 +185,7 @@ impl Beam {
     }
 
     fn prune(&mut self) {
-        let order = |a: &Expansion, b: &Expansion| {
-            let by_score = b.log_probability.total_cmp(&a.log_probability);
-            by_score.then(a.row.cmp(&b.row)).then(a.token.cmp(&b.token))
-        };
-        self.expansions.sort_unstable_by(order);
+        self.expansions.sort_unstable_by(Expansion::order);
         if self.phrases.is_empty() {
             self.expansions.truncate(self.options.beam);
         } else {
@@ -163,15 +194,15 @@ impl Beam {
     }
 
     fn finish(&mut self) {
-        let parents = std::mem::take(&mut self.open);
+        std::mem::swap(&mut self.parents, &mut self.open);
+        self.open.clear();
         self.rows.clear();
         for index in 0..self.expansions.len() {
             let Expansion { row, token, log_probability, .. } = self.expansions[index];
-            let parent = &parents[row];
+            let parent = &self.parents[row];
             if token == self.special.eos {
-                let score = log_probability / self.options.penalty(parent.length + 1);
-                let tokens = self.tree.tokens(parent.last);
-                self.keep(Hypothesis { tokens, score, log_probability });
+                let (last, tokens) = (parent.last, parent.length + 1);
+                self.keep(last, log_probability / self.options.penalty(tokens), log_probability);
             } else {
                 let last = Some(self.tree.add(parent.last, token));
                 let progress = self.phrases.after(&parent.progress, token);
@@ -202,11 +233,13 @@ impl Beam {
         self.wanted.dedup();
     }
 
-    /// Of equal scores, the hypothesis that finished first ranks higher.
-    fn keep(&mut self, hypothesis: Hypothesis) {
-        let place = self.found.partition_point(|found| found.score >= hypothesis.score);
-        self.found.insert(place, hypothesis);
-        self.found.truncate(self.options.n_best);
+    /// Keeps a hypothesis that is finished, if it is one of the `n_best`. Of equal scores, the one that finished first ranks higher.
+    fn keep(&mut self, last: Option<usize>, score: f64, log_probability: f64) {
+        let place = self.found.partition_point(|found| found.score >= score);
+        if place < self.options.n_best {
+            self.found.truncate(self.options.n_best - 1);
+            self.found.insert(place, Hypothesis { tokens: self.tree.tokens(last), score, log_probability });
+        }
     }
 
     /// Whether no open hypothesis can still become one of the `n_best`.
@@ -215,11 +248,12 @@ impl Beam {
         else {
             return false;
         };
-        let penalty = |tokens| self.options.penalty(tokens);
+        // All that are open have as many tokens.
+        let Some(Open { length, .. }) = self.open.first() else { return true };
         // The penalty is monotonic in the length (the sign of α decides the direction): its maximum is at one of the ends.
-        self.open.iter().all(|open| {
-            open.log_probability / penalty(open.length + 1).max(penalty(self.limit + 1)) <= worst.score
-        })
+        let [next, last] = [length + 1, self.limit + 1].map(|tokens| self.options.penalty(tokens));
+        let largest = next.max(last);
+        self.open.iter().all(|open| open.log_probability / largest <= worst.score)
     }
 
     fn with_bans(&self, mut open: Open) -> Open {
