@@ -2,7 +2,8 @@
 //! tested and a line says why; `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
 
 use heedful::decode::{
-    Constraints, Hypothesis, Limits, Sampling, SearchInput, SearchOptions, attend, score, search, search_by,
+    Constraints, Hypothesis, Limits, Sampling, Search, SearchInput, SearchOptions, attend, score, search,
+    search_by,
 };
 use heedful::layers::Norm;
 use heedful::models::Generate;
@@ -131,6 +132,52 @@ fn a_sentence_alone_is_itself_in_any_batch() {
                 let alone = search(model, std::slice::from_ref(source), &options).expect("a good source");
                 assert!(alone[0] == *together, "{name}, {compute}, beam {}", options.beam);
             }
+        }
+    }
+}
+
+/// So many that the card computes for some while the host is at others; of the second size they come one after the other.
+#[test]
+fn sentences_that_take_turns_are_themselves() {
+    if !has_card() {
+        return;
+    }
+    let sampling = Sampling { temperature: 1.0, top_k: Some(20), top_p: None, seed: 5 };
+    let kinds = [
+        SearchOptions { beam: 5, n_best: 2, ..SearchOptions::default() },
+        SearchOptions { beam: 1, n_best: 3, sampling: Some(sampling), ..SearchOptions::default() },
+    ];
+    for (name, model) in models() {
+        let model = on_card(&*model);
+        for kind in &kinds {
+            let run = |batch_tokens: usize| {
+                let options = SearchOptions { batch_tokens: Some(batch_tokens), ..kind.clone() };
+                search(model, &sources(900), &options).expect("good sources")
+            };
+            let expected = run(1 << 12);
+            for batch_tokens in [1 << 20, 1 << 16] {
+                assert!(run(batch_tokens) == expected, "{name}, {batch_tokens} tokens at a time");
+            }
+            // Those that are cancelled while a step is under way leave the others as they are.
+            let options = SearchOptions { batch_tokens: Some(1 << 20), ..kind.clone() };
+            let mut search = Search::new(model, &options).expect("good options");
+            for (ticket, source) in sources(900).into_iter().enumerate() {
+                search.push(ticket, source).expect("a good source");
+            }
+            let mut found = 0;
+            for step in 0.. {
+                for (ticket, hypotheses) in search.step() {
+                    assert!(hypotheses.expect("a good source") == expected[ticket], "{name}");
+                    found += 1;
+                }
+                if step == 2 {
+                    (0..900).step_by(3).for_each(|ticket| search.cancel(ticket));
+                }
+                if search.is_idle() {
+                    break;
+                }
+            }
+            assert!(found >= 600, "{name}: {found} were found");
         }
     }
 }

@@ -33,14 +33,13 @@ impl Device {
         }
     }
 
-    /// As [`Device::send_step`], and waits for it.
-    pub fn step<R>(self, work: impl FnOnce() -> R) -> R {
+    /// As [`Device::send_step`], and says when it is done.
+    pub fn begin_step<R>(self, work: impl FnOnce() -> R) -> (R, Sent) {
         match self {
-            Device::Cpu => work(),
+            Device::Cpu => (work(), Sent(None)),
             Device::Cuda => {
                 let (result, ticket) = crate::cuda::step(work);
-                ticket.wait();
-                result
+                (result, Sent(Some(ticket)))
             }
         }
     }
@@ -74,6 +73,19 @@ impl fmt::Display for Device {
                 Ok(card) => write!(f, "cuda ({})", card.name()),
                 Err(_) => f.write_str("cuda"),
             },
+        }
+    }
+}
+
+/// A step that a device has got. A processor is done with it already.
+#[derive(Debug)]
+pub struct Sent(Option<crate::cuda::Ticket>);
+
+impl Sent {
+    /// Waits until it is done.
+    pub fn wait(self) {
+        if let Some(ticket) = self.0 {
+            ticket.wait();
         }
     }
 }

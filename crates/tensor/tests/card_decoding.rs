@@ -336,7 +336,7 @@ fn a_step_that_is_replayed_finds_what_is_there_now() {
         };
         let mut expected = TopK::default();
         find(&mut expected);
-        Device::Cuda.step(|| find(&mut found));
+        Device::Cuda.begin_step(|| find(&mut found)).1.wait();
         found.collect();
         for row in 0..8 {
             assert_eq!(found.best(row), expected.best(row), "round {round}");

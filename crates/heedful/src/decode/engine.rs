@@ -9,7 +9,8 @@
 //!
 //! With few rows, all threads share every operation of a step: they read the model's weights once, and meet after each
 //! operation. With many rows each thread has sentences of its own, a [`Group`], and takes them through the whole step: threads
-//! meet once a step, and what a sentence has cached stays in the caches of one core. A sentence's result is the same either way.
+//! meet once a step, and what a sentence has cached stays in the caches of one core. A card computes for one group while the
+//! host is at another: see [`turns`]. A sentence's result is the same either way.
 //!
 //! The engine knows nothing of beam search or sampling: that is the plan's part.
 
@@ -20,6 +21,7 @@ use heedful_tensor::cpu::threads::{computations_at_once, side_by_side};
 use heedful_tensor::{Device, Rounding};
 
 use super::group::{Group, Outcome, Plan, Sentence};
+use super::turns;
 use crate::models::Decoding;
 #[cfg(doc)]
 use crate::models::Restrict;
@@ -34,15 +36,17 @@ const ROWS_OF_A_THREAD: usize = 32;
 /// Decodes sentences, each by its own plan.
 pub(super) struct Engine<'m, P> {
     groups: Vec<Group<'m, P>>,
+    device: Device,
     capacity: usize,
     waiting: VecDeque<Sentence<P>>,
+    waiting_weight: usize,
     /// Steps since sentences were last encoded, while some were waiting.
     waited: usize,
 }
 
 impl<'m, P: Plan> Engine<'m, P> {
-    /// An engine without sentences, with a decoding for each of the threads that may have sentences of their own. The weights
-    /// of the open ones sum to at most `capacity`, unless there is only one.
+    /// An engine without sentences, with a decoding for each of the threads that may have sentences of their own, or for each group
+    /// of a card. The weights of the open ones sum to at most `capacity`, unless there is only one.
     pub(super) fn new(
         decodings: Vec<Box<dyn Decoding + 'm>>,
         device: Device,
@@ -52,8 +56,10 @@ impl<'m, P: Plan> Engine<'m, P> {
         assert!(!decodings.is_empty(), "an engine without a decoding");
         Engine {
             groups: decodings.into_iter().map(|decoding| Group::new(decoding, device, rounding)).collect(),
+            device,
             capacity,
             waiting: VecDeque::new(),
+            waiting_weight: 0,
             waited: 0,
         }
     }
@@ -61,12 +67,13 @@ impl<'m, P: Plan> Engine<'m, P> {
     /// Adds a sentence to the queue. The source is not empty, and the model has checked it; if it is
     /// [restricted](Restrict) to some tokens, all others are so too, and the model can do that.
     pub(super) fn push(&mut self, sentence: Sentence<P>) {
+        self.waiting_weight += sentence.weight;
         self.waiting.push_back(sentence);
     }
 
     /// Whether the engine can take one more sentence soon: the waiting ones do not fill the free capacity.
     pub(super) fn has_capacity(&self) -> bool {
-        self.weight() + self.waiting_weight() < self.capacity
+        self.weight() + self.waiting_weight < self.capacity
     }
 
     /// The plan of an open sentence.
@@ -77,6 +84,7 @@ impl<'m, P: Plan> Engine<'m, P> {
     /// Cancels a sentence, waiting or open: its capacity is free at once, and the other sentences are not affected.
     pub(super) fn cancel(&mut self, ticket: usize) {
         self.waiting.retain(|waiting| waiting.ticket != ticket);
+        self.waiting_weight = self.waiting.iter().map(|waiting| waiting.weight).sum();
         self.groups.iter_mut().for_each(|group| group.cancel(ticket));
     }
 
@@ -99,6 +107,10 @@ impl<'m, P: Plan> Engine<'m, P> {
     /// scores are not finite finishes with an error; the others continue.
     pub(super) fn step(&mut self) -> Vec<Outcome<P>> {
         let admitted = self.admit();
+        if self.device == Device::Cuda {
+            let shares = turns::divide(&self.groups, admitted);
+            return turns::take(&mut self.groups, shares);
+        }
         let shares = self.share_out(admitted, computations_at_once());
         let work = self.groups.iter_mut().zip(shares);
         let work: Vec<_> = work.filter(|(group, more)| !group.is_empty() || !more.is_empty()).collect();
@@ -130,6 +142,7 @@ impl<'m, P: Plan> Engine<'m, P> {
             && (is_empty && admitted.is_empty() || weight + next.weight <= self.capacity)
         {
             weight += next.weight;
+            self.waiting_weight -= next.weight;
             admitted.extend(self.waiting.pop_front());
         }
         admitted
@@ -158,16 +171,12 @@ impl<'m, P: Plan> Engine<'m, P> {
     /// Encoding reads all of the encoder's weights, for one sentence as for many. So a quarter of the capacity must be free,
     /// and the waiting sentences must weigh at least a quarter of the open ones; but none waits longer than [`MAX_WAIT`].
     fn is_worth_reading(&self, open: usize) -> bool {
-        let are_many = || self.waiting_weight() * 4 >= open || self.waited >= MAX_WAIT;
+        let are_many = || self.waiting_weight * 4 >= open || self.waited >= MAX_WAIT;
         open == 0 || open <= self.capacity / 4 * 3 && are_many()
     }
 
     fn weight(&self) -> usize {
         self.groups.iter().map(Group::weight).sum()
-    }
-
-    fn waiting_weight(&self) -> usize {
-        self.waiting.iter().map(|waiting| waiting.weight).sum()
     }
 }
 

@@ -13,6 +13,7 @@ use heedful_tensor::{Device, Precision, Ragged, Tensor};
 
 use super::DecodeError;
 use super::options::SearchOptions;
+use super::turns;
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
 use crate::models::{Decoding, Generate, Row};
@@ -97,12 +98,12 @@ impl<'m> Ensemble<'m> {
         Ok(Box::new(Together { members, sums: Vec::new(), means: Vec::new() }))
     }
 
-    /// As [`Ensemble::start`], once for each thread; on a card, which computes one step at a time, once.
+    /// As [`Ensemble::start`], once for each thread, or for each [group of a card](turns).
     pub(super) fn start_for_threads(
         &self,
         options: &SearchOptions,
     ) -> Result<Vec<Box<dyn Decoding + 'm>>, DecodeError> {
-        let count = if self.device() == Device::Cuda { 1 } else { thread_count() };
+        let count = if self.device() == Device::Cuda { turns::GROUPS } else { thread_count() };
         (0..count).map(|_| self.start(options)).collect()
     }
 }

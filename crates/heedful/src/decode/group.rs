@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use heedful_tensor::cpu::threads::parallel;
 use heedful_tensor::ops::TopK;
-use heedful_tensor::{Device, Ragged, Rounding, Tensor};
+use heedful_tensor::{Device, Ragged, Rounding, Sent, Tensor};
 
 use super::DecodeError;
 use super::hypothesis::Continuation;
@@ -73,6 +73,11 @@ pub(super) struct Group<'m, P> {
     decoding: Box<dyn Decoding + 'm>,
     device: Device,
     open: Vec<Open<P>>,
+    /// What its sentences weigh, and the maximum number of rows of a step with them.
+    weight: usize,
+    most_rows: usize,
+    /// The step that has begun.
+    in_flight: Option<InFlight>,
     /// Sentences read so far: the number of the next one.
     read: usize,
     rows: Vec<Row>,
@@ -80,6 +85,13 @@ pub(super) struct Group<'m, P> {
     wanted: Wanted,
     /// Sentences that had rows, summed over all steps.
     generated: usize,
+}
+
+/// A step that a device has got, and the logits that it computes if all are wanted. Nobody has to wait for its end: what a card still
+/// writes for a group that is gone is memory that later steps of the card write and read in their order.
+struct InFlight {
+    sent: Sent,
+    logits: Option<Tensor>,
 }
 
 /// A sentence that is to be decoded.
@@ -118,6 +130,9 @@ impl<'m, P: Plan> Group<'m, P> {
             decoding,
             device,
             open: Vec::new(),
+            weight: 0,
+            most_rows: 0,
+            in_flight: None,
             read: 0,
             rows: Vec::new(),
             best: TopK::default(),
@@ -133,12 +148,12 @@ impl<'m, P: Plan> Group<'m, P> {
 
     /// What its sentences weigh.
     pub(super) fn weight(&self) -> usize {
-        self.open.iter().map(|open| open.weight).sum()
+        self.weight
     }
 
     /// Maximum number of rows of a step with the sentences that it has.
     pub(super) fn most_rows(&self) -> usize {
-        self.open.iter().map(|open| open.most_rows).sum()
+        self.most_rows
     }
 
     /// The plan of a sentence.
@@ -148,11 +163,12 @@ impl<'m, P: Plan> Group<'m, P> {
 
     /// Cancels a sentence, if it is here; the others are not affected.
     pub(super) fn cancel(&mut self, ticket: usize) {
-        for open in self.open.iter().filter(|open| open.ticket == ticket) {
-            self.decoding.forget(open.sentence);
-        }
         // Rows refer to their parents by index in the latest step, and each sentence knows the indices of its own rows.
-        self.open.retain(|open| open.ticket != ticket);
+        for open in self.open.extract_if(.., |open| open.ticket == ticket) {
+            self.decoding.forget(open.sentence);
+            self.weight -= open.weight;
+            self.most_rows -= open.most_rows;
+        }
     }
 
     /// Tokens that were generated: one for each sentence and step.
@@ -171,6 +187,8 @@ impl<'m, P: Plan> Group<'m, P> {
         for Sentence { ticket, source, tokens, weight, rows, plan } in sentences {
             sources.push(source);
             restricted.extend(tokens.map(|tokens| (self.read, tokens)));
+            self.weight += weight;
+            self.most_rows += rows;
             self.open.push(Open {
                 ticket,
                 sentence: self.read,
@@ -198,19 +216,34 @@ impl<'m, P: Plan> Group<'m, P> {
     /// Encodes more sentences, and does one step of all; returns the tickets and results of those that finish with it. A
     /// sentence whose scores are not finite finishes with an error; the others continue.
     pub(super) fn step(&mut self, more: Vec<Sentence<P>>) -> Vec<Outcome<P>> {
+        self.begin(more);
+        self.finish()
+    }
+
+    /// The first half of [`Group::step`]: the device has its work. The step before is finished.
+    pub(super) fn begin(&mut self, more: Vec<Sentence<P>>) {
+        assert!(self.in_flight.is_none(), "a step before the one before is finished");
         self.read(more);
         self.decoding.read_on();
         self.gather_rows();
         if self.rows.is_empty() {
-            return self.release();
+            return;
         }
         self.gather_needs();
         let Group { device, decoding, rows, wanted, best, .. } = self;
-        let logits = device.step(|| decoding.step_for(rows, wanted, best));
-        best.collect();
-        let logits = logits.map(|logits| logits.to_host());
-        self.generated += self.open.iter().filter(|open| open.is_read).count();
-        self.advance(logits.as_ref());
+        let (logits, sent) = device.begin_step(|| decoding.step_for(rows, wanted, best));
+        self.in_flight = Some(InFlight { sent, logits });
+    }
+
+    /// The second half of [`Group::step`]: waits for what the device finds, and lets the sentences choose.
+    pub(super) fn finish(&mut self) -> Vec<Outcome<P>> {
+        if let Some(InFlight { sent, logits }) = self.in_flight.take() {
+            sent.wait();
+            self.best.collect();
+            let logits = logits.map(|logits| logits.to_host());
+            self.generated += self.open.iter().filter(|open| open.is_read).count();
+            self.advance(logits.as_ref());
+        }
         self.release()
     }
 
@@ -273,9 +306,13 @@ impl<'m, P: Plan> Group<'m, P> {
 
     fn release(&mut self) -> Vec<Outcome<P>> {
         let done = self.open.extract_if(.., |open| open.is_broken || open.plan.rows().is_empty());
-        let outcome = |open: Open<P>| match open.is_broken {
-            true => (open.ticket, Err(BrokenModel { sentence: open.ticket }.into())),
-            false => (open.ticket, Ok(open.plan.found())),
+        let outcome = |open: Open<P>| {
+            self.weight -= open.weight;
+            self.most_rows -= open.most_rows;
+            match open.is_broken {
+                true => (open.ticket, Err(BrokenModel { sentence: open.ticket }.into())),
+                false => (open.ticket, Ok(open.plan.found())),
+            }
         };
         done.map(outcome).collect()
     }

@@ -28,6 +28,7 @@ mod engine;
 mod ensemble;
 mod group;
 mod search;
+mod turns;
 mod unique;
 
 mod align;

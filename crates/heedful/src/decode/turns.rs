@@ -1,0 +1,146 @@
+//! Groups of a card take turns: it computes a step of one while the host lets the plans of the other choose.
+//!
+//! ```text
+//! card    step of A | step of B | step of A | step of B | …
+//! host                choose A  | choose B  | choose A  | …
+//! ```
+//!
+//! A second group costs steps, and one of few rows takes about as long as one of many. So few rows stay in one group, and of
+//! sentences that come together the first, which are the longest where somebody has sorted them, share a group: the other ends
+//! early, and what is left at the end is steps of one.
+
+use super::group::{Group, Outcome, Plan, Sentence};
+
+/// Groups of a card.
+pub(super) const GROUPS: usize = 2;
+
+/// With fewer rows than this the host is done sooner than the card with a second step.
+const ROWS_WORTH_DIVIDING: usize = 2048;
+
+/// Divides sentences among two groups, so that both weigh about as much.
+pub(super) fn divide<P: Plan>(
+    groups: &[Group<'_, P>],
+    mut sentences: Vec<Sentence<P>>,
+) -> [Vec<Sentence<P>>; GROUPS] {
+    let rows = groups.iter().map(Group::most_rows).sum::<usize>()
+        + sentences.iter().map(|sentence| sentence.rows).sum::<usize>();
+    if rows < ROWS_WORTH_DIVIDING {
+        return [sentences, Vec::new()];
+    }
+    let [mut first, second] = [0, 1].map(|group: usize| groups.get(group).map_or(0, Group::weight));
+    let half = (first + second + sentences.iter().map(|sentence| sentence.weight).sum::<usize>()) / 2;
+    let of_first = sentences.iter().take_while(|sentence| {
+        let has_room = first < half;
+        first += sentence.weight;
+        has_room
+    });
+    let others = sentences.split_off(of_first.count());
+    [sentences, others]
+}
+
+/// Finishes the step of each group and begins its next one, with more sentences; returns the outcomes of those that are finished.
+/// If only one group has sentences, its step is finished too: there is nothing to do meanwhile.
+pub(super) fn take<P: Plan>(
+    groups: &mut [Group<'_, P>],
+    shares: impl IntoIterator<Item = Vec<Sentence<P>>>,
+) -> Vec<Outcome<P>> {
+    let mut outcomes = Vec::new();
+    for (group, more) in groups.iter_mut().zip(shares) {
+        outcomes.extend(group.finish());
+        group.begin(more);
+    }
+    let mut busy = groups.iter_mut().filter(|group| !group.is_empty());
+    if let (Some(only), None) = (busy.next(), busy.next()) {
+        outcomes.extend(only.finish());
+    }
+    outcomes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use heedful_tensor::{Device, Precision};
+
+    use super::super::beam::Beam;
+    use super::super::constraints::Constraints;
+    use super::super::options::SearchOptions;
+    use super::super::{Hypothesis, search};
+    use super::*;
+    use crate::data::SpecialTokens;
+    use crate::models::Generate;
+    use crate::models::transformer::{Transformer, TransformerConfig};
+
+    const VOCABULARY: usize = 40;
+
+    fn sources(count: usize) -> Vec<Vec<u32>> {
+        let word = |i: usize| (4 + (i * i * 11 + i * 5) % (VOCABULARY - 4)) as u32;
+        (0..count).map(|i| (i * 7..i * 7 + 1 + i % 13).map(word).collect()).collect()
+    }
+
+    fn options() -> SearchOptions {
+        SearchOptions { beam: 3, n_best: 2, compute: Precision::F32, ..SearchOptions::default() }
+    }
+
+    fn group(model: &Transformer) -> Group<'_, Beam> {
+        Group::new(model.start(Precision::F32), Device::Cpu, Precision::F32.rounding())
+    }
+
+    fn sentence(ticket: usize, source: Vec<u32>) -> Sentence<Beam> {
+        let (options, special) = (Arc::new(options()), SpecialTokens::default());
+        let limit = options.limit(source.len(), None);
+        let plan = Beam::new(options, special, &Constraints::default(), limit);
+        Sentence { ticket, weight: 3 * source.len(), source, tokens: None, rows: 3, plan }
+    }
+
+    #[test]
+    fn groups_that_take_turns_find_what_one_finds() {
+        let model = Transformer::new(TransformerConfig::tiny(VOCABULARY), 3).expect("a good configuration");
+        let all = sources(40);
+        let expected = search(&model, &all, &options()).expect("good sources");
+        let mut groups = [group(&model), group(&model)];
+        let mut found: Vec<Option<Vec<Hypothesis>>> = vec![None; all.len()];
+        let mut waiting = all.into_iter().enumerate().map(|(ticket, source)| sentence(ticket, source));
+        let mut steps = 0;
+        loop {
+            // Some come while others are on their way, to one group, the other or both; then one group is left alone.
+            let shares = [[3, 0], [0, 2], [1, 1], [2, 5]][steps % 4];
+            let shares = shares.map(|count| waiting.by_ref().take(count).collect());
+            for (ticket, outcome) in take(&mut groups, shares) {
+                assert!(found[ticket].is_none(), "{ticket} has finished twice");
+                found[ticket] = Some(outcome.expect("finite scores"));
+            }
+            steps += 1;
+            if steps == 5 {
+                groups.iter_mut().for_each(|group| group.cancel(7));
+            }
+            if waiting.len() == 0 && groups.iter().all(Group::is_empty) {
+                break;
+            }
+        }
+        for (ticket, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            match ticket {
+                7 => assert!(found.is_none(), "it was cancelled"),
+                _ => assert_eq!(found.as_ref(), Some(expected), "{ticket}"),
+            }
+        }
+        assert!(groups.iter().all(|group| group.weight() == 0 && group.most_rows() == 0));
+    }
+
+    #[test]
+    fn few_rows_stay_together_and_of_many_the_longest_do() {
+        let model = Transformer::new(TransformerConfig::tiny(VOCABULARY), 3).expect("a good configuration");
+        let mut groups = [group(&model), group(&model)];
+        let of_length = |length: usize, count: usize| (0..count).map(move |_| sentence(0, vec![5; length]));
+        let shares = |groups: &[Group<'_, Beam>], sentences: Vec<Sentence<Beam>>| {
+            divide(groups, sentences).map(|share| share.len())
+        };
+        assert_eq!(shares(&groups, of_length(9, 600).collect()), [600, 0]);
+        assert_eq!(shares(&groups, of_length(9, 100).chain(of_length(1, 900)).collect()), [100, 900]);
+        assert_eq!(shares(&groups, of_length(4, 1000).collect()), [500, 500]);
+        // What is there counts.
+        groups[0].begin(of_length(4, 700).collect());
+        assert_eq!(shares(&groups, of_length(4, 400).collect()), [0, 400]);
+        assert_eq!(shares(&groups, of_length(4, 900).collect()), [100, 800]);
+    }
+}
