@@ -15,7 +15,7 @@ use super::card::{expect, present};
 use super::command::List;
 
 /// Lists that are remembered; beyond that the one that has not been used for the longest time is forgotten.
-const KEPT: usize = 192;
+const KEPT: usize = 512;
 
 /// The lists by their hash.
 #[derive(Default)]
