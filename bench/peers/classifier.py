@@ -31,11 +31,10 @@ class Classifier(nn.Module):
 
         self.prepared = None
 
-    def prepare(self, ids, lengths):
+    def prepare(self, ids, lengths, packs):
         """All that a batch needs of the host, once: the longest text is the first, and every batch is this one."""
-        packed = pack_padded_sequence(ids, lengths, batch_first=True)
         self.prepared = torch.arange(ids.shape[1], device=ids.device) >= lengths.to(ids.device)[:, None]
-        self.encoder.prepared = packed
+        self.encoder.prepared = pack_padded_sequence(ids, lengths, batch_first=True) if packs else ids
 
     def forward(self, ids, lengths):
         """Logits; `ids` are padded, `lengths` (on the CPU) say how far each text goes."""
@@ -77,6 +76,8 @@ class Recurrent(nn.Module):
 
     def forward(self, ids, lengths, _padding):
         packed = self.prepared
+        if isinstance(packed, torch.Tensor):
+            return self.lstm(self.embedding(packed))[0]
         if packed is None:
             packed = pack_padded_sequence(ids, lengths, batch_first=True, enforce_sorted=False)
         outputs, _ = self.lstm(packed._replace(data=self.embedding(packed.data)))

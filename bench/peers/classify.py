@@ -2,17 +2,19 @@
 
 {"op": "build", "config": a classifier's config.json, "dtype": "f32" | "bf16", "lengths": […]} makes a model and its batch and
 answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. The LSTM reads packed sequences. With "device": "cuda" and a
-"mode" of card_steps.py it trains on a card, where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of
-some steps; there texts are sorted by length, so that packing does not ask the host.
+"mode" it trains on a card (card_steps.py), where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of
+some steps; there texts are sorted by length, so that packing does not ask the host, and "dtype" may be "f16".
+
+Modes: "eager"; "graph"; "padded", a graph whose LSTM reads the padding as well. The reverse direction then begins in it, so this is not
+quite the same function, but cuDNN has kernels for it that keep the weights on the chip.
 """
 
-import contextlib
 import time
 
 import torch
 from torch.nn import functional
 
-from card_steps import CardSteps
+from card_steps import CardSteps, autocast
 from classifier import Classifier
 from exchange import serve
 from study import padded
@@ -32,18 +34,15 @@ class Run:
         self.labels = torch.randint(config["labels"], (len(self.lengths),), generator=draw).to(self.device)
         self.model = Classifier(config).to(self.device).train()
         if self.device == "cuda":
-            self.model.prepare(self.ids, self.lengths)
+            self.model.prepare(self.ids, self.lengths, request["mode"] != "padded")
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True, capturable=self.device == "cuda"
         )
-        self.bf16 = request["dtype"] == "bf16"
-        self.steps = CardSteps(self, request["mode"]) if self.device == "cuda" else None
+        self.dtype = request["dtype"]
+        self.steps = CardSteps(self, request["mode"], self.dtype) if self.device == "cuda" else None
 
     def loss(self):
-        # Casts are kept within a step on the processor; a graph must not use those of the steps before it.
-        is_kept = self.device == "cpu"
-        autocast = torch.autocast(self.device, dtype=torch.bfloat16, cache_enabled=is_kept)
-        with autocast if self.bf16 else contextlib.nullcontext():
+        with autocast(self.device, self.dtype):
             return functional.cross_entropy(self.model(self.ids, self.lengths), self.labels)
 
     def step(self):

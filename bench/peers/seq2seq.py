@@ -1,15 +1,17 @@
 """One training step of a recurrent encoder-decoder with additive attention in PyTorch: forward, backward, Adam.
 
 {"op": "build", "d", "vocabulary", "dtype": "f32" | "bf16", "lengths": [[source, target], …]} makes a model and its batch and
-answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. With "device": "cuda" and a "mode" of card_steps.py it
-trains on a card, where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of some steps.
+answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. With "device": "cuda" and a "mode" it trains on a card
+(card_steps.py), where {"op": "round", "seconds"} answers {"seconds", "steps", "loss"}, the mean of some steps, and "dtype" may be "f16".
 
 The encoder is nn.LSTM on packed sequences. The decoder has to go step by step: keys and the input side of the gates are
 projected once, the query and the state's side of the gates are one product, pairs are sorted by the target's length so that a
 step computes only those that still have a token, and keys are cut to the longest source among them.
+
+Modes: "eager"; "graph"; "compiled", a graph whose decoder step went through torch.compile. Every shape is compiled by itself there, so
+steps compute as many pairs as the next size in ROWS, and those that have no token any more do not count.
 """
 
-import contextlib
 import math
 import time
 
@@ -18,16 +20,22 @@ from torch import nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
-from card_steps import CardSteps
+from card_steps import TYPES, CardSteps, autocast
 from exchange import serve
 
 SMOOTHING, RATE, DROPOUT = 0.1, 1e-4, 0.2
+# Pairs of a compiled decoder step: few sizes, since each takes its time to compile.
+ROWS = (16, 32)
 
 
 class Batch:
-    """Random tokens, longest target first. Targets lie step by step: the first tokens of all pairs, then the second ones."""
+    """Random tokens, longest target first. Targets lie step by step: the first tokens of all pairs, then the second ones.
 
-    def __init__(self, lengths, vocabulary, generator, device):
+    A step computes `rows` of the pairs, of which the first `active` still have a token; `real` says where their tokens lie, and is
+    None where all are.
+    """
+
+    def __init__(self, lengths, vocabulary, generator, device, few_shapes):
         lengths = sorted(lengths, key=lambda pair: -pair[1])
         draw = lambda count: torch.randint(3, vocabulary, (count,), generator=generator).to(device)
         # The encoder wants the longest source first. Where each one went is looked up here: a graph must not ask the host.
@@ -37,8 +45,13 @@ class Batch:
         source = torch.tensor([source for source, _ in lengths])
         self.padding = (torch.arange(int(source.max())) >= source[:, None]).to(device)
         self.active = [sum(target > step for _, target in lengths) for step in range(lengths[0][1])]
-        self.longest = [int(source[:rows].max()) for rows in self.active]
-        self.target, self.labels = draw(sum(self.active)), draw(sum(self.active))
+        at_least = lambda active: next((rows for rows in ROWS if active <= rows < len(lengths)), len(lengths))
+        self.rows = [at_least(active) for active in self.active] if few_shapes else self.active
+        self.longest = [int(source[:rows].max()) for rows in self.rows]
+        self.target, self.labels = draw(sum(self.rows)), draw(sum(self.active))
+        starts = torch.tensor([0] + self.rows[:-1]).cumsum(0).tolist()
+        real = torch.cat([torch.arange(start, start + active) for start, active in zip(starts, self.active)])
+        self.real = real.to(device) if few_shapes else None
 
 
 class Seq2Seq(nn.Module):
@@ -55,6 +68,7 @@ class Seq2Seq(nn.Module):
         self.from_state = nn.Linear(d, d + 4 * d, bias=False)
         self.readout = nn.Linear(d + d + 2 * d, d)
         self.dropout = nn.Dropout(DROPOUT)
+        self.step = decoder_step
 
     def embed(self, tokens):
         return self.dropout(self.embedding(tokens) * math.sqrt(self.d))
@@ -65,44 +79,58 @@ class Seq2Seq(nn.Module):
         values = pad_packed_sequence(outputs, batch_first=True)[0][batch.back]
         return values, self.bridge_h(last(h)).tanh(), self.bridge_c(last(c))
 
-    def forward(self, batch):
+    def forward(self, batch, dtype):
         values, h, c = self.encode(batch)
         keys = self.key(values)
         embedded = self.embed(batch.target)
+        # Cast here: what is compiled would cast them at every step.
+        weights = [weight.to(TYPES.get(dtype, weight.dtype)) for weight in self.recurrent_weights()]
         states, contexts = [], []
-        for gates, rows, longest in zip(self.from_input(embedded).split(batch.active), batch.active, batch.longest):
-            h, c = h[:rows], c[:rows]
-            query, recurrent = self.from_state(h).split([self.d, 4 * self.d], -1)
-            scores = self.score((query[:, None] + keys[:rows, :longest]).tanh()).squeeze(-1)
-            weights = scores.masked_fill(batch.padding[:rows, :longest], -math.inf).softmax(-1)
-            context = torch.bmm(weights[:, None].to(values.dtype), values[:rows, :longest]).squeeze(1)
-            take, keep, new, show = (gates + recurrent + self.from_context(context)).chunk(4, -1)
-            c = keep.sigmoid() * c + take.sigmoid() * new.tanh()
-            h = show.sigmoid() * c.tanh()
-            states.append(h)
-            contexts.append(context)
+        inputs = self.from_input(embedded).split(batch.rows)
+        for gates, rows, active, longest in zip(inputs, batch.rows, batch.active, batch.longest):
+            past = h[:rows], c[:rows]
+            memory = keys[:rows, :longest], values[:rows, :longest], batch.padding[:rows, :longest]
+            h, c, context = self.step(gates, *past, *memory, *weights)
+            states.append(h[:active])
+            contexts.append(context[:active])
+        if batch.real is not None:
+            embedded = embedded[batch.real]
         read = self.readout(torch.cat([torch.cat(states), embedded, torch.cat(contexts)], -1)).tanh()
         return functional.linear(self.dropout(read), self.embedding.weight)
+
+    def recurrent_weights(self):
+        return self.from_state.weight, self.from_context.weight, self.score.weight
+
+
+def decoder_step(gates, h, c, keys, values, padding, from_state, from_context, score):
+    """One token of all pairs: the next state, the next memory cell and what was attended to."""
+    query, recurrent = functional.linear(h, from_state).split([h.shape[1], 4 * h.shape[1]], -1)
+    scores = functional.linear((query[:, None] + keys).tanh(), score).squeeze(-1)
+    weights = scores.masked_fill(padding, -math.inf).softmax(-1)
+    context = torch.bmm(weights[:, None].to(values.dtype), values).squeeze(1)
+    take, keep, new, show = (gates + recurrent + functional.linear(context, from_context)).chunk(4, -1)
+    c = keep.sigmoid() * c + take.sigmoid() * new.tanh()
+    return show.sigmoid() * c.tanh(), c, context
 
 
 class Run:
     def __init__(self, request):
         torch.manual_seed(1)
         self.device = request.get("device", "cpu")
-        self.batch = Batch(request["lengths"], request["vocabulary"], torch.Generator().manual_seed(2), self.device)
+        mode, draw = request.get("mode", "eager"), torch.Generator().manual_seed(2)
+        self.batch = Batch(request["lengths"], request["vocabulary"], draw, self.device, mode == "compiled")
         self.model = Seq2Seq(request["d"], request["vocabulary"]).to(self.device).train()
         self.optimizer = torch.optim.Adam(
             self.model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True, capturable=self.device == "cuda"
         )
-        self.bf16 = request["dtype"] == "bf16"
-        self.steps = CardSteps(self, request["mode"]) if self.device == "cuda" else None
+        if mode == "compiled":
+            self.model.step = torch.compile(decoder_step, dynamic=False)
+        self.dtype = request["dtype"]
+        self.steps = CardSteps(self, mode, self.dtype) if self.device == "cuda" else None
 
     def loss(self):
-        # Casts are kept within a step on the processor; a graph must not use those of the steps before it.
-        is_kept = self.device == "cpu"
-        autocast = torch.autocast(self.device, dtype=torch.bfloat16, cache_enabled=is_kept)
-        with autocast if self.bf16 else contextlib.nullcontext():
-            logits = self.model(self.batch)
+        with autocast(self.device, self.dtype):
+            logits = self.model(self.batch, self.dtype)
             return functional.cross_entropy(logits, self.batch.labels, label_smoothing=SMOOTHING)
 
     def step(self):

@@ -15,4 +15,4 @@ pub use memory::{peak_memory, resident_memory};
 pub use pair::{Paired, Quartiles, Turn, quantile, race, take_turns};
 pub use peer::{Allocator, Peer};
 pub use report::{Cell, print, record, report};
-pub use training::race_training;
+pub use training::{TrainingRace, race_training};

@@ -43,15 +43,23 @@ impl Peer {
         Self::spawn(name, &mut command)
     }
 
-    /// The words of the command that [`Peer::start`] runs. `HEEDFUL_BENCH_PEERS` names another folder of scripts, for a
-    /// machine without the sources.
+    /// The words of the command that [`Peer::start`] runs.
     pub fn script(name: &str) -> Result<[OsString; 3]> {
         let python = std::env::var_os("HEEDFUL_BENCH_PYTHON")
             .context("HEEDFUL_BENCH_PYTHON is not set; run the bench as `cargo xtask bench NAME`")?;
-        let folder = std::env::var_os("HEEDFUL_BENCH_PEERS")
-            .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("peers"), PathBuf::from);
         // -B: no __pycache__ folders in the source tree.
-        Ok([python, "-B".into(), folder.join(format!("{name}.py")).into()])
+        Ok([python, "-B".into(), Self::folder().join(format!("{name}.py")).into()])
+    }
+
+    /// Where the scripts are: in the folder that `HEEDFUL_BENCH_PEERS` names, beside the program, as on a machine without the
+    /// sources, or in the sources.
+    pub fn folder() -> PathBuf {
+        let beside =
+            || Some(std::env::current_exe().ok()?.with_file_name("peers")).filter(|peers| peers.is_dir());
+        std::env::var_os("HEEDFUL_BENCH_PEERS")
+            .map(PathBuf::from)
+            .or_else(beside)
+            .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("peers"))
     }
 
     /// Starts any program that answers as peers do.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use heedful::data::batch::Batch;
 use heedful::models::Model;
 use heedful::train::{Schedule, Trainer, TrainerOptions};
@@ -15,26 +15,40 @@ use crate::{Allocator, Cell, Paired, Peer, Turn, print, report, take_turns};
 const DEFAULT_ROUNDS: usize = 7;
 const DTYPES: [DType; 2] = [DType::Bf16, DType::F32];
 
-/// How the peer trains on a card, see `peers/card_steps.py`.
-const MODES: [&str; 2] = ["eager", "graph"];
 /// Of a turn on a card.
 const TURN: f64 = 0.5;
 /// Steps on a card before anything counts: seen, recorded, replayed.
 const WARM_UPS: usize = 6;
 
+/// What is trained: one batch of so many tokens.
+pub struct TrainingRace<'a> {
+    /// Of the bench and of its peer's script.
+    pub name: &'a str,
+    /// The batch of every step.
+    pub batch: &'a Batch,
+    /// The tokens that count.
+    pub tokens: usize,
+    /// The request, without the type, that builds the peer's model.
+    pub peer: Value,
+    /// How the peer trains on a card: its type and its mode, separated by a space.
+    pub card_modes: &'a str,
+}
+
 struct Options {
     rounds: usize,
     device: Device,
+    modes: Option<String>,
 }
 
 impl Options {
     /// None where it is not understood.
     fn parse() -> Option<Options> {
-        let mut options = Options { rounds: DEFAULT_ROUNDS, device: Device::Cpu };
+        let mut options = Options { rounds: DEFAULT_ROUNDS, device: Device::Cpu, modes: None };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--device" if words.next()? == "cuda" => options.device = Device::Cuda,
+                "--modes" => options.modes = Some(words.next()?),
                 rounds => options.rounds = rounds.parse().ok().filter(|&rounds| rounds > 0)?,
             }
         }
@@ -42,20 +56,15 @@ impl Options {
     }
 }
 
-/// Trains on one batch, and reports `tokens` per second. `peer` is the request, without the type, that
-/// builds the peer's model; the number of rounds is the program's first argument, and `--device cuda` may follow.
-pub fn race_training<M: Model>(
-    name: &str,
-    batch: &Batch,
-    tokens: usize,
-    model: impl Fn() -> Result<M>,
-    peer: &Value,
-) -> Result<()> {
-    let Some(Options { rounds, device }) = Options::parse() else {
-        bail!("usage: cargo xtask bench {name} [ROUNDS] [--device cuda]");
+/// Trains on one batch, and reports tokens per second. The number of rounds is the program's first argument; `--device cuda`
+/// may follow, and `--modes` with some of the peer's, separated by commas.
+pub fn race_training<M: Model>(race: &TrainingRace<'_>, model: impl Fn() -> Result<M>) -> Result<()> {
+    let &TrainingRace { name, batch, tokens, ref peer, card_modes } = race;
+    let Some(Options { rounds, device, modes }) = Options::parse() else {
+        bail!("usage: cargo xtask bench {name} [ROUNDS] [--device cuda [--modes \"TYPE MODE,…\"]]");
     };
     if device == Device::Cuda {
-        return race_on_card(name, batch, tokens, rounds, model, peer);
+        return race_on_card(race, modes.as_deref().unwrap_or(card_modes), rounds, model);
     }
     println!("{} threads, {}, {rounds} rounds", threads::thread_count(), isa::current());
     let mut trainers = Vec::new();
@@ -97,20 +106,18 @@ pub fn race_training<M: Model>(
 /// As [`race_training`] on a card, where steps are sent one after the other and nobody waits for each. Without a peer
 /// (`HEEDFUL_BENCH_PYTHON` is not set) our side alone, and where its time goes if `HEEDFUL_CUDA_PROFILE=1` asks for it.
 fn race_on_card<M: Model>(
-    name: &str,
-    batch: &Batch,
-    tokens: usize,
+    race: &TrainingRace<'_>,
+    modes: &str,
     rounds: usize,
     model: impl Fn() -> Result<M>,
-    peer: &Value,
 ) -> Result<()> {
+    let &TrainingRace { name, batch, tokens, ref peer, .. } = race;
     println!("{}, {rounds} rounds", cuda::card()?.name());
     let mut peers = Vec::new();
     if std::env::var_os("HEEDFUL_BENCH_PYTHON").is_some() {
-        for dtype in DTYPES {
-            for mode in MODES {
-                peers.push((dtype, mode, Peer::start(name, Allocator::AsInstalled)?));
-            }
+        // All begin to import PyTorch at once.
+        for mode in modes.split(',') {
+            peers.push((mode, Peer::start(name, Allocator::AsInstalled)?));
         }
     }
     let mut trainers = Vec::new();
@@ -132,15 +139,20 @@ fn race_on_card<M: Model>(
         trainers.push(trainer);
     }
     let mut built = Vec::new();
-    for (dtype, mode, mut started) in peers {
+    for (name, mut started) in peers {
+        let (dtype, mode) = name.split_once(' ').with_context(|| format!("`{name}` is no type and mode"))?;
         let mut order = peer.clone();
         order["op"] = json!("build");
-        order["dtype"] = json!(dtype.to_string());
+        order["dtype"] = json!(dtype);
         order["device"] = json!("cuda");
         order["mode"] = json!(mode);
+        let began = Instant::now();
         match started.ask(&order) {
-            Ok(_) => built.push((format!("{dtype} {mode}"), started)),
-            Err(error) => println!("{dtype} {mode} does not take part: {error:#}"),
+            Ok(_) => {
+                println!("PyTorch {name} is ready after {:.0} s", began.elapsed().as_secs_f64());
+                built.push((name, started));
+            }
+            Err(error) => println!("PyTorch {name} does not take part: {error:#}"),
         }
     }
     if built.is_empty() {

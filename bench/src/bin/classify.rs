@@ -10,7 +10,7 @@ use heedful::layers::AttentionScore;
 use heedful::models::EncoderConfig;
 use heedful::models::recurrent::{RecurrentConfig, RecurrentEncoderConfig};
 use heedful::tasks::classify::{ClassifierConfig, EncoderClassifier, Pooling};
-use heedful_bench::{race_training, text_lengths};
+use heedful_bench::{TrainingRace, race_training, text_lengths};
 use heedful_tensor::random::Stream;
 use serde_json::json;
 
@@ -24,7 +24,14 @@ const DROPOUT: f32 = 0.3;
 fn main() -> Result<()> {
     let batch = batch()?;
     let peer = json!({"config": config(), "lengths": text_lengths(TEXTS, MEAN_LENGTH)});
-    race_training("classify", &batch, batch.source.len(), || Ok(EncoderClassifier::new(config(), 1)?), &peer)
+    let race = TrainingRace {
+        name: "classify",
+        batch: &batch,
+        tokens: batch.source.len(),
+        peer,
+        card_modes: "bf16 eager,bf16 graph,bf16 padded,f16 padded,f32 eager,f32 graph",
+    };
+    race_training(&race, || Ok(EncoderClassifier::new(config(), 1)?))
 }
 
 fn config() -> ClassifierConfig {

@@ -1,13 +1,13 @@
 //! Beam search on a card: seconds for a file of sentences, and the latency of single ones.
 //!
 //! ```text
-//! search MODEL FILE [--beam N] [--rounds R] [--alone N] [--device cuda|cpu] [--peer PYTHON] [--modes eager:2000,eager:512,compile:512]
+//! search MODEL FILE [--beam N] [--rounds R] [--alone N] [--device cuda|cpu] [--peer PYTHON] [--modes eager:2000,graph:2000,graph:512,compile:512]
 //! ```
 //!
 //! A mode of the peer is how PyTorch runs the model and how many sentences it decodes together; with an interpreter that has PyTorch
 //! it is a race, in which each side has its turn in every round. With `HEEDFUL_CUDA_PROFILE=1` it says where the card's time goes.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -67,9 +67,11 @@ fn main() -> Result<()> {
     if let Some(python) = &options.peer {
         for mode in options.modes.split(',') {
             let (kind, batch) = mode.split_once(':').context(USAGE)?;
-            let [_, _, script] = script(python)?;
+            let script = Peer::folder().join("search.py");
+            let device = if options.device == DeviceChoice::Cpu { "cpu" } else { "cuda" };
             let mut command = Command::new(python);
-            command.args(["-B".as_ref(), script.as_os_str(), options.model.as_os_str()]).args([kind, batch]);
+            command.args(["-B".as_ref(), script.as_os_str(), options.model.as_os_str()]);
+            command.args([kind, batch, device]);
             peers.push((mode.to_owned(), Peer::spawn(mode, &mut command)?));
         }
     }
@@ -79,16 +81,20 @@ fn main() -> Result<()> {
         .take(options.alone)
         .cloned()
         .collect();
-    for (mode, peer) in &mut peers {
-        let answer = peer.ask(&json!({ "op": "translate", "sources": sources, "beam": options.beam }))?;
-        let found: Vec<Vec<u32>> = serde_json::from_value(answer["outputs"].clone())?;
-        let same = found.iter().zip(&outputs).filter(|(found, ours)| found == ours).count();
-        println!(
-            "{mode:<18}  {:.3} s the first time; {same} of {} outputs are ours",
-            answer["seconds"].as_f64().unwrap_or(0.0),
-            outputs.len()
-        );
-    }
+    peers.retain_mut(|(mode, peer)| match first_time(peer, &sources, options.beam) {
+        Ok((seconds, found)) => {
+            let same = found.iter().zip(&outputs).filter(|(found, ours)| found == ours).count();
+            println!(
+                "{mode:<18}  {seconds:.3} s the first time; {same} of {} outputs are ours",
+                outputs.len()
+            );
+            true
+        }
+        Err(error) => {
+            println!("{mode:<18}  does not take part: {error:#}");
+            false
+        }
+    });
     for round in 1..=options.rounds {
         let (ours, _) = run(&sources)?;
         println!("round {round}: ours {ours:.3} s, {:.0} sentences/s", sources.len() as f64 / ours);
@@ -100,6 +106,10 @@ fn main() -> Result<()> {
     }
     if !alone.is_empty() {
         let mut ours = Vec::new();
+        // Sizes that were not seen before are recorded first, on both sides.
+        for source in &alone {
+            run(std::slice::from_ref(source))?;
+        }
         for source in &alone {
             let (seconds, output) = run(std::slice::from_ref(source))?;
             ours.push((seconds, output[0].len()));
@@ -119,6 +129,13 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// The peer's seconds and outputs.
+fn first_time(peer: &mut Peer, sources: &[Vec<u32>], beam: usize) -> Result<(f64, Vec<Vec<u32>>)> {
+    let answer = peer.ask(&json!({ "op": "translate", "sources": sources, "beam": beam }))?;
+    let seconds = answer["seconds"].as_f64().context("no seconds in the peer's answer")?;
+    Ok((seconds, serde_json::from_value(answer["outputs"].clone())?))
+}
+
 /// The median of the times of a sentence, and the time for a token of all.
 fn latency(times: &[(f64, usize)]) -> String {
     let mut seconds: Vec<f64> = times.iter().map(|&(seconds, _)| seconds).collect();
@@ -132,15 +149,6 @@ fn latency(times: &[(f64, usize)]) -> String {
     )
 }
 
-fn script(python: &str) -> Result<[std::ffi::OsString; 3]> {
-    if std::env::var_os("HEEDFUL_BENCH_PYTHON").is_some() {
-        return Peer::script("search");
-    }
-    let folder = std::env::var_os("HEEDFUL_BENCH_PEERS")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("peers"), PathBuf::from);
-    Ok([python.into(), "-B".into(), folder.join("search.py").into()])
-}
-
 fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
     let mut options = Options {
         model: PathBuf::new(),
@@ -150,7 +158,7 @@ fn parse(arguments: impl Iterator<Item = String>) -> Result<Options> {
         alone: 40,
         device: DeviceChoice::Cuda,
         peer: None,
-        modes: "eager:2000,eager:512,compile:512".to_owned(),
+        modes: "eager:2000,graph:2000,graph:512,compile:512".to_owned(),
     };
     let mut plain = Vec::new();
     let mut words = arguments;

@@ -8,7 +8,7 @@ use anyhow::Result;
 use heedful::data::batch::Batch;
 use heedful::layers::AttentionScore;
 use heedful::models::recurrent::{AttentionOrder, Hardness, RecurrentAttention, RecurrentConfig, Seq2Seq};
-use heedful_bench::{race_training, realistic_lengths};
+use heedful_bench::{TrainingRace, race_training, realistic_lengths};
 use heedful_tensor::random::Stream;
 use serde_json::json;
 
@@ -19,7 +19,14 @@ const PAIRS: u32 = 64;
 fn main() -> Result<()> {
     let batch = batch()?;
     let peer = json!({"d": D, "vocabulary": VOCABULARY, "lengths": realistic_lengths(PAIRS)});
-    race_training("seq2seq", &batch, batch.target_tokens(), || Ok(Seq2Seq::new(config(), 1)?), &peer)
+    let race = TrainingRace {
+        name: "seq2seq",
+        batch: &batch,
+        tokens: batch.target_tokens(),
+        peer,
+        card_modes: "bf16 eager,bf16 graph,bf16 compiled,f32 eager,f32 graph",
+    };
+    race_training(&race, || Ok(Seq2Seq::new(config(), 1)?))
 }
 
 fn config() -> RecurrentConfig {

@@ -1,6 +1,5 @@
 //! The race of one cell: our process and those of the peer, one for each of its modes, take turns.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -32,7 +31,7 @@ pub(crate) fn run(cell: &str, rules: &Rules) -> Result<()> {
     // All compile at once.
     for mode in &rules.modes {
         let mut peer = Command::new(&rules.python);
-        peer.arg("-B").arg(script()).args(["serve", cell, mode]);
+        peer.arg("-B").arg(Peer::folder().join("card.py")).args(["serve", cell, mode]);
         started.push(Side::start(mode, &mut peer)?);
     }
     compete(cell, started, rules)
@@ -116,13 +115,6 @@ impl Side {
 
 fn number(answer: &Value, field: &str) -> Result<f64> {
     answer[field].as_f64().with_context(|| format!("no number `{field}` in the answer {answer}"))
-}
-
-/// Beside this program, where a kit has it, or in the source tree.
-fn script() -> PathBuf {
-    let program = std::env::current_exe().unwrap_or_default();
-    let beside = program.with_file_name("peers").join("card.py");
-    if beside.exists() { beside } else { Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/card.py") }
 }
 
 #[cfg(all(test, unix))]
