@@ -4,8 +4,8 @@
 //! search MODEL FILE [--beam N] [--rounds R] [--alone N] [--device cuda|cpu] [--peer PYTHON] [--modes eager:2000,graph:2000,graph:512,compile:512]
 //! ```
 //!
-//! A mode of the peer is how PyTorch runs the model and how many sentences it decodes together; with an interpreter that has PyTorch
-//! it is a race, in which each side has its turn in every round. With `HEEDFUL_CUDA_PROFILE=1` it says where the card's time goes.
+//! A mode of the peer is how PyTorch runs the model and how many sentences it decodes together, or `ctranslate2` and how many; with an
+//! interpreter that has them it is a race, in which each side has its turn in every round. With `HEEDFUL_CUDA_PROFILE=1` it says where the card's time goes.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -67,7 +67,8 @@ fn main() -> Result<()> {
     if let Some(python) = &options.peer {
         for mode in options.modes.split(',') {
             let (kind, batch) = mode.split_once(':').context(USAGE)?;
-            let script = Peer::folder().join("search.py");
+            let script = if kind == "ctranslate2" { "search_ctranslate2.py" } else { "search.py" };
+            let script = Peer::folder().join(script);
             let device = if options.device == DeviceChoice::Cpu { "cpu" } else { "cuda" };
             let mut command = Command::new(python);
             command.args(["-B".as_ref(), script.as_os_str(), options.model.as_os_str()]);

@@ -4,7 +4,10 @@
 #   sh run.sh tests                 every test that needs a card
 #   sh run.sh sanitizer             memory errors and races of the kernels, by NVIDIA's compute-sanitizer
 #   sh run.sh race [OPTIONS]        training steps beside PyTorch, if $PYTHON (python3) has it, with options of ./card
+#   sh run.sh recurrent [ROUNDS]    the same of a recurrent encoder-decoder and of a text classifier
 #   sh run.sh [all]                 one after the other
+#
+# quality.sh trains models to their end and says how good they are.
 set -u
 cd "$(dirname "$0")" || exit 1
 PYTHON=${PYTHON:-python3}
@@ -43,13 +46,31 @@ check() {
     HEEDFUL_REQUIRE_CUDA=1 "$sanitizer" --tool "$tool" --error-exitcode 9 ./tests/gradients --test-threads 1 --exact "$@"
 }
 
+has_torch() {
+    "$PYTHON" -c 'import sys, importlib.util; sys.exit(importlib.util.find_spec("torch") is None)' && return
+    echo "$PYTHON has no PyTorch: no race, our side alone"
+    return 1
+}
+
 race() {
-    if "$PYTHON" -c 'import sys, importlib.util; sys.exit(importlib.util.find_spec("torch") is None)'; then
+    if has_torch; then
         ./card --peer "$PYTHON" "$@"
     else
-        echo "$PYTHON has no PyTorch: no race, our side alone"
         ./card "$@"
     fi
+}
+
+recurrent() {
+    if has_torch; then
+        HEEDFUL_BENCH_PYTHON=$PYTHON
+        export HEEDFUL_BENCH_PYTHON
+    fi
+    failed=0
+    for bench in seq2seq classify; do
+        echo "== $bench"
+        "./$bench" "$@" --device cuda || failed=1
+    done
+    return $failed
 }
 
 part() {
@@ -68,14 +89,15 @@ summary= whole=0
 what=${1:-all}
 [ $# -eq 0 ] || shift
 case $what in
-    tests | sanitizer | race) part "$what" "$@" ;;
+    tests | sanitizer | race | recurrent) part "$what" "$@" ;;
     all)
         part tests
         part sanitizer
         part race
+        part recurrent
         ;;
     *)
-        echo "usage: sh run.sh [tests|sanitizer|race|all]" >&2
+        echo "usage: sh run.sh [tests|sanitizer|race|recurrent|all]" >&2
         exit 2
         ;;
 esac
