@@ -77,28 +77,28 @@ train() {
 
 # One test set of a run: its numbers as JSON in NAME.json.
 evaluate() {
-    folder=$1 task=$2 name=$3
+    folder=$1 task=$2 test=$3
     shift 3
-    [ ! -s "$folder/$name.json" ] || return 0
+    [ ! -s "$folder/$test.json" ] || return 0
     case $task in
         translate)
             source=$1 reference=$2
             shift 2
-            "$heedful" translate "$folder/run" "$source" --beam 5 --device "$device" --threads $threads -o "$folder/$name.txt" --force &&
-                "$heedful" evaluate "$folder/$name.txt" --ref "$reference" --metric bleu,chrf --confidence --json "$@" >"$folder/$name.part"
+            "$heedful" translate "$folder/run" "$source" --beam 5 --device "$device" --threads $threads -o "$folder/$test.txt" --force &&
+                "$heedful" evaluate "$folder/$test.txt" --ref "$reference" --metric bleu,chrf --confidence --json "$@" >"$folder/$test.part"
             ;;
         classify)
             labelled=$1
             shift
-            "$heedful" classify "$folder/run" --label-text "$labelled" --threads $threads -o "$folder/$name.txt" --force >>"$folder/evaluate.log" &&
-                "$heedful" evaluate "$folder/$name.txt" --ref "$labelled" --metric accuracy,f1 --json "$@" >"$folder/$name.part"
+            "$heedful" classify "$folder/run" --label-text "$labelled" --threads $threads -o "$folder/$test.txt" --force >>"$folder/evaluate.log" &&
+                "$heedful" evaluate "$folder/$test.txt" --ref "$labelled" --metric accuracy,f1 --json "$@" >"$folder/$test.part"
             ;;
         lm | mlm)
             text=$1
             shift
-            "$heedful" evaluate "$text" --model "$folder/run" --metric perplexity --json "$@" >"$folder/$name.part"
+            "$heedful" evaluate "$text" --model "$folder/run" --metric perplexity --json "$@" >"$folder/$test.part"
             ;;
-    esac 2>>"$folder/evaluate.log" && mv "$folder/$name.part" "$folder/$name.json"
+    esac 2>>"$folder/evaluate.log" && mv "$folder/$test.part" "$folder/$test.json"
 }
 
 # All of one run, as far as time allows; `ended` says that nobody need wait for it, `done` that there is nothing left to do.
