@@ -6,7 +6,7 @@ answers {"parameters"}; {"op": "step"} answers {"seconds", "loss"}. The LSTM rea
 some steps; there texts are sorted by length, so that packing does not ask the host, and "dtype" may be "f16".
 
 Modes: "eager"; "graph"; "padded", a graph whose LSTM reads the padding as well. The reverse direction then begins in it, so this is not
-quite the same function, but cuDNN has kernels for it that keep the weights on the chip.
+quite the same function; it is there because cuDNN may choose other kernels where nothing is packed.
 """
 
 import time

@@ -2,8 +2,8 @@
 
     search_ctranslate2.py FOLDER MODE BATCH [DEVICE]    BATCH sentences are decoded together
 
-It answers the requests of search.py. Of the types that it has on the device it uses the one that is fastest with the first request. Its
-length penalty is a formula of its own, so that outputs may differ.
+It answers the requests of search.py. Of the types that it has on the device it uses the one that is fastest with the first request.
+Outputs may differ from ours: its length penalty is a formula of its own, and all sentences of a request have the limit of the longest.
 """
 
 import sys
@@ -55,7 +55,12 @@ class Server:
         longest = max(map(len, sources)) + BEYOND
         # It sorts sentences by length itself.
         found = translator.translate_batch(
-            sources, max_batch_size=self.batch, beam_size=beam, length_penalty=ALPHA, max_decoding_length=longest
+            sources,
+            max_batch_size=self.batch,
+            beam_size=beam,
+            length_penalty=ALPHA,
+            min_decoding_length=0,
+            max_decoding_length=longest,
         )
         return time.perf_counter() - start, [result.hypotheses[0] for result in found]
 
