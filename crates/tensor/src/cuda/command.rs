@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use cudarc::driver::sys::{self as driver, CUevent, CUstream};
 
 use super::card::{LANES, expect, present};
+use super::cluster;
 use super::launch::Blocks;
 use super::memory::Pointer;
 use super::module::Function;
@@ -176,7 +177,7 @@ pub(super) fn launch_now(
     arguments: &mut [*mut c_void],
 ) {
     let Blocks { grid: [x, y, z], threads, shared } = blocks;
-    let Function { handle, name, is_early } = function;
+    let Function { handle, name, is_early, cluster } = function;
     // From Hopper on.
     let is_early = is_early && present().capability().0 >= 9;
     profile::around(
@@ -186,6 +187,8 @@ pub(super) fn launch_now(
             let mut early: driver::CUlaunchAttribute = unsafe { std::mem::zeroed() };
             early.id = driver::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             early.value.programmaticStreamSerializationAllowed = 1;
+            let chosen = [is_early.then_some(early), (cluster > 1).then(|| cluster::attribute(cluster))];
+            let mut attributes: Vec<_> = chosen.into_iter().flatten().collect();
             let config = driver::CUlaunchConfig {
                 gridDimX: x as u32,
                 gridDimY: y as u32,
@@ -195,8 +198,8 @@ pub(super) fn launch_now(
                 blockDimZ: 1,
                 sharedMemBytes: shared as u32,
                 hStream: stream,
-                attrs: &mut early,
-                numAttrs: u32::from(is_early),
+                attrs: attributes.as_mut_ptr(),
+                numAttrs: attributes.len() as u32,
             };
             let (arguments, no_extra) = (arguments.as_mut_ptr(), std::ptr::null_mut());
             // SAFETY: kernels and their launches are written side by side; the harness runs every pair of them.

@@ -59,6 +59,7 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 27] {
         &batch_norm::cuda::MODULE,
         &recurrent::cuda::GENERIC,
         &recurrent::cuda::FAST,
+        &recurrent::cuda::CLUSTERED,
         &attention_rnn::cuda::ATTEND,
         &attention_rnn::cuda::GENERIC,
         &attention_rnn::cuda::FAST,

@@ -17,9 +17,11 @@ __device__ __forceinline__ void give(bf16* to, float x) {
     asm volatile("st.relaxed.gpu.global.b16 [%0], %1;" ::"l"(to), "h"(handed(to_bf16(x)).bits) : "memory");
 }
 // Two neighbours at once.
+__device__ __forceinline__ u32 handed_pair(float x, float y) {
+    return (u32)handed(to_bf16(x)).bits | (u32)handed(to_bf16(y)).bits << 16;
+}
 __device__ __forceinline__ void give_pair(bf16* to, float x, float y) {
-    u32 both = (u32)handed(to_bf16(x)).bits | (u32)handed(to_bf16(y)).bits << 16;
-    asm volatile("st.relaxed.gpu.global.b32 [%0], %1;" ::"l"(to), "r"(both) : "memory");
+    asm volatile("st.relaxed.gpu.global.b32 [%0], %1;" ::"l"(to), "r"(handed_pair(x, y)) : "memory");
 }
 
 __device__ __forceinline__ float take(const float* from) {

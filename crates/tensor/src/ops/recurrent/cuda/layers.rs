@@ -141,12 +141,10 @@ fn prepare(input: &RecurrentInput<'_>, sequences: &Ragged, cell: Cell, dtype: DT
     let (tokens, d) = (input.x_gates.rows(), input.weight.shape()[0]);
     let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
     let of_memory = if cell.has_memory() { d } else { 0 };
-    // What is handed over begins as zeros.
+    let handed = Kind { cell, dtype, d }.handed(Way::Forward, tokens, d);
     let (outputs, narrow) = match dtype {
-        DType::F32 => (Array::zeros_on(Device::Cuda, DType::F32, tokens, d), None),
-        DType::Bf16 => {
-            (scratch(DType::F32, tokens, d), Some(Array::zeros_on(Device::Cuda, DType::Bf16, tokens, d)))
-        }
+        DType::F32 => (handed, None),
+        DType::Bf16 => (scratch(DType::F32, tokens, d), Some(handed)),
     };
     let outputs = Arc::new(outputs);
     Found {
@@ -239,11 +237,10 @@ impl Backward {
         let (tokens, sequences) = (kept.outputs.rows(), self.sequences.sequences());
         let [d, gates] = kept.weight.shape();
         let scratch = |dtype, rows, width| Array::scratch_on(Device::Cuda, dtype, rows, width);
-        // What is handed over begins as zeros.
-        let zeros = || Array::zeros_on(Device::Cuda, self.dtype, tokens, gates);
+        let handed = Kind { cell: self.cell, dtype: self.dtype, d }.handed(Way::Backward, tokens, gates);
         let (dx, da) = match self.cell {
-            Cell::Gru => (scratch(self.dtype, tokens, gates), Some(zeros())),
-            Cell::Simple | Cell::Lstm => (zeros(), None),
+            Cell::Gru => (scratch(self.dtype, tokens, gates), Some(handed)),
+            Cell::Simple | Cell::Lstm => (handed, None),
         };
         let is_wanted = kept.initial_edges.iter().any(|(edge, _)| edge.is_wanted());
         let outputs = arrived.outputs.take();

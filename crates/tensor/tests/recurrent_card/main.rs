@@ -2,6 +2,8 @@
 //! launch have at a time, both directions at once. Without a card nothing is tested and a line says why;
 //! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
 
+mod clusters;
+
 use std::ops::Range;
 
 use heedful_tensor::ops::*;

@@ -1,0 +1,95 @@
+//! Clusters: neighbouring blocks of a launch that run at the same time and reach each other's shared memory. From Hopper on.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex};
+
+use cudarc::driver::sys::{
+    self as driver, CUfunction_attribute_enum as Attribute, CUlaunchAttribute, CUlaunchAttributeID,
+    CUlaunchConfig, CUresult,
+};
+
+use super::card::present;
+use super::module::{Function, Module};
+
+/// Blocks that a cluster may have on every card that has clusters.
+const PORTABLE: usize = 8;
+
+/// Whether there is room for a cluster, by its kernel, threads and shared memory.
+type Fits = HashMap<(Function, usize, usize), bool>;
+
+thread_local! {
+    static IS_WITHOUT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does the work as cards without clusters do it, in this thread: what clusters are compared with.
+#[doc(hidden)]
+pub fn without_clusters<R>(work: impl FnOnce() -> R) -> R {
+    let before = IS_WITHOUT.replace(true);
+    let result = work();
+    IS_WITHOUT.set(before);
+    result
+}
+
+impl Module {
+    /// A kernel for clusters of so many blocks, and blocks of so many threads and bytes of shared memory. None where the card
+    /// has no room for such a cluster.
+    pub(crate) fn function_in_clusters(
+        &self,
+        name: &'static str,
+        cluster: usize,
+        threads: usize,
+        shared: usize,
+    ) -> Option<Function> {
+        static FITS: LazyLock<Mutex<Fits>> = LazyLock::new(Mutex::default);
+        if present().capability().0 < 9 || IS_WITHOUT.get() {
+            return None;
+        }
+        let function = Function { cluster, ..self.function_with_shared(name, shared) };
+        let mut known = FITS.lock().expect("cluster lock");
+        let fits =
+            *known.entry((function, threads, shared)).or_insert_with(|| fits(function, threads, shared));
+        fits.then_some(function)
+    }
+}
+
+/// Whether the card can have at least one cluster at a time.
+fn fits(function: Function, threads: usize, shared: usize) -> bool {
+    let (is_larger, mut most) = (i32::from(function.cluster > PORTABLE), 0);
+    let mut attribute = attribute(function.cluster);
+    let config = CUlaunchConfig {
+        gridDimX: function.cluster as u32,
+        gridDimY: 1,
+        gridDimZ: 1,
+        blockDimX: threads as u32,
+        blockDimY: 1,
+        blockDimZ: 1,
+        sharedMemBytes: shared as u32,
+        hStream: present().stream,
+        attrs: &mut attribute,
+        numAttrs: 1,
+    };
+    // SAFETY: the function is of a loaded module; every pointer is to a local that outlives the calls.
+    let answers = unsafe {
+        [
+            driver::cuFuncSetAttribute(
+                function.handle,
+                Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
+                is_larger,
+            ),
+            driver::cuOccupancyMaxActiveClusters(&mut most, function.handle, &config),
+        ]
+    };
+    answers == [CUresult::CUDA_SUCCESS; 2] && most > 0
+}
+
+/// What tells a launch that so many neighbouring blocks are a cluster.
+pub(super) fn attribute(cluster: usize) -> CUlaunchAttribute {
+    // SAFETY: a plain structure.
+    let mut attribute: CUlaunchAttribute = unsafe { std::mem::zeroed() };
+    attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim.x = cluster as u32;
+    attribute.value.clusterDim.y = 1;
+    attribute.value.clusterDim.z = 1;
+    attribute
+}
