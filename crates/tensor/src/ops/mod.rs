@@ -40,7 +40,7 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 27] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 28] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,

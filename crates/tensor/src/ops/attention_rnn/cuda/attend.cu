@@ -35,6 +35,14 @@ __device__ __forceinline__ float uniform(const u32* key, u32 index) {
 // A weight may have vanished; its logarithm must not.
 __device__ __forceinline__ float logarithm(float weight) { return logf(fmaxf(weight, 1e-30f)); }
 
+__device__ __forceinline__ void load2(const float* from, float (&x)[2]) {
+    float2 v = *(const float2*)from;
+    x[0] = v.x, x[1] = v.y;
+}
+__device__ __forceinline__ void load2(const bf16* from, float (&x)[2]) {
+    u32 v = *(const u32*)from;
+    x[0] = low_of(v), x[1] = high_of(v);
+}
 __device__ __forceinline__ void load8(const float* from, float (&x)[8]) { load4(from, x), load4(from + 4, x + 4); }
 __device__ __forceinline__ void load8(const bf16* from, float (&x)[8]) {
     uint4 v = *(const uint4*)from;
@@ -42,21 +50,47 @@ __device__ __forceinline__ void load8(const bf16* from, float (&x)[8]) {
     x[4] = low_of(v.z), x[5] = high_of(v.z), x[6] = low_of(v.w), x[7] = high_of(v.w);
 }
 
-// Sums over a row by a warp: of f(i, number i of the row).
-template <class T, class F> __device__ __forceinline__ float row_sum(const T* row, u32 width, const F& f) {
-    u32 lane = threadIdx.x % 32;
-    float sum = 0.0f;
-    if (width % 8 == 0) {
-        for (u32 i = 8 * lane; i < width; i += 256) {
-            float x[8];
-            load8(row + i, x);
+// Calls `give(j, sum)` for each of n rows, in one lane of the warp that has the row: the sum of f(list[i], weight[i], number i of
+// the row). A warp has several rows at a time, so that it reads the list, which is in shared memory, and the weight once for all
+// of them. Without a weight f gets zeros.
+template <class T, class F, class G>
+__device__ __forceinline__ void row_sums(const T* rows, u32 n, u32 width, const float* list, const float* weight, const F& f,
+                                         const G& give) {
+    constexpr u32 AT_ONCE = sizeof(T) == 2 ? 4 : 1;
+    u32 lane = threadIdx.x % 32, warps = blockDim.x / 32;
+    for (u32 first = threadIdx.x / 32; first < n; first += AT_ONCE * warps) {
+        const T* row[AT_ONCE];
+        float sums[AT_ONCE];
 #pragma unroll
-            for (u32 j = 0; j < 8; j++) sum += f(i + j, x[j]);
+        for (u32 r = 0; r < AT_ONCE; r++) {
+            row[r] = rows + (u64)(first + r * warps < n ? first + r * warps : first) * width;
+            sums[r] = 0.0f;
         }
-    } else {
-        for (u32 i = lane; i < width; i += 32) sum += f(i, widen(row[i]));
+        if (width % 8 == 0) {
+            for (u32 i = 8 * lane; i < width; i += 256) {
+                float x[AT_ONCE][8], l[8], w[8] = {};
+#pragma unroll
+                for (u32 r = 0; r < AT_ONCE; r++) load8(row[r] + i, x[r]);
+                load8(list + i, l);
+                if (weight) load8(weight + i, w);
+#pragma unroll
+                for (u32 r = 0; r < AT_ONCE; r++)
+#pragma unroll
+                    for (u32 j = 0; j < 8; j++) sums[r] += f(l[j], w[j], x[r][j]);
+            }
+        } else {
+            for (u32 i = lane; i < width; i += 32) {
+                float w = weight ? weight[i] : 0.0f;
+#pragma unroll
+                for (u32 r = 0; r < AT_ONCE; r++) sums[r] += f(list[i], w, widen(row[r][i]));
+            }
+        }
+#pragma unroll
+        for (u32 r = 0; r < AT_ONCE; r++) {
+            float sum = warp_sum(sums[r]);
+            if (lane == 0 && first + r * warps < n) give(first + r * warps, sum);
+        }
     }
-    return warp_sum(sum);
 }
 
 // Numbers in shared memory, by every warp for itself.
@@ -118,16 +152,13 @@ template <class T, class F>
 __device__ __forceinline__ void attend(const Attention& a, const Source<T>& source, u64 token, float* room) {
     float *e = room + a.key_width, *weights = e + a.longest;
     u32 n = source.n, lane = threadIdx.x % 32;
-    for (u32 j = threadIdx.x / 32; j < n; j += blockDim.x / 32) {
-        const T* key = source.keys + (u64)j * a.key_width;
-        float score;
-        if (a.score_weight)
-            score = row_sum(key, a.key_width, [&](u32 i, float k) { return a.score_weight[i] * F::tanh(room[i] + k); });
-        else
-            score = a.scale * row_sum(key, a.key_width, [&](u32 i, float k) { return room[i] * k; });
-        if (a.mask && !a.mask[source.pair + j]) score = __int_as_float(0xff800000);
-        if (lane == 0) e[j] = score;
-    }
+    auto keep = [&](u32 j, float score) { e[j] = a.mask && !a.mask[source.pair + j] ? __int_as_float(0xff800000) : score; };
+    if (a.score_weight)
+        row_sums(source.keys, n, a.key_width, room, a.score_weight, [](float q, float w, float k) { return w * F::tanh(q + k); },
+                 keep);
+    else
+        row_sums(source.keys, n, a.key_width, room, nullptr, [](float q, float, float k) { return q * k; },
+                 [&](u32 j, float sum) { keep(j, a.scale * sum); });
     __syncthreads();
     float top = list_max(e, n);
     float total = 1.0f / list_sum(n, [&](u32 j) { return expf(e[j] - top); });
@@ -162,7 +193,7 @@ __device__ __forceinline__ void attend(const Attention& a, const Source<T>& sour
     if (width % 4 == 0) {
         for (u32 c = 4 * threadIdx.x; c < width; c += 4 * blockDim.x) {
             float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-#pragma unroll 4
+#pragma unroll 8
             for (u32 j = from; j < to; j++) {
                 float v[4], share = is_one ? 1.0f : weights[j];
                 load4(source.values + (u64)j * width + c, v);
@@ -184,19 +215,18 @@ __device__ __forceinline__ void attend(const Attention& a, const Source<T>& sour
 template <class T, class F>
 __device__ __forceinline__ void attend_backward(const Attention& a, const Source<T>& source, u64 token, float* room) {
     float *query = room + a.value_width, *weights = query + a.key_width, *de = weights + a.longest;
-    u32 n = source.n, lane = threadIdx.x % 32;
+    u32 n = source.n;
     for (u32 i = threadIdx.x; i < a.key_width; i += blockDim.x) query[i] = a.queries[token * a.key_width + i];
     for (u32 j = threadIdx.x; j < n; j += blockDim.x) weights[j] = a.weights[source.pair + j];
     int taken = a.selection == SOFT ? -1 : (int)a.taken[token];
     bool comes_through = taken < 0 || a.is_straight;
     __syncthreads();
     // context = sum of weight times value
-    for (u32 j = threadIdx.x / 32; j < n; j += blockDim.x / 32) {
-        float g = 0.0f;
-        if (comes_through)
-            g = row_sum(source.values + (u64)j * a.value_width, a.value_width, [&](u32 i, float v) { return room[i] * v; });
-        if (lane == 0) de[j] = g;
-    }
+    if (comes_through)
+        row_sums(source.values, n, a.value_width, room, nullptr, [](float g, float, float v) { return g * v; },
+                 [&](u32 j, float sum) { de[j] = sum; });
+    else
+        for (u32 j = threadIdx.x; j < n; j += blockDim.x) de[j] = 0.0f;
     __syncthreads();
     // weights = softmax of the scores
     float along = list_sum(n, [&](u32 j) { return weights[j] * de[j]; });
@@ -225,7 +255,9 @@ __device__ __forceinline__ void attend_backward(const Attention& a, const Source
 #pragma unroll 4
         for (u32 j = 0; j < n; j++) {
             const T* key = source.keys + (u64)j * width + c;
-            float k[2] = {widen(key[0]), is_two ? widen(key[1]) : 0.0f};
+            float k[2] = {0.0f, 0.0f};
+            if (is_two) load2(key, k);
+            else k[0] = widen(key[0]);
             for (int i = 0; i < 2; i++) {
                 if (a.score_weight) {
                     float t = F::tanh(q[i] + k[i]);

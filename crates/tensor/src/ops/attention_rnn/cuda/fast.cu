@@ -84,8 +84,6 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             u32 of = first_query + column;
             return column_pair(a.query_weight, d, b.key_width, term, of, of < b.key_width);
         });
-    float bias[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-    if (cell.bias && has_cell && has_unit) for (int g = 0; g < G; g++) bias[g] = cell.bias[(u64)g * d + unit];
     u32 turn = 0;
     for (u32 step = 0; step < steps; step++) {
         for (u32 first = place.group * ROWS; QUERIES > 0 && first < count; first += place.groups * ROWS) {
@@ -125,6 +123,9 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             multiply_held<0>(of_context, contexts, input);
             float* sums = parts + turn++ % 2 * BUFFER;
             share_sums(sums, own, STRIDE);
+            // Read here, where registers are free.
+            float bias[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            if (cell.bias && is_real) for (int g = 0; g < G; g++) bias[g] = cell.bias[(u64)g * d + unit];
             __syncthreads();
             if (has_cell) {
                 float from_state[4], kept[4];

@@ -34,19 +34,22 @@ __device__ __forceinline__ void take_rows(u32 (&left)[BLOCKS][2][4], const bf16*
     u32 at = first + 8 * (threadIdx.x % 4);
     bool is_incomplete;
     do {
+        is_incomplete = false;
 #pragma unroll
         for (int block = 0; block < BLOCKS; block++) {
             bool is_there = at + 32 * block < width;
             look16(left[block][0], low + at + 32 * block, low && is_there);
             look16(left[block][1], high + at + 32 * block, high && is_there);
         }
-        is_incomplete = false;
 #pragma unroll
         for (int block = 0; block < BLOCKS; block++) {
             bool is_there = at + 32 * block < width;
             is_incomplete |= low && is_there && is_missing(left[block][0]);
             is_incomplete |= high && is_there && is_missing(left[block][1]);
         }
+        // Until the first piece is there the others are not looked at again: that would keep the L2 cache busy, through which all
+        // of them have to come.
+        while (low && at < width && is_missing(left[0][0])) look16(left[0][0], low + at, true);
     } while (is_incomplete);
     __syncwarp();
 }
