@@ -47,7 +47,7 @@ pub use module::{KernelReport, compile_for};
 pub use nccl::Cards;
 pub(crate) use nccl::Part;
 pub(crate) use pinned::Pinned;
-pub(crate) use product::{Epilogue, Operand, Product, multiply};
+pub(crate) use product::{Epilogue, Fp8, Fp8Format, Operand, Product, has_way, multiply};
 pub use profile::take_profile;
 pub use step::{Ticket, step, waited};
 pub(crate) use step::{ahead, aside, await_aside, current as current_step, side_by_side};

@@ -1,4 +1,5 @@
-//! Matrix products through cuBLASLt: bf16 operands with f32 sums, or f32 throughout (never TF32, whose ten bits are not f32).
+//! Matrix products through cuBLASLt: operands of bf16 or of eight bits with f32 sums, or f32 throughout (never TF32, whose ten bits
+//! are not f32).
 //!
 //! cuBLASLt thinks in columns; a matrix that lies row after row is to it the transposed one. So `C = A B` is asked for as
 //! `Cᵀ = Bᵀ Aᵀ`, and nothing is moved. What it needs to know about a product of one shape (a plan) is found once.
@@ -8,17 +9,13 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::{Mutex, OnceLock};
 
-use cudarc::cublaslt::sys::{
-    self as blas, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasLtMatmulDescAttributes_t as Attribute,
-    cublasStatus_t,
-};
-
+use cudarc::cublaslt::sys::{self as blas, cublasLtHandle_t, cublasLtMatmulAlgo_t, cublasStatus_t};
 use cudarc::driver::sys::CUstream;
 
 use super::card::present;
 use super::command::Command;
 use super::memory::{Buffer, Pointer};
-use super::plan::{Key, Layout, Plan, layout, set};
+use super::plan::{Key, Layout, Plan, layout, set_addresses};
 use super::profile;
 use super::step;
 use super::tune;
@@ -41,6 +38,25 @@ pub(crate) struct Operand {
     pub(crate) stride: usize,
     /// Whether its transpose enters the product.
     pub(crate) transposed: bool,
+    /// For numbers that were rounded to eight bits.
+    pub(crate) fp8: Option<Fp8>,
+}
+
+/// How numbers are rounded to eight bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Fp8 {
+    pub(crate) format: Fp8Format,
+    /// Where the number is that all of them must be multiplied by.
+    pub(crate) factor: Pointer,
+}
+
+/// How eight bits are a sign, an exponent and a mantissa.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Fp8Format {
+    /// Four and three, up to 448: for what goes forward.
+    E4m3,
+    /// Five and two, up to 57,344: for gradients, whose sizes are further apart.
+    E5m2,
 }
 
 impl Operand {
@@ -52,6 +68,11 @@ impl Operand {
     /// Its columns as it enters the product.
     pub(crate) fn columns(&self) -> usize {
         self.shape()[1]
+    }
+
+    /// Bytes of one number.
+    pub(super) fn number_bytes(&self) -> usize {
+        self.fp8.map_or(self.dtype.bytes(), |_| 1)
     }
 
     /// Its shape as it enters the product.
@@ -143,28 +164,37 @@ pub(super) fn multiply_now(stream: CUstream, lane: usize, product: &Product) {
     assert!(is_queued, "cuBLASLt has no way to compute {product:?}");
 }
 
+/// Whether cuBLASLt has a way to compute a product. There is one for whatever is not of eight bits.
+pub(crate) fn has_way(product: &Product) -> bool {
+    with_plan(&product.rounded(), |plan| plan.is_some())
+}
+
 /// Makes the plan for a product, and finds the fastest way if that has not been done. The card does nothing else meanwhile.
 pub(super) fn prepare(product: &Product) {
+    with_plan(&product.rounded(), |plan| {
+        if let Some(plan) = plan.filter(|plan| !plan.is_tuned) {
+            present().wait();
+            let run = |product: &Product, way: &cublasLtMatmulAlgo_t| {
+                send((present().stream, 0), product, plan, way)
+            };
+            plan.way = tune::fastest(product, &plan.ways, run);
+            plan.is_tuned = true;
+            profile::note(|| format!("way {} of {} for {product:?}", plan.way, plan.ways.len()));
+        }
+    });
+}
+
+/// Calls `work` with the plan for a shape, which is made if it was not asked for before; `None` if there is no way.
+fn with_plan<R>(shape: &Product, work: impl FnOnce(Option<&mut Plan>) -> R) -> R {
     let plans = &present().plans;
-    let shape = product.rounded();
     let mut by_shape = plans.by_shape.lock().expect("plans lock");
-    let plan = by_shape.entry(Key::of(&shape)).or_insert_with_key(|key| Plan::new(plans.handle, &shape, key));
-    if let Some(plan) = plan.as_mut().filter(|plan| !plan.is_tuned) {
-        present().wait();
-        let run =
-            |product: &Product, way: &cublasLtMatmulAlgo_t| send((present().stream, 0), product, plan, way);
-        plan.way = tune::fastest(product, &plan.ways, run);
-        plan.is_tuned = true;
-        profile::note(|| format!("way {} of {} for {product:?}", plan.way, plan.ways.len()));
-    }
+    let plan = by_shape.entry(Key::of(shape)).or_insert_with_key(|key| Plan::new(plans.handle, shape, key));
+    work(plan.as_mut())
 }
 
 /// Queues a product by the plan for a shape like its own; false if there is none, or it does not suit the product.
 fn queue(to: (CUstream, usize), product: &Product, shape: &Product) -> bool {
-    let plans = &present().plans;
-    let mut by_shape = plans.by_shape.lock().expect("plans lock");
-    let plan = by_shape.entry(Key::of(shape)).or_insert_with_key(|key| Plan::new(plans.handle, shape, key));
-    plan.as_ref().is_some_and(|plan| send(to, product, plan, &plan.ways[plan.way]))
+    with_plan(shape, |plan| plan.is_some_and(|plan| send(to, product, plan, &plan.ways[plan.way])))
 }
 
 /// Queues a product by one way of a plan; false if it does not suit the product.
@@ -174,7 +204,7 @@ fn send(
     plan: &Plan,
     way: &cublasLtMatmulAlgo_t,
 ) -> bool {
-    let Product { left, right, out, add, epilogue } = *product;
+    let Product { left, right, out, add, .. } = *product;
     let card = present();
     let workspace = card.plans.workspace(lane);
     let (alpha, beta) = (1.0_f32, if add { 1.0_f32 } else { 0.0 });
@@ -184,13 +214,12 @@ fn send(
     let name = || {
         let [m, k] = left.shape();
         let kind = if add { ", added" } else { "" };
-        format!("product {m}x{k}x{} {} to {}{kind}", out.width, left.dtype, out.dtype)
+        let from = left.fp8.map_or_else(|| left.dtype.to_string(), |fp8| format!("{:?}", fp8.format));
+        format!("product {m}x{k}x{} {from} to {}{kind}", out.width, out.dtype)
     };
     // SAFETY: the plan is for such operands, which lie where they say; layouts and factors are locals.
     profile::around(name, || unsafe {
-        if let Some(bias) = epilogue.row() {
-            set(plan.operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias.0);
-        }
+        set_addresses(plan.operation, product);
         status = blas::cublasLtMatmul(
             card.plans.handle,
             plan.operation,

@@ -64,6 +64,7 @@ impl Param {
             width: self.width,
             stride: self.width,
             transposed: false,
+            fp8: None,
         }
     }
 }

@@ -7,6 +7,7 @@ mod batch_sums;
 mod card;
 mod departure;
 mod entry;
+mod fp8;
 mod frozen;
 mod gradients;
 mod host;
@@ -25,6 +26,8 @@ use crate::{Array, Device};
 pub use batch_sums::{BatchSums, Others, StepGradients};
 use card::NarrowCopy;
 use entry::{Entry, Kind};
+use fp8::Fp8State;
+pub(crate) use fp8::{Fp8Role, Fp8Slot, Fp8Weight};
 pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
 use host::PackedCopies;
 pub use init::Init;
@@ -56,6 +59,7 @@ struct Flat {
     packed: PackedCopies,
     quantized: QuantizedCopies,
     narrow: NarrowCopy,
+    fp8: Fp8State,
 }
 
 /// A named, shaped view into the flat vectors. Cloning is cheap.
@@ -181,6 +185,7 @@ impl Params {
         flat.packed.clear();
         flat.quantized.clear();
         flat.narrow.clear();
+        flat.fp8.clear();
         in_order(flat.gradients.lock()).move_to(device);
     }
 
@@ -248,6 +253,7 @@ impl Params {
     pub fn abandon_step(&self) {
         self.clear_gradients();
         self.store.flat().narrow.clear();
+        self.store.flat().fp8.abandon_step();
     }
 
     fn param(&self, index: usize, entry: &Entry) -> Param {
@@ -366,9 +372,10 @@ impl Store {
         let frozen = entries.iter().map(|_| AtomicBool::new(false)).collect();
         let packed = PackedCopies::new(entries.len());
         let quantized = QuantizedCopies::new(entries.len());
-        let narrow = NarrowCopy::default();
+        let (narrow, fp8) = (NarrowCopy::default(), Fp8State::default());
         Flat {
             narrow,
+            fp8,
             entries,
             frozen,
             values: RwLock::new(values),
