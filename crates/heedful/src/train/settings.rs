@@ -25,7 +25,7 @@ impl Recipe {
     pub fn trainer_options(&self) -> TrainerOptions {
         let training = &self.training;
         TrainerOptions {
-            compute: training.compute,
+            compute: training.compute.precision(),
             seed: training.seed,
             r_drop: training.r_drop.map(|weight| weight as f32),
             schedule: self.schedule(),

@@ -2,13 +2,14 @@
 //! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
 
 mod families;
+mod fp8;
 
 use heedful::data::batch::Batch;
 use heedful::layers::Pass;
 use heedful::models::Model;
 use heedful::models::transformer::{DropoutRates, Transformer, TransformerConfig};
 use heedful::tensor::ops::{AdamOptions, Decayed};
-use heedful::tensor::{DType, Device, cuda, tape};
+use heedful::tensor::{DType, Device, Precision, cuda, tape};
 use heedful::train::{Optimizer, Schedule, TrainError, Trainer, TrainerOptions};
 
 fn has_card() -> bool {
@@ -156,7 +157,11 @@ fn a_step_that_is_given_much_is_that_of_the_processor() {
     }
 }
 
-fn trainer(device: Device, compute: DType, explosion_factor: Option<f32>) -> Trainer<Transformer> {
+fn trainer(
+    device: Device,
+    compute: impl Into<Precision>,
+    explosion_factor: Option<f32>,
+) -> Trainer<Transformer> {
     let model = model();
     model.params().move_to(device);
     let schedule = Schedule::noam(128, 10);
@@ -316,7 +321,12 @@ fn a_batch_that_does_not_fit_is_an_error_that_names_one_that_does() {
         assert!(talk.contains("does not fit") && !talk.contains("panicked"), "{talk}");
         return;
     }
-    for (compute, r_drop) in [(DType::Bf16, None), (DType::F32, None), (DType::Bf16, Some(2.5))] {
+    for (compute, r_drop) in [
+        (Precision::Bf16, None),
+        (Precision::F32, None),
+        (Precision::Bf16, Some(2.5)),
+        (Precision::Fp8, None),
+    ] {
         let trainer = || {
             let model = model();
             model.params().move_to(Device::Cuda);

@@ -1,7 +1,7 @@
 //! The format of a checkpoint file.
 //!
 //! ```text
-//! parameters/NAME · adam.mean/NAME · adam.square/NAME · average/NAME (if there is one) · checksum
+//! parameters/NAME · adam.mean/NAME · adam.square/NAME · average/NAME (if there is one) · fp8.maxima/NAME (likewise) · checksum
 //! metadata: format, state (JSON: step, norms, progress)
 //! ```
 
@@ -23,6 +23,7 @@ const PARAMETERS: &str = "parameters/";
 const MEAN: &str = "adam.mean/";
 const SQUARE: &str = "adam.square/";
 const AVERAGE: &str = "average/";
+const MAXIMA: &str = "fp8.maxima/";
 
 /// Everything but the matrices. Norms are written as f64, which JSON keeps exactly.
 #[derive(Serialize, Deserialize)]
@@ -33,7 +34,7 @@ struct State {
 }
 
 pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), CheckpointError> {
-    let TrainerState { step, parameters, mean, square, average, norms } = &checkpoint.trainer;
+    let TrainerState { step, parameters, mean, square, average, norms, maxima } = &checkpoint.trainer;
     let state = State {
         step: *step,
         norms: norms.iter().map(|&norm| norm.into()).collect(),
@@ -43,6 +44,7 @@ pub(super) fn write(path: &Path, checkpoint: &Checkpoint) -> Result<(), Checkpoi
     let metadata = Metadata::from([("format".to_owned(), VERSION.to_owned()), ("state".to_owned(), state)]);
     let mut sets = vec![(PARAMETERS, parameters), (MEAN, mean), (SQUARE, square)];
     sets.extend(average.as_ref().map(|average| (AVERAGE, average)));
+    sets.extend(maxima.as_ref().map(|maxima| (MAXIMA, maxima)));
     let contents = Contents { metadata, tensors: Vec::new(), sets, checksum: Checksum::Last };
     Ok(durable::write(path, contents.bytes(), |out| contents.write(out))?)
 }
@@ -74,6 +76,7 @@ pub fn read(path: &Path) -> Result<Checkpoint, CheckpointError> {
         square: set(SQUARE)?,
         average: file.weights(AVERAGE).map_err(damaged)?,
         norms: state.norms.iter().map(|&norm| norm as f32).collect(),
+        maxima: file.weights(MAXIMA).map_err(damaged)?,
     };
     Ok(Checkpoint { trainer, progress: state.progress })
 }

@@ -134,6 +134,7 @@ fn run(
     if let Some(why) = &why_not_card {
         watcher.observe(&Event::NotOnCard { why });
     }
+    device::check(recipe.training.compute, device, team)?;
     let prepared = prepare::prepare(&recipe, start, watcher)?;
     let trainer = |recipe: &Recipe| -> Result<Trainer, RunError> {
         let model = prepared.model.clone();
