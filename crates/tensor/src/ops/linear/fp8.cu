@@ -114,11 +114,11 @@ extern "C" __global__ void __launch_bounds__(256) round_e5m2(const bf16* x, u8* 
 extern "C" __global__ void rescale(Slot* slots, const u32* is_refused, u32 count) {
     await_earlier();
     u32 i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= count || (is_refused && *is_refused)) return;
+    if (i >= count) return;
     Slot& slot = slots[i];
     int newest = slot.maximum;
     slot.maximum = (int)0xbf800000;     // -1
-    if (newest < 0 || newest >= 0x7f800000) return;
+    if (newest < 0 || newest >= 0x7f800000 || (is_refused && *is_refused)) return;
     float carried = __int_as_float(newest), most = carried;
 #pragma unroll
     for (int age = 0; age < 16; age++) {
