@@ -12,9 +12,6 @@ use cudarc::driver::sys::{
 use super::card::present;
 use super::module::{Function, Module};
 
-/// Blocks that a cluster may have on every card that has clusters.
-const PORTABLE: usize = 8;
-
 /// Whether there is room for a cluster, by its kernel, threads and shared memory.
 type Fits = HashMap<(Function, usize, usize), bool>;
 
@@ -55,7 +52,7 @@ impl Module {
 
 /// Whether the card can have at least one cluster at a time.
 fn fits(function: Function, threads: usize, shared: usize) -> bool {
-    let (is_larger, mut most) = (i32::from(function.cluster > PORTABLE), 0);
+    let mut most = 0;
     let mut attribute = attribute(function.cluster);
     let config = CUlaunchConfig {
         gridDimX: function.cluster as u32,
@@ -72,10 +69,11 @@ fn fits(function: Function, threads: usize, shared: usize) -> bool {
     // SAFETY: the function is of a loaded module; every pointer is to a local that outlives the calls.
     let answers = unsafe {
         [
+            // Clusters of more than eight blocks, which not every card has.
             driver::cuFuncSetAttribute(
                 function.handle,
                 Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED,
-                is_larger,
+                1,
             ),
             driver::cuOccupancyMaxActiveClusters(&mut most, function.handle, &config),
         ]

@@ -187,8 +187,11 @@ pub(super) fn launch_now(
             let mut early: driver::CUlaunchAttribute = unsafe { std::mem::zeroed() };
             early.id = driver::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             early.value.programmaticStreamSerializationAllowed = 1;
-            let chosen = [is_early.then_some(early), (cluster > 1).then(|| cluster::attribute(cluster))];
-            let mut attributes: Vec<_> = chosen.into_iter().flatten().collect();
+            // Those that hold come first.
+            let mut attributes = [cluster::attribute(cluster), early];
+            if cluster == 1 {
+                attributes.reverse();
+            }
             let config = driver::CUlaunchConfig {
                 gridDimX: x as u32,
                 gridDimY: y as u32,
@@ -199,7 +202,7 @@ pub(super) fn launch_now(
                 sharedMemBytes: shared as u32,
                 hStream: stream,
                 attrs: attributes.as_mut_ptr(),
-                numAttrs: attributes.len() as u32,
+                numAttrs: u32::from(is_early) + u32::from(cluster > 1),
             };
             let (arguments, no_extra) = (arguments.as_mut_ptr(), std::ptr::null_mut());
             // SAFETY: kernels and their launches are written side by side; the harness runs every pair of them.
