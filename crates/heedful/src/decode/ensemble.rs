@@ -9,7 +9,7 @@
 //! model with itself has exactly its own scores.
 
 use heedful_tensor::cpu::threads::thread_count;
-use heedful_tensor::{Device, Precision, Ragged, Tensor};
+use heedful_tensor::{Device, Params, Precision, Ragged, Tensor};
 
 use super::DecodeError;
 use super::options::SearchOptions;
@@ -66,13 +66,12 @@ impl<'m> Ensemble<'m> {
 
     /// Where its models compute: all on one device.
     pub(super) fn device(&self) -> Device {
-        self.members[0].params().device()
+        self.params().device()
     }
 
-    /// The widest matrix of a model, which is that of a vocabulary unless those are small.
-    pub(super) fn widest(&self) -> usize {
-        let shapes = self.members.iter().flat_map(|member| member.params().shapes());
-        shapes.map(|(_, [rows, width])| rows.max(width)).max().unwrap_or(0)
+    /// The parameters of its first model, which the others are like.
+    pub(super) fn params(&self) -> &Params {
+        self.members[0].params()
     }
 
     pub(super) fn special_tokens(&self) -> SpecialTokens {

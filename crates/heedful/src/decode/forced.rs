@@ -59,7 +59,7 @@ pub fn score_with_alternatives(
     ensemble.check(&Batch::new(pairs, special.bos, special.eos)?)?;
     let decodings = ensemble.start_for_threads(options)?;
     let (device, rounding) = (ensemble.device(), options.compute.rounding());
-    let capacity = options.capacity(device, ensemble.widest());
+    let capacity = options.capacity(ensemble.params());
     let mut engine = Engine::new(decodings, device, rounding, capacity);
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     // The longest first, so that no long one is left to be decoded alone at the end.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use heedful_tensor::{Device, Precision, cuda};
+use heedful_tensor::{Device, Params, Precision, cuda};
 
 use crate::data::shortlist::Shortlist;
 use crate::layers::HeadName;
@@ -181,18 +181,18 @@ fn card_capacity(memory: usize, vocabulary: usize) -> usize {
 }
 
 impl SearchOptions {
-    /// [`SearchOptions::batch_tokens`] for a device and a vocabulary of so many tokens.
-    pub(super) fn capacity(&self, device: Device, vocabulary: usize) -> usize {
-        self.batch_tokens.unwrap_or_else(|| match device {
-            Device::Cuda => card_capacity(cuda::card().map_or(0, |card| card.memory()), vocabulary),
+    /// [`SearchOptions::batch_tokens`] for a model with these parameters.
+    pub(super) fn capacity(&self, model: &Params) -> usize {
+        self.batch_tokens.unwrap_or_else(|| match model.device() {
+            Device::Cuda => card_capacity(cuda::card().map_or(0, |card| card.memory()), model.widest()),
             _ => BATCH_TOKENS,
         })
     }
 
-    /// These options for one of several searches that share the memory of a device.
-    pub fn one_of(mut self, searches: usize, device: Device) -> SearchOptions {
-        if device == Device::Cuda && self.batch_tokens.is_none() {
-            let share = self.capacity(device, 0) / searches.max(1);
+    /// These options for one of several searches that share the memory of the device which has this model.
+    pub fn one_of(mut self, searches: usize, model: &Params) -> SearchOptions {
+        if model.device() == Device::Cuda && self.batch_tokens.is_none() {
+            let share = self.capacity(model) / searches.max(1);
             self.batch_tokens = Some(share.max(CARD_BATCH_TOKENS[0]));
         }
         self
@@ -279,6 +279,8 @@ fn in_range(what: &'static str, value: f64, fits: bool, range: &'static str) -> 
 
 #[cfg(test)]
 mod tests {
+    use heedful_tensor::Init;
+
     use super::*;
 
     #[test]
@@ -288,12 +290,12 @@ mod tests {
         assert_eq!(card_capacity(8 * gib, 32_000), 1 << 15);
         assert_eq!(card_capacity(8 * gib, 250_000), 8 * gib / 2_000_000);
         assert_eq!(card_capacity(0, usize::MAX), 1 << 10);
-        let shared = |options: SearchOptions, device| options.one_of(6, device).batch_tokens;
-        assert_eq!(shared(SearchOptions::default(), Device::Cpu), None);
-        assert_eq!(
-            shared(SearchOptions { batch_tokens: Some(7), ..SearchOptions::default() }, Device::Cuda),
-            Some(7)
-        );
+        let model = Params::new(1);
+        model.add("embedding", 250_000, 4, Init::Constant(0.0));
+        assert_eq!(model.widest(), 250_000);
+        assert_eq!(SearchOptions::default().one_of(6, &model).batch_tokens, None);
+        let chosen = SearchOptions { batch_tokens: Some(7), ..SearchOptions::default() };
+        assert_eq!(chosen.one_of(6, &model).batch_tokens, Some(7));
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl<'m> Search<'m> {
             check_shortlist(shortlist, &mut *decodings[0])?;
         }
         let (device, rounding) = (ensemble.device(), options.compute.rounding());
-        let capacity = options.capacity(device, ensemble.widest());
+        let capacity = options.capacity(ensemble.params());
         let engine = Engine::new(decodings, device, rounding, capacity);
         Ok(Search { ensemble: ensemble.clone(), options: Arc::new(options.clone()), engine })
     }

@@ -91,7 +91,7 @@ impl ServedModel {
         let searches = options.models.len() * SEARCHES_OF_A_MODEL;
         let (task, metrics) = (engine.task(), Arc::new(ModelMetrics::default()));
         let worker_options = WorkerOptions {
-            search: options.search.clone().one_of(searches, engine.model().params().device()),
+            search: options.search.clone().one_of(searches, engine.model().params()),
             shortlists: options.shortlists,
             batch_wait: options.batch_wait,
         };

@@ -13,10 +13,10 @@ mod gradients;
 mod host;
 mod init;
 mod kinds;
+mod param;
 mod quantized;
 mod shared;
 
-use std::ops::{Deref, Range};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LockResult, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -31,6 +31,7 @@ pub(crate) use fp8::{Fp8Role, Fp8Slot, Fp8Weight};
 pub(crate) use gradients::{FlatGradients, GradientSlot, Write};
 use host::PackedCopies;
 pub use init::Init;
+pub use param::Param;
 use quantized::QuantizedCopies;
 
 /// Every parameter starts on a cache line.
@@ -60,17 +61,6 @@ struct Flat {
     quantized: QuantizedCopies,
     narrow: NarrowCopy,
     fp8: Fp8State,
-}
-
-/// A named, shaped view into the flat vectors. Cloning is cheap.
-#[derive(Clone)]
-pub struct Param {
-    store: Arc<Store>,
-    index: usize,
-    name: Arc<str>,
-    offset: usize,
-    rows: usize,
-    width: usize,
 }
 
 /// Which vectors of a weight belong to one output of its product each, and have a scale of their own as integers.
@@ -158,6 +148,12 @@ impl Params {
     pub fn shapes(&self) -> Vec<(Arc<str>, [usize; 2])> {
         let announced = self.store.announced.lock().expect("params lock");
         announced.iter().map(|entry| (entry.name.clone(), [entry.rows, entry.width])).collect()
+    }
+
+    /// The most rows or columns that a parameter has: the size of the vocabulary, unless that is small.
+    pub fn widest(&self) -> usize {
+        let announced = self.store.announced.lock().expect("params lock");
+        announced.iter().map(|entry| entry.rows.max(entry.width)).max().unwrap_or(0)
     }
 
     /// Where the parameters are, and where models compute therefore.
@@ -265,87 +261,6 @@ impl Params {
             rows: entry.rows,
             width: entry.width,
         }
-    }
-}
-
-impl Param {
-    /// The name given to [`Params::add`].
-    #[inline]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// `[rows, width]`.
-    #[inline]
-    pub fn shape(&self) -> [usize; 2] {
-        [self.rows, self.width]
-    }
-
-    /// Where the numbers are.
-    pub fn device(&self) -> Device {
-        in_order(self.store.flat().values.read()).device()
-    }
-
-    /// A copy of the numbers.
-    pub fn to_vec(&self) -> Vec<f32> {
-        let flat = self.store.flat();
-        flat.write_out(self.index);
-        in_order(flat.values.read()).part_to_vec(self.range())
-    }
-
-    /// The numbers in the host's memory, to read.
-    pub(crate) fn values(&self) -> Values<'_> {
-        let flat = self.store.flat();
-        flat.write_out(self.index);
-        Values { guard: in_order(flat.values.read()), range: self.range() }
-    }
-
-    /// Replaces the numbers by a copy of `values`.
-    pub fn set(&self, values: &[f32]) {
-        assert_eq!(
-            values.len(),
-            self.range().len(),
-            "{}: {} values for {:?}",
-            self.name,
-            values.len(),
-            self.shape()
-        );
-        let flat = self.store.flat();
-        flat.quantized.forget(self.index);
-        let mut all = in_order(flat.values.write());
-        all.copy_part_from(self.offset, values);
-        flat.version.fetch_add(1, Ordering::Release);
-    }
-
-    /// A copy of the gradient; zeros if no backward pass has written one.
-    pub fn gradient(&self) -> Vec<f32> {
-        self.gradient_slot().copied()
-    }
-
-    /// The gradient, for a backward pass to write.
-    pub(crate) fn gradient_slot(&self) -> GradientSlot<'_> {
-        let guard = in_order(self.store.flat().gradients.lock());
-        GradientSlot { guard, index: self.index, range: self.range(), is_written: false }
-    }
-
-    /// Its place in the flat vectors.
-    #[inline]
-    pub fn range(&self) -> Range<usize> {
-        self.offset..self.offset + self.rows * self.width
-    }
-}
-
-/// A parameter's numbers in the host's memory, borrowed.
-pub(crate) struct Values<'a> {
-    guard: RwLockReadGuard<'a, Array>,
-    range: Range<usize>,
-}
-
-impl Deref for Values<'_> {
-    type Target = [f32];
-
-    fn deref(&self) -> &[f32] {
-        &self.guard.f32()[self.range.clone()]
     }
 }
 

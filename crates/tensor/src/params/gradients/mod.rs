@@ -4,8 +4,10 @@
 //! and goes back with the update. While a forward pass heaps up what it keeps there are no gradients, and on the way
 //! back a layer's segment takes the place of what the layers after it had kept.
 
+mod slot;
+
 use std::ops::Range;
-use std::sync::{Arc, MutexGuard, OnceLock};
+use std::sync::OnceLock;
 
 use super::Entry;
 use super::batch_sums::GradientSum;
@@ -16,6 +18,8 @@ use crate::cpu::threads::{SharedMut, parallel};
 use crate::cuda;
 use crate::ops::elementwise::{self, cuda::Sums};
 use crate::{Array, DType, Device};
+
+pub(crate) use slot::{GradientSlot, Write};
 
 /// Numbers of a segment at most, unless one parameter has more: 16 MiB, about a layer of the paper's base model. Small
 /// ones fit more often between activations, large ones are fewer borders for the optimizer to cross.
@@ -305,85 +309,6 @@ impl Segment {
     fn numbers_mut(&mut self, range: Range<usize>) -> &mut [f32] {
         let array = self.array.get_or_insert_with(|| Array::scratch(DType::F32, 1, self.range.len()));
         &mut array.f32_mut()[range.start - self.range.start..range.end - self.range.start]
-    }
-}
-
-/// What a backward pass does with numbers that it finds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Write {
-    /// They are garbage: the first pass since the last update.
-    Over,
-    /// They are another pass's gradient.
-    Add,
-}
-
-/// A parameter's gradient, locked.
-pub(crate) struct GradientSlot<'a> {
-    pub(super) guard: MutexGuard<'a, FlatGradients>,
-    pub(super) index: usize,
-    pub(super) range: Range<usize>,
-    pub(super) is_written: bool,
-}
-
-impl Drop for GradientSlot<'_> {
-    fn drop(&mut self) {
-        if self.is_written {
-            self.guard.note(self.index);
-        }
-    }
-}
-
-impl GradientSlot<'_> {
-    /// A copy of the numbers; zeros if nothing has been written since the last update.
-    pub(super) fn copied(&mut self) -> Vec<f32> {
-        self.guard.join_sums();
-        let mut copy = vec![0.0; self.range.len()];
-        if self.guard.written[self.index] {
-            self.guard.copy(self.range.clone(), &mut copy);
-        }
-        copy
-    }
-
-    /// Where the numbers are on the card, and how to write them. From here on they count as written.
-    pub(crate) fn on_card(&mut self) -> (cuda::Pointer, Write) {
-        if self.guard.sums.iter().any(|(index, _)| *index == self.index) {
-            self.guard.join_sums();
-        }
-        let was_written = std::mem::replace(&mut self.guard.written[self.index], true);
-        if was_written {
-            cuda::await_aside();
-        }
-        let pointer = self.guard.on_card().pointer().offset(self.range.start * 4);
-        (pointer, if was_written { Write::Add } else { Write::Over })
-    }
-
-    /// Writes sums over rows, a row of numbers: the partial ones are given, from column `column` on. They are joined with
-    /// those of other parameters, before anybody reads them.
-    pub(crate) fn sum_later(&mut self, partial: Arc<Array>, column: usize) {
-        let (out, write) = self.on_card();
-        self.guard.sums.push((self.index, Sums { partial, column, width: self.range.len(), out, write }));
-    }
-
-    /// The numbers as they are: garbage if this is the first write.
-    fn slice(&mut self) -> &mut [f32] {
-        let at = self.guard.segment_of(self.range.start);
-        self.guard.segments[at].numbers_mut(self.range.clone())
-    }
-
-    /// The numbers to write, and how. From here on they count as written.
-    pub(crate) fn write(&mut self) -> (&mut [f32], Write) {
-        let was_written = std::mem::replace(&mut self.guard.written[self.index], true);
-        self.is_written = true;
-        (self.slice(), if was_written { Write::Add } else { Write::Over })
-    }
-
-    /// The numbers to add to: zeroed if this is the first write.
-    pub(crate) fn accumulate(&mut self) -> &mut [f32] {
-        let (slice, write) = self.write();
-        if write == Write::Over {
-            slice.fill(0.0);
-        }
-        slice
     }
 }
 

@@ -1,0 +1,100 @@
+//! One parameter: a named matrix of the flat vectors.
+
+use std::ops::{Deref, Range};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, RwLockReadGuard};
+
+use super::{GradientSlot, Store, in_order};
+use crate::{Array, Device};
+
+/// A named, shaped view into the flat vectors. Cloning is cheap.
+#[derive(Clone)]
+pub struct Param {
+    pub(super) store: Arc<Store>,
+    pub(super) index: usize,
+    pub(super) name: Arc<str>,
+    pub(super) offset: usize,
+    pub(super) rows: usize,
+    pub(super) width: usize,
+}
+
+impl Param {
+    /// The name given to [`Params::add`](super::Params::add).
+    #[inline]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `[rows, width]`.
+    #[inline]
+    pub fn shape(&self) -> [usize; 2] {
+        [self.rows, self.width]
+    }
+
+    /// Where the numbers are.
+    pub fn device(&self) -> Device {
+        in_order(self.store.flat().values.read()).device()
+    }
+
+    /// A copy of the numbers.
+    pub fn to_vec(&self) -> Vec<f32> {
+        let flat = self.store.flat();
+        flat.write_out(self.index);
+        in_order(flat.values.read()).part_to_vec(self.range())
+    }
+
+    /// The numbers in the host's memory, to read.
+    pub(crate) fn values(&self) -> Values<'_> {
+        let flat = self.store.flat();
+        flat.write_out(self.index);
+        Values { guard: in_order(flat.values.read()), range: self.range() }
+    }
+
+    /// Replaces the numbers by a copy of `values`.
+    pub fn set(&self, values: &[f32]) {
+        assert_eq!(
+            values.len(),
+            self.range().len(),
+            "{}: {} values for {:?}",
+            self.name,
+            values.len(),
+            self.shape()
+        );
+        let flat = self.store.flat();
+        flat.quantized.forget(self.index);
+        let mut all = in_order(flat.values.write());
+        all.copy_part_from(self.offset, values);
+        flat.version.fetch_add(1, Ordering::Release);
+    }
+
+    /// A copy of the gradient; zeros if no backward pass has written one.
+    pub fn gradient(&self) -> Vec<f32> {
+        self.gradient_slot().copied()
+    }
+
+    /// The gradient, for a backward pass to write.
+    pub(crate) fn gradient_slot(&self) -> GradientSlot<'_> {
+        let guard = in_order(self.store.flat().gradients.lock());
+        GradientSlot { guard, index: self.index, range: self.range(), is_written: false }
+    }
+
+    /// Its place in the flat vectors.
+    #[inline]
+    pub fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.rows * self.width
+    }
+}
+
+/// A parameter's numbers in the host's memory, borrowed.
+pub(crate) struct Values<'a> {
+    guard: RwLockReadGuard<'a, Array>,
+    range: Range<usize>,
+}
+
+impl Deref for Values<'_> {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.guard.f32()[self.range.clone()]
+    }
+}
