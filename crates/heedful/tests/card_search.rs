@@ -1,6 +1,9 @@
 //! Search on a card: what it finds on the processor, and for a sentence alone what it finds in any batch. Without a card nothing is
 //! tested and a line says why; `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
 
+#[path = "support/card.rs"]
+mod found;
+
 use heedful::decode::{
     Constraints, Hypothesis, Limits, Sampling, Search, SearchInput, SearchOptions, attend, score, search,
     search_by,
@@ -10,21 +13,11 @@ use heedful::models::Generate;
 use heedful::recipe::{AttentionKind, AttentionOrder, DecoderLayer, Family, PositionKind, Preset, Recipe};
 use heedful::tasks::ModelConfig;
 use heedful::tensor::ops::Cell;
-use heedful::tensor::{Device, Precision, cuda};
+use heedful::tensor::{Device, Precision};
+
+use found::has_card;
 
 const VOCABULARY: usize = 333;
-
-fn has_card() -> bool {
-    match cuda::card() {
-        Ok(_) => true,
-        Err(reason) => {
-            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
-            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
-            eprintln!("not tested on a card: {reason}");
-            false
-        }
-    }
-}
 
 /// What differs between models.
 type Kind = (&'static str, fn(&mut Recipe));

@@ -1,6 +1,9 @@
 //! What decoding needs on a card, beside the processor: and a row has the same bits alone and among others. Without a card nothing is
 //! tested and a line says why; `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
 
+#[path = "support/card.rs"]
+mod found;
+
 use std::f64::consts::{FRAC_2_SQRT_PI, SQRT_2};
 
 use heedful_tensor::ops::{
@@ -8,19 +11,9 @@ use heedful_tensor::ops::{
     Projection, Seen, TopK,
 };
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{Array, Compute, DType, Device, Init, Params, Rounding, Tensor, cuda, tape};
+use heedful_tensor::{Array, Compute, DType, Device, Init, Params, Rounding, Tensor, tape};
 
-fn has_card() -> bool {
-    match cuda::card() {
-        Ok(_) => true,
-        Err(reason) => {
-            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
-            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
-            eprintln!("not tested on a card: {reason}");
-            false
-        }
-    }
-}
+use found::has_card;
 
 fn numbers(count: usize, stream: u64) -> Vec<f32> {
     let stream = Stream::new(1, 2, stream);

@@ -1,21 +1,14 @@
 //! What has no gradient, on a card beside the processor. Without a card nothing is tested and a line says why;
 //! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
 
+#[path = "support/card.rs"]
+mod found;
+
 use heedful_tensor::ops::*;
 use heedful_tensor::random::{Dropout, Stream};
-use heedful_tensor::{Array, DType, Device, Init, Params, Ragged, Rounding, Tensor, cuda};
+use heedful_tensor::{Array, DType, Device, Init, Params, Ragged, Rounding, Tensor};
 
-fn has_card() -> bool {
-    match cuda::card() {
-        Ok(_) => true,
-        Err(reason) => {
-            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
-            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
-            eprintln!("not tested on a card: {reason}");
-            false
-        }
-    }
-}
+use found::has_card;
 
 fn drawn(device: Device, dtype: DType, rows: usize, width: usize, seed: u64) -> Tensor {
     let stream = Stream::new(seed, 0, 0);

@@ -2,6 +2,9 @@
 //! over operands that were rounded here. Without a card that multiplies such numbers a line says that it is not tested;
 //! `HEEDFUL_REQUIRE_CUDA=1` makes a card that is missing a failure.
 
+#[path = "support/card.rs"]
+mod found;
+
 use half::bf16;
 use heedful_tensor::ops::{Activation, Adam, AdamOptions, LinearOptions, add, linear};
 use heedful_tensor::random::{Dropout, Stream};
@@ -9,19 +12,13 @@ use heedful_tensor::tape::backward_from;
 use heedful_tensor::{Array, Compute, DType, Device, Init, Param, Params, Precision, Rows, Tensor, cuda};
 
 fn has_card() -> bool {
-    match cuda::card() {
-        Ok(card) if card.multiplies_fp8() => true,
-        Ok(card) => {
+    let multiplies = |card: &cuda::Card| {
+        if !card.multiplies_fp8() {
             eprintln!("not tested on a card: {} does not multiply in fp8", card.name());
-            false
         }
-        Err(reason) => {
-            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
-            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
-            eprintln!("not tested on a card: {reason}");
-            false
-        }
-    }
+        card.multiplies_fp8()
+    };
+    found::has_card() && cuda::card().is_ok_and(multiplies)
 }
 
 /// Exponent and mantissa bits, and the largest number.

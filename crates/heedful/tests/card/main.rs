@@ -2,6 +2,8 @@
 //! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
 
 mod families;
+#[path = "../support/card.rs"]
+mod found;
 mod fp8;
 
 use heedful::data::batch::Batch;
@@ -12,17 +14,7 @@ use heedful::tensor::ops::{AdamOptions, Decayed};
 use heedful::tensor::{DType, Device, Precision, cuda, tape};
 use heedful::train::{Optimizer, Schedule, TrainError, Trainer, TrainerOptions};
 
-fn has_card() -> bool {
-    match cuda::card() {
-        Ok(_) => true,
-        Err(reason) => {
-            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
-            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
-            eprintln!("not tested on a card: {reason}");
-            false
-        }
-    }
-}
+use found::has_card;
 
 fn config() -> TransformerConfig {
     TransformerConfig {

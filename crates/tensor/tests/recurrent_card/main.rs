@@ -3,25 +3,17 @@
 //! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
 
 mod clusters;
+#[path = "../support/card.rs"]
+mod found;
 
 use std::ops::Range;
 
 use heedful_tensor::ops::*;
 use heedful_tensor::random::Stream;
 use heedful_tensor::tape::{self, backward_from};
-use heedful_tensor::{Array, Compute, DType, Device, Init, Params, Ragged, Tensor, cuda};
+use heedful_tensor::{Array, Compute, DType, Device, Init, Params, Ragged, Tensor};
 
-fn has_card() -> bool {
-    match cuda::card() {
-        Ok(_) => true,
-        Err(reason) => {
-            let is_required = std::env::var_os("HEEDFUL_REQUIRE_CUDA").is_some_and(|value| value == "1");
-            assert!(!is_required, "HEEDFUL_REQUIRE_CUDA is set, but {reason}");
-            eprintln!("not tested on a card: {reason}");
-            false
-        }
-    }
-}
+use found::has_card;
 
 fn drawn(device: Device, rows: usize, width: usize, number: u64) -> Array {
     let draws = Stream::new(11, 0, number);
