@@ -90,7 +90,7 @@ fn products_are_those_of_the_processor_and_rows_do_not_know_each_other() {
 }
 
 /// Rows that take every tile of Hopper's products, and end in the middle of one.
-const ROWS_OF_TILES: [usize; 11] = [1, 5, 8, 63, 64, 65, 300, 450, 1000, 5000, 10_000];
+const ROWS_OF_TILES: [usize; 12] = [1, 5, 8, 63, 64, 65, 300, 450, 1000, 2000, 5000, 10_000];
 
 #[test]
 fn a_row_has_the_same_bits_in_every_tile_and_at_every_place_in_it() {

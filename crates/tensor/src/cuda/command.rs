@@ -119,6 +119,8 @@ impl List {
 
     fn send_to(&self, lanes: &[CUstream; LANES]) {
         let mut lane = 0;
+        // What was sent before may write what kernels that begin early read before they wait.
+        let mut is_first = true;
         for command in &self.commands {
             let stream = lanes[lane];
             match command {
@@ -136,7 +138,10 @@ impl List {
                 Command::Launch { function, blocks, arguments } => {
                     let starts = &self.arguments[arguments.clone()];
                     let at = |&start: &usize| std::ptr::from_ref(&self.bytes[start]).cast_mut().cast();
-                    launch_now(stream, *function, *blocks, &mut starts.iter().map(at).collect::<Vec<_>>());
+                    let pointers = &mut starts.iter().map(at).collect::<Vec<_>>();
+                    let function = Function { is_early: function.is_early && !is_first, ..*function };
+                    launch_now(stream, function, *blocks, pointers);
+                    is_first = false;
                 }
                 Command::Product(product) => product::multiply_now(stream, lane, product),
                 Command::Clear { start, bytes } => clear_now(stream, *start, *bytes),

@@ -67,11 +67,12 @@ macro_rules! launch {
     };
 }
 
-/// See the macro. Nothing is launched for an empty grid.
+/// See the macro. Nothing is launched for an empty grid. Outside a step a kernel begins when all before it have ended: one that
+/// begins early may read weights before it waits.
 pub(crate) fn launch(function: Function, blocks: Blocks, arguments: &[&[u8]]) {
     if blocks.grid.contains(&0) || step::record_launch(function, blocks, arguments) {
         return;
     }
     let mut pointers: Vec<_> = arguments.iter().map(|bytes| bytes.as_ptr().cast_mut().cast()).collect();
-    command::launch_now(present().stream, function, blocks, &mut pointers);
+    command::launch_now(present().stream, Function { is_early: false, ..function }, blocks, &mut pointers);
 }

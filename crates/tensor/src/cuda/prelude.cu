@@ -45,12 +45,15 @@ __device__ __forceinline__ void await_earlier() {
 #endif
 }
 
-// The same of a kernel that leaves room for the next one beside it: that may come to the multiprocessors as soon as all blocks of
-// this one are there.
-__device__ __forceinline__ void await_earlier_and_let_come() {
+// Of a kernel that leaves room for the next one beside it: that may come to the multiprocessors as soon as all blocks of this one
+// are there.
+__device__ __forceinline__ void let_come() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
+}
+__device__ __forceinline__ void await_earlier_and_let_come() {
+    let_come();
     await_earlier();
 }
 

@@ -4,8 +4,8 @@
 // so that few rows cost little. A sum is one chain of products of 16 numbers of k each, in order, from the first slab of 64 to the
 // last, whatever tile it lies in: the bits of a row are the same among any others.
 //
-// Slabs arrive by copies that nobody waits for. While a warpgroup's products of one stage are under way, those of the next one are
-// begun; a stage is filled again when all warpgroups are through with it, two stages later.
+// Slabs arrive by copies that nobody waits for. While the products of one stage are under way, the stage before is filled again: that
+// takes a second barrier, and leaves all stages but one to what is on its way.
 
 const u32 DEPTH = 64;               // numbers of k of a stage
 const u32 ROW = DEPTH * 2;          // bytes of a slab's row
@@ -13,8 +13,9 @@ const u32 SLAB = 64 * ROW;          // bytes of 64 outputs
 const u32 STRIDE = 64 + 4;          // numbers from a row of staged sums to the next: what a warp writes lies in different banks
 
 // A thread's share in copying one operand, stage after stage: pieces of 16 bytes, one in every STEP rows. A stage has HEIGHT rows, in
-// each of SLABS slabs, of PIECES pieces. What lies outside the matrix is zero.
-template <u32 HEIGHT, u32 PIECES, u32 SLABS, u32 THREADS> struct Share {
+// each of SLABS slabs. What lies outside the matrix is zero.
+template <u32 HEIGHT, u32 SLABS, u32 THREADS> struct Share {
+    static const u32 PIECES = ROW / 16;
     static const u32 STEP = THREADS / PIECES;   // a multiple of 8: all of a thread's pieces are exchanged alike
     const bf16* from;       // its first piece of the next stage
     u32 rows, columns;      // how many there are in the matrix from there on
@@ -51,12 +52,8 @@ template <u32 HEIGHT, u32 PIECES, u32 SLABS, u32 THREADS> struct Share {
     }
 };
 // W as it is, and turned.
-template <u32 OUTPUTS, u32 GROUPS, bool TURNED> struct ShareOfWeight {
-    typedef Share<DEPTH, OUTPUTS / GROUPS / 8, GROUPS, GROUPS * 128> Type;
-};
-template <u32 OUTPUTS, u32 GROUPS> struct ShareOfWeight<OUTPUTS, GROUPS, true> {
-    typedef Share<OUTPUTS, 8, 1, GROUPS * 128> Type;
-};
+template <u32 OUTPUTS, bool TURNED> struct ShareOfWeight { typedef Share<DEPTH, OUTPUTS / 64, OUTPUTS * 2> Type; };
+template <u32 OUTPUTS> struct ShareOfWeight<OUTPUTS, true> { typedef Share<OUTPUTS, 1, OUTPUTS * 2> Type; };
 
 // Stores four neighbouring outputs of a row, as far as there are.
 template <class T> __device__ __forceinline__ void put(T* to, const float* four, u32 output, u32 outputs) {
@@ -64,9 +61,9 @@ template <class T> __device__ __forceinline__ void put(T* to, const float* four,
     for (u32 e = 0; e < 4 && output + e < outputs; e++) to[e] = narrow<T>(four[e]);
 }
 
-// Stores what the warpgroup has staged: ROWS rows of OWN outputs, from `row` and `output` of y on.
-template <u32 OWN, u32 ROWS> __device__ __forceinline__ void finish(const Job& job, const float* staged, u32 row, u32 output) {
-    const u32 LANES = OWN / 4;      // threads of a row
+// Stores what the warpgroup has staged: ROWS rows of 64 outputs, from `row` and `output` of y on.
+template <u32 ROWS> __device__ __forceinline__ void finish(const Job& job, const float* staged, u32 row, u32 output) {
+    const u32 LANES = 64 / 4;       // threads of a row
     u32 thread = threadIdx.x % 128, first = thread % LANES * 4;
     output += first;
     if (output >= job.outputs) return;
@@ -85,39 +82,41 @@ template <u32 OWN, u32 ROWS> __device__ __forceinline__ void finish(const Job& j
     }
 }
 
-// A block computes OUTPUTS x ROWS sums. TURNED: W lies as outputs x inputs. With fewer than 64 outputs, the rest of their slab is
-// whatever was there, and the sums that come of it are not looked at: so few rows can be shared by more blocks.
+// A block computes OUTPUTS x ROWS sums. TURNED: W lies as outputs x inputs.
 template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TURNED> __device__ __forceinline__ void product(const Job& job) {
-    const u32 GROUPS = (OUTPUTS + 63) / 64, THREADS = GROUPS * 128, OWN = OUTPUTS / GROUPS;
-    const u32 LEFT = GROUPS * SLAB, STAGE = LEFT + ROWS * ROW;
+    const u32 GROUPS = OUTPUTS / 64, LEFT = GROUPS * SLAB, STAGE = LEFT + ROWS * ROW;
     static_assert(GROUPS * ROWS * STRIDE * 4 <= STAGES * STAGE, "sums are staged where slabs were");
     extern __shared__ __align__(1024) u8 memory[];
-    await_earlier_and_let_come();
+    let_come();
     u32 shared = shared_address(memory), group = threadIdx.x / 128;
     u32 row = blockIdx.x * ROWS, output = blockIdx.y * OUTPUTS;
-    Share<ROWS, 8, 1, THREADS> x(job.x, job.rows, job.inputs, row, 0);
-    typedef typename ShareOfWeight<OUTPUTS, GROUPS, TURNED>::Type Weight;
+    Share<ROWS, 1, OUTPUTS * 2> x(job.x, job.rows, job.inputs, row, 0);
+    typedef typename ShareOfWeight<OUTPUTS, TURNED>::Type Weight;
     Weight weight = TURNED ? Weight(job.weight, job.outputs, job.inputs, output, 0)
                            : Weight(job.weight, job.inputs, job.outputs, 0, output);
     float sums[ROWS / 2] = {};
 
     u32 tiles = (job.inputs + DEPTH - 1) / DEPTH;
-    auto fetch_stage = [&](u32 tile) {
+    auto fetch_weight = [&](u32 tile) {
+        if (tile >= tiles) return;
+        weight.copy(shared + tile % STAGES * STAGE);
+        weight.go_on(TURNED ? 0 : DEPTH, TURNED ? DEPTH : 0);
+    };
+    auto fetch_rows = [&](u32 tile) {
         if (tile < tiles) {
-            u32 at = shared + tile % STAGES * STAGE;
-            weight.copy(at);
-            x.copy(at + LEFT);
-            weight.go_on(TURNED ? 0 : DEPTH, TURNED ? DEPTH : 0);
+            x.copy(shared + tile % STAGES * STAGE + LEFT);
             x.go_on(0, DEPTH);
         }
         end_copies();
     };
-    for (u32 tile = 0; tile + 2 < STAGES; tile++) fetch_stage(tile);
+    // No kernel just before this one writes weights: the first of them come while it is at work.
+    for (u32 tile = 0; tile + 1 < STAGES; tile++) fetch_weight(tile);
+    await_earlier();
+    for (u32 tile = 0; tile + 1 < STAGES; tile++) fetch_rows(tile);
     hold(sums);
     for (u32 tile = 0; tile < tiles; tile++) {
-        wait_for_copies_but<STAGES - 3>();
+        wait_for_copies_but<STAGES - 2>();
         show_to_products();
-        wait_for_products_but<1>();
         __syncthreads();
         u32 at = shared + tile % STAGES * STAGE;
         u64 left = operand(at + group * SLAB), right = operand(at + LEFT);
@@ -128,8 +127,11 @@ template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TURNED> __device__ __forceinli
             multiply<!TURNED>(sums, left + k * ((TURNED ? 32 : 16 * ROW) >> 4), right + k * (32 >> 4));
         }
         end_products();
-        // Its place is that of two tiles before this one, which all warpgroups are through with.
-        fetch_stage(tile + STAGES - 2);
+        // While these are under way, the place of the tile before is filled again, when all warps are through with it.
+        wait_for_products_but<1>();
+        __syncthreads();
+        fetch_weight(tile + STAGES - 1);
+        fetch_rows(tile + STAGES - 1);
     }
     wait_for_products_but<0>();
     hold(sums);
@@ -137,29 +139,25 @@ template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TURNED> __device__ __forceinli
 
     float* staged = (float*)memory + group * ROWS * STRIDE;
     u32 warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
-    if (warp * 16 < OWN) {
-        #pragma unroll
-        for (u32 i = 0; i < ROWS / 2; i++) {
-            u32 r = i / 4 * 8 + lane % 4 * 2 + i % 2, own = warp * 16 + lane / 4 + i % 4 / 2 * 8;
-            staged[r * STRIDE + own] = sums[i];
-        }
+    #pragma unroll
+    for (u32 i = 0; i < ROWS / 2; i++) {
+        u32 r = i / 4 * 8 + lane % 4 * 2 + i % 2, own = warp * 16 + lane / 4 + i % 4 / 2 * 8;
+        staged[r * STRIDE + own] = sums[i];
     }
     __syncthreads();
-    finish<OWN, ROWS>(job, staged, row, output + group * 64);
+    finish<ROWS>(job, staged, row, output + group * 64);
 }
 
 #define PRODUCT(OUTPUTS, ROWS, STAGES, RESIDENT)                                                                             \
-    extern "C" __global__ void __launch_bounds__(OUTPUTS > 64 ? 256 : 128, RESIDENT) product_##OUTPUTS##x##ROWS(Job job) {   \
+    extern "C" __global__ void __launch_bounds__(OUTPUTS * 2, RESIDENT) product_##OUTPUTS##x##ROWS(Job job) {                \
         product<OUTPUTS, ROWS, STAGES, false>(job);                                                                          \
     }                                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(OUTPUTS > 64 ? 256 : 128, RESIDENT)                                         \
-        product_##OUTPUTS##x##ROWS##_turned(Job job) {                                                                       \
+    extern "C" __global__ void __launch_bounds__(OUTPUTS * 2, RESIDENT) product_##OUTPUTS##x##ROWS##_turned(Job job) {       \
         product<OUTPUTS, ROWS, STAGES, true>(job);                                                                           \
     }
-PRODUCT(128, 256, 4, 1)
 PRODUCT(128, 128, 3, 2)
+PRODUCT(128, 64, 4, 2)
 PRODUCT(64, 64, 4, 3)
 PRODUCT(64, 32, 4, 4)
 PRODUCT(64, 16, 6, 3)
 PRODUCT(64, 8, 8, 3)
-PRODUCT(16, 8, 12, 2)
