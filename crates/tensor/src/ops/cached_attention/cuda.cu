@@ -35,60 +35,77 @@ __device__ __forceinline__ void load2(const float* from, float* x) {
     x[0] = v.x, x[1] = v.y;
 }
 
+// One head of one query, and what it has seen so far.
+struct Seen {
+    float q[8];             // a lane's numbers of it, scaled
+    float top, total;       // the highest score, and the sum of weights if that one's is 1
+    float sums[8];          // of a lane's numbers of the values
+};
+
 // For heads of D = 32, 64 or 128 numbers: eight numbers of a row are one lane's, so a row is read by D / 8 lanes at once, and a warp
-// reads 256 / D rows at a time. A chunk has eight of those, all under way together. The warps of a block have one head of
-// neighbouring queries, which mostly see the same rows.
+// reads 256 / D rows at a time. A chunk has DEEP of those, all under way together: those beyond the end have no weight, so a
+// smaller chunk at the end finds the same bits.
+template <class T, u32 D, u32 DEEP>
+__device__ __forceinline__ void see(const Job& job, Seen& seen, const T* keys, const T* values, u32 group, uint2 span, u32 start) {
+    const u32 LANES = D / 8, BESIDE = 32 / LANES;
+    u32 at[DEEP];
+    float scores[DEEP], highest = seen.top;
+    #pragma unroll
+    for (u32 i = 0; i < DEEP; i++) {
+        u32 place = start + i * BESIDE + group;
+        // Beyond the end the last row is read once more, and does not count.
+        at[i] = span.x + min(place, span.y - 1);
+        if (job.slots) at[i] = job.slots[at[i]];
+    }
+    #pragma unroll
+    for (u32 i = 0; i < DEEP; i++) {
+        float k[8], sum = 0.0f;
+        load8(keys + (u64)at[i] * job.stored_width, k);
+        #pragma unroll
+        for (u32 j = 0; j < 8; j++) sum = fmaf(seen.q[j], k[j], sum);
+        #pragma unroll
+        for (u32 step = LANES / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
+        scores[i] = start + i * BESIDE + group < span.y ? sum : MINUS_INFINITY;
+        highest = fmaxf(highest, scores[i]);
+    }
+    #pragma unroll
+    for (u32 step = LANES; step < 32; step *= 2) highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, step));
+    // The first time exp(-inf) = 0 meets sums that are 0.
+    float factor = expf(seen.top - highest);
+    seen.top = highest;
+    seen.total *= factor;
+    #pragma unroll
+    for (u32 j = 0; j < 8; j++) seen.sums[j] *= factor;
+    #pragma unroll
+    for (u32 i = 0; i < DEEP; i++) {
+        float v[8], weight = expf(scores[i] - highest);
+        load8(values + (u64)at[i] * job.stored_width, v);
+        seen.total += weight;
+        #pragma unroll
+        for (u32 j = 0; j < 8; j++) seen.sums[j] = fmaf(weight, v[j], seen.sums[j]);
+    }
+}
+
+// The warps of a block have one head of neighbouring queries, which mostly see the same rows.
 template <class T, u32 D> __device__ __forceinline__ void attend_fast(const Job& job) {
-    const u32 LANES = D / 8, BESIDE = 32 / LANES, DEEP = 8;
+    const u32 LANES = D / 8, BESIDE = 32 / LANES;
     await_earlier_and_let_come();
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = lane % LANES, group = lane / LANES;
     u32 row = blockIdx.x * (blockDim.x / 32) + warp, head = blockIdx.y;
     if (row >= job.rows) return;
     uint2 span = job.spans[row];
-    float q[8], sums[8] = {}, top = MINUS_INFINITY, total = 0.0f;
-    load8((const T*)job.queries + (u64)row * job.query_stride + head * D + own * 8, q);
+    Seen seen = {};
+    seen.top = MINUS_INFINITY;
+    load8((const T*)job.queries + (u64)row * job.query_stride + head * D + own * 8, seen.q);
     #pragma unroll
-    for (u32 i = 0; i < 8; i++) q[i] *= job.scale;
+    for (u32 i = 0; i < 8; i++) seen.q[i] *= job.scale;
     const T* keys = (const T*)job.stored + head * D + own * 8;
     const T* values = keys + job.heads * D;
-    for (u32 start = 0; start < span.y; start += DEEP * BESIDE) {
-        u32 at[DEEP];
-        float scores[DEEP], highest = top;
-        #pragma unroll
-        for (u32 i = 0; i < DEEP; i++) {
-            u32 place = start + i * BESIDE + group;
-            // Beyond the end the last row is read once more, and does not count.
-            at[i] = span.x + min(place, span.y - 1);
-            if (job.slots) at[i] = job.slots[at[i]];
-        }
-        #pragma unroll
-        for (u32 i = 0; i < DEEP; i++) {
-            float k[8], sum = 0.0f;
-            load8(keys + (u64)at[i] * job.stored_width, k);
-            #pragma unroll
-            for (u32 j = 0; j < 8; j++) sum = fmaf(q[j], k[j], sum);
-            #pragma unroll
-            for (u32 step = LANES / 2; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-            scores[i] = start + i * BESIDE + group < span.y ? sum : MINUS_INFINITY;
-            highest = fmaxf(highest, scores[i]);
-        }
-        #pragma unroll
-        for (u32 step = LANES; step < 32; step *= 2) highest = fmaxf(highest, __shfl_xor_sync(0xffffffffu, highest, step));
-        // The first time exp(-inf) = 0 meets sums that are 0.
-        float factor = expf(top - highest);
-        top = highest;
-        total *= factor;
-        #pragma unroll
-        for (u32 j = 0; j < 8; j++) sums[j] *= factor;
-        #pragma unroll
-        for (u32 i = 0; i < DEEP; i++) {
-            float v[8], weight = expf(scores[i] - highest);
-            load8(values + (u64)at[i] * job.stored_width, v);
-            total += weight;
-            #pragma unroll
-            for (u32 j = 0; j < 8; j++) sums[j] = fmaf(weight, v[j], sums[j]);
-        }
-    }
+    u32 start = 0;
+    for (; start + 4 * BESIDE < span.y; start += 8 * BESIDE) see<T, D, 8>(job, seen, keys, values, group, span, start);
+    if (start + 2 * BESIDE < span.y) see<T, D, 4>(job, seen, keys, values, group, span, start);
+    else if (start < span.y) see<T, D, 2>(job, seen, keys, values, group, span, start);
+    float total = seen.total, (&sums)[8] = seen.sums;
     // Every group of lanes has the rows of its own.
     #pragma unroll
     for (u32 step = LANES; step < 32; step *= 2) {
@@ -201,7 +218,8 @@ ATTEND(attend_uneven_bf16, bf16, false, 256)
 ATTEND(attend_wide_f32, float, false, 1024)
 ATTEND(attend_wide_bf16, bf16, false, 1024)
 
-// Writes columns of each row to the last of the slots that its query sees. A block has a row.
+// Writes columns of each row to the last of the slots that its query sees. A block has a row; pieces of 16 bytes, if they begin at a
+// multiple of that.
 template <class T>
 __device__ __forceinline__ void keep(const T* from, T* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {
     await_earlier_and_let_come();
@@ -209,7 +227,12 @@ __device__ __forceinline__ void keep(const T* from, T* stored, const uint2* span
     if (span.y == 0) return;
     const T* source = from + (u64)blockIdx.x * stride + column;
     T* target = stored + (u64)slots[span.x + span.y - 1] * width;
-    for (u32 i = threadIdx.x; i < width; i += blockDim.x) target[i] = source[i];
+    const u32 PIECE = 16 / sizeof(T);
+    if (stride % PIECE == 0 && column % PIECE == 0 && width % PIECE == 0) {
+        for (u32 i = threadIdx.x; i < width / PIECE; i += blockDim.x) ((uint4*)target)[i] = ((const uint4*)source)[i];
+    } else {
+        for (u32 i = threadIdx.x; i < width; i += blockDim.x) target[i] = source[i];
+    }
 }
 
 extern "C" __global__ void keep_f32(const float* from, float* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {
