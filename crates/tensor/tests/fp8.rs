@@ -226,12 +226,14 @@ fn a_card_multiplies_what_was_rounded_to_eight_bits_from_the_second_update_on() 
             // The sum over tokens is bf16's, of what passed.
             let same = found.y.iter().zip(&narrow.y).all(|(a, b)| (*a > 0.0) == (*b > 0.0));
             assert!((is_relu && !same) || found.dw == narrow.dw, "{what}: dW");
-            // Eight bits leave their trace, and no more than that.
+            // Eight bits leave their trace, and no more than that. Where ReLU passes other results than bf16's, the gradient is
+            // another one altogether.
             let apart = [distance(&found.y, &narrow.y), distance(&found.dx, &narrow.dx)];
             eprintln!("{what}: y and dx are {apart:.4?} from bf16's");
+            let most = if is_relu { 2e-1 } else { 1e-1 };
             if m * n > 1000 {
                 assert!(
-                    apart[0] > 5e-3 && apart[0] < 6e-2 && apart[1] > 1e-2 && apart[1] < 1e-1,
+                    apart[0] > 5e-3 && apart[0] < 6e-2 && apart[1] > 1e-2 && apart[1] < most,
                     "{what}: {apart:?}"
                 );
             }

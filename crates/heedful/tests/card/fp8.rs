@@ -36,8 +36,8 @@ fn a_model_learns_in_fp8_as_it_does_in_bf16() {
     let off = |(a, b): ((f32, f32), (f32, f32))| [(a.0 / b.0 - 1.0).abs(), (a.1 / b.1 - 1.0).abs()];
     let [loss, norm] = off((found[1], expected[1]));
     assert!(found[1] != expected[1] && loss < 5e-3 && norm < 5e-2, "{loss} {norm}");
-    assert!(found[89].0 < 0.7 * found[0].0, "{:?} after {:?}", found[89], found[0]);
-    assert!(found[89].0 < 1.1 * expected[89].0, "{:?} beside {:?}", found[89], expected[89]);
+    assert!(found[89].0 < found[0].0 - 1.0, "{:?} after {:?}", found[89], found[0]);
+    assert!(found[89].0 < 1.01 * expected[89].0, "{:?} beside {:?}", found[89], expected[89]);
 }
 
 #[test]
