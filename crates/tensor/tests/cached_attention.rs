@@ -115,7 +115,7 @@ fn results_are_those_of_the_formula_and_rows_do_not_know_each_other() {
 }
 
 #[test]
-fn stored_rows_survive_growth() {
+fn stored_rows_survive_growth_and_can_be_copied() {
     let mut store = KeyValueStore::new(Device::Cpu, DType::F32, 2);
     store.reserve(2);
     let from = Tensor::from_f32(2, 3, &[9.0, 1.0, 2.0, 9.0, 3.0, 4.0]);
@@ -123,6 +123,7 @@ fn stored_rows_survive_growth() {
     store.reserve(5);
     assert_eq!(store.array().f32()[..4], [3.0, 4.0, 1.0, 2.0]);
     assert_eq!(store.array().rows(), 5);
+    assert_eq!(store.copied(&[1, 0, 1]).to_vec(), [1.0, 2.0, 3.0, 4.0, 1.0, 2.0]);
 }
 
 #[test]

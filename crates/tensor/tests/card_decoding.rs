@@ -245,7 +245,7 @@ fn stored_keys_are_attended_to_as_on_the_processor() {
 }
 
 #[test]
-fn newest_rows_are_kept_and_survive_growth() {
+fn newest_rows_are_kept_survive_growth_and_can_be_copied() {
     if !has_card() {
         return;
     }
@@ -258,6 +258,7 @@ fn newest_rows_are_kept_and_survive_growth() {
     store.write_from(&Tensor::from_f32_on(Device::Cuda, 2, 2, &[7.0, 8.0, 9.0, 10.0]), 3);
     assert_eq!(store.array().part_to_vec(0..4), [3.0, 4.0, 1.0, 2.0]);
     assert_eq!(store.array().part_to_vec(6..10), [7.0, 8.0, 9.0, 10.0]);
+    assert_eq!(store.copied(&[4, 0]).to_vec(), [9.0, 10.0, 3.0, 4.0]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{KeyLists, cpu, cuda};
+use crate::ops::elementwise::gathered_rows;
 use crate::{Array, DType, Device, Tensor};
 
 /// Keys and values in numbered rows. Which rows are in use is the caller's business.
@@ -51,6 +52,18 @@ impl KeyValueStore {
         let (rows, end) = (self.array.rows(), first + from.rows());
         assert!(end <= rows, "key value store: rows {first}..{end} of {rows}");
         cuda::write_rows(from, &self.array, first);
+    }
+
+    /// A copy of some rows.
+    ///
+    /// # Panics
+    /// If one of them is beyond what was reserved.
+    pub fn copied(&self, rows: &[usize]) -> Tensor {
+        let height = self.array.rows();
+        if let Some(row) = rows.iter().find(|&&row| row >= height) {
+            panic!("key value store: row {row} of {height}");
+        }
+        Tensor::new(gathered_rows(&self.array, rows))
     }
 
     fn check(&self, from: &Tensor, columns: &Range<usize>, rows: usize) {

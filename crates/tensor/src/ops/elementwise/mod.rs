@@ -18,6 +18,7 @@ pub use arithmetic::{add, add_row, cast, dropout, multiply, scale, subtract};
 pub use functions::{exp, gelu, gelu_tanh, log, relu, sigmoid, silu, tanh};
 pub use product::matmul;
 pub use reductions::{mean, repeat_column, row_sums, sum, sum_rows};
+pub(crate) use shape::gathered_rows;
 pub use shape::{columns, concat_columns, concat_rows, gather_rows, zero_columns};
 
 use crate::{Array, Device, Tensor};

@@ -138,10 +138,7 @@ pub fn gather_rows(x: &Tensor, rows: &[usize]) -> Tensor {
     if let Some(row) = rows.iter().find(|&&row| row >= height) {
         panic!("gather_rows: row {row} of a tensor that is {:?}", x.shape());
     }
-    let y = match x.device() {
-        Device::Cpu => cpu::gathered_rows(x.array(), rows),
-        Device::Cuda => cuda::gathered_rows(x.array(), rows),
-    };
+    let y = gathered_rows(x.array(), rows);
     let (edge, rows) = (x.edge(), rows.to_vec());
     Tensor::from_inputs(y, &[x], move |g, gradients| {
         let dx = match g.device() {
@@ -150,6 +147,14 @@ pub fn gather_rows(x: &Tensor, rows: &[usize]) -> Tensor {
         };
         gradients.add(&edge, dx.into_dtype(g.dtype()));
     })
+}
+
+/// Row `rows[i]` of x, which has it, as row i.
+pub(crate) fn gathered_rows(x: &Array, rows: &[usize]) -> Array {
+    match x.device() {
+        Device::Cpu => cpu::gathered_rows(x, rows),
+        Device::Cuda => cuda::gathered_rows(x, rows),
+    }
 }
 
 /// Copies a block of `[rows, columns]` elements between arrays of one type; corners are `[row, column]`.
