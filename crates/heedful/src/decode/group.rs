@@ -181,6 +181,29 @@ impl<'m, P: Plan> Group<'m, P> {
         self.open.iter().find(|open| open.ticket == ticket).map(|open| open.generated)
     }
 
+    /// Whether it can take over the sentences of another group of its model.
+    pub(super) fn can_take_over(&mut self) -> bool {
+        self.decoding.as_hand_over().is_some()
+    }
+
+    /// Takes all sentences of another group over; they have rows in its next step. Neither has a step under way.
+    pub(super) fn take_over(&mut self, other: &mut Group<'m, P>) {
+        let is_idle = self.in_flight.is_none() && other.in_flight.is_none();
+        assert!(is_idle, "sentences change groups while a step is under way");
+        let sentences: Vec<usize> = other.open.iter().map(|open| open.sentence).collect();
+        let (giving, taking) = (other.decoding.as_hand_over(), self.decoding.as_hand_over());
+        let (giving, taking) = giving.zip(taking).expect("the model can do it");
+        let first = self.device.send_step(|| taking.take_over(giving.hand_over(&sentences)));
+        for mut open in other.open.drain(..) {
+            open.first += first;
+            open.sentence = self.read;
+            self.read += 1;
+            self.open.push(open);
+        }
+        self.weight += std::mem::take(&mut other.weight);
+        self.most_rows += std::mem::take(&mut other.most_rows);
+    }
+
     /// Encodes sentences, which take part from the next step on.
     fn read(&mut self, sentences: Vec<Sentence<P>>) {
         let (mut sources, mut restricted) = (Vec::new(), Vec::new());

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use heedful_tensor::ops::{KeyLists, KeyValueRows, KeyValueStore, Seen};
+use heedful_tensor::ops::{self, KeyLists, KeyValueRows, KeyValueStore, Seen};
 use heedful_tensor::{DType, Device, Ragged, Tensor};
 
 use super::row_space::RowSpace;
@@ -58,6 +58,31 @@ impl CachedSources {
         }
     }
 
+    /// For each layer a copy of the keys and values of some sentences, which are not finished, and how many tokens each has.
+    pub(crate) fn copied(&self, sentences: &[usize]) -> (Vec<Tensor>, Ragged) {
+        match self {
+            CachedSources::OnHost(sources) => {
+                let places: Vec<_> = sentences.iter().map(|&sentence| sources.of(sentence)).collect();
+                let of_layer = |layer: usize| {
+                    let copied = places.iter().map(|(key_values, rows)| {
+                        ops::gather_rows(&key_values[layer], &rows.clone().collect::<Vec<_>>())
+                    });
+                    let copied: Vec<Tensor> = copied.collect();
+                    ops::concat_rows(&copied.iter().collect::<Vec<_>>())
+                };
+                let layers = places.first().map_or(0, |(key_values, _)| key_values.len());
+                let sequences = Ragged::from_lengths(places.iter().map(|(_, rows)| rows.len()));
+                ((0..layers).map(of_layer).collect(), sequences)
+            }
+            CachedSources::OnCard(Tables { layers, sources, .. }) => {
+                let ranges = || sentences.iter().map(|&sentence| rows_of(sources, sentence));
+                let rows: Vec<usize> = ranges().flatten().collect();
+                let sequences = Ragged::from_lengths(ranges().map(|range| range.len()));
+                (layers.iter().map(|layer| layer.copied(&rows)).collect(), sequences)
+            }
+        }
+    }
+
     /// Whether a sentence was read and is not finished.
     pub(crate) fn contains(&self, sentence: usize) -> bool {
         match self {
@@ -72,10 +97,7 @@ impl CachedSources {
             CachedSources::OnHost(sources) => drop(sources.forget_finished(rows)),
             CachedSources::OnCard(Tables { space, sources, seen, .. }) => {
                 sources.forget_finished(rows).into_iter().for_each(|freed| space.give_back(freed));
-                let range_of = |row: &Row| {
-                    let (group, rows) = sources.of(row.sentence);
-                    group.start + rows.start..group.start + rows.end
-                };
+                let range_of = |row: &Row| rows_of(sources, row.sentence);
                 let none = std::iter::repeat_n(0..0, filled - rows.len());
                 *seen = Some(KeyLists::of_ranges(rows.iter().map(range_of).chain(none)));
             }
@@ -104,4 +126,10 @@ impl CachedSources {
             tables.seen = None;
         }
     }
+}
+
+/// The rows of a sentence in the tables.
+fn rows_of(sources: &Sources<Range<usize>>, sentence: usize) -> Range<usize> {
+    let (group, rows) = sources.of(sentence);
+    group.start + rows.start..group.start + rows.end
 }

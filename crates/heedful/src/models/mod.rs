@@ -6,6 +6,8 @@
 //!    [`convolution`] was proposed between them.
 //! 3. [`EncoderDecoderConfig`] and [`EncoderConfig`] configure a model of any family.
 
+mod hand_over;
+
 mod model;
 
 mod device;
@@ -27,4 +29,5 @@ pub use crate::layers::{HeadError, HeadName};
 pub use any::{EncoderConfig, EncoderDecoderConfig};
 pub use config::ConfigError;
 pub use device::{ChosenDevice, DeviceChoice};
+pub use hand_over::{HandOver, HandedOver};
 pub use model::{BrokenModel, Decoding, Encode, Generate, Label, Model, Restrict, Row, Wanted};

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use heedful_tensor::ops::{self, CrossEntropy, TopK};
 use heedful_tensor::{Device, Params, Precision, Ragged, Rounding, Tensor};
 
+use super::hand_over::HandOver;
 use crate::data::SpecialTokens;
 use crate::data::batch::{Batch, BatchError};
 use crate::layers::{HeadError, HeadName, Pass};
@@ -130,6 +131,11 @@ pub trait Decoding: Send {
 
     /// Its ability to restrict sentences to some of the target tokens, if it has it.
     fn as_restrict(&mut self) -> Option<&mut dyn Restrict> {
+        None
+    }
+
+    /// Its ability to give sentences to another decoding and to take some, if it has it.
+    fn as_hand_over(&mut self) -> Option<&mut dyn HandOver> {
         None
     }
 

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use heedful_tensor::ops::{self, ChosenColumns, ChosenPart, KeyValueStore, TopK};
+use heedful_tensor::ops::{self, ChosenColumns, ChosenPart, KeyLists, KeyValueStore, TopK};
 use heedful_tensor::{Device, Precision, Ragged, Tensor};
 
 use super::Transformer;
@@ -21,7 +21,7 @@ use super::past_layer::Past;
 use super::slots::{Parent, Pasts, Slots};
 use crate::layers::{HeadName, Pass};
 use crate::models::cached_sources::CachedSources;
-use crate::models::{Decoding, Restrict, Row, Wanted};
+use crate::models::{Decoding, HandOver, HandedOver, Restrict, Row, Wanted};
 use crate::recipe::DecoderLayer;
 
 /// A Transformer's [`Decoding`].
@@ -87,6 +87,11 @@ impl Decoding for CachedDecoding<'_> {
         (self.model.params.device() == Device::Cpu).then_some(self as &mut dyn Restrict)
     }
 
+    fn as_hand_over(&mut self) -> Option<&mut dyn HandOver> {
+        let has_slots = self.layers.iter().all(|past| matches!(past, LayerPast::KeyValues(_)));
+        (has_slots && self.outputs.is_empty()).then_some(self as &mut dyn HandOver)
+    }
+
     fn step(&mut self, rows: &[Row]) -> Tensor {
         let states = self.states(rows);
         if !self.outputs.is_empty() {
@@ -124,7 +129,52 @@ impl Restrict for CachedDecoding<'_> {
     }
 }
 
+impl HandOver for CachedDecoding<'_> {
+    fn hand_over(&mut self, sentences: &[usize]) -> HandedOver {
+        let (sources, sequences) = self.sources.copied(sentences);
+        let pasts = std::mem::take(&mut self.pasts);
+        let mut used = pasts.all().to_vec();
+        used.sort_unstable();
+        used.dedup();
+        let place = |slot: &u32| used.binary_search(slot).expect("one of all") as u32;
+        let past_of = |row: usize| pasts.of(row).iter().map(place).collect();
+        let pasts = (0..pasts.rows()).map(past_of).collect();
+        let used: Vec<usize> = used.into_iter().map(|slot| slot as usize).collect();
+        let targets = self.stores().map(|store| store.copied(&used)).collect();
+        HandedOver { sources, sequences, targets, pasts }
+    }
+
+    fn take_over(&mut self, handed: HandedOver) -> usize {
+        let HandedOver { sources, sequences, targets, pasts } = handed;
+        self.sources.add(sources, &sequences);
+        let slots = self.slots.take(targets.first().map_or(0, Tensor::rows), &[self.pasts.all()]);
+        let first = self.pasts.rows();
+        for past in &pasts {
+            self.pasts.add(past.iter().map(|&place| slots[place as usize]));
+        }
+        let lists = (self.model.params.device() == Device::Cuda)
+            .then(|| KeyLists::of_slots(&slots, (0..slots.len()).map(|row| row..row + 1)));
+        let capacity = self.slots.capacity();
+        for (store, target) in self.stores().zip(&targets) {
+            store.reserve(capacity);
+            match &lists {
+                None => store.write(target, 0..target.width(), &slots),
+                Some(lists) => store.write_newest(target, 0..target.width(), lists),
+            }
+        }
+        first
+    }
+}
+
 impl CachedDecoding<'_> {
+    /// The keys and values of the layers that keep some.
+    fn stores(&mut self) -> impl Iterator<Item = &mut KeyValueStore> {
+        self.layers.iter_mut().filter_map(|past| match past {
+            LayerPast::KeyValues(store) => Some(store),
+            LayerPast::State(_) => None,
+        })
+    }
+
     /// The rows of each sentence, with its tokens.
     fn parts(&self, rows: &[Row]) -> Vec<ChosenPart<'_>> {
         let mut end = 0;

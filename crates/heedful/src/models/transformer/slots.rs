@@ -102,6 +102,20 @@ impl Pasts {
         }
     }
 
+    /// Adds a row with these slots to the latest step.
+    pub(crate) fn add(&mut self, slots: impl Iterator<Item = u32>) {
+        if self.starts.is_empty() {
+            self.starts.push(0);
+        }
+        self.slots.extend(slots);
+        self.starts.push(self.slots.len());
+    }
+
+    /// How many rows the latest step has.
+    pub(crate) fn rows(&self) -> usize {
+        self.starts.len().saturating_sub(1)
+    }
+
     /// The slots of all rows.
     pub(crate) fn all(&self) -> &[u32] {
         &self.slots
