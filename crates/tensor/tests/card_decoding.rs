@@ -274,7 +274,12 @@ fn the_best_are_those_of_a_sorted_row() {
         (300, 64, 7),
         (1000, 1, 400),
         (8003, 7, 400),
+        (8192, 64, 400),
+        (8193, 25, 1 << 20),
+        (32000, 5, 1 << 20),
         (32000, 10, 1 << 20),
+        (50257, 24, 1 << 20),
+        (20000, 64, 3),
         (9000, 10, 1),
         (500, 0, 9),
     ];
@@ -307,6 +312,37 @@ fn the_best_are_those_of_a_sorted_row() {
     found.find(&Tensor::from_f32_on(Device::Cuda, 3, 3, &bad), 2, Rounding::Fused);
     assert_eq!((found.best(0)[0].index, found.normalizer(0)), (1, 2.0));
     assert!((1..3).all(|row| !found.normalizer(row).is_finite()));
+    // A row that has one score in a part of its own, and nothing else.
+    let mut scores = vec![f32::NEG_INFINITY; 20_000];
+    scores[15_000] = -3.0;
+    found.find(&Tensor::from_f32_on(Device::Cuda, 1, 20_000, &scores), 4, Rounding::Fused);
+    assert_eq!(found.best(0).iter().map(|best| best.index).collect::<Vec<_>>(), [15_000, 0, 1, 2]);
+    assert_eq!(found.normalizer(0), -3.0);
+}
+
+#[test]
+fn a_row_has_the_same_best_and_the_same_normalizer_alone_and_among_others() {
+    if !has_card() {
+        return;
+    }
+    let on_card = |width, scores: &[f32]| {
+        let mut found = TopK::default();
+        let scores = Tensor::from_f32_on(Device::Cuda, scores.len() / width, width, scores);
+        found.find(&scores, 5, Rounding::Fused);
+        found
+    };
+    for width in [40, 8003, 32_000] {
+        let scores = numbers(70 * width, 6);
+        let all = on_card(width, &scores);
+        for rows in [0..1, 13..14, 5..14, 3..67, 69..70] {
+            let found = on_card(width, &scores[rows.start * width..rows.end * width]);
+            for (number, row) in rows.enumerate() {
+                assert_eq!(found.best(number), all.best(row), "row {row} of {width}");
+                let bits = [found.normalizer(number), all.normalizer(row)].map(f64::to_bits);
+                assert_eq!(bits[0], bits[1], "row {row} of {width}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Shapes: scores are `rows × classes`, f32. A row is read three times while it is in the first cache: for the largest
-//! score of each block of it, for the sum, and then only the blocks whose largest score is among the best. No row is
-//! sorted and no row of probabilities is written. There is no gradient.
+//! score of each block of it, for the sum, and then only the blocks whose largest score is among the best. A card reads
+//! it once, in parts that stay in registers. No row is sorted and no row of probabilities is written. There is no gradient.
 
 mod chosen;
 mod cpu;
