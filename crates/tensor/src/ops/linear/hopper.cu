@@ -61,9 +61,12 @@ template <class T> __device__ __forceinline__ void put(T* to, const float* four,
     for (u32 e = 0; e < 4 && output + e < outputs; e++) to[e] = narrow<T>(four[e]);
 }
 
-// Stores what the warpgroup has staged: ROWS rows of 64 outputs, from `row` and `output` of y on.
-template <u32 ROWS> __device__ __forceinline__ void finish(const Job& job, const float* staged, u32 row, u32 output) {
+// Stores what the warpgroup has staged: ROWS rows of 64 outputs, from `row` and `output` of y on. A thread has four outputs of
+// several rows under way at once.
+template <u32 ROWS, class T> __device__ __forceinline__ void finish(const Job& job, const float* staged, u32 row, u32 output) {
     const u32 LANES = 64 / 4;       // threads of a row
+    const u32 STEP = 128 / LANES, BATCH = ROWS >= 4 * STEP ? 4 : 1;
+    static_assert(BATCH == 1 || ROWS % (BATCH * STEP) == 0, "a batch is whole");
     u32 thread = threadIdx.x % 128, first = thread % LANES * 4;
     output += first;
     if (output >= job.outputs) return;
@@ -71,14 +74,17 @@ template <u32 ROWS> __device__ __forceinline__ void finish(const Job& job, const
     if (job.bias) {
         for (u32 e = 0; e < 4 && output + e < job.outputs; e++) bias[e] = job.bias[output + e];
     }
-    for (u32 r = thread / LANES; r < ROWS && row + r < job.rows; r += 128 / LANES) {
-        float four[4];
-        load4(staged + r * STRIDE + first, four);
+    for (u32 r = thread / LANES; r < ROWS && row + r < job.rows; r += BATCH * STEP) {
+        float four[BATCH][4];
         #pragma unroll
-        for (u32 e = 0; e < 4; e++) four[e] = activated(four[e] + bias[e], job.activation);
-        u64 at = (u64)(row + r) * job.outputs + output;
-        if (job.is_wide) put((float*)job.y + at, four, output, job.outputs);
-        else put((bf16*)job.y + at, four, output, job.outputs);
+        for (u32 b = 0; b < BATCH; b++) load4(staged + (r + b * STEP) * STRIDE + first, four[b]);
+        #pragma unroll
+        for (u32 i = 0; i < BATCH * 4; i++) four[i / 4][i % 4] = activated(four[i / 4][i % 4] + bias[i % 4], job.activation);
+        #pragma unroll
+        for (u32 b = 0; b < BATCH; b++) {
+            u64 at = (u64)(row + r + b * STEP) * job.outputs + output;
+            if (row + r + b * STEP < job.rows) put((T*)job.y + at, four[b], output, job.outputs);
+        }
     }
 }
 
@@ -145,7 +151,8 @@ template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TURNED> __device__ __forceinli
         staged[r * STRIDE + own] = sums[i];
     }
     __syncthreads();
-    finish<ROWS>(job, staged, row, output + group * 64);
+    if (job.is_wide) finish<ROWS, float>(job, staged, row, output + group * 64);
+    else finish<ROWS, bf16>(job, staged, row, output + group * 64);
 }
 
 #define PRODUCT(OUTPUTS, ROWS, STAGES, RESIDENT)                                                                             \
