@@ -202,9 +202,17 @@ fn stored_keys_are_attended_to_as_on_the_processor() {
     const STORED: usize = 170;
     let scattered = |n: u32| (0..n).map(|i| (i * 29 + 3) % STORED as u32).collect::<Vec<u32>>();
     let lists = [vec![5], scattered(33), (10..26).collect(), vec![0, 0, 169], scattered(170), scattered(64)];
-    for (heads, d_k, d_v) in
-        [(1, 7, 5), (3, 11, 16), (8, 64, 64), (2, 64, 40), (4, 16, 8), (1, 256, 256), (1, 512, 512)]
-    {
+    for (heads, d_k, d_v) in [
+        (1, 7, 5),
+        (3, 11, 16),
+        (8, 64, 64),
+        (2, 32, 32),
+        (3, 128, 128),
+        (2, 64, 40),
+        (4, 16, 8),
+        (1, 256, 256),
+        (1, 512, 512),
+    ] {
         for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::Bf16, 1e-2)] {
             let options = CachedAttentionOptions {
                 heads,
@@ -240,6 +248,41 @@ fn stored_keys_are_attended_to_as_on_the_processor() {
             let ranged = ops::cached_attention(&all, &Seen::Listed(&card, &ranged), options).to_vec();
             let row = 2 * heads * d_v..3 * heads * d_v;
             assert!(ranged[row.clone()] == found[row], "{dtype}: a range is not its list");
+        }
+    }
+}
+
+/// Neighbours that see the same rows share what is read of them: runs of every length, from every place in a tile, and rows that only
+/// fill a batch up.
+#[test]
+fn queries_that_see_the_same_rows_have_the_bits_of_those_with_lists() {
+    if !has_card() {
+        return;
+    }
+    const STORED: usize = 300;
+    let runs = [(1, 10..26), (5, 0..33), (5, 40..41), (3, 0..0), (9, 7..135), (20, 100..164), (2, 0..300)];
+    let ranges: Vec<std::ops::Range<usize>> =
+        runs.iter().flat_map(|(times, range)| vec![range.clone(); *times]).collect();
+    for (heads, d) in [(8, 64), (3, 32), (2, 128)] {
+        for dtype in [DType::F32, DType::Bf16] {
+            let options = CachedAttentionOptions {
+                heads,
+                key_width: heads * d,
+                scale: 0.125,
+                rounding: Rounding::Fused,
+            };
+            let on = |rows, width, seed| {
+                Array::from_f32_on(Device::Cuda, rows, width, &numbers(rows * width, seed)).to(dtype)
+            };
+            let stored = on(STORED, 2 * heads * d, 2);
+            let queries = Part::whole(Tensor::new(on(ranges.len(), heads * d, 1)));
+            let slots: Vec<u32> = (0..STORED as u32).collect();
+            let listed = KeyLists::of_slots(&slots, ranges.iter().cloned());
+            let ranged = KeyLists::of_ranges(ranges.iter().cloned());
+            let [found, expected] = [&ranged, &listed].map(|lists| {
+                ops::cached_attention(&queries, &Seen::Listed(&stored, lists), options).to_vec()
+            });
+            assert!(found == expected, "{heads} heads of {d} in {dtype}");
         }
     }
 }

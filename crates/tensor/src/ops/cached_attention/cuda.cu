@@ -42,11 +42,11 @@ struct Seen {
     float sums[8];          // of a lane's numbers of the values
 };
 
-// For heads of D = 32, 64 or 128 numbers: eight numbers of a row are one lane's, so a row is read by D / 8 lanes at once, and a warp
+// For f32 and heads of D = 32, 64 or 128 numbers: eight numbers of a row are one lane's, so a row is read by D / 8 lanes at once, and a warp
 // reads 256 / D rows at a time. A chunk has DEEP of those, all under way together: those beyond the end have no weight, so a
 // smaller chunk at the end finds the same bits.
-template <class T, u32 D, u32 DEEP>
-__device__ __forceinline__ void see(const Job& job, Seen& seen, const T* keys, const T* values, u32 group, uint2 span, u32 start) {
+template <u32 D, u32 DEEP>
+__device__ __forceinline__ void see(const Job& job, Seen& seen, const float* keys, const float* values, u32 group, uint2 span, u32 start) {
     const u32 LANES = D / 8, BESIDE = 32 / LANES;
     u32 at[DEEP];
     float scores[DEEP], highest = seen.top;
@@ -87,7 +87,7 @@ __device__ __forceinline__ void see(const Job& job, Seen& seen, const T* keys, c
 }
 
 // The warps of a block have one head of neighbouring queries, which mostly see the same rows.
-template <class T, u32 D> __device__ __forceinline__ void attend_fast(const Job& job) {
+template <u32 D> __device__ __forceinline__ void attend_singles(const Job& job) {
     const u32 LANES = D / 8, BESIDE = 32 / LANES;
     await_earlier_and_let_come();
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, own = lane % LANES, group = lane / LANES;
@@ -96,15 +96,15 @@ template <class T, u32 D> __device__ __forceinline__ void attend_fast(const Job&
     uint2 span = job.spans[row];
     Seen seen = {};
     seen.top = MINUS_INFINITY;
-    load8((const T*)job.queries + (u64)row * job.query_stride + head * D + own * 8, seen.q);
+    load8((const float*)job.queries + (u64)row * job.query_stride + head * D + own * 8, seen.q);
     #pragma unroll
     for (u32 i = 0; i < 8; i++) seen.q[i] *= job.scale;
-    const T* keys = (const T*)job.stored + head * D + own * 8;
-    const T* values = keys + job.heads * D;
+    const float* keys = (const float*)job.stored + head * D + own * 8;
+    const float* values = keys + job.heads * D;
     u32 start = 0;
-    for (; start + 4 * BESIDE < span.y; start += 8 * BESIDE) see<T, D, 8>(job, seen, keys, values, group, span, start);
-    if (start + 2 * BESIDE < span.y) see<T, D, 4>(job, seen, keys, values, group, span, start);
-    else if (start < span.y) see<T, D, 2>(job, seen, keys, values, group, span, start);
+    for (; start + 4 * BESIDE < span.y; start += 8 * BESIDE) see<D, 8>(job, seen, keys, values, group, span, start);
+    if (start + 2 * BESIDE < span.y) see<D, 4>(job, seen, keys, values, group, span, start);
+    else if (start < span.y) see<D, 2>(job, seen, keys, values, group, span, start);
     float total = seen.total, (&sums)[8] = seen.sums;
     // Every group of lanes has the rows of its own.
     #pragma unroll
@@ -118,17 +118,16 @@ template <class T, u32 D> __device__ __forceinline__ void attend_fast(const Job&
     float share = span.y > 0 ? 1.0f / total : 0.0f;
     #pragma unroll
     for (u32 j = 0; j < 8; j++) sums[j] *= share;
-    T* out = (T*)job.out + ((u64)row * job.heads + head) * D + own * 8;
+    float* out = (float*)job.out + ((u64)row * job.heads + head) * D + own * 8;
     store4(out, sums);
     store4(out + 4, sums + 4);
 }
 
-#define ATTEND_FAST(D)                                                                                                \
-    extern "C" __global__ void __launch_bounds__(128) attend_##D##_f32(Job job) { attend_fast<float, D>(job); }        \
-    extern "C" __global__ void __launch_bounds__(128) attend_##D##_bf16(Job job) { attend_fast<bf16, D>(job); }
-ATTEND_FAST(32)
-ATTEND_FAST(64)
-ATTEND_FAST(128)
+#define ATTEND_SINGLES(D) \
+    extern "C" __global__ void __launch_bounds__(128) attend_##D##_f32(Job job) { attend_singles<D>(job); }
+ATTEND_SINGLES(32)
+ATTEND_SINGLES(64)
+ATTEND_SINGLES(128)
 
 // For all others: a lane for each key, then a lane for every column of the values.
 // EVEN: rows, heads and columns begin at multiples of eight numbers. A lane has columns 2 lane, 2 lane + 1, and the same 64 on; or,

@@ -9,10 +9,15 @@ use crate::cuda::{Blocks, Buffer, Module, Pointer, copy, upload_doubled, upload_
 use crate::ops::Part;
 use crate::{Array, DType, Device, Tensor};
 
-pub(crate) static MODULE: Module = Module::early("cached_attention", include_str!("cuda.cu"));
+pub(crate) static MODULE: Module = Module::early(
+    "cached_attention",
+    concat!(include_str!("../attention/cuda/mma.cu"), include_str!("cuda.cu"), include_str!("fast.cu")),
+);
 
-/// As in the kernels' source: warps of a block, numbers of a head's key or value, and the same for wide heads.
+/// As in the kernels' source: warps of a block, queries that share a product, numbers of a head's key or value, and the same for
+/// wide heads.
 const WARPS: usize = 4;
+const TILE: usize = 8;
 const MOST: usize = 256;
 const MOST_WIDE: usize = 1024;
 
@@ -122,16 +127,23 @@ pub(super) fn attend(
         && tensor.width().is_multiple_of(8)
         && columns.start.is_multiple_of(8);
     if is_fast {
-        let name = match (tensor.dtype(), d_k) {
-            (DType::F32, 32) => "attend_32_f32",
-            (DType::F32, 64) => "attend_64_f32",
-            (DType::F32, _) => "attend_128_f32",
-            (DType::Bf16, 32) => "attend_32_bf16",
-            (DType::Bf16, 64) => "attend_64_bf16",
-            (DType::Bf16, _) => "attend_128_bf16",
+        // Hypotheses of a sentence see the same source, each of them a past of its own.
+        let is_tiled = lists.slots.is_none();
+        let (name, blocks) = match (tensor.dtype(), is_tiled) {
+            (DType::F32, _) => {
+                (["attend_32_f32", "attend_64_f32", "attend_128_f32"], [rows.div_ceil(WARPS), heads, 1])
+            }
+            (DType::Bf16, false) => (
+                ["attend_32_bf16", "attend_64_bf16", "attend_128_bf16"],
+                [(rows * heads).div_ceil(WARPS), 1, 1],
+            ),
+            (DType::Bf16, true) => (
+                ["attend_32_tiled", "attend_64_tiled", "attend_128_tiled"],
+                [rows.div_ceil(TILE) * heads, 1, 1],
+            ),
         };
-        let grid = [rows.div_ceil(WARPS), heads, 1];
-        launch!(MODULE.function(name), Blocks { grid, threads: 32 * WARPS, shared: 0 }, job);
+        let name = name[d_k.ilog2() as usize - 5];
+        launch!(MODULE.function(name), Blocks { grid: blocks, threads: 32 * WARPS, shared: 0 }, job);
         return out;
     }
     let is_even = [d_k, d_v, stored.width()].iter().all(|width| width.is_multiple_of(8));

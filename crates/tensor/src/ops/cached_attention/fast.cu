@@ -1,0 +1,164 @@
+// Attention of single queries to stored rows by tensor cores: bf16, heads of D = 32, 64 or 128 numbers.
+//
+// A warp has one head of up to eight neighbouring queries that see the same rows, as the hypotheses of one sentence do: their keys and
+// values are read once for all of them, in chunks that lie in shared memory. Columns of a product do not know each other, so the bits
+// of a result depend on the query and what it sees, in its order, and on nothing else.
+
+const u32 TILE = 8;                 // queries that share a product
+
+template <u32 D> struct Chunk {
+    static const u32 KEYS = 2048 / D;           // of a chunk: a multiple of 16
+    static const u32 PIECES = D / 8;            // of 16 bytes, of a row
+    static const u32 BYTES = KEYS * D * 2;      // of its keys, and as many of its values
+
+    // Where a piece of a row lies: eight rows' pieces of one number are in different banks.
+    static __device__ __forceinline__ u32 place(u32 row, u32 piece) {
+        u32 turn = PIECES >= 8 ? row & 7 : row / 2 & 3;
+        return row * D * 2 + (piece ^ turn) * 16;
+    }
+
+    // Sends for the rows of a chunk that are `left`; up to a multiple of 16 the others are zero.
+    static __device__ __forceinline__ void fetch(const Job& job, u32 to, const bf16* from, u32 lane, u32 first, u32 left) {
+        #pragma unroll
+        for (u32 i = 0; i < KEYS * PIECES / 32; i++) {
+            u32 row = i * (32 / PIECES) + lane / PIECES, piece = lane % PIECES;
+            if (i * (32 / PIECES) / 16 * 16 >= left) break;
+            u32 at = first + min(row, left - 1);
+            if (job.slots) at = job.slots[at];
+            copy16(to + place(row, piece), from + (u64)at * job.stored_width + piece * 8, row < left);
+        }
+        end_copies();
+    }
+};
+
+// An 8 x 8 block of bf16 the other way round: row g, columns 2 t and 2 t + 1 of it are lane 4 g + t's before and after.
+__device__ __forceinline__ u32 turned(u32 block) {
+    u32 other;
+    asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(other) : "r"(block));
+    return other;
+}
+
+// `count` queries from `row` on, which all see `span`. `memory` is the warp's own. In all products queries are columns: a lane has
+// two of them, 2 t and 2 t + 1.
+template <u32 D> __device__ __forceinline__ void attend_together(const Job& job, u32 memory, u32 head, u32 row, u32 count, uint2 span) {
+    typedef Chunk<D> Chunk;
+    u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+    const bf16* keys = (const bf16*)job.stored + head * D;
+    const bf16* values = keys + job.heads * D;
+    u32 queries[D / 16][2];
+    const bf16* own = (const bf16*)job.queries + (u64)(row + g) * job.query_stride + head * D + 2 * t;
+    #pragma unroll
+    for (u32 i = 0; i < D / 8; i++) queries[i / 2][i % 2] = g < count ? *(const u32*)(own + i * 8) : 0;
+    float sums[D / 16][4] = {}, tops[2] = { MINUS_INFINITY, MINUS_INFINITY }, totals[2] = {};
+    for (u32 start = 0; start < span.y; start += Chunk::KEYS) {
+        u32 left = span.y - start;
+        Chunk::fetch(job, memory, keys, lane, span.x + start, left);
+        Chunk::fetch(job, memory + Chunk::BYTES, values, lane, span.x + start, left);
+
+        // Rows are keys.
+        float scores[Chunk::KEYS / 16][4] = {}, highest[2] = { tops[0], tops[1] };
+        wait_for_earlier_copies();
+        __syncwarp();
+        #pragma unroll
+        for (u32 n = 0; n < Chunk::KEYS / 16; n++) {
+            if (n * 16 < left) {
+                #pragma unroll
+                for (u32 k = 0; k < D / 16; k++) {
+                    u32 block[4];
+                    load_blocks(block, memory + Chunk::place(n * 16 + lane % 16, 2 * k + lane / 16));
+                    multiply(scores[n], block, queries[k][0], queries[k][1]);
+                }
+            }
+            #pragma unroll
+            for (u32 i = 0; i < 4; i++) {
+                scores[n][i] = n * 16 + g + i / 2 * 8 < left ? scores[n][i] * job.scale : MINUS_INFINITY;
+                highest[i % 2] = fmaxf(highest[i % 2], scores[n][i]);
+            }
+        }
+        #pragma unroll
+        for (u32 i = 0; i < 2; i++) {
+            #pragma unroll
+            for (u32 step = 4; step < 32; step *= 2) highest[i] = fmaxf(highest[i], __shfl_xor_sync(0xffffffffu, highest[i], step));
+            // The first time exp(-inf) = 0 meets sums that are 0.
+            float factor = expf(tops[i] - highest[i]);
+            tops[i] = highest[i];
+            totals[i] *= factor;
+            #pragma unroll
+            for (u32 m = 0; m < D / 16; m++) sums[m][i] *= factor, sums[m][i + 2] *= factor;
+        }
+
+        // Rows are numbers of the values.
+        wait_for_copies();
+        __syncwarp();
+        #pragma unroll
+        for (u32 k = 0; k < Chunk::KEYS / 16; k++) {
+            if (k * 16 >= left) break;
+            float weights[4];
+            #pragma unroll
+            for (u32 i = 0; i < 4; i++) {
+                weights[i] = expf(scores[k][i] - highest[i % 2]);
+                totals[i % 2] += weights[i];
+            }
+            u32 low = turned(pack_bf16(weights[0], weights[1])), high = turned(pack_bf16(weights[2], weights[3]));
+            #pragma unroll
+            for (u32 m = 0; m < D / 16; m++) {
+                u32 block[4];
+                load_turned_blocks(block, memory + Chunk::BYTES + Chunk::place(k * 16 + lane / 16 * 8 + lane % 8, 2 * m + lane / 8 % 2));
+                multiply(sums[m], block, low, high);
+            }
+        }
+        // The next chunk comes to the same place.
+        __syncwarp();
+    }
+    #pragma unroll
+    for (u32 i = 0; i < 2; i++) {
+        #pragma unroll
+        for (u32 step = 4; step < 32; step *= 2) totals[i] += __shfl_xor_sync(0xffffffffu, totals[i], step);
+        // A row that sees nothing only fills a batch up.
+        totals[i] = span.y > 0 ? 1.0f / totals[i] : 0.0f;
+    }
+    u32* out = (u32*)((bf16*)job.out + ((u64)(row + g) * job.heads + head) * D) + t;
+    #pragma unroll
+    for (u32 i = 0; i < D / 8; i++) {
+        const float* pair = sums[i / 2] + i % 2 * 2;
+        u32 both = turned(pack_bf16(pair[0] * totals[0], pair[1] * totals[1]));
+        if (g < count) out[i * 4] = both;
+    }
+}
+
+// Queries with lists of their own: a warp has one head of one of them.
+template <u32 D> __device__ __forceinline__ void attend_alone(const Job& job) {
+    __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
+    await_earlier_and_let_come();
+    u32 warp = threadIdx.x / 32, number = blockIdx.x * WARPS + warp, row = number / job.heads;
+    if (row >= job.rows) return;
+    attend_together<D>(job, shared_address(memory[warp]), number % job.heads, row, 1, job.spans[row]);
+}
+
+// Queries of which neighbours see the same rows: a block has one head of a tile of them, and its warps take turns at those that
+// belong together.
+template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job) {
+    __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
+    await_earlier_and_let_come();
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = blockIdx.x / job.heads * TILE;
+    u32 rows = min(TILE, job.rows - first);
+    uint2 span = job.spans[first + min(lane, rows - 1)];
+    u32 before_x = __shfl_up_sync(0xffffffffu, span.x, 1), before_y = __shfl_up_sync(0xffffffffu, span.y, 1);
+    bool begins = lane < rows && (lane == 0 || span.x != before_x || span.y != before_y);
+    u32 beginnings = __ballot_sync(0xffffffffu, begins);
+    for (u32 number = 0; beginnings; number++) {
+        u32 row = __ffs(beginnings) - 1;
+        beginnings &= beginnings - 1;
+        if (number % WARPS != warp) continue;
+        u32 end = beginnings ? __ffs(beginnings) - 1 : rows;
+        uint2 common = { __shfl_sync(0xffffffffu, span.x, row), __shfl_sync(0xffffffffu, span.y, row) };
+        attend_together<D>(job, shared_address(memory[warp]), blockIdx.x % job.heads, first + row, end - row, common);
+    }
+}
+
+#define ATTEND_FAST(D)                                                                                                          \
+    extern "C" __global__ void __launch_bounds__(128) attend_##D##_bf16(Job job) { attend_alone<D>(job); }                      \
+    extern "C" __global__ void __launch_bounds__(128) attend_##D##_tiled(Job job) { attend_in_tiles<D>(job); }
+ATTEND_FAST(32)
+ATTEND_FAST(64)
+ATTEND_FAST(128)
