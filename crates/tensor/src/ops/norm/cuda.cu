@@ -47,7 +47,7 @@ struct NormForward {
 
 // S is the sublayer's type, T that of what is kept.
 template <class S, class T, int QUADS> __device__ __forceinline__ void forward(const NormForward& a) {
-    await_earlier();
+    await_earlier_and_let_come();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= a.rows) return;
     u64 start = (u64)row * a.width;
