@@ -288,6 +288,48 @@ fn queries_that_see_the_same_rows_have_the_bits_of_those_with_lists() {
 }
 
 #[test]
+fn newest_rows_are_stored_on_the_way_as_beforehand() {
+    if !has_card() {
+        return;
+    }
+    const STORED: usize = 200;
+    // The last of each is nobody else's.
+    let long = |count: u32, last| (0..count).map(|i| i * 7 % 150).chain([last]).collect::<Vec<u32>>();
+    let [long, shorter] = [long(130, 193), long(63, 194)];
+    let lists: [&[u32]; 6] = [&[190], &[3, 191], &[], &long, &[5, 6, 7, 8, 9, 10, 11, 192], &shorter];
+    for (heads, d_k, d_v) in [(8, 64, 64), (3, 32, 32), (2, 128, 128), (2, 24, 16)] {
+        for dtype in [DType::F32, DType::Bf16] {
+            let options = CachedAttentionOptions {
+                heads,
+                key_width: heads * d_k,
+                scale: 0.125,
+                rounding: Rounding::Fused,
+            };
+            let (d, width) = (heads * d_k, heads * (d_k + d_v));
+            let qkv = numbers(lists.len() * (d + width), 1);
+            let qkv = Tensor::new(Array::from_f32_on(Device::Cuda, lists.len(), d + width, &qkv).to(dtype));
+            let [queries, newest] = [0..d, d..d + width].map(|columns| Part { tensor: qkv.clone(), columns });
+            let seen = listed(&lists);
+            let run = |is_on_the_way: bool| {
+                let mut store = KeyValueStore::new(Device::Cuda, dtype, width);
+                store.reserve(STORED);
+                let old = numbers(STORED * width, 2);
+                let old = Array::from_f32_on(Device::Cuda, STORED, width, &old).to(dtype);
+                store.write_from(&Tensor::new(old), 0);
+                let found = if is_on_the_way {
+                    ops::cached_attention(&queries, &Seen::WithNewest(&store, &seen, &newest), options)
+                } else {
+                    store.write_newest(&qkv, newest.columns.clone(), &seen);
+                    ops::cached_attention(&queries, &Seen::Listed(store.array(), &seen), options)
+                };
+                (found.to_vec(), store.array().to_vec())
+            };
+            assert!(run(true) == run(false), "{heads} heads of {d_k} and {d_v} in {dtype}");
+        }
+    }
+}
+
+#[test]
 fn newest_rows_are_kept_survive_growth_and_can_be_copied() {
     if !has_card() {
         return;

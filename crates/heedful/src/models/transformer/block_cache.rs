@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use heedful_tensor::ops::{KeyLists, KeyValueRows, KeyValueStore, Seen};
+use heedful_tensor::ops::{KeyLists, KeyValueRows, KeyValueStore, Part, Seen};
 use heedful_tensor::{Device, Tensor};
 
 use super::slots::Pasts;
@@ -22,8 +22,10 @@ pub(crate) struct StepPasts<'a> {
 /// The KV cache of one block.
 pub(crate) struct BlockCache<'a> {
     /// The block's keys and values of the target so far; the block adds the newest.
-    pub(crate) store: &'a mut KeyValueStore,
-    pub(crate) rows: &'a StepPasts<'a>,
+    store: &'a mut KeyValueStore,
+    rows: &'a StepPasts<'a>,
+    /// On a card, what is new until it is attended to.
+    newest: Option<Part>,
 }
 
 impl<'a> StepPasts<'a> {
@@ -66,12 +68,16 @@ impl<'a> StepPasts<'a> {
     }
 }
 
-impl BlockCache<'_> {
-    /// Adds the keys and values of each row's newest token.
+impl<'a> BlockCache<'a> {
+    pub(crate) fn new(store: &'a mut KeyValueStore, rows: &'a StepPasts<'a>) -> BlockCache<'a> {
+        BlockCache { store, rows, newest: None }
+    }
+
+    /// Adds the keys and values of each row's newest token. On a card they are stored on the way, when they are attended to.
     pub(crate) fn add(&mut self, from: &Tensor, columns: Range<usize>) {
         match &self.rows.lists {
             None => self.store.write(from, columns, self.rows.newest),
-            Some(lists) => self.store.write_newest(from, columns, lists),
+            Some(_) => self.newest = Some(Part { tensor: from.clone(), columns }),
         }
     }
 
@@ -83,7 +89,10 @@ impl BlockCache<'_> {
                 let listed = |row| KeyValueRows::Listed(stored, &rows.pasts.all()[rows.seen_by(row)]);
                 Seen::Each((0..rows.newest.len()).map(listed).collect())
             }
-            Some(lists) => Seen::Listed(stored, lists),
+            Some(lists) => match &self.newest {
+                None => Seen::Listed(stored, lists),
+                Some(newest) => Seen::WithNewest(self.store, lists, newest),
+            },
         }
     }
 }

@@ -208,7 +208,7 @@ impl CachedDecoding<'_> {
             let mut layers = layers.iter_mut();
             let cache = |layer: usize| CrossCache {
                 past: match layers.next().expect("one past for each layer") {
-                    LayerPast::KeyValues(store) => Past::KeyValues(BlockCache { store, rows: &past_of_rows }),
+                    LayerPast::KeyValues(store) => Past::KeyValues(BlockCache::new(store, &past_of_rows)),
                     LayerPast::State(state) => Past::State(state),
                 },
                 memory: sources.seen(layer, rows),

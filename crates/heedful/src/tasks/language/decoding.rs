@@ -134,7 +134,7 @@ fn advance(
 ) -> Tensor {
     let rows = StepPasts::new(decoder.table().device(), pasts, newest, decoder.config().window);
     let mut stores = stores.iter_mut();
-    let cache = |_| BlockCache { store: stores.next().expect("one store for each layer"), rows: &rows };
+    let cache = |_| BlockCache::new(stores.next().expect("one store for each layer"), &rows);
     decoder.step(&rows.fill_up(ids), &rows.positions(), cache, pass)
 }
 

@@ -8,9 +8,10 @@ struct Job {
     void* out;
     const uint2* spans;     // of each query: where what it sees begins, and how many rows that is
     const u32* slots;       // the rows that spans count; null if spans are rows themselves
+    const void* newest;     // for each query the last of the rows that it sees, which is not stored yet; null if all are
     u32 rows, heads, query_stride, stored_width, d_k, d_v;
     float scale;
-    u32 unused;
+    u32 newest_stride;
 };
 
 #define MINUS_INFINITY __int_as_float(0xff800000)

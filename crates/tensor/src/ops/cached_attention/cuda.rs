@@ -67,6 +67,7 @@ struct Job {
     out: Pointer,
     spans: Pointer,
     slots: Pointer,
+    newest: Pointer,
     rows: u32,
     heads: u32,
     query_stride: u32,
@@ -74,7 +75,7 @@ struct Job {
     d_k: u32,
     d_v: u32,
     scale: f32,
-    unused: u32,
+    newest_stride: u32,
 }
 
 /// Panics with a sentence if queries and lists do not fit together.
@@ -91,10 +92,16 @@ pub(super) fn check(queries: &Part, stored: &Array, lists: &KeyLists) {
     assert!(stored.dtype() == dtype, "cached attention: queries of {dtype} and {stored:?} on a card");
 }
 
+fn start_of(part: &Part) -> Pointer {
+    part.tensor.array().pointer().offset(part.columns.start * part.tensor.dtype().bytes())
+}
+
+/// With `newest`, the last row that each query sees is stored on the way.
 pub(super) fn attend(
     queries: &Part,
     stored: &Array,
     lists: &KeyLists,
+    newest: Option<&Part>,
     options: CachedAttentionOptions,
     value_width: usize,
 ) -> Array {
@@ -106,13 +113,28 @@ pub(super) fn attend(
         widest <= MOST_WIDE,
         "cached attention: heads of {widest} numbers on a card, at most {MOST_WIDE}"
     );
+    let is_fast = d_k == d_v
+        && matches!(d_k, 32 | 64 | 128)
+        && tensor.width().is_multiple_of(8)
+        && columns.start.is_multiple_of(8);
+    // The fast kernels for bf16 store what is new themselves.
+    let is_taken = |part: &&Part| {
+        let Part { tensor, columns } = part;
+        let is_bf16 = [tensor.dtype(), stored.dtype()] == [DType::Bf16; 2];
+        is_fast && is_bf16 && tensor.width().is_multiple_of(8) && columns.start.is_multiple_of(8)
+    };
+    let taken = newest.filter(is_taken);
+    if let (Some(part), None) = (newest, taken) {
+        keep(&part.tensor, &part.columns, stored, lists);
+    }
     let out = Array::scratch_on(Device::Cuda, tensor.dtype(), rows, value_width);
     let job = Job {
-        queries: tensor.array().pointer().offset(columns.start * tensor.dtype().bytes()),
+        queries: start_of(queries),
         stored: stored.pointer(),
         out: out.pointer(),
         spans: lists.spans.pointer(),
         slots: lists.slots.as_ref().map_or(Pointer::NULL, Buffer::pointer),
+        newest: taken.map_or(Pointer::NULL, start_of),
         rows: rows as u32,
         heads: heads as u32,
         query_stride: tensor.width() as u32,
@@ -120,12 +142,8 @@ pub(super) fn attend(
         d_k: d_k as u32,
         d_v: d_v as u32,
         scale: options.scale,
-        unused: 0,
+        newest_stride: taken.map_or(0, |part| part.tensor.width() as u32),
     };
-    let is_fast = d_k == d_v
-        && matches!(d_k, 32 | 64 | 128)
-        && tensor.width().is_multiple_of(8)
-        && columns.start.is_multiple_of(8);
     if is_fast {
         // Hypotheses of a sentence see the same source, each of them a past of its own.
         let is_tiled = lists.slots.is_none();
@@ -167,7 +185,7 @@ pub(super) fn grown(array: &Array, rows: usize) -> Array {
 }
 
 /// Writes columns of each row to the last of the rows that its query sees; nothing of rows that see none.
-pub(super) fn keep(from: &Tensor, columns: Range<usize>, stored: &Array, lists: &KeyLists) {
+pub(super) fn keep(from: &Tensor, columns: &Range<usize>, stored: &Array, lists: &KeyLists) {
     let slots = lists.slots.as_ref().expect("lists of slots");
     assert!(lists.end <= stored.rows(), "key value store: row {} of {stored:?}", lists.end - 1);
     let name = match stored.dtype() {

@@ -17,15 +17,17 @@ template <u32 D> struct Chunk {
         return row * D * 2 + (piece ^ turn) * 16;
     }
 
-    // Sends for the rows of a chunk that are `left`; up to a multiple of 16 the others are zero.
-    static __device__ __forceinline__ void fetch(const Job& job, u32 to, const bf16* from, u32 lane, u32 first, u32 left) {
+    // Sends for the rows of a chunk that are `left`; up to a multiple of 16 the others are zero. The last of all may be elsewhere.
+    static __device__ __forceinline__ void fetch(const Job& job, u32 to, const bf16* from, const bf16* last, u32 lane, u32 first,
+                                                 u32 left) {
         #pragma unroll
         for (u32 i = 0; i < KEYS * PIECES / 32; i++) {
             u32 row = i * (32 / PIECES) + lane / PIECES, piece = lane % PIECES;
             if (i * (32 / PIECES) / 16 * 16 >= left) break;
             u32 at = first + min(row, left - 1);
             if (job.slots) at = job.slots[at];
-            copy16(to + place(row, piece), from + (u64)at * job.stored_width + piece * 8, row < left);
+            const bf16* source = last && row + 1 >= left ? last : from + (u64)at * job.stored_width;
+            copy16(to + place(row, piece), source + piece * 8, row < left);
         }
         end_copies();
     }
@@ -45,6 +47,17 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
     u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const bf16* keys = (const bf16*)job.stored + head * D;
     const bf16* values = keys + job.heads * D;
+    // A row that is not stored yet is read where it is, and stored for the steps to come.
+    const bf16 *last_key = nullptr, *last_value = nullptr;
+    if (job.newest && span.y > 0) {
+        last_key = (const bf16*)job.newest + (u64)row * job.newest_stride + head * D;
+        last_value = last_key + job.heads * D;
+        if (lane < 2 * Chunk::PIECES) {
+            u64 offset = lane / Chunk::PIECES * job.heads * D + lane % Chunk::PIECES * 8;
+            bf16* to = (bf16*)job.stored + (u64)job.slots[span.x + span.y - 1] * job.stored_width + head * D;
+            *(uint4*)(to + offset) = *(const uint4*)(last_key + offset);
+        }
+    }
     u32 queries[D / 16][2];
     const bf16* own = (const bf16*)job.queries + (u64)(row + g) * job.query_stride + head * D + 2 * t;
     #pragma unroll
@@ -52,8 +65,8 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
     float sums[D / 16][4] = {}, tops[2] = { MINUS_INFINITY, MINUS_INFINITY }, totals[2] = {};
     for (u32 start = 0; start < span.y; start += Chunk::KEYS) {
         u32 left = span.y - start;
-        Chunk::fetch(job, memory, keys, lane, span.x + start, left);
-        Chunk::fetch(job, memory + Chunk::BYTES, values, lane, span.x + start, left);
+        Chunk::fetch(job, memory, keys, last_key, lane, span.x + start, left);
+        Chunk::fetch(job, memory + Chunk::BYTES, values, last_value, lane, span.x + start, left);
 
         // Rows are keys.
         float scores[Chunk::KEYS / 16][4] = {}, highest[2] = { tops[0], tops[1] };
@@ -156,9 +169,9 @@ template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job)
     }
 }
 
-#define ATTEND_FAST(D)                                                                                                          \
-    extern "C" __global__ void __launch_bounds__(128) attend_##D##_bf16(Job job) { attend_alone<D>(job); }                      \
-    extern "C" __global__ void __launch_bounds__(128) attend_##D##_tiled(Job job) { attend_in_tiles<D>(job); }
-ATTEND_FAST(32)
-ATTEND_FAST(64)
-ATTEND_FAST(128)
+#define ATTEND_FAST(D, RESIDENT)                                                                                                \
+    extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_bf16(Job job) { attend_alone<D>(job); }            \
+    extern "C" __global__ void __launch_bounds__(128, RESIDENT) attend_##D##_tiled(Job job) { attend_in_tiles<D>(job); }
+ATTEND_FAST(32, 5)
+ATTEND_FAST(64, 5)
+ATTEND_FAST(128, 3)

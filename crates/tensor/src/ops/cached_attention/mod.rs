@@ -101,6 +101,8 @@ pub enum Seen<'a> {
     Each(Vec<KeyValueRows<'a>>),
     /// Rows of one array on the card.
     Listed(&'a Array, &'a KeyLists),
+    /// The same, where the last row that each query sees is not stored yet: it is a row of the part, and is stored on the way.
+    WithNewest(&'a KeyValueStore, &'a KeyLists, &'a Part),
 }
 
 /// `o = softmax(scale · q Kᵀ) V` for each query with what it sees.
@@ -116,7 +118,14 @@ pub fn cached_attention(queries: &Part, seen: &Seen<'_>, options: CachedAttentio
         (Device::Cuda, Seen::Listed(stored, lists)) => {
             let value_width = check_widths(queries, stored.width(), options);
             cuda::check(queries, stored, lists);
-            cuda::attend(queries, stored, lists, options, value_width)
+            cuda::attend(queries, stored, lists, None, options, value_width)
+        }
+        (Device::Cuda, Seen::WithNewest(store, lists, newest)) => {
+            let stored = store.array();
+            let value_width = check_widths(queries, stored.width(), options);
+            cuda::check(queries, stored, lists);
+            store.check(&newest.tensor, &newest.columns, queries.tensor.rows());
+            cuda::attend(queries, stored, lists, Some(newest), options, value_width)
         }
         (device, _) => panic!("cached attention: queries on {device} and keys elsewhere"),
     })

@@ -40,7 +40,7 @@ impl KeyValueStore {
     /// As [`KeyValueStore::write`] on a card, to the last of the rows that each row sees; a row that sees none is left out.
     pub fn write_newest(&mut self, from: &Tensor, columns: Range<usize>, seen: &KeyLists) {
         self.check(from, &columns, from.rows());
-        cuda::keep(from, columns, &self.array, seen);
+        cuda::keep(from, &columns, &self.array, seen);
     }
 
     /// Writes rows to the consecutive ones from `first` on, on a card.
@@ -66,7 +66,7 @@ impl KeyValueStore {
         Tensor::new(gathered_rows(&self.array, rows))
     }
 
-    fn check(&self, from: &Tensor, columns: &Range<usize>, rows: usize) {
+    pub(super) fn check(&self, from: &Tensor, columns: &Range<usize>, rows: usize) {
         let (width, stride) = (self.array.width(), from.width());
         assert!(
             columns.len() == width && columns.end <= stride && rows == from.rows(),
