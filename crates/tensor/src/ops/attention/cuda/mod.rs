@@ -17,6 +17,7 @@ pub(crate) static GENERIC: Module = Module::new(
     "attention_generic",
     concat!(
         include_str!("layout.cu"),
+        include_str!("generic/pair.cu"),
         include_str!("generic/forward.cu"),
         include_str!("generic/backward.cu"),
         include_str!("generic/wide.cu"),

@@ -2,19 +2,6 @@
 
 namespace generic {
 
-// From scores and products dO V^T: weights before dropout and their gradients.
-struct Found { float weight, factor, slope; };
-
-__device__ __forceinline__ Found found(const Pair& pair, float score, float product, float top, float share, int query,
-                                       int key) {
-    Found found = { 0.0f, 0.0f, 0.0f };
-    if (score == minus_infinity()) return found;
-    found.weight = expf(score - top) * share;
-    found.factor = kept(pair, query, key);
-    found.slope = product * found.factor;
-    return found;
-}
-
 template <class T, int C>
 __device__ void backward_queries(const Attention& a) {
     if (blockIdx.x >= a.work_count[0]) return;

@@ -153,57 +153,6 @@ __device__ __forceinline__ float row_max(float x) {
     return x;
 }
 
-__device__ __forceinline__ float minus_infinity() { return __uint_as_float(0xff800000u); }
-
-// A product as softmax takes it: finite even if it overflowed, because inf - inf is no number.
-__device__ __forceinline__ float finite(float score) {
-    const float most = 3.402823466e38f;
-    score = score > most ? most : score;
-    return score < -most ? -most : score;
-}
-
-// One head of one sequence.
-struct Pair {
-    u32 sequence, head;
-    int q_row, m, k_row, n;     // first rows and lengths
-    u64 draws;                  // where its draws begin
-    u32 longest;
-    Dropout dropout;
-};
-
-__device__ __forceinline__ Pair pair_of(const Attention& a, u32 sequence, u32 head) {
-    Pair pair;
-    pair.sequence = sequence;
-    pair.head = head;
-    pair.q_row = a.q_offsets[sequence];
-    pair.m = a.q_offsets[sequence + 1] - pair.q_row;
-    pair.k_row = a.k_offsets[sequence];
-    pair.n = a.k_offsets[sequence + 1] - pair.k_row;
-    pair.draws = first_draw(a, head, pair.q_row);
-    pair.longest = a.sizes[1];
-    pair.dropout = *a.dropout;
-    return pair;
-}
-
-__device__ __forceinline__ bool visible(const Attention& a, const Pair& pair, int query, int key) {
-    if (query >= pair.m || key >= pair.n) return false;
-    Limits limits = seen(a, query, pair.m, pair.n);
-    if (key < limits.start || key >= limits.end) return false;
-    return !a.mask || a.mask[a.mask_offsets[pair.sequence] + (u64)query * pair.n + key];
-}
-
-__device__ __forceinline__ float kept(const Pair& pair, int query, int key) {
-    if (pair.dropout.threshold == 0) return 1.0f;
-    return factor(pair.dropout, pair.draws + (u64)query * pair.longest + key);
-}
-
-template <class T> __device__ __forceinline__ const T *head_of(const void *part, u32 stride, int row, u32 head, u32 width) {
-    return (const T*)part + (u64)row * stride + head * width;
-}
-template <class T> __device__ __forceinline__ T *head_of(void *part, u32 stride, int row, u32 head, u32 width) {
-    return (T*)part + (u64)row * stride + head * width;
-}
-
 // From products of 32 queries and 32 keys to their scores; hidden ones are -inf.
 __device__ __forceinline__ void finish_scores(const Attention& a, const Pair& pair, int query, int key, float (&scores)[2][2]) {
     int tx = threadIdx.x % 16, ty = threadIdx.x / 16;
@@ -229,18 +178,6 @@ __device__ __forceinline__ Limits key_blocks(const Attention& a, const Pair& pai
     limits.start = seen(a, query, pair.m, pair.n).start / ROWS * ROWS;
     limits.end = seen(a, query + count - 1, pair.m, pair.n).end;
     return limits;
-}
-
-// Where the weights of a head begin, and its scores. Looked up at each use: few passes want them, and registers are scarce.
-__device__ __forceinline__ u64 handed_out(const Attention& a, const Pair& pair) {
-    return a.weight_offsets[(u64)pair.sequence * a.heads + pair.head];
-}
-
-__device__ __forceinline__ void hand_out(const Attention& a, const Pair& pair, int row, int column, float weight, float score) {
-    if (!a.weights || row >= pair.m || column >= pair.n) return;
-    u64 at = handed_out(a, pair) + (u64)row * pair.n + column;
-    a.weights[at] = weight;
-    if (a.scores) a.scores[at] = score;
 }
 
 // Keys that no block of 32 from the first visible one on touched are hidden.
