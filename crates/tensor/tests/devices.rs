@@ -4,6 +4,8 @@
 #[path = "support/card.rs"]
 mod found;
 
+use std::ops::Range;
+
 use heedful_tensor::ops::*;
 use heedful_tensor::random::{Dropout, Stream};
 use heedful_tensor::{Array, DType, Device, Init, Params, Ragged, Rounding, Tensor};
@@ -55,14 +57,7 @@ fn weights_and_scores_are_those_of_the_processor() {
         let run = |device: Device| {
             let [q, k, v] = [(queries.tokens(), 1), (keys.tokens(), 2), (keys.tokens(), 3)]
                 .map(|(rows, seed)| Part::whole(drawn(device, DType::F32, rows, 2 * d, seed)));
-            let options = AttentionOptions {
-                heads: 2,
-                scale: 0.3 / (d as f32).sqrt(),
-                mask: mask.clone(),
-                dropout: Dropout::NONE,
-                weights: Weights::Scored,
-                rounding: Rounding::Fused,
-            };
+            let options = two_heads(d, mask.clone(), Weights::Scored);
             let found = attention(q, k, v, &queries, &keys, &options);
             (found.weights.expect("weights"), found.scores.expect("scores"))
         };
@@ -71,6 +66,69 @@ fn weights_and_scores_are_those_of_the_processor() {
         assert_near(&flat(&found.0), &flat(&expected.0), "weights");
         assert_near(&flat(&found.1), &flat(&expected.1), "scores");
     }
+}
+
+#[test]
+fn weights_and_scores_of_single_queries_are_those_of_the_processor() {
+    if !has_card() {
+        return;
+    }
+    let keys = Ragged::from_lengths([3, 70, 1, 2100]);
+    for (mask, d) in [(Mask::full(), 8), (Mask::full().within(5), 300), (Mask::full().causal(), 512)] {
+        let options = two_heads(d, mask, Weights::Scored);
+        let run = |device: Device| {
+            let found = pooled(device, DType::F32, d, &keys, 0..keys.sequences(), &options);
+            (found.weights.expect("weights"), found.scores.expect("scores"))
+        };
+        let (found, expected) = (run(Device::Cuda), run(Device::Cpu));
+        let flat = |matrices: &[Vec<Vec<f32>>]| matrices.concat().concat();
+        assert_near(&flat(&found.0), &flat(&expected.0), "weights");
+        assert_near(&flat(&found.1), &flat(&expected.1), "scores");
+    }
+}
+
+#[test]
+fn a_single_query_has_the_same_bits_alone_and_in_a_batch() {
+    if !has_card() {
+        return;
+    }
+    let keys = Ragged::from_lengths([1, 70, 3, 2100, 42]);
+    for (dtype, d) in [DType::F32, DType::Bf16].into_iter().flat_map(|dtype| [9, 512].map(|d| (dtype, d))) {
+        let run = |sequences: Range<usize>, weights: Weights| {
+            let options = two_heads(d, Mask::full(), weights);
+            pooled(Device::Cuda, dtype, d, &keys, sequences, &options).context.to_vec()
+        };
+        let together = run(0..keys.sequences(), Weights::Discard);
+        for (i, expected) in together.chunks(2 * d).enumerate() {
+            for weights in [Weights::Discard, Weights::Keep] {
+                assert!(run(i..i + 1, weights) == expected, "sequence {i} of width {d} in {dtype}");
+            }
+        }
+    }
+}
+
+fn two_heads(d: usize, mask: Mask, weights: Weights) -> AttentionOptions {
+    let scale = 0.3 / (d as f32).sqrt();
+    AttentionOptions { heads: 2, scale, mask, dropout: Dropout::NONE, weights, rounding: Rounding::Fused }
+}
+
+/// One query for each of some sequences, with the numbers that they have beside all others; two heads of width `d`.
+fn pooled(
+    device: Device,
+    dtype: DType,
+    d: usize,
+    keys: &Ragged,
+    sequences: Range<usize>,
+    options: &AttentionOptions,
+) -> Attended {
+    let rows_of = |range: Range<usize>| range.collect::<Vec<usize>>();
+    let key_rows = rows_of(keys.range(sequences.start).start..keys.range(sequences.end - 1).end);
+    let part = |rows, seed, wanted: &[usize]| {
+        Part::whole(gather_rows(&drawn(device, dtype, rows, 2 * d, seed), wanted))
+    };
+    let q = part(keys.sequences(), 1, &rows_of(sequences.clone()));
+    let [k, v] = [2, 3].map(|seed| part(keys.tokens(), seed, &key_rows));
+    single_query_attention(q, k, v, &Ragged::from_lengths(sequences.map(|i| keys.length(i))), options)
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub mod elementwise;
 pub mod softmax;
 
 /// All kernels for cards.
-pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 29] {
+pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 30] {
     [
         &elementwise::cuda::MODULE,
         &linear::cuda::MODULE,
@@ -50,6 +50,7 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 29] {
         &norm::cuda::MODULE,
         &embedding::cuda::MODULE,
         &attention::cuda::GENERIC,
+        &attention::cuda::SINGLE,
         &attention::cuda::FAST,
         &cross_entropy::cuda::MODULE,
         &softmax::cuda::MODULE,
@@ -77,7 +78,9 @@ pub(crate) fn cuda_modules() -> [&'static crate::cuda::Module; 29] {
 pub use adam::{
     Adam, AdamOptions, BatchLoss, Decayed, Divergence, Guard, PendingStep, StepResult, gradient_norm,
 };
-pub use attention::{Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention};
+pub use attention::{
+    Attended, AttentionOptions, BoolMask, Mask, MaskError, Part, Weights, attention, single_query_attention,
+};
 pub use attention_rnn::{
     AttendInputs, AttendOptions, AttendedTokens, AttentionRnn, AttentionRnnInputs, AttentionRnnOptions,
     AttentionRnnWeights, Estimator, Selection, SourceRows, StepWeights, attend_rows, attend_tokens,

@@ -1,4 +1,6 @@
-use heedful_tensor::ops::{AttentionOptions, BoolMask, Mask, Part, Weights, attention};
+use heedful_tensor::ops::{
+    AttentionOptions, BoolMask, Mask, Part, Weights, attention, single_query_attention,
+};
 use heedful_tensor::random::Dropout;
 use heedful_tensor::{Ragged, Tensor};
 
@@ -59,16 +61,25 @@ impl Setting {
         1.0 / ((d_k / self.heads) as f32).sqrt()
     }
 
-    fn forward(&self, [queries, keys, values]: [Part; 3]) -> Tensor {
-        let options = AttentionOptions {
+    fn options(&self, d_k: usize) -> AttentionOptions {
+        AttentionOptions {
             heads: self.heads,
-            scale: self.scale(queries.columns.len()),
+            scale: self.scale(d_k),
             mask: self.mask(),
             dropout: self.dropout,
             weights: Weights::Discard,
             rounding: heedful_tensor::Rounding::Fused,
-        };
+        }
+    }
+
+    fn forward(&self, [queries, keys, values]: [Part; 3]) -> Tensor {
+        let options = self.options(queries.columns.len());
         attention(queries, keys, values, &ragged(&self.queries), &ragged(&self.keys), &options).context
+    }
+
+    fn forward_single(&self, [queries, keys, values]: [Part; 3]) -> Tensor {
+        let options = self.options(queries.columns.len());
+        single_query_attention(queries, keys, values, &ragged(&self.keys), &options).context
     }
 
     fn reference(&self, queries: &M, keys: &M, values: &M) -> M {
@@ -183,6 +194,36 @@ pub(crate) fn cases() -> Vec<Case> {
         let setting = Setting { queries: vec![1, 40], keys: vec![1, 40], heads: 2, sees, dropout };
         cases.push(self_attention(format!("attention of heads of 260 and 70 {sees:?}"), setting, 520, 140));
     }
+    cases.extend(single_queries());
+    cases
+}
+
+/// One query for each sequence. A card has kernels for it: for rows that begin at multiples of 16 bytes and for any, and with
+/// more keys than it keeps the weights of.
+fn single_queries() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (number, (keys, heads, [d_k, between, d_v])) in [
+        (vec![42, 1, 70, 8], 1, [512, 0, 512]),
+        (vec![9, 45], 1, [300, 3, 530]),
+        (vec![33, 300], 2, [520, 8, 144]),
+        (vec![7, 1, 20], 3, [33, 1, 21]),
+        (vec![2100, 3], 1, [8, 0, 16]),
+        (vec![5], 1, [16, 0, 2304]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (turn, sees) in [Sees::All, Sees::Some, Sees::Window(2)].into_iter().enumerate() {
+            let dropout = dropouts()[(number + turn) % 2];
+            let queries = vec![1; keys.len()];
+            let setting = Setting { queries, keys: keys.clone(), heads, sees, dropout };
+            let name = format!(
+                "single queries to {keys:?} {heads} heads d_k {d_k} d_v {d_v} {sees:?} dropout {}",
+                !dropout.is_none()
+            );
+            cases.push(single_query(name, setting, [d_k, between, d_v]));
+        }
+    }
     cases
 }
 
@@ -220,4 +261,21 @@ fn cross_attention(name: String, setting: Setting, d_k: usize, d_v: usize) -> Ca
     )
     .input(rows, d_k, Values::Within(1.0))
     .input(key_rows, d_k + 3 + d_v, Values::Within(1.0))
+}
+
+/// As [`cross_attention`] for one query in each sequence, with this many columns between keys and values.
+fn single_query(name: String, setting: Setting, [d_k, between, d_v]: [usize; 3]) -> Case {
+    let (rows, key_rows, again) = (setting.queries.len(), setting.keys.iter().sum(), setting.clone());
+    let (k, v) = (0..d_k, d_k + between..d_k + between + d_v);
+    let parts = [k.clone(), v.clone()];
+    Case::new(
+        name,
+        move |run| {
+            let [keys, values] = parts.clone().map(|columns| Part { tensor: run.x[1].clone(), columns });
+            setting.forward_single([Part::whole(run.x[0].clone()), keys, values])
+        },
+        move |m| again.reference(&m[0], &m[1].columns(k.clone()), &m[1].columns(v.clone())),
+    )
+    .input(rows, d_k, Values::Within(1.0))
+    .input(key_rows, d_k + between + d_v, Values::Within(1.0))
 }

@@ -137,7 +137,7 @@ impl Attention {
             weights: pass.weights(site.role, 1, &one_each, sequences),
             rounding: compute.precision.rounding(),
         };
-        let attended = ops::attention(queries, keys, values, &one_each, sequences, &options);
+        let attended = ops::single_query_attention(queries, keys, values, sequences, &options);
         if let Some(weights) = attended.weights {
             let (queries, keys) = (one_each, sequences.clone());
             let (site, scores) = (site.clone(), attended.scores);

@@ -127,7 +127,31 @@ pub fn attention(
     key_sequences: &Ragged,
     options: &AttentionOptions,
 ) -> Attended {
-    let parts = [queries, keys, values];
+    attend([queries, keys, values], [query_sequences, key_sequences], Queries::Any, options)
+}
+
+/// As [`attention`] where every sequence has one query, which is what pooling is. A card has kernels for it, which sum in
+/// another order.
+///
+/// # Panics
+/// As [`attention`].
+pub fn single_query_attention(
+    queries: Part,
+    keys: Part,
+    values: Part,
+    key_sequences: &Ragged,
+    options: &AttentionOptions,
+) -> Attended {
+    let one_each = key_sequences.with_lengths(|_| 1);
+    attend([queries, keys, values], [&one_each, key_sequences], Queries::One, options)
+}
+
+fn attend(
+    parts: [Part; 3],
+    [query_sequences, key_sequences]: [&Ragged; 2],
+    queries: Queries,
+    options: &AttentionOptions,
+) -> Attended {
     check_shapes(&parts, query_sequences, key_sequences, options.heads);
     if let Err(error) = options.mask.check(query_sequences, key_sequences) {
         panic!("attention: {error}");
@@ -143,6 +167,7 @@ pub fn attention(
         mask: options.mask.clone(),
         dropout: options.dropout,
         rounding: options.rounding,
+        queries,
     };
     let pairs = options.mask.pairs(query_sequences, key_sequences);
     flops::add(2 * pairs * (parts[0].width() + parts[2].width()) as u64);
@@ -194,6 +219,15 @@ struct Problem {
     mask: Mask,
     dropout: Dropout,
     rounding: Rounding,
+    queries: Queries,
+}
+
+/// How many queries the sequences have, as the caller knows whatever the batch. Kernels are chosen by it and not by lengths: a
+/// sentence of one token would else have other bits alone than beside a longer one.
+#[derive(Clone, Copy, PartialEq)]
+enum Queries {
+    Any,
+    One,
 }
 
 /// What the forward pass computes.

@@ -1,16 +1,21 @@
 //! Attention on the card. Fast kernels for bf16 heads of 32, 64 or 128 numbers keep a head's weights in registers and shared
 //! memory and use the tensor cores; generic ones do everything else, in f32, and are what the fast ones are tested against.
-//! Both compute the weights anew in the backward pass, and no sum depends on the order of blocks.
+//! Those of `single` take the generic ones' place where sequences have one query each.
+//! All compute the weights anew in the backward pass, and no sum depends on the order of blocks.
 
+mod kept;
+mod single;
 mod work;
 
 use std::rc::Rc;
 
 use bytemuck::NoUninit;
 
-use super::{Forward, Problem, Sink, Target, Weights};
+use super::{Forward, Problem, Queries, Sink, Target, Weights};
 use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, roomy, side_by_side, upload};
 use crate::{Array, DType, Device};
+use kept::KeptWeights;
+pub(crate) use single::SINGLE;
 use work::{List, Work};
 
 pub(crate) static GENERIC: Module = Module::new(
@@ -113,6 +118,7 @@ pub(super) fn forward(problem: &Problem, weights: Weights) -> Forward {
             };
             call.launch_fast(FORWARD, width, blocks);
         }
+        None if problem.queries == Queries::One => single::launch(&call, single::FORWARD),
         None => call.launch_generic(["attention_forward_f32", "attention_forward_bf16"], Side::Queries, 1),
     }
     let (weights, scores) = kept.map(|kept| kept.to_vecs()).unzip();
@@ -175,6 +181,7 @@ pub(super) fn backward(
                 _ => side_by_side(&mut [&mut short, &mut whole, &mut longer]),
             }
         }
+        None if problem.queries == Queries::One => single::launch(&call, single::BACKWARD),
         None => {
             let queries = ["attention_backward_queries_f32", "attention_backward_queries_bf16"];
             call.launch_generic(queries, Side::Queries, 2);
@@ -228,6 +235,7 @@ impl<'a> Call<'a> {
             mask,
             dropout,
             rounding: _,
+            queries: _,
         } = problem;
         let work = Work::of(query_sequences, key_sequences);
         let parts = inputs.each_ref().map(|(tensor, column)| {
@@ -362,38 +370,4 @@ fn variant(name: &'static str, which: usize) -> &'static str {
         other => [other; 2],
     };
     variants[which]
-}
-
-/// The weights of every sequence and head, and their scores if they are wanted, on their way to the host.
-struct KeptWeights {
-    weights: Array,
-    scores: Option<Array>,
-    offsets: Buffer,
-    ends: Vec<u64>,
-}
-
-/// Matrices of sequences and heads, laid end to end.
-type Matrices = Vec<Vec<f32>>;
-
-impl KeptWeights {
-    fn new(problem: &Problem, wanted: Weights) -> KeptWeights {
-        let Problem { query_sequences, key_sequences, heads, .. } = problem;
-        let sizes = query_sequences.lengths().zip(key_sequences.lengths()).map(|(m, n)| (m * n) as u64);
-        let mut ends = vec![0];
-        for size in sizes.flat_map(|size| std::iter::repeat_n(size, *heads)) {
-            ends.push(ends[ends.len() - 1] + size);
-        }
-        let total = ends[ends.len() - 1] as usize;
-        let room = || Array::scratch_on(Device::Cuda, DType::F32, 1, total);
-        let scores = (wanted == Weights::Scored).then(room);
-        KeptWeights { weights: room(), scores, offsets: upload(&ends), ends }
-    }
-
-    fn to_vecs(&self) -> (Matrices, Option<Matrices>) {
-        let cut = |numbers: &Array| -> Matrices {
-            let numbers = numbers.to_vec();
-            self.ends.windows(2).map(|pair| numbers[pair[0] as usize..pair[1] as usize].to_vec()).collect()
-        };
-        (cut(&self.weights), self.scores.as_ref().map(cut))
-    }
 }

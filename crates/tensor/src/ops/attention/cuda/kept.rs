@@ -1,0 +1,39 @@
+//! Weights that are handed out.
+
+use super::super::{Problem, Weights};
+use crate::cuda::{Buffer, upload};
+use crate::{Array, DType, Device};
+
+/// The weights of every sequence and head, and their scores if they are wanted, on their way to the host.
+pub(super) struct KeptWeights {
+    pub(super) weights: Array,
+    pub(super) scores: Option<Array>,
+    pub(super) offsets: Buffer,
+    ends: Vec<u64>,
+}
+
+/// Matrices of sequences and heads, laid end to end.
+pub(super) type Matrices = Vec<Vec<f32>>;
+
+impl KeptWeights {
+    pub(super) fn new(problem: &Problem, wanted: Weights) -> KeptWeights {
+        let Problem { query_sequences, key_sequences, heads, .. } = problem;
+        let sizes = query_sequences.lengths().zip(key_sequences.lengths()).map(|(m, n)| (m * n) as u64);
+        let mut ends = vec![0];
+        for size in sizes.flat_map(|size| std::iter::repeat_n(size, *heads)) {
+            ends.push(ends[ends.len() - 1] + size);
+        }
+        let total = ends[ends.len() - 1] as usize;
+        let room = || Array::scratch_on(Device::Cuda, DType::F32, 1, total);
+        let scores = (wanted == Weights::Scored).then(room);
+        KeptWeights { weights: room(), scores, offsets: upload(&ends), ends }
+    }
+
+    pub(super) fn to_vecs(&self) -> (Matrices, Option<Matrices>) {
+        let cut = |numbers: &Array| -> Matrices {
+            let numbers = numbers.to_vec();
+            self.ends.windows(2).map(|pair| numbers[pair[0] as usize..pair[1] as usize].to_vec()).collect()
+        };
+        (cut(&self.weights), self.scores.as_ref().map(cut))
+    }
+}

@@ -1,0 +1,43 @@
+//! Sequences of one query each: a block for each head of each sequence, forward and backward.
+
+use super::{Argument, Call};
+use crate::DType;
+use crate::cuda::{Blocks, Module, Pointer, roomy};
+
+pub(crate) static SINGLE: Module = Module::early(
+    "attention_single",
+    concat!(include_str!("layout.cu"), include_str!("generic/pair.cu"), include_str!("generic/single.cu")),
+);
+
+/// In f32 and bf16, each by single numbers and by 16 bytes.
+pub(super) const FORWARD: [[&str; 2]; 2] = [
+    ["attention_single_forward_f32", "attention_single_forward_f32_16"],
+    ["attention_single_forward_bf16", "attention_single_forward_bf16_16"],
+];
+pub(super) const BACKWARD: [[&str; 2]; 2] = [
+    ["attention_single_backward_f32", "attention_single_backward_f32_16"],
+    ["attention_single_backward_bf16", "attention_single_backward_bf16_16"],
+];
+
+pub(super) fn launch(call: &Call<'_>, names: [[&'static str; 2]; 2]) {
+    let dtype = call.problem.inputs[0].0.dtype();
+    let [one, sixteen] = match dtype {
+        DType::F32 => names[0],
+        DType::Bf16 => names[1],
+    };
+    let list = call.work.generic(0);
+    let argument = call.with_list(list);
+    let name = if is_even(&argument, 16 / dtype.bytes()) { sixteen } else { one };
+    let blocks = Blocks { grid: [roomy(list.kinds[0]), call.problem.heads, 1], threads: 256, shared: 0 };
+    launch!(SINGLE.function(name), blocks, argument);
+}
+
+/// Whether 16 bytes, so many numbers, can be read and written at once wherever a row or a head begins.
+fn is_even(argument: &Argument, numbers: usize) -> bool {
+    let Argument { q, k, v, o, d_o, dq, dk, dv, .. } = *argument;
+    let Argument { q_stride, k_stride, v_stride, o_stride, dq_stride, dk_stride, dv_stride, .. } = *argument;
+    let Argument { d_k, d_v, .. } = *argument;
+    let steps = [q_stride, k_stride, v_stride, o_stride, dq_stride, dk_stride, dv_stride, d_k, d_v];
+    [q, k, v, o, d_o, dq, dk, dv].into_iter().all(|Pointer(address)| address % 16 == 0)
+        && steps.into_iter().all(|step| (step as usize).is_multiple_of(numbers))
+}
