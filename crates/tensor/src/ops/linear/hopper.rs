@@ -96,7 +96,7 @@ mod tests {
             // Where an operand begins must be a multiple of 1024 bytes.
             assert!(tile.shared().is_multiple_of(tile.stages << 10), "{tile:?}");
         }
-        // What tests/card_decoding.rs multiplies takes every tile.
+        // What tests/card_decoding multiplies takes every tile.
         let chosen = |rows, outputs| Tile::for_shape(rows, outputs, 132);
         let shapes = [(1, 512), (450, 512), (1000, 512), (2000, 512), (5000, 512), (10_000, 512)];
         let found = shapes.map(|(rows, outputs)| chosen(rows, outputs));
