@@ -58,13 +58,9 @@ fn weights_and_scores_are_those_of_the_processor() {
             let [q, k, v] = [(queries.tokens(), 1), (keys.tokens(), 2), (keys.tokens(), 3)]
                 .map(|(rows, seed)| Part::whole(drawn(device, DType::F32, rows, 2 * d, seed)));
             let options = two_heads(d, mask.clone(), Weights::Scored);
-            let found = attention(q, k, v, &queries, &keys, &options);
-            (found.weights.expect("weights"), found.scores.expect("scores"))
+            attention(q, k, v, &queries, &keys, &options)
         };
-        let (found, expected) = (run(Device::Cuda), run(Device::Cpu));
-        let flat = |matrices: &[Vec<Vec<f32>>]| matrices.concat().concat();
-        assert_near(&flat(&found.0), &flat(&expected.0), "weights");
-        assert_near(&flat(&found.1), &flat(&expected.1), "scores");
+        assert_same_weights(run);
     }
 }
 
@@ -76,14 +72,7 @@ fn weights_and_scores_of_single_queries_are_those_of_the_processor() {
     let keys = Ragged::from_lengths([3, 70, 1, 2100]);
     for (mask, d) in [(Mask::full(), 8), (Mask::full().within(5), 300), (Mask::full().causal(), 512)] {
         let options = two_heads(d, mask, Weights::Scored);
-        let run = |device: Device| {
-            let found = pooled(device, DType::F32, d, &keys, 0..keys.sequences(), &options);
-            (found.weights.expect("weights"), found.scores.expect("scores"))
-        };
-        let (found, expected) = (run(Device::Cuda), run(Device::Cpu));
-        let flat = |matrices: &[Vec<Vec<f32>>]| matrices.concat().concat();
-        assert_near(&flat(&found.0), &flat(&expected.0), "weights");
-        assert_near(&flat(&found.1), &flat(&expected.1), "scores");
+        assert_same_weights(|device| pooled(device, DType::F32, d, &keys, 0..keys.sequences(), &options));
     }
 }
 
@@ -105,6 +94,14 @@ fn a_single_query_has_the_same_bits_alone_and_in_a_batch() {
             }
         }
     }
+}
+
+/// The weights and scores that both devices find are near each other.
+fn assert_same_weights(run: impl Fn(Device) -> Attended) {
+    let [found, expected] = [Device::Cuda, Device::Cpu].map(run);
+    let flat = |matrices: Option<Vec<Vec<Vec<f32>>>>| matrices.expect("they are wanted").concat().concat();
+    assert_near(&flat(found.weights), &flat(expected.weights), "weights");
+    assert_near(&flat(found.scores), &flat(expected.scores), "scores");
 }
 
 fn two_heads(d: usize, mask: Mask, weights: Weights) -> AttentionOptions {

@@ -96,6 +96,11 @@ fn start_of(part: &Part) -> Pointer {
     part.tensor.array().pointer().offset(part.columns.start * part.tensor.dtype().bytes())
 }
 
+/// Whether every eight numbers of a row lie at a multiple of 16 bytes.
+fn is_aligned(part: &Part) -> bool {
+    part.tensor.width().is_multiple_of(8) && part.columns.start.is_multiple_of(8)
+}
+
 /// With `newest`, the last row that each query sees is stored on the way.
 pub(super) fn attend(
     queries: &Part,
@@ -105,7 +110,7 @@ pub(super) fn attend(
     options: CachedAttentionOptions,
     value_width: usize,
 ) -> Array {
-    let (tensor, columns) = (&queries.tensor, &queries.columns);
+    let tensor = &queries.tensor;
     let (rows, heads) = (tensor.rows(), options.heads);
     let (d_k, d_v) = (options.key_width / heads, value_width / heads);
     let widest = d_k.max(d_v);
@@ -113,15 +118,11 @@ pub(super) fn attend(
         widest <= MOST_WIDE,
         "cached attention: heads of {widest} numbers on a card, at most {MOST_WIDE}"
     );
-    let is_fast = d_k == d_v
-        && matches!(d_k, 32 | 64 | 128)
-        && tensor.width().is_multiple_of(8)
-        && columns.start.is_multiple_of(8);
-    // The fast kernels for bf16 store what is new themselves.
+    let is_fast = d_k == d_v && matches!(d_k, 32 | 64 | 128) && is_aligned(queries);
+    // The fast kernels for bf16 store what is new themselves, where lists say to which slots.
     let is_taken = |part: &&Part| {
-        let Part { tensor, columns } = part;
-        let is_bf16 = [tensor.dtype(), stored.dtype()] == [DType::Bf16; 2];
-        is_fast && is_bf16 && tensor.width().is_multiple_of(8) && columns.start.is_multiple_of(8)
+        let is_bf16 = [part.tensor.dtype(), stored.dtype()] == [DType::Bf16; 2];
+        is_fast && is_bf16 && is_aligned(part) && lists.slots.is_some()
     };
     let taken = newest.filter(is_taken);
     if let (Some(part), None) = (newest, taken) {
@@ -147,7 +148,7 @@ pub(super) fn attend(
     if is_fast {
         // Hypotheses of a sentence see the same source, each of them a past of its own.
         let is_tiled = lists.slots.is_none();
-        let (name, blocks) = match (tensor.dtype(), is_tiled) {
+        let (names, grid) = match (tensor.dtype(), is_tiled) {
             (DType::F32, _) => {
                 (["attend_32_f32", "attend_64_f32", "attend_128_f32"], [rows.div_ceil(WARPS), heads, 1])
             }
@@ -160,8 +161,8 @@ pub(super) fn attend(
                 [rows.div_ceil(TILE) * heads, 1, 1],
             ),
         };
-        let name = name[d_k.ilog2() as usize - 5];
-        launch!(MODULE.function(name), Blocks { grid: blocks, threads: 32 * WARPS, shared: 0 }, job);
+        let name = names[d_k.ilog2() as usize - 5];
+        launch!(MODULE.function(name), Blocks { grid, threads: 32 * WARPS, shared: 0 }, job);
         return out;
     }
     let is_even = [d_k, d_v, stored.width()].iter().all(|width| width.is_multiple_of(8));
