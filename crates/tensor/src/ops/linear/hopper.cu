@@ -120,18 +120,31 @@ template <u32 OUTPUTS, u32 ROWS, u32 STAGES, bool TURNED> __device__ __forceinli
     await_earlier();
     for (u32 tile = 0; tile + 1 < STAGES; tile++) fetch_rows(tile);
     hold(sums);
-    for (u32 tile = 0; tile < tiles; tile++) {
-        wait_for_copies_but<STAGES - 2>();
-        show_to_products();
-        __syncthreads();
+    auto multiply_stage = [&](u32 tile) {
         u32 at = shared + tile % STAGES * STAGE;
         u64 left = operand(at + group * SLAB), right = operand(at + LEFT);
-        begin_products();
         #pragma unroll
         for (u32 k = 0; k < DEPTH / 16; k++) {
             // 16 numbers of k are a part of each row, or 16 rows.
             multiply<!TURNED>(sums, left + k * ((TURNED ? 32 : 16 * ROW) >> 4), right + k * (32 >> 4));
         }
+    };
+    // Where all of k is on its way, no stage has to be waited for by itself: few rows gain by that.
+    if (STAGES > 4 && tiles < STAGES) {
+        wait_for_copies_but<0>();
+        show_to_products();
+        __syncthreads();
+        begin_products();
+        for (u32 tile = 0; tile < tiles; tile++) multiply_stage(tile);
+        end_products();
+        tiles = 0;
+    }
+    for (u32 tile = 0; tile < tiles; tile++) {
+        wait_for_copies_but<STAGES - 2>();
+        show_to_products();
+        __syncthreads();
+        begin_products();
+        multiply_stage(tile);
         end_products();
         // While these are under way, the place of the tile before is filled again, when all warps are through with it.
         wait_for_products_but<1>();
@@ -166,5 +179,5 @@ PRODUCT(128, 128, 3, 2)
 PRODUCT(128, 64, 4, 2)
 PRODUCT(64, 64, 4, 3)
 PRODUCT(64, 32, 4, 4)
-PRODUCT(64, 16, 6, 3)
-PRODUCT(64, 8, 8, 3)
+PRODUCT(64, 16, 9, 2)
+PRODUCT(64, 8, 9, 2)
