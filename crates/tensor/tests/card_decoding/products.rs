@@ -73,6 +73,8 @@ fn a_row_has_the_same_bits_in_every_tile_and_at_every_place_in_it() {
         ([512, 512], 10_000),
         ([8, 24], 10_000),
         ([72, 1000], 10_000),
+        ([72, 304], 10_000),
+        ([512, 2048], 2048),
         ([40, 8003], 450),
         ([2048, 512], 1000),
     ];
@@ -83,7 +85,7 @@ fn a_row_has_the_same_bits_in_every_tile_and_at_every_place_in_it() {
         let bias = params.add("bias", 1, outputs, Init::Normal(1.0));
         let [as_it_is, as_turned, added] = [&weight, &turned, &bias].map(|param| param.to_vec());
         params.move_to(Device::Cuda);
-        let activation = ACTIVATIONS[number];
+        let activation = ACTIVATIONS[number % ACTIVATIONS.len()];
         let options = LinearOptions { activation, dropout: Dropout::NONE, compute };
         let projection = Projection { weight: &turned, bias: Some(&bias) };
         // Both ways in which W can lie, with both types of results.

@@ -25,16 +25,16 @@ pub(crate) static MODULE: Module = Module::early(
 #[derive(Clone, Copy, NoUninit)]
 #[repr(C)]
 pub(super) struct Job {
-    x: Pointer,
-    weight: Pointer,
-    bias: Pointer,
-    y: Pointer,
+    pub(super) x: Pointer,
+    pub(super) weight: Pointer,
+    pub(super) bias: Pointer,
+    pub(super) y: Pointer,
     pub(super) rows: u32,
-    inputs: u32,
+    pub(super) inputs: u32,
     pub(super) outputs: u32,
-    activation: u32,
-    is_wide: u32,
-    unused: u32,
+    pub(super) activation: u32,
+    pub(super) is_wide: u32,
+    pub(super) unused: u32,
 }
 
 /// Whether rows must have the bits that they have alone: in passes for few rows, which leave nothing for a backward pass.

@@ -1,6 +1,7 @@
 //! The products of `few` on cards with products of warpgroups, in tiles that all have the same order of summation.
 
 use super::few::Job;
+use super::many;
 use crate::cuda::{Blocks, Card, Module, card};
 use crate::params::Orientation;
 
@@ -24,13 +25,14 @@ pub(super) fn is_present() -> bool {
 /// Computes a product of bf16 matrices whose widths are multiples of eight.
 pub(super) fn multiply(job: Job, weight: Orientation) {
     let processors = card().map_or(1, Card::processors);
-    let tile = Tile::for_shape(job.rows as usize, job.outputs as usize, processors);
-    let name = match weight {
-        Orientation::AsIs => tile.names[0],
-        Orientation::Transposed => tile.names[1],
-    };
-    let function = MODULE.function_with_shared(name, tile.shared());
-    launch!(function, tile.blocks(job.rows as usize, job.outputs as usize), job);
+    let (rows, outputs) = (job.rows as usize, job.outputs as usize);
+    if let Some(tile) = many::Tile::for_shape(rows, outputs, processors)
+        && let Some(function) = tile.function(weight)
+    {
+        tile.multiply(function, job, weight, processors);
+    } else {
+        Tile::for_shape(rows, outputs, processors).multiply(job, weight);
+    }
 }
 
 /// A kernel by what one block of it computes.
@@ -44,8 +46,8 @@ struct Tile {
     names: [&'static str; 2],
 }
 
-/// As in the kernels' source, from the smallest to the largest. A tile of 128 outputs and 256 rows was slower than those of 128 and
-/// 128, of which two fit a multiprocessor: one stores its sums while the other multiplies.
+/// As in the kernels' source, from the smallest to the largest. A tile of 128 outputs and 256 rows, filled by copies as these, was
+/// slower than those of 128 and 128, of which two fit a multiprocessor: one stores its sums while the other multiplies.
 const TILES: [Tile; 6] = [
     Tile { outputs: 64, rows: 8, stages: 9, names: ["product_64x8", "product_64x8_turned"] },
     Tile { outputs: 64, rows: 16, stages: 9, names: ["product_64x16", "product_64x16_turned"] },
@@ -68,6 +70,15 @@ impl Tile {
         TILES.into_iter().find(is_at_work).unwrap_or(LARGEST)
     }
 
+    fn multiply(&self, job: Job, weight: Orientation) {
+        let name = match weight {
+            Orientation::AsIs => self.names[0],
+            Orientation::Transposed => self.names[1],
+        };
+        let function = MODULE.function_with_shared(name, self.shared());
+        launch!(function, self.blocks(job.rows as usize, job.outputs as usize), job);
+    }
+
     /// Warpgroups: each has 64 outputs.
     fn groups(&self) -> usize {
         self.outputs / 64
@@ -88,6 +99,7 @@ impl Tile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cuda::{Buffer, upload};
 
     #[test]
     fn tiles_fit_the_card_and_grow_with_the_rows() {
@@ -98,8 +110,68 @@ mod tests {
         }
         // What tests/card_decoding multiplies takes every tile.
         let chosen = |rows, outputs| Tile::for_shape(rows, outputs, 132);
-        let shapes = [(1, 512), (450, 512), (1000, 512), (2000, 512), (5000, 512), (10_000, 512)];
+        let shapes = [(1, 512), (450, 512), (1000, 512), (2000, 512), (5000, 304), (10_000, 304)];
         let found = shapes.map(|(rows, outputs)| chosen(rows, outputs));
         assert_eq!(found, TILES);
+        assert!(shapes.iter().all(|&(rows, outputs)| many::Tile::for_shape(rows, outputs, 132).is_none()));
+    }
+
+    #[test]
+    #[ignore = "prints how fast every tile is, on a card"]
+    fn rates_of_all_tiles() {
+        if !is_present() {
+            return;
+        }
+        let processors = card().map_or(1, Card::processors);
+        for (inputs, outputs, is_wide) in
+            [(512, 512, 0), (2048, 512, 0), (512, 2048, 0), (512, 8000, 0), (512, 32_000, 1)]
+        {
+            for rows in [320, 640, 1000, 2000, 5000, 10_000] {
+                let numbers = |count| -> Vec<half::bf16> {
+                    let number = |i: usize| i.wrapping_mul(0x9E37_79B9) >> 7 & 0xff;
+                    (0..count).map(|i| half::bf16::from_f32(number(i) as f32 / 128.0 - 1.0)).collect()
+                };
+                let (x, weight) = (upload(&numbers(rows * inputs)), upload(&numbers(inputs * outputs)));
+                let (bias, y) = (upload(&vec![0.0_f32; outputs]), Buffer::new(rows * outputs * 4));
+                let job = Job {
+                    x: x.pointer(),
+                    weight: weight.pointer(),
+                    bias: bias.pointer(),
+                    y: y.pointer(),
+                    rows: rows as u32,
+                    inputs: inputs as u32,
+                    outputs: outputs as u32,
+                    activation: 1,
+                    is_wide,
+                    unused: 0,
+                };
+                for orientation in [Orientation::AsIs, Orientation::Transposed] {
+                    let report = |name: &str, multiply: &dyn Fn()| {
+                        const TIMES: usize = 50;
+                        let seconds = [(); 4].map(|()| {
+                            card().expect("is present").wait();
+                            let start = std::time::Instant::now();
+                            (0..TIMES).for_each(|_| multiply());
+                            card().expect("is present").wait();
+                            start.elapsed().as_secs_f64() / TIMES as f64
+                        });
+                        let best = seconds.into_iter().fold(f64::MAX, f64::min);
+                        let rate = (2 * rows * inputs * outputs) as f64 / best / 1e12;
+                        println!(
+                            "{rows:6} x {inputs} to {outputs}: {name:24} {:8.1} us {rate:6.1} TFLOP/s",
+                            best * 1e6
+                        );
+                    };
+                    let number = usize::from(orientation == Orientation::Transposed);
+                    for tile in TILES {
+                        report(tile.names[number], &|| tile.multiply(job, orientation));
+                    }
+                    for tile in many::TILES {
+                        let Some(function) = tile.function(orientation) else { continue };
+                        report(tile.names[number], &|| tile.multiply(function, job, orientation, processors));
+                    }
+                }
+            }
+        }
     }
 }

@@ -19,6 +19,7 @@ pub(crate) mod cuda;
 pub(crate) mod few;
 pub(crate) mod fp8;
 pub(crate) mod hopper;
+pub(crate) mod many;
 
 use std::sync::Arc;
 
