@@ -44,12 +44,13 @@ __device__ __forceinline__ void expect_bytes(u32 barrier, u32 bytes) {
                  "r"(bytes)
                  : "memory");
 }
-// Waits for the end of the phase with this parity.
+// Waits for the end of the phase with this parity. The counted bytes are there then; nothing else that other blocks wrote is asked
+// for, so the wait need not be of the cluster's scope, for which the first cache would be emptied at every step.
 __device__ __forceinline__ void await_bytes(u32 barrier, u32 parity) {
     u32 is_over;
     do
         asm volatile(
-            "{\n .reg .pred p;\n mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
+            "{\n .reg .pred p;\n mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}"
             : "=r"(is_over)
             : "r"(barrier), "r"(parity)
             : "memory");
