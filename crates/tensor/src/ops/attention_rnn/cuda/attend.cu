@@ -1,4 +1,5 @@
-// The attention of one query to one source, and its gradient, as in cpu/attend.rs: by a block of 256 threads.
+// The attention of one query to one source, and its gradient, as in cpu/attend.rs: by a block of 256 threads, or by several of which
+// each has some keys and some columns (parts.cu).
 
 struct Attention {
     const void* keys;           // source tokens x key width
@@ -11,7 +12,7 @@ struct Attention {
     float* contexts;            // tokens x value width
     bf16* narrow;               // the same rounded, where products are bf16
     float* weights;             // target tokens x source tokens of every sequence, or none
-    float* scores;              // the same, or none
+    float* scores;              // the same, or none; handed over where several blocks share a query
     float* choices;             // tokens x 2: logarithm of the weight that was taken, entropy
     float* taken;               // by token: the position that was taken, -1 for the weighted sum
     const u32* key;             // of the draws
@@ -35,14 +36,16 @@ __device__ __forceinline__ float uniform(const u32* key, u32 index) {
 // A weight may have vanished; its logarithm must not.
 __device__ __forceinline__ float logarithm(float weight) { return logf(fmaxf(weight, 1e-30f)); }
 
-__device__ __forceinline__ void load2(const float* from, float (&x)[2]) {
+template <class T> __device__ __forceinline__ void load(const T* from, float (&x)[1]) { x[0] = widen(*from); }
+__device__ __forceinline__ void load(const float* from, float (&x)[2]) {
     float2 v = *(const float2*)from;
     x[0] = v.x, x[1] = v.y;
 }
-__device__ __forceinline__ void load2(const bf16* from, float (&x)[2]) {
+__device__ __forceinline__ void load(const bf16* from, float (&x)[2]) {
     u32 v = *(const u32*)from;
     x[0] = low_of(v), x[1] = high_of(v);
 }
+template <class T> __device__ __forceinline__ void load(const T* from, float (&x)[4]) { load4(from, x); }
 __device__ __forceinline__ void load8(const float* from, float (&x)[8]) { load4(from, x), load4(from + 4, x + 4); }
 __device__ __forceinline__ void load8(const bf16* from, float (&x)[8]) {
     uint4 v = *(const uint4*)from;
@@ -61,9 +64,10 @@ __device__ __forceinline__ void row_sums(const T* rows, u32 n, u32 width, const 
     for (u32 first = threadIdx.x / 32; first < n; first += AT_ONCE * warps) {
         const T* row[AT_ONCE];
         float sums[AT_ONCE];
+        u32 count = min((n - first + warps - 1) / warps, AT_ONCE);
 #pragma unroll
         for (u32 r = 0; r < AT_ONCE; r++) {
-            row[r] = rows + (u64)(first + r * warps < n ? first + r * warps : first) * width;
+            row[r] = rows + (u64)(r < count ? first + r * warps : first) * width;
             sums[r] = 0.0f;
         }
         if (width % 8 == 0) {
@@ -74,9 +78,11 @@ __device__ __forceinline__ void row_sums(const T* rows, u32 n, u32 width, const 
                 load8(list + i, l);
                 if (weight) load8(weight + i, w);
 #pragma unroll
-                for (u32 r = 0; r < AT_ONCE; r++)
+                for (u32 r = 0; r < AT_ONCE; r++) {
+                    if (r >= count) break;
 #pragma unroll
                     for (u32 j = 0; j < 8; j++) sums[r] += f(l[j], w[j], x[r][j]);
+                }
             }
         } else {
             for (u32 i = lane; i < width; i += 32) {
@@ -88,7 +94,7 @@ __device__ __forceinline__ void row_sums(const T* rows, u32 n, u32 width, const 
 #pragma unroll
         for (u32 r = 0; r < AT_ONCE; r++) {
             float sum = warp_sum(sums[r]);
-            if (lane == 0 && first + r * warps < n) give(first + r * warps, sum);
+            if (lane == 0 && r < count) give(first + r * warps, sum);
         }
     }
 }
@@ -147,26 +153,40 @@ __device__ __forceinline__ void give_contexts(const Attention& a, bf16, u64 at, 
     store4(a.contexts + at, x);
 }
 
-// The query is in `room`, which all threads know; behind it there is room for two numbers for each token of the source.
-template <class T, class F>
-__device__ __forceinline__ void attend(const Attention& a, const Source<T>& source, u64 token, float* room) {
-    float *e = room + a.key_width, *weights = e + a.longest;
-    u32 n = source.n, lane = threadIdx.x % 32;
-    auto keep = [&](u32 j, float score) { e[j] = a.mask && !a.mask[source.pair + j] ? __int_as_float(0xff800000) : score; };
+// `give(j, score)` of n keys, in one lane.
+template <class F, class T, class G>
+__device__ __forceinline__ void score_keys(const Attention& a, const T* keys, u32 n, const float* query, const G& give) {
     if (a.score_weight)
-        row_sums(source.keys, n, a.key_width, room, a.score_weight, [](float q, float w, float k) { return w * F::tanh(q + k); },
-                 keep);
+        row_sums(keys, n, a.key_width, query, a.score_weight, [](float q, float w, float k) { return w * F::tanh(q + k); }, give);
     else
-        row_sums(source.keys, n, a.key_width, room, nullptr, [](float q, float, float k) { return q * k; },
-                 [&](u32 j, float sum) { keep(j, a.scale * sum); });
-    __syncthreads();
+        row_sums(keys, n, a.key_width, query, nullptr, [](float q, float, float k) { return q * k; },
+                 [&](u32 j, float sum) { give(j, a.scale * sum); });
+}
+// The score of a pair, if its key may be seen.
+__device__ __forceinline__ float masked(const Attention& a, u64 pair, float score) {
+    return a.mask && !a.mask[pair] ? __int_as_float(0xff800000) : score;
+}
+
+// Positions of a source that a block writes down, and whether it does so with what there is once.
+struct Written {
+    u32 from, to;
+    bool is_first;
+};
+// Those values that count: all by their weights, or one.
+struct Counted {
+    u32 from, to;
+    bool is_one;
+};
+
+// Weights from the scores `e`, both in shared memory, and which values count. All threads know the scores, and the weights after it.
+__device__ __forceinline__ Counted weigh(const Attention& a, u32 n, u64 pair, u64 token, const float* e, float* weights,
+                                         const Written& written) {
     float top = list_max(e, n);
     float total = 1.0f / list_sum(n, [&](u32 j) { return expf(e[j] - top); });
     for (u32 j = threadIdx.x; j < n; j += blockDim.x) {
         float weight = expf(e[j] - top) * total;
         weights[j] = weight;
-        if (a.weights) a.weights[source.pair + j] = weight;
-        if (a.scores) a.scores[source.pair + j] = e[j];
+        if (a.weights && j >= written.from && j < written.to) a.weights[pair + j] = weight;
     }
     __syncthreads();
     __shared__ int taken;
@@ -176,59 +196,71 @@ __device__ __forceinline__ void attend(const Attention& a, const Source<T>& sour
             taken = -1;
             if (a.selection == BEST) taken = best(weights, n);
             else if (!(uniform(a.key, ~index) < a.soft_share)) taken = drawn(weights, n, uniform(a.key, index));
-            if (a.taken) a.taken[token] = (float)taken;
+            if (a.taken && written.is_first) a.taken[token] = (float)taken;
         }
         __syncthreads();
-        if (a.choices && threadIdx.x < 32) {
+        if (a.choices && written.is_first && threadIdx.x < 32) {
             float entropy = list_sum(n, [&](u32 j) { return -weights[j] * logarithm(weights[j]); });
-            if (lane == 0) {
+            if (threadIdx.x == 0) {
                 a.choices[2 * token] = taken < 0 ? 0.0f : logarithm(weights[taken]);
                 a.choices[2 * token + 1] = entropy;
             }
         }
     }
     bool is_one = a.selection != SOFT && taken >= 0;
-    u32 from = is_one ? taken : 0, to = is_one ? taken + 1 : n;
-    u32 width = a.value_width;
-    if (width % 4 == 0) {
-        for (u32 c = 4 * threadIdx.x; c < width; c += 4 * blockDim.x) {
-            float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    return {is_one ? (u32)taken : 0, is_one ? (u32)taken + 1 : n, is_one};
+}
+
+// `give(c, sums)` of N columns from c on, which is a multiple of N: those of the context.
+template <int N, class T, class G>
+__device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 columns, const Counted& counted, const float* weights,
+                                           const G& give) {
+    for (u32 c = N * threadIdx.x; c < columns; c += N * blockDim.x) {
+        float sum[N] = {};
 #pragma unroll 8
-            for (u32 j = from; j < to; j++) {
-                float v[4], share = is_one ? 1.0f : weights[j];
-                load4(source.values + (u64)j * width + c, v);
-                for (int i = 0; i < 4; i++) sum[i] += share * v[i];
-            }
-            give_contexts(a, T(), token * width + c, sum);
+        for (u32 j = counted.from; j < counted.to; j++) {
+            float v[N], share = counted.is_one ? 1.0f : weights[j];
+            load(values + (u64)j * stride + c, v);
+            for (int i = 0; i < N; i++) sum[i] += share * v[i];
         }
-    } else {
-        for (u32 c = threadIdx.x; c < width; c += blockDim.x) {
-            float sum = 0.0f;
-            for (u32 j = from; j < to; j++) sum += (is_one ? 1.0f : weights[j]) * widen(source.values[(u64)j * width + c]);
-            give_context(a, T(), token * width + c, sum);
-        }
+        give(c, sum);
     }
 }
 
-// The gradients of the scores and of the query. `room` has the gradient of the context; behind it there is room for the query and
-// for two numbers for each token of the source.
+// The query is in `room`, which all threads know; behind it there is room for two numbers for each token of the source.
 template <class T, class F>
-__device__ __forceinline__ void attend_backward(const Attention& a, const Source<T>& source, u64 token, float* room) {
-    float *query = room + a.value_width, *weights = query + a.key_width, *de = weights + a.longest;
-    u32 n = source.n;
-    for (u32 i = threadIdx.x; i < a.key_width; i += blockDim.x) query[i] = a.queries[token * a.key_width + i];
-    for (u32 j = threadIdx.x; j < n; j += blockDim.x) weights[j] = a.weights[source.pair + j];
-    int taken = a.selection == SOFT ? -1 : (int)a.taken[token];
-    bool comes_through = taken < 0 || a.is_straight;
+__device__ __forceinline__ void attend(const Attention& a, const Source<T>& source, u64 token, float* room) {
+    float *e = room + a.key_width, *weights = e + a.longest;
+    u32 width = a.value_width;
+    score_keys<F>(a, source.keys, source.n, room, [&](u32 j, float score) {
+        e[j] = masked(a, source.pair + j, score);
+        if (a.scores) a.scores[source.pair + j] = e[j];
+    });
     __syncthreads();
-    // context = sum of weight times value
-    if (comes_through)
-        row_sums(source.values, n, a.value_width, room, nullptr, [](float g, float, float v) { return g * v; },
-                 [&](u32 j, float sum) { de[j] = sum; });
+    Counted counted = weigh(a, source.n, source.pair, token, e, weights, {0, source.n, true});
+    if (width % 4 == 0)
+        sum_values<4>(source.values, width, width, counted, weights,
+                      [&](u32 c, const float(&sum)[4]) { give_contexts(a, T(), token * width + c, sum); });
     else
-        for (u32 j = threadIdx.x; j < n; j += blockDim.x) de[j] = 0.0f;
-    __syncthreads();
-    // weights = softmax of the scores
+        sum_values<1>(source.values, width, width, counted, weights,
+                      [&](u32 c, const float(&sum)[1]) { give_context(a, T(), token * width + c, sum[0]); });
+}
+
+// Whether gradients come to the weights through the context, given which value was taken: -1 for all.
+__device__ __forceinline__ bool comes_through(const Attention& a, int taken) { return taken < 0 || a.is_straight; }
+__device__ __forceinline__ int taken_by(const Attention& a, u64 token) { return a.selection == SOFT ? -1 : (int)a.taken[token]; }
+
+// `give(j, gradient)` of n weights, in one lane: context = sum of weight times value.
+template <class T, class G>
+__device__ __forceinline__ void weight_gradients(const Attention& a, const T* values, u32 n, const float* d_context, const G& give) {
+    row_sums(values, n, a.value_width, d_context, nullptr, [](float g, float, float v) { return g * v; }, give);
+}
+
+// Of gradients of the weights, in shared memory, makes those of the scores: weights = softmax of the scores. All threads know them
+// before it, and after it.
+__device__ __forceinline__ void score_gradients(const Attention& a, u32 n, u64 pair, u64 token, int taken, const float* weights,
+                                                float* de, const Written& written) {
+    bool is_through = comes_through(a, taken);
     float along = list_sum(n, [&](u32 j) { return weights[j] * de[j]; });
     float to_log = 0.0f, to_entropy = 0.0f, entropy = 0.0f;
     if (a.selection == SAMPLED && a.d_choices) {
@@ -238,43 +270,74 @@ __device__ __forceinline__ void attend_backward(const Attention& a, const Source
     }
     __syncthreads();
     for (u32 j = threadIdx.x; j < n; j += blockDim.x) {
-        float weight = weights[j], g = comes_through ? weight * (de[j] - along) : 0.0f;
+        float weight = weights[j], g = is_through ? weight * (de[j] - along) : 0.0f;
         g -= weight * (to_log + to_entropy * (logarithm(weight) + entropy));
         if ((int)j == taken) g += to_log;
         de[j] = g;
-        a.de[source.pair + j] = g;
+        if (j >= written.from && j < written.to) a.de[pair + j] = g;
     }
     __syncthreads();
-    u32 width = a.key_width;
-    bool has_pairs = width % 2 == 0;
-    for (u32 c = threadIdx.x * (has_pairs ? 2 : 1); c < width; c += blockDim.x * (has_pairs ? 2 : 1)) {
-        float sum[2] = {0.0f, 0.0f};
-        bool is_two = has_pairs;
-        float q[2] = {query[c], is_two ? query[c + 1] : 0.0f}, w[2] = {0.0f, 0.0f};
-        if (a.score_weight) w[0] = a.score_weight[c], w[1] = is_two ? a.score_weight[c + 1] : 0.0f;
-#pragma unroll 4
-        for (u32 j = 0; j < n; j++) {
-            const T* key = source.keys + (u64)j * width + c;
-            float k[2] = {0.0f, 0.0f};
-            if (is_two) load2(key, k);
-            else k[0] = widen(key[0]);
-            for (int i = 0; i < 2; i++) {
-                if (a.score_weight) {
-                    float t = F::tanh(q[i] + k[i]);
-                    sum[i] += de[j] * w[i] * (1.0f - t * t);
-                } else {
-                    sum[i] += a.scale * de[j] * k[i];
+}
+
+// `give(c, sums)` of N columns from c on, which is a multiple of N: the gradients of the query, given those of the scores. Every
+// thread calls it, also with columns that are not there. Query and weight of the score begin with the first of the columns.
+template <int N, class F, class T, class G>
+__device__ __forceinline__ void query_gradients(const Attention& a, const T* keys, u32 stride, u32 columns, u32 n, const float* query,
+                                                const float* score_weight, const float* de, const G& give) {
+    for (u32 first = 0; first < columns; first += N * blockDim.x) {
+        u32 c = first + N * threadIdx.x;
+        float sum[N] = {};
+        if (c < columns) {
+            float q[N], w[N] = {};
+            load(query + c, q);
+            if (score_weight) load(score_weight + c, w);
+#pragma unroll(8 / N)
+            for (u32 j = 0; j < n; j++) {
+                float k[N];
+                load(keys + (u64)j * stride + c, k);
+                for (int i = 0; i < N; i++) {
+                    if (score_weight) {
+                        float t = F::tanh(q[i] + k[i]);
+                        sum[i] += de[j] * w[i] * (1.0f - t * t);
+                    } else {
+                        sum[i] += a.scale * de[j] * k[i];
+                    }
                 }
             }
         }
-        u64 at = token * width + c;
-        if (a.is_dq_wide || sizeof(T) == 4) {
-            give((float*)a.dq + at, sum[0]);
-            if (is_two) give((float*)a.dq + at + 1, sum[1]);
-        } else if (is_two) {
-            give_pair((bf16*)a.dq + at, sum[0], sum[1]);
-        } else {
-            give((bf16*)a.dq + at, sum[0]);
-        }
+        give(c, sum);
     }
+}
+
+// The gradients of the scores and of the query. `room` has the gradient of the context; behind it there is room for the query and
+// for two numbers for each token of the source.
+template <class T, class F>
+__device__ __forceinline__ void attend_backward(const Attention& a, const Source<T>& source, u64 token, float* room) {
+    float *query = room + a.value_width, *weights = query + a.key_width, *de = weights + a.longest;
+    u32 n = source.n, width = a.key_width;
+    for (u32 i = threadIdx.x; i < width; i += blockDim.x) query[i] = a.queries[token * width + i];
+    for (u32 j = threadIdx.x; j < n; j += blockDim.x) weights[j] = a.weights[source.pair + j];
+    int taken = taken_by(a, token);
+    __syncthreads();
+    if (comes_through(a, taken))
+        weight_gradients(a, source.values, n, room, [&](u32 j, float sum) { de[j] = sum; });
+    else
+        for (u32 j = threadIdx.x; j < n; j += blockDim.x) de[j] = 0.0f;
+    __syncthreads();
+    score_gradients(a, n, source.pair, token, taken, weights, de, {0, n, true});
+    bool is_wide = a.is_dq_wide || sizeof(T) == 4;
+    if (width % 2 == 0)
+        query_gradients<2, F>(a, source.keys, width, width, n, query, a.score_weight, de, [&](u32 c, const float(&sum)[2]) {
+            u64 at = token * width + c;
+            if (c >= width) return;
+            if (is_wide) give((float*)a.dq + at, sum[0]), give((float*)a.dq + at + 1, sum[1]);
+            else give_pair((bf16*)a.dq + at, sum[0], sum[1]);
+        });
+    else
+        query_gradients<1, F>(a, source.keys, width, width, n, query, a.score_weight, de, [&](u32 c, const float(&sum)[1]) {
+            u64 at = token * width + c;
+            if (c >= width) return;
+            if (is_wide) give((float*)a.dq + at, sum[0]);
+            else give((bf16*)a.dq + at, sum[0]);
+        });
 }

@@ -35,6 +35,21 @@ enum Way {
 /// Units of a block of the fast kernels.
 const UNITS: usize = 8;
 
+/// How the fast kernels are launched.
+struct Fast {
+    name: &'static str,
+    slices: usize,
+    /// Bytes of shared memory without the store.
+    shared: usize,
+}
+
+impl Fast {
+    /// Numbers of keys and values that a block keeps over all steps: what is left beside 64 bytes, which the kernels have as they are.
+    fn stored(&self) -> usize {
+        most_shared().saturating_sub(self.shared + 64) / 16 * 8
+    }
+}
+
 impl Decoder<'_> {
     fn rules(&self) -> Rules<'_> {
         Rules {
@@ -69,14 +84,29 @@ impl Decoder<'_> {
         }
     }
 
-    /// What the fast kernels are for, if they can do it: how many times eight columns of queries a block has.
-    fn fast(&self, processors: usize) -> Option<usize> {
+    /// The fast kernel, if it can do this. A block has some times eight columns of queries.
+    fn fast(&self, way: Way) -> Option<Fast> {
+        let processors = card().map_or(1, Card::processors);
         let (d, [key_width, value_width]) = (self.width(), [self.keys.width(), self.values.width()]);
         let slices = d.div_ceil(UNITS);
         let queries = self.weights.query.map_or(0, |_| key_width.div_ceil(8 * slices));
         let is_even = [d, key_width, value_width].into_iter().all(|width| width.is_multiple_of(8));
         let fits = d <= 512 && value_width <= 16 * slices && queries <= 2 && slices <= processors;
-        (self.dtype == DType::Bf16 && is_even && fits).then_some(queries)
+        if self.dtype != DType::Bf16 || !is_even || !fits {
+            return None;
+        }
+        let [forward, backward] = self.rules().shared();
+        let shared = match way {
+            Way::Forward => shared_for_sums(2 * self.cell.gates() * UNITS, UNITS) + forward,
+            Way::Backward => shared_for_sums(3 * UNITS, UNITS) + backward,
+        };
+        let name = fast_name(self.cell, way, queries);
+        (shared + 64 <= most_shared()).then_some(Fast { name, slices, shared })
+    }
+
+    /// Where the blocks that share a query hand over a number for each key: zeros at first.
+    fn handed_by_pair(&self, way: Way, places: &Places) -> Option<Array> {
+        self.fast(way).map(|_| places.zeros())
     }
 
     /// Goes through all steps. All blocks must be on the card at once.
@@ -84,28 +114,20 @@ impl Decoder<'_> {
         let processors = card().map_or(1, Card::processors);
         let (rows, rules, d) = (Rows::of(targets), self.rules(), self.width());
         let (list, count) = (rows.list(), rows.count());
-        let [forward, backward] = rules.shared();
-        let (for_query, gates) = match way {
-            Way::Forward => (forward, self.cell.gates()),
-            Way::Backward => (backward, self.cell.gates()),
-        };
-        let columns = match way {
-            Way::Forward => 2 * gates * UNITS,
-            Way::Backward => 3 * UNITS,
-        };
-        let shared = shared_for_sums(columns, UNITS) + for_query;
-        if let Some(queries) = self.fast(processors).filter(|_| shared <= most_shared()) {
-            let slices = d.div_ceil(UNITS);
+        if let Some(fast) = self.fast(way) {
+            let (slices, stored) = (fast.slices, fast.stored());
+            let shared = fast.shared + 2 * stored;
             let groups = targets.sequences().div_ceil(ROWS).min(processors / slices);
             let blocks = Blocks { grid: [slices * groups, 1, 1], threads: 256, shared };
-            let function = FAST.function_with_shared(fast_name(self.cell, way, queries), shared);
-            let sizes = [d, slices, groups].map(|size| size as u32);
-            launch!(function, blocks, whole, argument, list, count, sizes[0], sizes[1], sizes[2]);
+            let function = FAST.function_with_shared(fast.name, shared);
+            let [width, slices, groups, stored] = [d, slices, groups, stored].map(|size| size as u32);
+            launch!(function, blocks, whole, argument, list, count, width, slices, groups, stored);
             return;
         }
-        let tiles = match way {
-            Way::Forward => 1 + gates,
-            Way::Backward => 2,
+        let [forward, backward] = rules.shared();
+        let (tiles, for_query) = match way {
+            Way::Forward => (1 + self.cell.gates(), forward),
+            Way::Backward => (2, backward),
         };
         let shared = shared_for_tiles(tiles).max(for_query);
         check_shared(shared, rules.longest);
@@ -131,6 +153,7 @@ pub(in crate::ops::attention_rnn) fn forward(
     let places = Places::new(targets, decoder.sources, decoder.mask);
     let is_hard = !matches!(selection, Selection::Soft);
     let is_narrow = dtype == DType::Bf16;
+    let mut handed = decoder.handed_by_pair(Way::Forward, &places);
     // What is handed over begins as zeros.
     let out = Forward {
         states: zeros(DType::F32, tokens, d),
@@ -140,7 +163,7 @@ pub(in crate::ops::attention_rnn) fn forward(
         weights: places.array(),
         choices: zeros(DType::F32, tokens, 2),
         taken: Vec::new(),
-        scores: wanted.scores.then(|| places.array()),
+        scores: if wanted.scores { handed.take().or_else(|| Some(places.array())) } else { None },
         kept: Kept {
             gates: scratch(dtype, tokens, cell.kept() * d),
             c: scratch(DType::F32, tokens, initial[1].width()),
@@ -166,7 +189,7 @@ pub(in crate::ops::attention_rnn) fn forward(
         contexts: out.contexts.pointer(),
         narrow: pointer(out.contexts_narrow.as_ref()),
         weights: out.weights.pointer(),
-        scores: pointer(out.scores.as_ref()),
+        scores: pointer(out.scores.as_ref().or(handed.as_ref())),
         choices: out.choices.pointer(),
         taken: pointer(out.kept.taken.as_ref()),
         ..argument
@@ -198,7 +221,7 @@ pub(in crate::ops::attention_rnn) fn backward(
     let da = (cell == Cell::Gru).then(|| zeros(dtype, tokens, gates));
     let dq = zeros(if has_query { dtype } else { DType::F32 }, tokens, keys.width());
     let d_contexts = zeros(DType::F32, tokens, values.width());
-    let de = places.array();
+    let (de, handed) = (places.array(), decoder.handed_by_pair(Way::Backward, &places));
     let [dh, past] = [(); 2].map(|()| scratch(DType::F32, sequences, d));
     let dc = scratch(DType::F32, sequences, inputs.c.width());
     let mut whole = decoder.whole([&inputs.h, &inputs.c]);
@@ -221,6 +244,7 @@ pub(in crate::ops::attention_rnn) fn backward(
         values: values.pointer(),
         queries: inputs.kept.queries.pointer(),
         weights: pointer(inputs.attention.as_deref()),
+        scores: pointer(handed.as_ref()),
         taken: pointer(inputs.kept.taken.as_ref()),
         d_contexts: d_contexts.pointer(),
         d_choices: pointer(gradients.choices),

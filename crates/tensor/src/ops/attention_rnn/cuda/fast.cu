@@ -1,6 +1,6 @@
 // The decoder in bf16 with widths that are multiples of eight: states up to 512, values up to twice the states, queries up to
 // QUERIES times the states (0: the state is the query). A block has eight units and the columns that go with them, and keeps its part
-// of all weights in registers; blocks with other rows know nothing of them.
+// of all weights in registers; blocks with other rows know nothing of them. Attention is shared as in parts.cu.
 
 static constexpr int WIDE = 2, UNITS = 8, VALUES = 2;
 
@@ -45,20 +45,9 @@ __device__ __forceinline__ u32 row_pair(const void* weight, u32 rows, u32 terms,
     return term < terms && row < rows ? *(const u32*)((const bf16*)weight + (u64)row * terms + term) : 0;
 }
 
-// Calls `attend` for the rows of a group that are this block's.
-template <class A>
-__device__ __forceinline__ void share_rows(const Place& place, u32 slices, Rows rows, u32 count, u32 step, const A& attend) {
-    u32 number = 0;
-    for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS)
-        for (u32 r = first; r < first + ROWS; r++, number++) {
-            if (r >= count || rows[r].y <= step) return;
-            if (number % slices == place.slice) attend(rows[r]);
-        }
-}
-
 template <int CELL, int QUERIES>
-__device__ __forceinline__ void decoder_forward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, u32 slices,
-                                                const Place& place) {
+__device__ __forceinline__ void decoder_forward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, const Place& place,
+                                                const Team& team, u32 stored) {
     constexpr int G = Shape<CELL>::gates, BLOCKS = WIDE * VALUES, HELD = QUERIES > 0 ? QUERIES : 1;
     constexpr u32 STRIDE = sums_stride(2 * G * UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
     extern __shared__ __align__(16) float parts[];
@@ -84,6 +73,9 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             u32 of = first_query + column;
             return column_pair(a.query_weight, d, b.key_width, term, of, of < b.key_width);
         });
+    Halves halves = {(const bf16*)b.keys, (const bf16*)b.values, b.key_width, b.value_width};
+    Store store = {(bf16*)(room + b.key_width + 2 * b.longest), stored};
+    fill_store(team, place, b, halves, store, rows, count);
     u32 turn = 0;
     for (u32 step = 0; step < steps; step++) {
         for (u32 first = place.group * ROWS; QUERIES > 0 && first < count; first += place.groups * ROWS) {
@@ -101,7 +93,13 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
                 give(b.queries + (u64)(rows[r].x + step) * b.key_width + column,
                      shared_sum(sums, r - first, in_column, STRIDE));
         }
-        share_rows(place, slices, rows, count, step, [&](uint4 row) { attend_step<bf16>(a, b, row, step, d, room); });
+        // The scores of all rows before the contexts of the first: what one row's blocks wait for each other another fills.
+        share_rows(team, place, b, halves, store, rows, count, step, [&](uint4 row, const Share& share, bf16*, u32) {
+            score_share(a, b, row, share, step, d, room);
+        });
+        share_rows(team, place, b, halves, store, rows, count, step, [&](uint4 row, const Share& share, bf16*, u32) {
+            sum_share(b, row, share, step, room);
+        });
         for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {
             if (rows[first].y <= step) break;
             u32 r = first + in_row;
@@ -182,8 +180,8 @@ __device__ __forceinline__ void multiply_gates(float (&sums)[COLUMNS][4], const 
 }
 
 template <int CELL, int QUERIES>
-__device__ __forceinline__ void decoder_backward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, u32 slices,
-                                                 const Place& place) {
+__device__ __forceinline__ void decoder_backward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, const Place& place,
+                                                 const Team& team, u32 stored) {
     constexpr int G = Shape<CELL>::gates, BLOCKS = G * WIDE, QUERY_BLOCKS = WIDE * (QUERIES > 0 ? QUERIES : 1);
     constexpr int PART = BLOCKS % 4 == 0 ? 4 : BLOCKS % 3 == 0 ? 3 : 2;
     constexpr u32 STRIDE = sums_stride(8 * VALUES + UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
@@ -205,6 +203,9 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
         hold(query, [&](u32 term, u32 column) {
             return row_pair(a.query_weight, d, b.key_width, term, place.slice * UNITS + column);
         });
+    Halves halves = {(const bf16*)b.values, (const bf16*)b.keys, b.value_width, b.key_width};
+    Store store = {(bf16*)(room + b.value_width + b.key_width + 2 * b.longest), stored};
+    fill_store(team, place, b, halves, store, rows, count);
     u32 turn = 0;
     for (u32 step = steps; step-- > 0;) {
         for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {
@@ -266,7 +267,12 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
                 *past = CELL == GRU ? *past + sum : sum;
             }
         }
-        share_rows(place, slices, rows, count, step, [&](uint4 row) { attend_step_backward<bf16>(b, row, step, room); });
+        share_rows(team, place, b, halves, store, rows, count, step, [&](uint4 row, const Share& share, bf16*, u32) {
+            weight_share(b, row, share, step, room);
+        });
+        share_rows(team, place, b, halves, store, rows, count, step, [&](uint4 row, const Share& share, bf16*, u32) {
+            query_share(b, row, share, step, room);
+        });
     }
     for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {
         float sum = 0.0f;
@@ -280,12 +286,14 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
 
 #define FAST(NAME, CELL, QUERIES)                                                                                           \
     extern "C" __global__ void __launch_bounds__(256, 1) NAME##_fast_decoder_forward_##QUERIES(                             \
-        Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups) {                                \
-        decoder_forward<CELL, QUERIES>(a, b, rows, sizes, d, slices, Place(slices, groups));                                 \
+        Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups, u32 stored) {                   \
+        Place place(slices, groups);                                                                                        \
+        decoder_forward<CELL, QUERIES>(a, b, rows, sizes, d, place, Team(slices, place.slice), stored);                     \
     }                                                                                                                       \
     extern "C" __global__ void __launch_bounds__(256, 1) NAME##_fast_decoder_backward_##QUERIES(                            \
-        Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups) {                                \
-        decoder_backward<CELL, QUERIES>(a, b, rows, sizes, d, slices, Place(slices, groups));                                \
+        Decoder a, Attention b, Rows rows, const u32* sizes, u32 d, u32 slices, u32 groups, u32 stored) {                   \
+        Place place(slices, groups);                                                                                        \
+        decoder_backward<CELL, QUERIES>(a, b, rows, sizes, d, place, Team(slices, place.slice), stored);                    \
     }
 FAST(simple, SIMPLE, 0)
 FAST(simple, SIMPLE, 1)

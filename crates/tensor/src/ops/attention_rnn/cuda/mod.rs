@@ -50,6 +50,7 @@ pub(crate) static FAST: Module = Module::new(
         include_str!("../../recurrent/cuda/held.cu"),
         include_str!("attend.cu"),
         include_str!("decoder.cu"),
+        include_str!("parts.cu"),
         include_str!("fast.cu"),
     ),
 );
@@ -201,6 +202,11 @@ impl Places {
     /// Room for a number for each pair.
     fn array(&self) -> Array {
         Array::scratch_on(Device::Cuda, DType::F32, 1, self.pairs)
+    }
+
+    /// The same with zeros.
+    fn zeros(&self) -> Array {
+        Array::zeros_on(Device::Cuda, DType::F32, 1, self.pairs)
     }
 }
 

@@ -1,0 +1,163 @@
+// The attention of a decoder's rows by all blocks of a group. Sixteen rows at a time have a team of blocks each. A block of it compares
+// the query with some of the keys, all of them weigh all scores, and each sums some columns of the values; backward likewise.
+// The order of every sum is that of one block alone, so how many blocks there are changes no bit.
+//
+// A block has the same share at every step, and keeps what it reads of it in shared memory as far as there is room.
+
+// Where a block is in its team. What does not divide into teams has no share.
+struct Team {
+    u32 rows, row, part, parts;
+    __device__ __forceinline__ Team(u32 slices, u32 slice)
+        : rows(min(slices, ROWS)), row(slice % rows), part(slice / rows), parts(slices / rows) {}
+};
+
+struct Range {
+    u32 first, count;
+};
+__device__ __forceinline__ Range part_of(u32 count, const Team& team) {
+    u32 first = count * team.part / team.parts;
+    return {first, count * (team.part + 1) / team.parts - first};
+}
+
+// The two matrices that a pass reads: of one a block has whole rows, of the other some columns of all rows.
+struct Halves {
+    const bf16 *whole, *cut;
+    u32 whole_width, cut_width;
+};
+struct Store {
+    bf16* at;
+    u32 size;
+};
+
+// What a block has of a source.
+struct Share {
+    const bf16 *whole, *cut;    // from its first position, and from its first column on
+    u32 stride;                 // of the latter
+    Range positions, columns;
+    u32 n;
+    u64 pair;                   // the first weight
+    Written written;
+};
+
+// Calls `work(row, share, place in the store or none, first token of the source)` for the rows of a group that this block has a
+// share of, as far as they have such a step.
+template <class W>
+__device__ __forceinline__ void share_rows(const Team& team, const Place& place, const Attention& b, const Halves& halves,
+                                           const Store& store, Rows rows, u32 count, u32 step, const W& work) {
+    if (team.part >= team.parts) return;
+    u32 number = 0, used = 0;
+    for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS)
+        for (u32 r = first; r < first + ROWS; r++, number++) {
+            if (r >= count || rows[r].y <= step) return;
+            if (number % team.rows != team.row) continue;
+            uint4 row = rows[r];
+            u32 source = b.sources[row.z], n = b.sources[row.z + 1] - source;
+            Range positions = part_of(n, team), columns = part_of(halves.cut_width / 8, team);
+            columns.first *= 8, columns.count *= 8;
+            u32 of_whole = positions.count * halves.whole_width, size = of_whole + n * columns.count;
+            bf16* held = used + size <= store.size ? store.at + used : nullptr;
+            if (held) used += size;
+            Share share;
+            share.whole = held ? held : halves.whole + (u64)(source + positions.first) * halves.whole_width;
+            share.cut = held ? held + of_whole : halves.cut + (u64)source * halves.cut_width + columns.first;
+            share.stride = held ? columns.count : halves.cut_width;
+            share.positions = positions, share.columns = columns;
+            share.n = n, share.pair = b.starts[row.z] + (u64)step * n;
+            share.written = {positions.first, positions.first + positions.count, team.part == 0};
+            work(row, share, held, source);
+        }
+}
+
+// Brings what a block keeps into its store: before the first step.
+__device__ __forceinline__ void fill_store(const Team& team, const Place& place, const Attention& b, const Halves& halves,
+                                           const Store& store, Rows rows, u32 count) {
+    share_rows(team, place, b, halves, store, rows, count, 0, [&](uint4, const Share& share, bf16* held, u32 source) {
+        if (!held) return;
+        u32 pieces = share.positions.count * halves.whole_width / 8, beside = share.columns.count / 8;
+        const uint4* whole = (const uint4*)(halves.whole + (u64)(source + share.positions.first) * halves.whole_width);
+        for (u32 i = threadIdx.x; i < pieces; i += blockDim.x) ((uint4*)held)[i] = whole[i];
+        const bf16* cut = halves.cut + (u64)source * halves.cut_width + share.columns.first;
+        for (u32 i = threadIdx.x; i < share.n * beside; i += blockDim.x)
+            ((uint4*)held)[pieces + i] = *(const uint4*)(cut + (u64)(i / beside) * halves.cut_width + 8 * (i % beside));
+    });
+    __syncthreads();
+}
+
+// A list of singles that was handed over, into shared memory: four of them at a look. Its length is a multiple of four.
+__device__ __forceinline__ void take_list(float* to, const float* from, u32 count) {
+    for (u32 i = 4 * threadIdx.x; i < count; i += 4 * blockDim.x) {
+        u32 words[4];
+        do look16(words, from + i, true);
+        while (is_missing(words));
+        *(uint4*)(to + i) = make_uint4(words[0], words[1], words[2], words[3]);
+    }
+}
+
+// The scores of a share: queries to scores.
+__device__ __forceinline__ void score_share(const Decoder& a, const Attention& b, uint4 row, const Share& share, u32 step, u32 d,
+                                            float* room) {
+    u64 token = row.x + step;
+    float* query = b.queries + token * b.key_width;
+    __syncthreads();
+    if (a.query_weight) {
+        take_list(room, query, b.key_width);
+    } else {
+        if (step > 0) take_list(room, a.cell.outputs + (token - 1) * d, d);
+        else for (u32 i = threadIdx.x; i < d; i += blockDim.x) room[i] = a.cell.initial_h[(u64)row.z * d + i];
+    }
+    __syncthreads();
+    if (!a.query_weight && share.written.is_first)
+        for (u32 i = threadIdx.x; i < d; i += blockDim.x) query[i] = room[i];
+    u64 pair = share.pair + share.positions.first;
+    score_keys<Quick>(b, share.whole, share.positions.count, room,
+                      [&](u32 j, float score) { give(b.scores + pair + j, masked(b, pair + j, score)); });
+}
+
+// The columns of a share: scores to contexts.
+__device__ __forceinline__ void sum_share(const Attention& b, uint4 row, const Share& share, u32 step, float* room) {
+    u64 token = row.x + step;
+    float *e = room + b.key_width, *weights = e + b.longest;
+    for (u32 j = threadIdx.x; j < share.n; j += blockDim.x) e[j] = take(b.scores + share.pair + j);
+    __syncthreads();
+    Counted counted = weigh(b, share.n, share.pair, token, e, weights, share.written);
+    u64 first = token * b.value_width + share.columns.first;
+    sum_values<2>(share.cut, share.stride, share.columns.count, counted, weights, [&](u32 c, const float(&sum)[2]) {
+        give_pair(b.narrow + first + c, sum[0], sum[1]);
+        *(float2*)(b.contexts + first + c) = make_float2(sum[0], sum[1]);
+    });
+}
+
+// Backward, by positions: gradients of the context to those of the weights, where they come through it.
+__device__ __forceinline__ void weight_share(const Attention& b, uint4 row, const Share& share, u32 step, float* room) {
+    u64 token = row.x + step, pair = share.pair + share.positions.first;
+    if (!comes_through(b, taken_by(b, token))) return;
+    __syncthreads();
+    take_list(room, b.d_contexts + token * b.value_width, b.value_width);
+    __syncthreads();
+    weight_gradients(b, share.whole, share.positions.count, room, [&](u32 j, float sum) { give(b.scores + pair + j, sum); });
+}
+
+// Backward, by columns: gradients of the weights to those of the query.
+__device__ __forceinline__ void query_share(const Attention& b, uint4 row, const Share& share, u32 step, float* room) {
+    u64 token = row.x + step, first = token * b.key_width + share.columns.first;
+    float *weights = room + b.value_width, *de = weights + b.longest;
+    int taken = taken_by(b, token);
+    bool is_through = comes_through(b, taken);
+    // Somebody may still read the gradients of the row before.
+    __syncthreads();
+    for (u32 j = threadIdx.x; j < share.n; j += blockDim.x) {
+        weights[j] = b.weights[share.pair + j];
+        de[j] = is_through ? take(b.scores + share.pair + j) : 0.0f;
+    }
+    __syncthreads();
+    score_gradients(b, share.n, share.pair, token, taken, weights, de, share.written);
+    // A column a thread: there are few, and the functions of all of them take longest.
+    const float* of_score = b.score_weight ? b.score_weight + share.columns.first : nullptr;
+    query_gradients<1, Quick>(b, share.cut, share.stride, share.columns.count, share.n, b.queries + first, of_score, de,
+                              [&](u32 c, const float(&sum)[1]) {
+        float beside = __shfl_down_sync(0xffffffffu, sum[0], 1);
+        if (c >= share.columns.count) return;
+        if (b.is_dq_wide) give((float*)b.dq + first + c, sum[0]);
+        else if (c % 2 == 0) give_pair((bf16*)b.dq + first + c, sum[0], beside);
+    });
+}
