@@ -73,7 +73,7 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             u32 of = first_query + column;
             return column_pair(a.query_weight, d, b.key_width, term, of, of < b.key_width);
         });
-    Halves halves = {(const bf16*)b.keys, (const bf16*)b.values, b.key_width, b.value_width};
+    Halves halves(b.keys, b.key_width, b.values, b.value_width, team);
     Store store = {(bf16*)(room + b.key_width + 2 * b.longest), stored};
     fill_store(team, place, b, halves, store, rows, count);
     u32 turn = 0;
@@ -166,24 +166,10 @@ __device__ __forceinline__ float from_query(const Attention& b, const Held<BLOCK
     return has_cell ? shared_sum(sums, in_row, threadIdx.x % UNITS, stride) : 0.0f;
 }
 
-// Gradients of gates times what is held, in parts of as many registers as are left.
-template <int PART, int BLOCKS, int COLUMNS, int OTHERS, int FIRST = 0>
-__device__ __forceinline__ void multiply_gates(float (&sums)[COLUMNS][4], const Held<BLOCKS, COLUMNS>& held,
-                                               float (&more)[OTHERS][4], const Held<BLOCKS, OTHERS>& also, bool is_both,
-                                               const bf16* low, const bf16* high, u32 width) {
-    u32 left[PART][2][4];
-    take_rows<PART>(left, low, high, first_term<BLOCKS>() + 32 * FIRST, width);
-    multiply_held<FIRST>(sums, left, held);
-    if (is_both) multiply_held<FIRST>(more, left, also);
-    if constexpr (FIRST + PART < BLOCKS)
-        multiply_gates<PART, BLOCKS, COLUMNS, OTHERS, FIRST + PART>(sums, held, more, also, is_both, low, high, width);
-}
-
 template <int CELL, int QUERIES>
 __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, const Place& place,
                                                  const Team& team, u32 stored) {
     constexpr int G = Shape<CELL>::gates, BLOCKS = G * WIDE, QUERY_BLOCKS = WIDE * (QUERIES > 0 ? QUERIES : 1);
-    constexpr int PART = BLOCKS % 4 == 0 ? 4 : BLOCKS % 3 == 0 ? 3 : 2;
     constexpr u32 STRIDE = sums_stride(8 * VALUES + UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
     extern __shared__ __align__(16) float parts[];
     float* room = parts + 2 * BUFFER;
@@ -203,8 +189,9 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
         hold(query, [&](u32 term, u32 column) {
             return row_pair(a.query_weight, d, b.key_width, term, place.slice * UNITS + column);
         });
-    Halves halves = {(const bf16*)b.values, (const bf16*)b.keys, b.value_width, b.key_width};
+    Halves halves(b.values, b.value_width, b.keys, b.key_width, team);
     Store store = {(bf16*)(room + b.value_width + b.key_width + 2 * b.longest), stored};
+    float* slopes = place_of_slopes(b, halves, store);
     fill_store(team, place, b, halves, store, rows, count);
     u32 turn = 0;
     for (u32 step = steps; step-- > 0;) {
@@ -245,12 +232,14 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
             float(&of_hidden)[1][4] = *(float(*)[1][4]) & own[VALUES];
             const bf16 *low, *high;
             lane_rows(low, high, (const bf16*)cell.dx, width, rows, first, count, step, step);
-            multiply_gates<PART>(of_values, values, of_hidden, hidden, CELL != GRU, low, high, width);
+            u32 left[BLOCKS][2][4];
+            take_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), width);
+            multiply_held<0>(of_values, left, values);
             if (CELL == GRU) {
-                float none[1][4];
                 lane_rows(low, high, (const bf16*)cell.da, width, rows, first, count, step, step);
-                multiply_gates<PART>(of_hidden, hidden, none, hidden, false, low, high, width);
+                take_rows<BLOCKS>(left, low, high, first_term<BLOCKS>(), width);
             }
+            multiply_held<0>(of_hidden, left, hidden);
             float* sums = parts + turn++ % 2 * BUFFER;
             share_sums(sums, own, STRIDE);
             __syncthreads();
@@ -271,7 +260,7 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
             weight_share(b, row, share, step, room);
         });
         share_rows(team, place, b, halves, store, rows, count, step, [&](uint4 row, const Share& share, bf16*, u32) {
-            query_share(b, row, share, step, room);
+            query_share(b, row, share, step, room, slopes);
         });
     }
     for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS) {

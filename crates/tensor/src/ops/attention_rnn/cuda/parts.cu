@@ -23,6 +23,12 @@ __device__ __forceinline__ Range part_of(u32 count, const Team& team) {
 struct Halves {
     const bf16 *whole, *cut;
     u32 whole_width, cut_width;
+    Range columns;
+    __device__ __forceinline__ Halves(const void* whole, u32 whole_width, const void* cut, u32 cut_width, const Team& team)
+        : whole((const bf16*)whole), cut((const bf16*)cut), whole_width(whole_width), cut_width(cut_width),
+          columns(part_of(cut_width / 8, team)) {
+        columns.first *= 8, columns.count *= 8;
+    }
 };
 struct Store {
     bf16* at;
@@ -45,27 +51,26 @@ template <class W>
 __device__ __forceinline__ void share_rows(const Team& team, const Place& place, const Attention& b, const Halves& halves,
                                            const Store& store, Rows rows, u32 count, u32 step, const W& work) {
     if (team.part >= team.parts) return;
-    u32 number = 0, used = 0;
-    for (u32 first = place.group * ROWS; first < count; first += place.groups * ROWS)
-        for (u32 r = first; r < first + ROWS; r++, number++) {
-            if (r >= count || rows[r].y <= step) return;
-            if (number % team.rows != team.row) continue;
-            uint4 row = rows[r];
-            u32 source = b.sources[row.z], n = b.sources[row.z + 1] - source;
-            Range positions = part_of(n, team), columns = part_of(halves.cut_width / 8, team);
-            columns.first *= 8, columns.count *= 8;
-            u32 of_whole = positions.count * halves.whole_width, size = of_whole + n * columns.count;
-            bf16* held = used + size <= store.size ? store.at + used : nullptr;
-            if (held) used += size;
-            Share share;
-            share.whole = held ? held : halves.whole + (u64)(source + positions.first) * halves.whole_width;
-            share.cut = held ? held + of_whole : halves.cut + (u64)source * halves.cut_width + columns.first;
-            share.stride = held ? columns.count : halves.cut_width;
-            share.positions = positions, share.columns = columns;
-            share.n = n, share.pair = b.starts[row.z] + (u64)step * n;
-            share.written = {positions.first, positions.first + positions.count, team.part == 0};
-            work(row, share, held, source);
-        }
+    u32 used = 0;
+    for (u32 number = team.row;; number += team.rows) {
+        u32 r = (place.group + number / ROWS * place.groups) * ROWS + number % ROWS;
+        if (r >= count) return;
+        uint4 row = rows[r];
+        if (row.y <= step) return;
+        u32 source = b.sources[row.z], n = b.sources[row.z + 1] - source;
+        Range positions = part_of(n, team), columns = halves.columns;
+        u32 of_whole = positions.count * halves.whole_width, size = of_whole + n * columns.count;
+        bf16* held = used + size <= store.size ? store.at + used : nullptr;
+        if (held) used += size;
+        Share share;
+        share.whole = held ? held : halves.whole + (u64)(source + positions.first) * halves.whole_width;
+        share.cut = held ? held + of_whole : halves.cut + (u64)source * halves.cut_width + columns.first;
+        share.stride = held ? columns.count : halves.cut_width;
+        share.positions = positions, share.columns = columns;
+        share.n = n, share.pair = b.starts[row.z] + (u64)step * n;
+        share.written = {positions.first, positions.first + positions.count, team.part == 0};
+        work(row, share, held, source);
+    }
 }
 
 // Brings what a block keeps into its store: before the first step.
@@ -137,27 +142,54 @@ __device__ __forceinline__ void weight_share(const Attention& b, uint4 row, cons
     weight_gradients(b, share.whole, share.positions.count, room, [&](u32 j, float sum) { give(b.scores + pair + j, sum); });
 }
 
-// Backward, by columns: gradients of the weights to those of the query.
-__device__ __forceinline__ void query_share(const Attention& b, uint4 row, const Share& share, u32 step, float* room) {
+// Room for the slope of tanh at every number of a share's keys, or none: part of the store, if the other half of it is left.
+__device__ __forceinline__ float* place_of_slopes(const Attention& b, const Halves& halves, Store& store) {
+    u32 size = 2 * b.longest * halves.columns.count;
+    if (!b.score_weight || size > store.size / 2) return nullptr;
+    store.size -= size;
+    return (float*)(store.at + store.size);
+}
+
+// Backward, by columns: gradients of the weights to those of the query. A thread has a column: there are few, and tanh of all of
+// them takes longest. That is computed before the gradients are there, if there is room.
+__device__ __forceinline__ void query_share(const Attention& b, uint4 row, const Share& share, u32 step, float* room, float* slopes) {
     u64 token = row.x + step, first = token * b.key_width + share.columns.first;
+    u32 n = share.n, columns = share.columns.count;
     float *weights = room + b.value_width, *de = weights + b.longest;
+    const float* of_score = b.score_weight ? b.score_weight + share.columns.first : nullptr;
+    for (u32 c = threadIdx.x; slopes && c < columns; c += blockDim.x) {
+        float q = b.queries[first + c];
+#pragma unroll 8
+        for (u32 j = 0; j < n; j++) {
+            float t = Quick::tanh(q + widen(share.cut[(u64)j * share.stride + c]));
+            slopes[j * columns + c] = 1.0f - t * t;
+        }
+    }
     int taken = taken_by(b, token);
     bool is_through = comes_through(b, taken);
     // Somebody may still read the gradients of the row before.
     __syncthreads();
-    for (u32 j = threadIdx.x; j < share.n; j += blockDim.x) {
+    for (u32 j = threadIdx.x; j < n; j += blockDim.x) {
         weights[j] = b.weights[share.pair + j];
         de[j] = is_through ? take(b.scores + share.pair + j) : 0.0f;
     }
     __syncthreads();
-    score_gradients(b, share.n, share.pair, token, taken, weights, de, share.written);
-    // A column a thread: there are few, and the functions of all of them take longest.
-    const float* of_score = b.score_weight ? b.score_weight + share.columns.first : nullptr;
-    query_gradients<1, Quick>(b, share.cut, share.stride, share.columns.count, share.n, b.queries + first, of_score, de,
-                              [&](u32 c, const float(&sum)[1]) {
+    score_gradients(b, n, share.pair, token, taken, weights, de, share.written);
+    auto hand_over = [&](u32 c, const float(&sum)[1]) {
         float beside = __shfl_down_sync(0xffffffffu, sum[0], 1);
-        if (c >= share.columns.count) return;
+        if (c >= columns) return;
         if (b.is_dq_wide) give((float*)b.dq + first + c, sum[0]);
         else if (c % 2 == 0) give_pair((bf16*)b.dq + first + c, sum[0], beside);
-    });
+    };
+    if (!slopes) {
+        query_gradients<1, Quick>(b, share.cut, share.stride, columns, n, b.queries + first, of_score, de, hand_over);
+        return;
+    }
+    for (u32 from = 0; from < columns; from += blockDim.x) {
+        u32 c = from + threadIdx.x;
+        float sum[1] = {0.0f}, w = c < columns ? of_score[c] : 0.0f;
+#pragma unroll 8
+        for (u32 j = 0; c < columns && j < n; j++) sum[0] += de[j] * w * slopes[j * columns + c];
+        hand_over(c, sum);
+    }
 }
