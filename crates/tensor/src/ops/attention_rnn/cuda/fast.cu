@@ -230,6 +230,11 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
             clear_sums(own);
             float(&of_values)[VALUES][4] = *(float(*)[VALUES][4]) & own[0];
             float(&of_hidden)[1][4] = *(float(*)[1][4]) & own[VALUES];
+            u32 r = first + threadIdx.x / (8 * VALUES), in_column = threadIdx.x % (8 * VALUES), column = first_value + in_column;
+            bool has_value = r < count && rows[r].y > step && column < b.value_width;
+            u64 at = has_value ? (u64)(rows[r].x + step) * b.value_width + column : 0;
+            // Read here: nobody waits for it yet.
+            float as_result = has_value && a.d_contexts ? a.d_contexts[at] : 0.0f;
             const bf16 *low, *high;
             lane_rows(low, high, (const bf16*)cell.dx, width, rows, first, count, step, step);
             u32 left[BLOCKS][2][4];
@@ -243,12 +248,7 @@ __device__ __forceinline__ void decoder_backward(const Decoder& a, const Attenti
             float* sums = parts + turn++ % 2 * BUFFER;
             share_sums(sums, own, STRIDE);
             __syncthreads();
-            u32 r = first + threadIdx.x / (8 * VALUES), in_column = threadIdx.x % (8 * VALUES), column = first_value + in_column;
-            if (r < count && rows[r].y > step && column < b.value_width) {
-                u64 at = (u64)(rows[r].x + step) * b.value_width + column;
-                float sum = shared_sum(sums, r - first, in_column, STRIDE);
-                give(b.d_contexts + at, a.d_contexts ? sum + a.d_contexts[at] : sum);
-            }
+            if (has_value) give(b.d_contexts + at, shared_sum(sums, r - first, in_column, STRIDE) + as_result);
             r = first + in_row;
             if (has_cell && has_unit && r < count && rows[r].y > step) {
                 float* past = cell.past + (u64)rows[r].z * d + unit;
