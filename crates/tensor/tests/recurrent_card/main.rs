@@ -3,6 +3,7 @@
 //! `HEEDFUL_REQUIRE_CUDA=1` makes that a failure.
 
 mod clusters;
+mod decoders;
 #[path = "../support/card.rs"]
 mod found;
 
@@ -121,89 +122,4 @@ fn last_states(cell: Cell, d: usize, lengths: &[usize], which: Range<usize>) -> 
     let options = RecurrentOptions { cell, direction: Direction::Forward, compute };
     let last = recurrent(&x, &sequences, None, &weight, None, options).last.h.to_vec();
     last.chunks(d).map(<[f32]>::to_vec).collect()
-}
-
-/// Widths of states, keys and values.
-type Widths = [usize; 3];
-
-/// States and contexts, then the gradients of inputs and parameters.
-fn decoder(
-    device: Device,
-    compute: DType,
-    (cell, score, [d, key_width, value_width]): (Cell, AttentionScore, Widths),
-    lengths: &[[usize; 2]],
-) -> Vec<Vec<f32>> {
-    let params = Params::new(3);
-    let gates = cell.gates() * d;
-    let hidden = params.add("hidden", d, gates, Init::Xavier);
-    let bias = params.add("bias", 1, gates, Init::Normal(0.1));
-    let context = params.add("context", value_width, gates, Init::Xavier);
-    let query = (!score.requires_equal_widths()).then(|| params.add("query", d, key_width, Init::Xavier));
-    let is_additive = score.form() == ScoreForm::Additive;
-    let score_weight = is_additive.then(|| params.add("score", 1, key_width, Init::Normal(0.2)));
-    params.move_to(device);
-    let [targets, sources] = [0, 1].map(|side| Ragged::from_lengths(lengths.iter().map(|both| both[side])));
-    let variable = |rows, width, number| Tensor::variable(drawn(device, rows, width, number));
-    let narrow =
-        |rows, width, number| Tensor::variable(drawn(device, rows, width, number).into_dtype(compute));
-    let x = narrow(targets.tokens(), gates, 0);
-    let keys = narrow(sources.tokens(), key_width, 1);
-    let values = variable(sources.tokens(), value_width, 2);
-    let initial = RecurrentState {
-        h: variable(lengths.len(), d, 3),
-        c: cell.has_memory().then(|| variable(lengths.len(), d, 4)),
-    };
-    let inputs = AttentionRnnInputs {
-        x_gates: &x,
-        targets: &targets,
-        initial: &initial,
-        keys: &keys,
-        values: &values,
-        sources: &sources,
-        mask: &Mask::full(),
-    };
-    let weights = AttentionRnnWeights {
-        hidden: &hidden,
-        bias: Some(&bias),
-        context: &context,
-        query: query.as_ref(),
-        score,
-        score_weight: score_weight.as_ref(),
-    };
-    let options = AttentionRnnOptions {
-        cell,
-        selection: Selection::Soft,
-        compute: Compute::training(compute),
-        weights: Weights::Discard,
-    };
-    let found = attention_rnn(inputs, weights, options);
-    let y = concat_columns(&[&found.states, &found.contexts]);
-    let gradients = backward_from(&y, drawn(device, y.rows(), y.width(), 20));
-    let mut all = vec![y.to_vec()];
-    let states = [Some(&initial.h), initial.c.as_ref()].into_iter().flatten();
-    let variables = [&x, &keys, &values].into_iter().chain(states);
-    all.extend(variables.map(|variable| gradients.of(variable).expect("a gradient").to_vec()));
-    all.extend(params.iter().map(|param| param.gradient()));
-    all
-}
-
-#[test]
-fn decoders_are_those_of_the_processor() {
-    if !has_card() {
-        return;
-    }
-    let lengths: Vec<[usize; 2]> = (0..70).map(|i| [(i * 7) % 9, 1 + (i * 11) % 40]).collect();
-    for (cell, score, widths) in [
-        (Cell::Lstm, AttentionScore::Additive, [512, 512, 1024]),
-        (Cell::Gru, AttentionScore::Additive, [256, 256, 512]),
-        (Cell::Lstm, AttentionScore::General, [256, 512, 512]),
-        (Cell::Gru, AttentionScore::General, [512, 1024, 1024]),
-        (Cell::Gru, AttentionScore::ScaledDot, [512, 512, 512]),
-        (Cell::Simple, AttentionScore::Dot, [128, 128, 256]),
-        (Cell::Simple, AttentionScore::Additive, [128, 64, 128]),
-        (Cell::Lstm, AttentionScore::Additive, [768, 512, 1536]),
-    ] {
-        let name = format!("{cell:?} {score:?} {widths:?}");
-        compare(&name, |device, compute| decoder(device, compute, (cell, score, widths), &lengths));
-    }
 }
