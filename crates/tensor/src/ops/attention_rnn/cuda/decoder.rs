@@ -97,7 +97,7 @@ impl Decoder<'_> {
         }
         let [forward, backward] = self.rules().shared();
         let shared = match way {
-            Way::Forward => shared_for_sums(2 * self.cell.gates() * UNITS, UNITS) + forward,
+            Way::Forward => shared_for_sums(self.cell.gates().max(queries) * UNITS, UNITS) + forward,
             Way::Backward => shared_for_sums(3 * UNITS, UNITS) + backward,
         };
         let name = fast_name(self.cell, way, queries);

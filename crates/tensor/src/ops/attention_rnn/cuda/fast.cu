@@ -49,7 +49,7 @@ template <int CELL, int QUERIES>
 __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attention& b, Rows rows, const u32* sizes, u32 d, const Place& place,
                                                 const Team& team, u32 stored) {
     constexpr int G = Shape<CELL>::gates, BLOCKS = WIDE * VALUES, HELD = QUERIES > 0 ? QUERIES : 1;
-    constexpr u32 STRIDE = sums_stride(2 * G * UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
+    constexpr u32 STRIDE = sums_stride((G > HELD ? G : HELD) * UNITS, UNITS), BUFFER = WARPS * ROWS * STRIDE;
     extern __shared__ __align__(16) float parts[];
     float* room = parts + 2 * BUFFER;
     const Layer& cell = a.cell;
@@ -107,30 +107,31 @@ __device__ __forceinline__ void decoder_forward(const Decoder& a, const Attentio
             bool is_real = has_cell && has_unit && r < count && row.y > step;
             Forward<CELL> s;
             if (is_real) read_forward<CELL, bf16>(s, cell, row, step, unit, d);
-            float own[2 * G][4];
+            float own[G][4];
             clear_sums(own);
-            float(&of_state)[G][4] = *(float(*)[G][4]) & own[0];
-            float(&of_context)[G][4] = *(float(*)[G][4]) & own[G];
             u32 states[WIDE][2][4];
             take_states(states, cell, rows, first, count, step, d);
-            multiply_held<0>(of_state, states, hidden);
+            multiply_held<0>(own, states, hidden);
+            float* sums = parts + turn++ % 2 * BUFFER;
+            share_sums(sums, own, STRIDE);
+            float from_state[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            if (cell.bias && is_real) for (int g = 0; g < G; g++) from_state[g] = cell.bias[(u64)g * d + unit];
+            __syncthreads();
+            // The contexts are still on their way.
+            if (has_cell) for (int g = 0; g < G; g++) from_state[g] += shared_sum(sums, in_row, g * UNITS + lane_unit, STRIDE);
+            clear_sums(own);
             const bf16 *low, *high;
             lane_rows(low, high, b.narrow, b.value_width, rows, first, count, step, step);
             u32 contexts[BLOCKS][2][4];
             take_rows<BLOCKS>(contexts, low, high, first_term<BLOCKS>(), b.value_width);
-            multiply_held<0>(of_context, contexts, input);
-            float* sums = parts + turn++ % 2 * BUFFER;
+            multiply_held<0>(own, contexts, input);
+            sums = parts + turn++ % 2 * BUFFER;
             share_sums(sums, own, STRIDE);
-            // Read here, where registers are free.
-            float bias[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-            if (cell.bias && is_real) for (int g = 0; g < G; g++) bias[g] = cell.bias[(u64)g * d + unit];
             __syncthreads();
             if (has_cell) {
-                float from_state[4], kept[4];
-                for (int g = 0; g < G; g++) {
-                    from_state[g] = bias[g] + shared_sum(sums, in_row, g * UNITS + lane_unit, STRIDE);
-                    if (is_real) s.x[g] += shared_sum(sums, in_row, (G + g) * UNITS + lane_unit, STRIDE);
-                }
+                float kept[4];
+                for (int g = 0; g < G; g++)
+                    if (is_real) s.x[g] += shared_sum(sums, in_row, g * UNITS + lane_unit, STRIDE);
                 if (is_real) cell_forward<CELL, Quick>(s.x, from_state, s.h, s.c, kept);
                 float beside = __shfl_down_sync(0xffffffffu, s.h, 1);
                 if (is_real) {
