@@ -217,7 +217,7 @@ __device__ __forceinline__ void sum_values(const T* values, u32 stride, u32 colu
                                            const G& give) {
     for (u32 c = N * threadIdx.x; c < columns; c += N * blockDim.x) {
         float sum[N] = {};
-#pragma unroll 8
+#pragma unroll(N == 2 ? 16 : 8)
         for (u32 j = counted.from; j < counted.to; j++) {
             float v[N], share = counted.is_one ? 1.0f : weights[j];
             load(values + (u64)j * stride + c, v);

@@ -1,5 +1,6 @@
 // A decoder that attends before every step. All steps are one launch; a step has three parts, and blocks hand over what each
-// of them gives: queries, contexts, states. Backward: gradients of gates, of contexts, of queries.
+// of them gives: queries, contexts, states. Backward: gradients of gates, of contexts, of queries. Where blocks share a query, scores
+// and gradients of weights as well (parts.cu).
 
 struct Decoder {
     Layer cell;

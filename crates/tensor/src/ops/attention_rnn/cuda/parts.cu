@@ -188,7 +188,7 @@ __device__ __forceinline__ void query_share(const Attention& b, uint4 row, const
     for (u32 from = 0; from < columns; from += blockDim.x) {
         u32 c = from + threadIdx.x;
         float sum[1] = {0.0f}, w = c < columns ? of_score[c] : 0.0f;
-#pragma unroll 8
+#pragma unroll 16
         for (u32 j = 0; c < columns && j < n; j++) sum[0] += de[j] * w * slopes[j * columns + c];
         hand_over(c, sum);
     }
