@@ -17,17 +17,15 @@ template <u32 D> struct Chunk {
         return row * D * 2 + (piece ^ turn) * 16;
     }
 
-    // Sends for the rows of a chunk that are `left`; up to a multiple of 16 the others are zero. The last of all may be elsewhere.
-    static __device__ __forceinline__ void fetch(const Job& job, u32 to, const bf16* from, const bf16* last, u32 lane, u32 first,
-                                                 u32 left) {
+    // Sends for the rows of a chunk that are `left`; up to a multiple of 16 the others are zero. The last of all may come otherwise.
+    static __device__ __forceinline__ void fetch(const Job& job, u32 to, const bf16* from, u32 lane, u32 first, u32 left) {
         #pragma unroll
         for (u32 i = 0; i < KEYS * PIECES / 32; i++) {
             u32 row = i * (32 / PIECES) + lane / PIECES, piece = lane % PIECES;
             if (i * (32 / PIECES) / 16 * 16 >= left) break;
             u32 at = first + min(row, left - 1);
-            if (job.slots) at = job.slots[at];
-            const bf16* source = last && row + 1 >= left ? last : from + (u64)at * job.stored_width;
-            copy16(to + place(row, piece), source + piece * 8, row < left);
+            if (job.slots) at = __ldcg(job.slots + at);
+            if (!job.newest || row + 1 != left) copy16(to + place(row, piece), from + (u64)at * job.stored_width + piece * 8, row < left);
         }
         end_copies();
     }
@@ -42,21 +40,26 @@ __device__ __forceinline__ u32 turned(u32 block) {
 
 // `count` queries from `row` on, which all see `span`. `memory` is the warp's own. In all products queries are columns: a lane has
 // two of them, 2 t and 2 t + 1.
-template <u32 D> __device__ __forceinline__ void attend_together(const Job& job, u32 memory, u32 head, u32 row, u32 count, uint2 span) {
+//
+// Lists and stored rows were there before the step began, whose first kernel lets no other come early: the first of them are on their
+// way while the kernel before this one is at work. They are read past the first cache, where those of an earlier step may lie.
+template <u32 D> __device__ __forceinline__ void attend_together(const Job& job, u8* memory, u32 head, u32 row, u32 count, uint2 span) {
     typedef Chunk<D> Chunk;
-    u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const bf16* keys = (const bf16*)job.stored + head * D;
-    const bf16* values = keys + job.heads * D;
-    // A row that is not stored yet is read where it is, and stored for the steps to come.
-    const bf16 *last_key = nullptr, *last_value = nullptr;
-    if (job.newest && span.y > 0) {
-        last_key = (const bf16*)job.newest + (u64)row * job.newest_stride + head * D;
-        last_value = last_key + job.heads * D;
-        if (lane < 2 * Chunk::PIECES) {
-            u64 offset = lane / Chunk::PIECES * job.heads * D + lane % Chunk::PIECES * 8;
-            bf16* to = (bf16*)job.stored + (u64)job.slots[span.x + span.y - 1] * job.stored_width + head * D;
-            *(uint4*)(to + offset) = *(const uint4*)(last_key + offset);
-        }
+    u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, place = shared_address(memory);
+    auto fetch = [&](u32 start) {
+        const bf16* keys = (const bf16*)job.stored + head * D;
+        Chunk::fetch(job, place, keys, lane, span.x + start, span.y - start);
+        Chunk::fetch(job, place + Chunk::BYTES, keys + job.heads * D, lane, span.x + start, span.y - start);
+    };
+    if (span.y > 0) fetch(0);
+    await_earlier();
+    // A row that is not stored yet is read where it is, and stored for the steps to come: a lane has a piece of its key or value.
+    bool has_piece = job.newest && span.y > 0 && lane < 2 * Chunk::PIECES;
+    uint4 newest;
+    if (has_piece) {
+        u64 offset = (lane / Chunk::PIECES * job.heads + head) * D + lane % Chunk::PIECES * 8;
+        newest = *(const uint4*)((const bf16*)job.newest + (u64)row * job.newest_stride + offset);
+        *(uint4*)((bf16*)job.stored + (u64)__ldcg(job.slots + span.x + span.y - 1) * job.stored_width + offset) = newest;
     }
     u32 queries[D / 16][2];
     const bf16* own = (const bf16*)job.queries + (u64)(row + g) * job.query_stride + head * D + 2 * t;
@@ -65,8 +68,9 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
     float sums[D / 16][4] = {}, tops[2] = { MINUS_INFINITY, MINUS_INFINITY }, totals[2] = {};
     for (u32 start = 0; start < span.y; start += Chunk::KEYS) {
         u32 left = span.y - start;
-        Chunk::fetch(job, memory, keys, last_key, lane, span.x + start, left);
-        Chunk::fetch(job, memory + Chunk::BYTES, values, last_value, lane, span.x + start, left);
+        if (start > 0) fetch(start);
+        if (has_piece && left <= Chunk::KEYS)
+            *(uint4*)(memory + lane / Chunk::PIECES * Chunk::BYTES + Chunk::place(left - 1, lane % Chunk::PIECES)) = newest;
 
         // Rows are keys.
         float scores[Chunk::KEYS / 16][4] = {}, highest[2] = { tops[0], tops[1] };
@@ -78,7 +82,7 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
                 #pragma unroll
                 for (u32 k = 0; k < D / 16; k++) {
                     u32 block[4];
-                    load_blocks(block, memory + Chunk::place(n * 16 + lane % 16, 2 * k + lane / 16));
+                    load_blocks(block, place + Chunk::place(n * 16 + lane % 16, 2 * k + lane / 16));
                     multiply(scores[n], block, queries[k][0], queries[k][1]);
                 }
             }
@@ -116,7 +120,7 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
             #pragma unroll
             for (u32 m = 0; m < D / 16; m++) {
                 u32 block[4];
-                load_turned_blocks(block, memory + Chunk::BYTES + Chunk::place(k * 16 + lane / 16 * 8 + lane % 8, 2 * m + lane / 8 % 2));
+                load_turned_blocks(block, place + Chunk::BYTES + Chunk::place(k * 16 + lane / 16 * 8 + lane % 8, 2 * m + lane / 8 % 2));
                 multiply(sums[m], block, low, high);
             }
         }
@@ -142,20 +146,20 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
 // Queries with lists of their own: a warp has one head of one of them.
 template <u32 D> __device__ __forceinline__ void attend_alone(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
-    await_earlier_and_let_come();
+    let_come();
     u32 warp = threadIdx.x / 32, number = blockIdx.x * WARPS + warp, row = number / job.heads;
     if (row >= job.rows) return;
-    attend_together<D>(job, shared_address(memory[warp]), number % job.heads, row, 1, job.spans[row]);
+    attend_together<D>(job, memory[warp], number % job.heads, row, 1, __ldcg(job.spans + row));
 }
 
 // Queries of which neighbours see the same rows: a block has one head of a tile of them, and its warps take turns at those that
 // belong together.
 template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
-    await_earlier_and_let_come();
+    let_come();
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = blockIdx.x / job.heads * TILE;
     u32 rows = min(TILE, job.rows - first);
-    uint2 span = job.spans[first + min(lane, rows - 1)];
+    uint2 span = __ldcg(job.spans + first + min(lane, rows - 1));
     u32 before_x = __shfl_up_sync(0xffffffffu, span.x, 1), before_y = __shfl_up_sync(0xffffffffu, span.y, 1);
     bool begins = lane < rows && (lane == 0 || span.x != before_x || span.y != before_y);
     u32 beginnings = __ballot_sync(0xffffffffu, begins);
@@ -165,7 +169,7 @@ template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job)
         if (number % WARPS != warp) continue;
         u32 end = beginnings ? __ffs(beginnings) - 1 : rows;
         uint2 common = { __shfl_sync(0xffffffffu, span.x, row), __shfl_sync(0xffffffffu, span.y, row) };
-        attend_together<D>(job, shared_address(memory[warp]), blockIdx.x % job.heads, first + row, end - row, common);
+        attend_together<D>(job, memory[warp], blockIdx.x % job.heads, first + row, end - row, common);
     }
 }
 

@@ -35,6 +35,10 @@ pub(super) const TILES: [Tile; 3] = [
     Tile { rows: 128, stages: 6, names: ["product_256x128", "product_256x128_turned"] },
 ];
 
+/// What storing a tile costs, in rows that could be multiplied meanwhile.
+const ROWS_TO_STORE: usize = 32;
+/// From here on multiplying takes much longer than all else that a tile needs.
+const MANY_INPUTS: usize = 1024;
 /// Outputs of a tile, and of one of the blocks that compute it.
 const OUTPUTS: usize = 256;
 const OUTPUTS_OF_BLOCK: usize = OUTPUTS / BLOCKS;
@@ -44,13 +48,14 @@ const BLOCKS: usize = 2;
 const THREADS: usize = 3 * 128;
 
 impl Tile {
-    /// The one that takes the fewest rounds for its size, if these have enough work for all multiprocessors: three quarters of
-    /// what they could do.
-    pub(super) fn for_shape(rows: usize, outputs: usize, processors: usize) -> Option<Tile> {
+    /// The one that takes the least time, if it leaves little of the multiprocessors unused: these tiles begin and end slowly, which
+    /// matters less where there are many inputs. By `rates_of_all_tiles` on an H200.
+    pub(super) fn for_shape([rows, inputs, outputs]: [usize; 3], processors: usize) -> Option<Tile> {
         let pairs = processors / BLOCKS;
-        let time = |tile: &Tile| tile.count(rows, outputs).div_ceil(pairs) * tile.rows;
+        let time = |tile: &Tile| tile.count(rows, outputs).div_ceil(pairs) * (tile.rows + ROWS_TO_STORE);
         let tile = TILES.into_iter().min_by_key(time)?;
-        (4 * rows * outputs >= 3 * time(&tile) * pairs * OUTPUTS).then_some(tile)
+        let least_tenths = if inputs >= MANY_INPUTS { 5 } else { 8 };
+        (10 * rows * outputs >= least_tenths * time(&tile) * pairs * OUTPUTS).then_some(tile)
     }
 
     /// How many there are.
@@ -104,17 +109,18 @@ mod tests {
             // Boxes begin at multiples of 1024 bytes.
             assert!((tile.rows / BLOCKS * 64 * 2).is_multiple_of(1 << 10), "{tile:?}");
         }
-        let chosen = |rows, outputs| Tile::for_shape(rows, outputs, 132).map(|tile| tile.rows);
-        assert_eq!(chosen(10_000, 2048), Some(256));
-        assert_eq!(chosen(5_000, 32_000), Some(256));
-        assert_eq!(chosen(5_000, 2048), Some(128));
+        let chosen =
+            |rows, inputs, outputs| Tile::for_shape([rows, inputs, outputs], 132).map(|tile| tile.rows);
+        assert_eq!(chosen(10_000, 512, 2048), Some(256));
+        assert_eq!(chosen(5_000, 512, 32_000), Some(256));
+        assert_eq!(chosen(5_000, 512, 2048), None);
         // What tests/card_decoding multiplies takes every tile.
-        assert_eq!(chosen(2000, 2048), Some(256));
-        assert_eq!(chosen(450, 8003), Some(256));
-        assert_eq!(chosen(10_000, 512), Some(192));
-        assert_eq!(chosen(10_000, 1000), Some(128));
-        for (rows, outputs) in [(10_000, 24), (2000, 512), (450, 512), (1, 32_000)] {
-            assert_eq!(chosen(rows, outputs), None, "{rows} x {outputs}");
+        assert_eq!(chosen(2000, 512, 2048), Some(256));
+        assert_eq!(chosen(2000, 40, 8003), Some(256));
+        assert_eq!(chosen(5000, 1032, 512), Some(192));
+        assert_eq!(chosen(3000, 1032, 512), Some(128));
+        for [rows, outputs] in [[10_000, 24], [2000, 512], [450, 512], [1, 32_000]] {
+            assert_eq!(chosen(rows, 512, outputs), None, "{rows} x {outputs}");
         }
     }
 
