@@ -12,6 +12,8 @@ struct Job {
     u32 rows, heads, query_stride, stored_width, d_k, d_v;
     float scale;
     u32 newest_stride;
+    u32 tile;               // queries of a block, where neighbours see the same rows
+    u32 unused;
 };
 
 #define MINUS_INFINITY __int_as_float(0xff800000)

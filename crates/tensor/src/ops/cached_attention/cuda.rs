@@ -17,7 +17,7 @@ pub(crate) static MODULE: Module = Module::early(
 /// As in the kernels' source: warps of a block, queries that share a product, numbers of a head's key or value, and the same for
 /// wide heads.
 const WARPS: usize = 4;
-const TILE: usize = 8;
+const TOGETHER: usize = 8;
 const MOST: usize = 256;
 const MOST_WIDE: usize = 1024;
 
@@ -29,6 +29,8 @@ pub struct KeyLists {
     /// One past the largest row.
     end: usize,
     sees_nothing: bool,
+    /// How many neighbours see the same rows, at most.
+    most_alike: usize,
 }
 
 impl KeyLists {
@@ -53,8 +55,16 @@ impl KeyLists {
     }
 
     fn new(spans: &[[u32; 2]]) -> KeyLists {
-        let sees_nothing = spans.iter().all(|&[_, count]| count == 0);
-        KeyLists { queries: spans.len(), spans: upload_list(spans), slots: None, end: 0, sees_nothing }
+        let runs = spans.chunk_by(|a, b| a == b).filter(|run| run[0][1] > 0);
+        let most_alike = runs.map(<[_]>::len).max();
+        KeyLists {
+            queries: spans.len(),
+            spans: upload_list(spans),
+            slots: None,
+            end: 0,
+            sees_nothing: most_alike.is_none(),
+            most_alike: most_alike.unwrap_or(1),
+        }
     }
 }
 
@@ -76,6 +86,8 @@ struct Job {
     d_v: u32,
     scale: f32,
     newest_stride: u32,
+    tile: u32,
+    unused: u32,
 }
 
 /// Panics with a sentence if queries and lists do not fit together.
@@ -129,6 +141,8 @@ pub(super) fn attend(
         keep(&part.tensor, &part.columns, stored, lists);
     }
     let out = Array::scratch_on(Device::Cuda, tensor.dtype(), rows, value_width);
+    // As many queries as its warps can have at once.
+    let tile = WARPS * lists.most_alike.min(TOGETHER);
     let job = Job {
         queries: start_of(queries),
         stored: stored.pointer(),
@@ -144,6 +158,8 @@ pub(super) fn attend(
         d_v: d_v as u32,
         scale: options.scale,
         newest_stride: taken.map_or(0, |part| part.tensor.width() as u32),
+        tile: tile as u32,
+        unused: 0,
     };
     if is_fast {
         // Hypotheses of a sentence see the same source, each of them a past of its own.
@@ -158,7 +174,7 @@ pub(super) fn attend(
             ),
             (DType::Bf16, true) => (
                 ["attend_32_tiled", "attend_64_tiled", "attend_128_tiled"],
-                [rows.div_ceil(TILE) * heads, 1, 1],
+                [rows.div_ceil(tile) * heads, 1, 1],
             ),
         };
         let name = names[d_k.ilog2() as usize - 5];

@@ -4,7 +4,7 @@
 // values are read once for all of them, in chunks that lie in shared memory. Columns of a product do not know each other, so the bits
 // of a result depend on the query and what it sees, in its order, and on nothing else.
 
-const u32 TILE = 8;                 // queries that share a product
+const u32 TOGETHER = 8;             // queries that share a product
 
 template <u32 D> struct Chunk {
     static const u32 KEYS = 2048 / D;           // of a chunk: a multiple of 16
@@ -17,17 +17,29 @@ template <u32 D> struct Chunk {
         return row * D * 2 + (piece ^ turn) * 16;
     }
 
-    // Sends for the rows of a chunk that are `left`; up to a multiple of 16 the others are zero. The last of all may come otherwise.
-    static __device__ __forceinline__ void fetch(const Job& job, u32 to, const bf16* from, u32 lane, u32 first, u32 left) {
+    // Sends for the keys, and then for the values, of the rows of a chunk that are `left`; up to a multiple of 16 the others are zero.
+    // The last of all may come otherwise. Lanes read the list of rows at once, and tell each other.
+    static __device__ __forceinline__ void fetch(const Job& job, u32 to, u32 head, u32 lane, u32 first, u32 left) {
+        u32 listed[(KEYS + 31) / 32];
         #pragma unroll
-        for (u32 i = 0; i < KEYS * PIECES / 32; i++) {
-            u32 row = i * (32 / PIECES) + lane / PIECES, piece = lane % PIECES;
-            if (i * (32 / PIECES) / 16 * 16 >= left) break;
-            u32 at = first + min(row, left - 1);
-            if (job.slots) at = __ldcg(job.slots + at);
-            if (!job.newest || row + 1 != left) copy16(to + place(row, piece), from + (u64)at * job.stored_width + piece * 8, row < left);
+        for (u32 i = 0; i < (KEYS + 31) / 32; i++) {
+            listed[i] = first + min(32 * i + lane, left - 1);
+            if (job.slots) listed[i] = __ldcg(job.slots + listed[i]);
         }
-        end_copies();
+        const bf16* from = (const bf16*)job.stored + head * D;
+        #pragma unroll
+        for (u32 part = 0; part < 2; part++) {
+            #pragma unroll
+            for (u32 i = 0; i < KEYS * PIECES / 32; i++) {
+                u32 row = i * (32 / PIECES) + lane / PIECES, piece = lane % PIECES;
+                if (i * (32 / PIECES) / 16 * 16 >= left) break;
+                u32 at = __shfl_sync(0xffffffffu, listed[i / PIECES], row % 32);
+                if (!job.newest || row + 1 != left) copy16(to + place(row, piece), from + (u64)at * job.stored_width + piece * 8, row < left);
+            }
+            end_copies();
+            to += BYTES;
+            from += job.heads * D;
+        }
     }
 };
 
@@ -46,12 +58,7 @@ __device__ __forceinline__ u32 turned(u32 block) {
 template <u32 D> __device__ __forceinline__ void attend_together(const Job& job, u8* memory, u32 head, u32 row, u32 count, uint2 span) {
     typedef Chunk<D> Chunk;
     u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, place = shared_address(memory);
-    auto fetch = [&](u32 start) {
-        const bf16* keys = (const bf16*)job.stored + head * D;
-        Chunk::fetch(job, place, keys, lane, span.x + start, span.y - start);
-        Chunk::fetch(job, place + Chunk::BYTES, keys + job.heads * D, lane, span.x + start, span.y - start);
-    };
-    if (span.y > 0) fetch(0);
+    if (span.y > 0) Chunk::fetch(job, place, head, lane, span.x, span.y);
     await_earlier();
     // A row that is not stored yet is read where it is, and stored for the steps to come: a lane has a piece of its key or value.
     bool has_piece = job.newest && span.y > 0 && lane < 2 * Chunk::PIECES;
@@ -68,7 +75,7 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
     float sums[D / 16][4] = {}, tops[2] = { MINUS_INFINITY, MINUS_INFINITY }, totals[2] = {};
     for (u32 start = 0; start < span.y; start += Chunk::KEYS) {
         u32 left = span.y - start;
-        if (start > 0) fetch(start);
+        if (start > 0) Chunk::fetch(job, place, head, lane, span.x + start, left);
         if (has_piece && left <= Chunk::KEYS)
             *(uint4*)(memory + lane / Chunk::PIECES * Chunk::BYTES + Chunk::place(left - 1, lane % Chunk::PIECES)) = newest;
 
@@ -152,17 +159,18 @@ template <u32 D> __device__ __forceinline__ void attend_alone(const Job& job) {
     attend_together<D>(job, memory[warp], number % job.heads, row, 1, __ldcg(job.spans + row));
 }
 
-// Queries of which neighbours see the same rows: a block has one head of a tile of them, and its warps take turns at those that
-// belong together.
+// Queries of which neighbours see the same rows: a block has one head of a tile of them, of 32 at most, and its warps take turns at
+// those that belong together.
 template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
     let_come();
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = blockIdx.x / job.heads * TILE;
-    u32 rows = min(TILE, job.rows - first);
+    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = blockIdx.x / job.heads * job.tile;
+    u32 rows = min(job.tile, job.rows - first);
     uint2 span = __ldcg(job.spans + first + min(lane, rows - 1));
     u32 before_x = __shfl_up_sync(0xffffffffu, span.x, 1), before_y = __shfl_up_sync(0xffffffffu, span.y, 1);
-    bool begins = lane < rows && (lane == 0 || span.x != before_x || span.y != before_y);
-    u32 beginnings = __ballot_sync(0xffffffffu, begins);
+    u32 changes = __ballot_sync(0xffffffffu, lane == 0 || span.x != before_x || span.y != before_y);
+    u32 of_same = lane - (31 - __clz(changes & (0xffffffffu >> (31 - lane))));
+    u32 beginnings = __ballot_sync(0xffffffffu, lane < rows && of_same % TOGETHER == 0);
     for (u32 number = 0; beginnings; number++) {
         u32 row = __ffs(beginnings) - 1;
         beginnings &= beginnings - 1;
