@@ -12,8 +12,8 @@ use cudarc::driver::sys::{
 use super::card::present;
 use super::module::{Function, Module};
 
-/// Whether there is room for a cluster, by its kernel, threads and shared memory.
-type Fits = HashMap<(Function, usize, usize), bool>;
+/// For how many clusters there is room at a time, by their kernel, threads and shared memory.
+type Known = HashMap<(Function, usize, usize), usize>;
 
 thread_local! {
     static IS_WITHOUT: Cell<bool> = const { Cell::new(false) };
@@ -38,20 +38,23 @@ impl Module {
         threads: usize,
         shared: usize,
     ) -> Option<Function> {
-        static FITS: LazyLock<Mutex<Fits>> = LazyLock::new(Mutex::default);
         if present().capability().0 < 9 || IS_WITHOUT.get() {
             return None;
         }
         let function = Function { cluster, ..self.function_with_shared(name, shared) };
-        let mut known = FITS.lock().expect("cluster lock");
-        let fits =
-            *known.entry((function, threads, shared)).or_insert_with(|| fits(function, threads, shared));
-        fits.then_some(function)
+        (clusters_at_once(function, threads, shared) > 0).then_some(function)
     }
 }
 
-/// Whether the card can have at least one cluster at a time.
-fn fits(function: Function, threads: usize, shared: usize) -> bool {
+/// How many clusters of a kernel the card can have at a time; those of a launch beyond that follow later.
+pub(crate) fn clusters_at_once(function: Function, threads: usize, shared: usize) -> usize {
+    static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().expect("cluster lock");
+    *known.entry((function, threads, shared)).or_insert_with(|| ask(function, threads, shared))
+}
+
+/// The driver's answer. None fit where it has none.
+fn ask(function: Function, threads: usize, shared: usize) -> usize {
     let mut most = 0;
     let mut attribute = attribute(function.cluster);
     let config = CUlaunchConfig {
@@ -78,7 +81,7 @@ fn fits(function: Function, threads: usize, shared: usize) -> bool {
             driver::cuOccupancyMaxActiveClusters(&mut most, function.handle, &config),
         ]
     };
-    answers == [CUresult::CUDA_SUCCESS; 2] && most > 0
+    if answers == [CUresult::CUDA_SUCCESS; 2] { usize::try_from(most).unwrap_or(0) } else { 0 }
 }
 
 /// What tells a launch that so many neighbouring blocks are a cluster.

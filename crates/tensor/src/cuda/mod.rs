@@ -37,6 +37,7 @@ mod profile;
 mod nccl;
 
 pub use card::{Card, card};
+pub(crate) use cluster::clusters_at_once;
 #[doc(hidden)]
 pub use cluster::without_clusters;
 pub(crate) use feed::MODULE as FEED;

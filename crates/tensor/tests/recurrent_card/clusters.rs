@@ -86,7 +86,7 @@ fn layers_in_clusters_have_the_bits_of_those_through_memory() {
     }
     let both = [Direction::Forward, Direction::Backward];
     for cell in [Cell::Simple, Cell::Gru, Cell::Lstm] {
-        for d in [8, 24, 32, 64, 120, 128, 136, 256, 512] {
+        for d in [8, 24, 32, 64, 120, 128, 136, 256, 264, 384, 392, 512, 520] {
             for lengths in [vec![5], vec![1, 9], ragged(16, 6), ragged(17, 11), ragged(300, 40)] {
                 for (directions, begin) in [
                     (both.to_vec(), Begin::Given),
@@ -109,7 +109,7 @@ fn many_launches_in_clusters_agree() {
         return;
     }
     let lengths = ragged(64, 90);
-    for d in [128, 256] {
+    for d in [128, 256, 512] {
         let directions = vec![Direction::Forward, Direction::Backward];
         let setting = Setting { cell: Cell::Lstm, d, directions, begin: Begin::Given };
         let first = setting.run(&lengths);

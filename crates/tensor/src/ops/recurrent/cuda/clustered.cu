@@ -1,9 +1,14 @@
-// Layers in bf16 whose width is a multiple of eight from 24 to 256, on cards with clusters. A cluster has 16 rows of one layer, for
-// all their steps; each of its blocks has 16 units. Four warps keep a block's weights in registers, and threads the states of
-// their two neighbouring units. Sums have the order of fast.cu, so they have the same bits.
+// Layers in bf16 whose width is a multiple of eight from 24 to 512, on cards with clusters. A cluster has 16 rows of one layer, for
+// all their steps; each of its blocks has 16 units, or 32 of widths above 256, as a cluster has no more than 16 blocks. A warp for
+// every four units keeps weights in registers, and threads the states of their two neighbouring units. Sums have the order of
+// fast.cu, so they have the same bits.
 
-// PARTS: the width is at most 32 times this. A part is what a warp of fast.cu has of a sum.
-static constexpr u32 UNITS = 16, THREADS = 128;
+// What follows from the width, which is at most 32 times SIZE. A part is what a warp of fast.cu has of a sum: WIDE times 32 terms,
+// for each gate on the way back.
+template <int SIZE> struct Form {
+    static constexpr int WIDE = SIZE > 8 ? 2 : 1, PARTS = SIZE / WIDE, TEAM = 4 * WIDE;
+    static constexpr u32 UNITS = 16 * WIDE, THREADS = 32 * TEAM;
+};
 
 // Which cluster of a launch this is, and which block of it.
 struct Seat {
@@ -23,37 +28,40 @@ __device__ __forceinline__ u32 two(const void* from, u64 at) { return *(const u3
 __device__ __forceinline__ float2 two(const float* from, u64 at) { return *(const float2*)(from + at); }
 __device__ __forceinline__ void set_two(float* to, u64 at, const float (&x)[2]) { *(float2*)(to + at) = make_float2(x[0], x[1]); }
 
-// Where four terms of a row lie in a message of states, and eight of one of gradients. Rows are mixed so that lanes which read
+// Where four terms of two rows lie in a message of states, and eight of one row in one of gradients. The two rows are eight apart:
+// of each the first two terms, then of each the last two, as the tensor cores take them. Rows are mixed so that lanes which read
 // neighbouring terms use different banks.
-__device__ __forceinline__ u32 at_four(u32 term, u32 row) { return term / 4 * 128 + ((8 * row) ^ (term / 8 % 4 * 32)); }
+__device__ __forceinline__ u32 at_four(u32 term, u32 row) { return term / 4 * 128 + ((16 * row) ^ (term / 8 % 4 * 32)); }
 __device__ __forceinline__ u32 at_eight(u32 term, u32 row) { return term / 8 * 256 + ((16 * row) ^ (term / 8 % 4 * 32)); }
 
 // The states before the first step, rounded, where message 1 will come: that is sent when all have read them.
+template <u32 THREADS>
 __device__ __forceinline__ void keep_initial(char* to, const Layer& a, Rows rows, u32 first, u32 count, u32 d) {
     __syncthreads();
     for (u32 i = threadIdx.x; i < ROWS * d / 4; i += THREADS) {
-        u32 term = i / ROWS * 4;
-        uint4 row = row_of(rows, first + i % ROWS, count);
+        u32 term = i / ROWS * 4, in_row = i % ROWS;
+        uint4 row = row_of(rows, first + in_row, count);
         if (row.y == 0) continue;
         float4 h = *(const float4*)(a.initial_h + (u64)row.z * d + term);
-        *(uint2*)(to + at_four(term, i % ROWS)) = make_uint2(pack_bf16(h.x, h.y), pack_bf16(h.z, h.w));
+        u32* at = (u32*)(to + at_four(term, in_row % 8)) + in_row / 8;
+        at[0] = pack_bf16(h.x, h.y), at[2] = pack_bf16(h.z, h.w);
     }
 }
 
-template <int CELL, int PARTS>
+template <int CELL, int SIZE>
 __device__ __forceinline__ void forward_clustered(const Layer& a, Rows rows, u32 count, u32 d, const Seat& seat) {
-    constexpr int G = Shape<CELL>::gates, K = Shape<CELL>::kept;
+    constexpr int G = Shape<CELL>::gates, K = Shape<CELL>::kept, WIDE = Form<SIZE>::WIDE;
     extern __shared__ __align__(128) char shared[];
-    Mail<PARTS * 1024> mail(shared, 2 * ROWS * d);
+    Mail<SIZE * 1024> mail(shared, 2 * ROWS * d);
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     // A tile of eight columns has four gates of two units; the warp's second tile has those beside them. Of a tile's sums a
     // lane has two gates of two rows, and takes the other two of one row from the lane beside it.
-    u32 first_unit = seat.slice * UNITS + 4 * warp, unit = first_unit + t / 2 * 2, in_row = g + t % 2 * 8;
+    u32 first_unit = seat.slice * Form<SIZE>::UNITS + 4 * warp, unit = first_unit + t / 2 * 2, in_row = g + t % 2 * 8;
     u32 r = seat.first + in_row, steps = rows[seat.first].y;
     uint4 row = row_of(rows, r, count);
-    u32 held[PARTS][2][2][2];
+    u32 held[SIZE][2][2][2];
 #pragma unroll
-    for (int i = 0; i < PARTS * 8; i++) {
+    for (int i = 0; i < SIZE * 8; i++) {
         u32 term = i / 8 * 32 + 8 * t + i / 4 % 2 * 4 + i % 2 * 2, gate = g % 4, of = first_unit + g / 4 * 2 + i / 2 % 2;
         const bf16* at = (const bf16*)a.weight + (u64)term * (G * d) + gate * d + of;
         bool is_there = term < d && of < d && gate < G;
@@ -61,8 +69,8 @@ __device__ __forceinline__ void forward_clustered(const Layer& a, Rows rows, u32
     }
     float bias[2][4] = {}, h[2] = {}, c[2] = {};
     u32 others[8];
-    for (u32 i = 0; i < 8; i++) others[i] = place_in(mail.start, seat.other(2 * i + t / 2));
-    if (a.initial_h) keep_initial(shared + mail.place(1), a, rows, seat.first, count, d);
+    for (u32 i = 0; i < 8; i++) others[i] = place_in(mail.start, seat.other(2 * i + t % 2));
+    if (a.initial_h) keep_initial<Form<SIZE>::THREADS>(shared + mail.place(1), a, rows, seat.first, count, d);
     cluster_barrier();
     // A warp without units has nothing to do, and neither reads nor gives.
     if (first_unit < d) {
@@ -72,6 +80,8 @@ __device__ __forceinline__ void forward_clustered(const Layer& a, Rows rows, u32
             if (r < count && CELL == GRU && a.initial_h) h[n] = a.initial_h[of_row + n];
             if (r < count && CELL == LSTM && a.initial_c) c[n] = a.initial_c[of_row + n];
         }
+        if (r < count && row.y == 0)
+            for (u32 n = 0; n < 2; n++) keep_state<CELL>(a, row, unit + n, d);
         // Of the step after the present one: on its way while the block waits.
         u32 ahead[G] = {};
         auto read = [&](u32 step) {
@@ -89,17 +99,17 @@ __device__ __forceinline__ void forward_clustered(const Layer& a, Rows rows, u32
             if (step > 0) mail.await(step - 1);
             __syncwarp();
             if (step > 0 || a.initial_h) {
-                const char* from = shared + mail.place(step + 1);
+                const char* from = shared + mail.place(step + 1) + at_four(8 * t, g);
 #pragma unroll
-                for (int part = 0; part < PARTS; part++) {
+                for (int part = 0; part < Form<SIZE>::PARTS; part++) {
                     float own[2][4] = {};
 #pragma unroll
-                    for (int half = 0; half < 2; half++) {
-                        u32 term = 32 * part + 8 * t + 4 * half;
-                        uint2 low = *(const uint2*)(from + at_four(term, g)), high = *(const uint2*)(from + at_four(term, g + 8));
-                        u32 tile[4] = {low.x, high.x, low.y, high.y};
+                    for (int i = 0; i < 2 * WIDE; i++) {
+                        int block = WIDE * part + i / 2, half = i % 2;
+                        uint4 four = *(const uint4*)(from + at_four(32 * block + 4 * half, 0));
+                        u32 tile[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
-                        for (int n = 0; n < 2; n++) multiply(own[n], tile, held[part][half][n][0], held[part][half][n][1]);
+                        for (int n = 0; n < 2; n++) multiply(own[n], tile, held[block][half][n][0], held[block][half][n][1]);
                     }
 #pragma unroll
                     for (int i = 0; i < 8; i++) sums[i / 4][i % 4] += own[i / 4][i % 4];
@@ -120,11 +130,11 @@ __device__ __forceinline__ void forward_clustered(const Layer& a, Rows rows, u32
             }
             u32 pair = is_real ? handed_pair(h[0], h[1]) : 0;
             if (step + 1 < steps) {
-                u32 beside = __shfl_xor_sync(0xffffffffu, pair, 2), at = mail.place(step) + at_four(first_unit, in_row);
-                uint2 four = t / 2 ? make_uint2(beside, pair) : make_uint2(pair, beside);
+                u32 beside = __shfl_xor_sync(0xffffffffu, pair, 1), at = mail.place(step) + at_four(first_unit, g) + t / 2 * 8;
+                uint2 both = t % 2 ? make_uint2(beside, pair) : make_uint2(pair, beside);
 #pragma unroll
                 for (u32 i = 0; i < 8; i++)
-                    if (2 * i + t / 2 < seat.slices) give_block(others[i] + at, others[i] + mail.barrier(step), four);
+                    if (2 * i + t % 2 < seat.slices) give_block(others[i] + at, others[i] + mail.barrier(step), both);
             }
             if (!is_real) continue;
             u64 token = token_of(row, step, a.is_reversed), at = token * d + unit;
@@ -134,13 +144,12 @@ __device__ __forceinline__ void forward_clustered(const Layer& a, Rows rows, u32
             if (K > 0 && a.gates)
                 for (int i = 0; i < K; i++)
                     *(u32*)((bf16*)a.gates + token * (K * d) + i * d + unit) = pack_bf16(kept[0][i], kept[1][i]);
-            if (step + 1 == row.y && a.last_h) {
-                set_two(a.last_h, of_row, h);
-                if (CELL == LSTM) set_two(a.last_c, of_row, c);
-            }
         }
-        if (r < count && row.y == 0)
-            for (u32 n = 0; n < 2; n++) keep_state<CELL>(a, row, unit + n, d);
+        // States stay what they are at steps that the row does not have.
+        if (row.y > 0 && a.last_h) {
+            set_two(a.last_h, of_row, h);
+            if (CELL == LSTM) set_two(a.last_c, of_row, c);
+        }
     }
     // Nobody leaves while others may still write into its memory.
     cluster_barrier();
@@ -185,32 +194,35 @@ __device__ __forceinline__ void read_ahead(Ahead& s, const Layer& a, uint4 row, 
 
 __device__ __forceinline__ float one(float2 of, int n) { return n ? of.y : of.x; }
 
-// Sums of parts lie so that neither writers nor readers get into each other's way.
-__device__ __forceinline__ u32 at_sum(u32 part, u32 row, u32 column) {
-    return (part * ROWS + row) * UNITS + (column ^ (row & 2) * 4);
+// Sums of parts lie so that neither writers, which have four rows at a time, nor readers get into each other's way.
+template <u32 UNITS> __device__ __forceinline__ u32 at_sum(u32 part, u32 row, u32 column) {
+    return (part * ROWS + row) * UNITS + (column ^ (UNITS == 16 ? (row & 2) * 4 : row % 4 * 8));
 }
 
-template <int CELL, int PARTS>
+template <int CELL, int SIZE>
 __device__ __forceinline__ void backward_clustered(const Layer& a, Rows rows, u32 count, u32 d, const Seat& seat) {
-    constexpr int G = Shape<CELL>::gates, OWN = PARTS / 4;
-    constexpr u32 PLACE = PARTS * G * 1024, BUFFER = PARTS * ROWS * UNITS;
+    constexpr int G = Shape<CELL>::gates, PARTS = Form<SIZE>::PARTS, TEAM = Form<SIZE>::TEAM, OWN = PARTS / TEAM;
+    constexpr int BLOCKS = G * Form<SIZE>::WIDE, COLUMNS = 2 * Form<SIZE>::WIDE;
+    constexpr u32 UNITS = Form<SIZE>::UNITS, PLACE = SIZE * G * 1024, BUFFER = PARTS * ROWS * UNITS;
     extern __shared__ __align__(128) char shared[];
     u32 width = G * d;
     Mail<PLACE> mail(shared, 2 * ROWS * width);
     float* parts = (float*)(shared + 2 * PLACE + 128);
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    u32 in_row = threadIdx.x / 8, in_unit = threadIdx.x % 8 * 2, unit = seat.slice * UNITS + in_unit;
+    u32 in_row = threadIdx.x / (UNITS / 2), in_unit = threadIdx.x % (UNITS / 2) * 2, unit = seat.slice * UNITS + in_unit;
     u32 r = seat.first + in_row, steps = rows[seat.first].y;
     uint4 row = row_of(rows, r, count);
     bool has_unit = unit < d;
-    // The warp has every fourth part, for all units of the block.
-    u32 held[OWN][G][2][2][2];
+    // Of every TEAM parts the warp has one, for all units of the block.
+    u32 held[OWN][BLOCKS][2][COLUMNS][2];
+    constexpr int EACH = 4 * COLUMNS;
 #pragma unroll
-    for (int i = 0; i < OWN * G * 8; i++) {
-        u32 part = warp + i / (8 * G) * 4, term = (part * G + i / 8 % G) * 32 + 8 * t + i / 4 % 2 * 4 + i % 2 * 2;
-        u32 of = seat.slice * UNITS + i / 2 % 2 * 8 + g;
+    for (int i = 0; i < OWN * BLOCKS * EACH; i++) {
+        int own = i / (EACH * BLOCKS), block = i / EACH % BLOCKS, half = i / (EACH / 2) % 2, n = i / 2 % COLUMNS;
+        u32 part = warp + own * TEAM, term = (part * BLOCKS + block) * 32 + 8 * t + half * 4 + i % 2 * 2;
+        u32 of = seat.slice * UNITS + n * 8 + g;
         const bf16* at = (const bf16*)a.weight + (u64)of * width + term;
-        held[i / (8 * G)][i / 8 % G][i / 4 % 2][i / 2 % 2][i % 2] = term < width && of < d ? *(const u32*)at : 0;
+        held[own][block][half][n][i % 2] = term < width && of < d ? *(const u32*)at : 0;
     }
     u32 others[16];
     for (u32 i = 0; i < 16; i++) others[i] = place_in(mail.start, seat.other(i));
@@ -227,29 +239,29 @@ __device__ __forceinline__ void backward_clustered(const Layer& a, Rows rows, u3
         float* to = parts + message % 2 * BUFFER;
 #pragma unroll
         for (int own = 0; own < OWN; own++) {
-            u32 part = warp + 4 * own;
-            float sums[2][4] = {};
+            u32 part = warp + TEAM * own;
+            float sums[COLUMNS][4] = {};
 #pragma unroll
-            for (int block = 0; block < G; block++) {
-                u32 term = (part * G + block) * 32 + 8 * t;
+            for (int block = 0; block < BLOCKS; block++) {
+                u32 term = (part * BLOCKS + block) * 32 + 8 * t;
                 uint4 low = *(const uint4*)(from + at_eight(term, g)), high = *(const uint4*)(from + at_eight(term, g + 8));
                 u32 early[4] = {low.x, high.x, low.y, high.y}, late[4] = {low.z, high.z, low.w, high.w};
 #pragma unroll
-                for (int n = 0; n < 2; n++) multiply(sums[n], early, held[own][block][0][n][0], held[own][block][0][n][1]);
+                for (int n = 0; n < COLUMNS; n++) multiply(sums[n], early, held[own][block][0][n][0], held[own][block][0][n][1]);
 #pragma unroll
-                for (int n = 0; n < 2; n++) multiply(sums[n], late, held[own][block][1][n][0], held[own][block][1][n][1]);
+                for (int n = 0; n < COLUMNS; n++) multiply(sums[n], late, held[own][block][1][n][0], held[own][block][1][n][1]);
             }
 #pragma unroll
-            for (int n = 0; n < 2; n++) {
-                *(float2*)(to + at_sum(part, g, 8 * n + 2 * t)) = make_float2(sums[n][0], sums[n][1]);
-                *(float2*)(to + at_sum(part, g + 8, 8 * n + 2 * t)) = make_float2(sums[n][2], sums[n][3]);
+            for (int n = 0; n < COLUMNS; n++) {
+                *(float2*)(to + at_sum<UNITS>(part, g, 8 * n + 2 * t)) = make_float2(sums[n][0], sums[n][1]);
+                *(float2*)(to + at_sum<UNITS>(part, g + 8, 8 * n + 2 * t)) = make_float2(sums[n][2], sums[n][3]);
             }
         }
         __syncthreads();
         sum[0] = sum[1] = 0.0f;
 #pragma unroll
         for (u32 part = 0; part < PARTS; part++) {
-            float2 both = *(const float2*)(to + at_sum(part, in_row, in_unit));
+            float2 both = *(const float2*)(to + at_sum<UNITS>(part, in_row, in_unit));
             sum[0] += both.x, sum[1] += both.y;
         }
     };
@@ -304,20 +316,23 @@ __device__ __forceinline__ void backward_clustered(const Layer& a, Rows rows, u3
     cluster_barrier();
 }
 
-#define CLUSTERED(NAME, WAY, CELL, PARTS)                                                                                    \
-    extern "C" __global__ void __launch_bounds__(THREADS, 2)                                                                 \
-        NAME##_clustered_##WAY##_##PARTS(Layer a, Layer b, Rows rows, const u32* sizes, u32 d, u32 layers, u32 slices) {      \
+// Blocks with 32 units have the registers of a multiprocessor alone.
+#define CLUSTERED(NAME, WAY, CELL, SIZE)                                                                                     \
+    extern "C" __global__ void __launch_bounds__(Form<SIZE>::THREADS, 2 / Form<SIZE>::WIDE)                                  \
+        NAME##_clustered_##WAY##_##SIZE(Layer a, Layer b, Rows rows, const u32* sizes, u32 d, u32 layers, u32 slices) {       \
         if constexpr (HAS_CLUSTERS) {                                                                                        \
             Seat seat(layers, slices);                                                                                       \
             if (seat.first >= *sizes) return;                                                                                \
-            WAY##_clustered<CELL, PARTS>(seat.is_first ? a : b, rows, *sizes, d, seat);                                       \
+            WAY##_clustered<CELL, SIZE>(seat.is_first ? a : b, rows, *sizes, d, seat);                                        \
         }                                                                                                                    \
     }
+#define CLUSTERED_BOTH(NAME, CELL, SIZE)                                                                                     \
+    CLUSTERED(NAME, forward, CELL, SIZE)                                                                                     \
+    CLUSTERED(NAME, backward, CELL, SIZE)
 #define CLUSTERED_ALL(NAME, CELL)                                                                                            \
-    CLUSTERED(NAME, forward, CELL, 4)                                                                                        \
-    CLUSTERED(NAME, forward, CELL, 8)                                                                                        \
-    CLUSTERED(NAME, backward, CELL, 4)                                                                                       \
-    CLUSTERED(NAME, backward, CELL, 8)
+    CLUSTERED_BOTH(NAME, CELL, 4)                                                                                            \
+    CLUSTERED_BOTH(NAME, CELL, 8)                                                                                            \
+    CLUSTERED_BOTH(NAME, CELL, 16)
 CLUSTERED_ALL(simple, SIMPLE)
 CLUSTERED_ALL(gru, GRU)
 CLUSTERED_ALL(lstm, LSTM)
