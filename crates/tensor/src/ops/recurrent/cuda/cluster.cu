@@ -4,7 +4,7 @@
 // A message is what all blocks give at one step together. Messages lie in two places by turns, each with its own barrier. Two
 // suffice because whoever gives a part of message m + 2 has got all of m + 1, and a warp gives its part of m + 1 only after it
 // has waited for m and read it. So when the first byte of m + 2 arrives, no warp reads m any more or still waits for it. For this
-// every warp that reads messages must give a part of each.
+// every warp that reads messages must give a part of each, or meet those of its block that do after it has read one.
 
 static constexpr bool HAS_CLUSTERS = __CUDA_ARCH__ >= 900;
 

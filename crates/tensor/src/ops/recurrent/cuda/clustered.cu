@@ -194,7 +194,7 @@ __device__ __forceinline__ void read_ahead(Ahead& s, const Layer& a, uint4 row, 
 
 __device__ __forceinline__ float one(float2 of, int n) { return n ? of.y : of.x; }
 
-// Sums of parts lie so that neither writers, which have four rows at a time, nor readers get into each other's way.
+// Sums of parts lie so that neither writers nor readers, which have four rows at a time, get into each other's way.
 template <u32 UNITS> __device__ __forceinline__ u32 at_sum(u32 part, u32 row, u32 column) {
     return (part * ROWS + row) * UNITS + (column ^ (UNITS == 16 ? (row & 2) * 4 : row % 4 * 8));
 }
@@ -209,7 +209,8 @@ __device__ __forceinline__ void backward_clustered(const Layer& a, Rows rows, u3
     Mail<PLACE> mail(shared, 2 * ROWS * width);
     float* parts = (float*)(shared + 2 * PLACE + 128);
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    u32 in_row = threadIdx.x / (UNITS / 2), in_unit = threadIdx.x % (UNITS / 2) * 2, unit = seat.slice * UNITS + in_unit;
+    // A warp has eight units of eight rows: what it gives of a gate is 128 neighbouring bytes.
+    u32 in_row = threadIdx.x / 4 % ROWS, in_unit = threadIdx.x / (4 * ROWS) * 8 + 2 * t, unit = seat.slice * UNITS + in_unit;
     u32 r = seat.first + in_row, steps = rows[seat.first].y;
     uint4 row = row_of(rows, r, count);
     bool has_unit = unit < d;
@@ -227,7 +228,7 @@ __device__ __forceinline__ void backward_clustered(const Layer& a, Rows rows, u3
     u32 others[16];
     for (u32 i = 0; i < 16; i++) others[i] = place_in(mail.start, seat.other(i));
     // After turning words the lane has a gate of eight units.
-    u32 gate = t, eight = seat.slice * UNITS + in_unit / 8 * 8;
+    u32 gate = t, eight = unit - 2 * t;
     bool gives = gate < G && eight < d;
     u64 of_row = (u64)row.z * d + unit;
     float dc[2] = {}, past[2] = {};
