@@ -221,10 +221,10 @@ ATTEND(attend_wide_f32, float, false, 1024)
 ATTEND(attend_wide_bf16, bf16, false, 1024)
 
 // Writes columns of each row to the last of the slots that its query sees. A block has a row; pieces of 16 bytes, if they begin at a
-// multiple of that. No kernel may come early: it would read what is stored.
+// multiple of that.
 template <class T>
 __device__ __forceinline__ void keep(const T* from, T* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {
-    await_earlier();
+    await_earlier_and_let_come();
     uint2 span = spans[blockIdx.x];
     if (span.y == 0) return;
     const T* source = from + (u64)blockIdx.x * stride + column;
@@ -235,7 +235,6 @@ __device__ __forceinline__ void keep(const T* from, T* stored, const uint2* span
     } else {
         for (u32 i = threadIdx.x; i < width; i += blockDim.x) target[i] = source[i];
     }
-    __threadfence();
 }
 
 extern "C" __global__ void keep_f32(const float* from, float* stored, const uint2* spans, const u32* slots, u32 stride, u32 column, u32 width) {

@@ -24,7 +24,7 @@ template <u32 D> struct Chunk {
         #pragma unroll
         for (u32 i = 0; i < (KEYS + 31) / 32; i++) {
             listed[i] = first + min(32 * i + lane, left - 1);
-            if (job.slots) listed[i] = __ldcg(job.slots + listed[i]);
+            if (job.slots) listed[i] = job.slots[listed[i]];
         }
         const bf16* from = (const bf16*)job.stored + head * D;
         #pragma unroll
@@ -52,21 +52,16 @@ __device__ __forceinline__ u32 turned(u32 block) {
 
 // `count` queries from `row` on, which all see `span`. `memory` is the warp's own. In all products queries are columns: a lane has
 // two of them, 2 t and 2 t + 1.
-//
-// Lists and stored rows were there before the step began, whose first kernel lets no other come early: the first of them are on their
-// way while the kernel before this one is at work. They are read past the first cache, where those of an earlier step may lie.
 template <u32 D> __device__ __forceinline__ void attend_together(const Job& job, u8* memory, u32 head, u32 row, u32 count, uint2 span) {
     typedef Chunk<D> Chunk;
     u32 lane = threadIdx.x % 32, g = lane / 4, t = lane % 4, place = shared_address(memory);
-    if (span.y > 0) Chunk::fetch(job, place, head, lane, span.x, span.y);
-    await_earlier();
     // A row that is not stored yet is read where it is, and stored for the steps to come: a lane has a piece of its key or value.
     bool has_piece = job.newest && span.y > 0 && lane < 2 * Chunk::PIECES;
     uint4 newest;
     if (has_piece) {
         u64 offset = (lane / Chunk::PIECES * job.heads + head) * D + lane % Chunk::PIECES * 8;
         newest = *(const uint4*)((const bf16*)job.newest + (u64)row * job.newest_stride + offset);
-        *(uint4*)((bf16*)job.stored + (u64)__ldcg(job.slots + span.x + span.y - 1) * job.stored_width + offset) = newest;
+        *(uint4*)((bf16*)job.stored + (u64)job.slots[span.x + span.y - 1] * job.stored_width + offset) = newest;
     }
     u32 queries[D / 16][2];
     const bf16* own = (const bf16*)job.queries + (u64)(row + g) * job.query_stride + head * D + 2 * t;
@@ -75,7 +70,7 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
     float sums[D / 16][4] = {}, tops[2] = { MINUS_INFINITY, MINUS_INFINITY }, totals[2] = {};
     for (u32 start = 0; start < span.y; start += Chunk::KEYS) {
         u32 left = span.y - start;
-        if (start > 0) Chunk::fetch(job, place, head, lane, span.x + start, left);
+        Chunk::fetch(job, place, head, lane, span.x + start, left);
         if (has_piece && left <= Chunk::KEYS)
             *(uint4*)(memory + lane / Chunk::PIECES * Chunk::BYTES + Chunk::place(left - 1, lane % Chunk::PIECES)) = newest;
 
@@ -153,20 +148,20 @@ template <u32 D> __device__ __forceinline__ void attend_together(const Job& job,
 // Queries with lists of their own: a warp has one head of one of them.
 template <u32 D> __device__ __forceinline__ void attend_alone(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
-    let_come();
+    await_earlier_and_let_come();
     u32 warp = threadIdx.x / 32, number = blockIdx.x * WARPS + warp, row = number / job.heads;
     if (row >= job.rows) return;
-    attend_together<D>(job, memory[warp], number % job.heads, row, 1, __ldcg(job.spans + row));
+    attend_together<D>(job, memory[warp], number % job.heads, row, 1, job.spans[row]);
 }
 
 // Queries of which neighbours see the same rows: a block has one head of a tile of them, of 32 at most, and its warps take turns at
 // those that belong together.
 template <u32 D> __device__ __forceinline__ void attend_in_tiles(const Job& job) {
     __shared__ __align__(128) u8 memory[WARPS][2 * Chunk<D>::BYTES];
-    let_come();
+    await_earlier_and_let_come();
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, first = blockIdx.x / job.heads * job.tile;
     u32 rows = min(job.tile, job.rows - first);
-    uint2 span = __ldcg(job.spans + first + min(lane, rows - 1));
+    uint2 span = job.spans[first + min(lane, rows - 1)];
     u32 before_x = __shfl_up_sync(0xffffffffu, span.x, 1), before_y = __shfl_up_sync(0xffffffffu, span.y, 1);
     u32 changes = __ballot_sync(0xffffffffu, lane == 0 || span.x != before_x || span.y != before_y);
     u32 of_same = lane - (31 - __clz(changes & (0xffffffffu >> (31 - lane))));

@@ -47,22 +47,12 @@ struct NormForward {
 
 // S is the sublayer's type, T that of what is kept.
 template <class S, class T, int QUADS> __device__ __forceinline__ void forward(const NormForward& a) {
-    let_come();
+    await_earlier_and_let_come();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
     if (row >= a.rows) return;
     u64 start = (u64)row * a.width;
-    // No kernel just before this one writes them: they come while it is at work, where there are registers enough.
-    constexpr bool IS_AHEAD = QUADS <= 4;
-    Row<QUADS> gamma, beta, z;
-    auto read_weights = [&](int i) {
-        read(a.gamma, 128 * i + 4 * lane, a.width, gamma.at[i]);
-        read(a.beta, 128 * i + 4 * lane, a.width, beta.at[i]);
-    };
-    if (IS_AHEAD)
-#pragma unroll
-        for (int i = 0; i < QUADS; i++) read_weights(i);
-    await_earlier();
     Dropout dropout = dropout_of(a.dropout);
+    Row<QUADS> z;
     float sum = 0.0f;
 #pragma unroll
     for (int i = 0; i < QUADS; i++) {
@@ -90,11 +80,12 @@ template <class S, class T, int QUADS> __device__ __forceinline__ void forward(c
 #pragma unroll
     for (int i = 0; i < QUADS; i++) {
         u32 column = 128 * i + 4 * lane;
-        float y[4];
-        if (!IS_AHEAD) read_weights(i);
+        float gamma[4], beta[4], y[4];
+        read(a.gamma, column, a.width, gamma);
+        read(a.beta, column, a.width, beta);
         for (int j = 0; j < 4; j++) {
             z.at[i][j] *= inverse;
-            y[j] = gamma.at[i][j] * z.at[i][j] + beta.at[i][j];
+            y[j] = gamma[j] * z.at[i][j] + beta[j];
         }
         write(a.y + start, column, a.width, y);
         if (a.narrow) write(a.narrow + start, column, a.width, y);
