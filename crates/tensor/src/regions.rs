@@ -41,7 +41,7 @@ pub(crate) struct Place {
 
 impl<B: Block> Regions<B> {
     /// No regions yet.
-    pub(crate) fn new(growth: Growth) -> Regions<B> {
+    pub(crate) const fn new(growth: Growth) -> Regions<B> {
         Regions { growth, by_age: BTreeMap::new(), next: 0, capacity: 0 }
     }
 
@@ -95,11 +95,6 @@ impl<B: Block> Regions<B> {
     pub(crate) fn trim(&mut self) {
         self.by_age.retain(|_, region| region.largest < region.block.capacity());
         self.capacity = self.by_age.values().map(|region| region.block.capacity()).sum();
-    }
-
-    /// Bytes of all regions.
-    pub(crate) fn capacity(&self) -> usize {
-        self.capacity
     }
 }
 
@@ -224,12 +219,12 @@ mod tests {
         let short = [70_000, 900_000, 3 << 20, 20 << 20, 100_000, 5 << 20];
         let long = [4 << 20, 1 << 20, 90_000, 33 << 20, 7 << 20, 7 << 20, 250_000, 6 << 20];
         let places = [step(&mut memory, &short), step(&mut memory, &long)];
-        let capacity = memory.regions.capacity();
+        let capacity = memory.regions.capacity;
         for _ in 0..3 {
             assert_eq!(step(&mut memory, &short), places[0]);
             assert_eq!(step(&mut memory, &long), places[1]);
         }
-        assert_eq!(memory.regions.capacity(), capacity);
+        assert_eq!(memory.regions.capacity, capacity);
     }
 
     #[test]
@@ -241,13 +236,13 @@ mod tests {
             memory.regions.give_back(&places[i]);
         }
         memory.regions.trim();
-        assert_eq!(memory.regions.capacity(), GROWTH.smallest, "the first buffer is in use");
+        assert_eq!(memory.regions.capacity, GROWTH.smallest, "the first buffer is in use");
         let rest = memory.take(GROWTH.smallest * 3 / 4);
         assert_eq!(memory.address(&rest), memory.address(&places[1]));
         memory.regions.give_back(&rest);
         memory.regions.give_back(&places[0]);
         memory.regions.trim();
-        assert_eq!((memory.regions.capacity(), memory.regions.by_age.len()), (0, 0));
+        assert_eq!((memory.regions.capacity, memory.regions.by_age.len()), (0, 0));
     }
 
     #[test]
@@ -271,9 +266,9 @@ mod tests {
     fn memory_that_is_not_to_be_had_changes_nothing() {
         let mut memory = Memory::new();
         let first = memory.take(100);
-        let (capacity, regions) = (memory.regions.capacity(), memory.regions.by_age.len());
+        let (capacity, regions) = (memory.regions.capacity, memory.regions.by_age.len());
         assert_eq!(memory.regions.take(64 << 20, Err::<Addresses, _>).err(), Some(64 << 20));
-        assert_eq!((memory.regions.capacity(), memory.regions.by_age.len()), (capacity, regions));
+        assert_eq!((memory.regions.capacity, memory.regions.by_age.len()), (capacity, regions));
         let second = memory.take(100);
         assert_eq!(memory.address(&second), memory.address(&first) + GROWTH.page);
     }

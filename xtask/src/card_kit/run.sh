@@ -23,6 +23,8 @@ tests() {
         echo "== $test"
         HEEDFUL_REQUIRE_CUDA=1 "./$test" || failed=1
     done
+    echo "== tests/card_search with three queues"
+    HEEDFUL_CUDA_QUEUES=3 HEEDFUL_REQUIRE_CUDA=1 ./tests/card_search || failed=1
     return $failed
 }
 

@@ -20,10 +20,11 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::constraints::{Constraints, Phrases, Placed, allocate};
-use super::group::{Plan, Scores};
+use super::group::Plan;
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::needs::{Needs, Others};
 use super::options::{SearchOptions, Stop};
+use super::scores::Scores;
 use crate::data::SpecialTokens;
 
 /// The beam search of one sentence.

@@ -6,10 +6,11 @@
 use super::DecodeError;
 use super::engine::Engine;
 use super::ensemble::Ensemble;
-use super::group::{Plan, Scores, Sentence};
+use super::group::{Plan, Sentence};
 use super::hypothesis::Continuation;
 use super::needs::{Needs, Others};
 use super::options::SearchOptions;
+use super::scores::Scores;
 use crate::data::SpecialTokens;
 use crate::data::batch::Batch;
 use crate::models::Generate;

@@ -1,15 +1,16 @@
 //! Sentences that go through the model together, one step at a time.
 
-use std::borrow::Cow;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use heedful_tensor::cpu::threads::parallel;
 use heedful_tensor::ops::TopK;
-use heedful_tensor::{Device, Ragged, Rounding, Sent, Tensor};
+use heedful_tensor::{Device, Queue, Ragged, Rounding, Sent, Tensor};
 
 use super::DecodeError;
 use super::hypothesis::Continuation;
 use super::needs::{Needs, Others};
+use super::scores::Scores;
 use crate::models::{BrokenModel, Decoding, Row, Wanted};
 
 /// Sentences whose plans one thread lets choose at a time.
@@ -33,45 +34,14 @@ pub(super) trait Plan: Send {
     fn found(self) -> Self::Found;
 }
 
-/// The model's scores for the rows of one sentence.
-pub(super) struct Scores<'a> {
-    /// Of all tokens, if a plan needs them.
-    logits: Option<&'a Tensor>,
-    best: &'a TopK,
-    first: usize,
-}
-
-impl Scores<'_> {
-    /// A row's best tokens and their log-probabilities, best first: [`Needs::best`] of them, or more.
-    pub(super) fn best(&self, row: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
-        let normalizer = self.normalizer(row);
-        let best = self.best.best(self.first + row).iter();
-        best.map(move |best| (best.index, f64::from(best.score) - normalizer))
-    }
-
-    /// The log-probability of one token after a row: one of [`Needs::others`].
-    pub(super) fn log_probability(&self, row: usize, token: u32) -> f64 {
-        let score = match self.logits {
-            Some(logits) => logits.row(self.first + row)[token as usize],
-            None => self.best.other(self.first + row, token).expect("a token that the plan needs"),
-        };
-        f64::from(score) - self.normalizer(row)
-    }
-
-    /// The scores of all tokens after a row, if the plan needs [`Others::All`](super::needs::Others::All).
-    pub(super) fn row(&self, row: usize) -> Cow<'_, [f32]> {
-        self.logits.expect("the plan needs all tokens").row(self.first + row)
-    }
-
-    fn normalizer(&self, row: usize) -> f64 {
-        self.best.normalizer(self.first + row)
-    }
-}
-
 /// The sentences of one [`Decoding`], each with its own plan.
 pub(super) struct Group<'m, P> {
     decoding: Box<dyn Decoding + 'm>,
     device: Device,
+    /// Where the device does its steps.
+    queue: Queue,
+    /// Sentences that are to be read with the next step.
+    arrived: Vec<Sentence<P>>,
     open: Vec<Open<P>>,
     /// What its sentences weigh, and the maximum number of rows of a step with them.
     weight: usize,
@@ -87,9 +57,9 @@ pub(super) struct Group<'m, P> {
     generated: usize,
 }
 
-/// A step that a device has got, and the logits that it computes if all are wanted. Nobody has to wait for its end: what a card still
-/// writes for a group that is gone is memory that later steps of the card write and read in their order.
+/// A step that a device has got, and the logits that it computes if all are wanted.
 struct InFlight {
+    began: Instant,
     sent: Sent,
     logits: Option<Tensor>,
 }
@@ -125,10 +95,16 @@ struct Open<P> {
 
 impl<'m, P: Plan> Group<'m, P> {
     /// A group without sentences.
-    pub(super) fn new(decoding: Box<dyn Decoding + 'm>, device: Device, rounding: Rounding) -> Group<'m, P> {
+    pub(super) fn new(
+        decoding: Box<dyn Decoding + 'm>,
+        (device, queue): (Device, Queue),
+        rounding: Rounding,
+    ) -> Group<'m, P> {
         Group {
             decoding,
             device,
+            queue,
+            arrived: Vec::new(),
             open: Vec::new(),
             weight: 0,
             most_rows: 0,
@@ -143,7 +119,32 @@ impl<'m, P: Plan> Group<'m, P> {
 
     /// Whether it has no sentence.
     pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.open.is_empty() && self.arrived.is_empty()
+    }
+
+    /// Whether sentences wait for its next step.
+    pub(super) fn has_arrivals(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
+    /// Where the device does its steps.
+    pub(super) fn queue(&self) -> Queue {
+        self.queue
+    }
+
+    /// Whether a step has begun and is not finished.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.in_flight.is_some()
+    }
+
+    /// When that step began.
+    pub(super) fn began(&self) -> Option<Instant> {
+        self.in_flight.as_ref().map(|step| step.began)
+    }
+
+    /// Whether the device is through with the step that has begun, if one has.
+    pub(super) fn is_done(&self) -> bool {
+        self.in_flight.as_ref().is_none_or(|step| step.sent.is_done())
     }
 
     /// What its sentences weigh.
@@ -169,6 +170,10 @@ impl<'m, P: Plan> Group<'m, P> {
             self.weight -= open.weight;
             self.most_rows -= open.most_rows;
         }
+        for arrived in self.arrived.extract_if(.., |arrived| arrived.ticket == ticket) {
+            self.weight -= arrived.weight;
+            self.most_rows -= arrived.rows;
+        }
     }
 
     /// Tokens that were generated: one for each sentence and step.
@@ -186,14 +191,20 @@ impl<'m, P: Plan> Group<'m, P> {
         self.decoding.as_hand_over().is_some()
     }
 
-    /// Takes all sentences of another group over; they have rows in its next step. Neither has a step under way.
+    /// Takes all sentences of another group over; they have rows in its next step. Neither has a step under way, and nobody has
+    /// arrived.
     pub(super) fn take_over(&mut self, other: &mut Group<'m, P>) {
         let is_idle = self.in_flight.is_none() && other.in_flight.is_none();
         assert!(is_idle, "sentences change groups while a step is under way");
         let sentences: Vec<usize> = other.open.iter().map(|open| open.sentence).collect();
         let (giving, taking) = (other.decoding.as_hand_over(), self.decoding.as_hand_over());
         let (giving, taking) = giving.zip(taking).expect("the model can do it");
-        let first = self.device.send_step(|| taking.take_over(giving.hand_over(&sentences)));
+        let (first, sent) =
+            self.device.begin_step(self.queue, || taking.take_over(giving.hand_over(&sentences)));
+        if other.queue != self.queue {
+            // The other group's next step may overwrite what this one reads.
+            sent.wait();
+        }
         for mut open in other.open.drain(..) {
             open.first += first;
             open.sentence = self.read;
@@ -204,14 +215,19 @@ impl<'m, P: Plan> Group<'m, P> {
         self.most_rows += std::mem::take(&mut other.most_rows);
     }
 
-    /// Encodes sentences, which take part from the next step on.
-    fn read(&mut self, sentences: Vec<Sentence<P>>) {
+    /// Adds sentences, which take part from the next step on that begins.
+    pub(super) fn add(&mut self, sentences: Vec<Sentence<P>>) {
+        self.weight += sentences.iter().map(|sentence| sentence.weight).sum::<usize>();
+        self.most_rows += sentences.iter().map(|sentence| sentence.rows).sum::<usize>();
+        self.arrived.extend(sentences);
+    }
+
+    /// Encodes the sentences that have arrived.
+    fn read(&mut self) {
         let (mut sources, mut restricted) = (Vec::new(), Vec::new());
-        for Sentence { ticket, source, tokens, weight, rows, plan } in sentences {
+        for Sentence { ticket, source, tokens, weight, rows, plan } in self.arrived.drain(..) {
             sources.push(source);
             restricted.extend(tokens.map(|tokens| (self.read, tokens)));
-            self.weight += weight;
-            self.most_rows += rows;
             self.open.push(Open {
                 ticket,
                 sentence: self.read,
@@ -227,8 +243,8 @@ impl<'m, P: Plan> Group<'m, P> {
         }
         if !sources.is_empty() {
             let sequences = Ragged::from_lengths(sources.iter().map(Vec::len));
-            let (device, decoding) = (self.device, &mut self.decoding);
-            device.send_step(|| decoding.read(&sources.concat(), &sequences));
+            let decoding = &mut self.decoding;
+            self.device.begin_step(self.queue, || decoding.read(&sources.concat(), &sequences));
             for (sentence, tokens) in restricted {
                 let restrict = self.decoding.as_restrict().expect("the search has asked for it");
                 restrict.restrict(sentence, tokens);
@@ -236,31 +252,31 @@ impl<'m, P: Plan> Group<'m, P> {
         }
     }
 
-    /// Encodes more sentences, and does one step of all; returns the tickets and results of those that finish with it. A
-    /// sentence whose scores are not finite finishes with an error; the others continue.
-    pub(super) fn step(&mut self, more: Vec<Sentence<P>>) -> Vec<Outcome<P>> {
-        self.begin(more);
+    /// Encodes the sentences that have arrived, and does one step of all; returns the tickets and results of those that finish with
+    /// it. A sentence whose scores are not finite finishes with an error; the others continue.
+    pub(super) fn step(&mut self) -> Vec<Outcome<P>> {
+        self.begin();
         self.finish()
     }
 
     /// The first half of [`Group::step`]: the device has its work. The step before is finished.
-    pub(super) fn begin(&mut self, more: Vec<Sentence<P>>) {
+    pub(super) fn begin(&mut self) {
         assert!(self.in_flight.is_none(), "a step before the one before is finished");
-        self.read(more);
+        self.read();
         self.decoding.read_on();
         self.gather_rows();
         if self.rows.is_empty() {
             return;
         }
         self.gather_needs();
-        let Group { device, decoding, rows, wanted, best, .. } = self;
-        let (logits, sent) = device.begin_step(|| decoding.step_for(rows, wanted, best));
-        self.in_flight = Some(InFlight { sent, logits });
+        let Group { device, queue, decoding, rows, wanted, best, .. } = self;
+        let (logits, sent) = device.begin_step(*queue, || decoding.step_for(rows, wanted, best));
+        self.in_flight = Some(InFlight { began: Instant::now(), sent, logits });
     }
 
     /// The second half of [`Group::step`]: waits for what the device finds, and lets the sentences choose.
     pub(super) fn finish(&mut self) -> Vec<Outcome<P>> {
-        if let Some(InFlight { sent, logits }) = self.in_flight.take() {
+        if let Some(InFlight { sent, logits, .. }) = self.in_flight.take() {
             sent.wait();
             self.best.collect();
             let logits = logits.map(|logits| logits.to_host());
@@ -338,6 +354,17 @@ impl<'m, P: Plan> Group<'m, P> {
             }
         };
         done.map(outcome).collect()
+    }
+}
+
+impl<P> Drop for Group<'_, P> {
+    /// Who gets what a step under way reads and writes, of the card's memory and of the host's, may be in another queue.
+    fn drop(&mut self) {
+        if let Some(step) = self.in_flight.take()
+            && self.queue != Queue::MAIN
+        {
+            step.sent.outlast();
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod limits;
 mod options;
 
 mod needs;
+mod scores;
 
 mod constraints;
 

@@ -10,10 +10,11 @@ use std::sync::Arc;
 use heedful_tensor::random::Stream;
 
 use super::constraints::Progress;
-use super::group::{Plan, Scores};
+use super::group::Plan;
 use super::hypothesis::{Continuation, Hypothesis, Open, Tree};
 use super::needs::{Needs, Others};
 use super::options::{Sampling, SearchOptions};
+use super::scores::Scores;
 use super::search::SearchInput;
 use crate::data::SpecialTokens;
 

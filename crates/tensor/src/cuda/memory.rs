@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use bytemuck::NoUninit;
 use cudarc::driver::sys::{self as driver, CUresult};
@@ -12,6 +12,7 @@ use cudarc::driver::sys::{self as driver, CUresult};
 use super::card::{expect, present};
 use super::command::{self, Command};
 use super::launch::roomy;
+use super::queue::{self, MAIN, QUEUES};
 use super::step;
 use crate::regions::{self, Growth, Place, Regions};
 
@@ -58,9 +59,8 @@ fn unwind(full: OutOfMemory) -> ! {
     if !IS_AWAITED.get() {
         panic!("{full}");
     }
-    step::flush();
-    // SAFETY: the context of the card is current.
-    expect("cuCtxSynchronize", unsafe { driver::cuCtxSynchronize() });
+    // Not for the whole context: another thread may be recording a step of its own queue.
+    present().wait();
     panic::resume_unwind(Box::new(full))
 }
 
@@ -89,7 +89,25 @@ pub(crate) struct Buffer {
     pointer: Pointer,
     bytes: usize,
     /// `None` for what belongs to a step and is gone at its end.
-    place: Option<Place>,
+    place: Option<Given>,
+}
+
+/// A place in the memory of a queue, which gets it back.
+pub(super) struct Given {
+    queue: usize,
+    place: Place,
+}
+
+impl Given {
+    /// Its queue has it again, after what another queue has got so far. If a broken card cannot wait, nobody has it any more: this is
+    /// called while others unwind.
+    pub(super) fn after(self, user: usize) {
+        let has_waited =
+            user == self.queue || queue::queue(self.queue).try_wait_for(queue::queue(user)).is_ok();
+        if has_waited {
+            memory(self.queue).give_back(&self.place);
+        }
+    }
 }
 
 impl Buffer {
@@ -99,10 +117,10 @@ impl Buffer {
         if step::is_ahead() {
             return Buffer::untouched(bytes);
         }
-        Buffer::taken(bytes, |memory| {
-            let (taken, least) = (memory.capacity(), bytes.max(1).next_multiple_of(GROWTH.page));
+        Buffer::taken(bytes, |memory, queue| {
+            let least = bytes.max(1).next_multiple_of(GROWTH.page);
             // The last regions are no larger than they must be.
-            let new = |capacity| Region::new(capacity, taken).or_else(|_| Region::new(least, taken));
+            let new = |capacity| Region::new(capacity, queue).or_else(|_| Region::new(least, queue));
             memory.take(bytes.max(1), new)
         })
     }
@@ -110,17 +128,17 @@ impl Buffer {
     /// As [`Buffer::new`] in memory that nobody had before. The commands of a step that has not been sent yet are still to
     /// use what the step has given back meanwhile, so what is written ahead of them cannot lie there.
     pub(crate) fn untouched(bytes: usize) -> Buffer {
-        Buffer::taken(bytes, |memory| {
-            let taken = memory.capacity();
-            memory.take_new(bytes.max(1), |capacity| Region::new(capacity, taken))
+        Buffer::taken(bytes, |memory, queue| {
+            memory.take_new(bytes.max(1), |capacity| Region::new(capacity, queue))
         })
     }
 
-    fn taken(bytes: usize, take: impl FnOnce(&mut Regions<Region>) -> Result<Place, usize>) -> Buffer {
+    fn taken(bytes: usize, take: impl FnOnce(&mut Regions<Region>, usize) -> Result<Place, usize>) -> Buffer {
         present();
+        let queue = step::current_queue();
         let taken = step::outside_of_others(|| {
-            let mut memory = memory().lock().expect("card memory lock");
-            let place = take(&mut memory)?;
+            let mut memory = memory(queue);
+            let place = take(&mut memory, queue)?;
             let pointer = memory.block(&place).start.offset(place.offset);
             Ok::<_, usize>((place, pointer))
         });
@@ -129,7 +147,7 @@ impl Buffer {
             taken.unwrap_or_else(|wanted| unwind(OutOfMemory { wanted, held: HELD.load(Ordering::Relaxed) }));
         let held = HELD.fetch_add(place.len, Ordering::Relaxed) + place.len;
         MOST_HELD.fetch_max(held, Ordering::Relaxed);
-        Buffer { pointer, bytes, place: Some(place) }
+        Buffer { pointer, bytes, place: Some(Given { queue, place }) }
     }
 
     pub(crate) fn pointer(&self) -> Pointer {
@@ -156,7 +174,7 @@ impl Buffer {
         if bytes.is_empty() {
             return;
         }
-        let (stream, to) = (present().stream, self.pointer.offset(offset));
+        let (stream, to) = (queue::current_stream(), self.pointer.offset(offset));
         if let Some(from) = step::feed(bytes, bytes.len()) {
             step::record(Command::Copy { from, to, bytes: bytes.len() });
             return;
@@ -167,44 +185,48 @@ impl Buffer {
         expect("cuMemcpyHtoDAsync", result);
     }
 
-    /// Waits for all work, then copies bytes from an offset on to the host.
+    /// Waits for the work of this thread's queue and of the buffer's, then copies bytes from an offset on to the host.
     pub(crate) fn read(&self, offset: usize, bytes: &mut [u8]) {
         assert!(offset + bytes.len() <= self.bytes, "{} bytes at {offset} of {}", bytes.len(), self.bytes);
         if bytes.is_empty() {
             return;
         }
         step::flush();
-        let (card, from) = (present(), self.pointer.offset(offset));
-        // SAFETY: both sides have these bytes, and the copy is waited for.
-        unsafe {
-            let result =
-                driver::cuMemcpyDtoHAsync_v2(bytes.as_mut_ptr().cast(), from.0, bytes.len(), card.stream);
-            expect("cuMemcpyDtoHAsync", result);
+        let (reader, from) = (queue::queue(step::current_queue()), self.pointer.offset(offset));
+        if let Some(given) = self.place.as_ref().filter(|given| given.queue != step::current_queue()) {
+            reader.wait_for(queue::queue(given.queue));
         }
-        card.wait();
+        let to = bytes.as_mut_ptr().cast();
+        // SAFETY: both sides have these bytes, and the copy is waited for.
+        let result = unsafe { driver::cuMemcpyDtoHAsync_v2(to, from.0, bytes.len(), reader.stream()) };
+        expect("cuMemcpyDtoHAsync", result);
+        reader.wait();
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        let Some(place) = &self.place else { return };
-        HELD.fetch_sub(place.len, Ordering::Relaxed);
-        // What still runs was asked for before whatever gets this place next: one stream keeps the order.
-        memory().lock().expect("card memory lock").give_back(place);
+        let Some(given) = self.place.take() else { return };
+        HELD.fetch_sub(given.place.len, Ordering::Relaxed);
+        let user = step::current_queue();
+        // What still runs was asked for before whatever gets this place next: a queue keeps the order. If another queue has used it,
+        // its commands may not have been sent.
+        let given = if given.queue == user { Some(given) } else { step::keep(given) };
+        given.into_iter().for_each(|given| given.after(user));
     }
 }
 
 /// Fills some bytes with zeros.
 pub(crate) fn clear(start: Pointer, bytes: usize) {
     if !step::record(Command::Clear { start, bytes }) {
-        command::clear_now(present().stream, start, bytes);
+        command::clear_now(present().stream(), start, bytes);
     }
 }
 
 /// Copies bytes from one place of the card's memory to another.
 pub(crate) fn copy(from: Pointer, to: Pointer, bytes: usize) {
     if bytes > 0 && !step::record(Command::Copy { from, to, bytes }) {
-        command::copy_now(present().stream, from, to, bytes);
+        command::copy_now(present().stream(), from, to, bytes);
     }
 }
 
@@ -236,11 +258,13 @@ fn upload_with_room(bytes: &[u8], room: usize) -> Buffer {
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST_HELD: AtomicUsize = AtomicUsize::new(0);
+static RESERVED: AtomicUsize = AtomicUsize::new(0);
 
 /// Gives regions that nobody uses back to the driver: larger ones may fit then.
 pub fn trim() {
     present().wait();
-    step::outside_of_others(|| memory().lock().expect("card memory lock").trim());
+    step::outside_of_others(|| memory(MAIN).trim());
+    trim_others(MAIN);
 }
 
 /// The most bytes that are taken from the driver: `HEEDFUL_CUDA_MEMORY`, for a card that is shared with others, or all.
@@ -256,7 +280,7 @@ fn limit() -> usize {
 
 /// Bytes that were taken from the driver.
 pub fn bytes_reserved() -> usize {
-    memory().lock().expect("card memory lock").capacity()
+    RESERVED.load(Ordering::Relaxed)
 }
 
 /// The most bytes of buffers that were in use at a time.
@@ -271,18 +295,28 @@ struct Region {
 }
 
 impl Region {
-    /// One more beside those that have `taken` bytes. The error is what was asked for in vain.
-    fn new(capacity: usize, taken: usize) -> Result<Region, usize> {
+    /// One more for a queue, if need be in place of what other queues do not use. The error is what was asked for in vain.
+    fn new(capacity: usize, queue: usize) -> Result<Region, usize> {
+        Region::of_driver(capacity).or_else(|_| {
+            trim_others(queue);
+            Region::of_driver(capacity)
+        })
+    }
+
+    fn of_driver(capacity: usize) -> Result<Region, usize> {
         let (mut free, mut total, mut start) = (0, 0, 0);
         // SAFETY: the pointers are to locals.
         expect("cuMemGetInfo", unsafe { driver::cuMemGetInfo_v2(&mut free, &mut total) });
-        if capacity > free.saturating_sub(RESERVE) || capacity > limit().saturating_sub(taken) {
+        if capacity > free.saturating_sub(RESERVE) || capacity > limit().saturating_sub(bytes_reserved()) {
             return Err(capacity);
         }
         // SAFETY: the pointer is to a local.
         let result = unsafe { driver::cuMemAlloc_v2(&mut start, capacity) };
         match result {
-            CUresult::CUDA_SUCCESS => Ok(Region { start: Pointer(start), capacity }),
+            CUresult::CUDA_SUCCESS => {
+                RESERVED.fetch_add(capacity, Ordering::Relaxed);
+                Ok(Region { start: Pointer(start), capacity })
+            }
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => Err(capacity),
             other => panic!("cuMemAlloc: the card reports {other:?}"),
         }
@@ -297,12 +331,26 @@ impl regions::Block for Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
+        RESERVED.fetch_sub(self.capacity, Ordering::Relaxed);
         // SAFETY: it came from cuMemAlloc, and nobody has a place in it any more.
         expect("cuMemFree", unsafe { driver::cuMemFree_v2(self.start.0) });
     }
 }
 
-fn memory() -> &'static Mutex<Regions<Region>> {
-    static MEMORY: OnceLock<Mutex<Regions<Region>>> = OnceLock::new();
-    MEMORY.get_or_init(|| Mutex::new(Regions::new(GROWTH)))
+/// The memory of each queue.
+static MEMORY: [Mutex<Regions<Region>>; QUEUES] = [const { Mutex::new(Regions::new(GROWTH)) }; QUEUES];
+
+fn memory(queue: usize) -> MutexGuard<'static, Regions<Region>> {
+    MEMORY[queue].lock().expect("card memory lock")
+}
+
+/// Gives regions of other queues that nobody uses back to the driver, where no step and nobody else is at them.
+fn trim_others(own: usize) {
+    for queue in (0..QUEUES).filter(|&queue| queue != own) {
+        step::if_between_steps(queue, || {
+            if let Ok(mut memory) = MEMORY[queue].try_lock() {
+                memory.trim();
+            }
+        });
+    }
 }

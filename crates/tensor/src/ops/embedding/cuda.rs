@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytemuck::NoUninit;
 
 use super::{EmbeddingOptions, NO_TOKEN, Positions, Waves, sinusoid};
-use crate::cuda::{Blocks, Buffer, DropoutArgument, Module, Pointer, aside, roomy, upload, upload_list};
+use crate::cuda::{
+    Blocks, Buffer, DropoutArgument, Module, Pointer, ahead, aside, roomy, upload, upload_list,
+};
 use crate::params::Write;
 use crate::random::Dropout;
 use crate::{Array, DType, Device, Param};
@@ -90,24 +92,32 @@ pub(super) fn forward(
 
 /// The sinusoidal encodings of the first positions, on the card. They are kept: every step asks for them.
 fn waves(kind: Waves, width: usize, positions: usize) -> Arc<Buffer> {
-    /// By kind and width: how many positions there are, and their encodings.
-    type Kept = HashMap<(Waves, usize), (usize, Arc<Buffer>)>;
+    /// By kind and width: how many positions there are, and their encodings. Steps of other queues may still read those that have
+    /// become too short.
+    type Kept = HashMap<(Waves, usize), Vec<(usize, Arc<Buffer>)>>;
     static WAVES: Mutex<Option<Kept>> = Mutex::new(None);
     // Where there is no memory for more of them, those that are there are as good as they were.
-    let mut kept = WAVES.lock().unwrap_or_else(PoisonError::into_inner);
-    let by_kind = kept.get_or_insert_default();
-    match by_kind.get(&(kind, width)) {
-        Some((longest, waves)) if *longest >= positions => waves.clone(),
-        _ => {
-            let longest = positions.next_power_of_two().max(256);
-            let table = sinusoid::table(kind, width, longest);
-            let mut waves = Buffer::new(4 * table.len());
-            waves.write(bytemuck::cast_slice(&table));
-            let waves = Arc::new(waves);
-            by_kind.insert((kind, width), (longest, waves.clone()));
-            waves
-        }
+    let kept = || WAVES.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = |kept: &Option<Kept>| {
+        let (longest, waves) = kept.as_ref()?.get(&(kind, width))?.last()?;
+        (*longest >= positions).then(|| waves.clone())
+    };
+    if let Some(waves) = known(&kept()) {
+        return waves;
     }
+    let longest = positions.next_power_of_two().max(256);
+    let table = sinusoid::table(kind, width, longest);
+    // Not under the lock: to take memory is to wait for another thread's step, which may want them too.
+    let waves = ahead(|| {
+        let mut waves = Buffer::new(4 * table.len());
+        waves.write(bytemuck::cast_slice(&table));
+        Arc::new(waves)
+    });
+    let mut kept = kept();
+    known(&kept).unwrap_or_else(|| {
+        kept.get_or_insert_default().entry((kind, width)).or_default().push((longest, waves.clone()));
+        waves
+    })
 }
 
 /// Adds `scale · g_t · dropout factor` to row `rows[t]` of a parameter's gradient, which nobody reads before the end of the
