@@ -5,6 +5,7 @@
 mod found;
 
 mod attention;
+mod norms;
 mod products;
 mod top_k;
 

@@ -78,7 +78,7 @@ pub(crate) fn multiply(
     let job = Job {
         x: x.pointer,
         weight: weight.pointer,
-        bias: bias.map_or(Pointer::NULL, |bias| bias.operand(DType::F32).pointer),
+        bias: bias_pointer(bias),
         y: y.pointer,
         rows: x.rows as u32,
         inputs: x.width as u32,
@@ -98,6 +98,11 @@ pub(crate) fn multiply(
     };
     let function = MODULE.function_with_shared(tile.names[usize::from(weight.transposed)], tile.shared);
     launch!(function, tile.blocks(x.rows, outputs), job);
+}
+
+/// Where a bias is, as it is added.
+pub(super) fn bias_pointer(bias: Option<&Param>) -> Pointer {
+    bias.map_or(Pointer::NULL, |bias| bias.operand(DType::F32).pointer)
 }
 
 /// Whether every eight numbers of a row lie at a multiple of 16 bytes.
