@@ -1,8 +1,8 @@
 //! The best of a row and its normalizer.
 
-use heedful_tensor::ops::TopK;
+use heedful_tensor::ops::{Projection, TopK, project_wide};
 use heedful_tensor::random::Stream;
-use heedful_tensor::{Device, Rounding, Tensor};
+use heedful_tensor::{Compute, DType, Device, Init, Params, Rounding, Tensor, tape};
 
 use super::{has_card, numbers};
 
@@ -86,6 +86,43 @@ fn a_row_has_the_same_best_and_the_same_normalizer_alone_and_among_others() {
                 let bits = [found.normalizer(number), all.normalizer(row)].map(f64::to_bits);
                 assert_eq!(bits[0], bits[1], "row {row} of {width}");
             }
+        }
+    }
+}
+
+#[test]
+fn what_is_found_in_a_product_is_what_is_found_in_its_scores() {
+    if !has_card() {
+        return;
+    }
+    // The last width takes no product of Hopper's.
+    for (inputs, width) in [(64, 8000), (40, 8003), (512, 1000), (72, 30), (33, 500)] {
+        let params = Params::new(4);
+        let weight = params.add("weight", width, inputs, Init::Normal(0.3));
+        let bias = params.add("bias", 1, width, Init::Normal(1.0));
+        params.move_to(Device::Cuda);
+        for (compute, rows) in [DType::F32, DType::Bf16]
+            .into_iter()
+            .flat_map(|compute| [1, 7, 65, 200, 700, 2000, 5000].map(|rows| (compute, rows)))
+        {
+            let compute = Compute::inference(compute);
+            let projection = Projection { weight: &weight, bias: (inputs % 16 == 0).then_some(&bias) };
+            let others = [(0, width as u32 - 1), (rows - 1, 3)];
+            let (mut found, mut expected) = (TopK::default(), TopK::default());
+            tape::paused(|| {
+                let x = Tensor::from_f32_on(Device::Cuda, rows, inputs, &numbers(rows * inputs, 9));
+                assert!(found.find_in_product(&x, projection, compute, 6, &others));
+                expected.find_and(&project_wide(&x, projection, compute), 6, &others, Rounding::Fused);
+            });
+            for row in 0..rows {
+                let name = || format!("row {row} of {rows}, {inputs} to {width} in {compute:?}");
+                assert_eq!(found.best(row), expected.best(row), "{}", name());
+                let bits = [&found, &expected].map(|found| found.normalizer(row).to_bits());
+                assert_eq!(bits[0], bits[1], "{}", name());
+            }
+            assert!(
+                others.iter().all(|&(row, column)| found.other(row, column) == expected.other(row, column))
+            );
         }
     }
 }

@@ -8,8 +8,9 @@ use bytemuck::NoUninit;
 
 use super::{Activation, Projection, hopper};
 use crate::cuda::{Blocks, Module, Operand, Pointer, card};
+use crate::ops::top_k::marks;
 use crate::params::Orientation;
-use crate::{Array, Compute, DType, Param, Rows, Tensor, tape};
+use crate::{Array, Compute, DType, Device, Param, Rows, Tensor, tape};
 
 pub(crate) static MODULE: Module = Module::early(
     "few",
@@ -29,6 +30,7 @@ pub(super) struct Job {
     pub(super) weight: Pointer,
     pub(super) bias: Pointer,
     pub(super) y: Pointer,
+    pub(super) marks: Pointer,
     pub(super) rows: u32,
     pub(super) inputs: u32,
     pub(super) outputs: u32,
@@ -59,6 +61,19 @@ pub(super) fn product(
     y
 }
 
+/// `x Wᵀ + b` in f32, multiplied in `compute`, and its marks where they are made on the way.
+pub(super) fn scores(x: &Tensor, map: Projection<'_>, compute: DType) -> (Array, Option<Array>) {
+    let (x, weight) = (x.array_as(compute), map.weight.operand(compute).transposed());
+    let y = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), weight.columns());
+    let x = x.operand();
+    let is_marked = x.dtype == DType::Bf16 && are_aligned(&x, &weight) && hopper::is_present();
+    let marks = is_marked.then(|| marks::room(x.rows, weight.columns()));
+    let job = job_of(x, weight, map.bias, Activation::Identity, y.operand());
+    let job = Job { marks: marks.as_ref().map_or(Pointer::NULL, Array::pointer), ..job };
+    run(job, x, weight);
+    (y, marks)
+}
+
 /// `y = f(x W + b)` for matrices whose rows lie side by side.
 pub(crate) fn multiply(
     x: Operand,
@@ -67,26 +82,35 @@ pub(crate) fn multiply(
     activation: Activation,
     y: Operand,
 ) {
+    run(job_of(x, weight, bias, activation, y), x, weight);
+}
+
+fn job_of(x: Operand, weight: Operand, bias: Option<&Param>, activation: Activation, y: Operand) -> Job {
     let outputs = weight.columns();
-    if x.rows * outputs == 0 {
-        return;
-    }
     assert!(
         [x, weight, y].iter().all(|it| it.stride == it.width) && y.rows == x.rows && y.width == outputs,
         "a product of {x:?} and {weight:?} is not {y:?}"
     );
-    let job = Job {
+    Job {
         x: x.pointer,
         weight: weight.pointer,
         bias: bias_pointer(bias),
         y: y.pointer,
+        marks: Pointer::NULL,
         rows: x.rows as u32,
         inputs: x.width as u32,
         outputs: outputs as u32,
         activation: number_of(activation),
         is_wide: u32::from(y.dtype == DType::F32),
         unused: 0,
-    };
+    }
+}
+
+fn run(job: Job, x: Operand, weight: Operand) {
+    let outputs = weight.columns();
+    if x.rows * outputs == 0 {
+        return;
+    }
     let tile = match x.dtype {
         DType::F32 => Tile::of_singles(x.rows),
         DType::Bf16 if are_aligned(&x, &weight) && hopper::is_present() => {

@@ -69,7 +69,8 @@ template <u32 ROWS, class T> __device__ __forceinline__ void finish(const Job& j
     static_assert(BATCH == 1 || ROWS % (BATCH * STEP) == 0, "a batch is whole");
     u32 thread = threadIdx.x % 128, first = thread % LANES * 4;
     output += first;
-    if (output >= job.outputs) return;
+    bool is_there = output < job.outputs;
+    if (!is_there && !job.marks) return;
     float bias[4] = {};
     if (job.bias) {
         for (u32 e = 0; e < 4 && output + e < job.outputs; e++) bias[e] = job.bias[output + e];
@@ -83,7 +84,15 @@ template <u32 ROWS, class T> __device__ __forceinline__ void finish(const Job& j
         #pragma unroll
         for (u32 b = 0; b < BATCH; b++) {
             u64 at = (u64)(row + r + b * STEP) * job.outputs + output;
-            if (row + r + b * STEP < job.rows) put((T*)job.y + at, four[b], output, job.outputs);
+            if (is_there && row + r + b * STEP < job.rows) put((T*)job.y + at, four[b], output, job.outputs);
+        }
+        if (sizeof(T) < 4 || !job.marks) continue;
+        u32 marks = (job.outputs + MARKED - 1) / MARKED;
+        #pragma unroll
+        for (u32 b = 0; b < BATCH; b++) {
+            u32 at = row + r + b * STEP;
+            // Lanes of a row go on together; those of a row that is not there write nothing.
+            mark(four[b], output, at < job.rows ? job.outputs : 0, job.marks + (u64)at * marks + output / MARKED);
         }
     }
 }

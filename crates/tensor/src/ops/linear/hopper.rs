@@ -11,6 +11,7 @@ pub(crate) static MODULE: Module = Module::early(
         include_str!("../attention/cuda/mma.cu"),
         include_str!("activations.cu"),
         include_str!("job.cu"),
+        include_str!("../top_k/marks.cu"),
         include_str!("wgmma.cu"),
         include_str!("hopper.cu"),
         include_str!("hopper_kernels.cu"),
@@ -100,7 +101,7 @@ impl Tile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cuda::{Buffer, upload};
+    use crate::cuda::{Buffer, Pointer, upload};
 
     #[test]
     fn tiles_fit_the_card_and_grow_with_the_rows() {
@@ -135,11 +136,14 @@ mod tests {
                 };
                 let (x, weight) = (upload(&numbers(rows * inputs)), upload(&numbers(inputs * outputs)));
                 let (bias, y) = (upload(&vec![0.0_f32; outputs]), Buffer::new(rows * outputs * 4));
+                // Scores are marked.
+                let marks = (is_wide == 1).then(|| Buffer::new(rows * outputs.div_ceil(64) * 8));
                 let job = Job {
                     x: x.pointer(),
                     weight: weight.pointer(),
                     bias: bias.pointer(),
                     y: y.pointer(),
+                    marks: marks.as_ref().map_or(Pointer::NULL, Buffer::pointer),
                     rows: rows as u32,
                     inputs: inputs as u32,
                     outputs: outputs as u32,

@@ -124,7 +124,18 @@ __device__ __forceinline__ void store_singles(const Job& job, const float* resul
     }
     barrier(1 + threadIdx.x / 128, 128);
     u32 piece = thread % 16, r = thread / 16;
-    put<4, 8, float>(job, staged + r * STRIDE * 4 + piece * 16, STRIDE * 4, row + r, output + piece * 4);
+    const u8* own = staged + r * STRIDE * 4 + piece * 16;
+    row += r, output += piece * 4;
+    put<4, 8, float>(job, own, STRIDE * 4, row, output);
+    if (!job.marks) return;
+    u32 marks = (job.outputs + MARKED - 1) / MARKED;
+    #pragma unroll
+    for (u32 i = 0; i < 4; i++) {
+        float four[4];
+        load4((const float*)(own + i * 8 * STRIDE * 4), four);
+        u32 at = row + i * 8;
+        mark(four, output, at < job.rows ? job.outputs : 0, job.marks + (u64)at * marks + output / MARKED);
+    }
 }
 // 64 outputs of 64 rows as bf16.
 __device__ __forceinline__ void store_halves(const Job& job, const float* results, u8* staged, u32 row, u32 output) {

@@ -11,6 +11,7 @@ pub(crate) static MODULE: Module = Module::early(
         include_str!("../recurrent/cuda/cluster.cu"),
         include_str!("activations.cu"),
         include_str!("job.cu"),
+        include_str!("../top_k/marks.cu"),
         include_str!("wgmma.cu"),
         include_str!("boxes.cu"),
         include_str!("many.cu"),

@@ -173,6 +173,16 @@ pub fn project_wide<'a>(x: &Tensor, projection: impl Into<Projection<'a>>, compu
     wide(x, projection, Orientation::Transposed, compute.precision)
 }
 
+/// As [`project_wide`] on a card, with the marks of the scores where they are made on the way.
+pub(super) fn project_marked(
+    x: &Tensor,
+    projection: Projection<'_>,
+    compute: Compute,
+) -> (Array, Option<Array>) {
+    projection.check("project", x);
+    few::scores(x, projection, compute.dtype())
+}
+
 /// `x W` for inference with `W` of `[in, out]`, as [`project_wide`].
 pub fn times(x: &Tensor, weight: &Param, compute: Compute) -> Tensor {
     assert_eq!(x.width(), weight.shape()[0], "times: x is {:?}, W is {:?}", x.shape(), weight.shape());

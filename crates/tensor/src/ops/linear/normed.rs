@@ -20,6 +20,7 @@ pub(crate) static MODULE: Module = Module::early(
         include_str!("../recurrent/cuda/cluster.cu"),
         include_str!("activations.cu"),
         include_str!("job.cu"),
+        include_str!("../top_k/marks.cu"),
         include_str!("wgmma.cu"),
         include_str!("hopper.cu"),
         include_str!("../norm/row.cu"),
@@ -66,6 +67,7 @@ impl Kernel {
             weight: weight.pointer,
             bias: few::bias_pointer(bias),
             y: Pointer::NULL,
+            marks: Pointer::NULL,
             rows: x.rows as u32,
             inputs: x.width as u32,
             outputs: weight.width as u32,
@@ -86,7 +88,7 @@ fn tile_for([rows, inputs, outputs]: [usize; 3], processors: usize) -> Option<Ti
     let fits = |tile: &Tile| outputs.is_multiple_of(tile.outputs) && outputs / tile.outputs <= MOST_BLOCKS;
     let has_place = |tile: &Tile| blocks(tile, rows, outputs).grid[0] <= processors;
     let fitting = || TILES.into_iter().filter(fits);
-    fitting().find(has_place).or_else(|| fitting().last())
+    fitting().find(has_place).or_else(|| fitting().next_back())
 }
 
 /// As in the kernels' source: up to 512 outputs, and up to 1024.

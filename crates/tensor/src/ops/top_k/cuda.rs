@@ -2,11 +2,12 @@
 
 use bytemuck::NoUninit;
 
-use super::TopK;
+use super::{TopK, marks};
+use crate::Array;
 use crate::cuda::{Blocks, Module, Pinned, Pointer, roomy, upload, upload_list};
-use crate::{Array, DType, Device};
 
-pub(crate) static MODULE: Module = Module::early("top_k", include_str!("cuda.cu"));
+pub(crate) static MODULE: Module =
+    Module::early("top_k", concat!(include_str!("marks.cu"), include_str!("cuda.cu")));
 
 /// More best columns than this are found on the host.
 pub(super) const MOST: usize = 64;
@@ -31,8 +32,7 @@ struct Layout {
 #[repr(C)]
 struct Job {
     scores: Pointer,
-    parts: Pointer,
-    keys: Pointer,
+    marks: Pointer,
     normalizers: Pointer,
     best: Pointer,
     other_count: Pointer,
@@ -41,24 +41,13 @@ struct Job {
     rows: u32,
     width: u32,
     count: u32,
-    parts_of_row: u32,
-    part: u32,
     blocks_of_rows: u32,
 }
 
-/// Columns that a block has room for, as in the kernels' source.
-const ROOM_OF_PART: usize = 128 * 64;
-/// Bytes of what is known of a part beside its best columns.
-const PART: usize = 16;
-/// Rows that a block joins.
-const JOINED: usize = 8;
-
-/// Into how many parts a row is cut, and their columns: a multiple of four. A function of the width alone, so that a row has the
-/// same bits alone and among others.
-fn parts(width: usize) -> (usize, usize) {
-    let parts = width.div_ceil(ROOM_OF_PART).max(1);
-    (parts, width.div_ceil(parts).next_multiple_of(4))
-}
+/// Rows of a block, as in the kernels' source.
+const ROWS: usize = 8;
+/// Marks that a block makes.
+const MARKS: usize = 16;
 
 impl FromCard {
     /// Memory for so many bytes; it stays where it is while it suffices, so that steps can be replayed.
@@ -70,21 +59,21 @@ impl FromCard {
     }
 }
 
-/// Begins to find as many best columns and other scores as `found` has room for. They are there after [`collect`].
-pub(super) fn find(scores: &Array, found: &mut TopK) {
+/// Begins to find as many best columns and other scores as `found` has room for. They are there after [`collect`]. Scores may have
+/// [marks] already.
+pub(super) fn find(scores: &Array, marks: Option<Array>, found: &mut TopK) {
     let (rows, count) = (found.normalizers.len(), found.count);
     assert!(count <= MOST, "top_k: the {count} best are found on the host");
     let others: Vec<[u32; 2]> = found.others.iter().map(|&(row, column, _)| [row as u32, column]).collect();
     let layout = Layout { best: 8 * rows, others: 8 * rows * (1 + count) };
     let start = found.from_card.memory(layout.others + 4 * roomy(others.len()));
     let (list, other_count) = (upload_list(&others), upload(&[others.len() as u32]));
-    let (parts_of_row, part) = parts(scores.width());
-    let (parts, blocks_of_rows) = (rows * parts_of_row, rows.div_ceil(JOINED));
-    let looked = Array::scratch_on(Device::Cuda, DType::F32, parts, (PART + 8 * count) / 4);
+    let is_marked = marks.is_some();
+    let marks = marks.unwrap_or_else(|| marks::room(rows, scores.width()));
+    let blocks_of_rows = rows.div_ceil(ROWS);
     let job = Job {
         scores: scores.pointer(),
-        parts: looked.pointer(),
-        keys: looked.pointer().offset(PART * parts),
+        marks: marks.pointer(),
         normalizers: start,
         best: start.offset(layout.best),
         other_count: other_count.pointer(),
@@ -93,13 +82,14 @@ pub(super) fn find(scores: &Array, found: &mut TopK) {
         rows: rows as u32,
         width: scores.width() as u32,
         count: count as u32,
-        parts_of_row: parts_of_row as u32,
-        part: part as u32,
         blocks_of_rows: blocks_of_rows as u32,
     };
-    launch!(MODULE.function("top_k_of_parts"), Blocks::of(parts, 128), job);
-    let blocks_of_others = roomy(others.len()).div_ceil(32 * JOINED);
-    launch!(MODULE.function("top_k"), Blocks::of(blocks_of_rows + blocks_of_others, 32 * JOINED), job);
+    if !is_marked {
+        let blocks = (rows * marks::of_row(scores.width())).div_ceil(MARKS);
+        launch!(MODULE.function("top_k_marks"), Blocks::of(blocks, 16 * MARKS), job);
+    }
+    let blocks_of_others = roomy(others.len()).div_ceil(32 * ROWS);
+    launch!(MODULE.function("top_k"), Blocks::of(blocks_of_rows + blocks_of_others, 32 * ROWS), job);
     found.from_card.pending = Some(layout);
 }
 
@@ -114,19 +104,5 @@ pub(super) fn collect(found: &mut TopK) {
     memory.read(layout.others, bytemuck::cast_slice_mut(&mut scores));
     for ((_, _, score), taken) in others.iter_mut().zip(scores) {
         *score = taken;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parts_have_room_and_cover_the_row() {
-        for width in [1, 4, 5, 8191, 8192, 8193, 8196, 16_384, 16_385, 32_000, 50_257, 262_144, 1_000_003] {
-            let (parts, columns) = parts(width);
-            assert!(columns <= ROOM_OF_PART && columns.is_multiple_of(4), "{width}");
-            assert!(parts * columns >= width && (parts - 1) * columns < width, "{width}");
-        }
     }
 }

@@ -5,19 +5,20 @@
 //! ```
 //!
 //! Shapes: scores are `rows × classes`, f32. A row is read three times while it is in the first cache: for the largest
-//! score of each block of it, for the sum, and then only the blocks whose largest score is among the best. A card reads
-//! it once, in parts that stay in registers. No row is sorted and no row of probabilities is written. There is no gradient.
+//! score of each block of it, for the sum, and then only the blocks whose largest score is among the best. A card finds both for
+//! every 64 scores, where it can when it computes them. No row is sorted and no row of probabilities is written. There is no gradient.
 
 mod chosen;
 mod cpu;
 pub(crate) mod cuda;
+pub(crate) mod marks;
 
 pub use chosen::{ChosenColumns, ChosenPart, project_chosen};
 
 use bytemuck::{Pod, Zeroable};
 
 use super::linear::Projection;
-use super::linear::project_wide;
+use super::linear::{project_marked, project_wide};
 use crate::cuda::{card, current_step};
 use crate::{Compute, Device, Precision, Rounding, Tensor};
 
@@ -67,12 +68,16 @@ impl TopK {
                 }
             }
             Device::Cuda => {
-                cuda::find(scores.array(), self);
-                if current_step().is_none() {
-                    card().expect("the scores are on it").wait();
-                    self.collect();
-                }
+                cuda::find(scores.array(), None, self);
+                self.collect_outside_steps();
             }
+        }
+    }
+
+    fn collect_outside_steps(&mut self) {
+        if current_step().is_none() {
+            card().expect("the scores are on it").wait();
+            self.collect();
         }
     }
 
@@ -94,9 +99,16 @@ impl TopK {
         let projection = projection.into();
         projection.check("find_in_product", x);
         let [width, _] = projection.weight.shape();
+        if x.device() == Device::Cuda && count > cuda::MOST {
+            self.find_and(&project_wide(x, projection, compute), count, others, compute.precision.rounding());
+            return true;
+        }
         if x.device() == Device::Cuda {
-            let rounding = compute.precision.rounding();
-            self.find_and(&project_wide(x, projection, compute), count, others, rounding);
+            let (scores, marks) = project_marked(x, projection, compute);
+            self.clear(x.rows(), count.min(width));
+            self.want(others);
+            cuda::find(&scores, marks, self);
+            self.collect_outside_steps();
             return true;
         }
         if compute.precision != Precision::Int8 || count > MOST_IN_PRODUCT {
