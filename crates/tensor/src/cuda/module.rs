@@ -195,6 +195,8 @@ struct Compiled {
     binary: Vec<u8>,
     /// What the assembler says about registers and spills.
     log: String,
+    /// What the assembler was given.
+    assembly: String,
 }
 
 /// No contraction across statements of one element would change bits between versions of the compiler only: it stays on.
@@ -250,14 +252,19 @@ fn compile(name: &str, source: &str, architecture: &str) -> Result<Compiled, Str
         let log = CStr::from_bytes_until_nul(&log)
             .map(|log| log.to_string_lossy().into_owned())
             .unwrap_or_default();
-        let mut binary = Vec::new();
+        let (mut binary, mut assembly) = (Vec::new(), Vec::new());
         if compiled == NVRTC_SUCCESS {
             compiler::nvrtcGetCUBINSize(program, &mut length);
             binary.resize(length, 0);
             compiler::nvrtcGetCUBIN(program, binary.as_mut_ptr().cast());
+            compiler::nvrtcGetPTXSize(program, &mut length);
+            assembly.resize(length, 0_u8);
+            compiler::nvrtcGetPTX(program, assembly.as_mut_ptr().cast());
         }
         compiler::nvrtcDestroyProgram(&mut program);
-        if compiled == NVRTC_SUCCESS { Ok(Compiled { binary, log }) } else { Err(format!("{name}: {log}")) }
+        let assembly = String::from_utf8_lossy(&assembly).into_owned();
+        let is_compiled = compiled == NVRTC_SUCCESS;
+        if is_compiled { Ok(Compiled { binary, log, assembly }) } else { Err(format!("{name}: {log}")) }
     }
 }
 
@@ -274,6 +281,15 @@ pub struct KernelReport {
     pub name: &'static str,
     /// The assembler's log, or the compiler's errors.
     pub log: Result<String, String>,
+    /// Kernels that begin before the one before them has ended and never wait for that, though they must.
+    pub impatient: Vec<String>,
+}
+
+/// Kernels in some assembly that wait for nobody.
+fn without_waiting(assembly: &str) -> Vec<String> {
+    let kernels = assembly.split(".entry ").skip(1);
+    let impatient = kernels.filter(|kernel| !kernel.contains("griddepcontrol.wait"));
+    impatient.map(|kernel| kernel.split('(').next().unwrap_or_default().to_owned()).collect()
 }
 
 /// Compiles the kernels that an architecture such as `sm_90a` has for every operation, without a card.
@@ -284,6 +300,12 @@ pub fn compile_for(architecture: &str) -> Result<Vec<KernelReport>, Unavailable>
     library::load(COMPILER).ok_or(Unavailable::Library { name: COMPILER[0] })?;
     let mut modules = crate::ops::cuda_modules().to_vec();
     modules.retain(|module| module.is_for(architecture));
-    let logs = compile_all(&modules, architecture).into_iter().map(|found| found.map(|found| found.log));
-    Ok(modules.iter().zip(logs).map(|(module, log)| KernelReport { name: module.name, log }).collect())
+    // Older cards begin no kernel early.
+    let can_be_early = architecture >= "sm_90";
+    let report = |(module, found): (&&Module, Result<Compiled, String>)| {
+        let assembly = found.as_ref().map_or("", |found| &found.assembly);
+        let impatient = if module.is_early && can_be_early { without_waiting(assembly) } else { Vec::new() };
+        KernelReport { name: module.name, log: found.map(|found| found.log), impatient }
+    };
+    Ok(modules.iter().zip(compile_all(&modules, architecture)).map(report).collect())
 }

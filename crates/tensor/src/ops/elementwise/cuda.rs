@@ -20,7 +20,7 @@ use crate::cuda::{Blocks, Module, Pointer, upload};
 use crate::params::Write;
 use crate::{Array, DType};
 
-pub(crate) static MODULE: Module = Module::new(
+pub(crate) static MODULE: Module = Module::early(
     "elementwise",
     concat!(
         include_str!("cuda.cu"),

@@ -2,6 +2,7 @@
 
 // Every block sums 16,384 neighbours: a thread every 256th of them, then the threads as a tree.
 template <class T> __device__ __forceinline__ void sum_parts(const T* x, double* partial, u64 n) {
+    await_earlier();
     __shared__ double sums[256];
     u64 first = (u64)blockIdx.x * 16384, end = min(first + 16384, n);
     double sum = 0.0;
@@ -19,6 +20,7 @@ extern "C" __global__ void sum_parts_bf16(const bf16* x, double* partial, u64 n)
 
 // One warp: their sum times a factor.
 extern "C" __global__ void sum_total(const double* partial, float* total, u32 parts, float factor) {
+    await_earlier();
     double sum = 0.0;
     for (u32 i = threadIdx.x; i < parts; i += 32) sum += partial[i];
     for (int step = 16; step > 0; step >>= 1) sum += __shfl_xor_sync(0xffffffffu, sum, step);
@@ -27,6 +29,7 @@ extern "C" __global__ void sum_total(const double* partial, float* total, u32 pa
 
 // A warp for each row.
 template <class T> __device__ __forceinline__ void row_sums(const T* x, float* sums, u32 rows, u32 width) {
+    await_earlier();
     u32 row = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (row >= rows) return;
     float sum = 0.0f;
@@ -39,6 +42,7 @@ extern "C" __global__ void row_sums_bf16(const bf16* x, float* sums, u32 rows, u
 
 // to[i] = factor · from[i / each % count]: every number of `from` so many times in a row, and all of that again and again.
 extern "C" __global__ void spread(const float* from, float* to, u64 n, u32 each, u32 count, float factor) {
+    await_earlier();
     u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
     to[i] = factor * from[modulo(quotient(i, each), count)];
