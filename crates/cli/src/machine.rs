@@ -114,6 +114,22 @@ impl DeviceName {
     }
 }
 
+impl DeviceName {
+    /// What computes, to be asked for before anything is read or written: a card that is asked for is there. A line on standard error
+    /// says so if the choice is open and there is none.
+    pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<Device> {
+        let ChosenDevice { device, why_not_card } = self.chosen()?;
+        if let (Some(why), Verbosity::Normal) = (why_not_card, verbosity) {
+            eprintln!("heedful: uses the processor: {why}");
+        }
+        Ok(device)
+    }
+
+    fn chosen(&self) -> Result<ChosenDevice> {
+        self.choice().choose().map_err(|why| anyhow!("{why}: use --device cpu or auto"))
+    }
+}
+
 impl Machine {
     /// Sets the machine up for work that is done on the processor only, before anything is read or written.
     pub(crate) fn set_up_processor(&self, work: &str, verbosity: Verbosity) -> Result<()> {
@@ -122,29 +138,21 @@ impl Machine {
         Ok(())
     }
 
-    /// Sets the machine up before anything is read or written: a card that is asked for is there. A line on standard error says so if
-    /// the choice is open and there is none.
+    /// Sets the machine up, as [`DeviceName::set_up`].
     pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<()> {
         if self.compute == Some(Compute::Int8) && (self.device.device == Name::Cuda || self.is_card()) {
             bail!(
                 "integers of eight bits are computed on the processor: use --compute bf16, or --device cpu"
             );
         }
-        let ChosenDevice { why_not_card, .. } = self.chosen()?;
-        if let (Some(why), Verbosity::Normal) = (why_not_card, verbosity) {
-            eprintln!("heedful: uses the processor: {why}");
-        }
+        self.device.set_up(verbosity)?;
         self.threads.set_up();
         Ok(())
     }
 
-    fn chosen(&self) -> Result<ChosenDevice> {
-        self.choice().choose().map_err(|why| anyhow!("{why}: use --device cpu or auto"))
-    }
-
     /// Moves a model to what computes.
     pub(crate) fn place(&self, model: &dyn Model) -> Result<()> {
-        model.params().move_to(self.chosen()?.device);
+        model.params().move_to(self.device.chosen()?.device);
         Ok(())
     }
 
@@ -186,10 +194,11 @@ impl Machine {
     }
 }
 
-/// Number type of the matrix products where none can be chosen: that of the model's numbers if they are integers, else f32.
-pub(crate) fn precision_of(folder: &Path) -> Precision {
+/// Number type of the matrix products where none can be chosen: that of the model's numbers if they are integers, which a card widens,
+/// else f32.
+pub(crate) fn precision_of(folder: &Path, device: Device) -> Precision {
     match ModelFolder::precision_in(folder) {
-        Ok(Precision::Int8) => Precision::Int8,
+        Ok(Precision::Int8) if device == Device::Cpu => Precision::Int8,
         _ => Precision::F32,
     }
 }

@@ -59,6 +59,15 @@ fn a_card_that_is_not_there_is_an_error_before_anything_is_read_or_written() {
 }
 
 #[test]
+fn a_perplexity_on_a_card_that_is_not_there_is_an_error_before_anything_is_read() {
+    let place = Workplace::empty();
+    let error = place.bad("evaluate no-text --model no-model --metric perplexity --device cuda");
+    if cuda::card().is_err() {
+        assert!(error.contains(": use --device cpu or auto") && error.lines().count() == 1, "{error}");
+    }
+}
+
+#[test]
 fn auto_says_in_one_line_that_the_processor_is_used_and_nothing_when_quiet() {
     let place = Workplace::empty();
     place.write("text", b"a b c d\n");

@@ -9,7 +9,7 @@ use heedful::decode::SearchOptions;
 use heedful::models::DeviceChoice;
 use heedful::tasks::package::{EXAMPLES, MODEL_CARD, unpack};
 use heedful::tasks::translate::Translator;
-use heedful::tensor::{Device, Precision};
+use heedful::tensor::Precision;
 
 use super::trace::Trace;
 use super::{LONGEST_PHRASE, folder, text_report};
@@ -27,8 +27,8 @@ pub(super) fn run(file: &Path, out: &Path, texts: &[String], device: DeviceChoic
     let model = place_of(file, out)?;
     let translator = Translator::open(&model)?;
     translator.model().params().move_to(chosen.device);
-    let compute = match (chosen.device, precision_of(&model)) {
-        (Device::Cpu, Precision::Int8) => Precision::Int8,
+    let compute = match precision_of(&model, chosen.device) {
+        Precision::Int8 => Precision::Int8,
         _ => Precision::Bf16,
     };
     let options = SearchOptions { compute, ..SearchOptions::default() };

@@ -92,12 +92,15 @@ Examples:
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     arguments.settings.check()?;
-    arguments.device.only_processor("evaluation", arguments.quiet.verbosity())?;
+    let kind = arguments.kind()?;
     arguments.threads.set_up();
-    match arguments.kind()? {
-        MetricKind::Translations => {}
-        MetricKind::Labels => return labels::run(arguments),
-        MetricKind::Text => return perplexity::run(arguments),
+    // A model reads the text; all other metrics count.
+    if kind == MetricKind::Text {
+        return perplexity::run(arguments);
+    }
+    arguments.device.only_processor("evaluation", arguments.quiet.verbosity())?;
+    if kind == MetricKind::Labels {
+        return labels::run(arguments);
     }
     let corpus = Corpus::read(arguments)?;
     if arguments.metrics.contains(&MetricName::Ter) {

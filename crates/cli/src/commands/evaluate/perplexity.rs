@@ -7,11 +7,12 @@ use anyhow::{Context, Result, bail};
 use heedful::data::Input;
 use heedful::data::corpus::{CorpusFiles, Lines, LongLines};
 use heedful::decode::SearchOptions;
+use heedful::models::Model;
 use heedful::tasks::Task;
 use heedful::tasks::folder::ModelFolder;
 use heedful::tasks::language::{Generator, TextPerplexity, TextScorer};
 use heedful::tasks::translate::Translator;
-use heedful::tensor::Precision;
+use heedful::tensor::{Device, Precision};
 use serde_json::json;
 
 use super::{Arguments, lines};
@@ -28,11 +29,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     }
     let text = &arguments.hypotheses;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), line_count(Some(text)));
-    let compute = precision_of(model);
+    let device = arguments.device.set_up(arguments.quiet.verbosity())?;
+    let compute = precision_of(model, device);
     let task = ModelFolder::open(model)?.config.task();
     let found = match (task, &arguments.src) {
-        (Task::Language, None) => of_text(model, text, compute, &bar)?,
-        (Task::Translate, Some(source)) => of_translation(model, [source, text], compute, &bar)?,
+        (Task::Language, None) => of_text(model, text, (device, compute), &bar)?,
+        (Task::Translate, Some(source)) => of_translation(model, [source, text], (device, compute), &bar)?,
         (Task::Language, Some(_)) => bail!("--src is for translators: leave it out for a language model"),
         (Task::Translate, None) => {
             bail!("{} holds a translator: name the source of the text with --src FILE", model.display())
@@ -70,8 +72,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     Ok(out.flush()?)
 }
 
-fn of_text(model: &Path, text: &Path, compute: Precision, bar: &Bar) -> Result<TextPerplexity> {
+/// What computes, and in which numbers.
+type Computing = (Device, Precision);
+
+fn of_text(model: &Path, text: &Path, (device, compute): Computing, bar: &Bar) -> Result<TextPerplexity> {
     let generator = Generator::open(model)?;
+    generator.model().params().move_to(device);
     let input = Input::new(text);
     let mut lines = Lines::open(&input)?.bounded(LONGEST_LINE, LongLines::Refused);
     let mut scorer = TextScorer::new(&generator, compute);
@@ -97,10 +103,11 @@ const CHUNK: usize = 256;
 fn of_translation(
     model: &Path,
     [source, target]: [&Path; 2],
-    compute: Precision,
+    (device, compute): Computing,
     bar: &Bar,
 ) -> Result<TextPerplexity> {
     let translator = Translator::open(model)?;
+    translator.model().params().move_to(device);
     let options = SearchOptions { compute, ..SearchOptions::default() };
     let mut pairs = CorpusFiles::parallel(source, target).pairs();
     let (mut found, mut number) = (TextPerplexity::default(), 0);
