@@ -48,8 +48,13 @@ pub(super) fn queue_of(group: usize, decoding: &dyn Decoding) -> Queue {
 fn queues() -> usize {
     static QUEUES: OnceLock<usize> = OnceLock::new();
     *QUEUES.get_or_init(|| {
-        let wanted = std::env::var("HEEDFUL_CUDA_QUEUES").ok().and_then(|wanted| wanted.parse().ok());
-        wanted.unwrap_or(0).min(Queue::OTHERS)
+        let wanted = std::env::var("HEEDFUL_CUDA_QUEUES").ok();
+        let number = |wanted: String| {
+            wanted
+                .parse()
+                .unwrap_or_else(|_| panic!("HEEDFUL_CUDA_QUEUES is a number of queues, not {wanted}"))
+        };
+        wanted.map_or(0, number).min(Queue::OTHERS)
     })
 }
 
