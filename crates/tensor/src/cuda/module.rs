@@ -301,7 +301,8 @@ pub fn compile_for(architecture: &str) -> Result<Vec<KernelReport>, Unavailable>
     let mut modules = crate::ops::cuda_modules().to_vec();
     modules.retain(|module| module.is_for(architecture));
     // Older cards begin no kernel early.
-    let can_be_early = architecture >= "sm_90";
+    let number = architecture.trim_matches(|letter: char| !letter.is_ascii_digit()).parse::<u32>();
+    let can_be_early = number.is_ok_and(|number| number >= 90);
     let report = |(module, found): (&&Module, Result<Compiled, String>)| {
         let assembly = found.as_ref().map_or("", |found| &found.assembly);
         let impatient = if module.is_early && can_be_early { without_waiting(assembly) } else { Vec::new() };

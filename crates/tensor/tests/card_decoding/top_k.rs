@@ -57,7 +57,13 @@ fn the_best_are_those_of_a_sorted_row() {
     found.find(&Tensor::from_f32_on(Device::Cuda, 3, 3, &bad), 2, Rounding::Fused);
     assert_eq!((found.best(0)[0].index, found.normalizer(0)), (1, 2.0));
     assert!((1..3).all(|row| !found.normalizer(row).is_finite()));
-    // A row that has one score in a part of its own, and nothing else.
+    // What is no number comes last, also where there is nothing else.
+    for (scores, expected) in [(vec![f32::NAN, 1.0, 2.0], [2, 1, 0]), (vec![f32::NAN; 64], [0, 1, 2])] {
+        found.find(&Tensor::from_f32_on(Device::Cuda, 1, scores.len(), &scores), 3, Rounding::Fused);
+        assert_eq!(found.best(0).iter().map(|best| best.index).collect::<Vec<_>>(), expected);
+        assert!(!found.normalizer(0).is_finite());
+    }
+    // A row that has one score far from its beginning, and nothing else.
     let mut scores = vec![f32::NEG_INFINITY; 20_000];
     scores[15_000] = -3.0;
     found.find(&Tensor::from_f32_on(Device::Cuda, 1, 20_000, &scores), 4, Rounding::Fused);

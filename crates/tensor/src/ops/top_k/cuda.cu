@@ -24,9 +24,10 @@ __device__ __forceinline__ u32 ordered(float score) {
     u32 bits = __float_as_uint(score);
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
-// Of two scores that are equal, the key of the first column is larger. No key is 0.
+// Of two scores that are equal, the key of the first column is larger. What is no number comes last. No key is 0, none all ones.
 __device__ __forceinline__ u64 key_of(float score, u32 column) {
-    return (u64)ordered(score + 0.0f) << 32 | (0xffffffffu - column);
+    u32 order = score == score ? ordered(score + 0.0f) : 0;
+    return (u64)order << 32 | (0xffffffffu - column);
 }
 __device__ __forceinline__ u32 column_of(u64 key) { return 0xffffffffu - (u32)key; }
 
