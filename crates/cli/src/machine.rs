@@ -112,9 +112,7 @@ impl DeviceName {
         }
         Ok(())
     }
-}
 
-impl DeviceName {
     /// What computes, to be asked for before anything is read or written: a card that is asked for is there. A line on standard error
     /// says so if the choice is open and there is none.
     pub(crate) fn set_up(&self, verbosity: Verbosity) -> Result<Device> {

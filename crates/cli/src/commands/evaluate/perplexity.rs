@@ -27,9 +27,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     if !arguments.references.is_empty() {
         bail!("--metric perplexity reads HYP with --model, and compares it with nothing: leave out --ref");
     }
+    let device = arguments.device.set_up(arguments.quiet.verbosity())?;
     let text = &arguments.hypotheses;
     let bar = Bar::with_time_left(arguments.quiet.verbosity(), line_count(Some(text)));
-    let device = arguments.device.set_up(arguments.quiet.verbosity())?;
     let compute = precision_of(model, device);
     let task = ModelFolder::open(model)?.config.task();
     let found = match (task, &arguments.src) {

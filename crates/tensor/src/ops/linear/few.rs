@@ -39,6 +39,29 @@ pub(super) struct Job {
     pub(super) unused: u32,
 }
 
+impl Job {
+    /// `x W + b`, to be written somewhere.
+    pub(super) fn of(x: Operand, weight: Operand, bias: Option<&Param>) -> Job {
+        assert!(
+            [x, weight].iter().all(|it| it.stride == it.width),
+            "a product of {x:?} and {weight:?}, which have gaps"
+        );
+        Job {
+            x: x.pointer,
+            weight: weight.pointer,
+            bias: bias.map_or(Pointer::NULL, |bias| bias.operand(DType::F32).pointer),
+            y: Pointer::NULL,
+            marks: Pointer::NULL,
+            rows: x.rows as u32,
+            inputs: x.width as u32,
+            outputs: weight.columns() as u32,
+            activation: number_of(Activation::Identity),
+            is_wide: 0,
+            unused: 0,
+        }
+    }
+}
+
 /// Whether rows must have the bits that they have alone: in passes for few rows, which leave nothing for a backward pass.
 pub(crate) fn is_wanted(compute: Compute) -> bool {
     compute.rows == Rows::Few && !tape::is_recording()
@@ -66,10 +89,13 @@ pub(super) fn scores(x: &Tensor, map: Projection<'_>, compute: DType) -> (Array,
     let (x, weight) = (x.array_as(compute), map.weight.operand(compute).transposed());
     let y = Array::scratch_on(Device::Cuda, DType::F32, x.rows(), weight.columns());
     let x = x.operand();
-    let is_marked = x.dtype == DType::Bf16 && are_aligned(&x, &weight) && hopper::is_present();
-    let marks = is_marked.then(|| marks::room(x.rows, weight.columns()));
-    let job = job_of(x, weight, map.bias, Activation::Identity, y.operand());
-    let job = Job { marks: marks.as_ref().map_or(Pointer::NULL, Array::pointer), ..job };
+    let marks = is_for_hopper(&x, &weight).then(|| marks::room(x.rows, weight.columns()));
+    let job = Job {
+        y: y.pointer(),
+        marks: marks.as_ref().map_or(Pointer::NULL, Array::pointer),
+        is_wide: 1,
+        ..Job::of(x, weight, map.bias)
+    };
     run(job, x, weight);
     (y, marks)
 }
@@ -82,28 +108,13 @@ pub(crate) fn multiply(
     activation: Activation,
     y: Operand,
 ) {
-    run(job_of(x, weight, bias, activation, y), x, weight);
-}
-
-fn job_of(x: Operand, weight: Operand, bias: Option<&Param>, activation: Activation, y: Operand) -> Job {
-    let outputs = weight.columns();
     assert!(
-        [x, weight, y].iter().all(|it| it.stride == it.width) && y.rows == x.rows && y.width == outputs,
+        y.stride == y.width && y.rows == x.rows && y.width == weight.columns(),
         "a product of {x:?} and {weight:?} is not {y:?}"
     );
-    Job {
-        x: x.pointer,
-        weight: weight.pointer,
-        bias: bias_pointer(bias),
-        y: y.pointer,
-        marks: Pointer::NULL,
-        rows: x.rows as u32,
-        inputs: x.width as u32,
-        outputs: outputs as u32,
-        activation: number_of(activation),
-        is_wide: u32::from(y.dtype == DType::F32),
-        unused: 0,
-    }
+    let is_wide = u32::from(y.dtype == DType::F32);
+    let job = Job::of(x, weight, bias);
+    run(Job { y: y.pointer, activation: number_of(activation), is_wide, ..job }, x, weight);
 }
 
 fn run(job: Job, x: Operand, weight: Operand) {
@@ -113,7 +124,7 @@ fn run(job: Job, x: Operand, weight: Operand) {
     }
     let tile = match x.dtype {
         DType::F32 => Tile::of_singles(x.rows),
-        DType::Bf16 if are_aligned(&x, &weight) && hopper::is_present() => {
+        DType::Bf16 if is_for_hopper(&x, &weight) => {
             let orientation = if weight.transposed { Orientation::Transposed } else { Orientation::AsIs };
             return hopper::multiply(job, orientation);
         }
@@ -124,9 +135,9 @@ fn run(job: Job, x: Operand, weight: Operand) {
     launch!(function, tile.blocks(x.rows, outputs), job);
 }
 
-/// Where a bias is, as it is added.
-pub(super) fn bias_pointer(bias: Option<&Param>) -> Pointer {
-    bias.map_or(Pointer::NULL, |bias| bias.operand(DType::F32).pointer)
+/// Whether the products of warpgroups compute it.
+fn is_for_hopper(x: &Operand, weight: &Operand) -> bool {
+    x.dtype == DType::Bf16 && are_aligned(x, weight) && hopper::is_present()
 }
 
 /// Whether every eight numbers of a row lie at a multiple of 16 bytes.

@@ -6,10 +6,10 @@
 
 use bytemuck::NoUninit;
 
-use super::few::{self, Job};
+use super::few::Job;
 use super::hopper::{self, TILES, Tile};
 use super::many;
-use crate::cuda::{Blocks, Card, Function, Module, Pointer, card};
+use crate::cuda::{Blocks, Card, Function, Module, card};
 use crate::ops::norm::cuda::NormForward;
 use crate::{DType, Param, Tensor};
 
@@ -62,21 +62,8 @@ impl Kernel {
     /// `norm` has all but the sublayer's result, which is `a W + b`.
     pub(crate) fn run(&self, a: &Tensor, weight: &Param, bias: Option<&Param>, norm: NormForward) {
         let (x, weight) = (a.array_as(DType::Bf16).operand(), weight.operand(DType::Bf16));
-        let product = Job {
-            x: x.pointer,
-            weight: weight.pointer,
-            bias: few::bias_pointer(bias),
-            y: Pointer::NULL,
-            marks: Pointer::NULL,
-            rows: x.rows as u32,
-            inputs: x.width as u32,
-            outputs: weight.width as u32,
-            activation: 0,
-            is_wide: 0,
-            unused: 0,
-        };
         let blocks = blocks(&self.tile, x.rows, weight.width);
-        launch!(self.function, blocks, NormedJob { product, norm });
+        launch!(self.function, blocks, NormedJob { product: Job::of(x, weight, bias), norm });
     }
 }
 

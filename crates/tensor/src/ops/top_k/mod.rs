@@ -20,7 +20,7 @@ use bytemuck::{Pod, Zeroable};
 use super::linear::Projection;
 use super::linear::{project_marked, project_wide};
 use crate::cuda::{card, current_step};
-use crate::{Compute, Device, Precision, Rounding, Tensor};
+use crate::{Array, Compute, Device, Precision, Rounding, Tensor};
 
 /// A column of a row and its score.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
@@ -57,24 +57,25 @@ impl TopK {
             let scores = Tensor::from_f32(rows, width, &scores.to_vec());
             return self.find_and(&scores, count, others, rounding);
         }
-        self.clear(rows, count.min(width));
-        self.want(others);
         match scores.device() {
             Device::Cpu => {
+                self.clear(rows, count.min(width));
+                self.want(others);
                 cpu::find(scores.array(), rounding, &mut self.normalizers, &mut self.best);
                 let values = scores.array().f32();
                 for (row, column, score) in &mut self.others {
                     *score = values[*row * width + *column as usize];
                 }
             }
-            Device::Cuda => {
-                cuda::find(scores.array(), None, self);
-                self.collect_outside_steps();
-            }
+            Device::Cuda => self.find_on_card(scores.array(), None, count, others),
         }
     }
 
-    fn collect_outside_steps(&mut self) {
+    /// As [`TopK::find_and`] on a card, for scores that may have [marks] already.
+    fn find_on_card(&mut self, scores: &Array, marks: Option<Array>, count: usize, others: &[(usize, u32)]) {
+        self.clear(scores.rows(), count.min(scores.width()));
+        self.want(others);
+        cuda::find(scores, marks, self);
         if current_step().is_none() {
             card().expect("the scores are on it").wait();
             self.collect();
@@ -105,10 +106,7 @@ impl TopK {
         }
         if x.device() == Device::Cuda {
             let (scores, marks) = project_marked(x, projection, compute);
-            self.clear(x.rows(), count.min(width));
-            self.want(others);
-            cuda::find(&scores, marks, self);
-            self.collect_outside_steps();
+            self.find_on_card(&scores, marks, count, others);
             return true;
         }
         if compute.precision != Precision::Int8 || count > MOST_IN_PRODUCT {
